@@ -7,7 +7,7 @@ mod laid;
 
 use std::io::sink;
 
-use bc_digest::{Algorithm, CpuFeatures};
+use bc_digest::Algorithm;
 use bc_integrity::fields::{CompareMode, CompareRules};
 use bc_integrity::{CreateOptions, ManifestFile, Reading, VerifyOptions, Work, create, verify};
 use bc_pool::Cancel;
@@ -17,31 +17,10 @@ fn bench(c: &mut Criterion) {
     let tree = laid::tree();
     let (cancel, progress) = (Cancel::new(), bc_hash::HashProgress::default());
     let workers = laid::threads().pop().expect("one at least");
-    let reading = |_| {
-        Ok(Reading {
-            workers,
-            start: Default::default(),
-            read: bc_read::ReadOptions::default(),
-        })
-    };
-    let work = Work {
-        walk_workers: workers.into(),
-        reading: &reading,
-        cpu: CpuFeatures::detect(),
-        cancel: &cancel,
-        shows_bytes: false,
-        progress: &progress,
-        observer: None,
-    };
-    let what = CreateOptions {
-        root: tree.path().as_os_str(),
-        tree: Default::default(),
-        algorithm: Algorithm::Xxh128,
-        created_at: 1_700_000_000_000_000_000,
-        origin: Default::default(),
-        shard: None,
-        leave_out: Vec::new(),
-    };
+    let reading = |_| Ok(Reading::new(workers));
+    let work = Work::new(workers.into(), &reading, &cancel, &progress);
+    let what = CreateOptions::new(tree.path().as_os_str(), Algorithm::Xxh128)
+        .created_at(1_700_000_000_000_000_000);
     let mut group = c.benchmark_group("manifest");
     group.throughput(Throughput::Elements(laid::FILES as u64));
     group.bench_function("create", |b| {
@@ -55,18 +34,9 @@ fn bench(c: &mut Criterion) {
         group.bench_function(name, |b| {
             b.iter(|| {
                 let manifest = ManifestFile::from_reader(b"memory", &bytes[..]).expect("readable");
-                let what = VerifyOptions {
-                    root: tree.path().as_os_str(),
-                    manifest: &manifest,
-                    rules: CompareRules {
-                        mode,
-                        ..CompareRules::default()
-                    },
-                    detail: Default::default(),
-                    trust: Default::default(),
-                    root_check: Default::default(),
-                    leave_out: &[],
-                };
+                let what = VerifyOptions::new(tree.path().as_os_str(), &manifest).rules(
+                    CompareRules::new(mode, bc_integrity::fields::Fields::NOT_RESTORED),
+                );
                 verify(&what, &work, &mut |_| Ok(()))
                     .expect("verified")
                     .summary

@@ -29,13 +29,16 @@
 //! | [`duplicates`] | groups of files with equal content |
 //! | [`directories`] | directories that are copies of others, or contained in them |
 //! | [`unique`] | what some trees have that an archive has not |
-//! | [`manifest`] | a record of a tree: digests and metadata |
+//! | [`prune`] | duplicates given up: linked, deleted, moved; [`undo`] takes it back |
+//! | [`manifest`] | a record of a tree: digests and metadata; [`update`] keeps it up to date |
 //! | [`read_manifest`] | what such a record says |
-//! | [`verify`] | what differs between a tree and its record |
+//! | [`verify`] | what differs between a tree and its record; [`diff`]: between two records |
+//! | [`restore`] | a tree as it was recorded, healed from its copies |
 //! | [`check`] | whether files match a checksum file (`sha256sum` and its relatives) |
 //! | [`copy`] | a copy of a tree, checked while it is made |
 //!
-//! All jobs have `threads`, `cancel` and `progress`; those that list files have `filter`.
+//! Jobs have `threads`, `cancel` and `progress`, those that list files have `filter`, and those that
+//! change files have `dry_run`.
 //!
 //! ```
 //! # let dir = tempfile::tempdir()?;
@@ -55,9 +58,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! Whole programs are in [`recipes`]: a photo importer that skips what the archive has, a verifier of
+//! backups with a progress bar, a cache keyed by content.
+//!
 //! For more control there are the crates below this one: `bc-digest` (many messages at once),
-//! `bc-walk`, `bc-read`, `bc-manifest`, and the engines `bc-hash`, `bc-dup` (also how duplicates are
-//! reclaimed), `bc-integrity` and `bc-copy`.
+//! `bc-walk`, `bc-read`, `bc-manifest`, and the engines `bc-hash`, `bc-dup`, `bc-integrity` and
+//! `bc-copy`.
 //!
 //! # Invariants
 //!
@@ -66,10 +72,13 @@
 //! - One file that cannot be read never stops the others: it is in the result's `errors`. A result
 //!   that lacks something says so: `is_complete` is false, and `complete` makes it an error.
 //! - What makes no sense, such as hashing with no algorithm, is an [`Error`] of the kind
-//!   [`Usage`](ErrorKind::Usage), and neither a panic nor an empty result.
-//! - After a cancellation a job ends within the time of a piece of a file; what it has is returned, or
-//!   where half a result is none ([`manifest`], [`verify`]) an error of the kind
-//!   [`Cancelled`](ErrorKind::Cancelled).
+//!   [`Usage`](ErrorKind::Usage), and neither a panic nor an empty result. A path that was named and is
+//!   not there is one of the kind [`NotFound`](ErrorKind::NotFound).
+//! - After a cancellation a job ends within the time of a piece of a file, with an error of the kind
+//!   [`Cancelled`](ErrorKind::Cancelled): nobody takes half an answer for a whole one. What there was
+//!   until then is in the error, where that is of use: see [`Error::partial`].
+//! - No file is replaced unasked, the manifest of another tree or copy least of all.
+//! - An error has the path that it is about, the operation that failed and the system's number.
 //! - Paths are [`PathBuf`](std::path::PathBuf)s; `path.as_os_str().as_bytes()` gives the raw bytes.
 //! - Results do not depend on the number of threads.
 //! - Errors are `Send + Sync + 'static`.

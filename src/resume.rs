@@ -43,19 +43,19 @@ pub fn begin(
         }
         None => return Ok(None),
     };
-    let options = ResumeOptions {
+    let options = ResumeOptions::new(
         place,
-        state: state_dir(),
-        job: job(),
-        algorithms: algorithms.to_vec(),
-        earlier: match going_on {
-            true => Earlier::GoOn,
-            false => Earlier::SetAside,
-        },
-        pace: pace(session),
-        now: now(),
-        tell: tell(session, &name),
-    };
+        job(),
+        algorithms.to_vec(),
+        now(),
+        tell(session, &name),
+    )
+    .state(state_dir())
+    .earlier(match going_on {
+        true => Earlier::GoOn,
+        false => Earlier::SetAside,
+    })
+    .pace(pace(session));
     let begun = Resume::begin(options, &session.cancel);
     let (resume, beginning) = begun.map_err(|why| {
         let text = format!("{name}: --resume cannot go on from it: {why}");

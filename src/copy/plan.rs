@@ -82,7 +82,7 @@ pub fn plan(session: &Session, args: &CopyArgs) -> Outcome<Plan> {
     if args.exactly && sources.len() > 1 {
         return Err(session.fatal("-T: one source, which becomes the destination"));
     }
-    let mut options = CopyOptions::new(sources.to_vec(), destination);
+    let mut options = CopyOptions::new(sources, destination);
     options.target = match args.exactly {
         true => Target::Exactly,
         false => Target::Cp,
@@ -103,6 +103,8 @@ pub fn plan(session: &Session, args: &CopyArgs) -> Outcome<Plan> {
         Some(name) if name == "none" => ManifestPlace::None,
         Some(file) => ManifestPlace::File(file.into()),
     };
+    // Every file that is named for output is replaced.
+    options.replace_manifest = true;
     options.restart = args.restart;
     options.dry_run = args.dry_run;
     options.state = state_dir();

@@ -187,13 +187,13 @@ impl PrunePlan {
         let mut options = PruneOptions::new(args.action.clone());
         options.mode = mode;
         options.max_links = args.max_links;
-        options.rules = KeepRules {
+        options.rules = KeepRules::new(
             keep,
-            roots: match args.search.across_roots {
+            match args.search.across_roots {
                 true => Roots::Across,
                 false => Roots::Any,
             },
-        };
+        );
         if args.ignore_metadata {
             options.on_metadata_diff = OnMetadataDiff::Ignore;
         }

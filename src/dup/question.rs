@@ -162,10 +162,10 @@ mod tests {
         let mut stake = Stake::default();
         [stake.files, stake.bytes, stake.groups] = figures;
         let options =
-            PruneOptions::new(Action::parse(action.as_bytes()).unwrap()).rules(KeepRules {
-                keep: keep.iter().map(|rule| rule.parse().unwrap()).collect(),
-                roots: Roots::Any,
-            });
+            PruneOptions::new(Action::parse(action.as_bytes()).unwrap()).rules(KeepRules::new(
+                keep.iter().map(|rule| rule.parse().unwrap()).collect(),
+                Roots::Any,
+            ));
         assert_eq!(question(&options, &stake, dirs, references), expected);
     }
 

@@ -12,7 +12,7 @@ use bc_hash::{FileDigests, HashOptions, HashProgress};
 use bc_manifest::{Item, Options, Reader};
 
 use super::error::{Error, ErrorKind, PathError, path_of};
-use super::outcome::missing;
+use super::outcome::{missing, unless_cancelled};
 use super::references::bytes;
 use super::rivals::settle;
 use super::run::{Progress, Run, runs};
@@ -69,12 +69,17 @@ impl CheckJob<'_> {
         self
     }
 
-    /// Does it. After a cancellation the files that were not done have no verdict.
+    /// Does it.
     ///
     /// # Errors
-    /// If the checksum file cannot be read, or has not one line that is a checksum; if a worker
-    /// panicked.
-    pub fn run(mut self) -> Result<Checked, Error> {
+    /// If the checksum file cannot be read, or has not one line that is a checksum; if it was
+    /// cancelled; if a worker panicked.
+    pub fn run(self) -> Result<Checked, Error> {
+        let cancel = self.run.cancel.clone();
+        Run::came_to(&cancel, self.verdicts())
+    }
+
+    fn verdicts(mut self) -> Result<Checked, Error> {
         let mut read = self.read()?;
         let (progress, total) = (HashProgress::default(), AtomicU64::new(0));
         total.store(read.wanted.len() as u64, Relaxed);
@@ -101,13 +106,14 @@ impl CheckJob<'_> {
             .iter()
             .any(|verdict| matches!(verdict, Verdict::NotDone));
         let files = read.wanted.into_iter().zip(verdicts);
-        Ok(Checked {
+        let checked = Checked {
             files: files.filter_map(CheckedFile::new).collect(),
             errors: read.errors,
             improper_lines: read.improper,
             is_cut_short: read.is_cut_short,
             cancelled,
-        })
+        };
+        unless_cancelled(checked, cancelled)
     }
 
     fn read(&self) -> Result<Read, Error> {
@@ -178,8 +184,7 @@ impl Read {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Checked {
-    /// The files, in order of the lines; those that were not reached before a cancellation are
-    /// missing.
+    /// The files, in order of the lines.
     pub files: Vec<CheckedFile>,
     /// Files of which the list says that they could not be read when it was made.
     pub errors: Vec<PathError>,
@@ -187,7 +192,8 @@ pub struct Checked {
     pub improper_lines: u64,
     /// Whether the end of the list is missing, where lists of its format have one.
     pub is_cut_short: bool,
-    /// Whether the job was cancelled before all was done.
+    /// Whether the job was cancelled before all was done: only in what an error
+    /// [has of it](Error::partial). Files that were not reached are missing then.
     pub cancelled: bool,
 }
 

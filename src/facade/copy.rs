@@ -14,7 +14,7 @@ use bc_walk::{Metadata, Symlinks};
 use super::error::{Error, PathError, path_of};
 use super::filter::{Filter, filters};
 use super::manifest::since_1970;
-use super::outcome::missing;
+use super::outcome::{missing, unless_cancelled};
 use super::run::{Progress, Run, runs};
 
 /// Copies a file or a tree: as `cp -a`, into `destination` if that is a directory.
@@ -39,9 +39,8 @@ use super::run::{Progress, Run, runs};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn copy<'a>(source: impl AsRef<Path>, destination: impl AsRef<Path>) -> CopyJob<'a> {
-    let (source, destination) = (source.as_ref().into(), destination.as_ref().into());
     CopyJob {
-        options: CopyOptions::new(vec![source], destination),
+        options: CopyOptions::new([source], destination),
         filter: Filter::default(),
         run: Run::default(),
     }
@@ -90,9 +89,21 @@ impl CopyJob<'_> {
         self
     }
 
-    /// Where the manifest goes; without this into the destination.
+    /// Where the manifest goes; without this to [`MANIFEST_NAME`](crate::MANIFEST_NAME) in the
+    /// destination.
+    ///
+    /// An earlier manifest of the same destination is carried on. Anything else that is not empty at a
+    /// place that is [named](ManifestPlace::File), the manifest of another copy say, is
+    /// [refused](crate::ErrorKind::Refused) before anything is copied, unless
+    /// [`overwrite_manifest`](CopyJob::overwrite_manifest) says otherwise.
     pub fn manifest(mut self, place: ManifestPlace) -> Self {
         self.options.manifest = place;
+        self
+    }
+
+    /// Replaces what lies where the manifest goes, whatever that is.
+    pub fn overwrite_manifest(mut self) -> Self {
+        self.options.replace_manifest = true;
         self
     }
 
@@ -109,12 +120,14 @@ impl CopyJob<'_> {
         self
     }
 
-    /// Does it. What fails is in the result; what is not begun when it is cancelled is left.
-    ///
-    /// # Errors
-    /// If source and destination make no sense together; if the destination cannot be written to at
-    /// all; if another run of the same copy is at work; if a worker panicked.
-    pub fn run(mut self) -> Result<CopyReport, Error> {
+    /// Checks what can be checked without a look at the destination, and fills in what the engine is to
+    /// know.
+    fn prepare(&mut self) -> Result<(), Error> {
+        for source in &self.options.sources {
+            let source = Path::new(source);
+            let looked = std::fs::symlink_metadata(source);
+            looked.map_err(|error| Error::io(source, "stat", &error))?;
+        }
         if self.filter.options.symlinks == Symlinks::Follow {
             return Err(Error::usage("links are copied as links, and not followed"));
         }
@@ -125,6 +138,18 @@ impl CopyJob<'_> {
         options.walk_workers = self.run.walkers();
         options.now = since_1970();
         (options.host, options.machine) = (origin.host, origin.machine);
+        Ok(())
+    }
+
+    /// Does it. What fails is in the result.
+    ///
+    /// # Errors
+    /// If the source is not there; if source and destination make no sense together; if the destination
+    /// cannot be written to at all; if the manifest would replace something; if another run of the same
+    /// copy is at work; if it was cancelled, which leaves what is copied where it is; if a worker
+    /// panicked.
+    pub fn run(mut self) -> Result<CopyReport, Error> {
+        self.prepare()?;
         let told = Mutex::new(Told::default());
         let hear = |event: Event<'_>| {
             let mut told = told.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -145,7 +170,10 @@ impl CopyJob<'_> {
         })?;
         let told = told.into_inner();
         let told = told.unwrap_or_else(|poisoned| poisoned.into_inner());
-        Ok(CopyReport {
+        // While it walked there was nothing to be left yet.
+        let nothing = copied.copied + copied.skipped == 0;
+        let cancelled = cancel.is_cancelled() && (copied.left > 0 || nothing);
+        let report = CopyReport {
             copied: copied.copied,
             skipped: copied.skipped,
             failed: copied.failed,
@@ -155,12 +183,11 @@ impl CopyJob<'_> {
             errors: told.errors,
             lacking: told.lacking,
             warnings: told.warnings,
-            // While it walked there was nothing to be left yet.
-            cancelled: cancel.is_cancelled()
-                && (copied.left > 0 || copied.copied + copied.skipped == 0),
+            cancelled,
             stopped: copied.stopped,
             resumable: copied.resumable,
-        })
+        };
+        unless_cancelled(report, cancelled)
     }
 }
 
@@ -205,7 +232,8 @@ pub struct CopyReport {
     pub lacking: Vec<PathError>,
     /// What else one should know.
     pub warnings: Vec<String>,
-    /// Whether the copy was cancelled before all was done.
+    /// Whether the copy was cancelled before all was done: only in what an error
+    /// [has of it](Error::partial).
     pub cancelled: bool,
     /// Why the rest was not begun, where the destination takes no more.
     pub stopped: Option<String>,

@@ -68,7 +68,8 @@ impl DirectoriesJob<'_> {
     /// Does it.
     ///
     /// # Errors
-    /// If a pattern is wrong; if a worker panicked.
+    /// If a path is not there or a pattern is wrong; if it was cancelled, as half an answer is none;
+    /// if a worker panicked.
     pub fn run(mut self) -> Result<FoundDirectories, Error> {
         let progress = ScanProgress::default();
         let mut tell = self.run.tell.take();
@@ -94,8 +95,10 @@ impl DirectoriesJob<'_> {
         let found = find(&listing, &scan, &wanted, cancel, &HashProgress::default())?;
         let errors = listing.errors().iter().chain(&scan.errors);
         let errors = errors.chain(&found.errors).map(PathError::from).collect();
-        let cancelled = listing.is_cancelled() || scan.is_cancelled() || cancel.is_cancelled();
-        Ok(FoundDirectories::new(&listing, &found, errors, cancelled))
+        match listing.is_cancelled() || scan.is_cancelled() || found.cancelled {
+            true => Err(Error::cancelled()),
+            false => Ok(FoundDirectories::new(&listing, &found, errors)),
+        }
     }
 }
 
@@ -112,19 +115,12 @@ pub struct FoundDirectories {
     pub obstacles: Vec<(PathBuf, &'static str)>,
     /// What could not be read.
     pub errors: Vec<PathError>,
-    /// Whether the search was cancelled before all was done.
-    pub cancelled: bool,
 }
 
 says_what_is_missing!(FoundDirectories);
 
 impl FoundDirectories {
-    fn new(
-        listing: &Listing,
-        found: &Directories,
-        errors: Vec<PathError>,
-        cancelled: bool,
-    ) -> FoundDirectories {
+    fn new(listing: &Listing, found: &Directories, errors: Vec<PathError>) -> FoundDirectories {
         let path = |dir: DirId| path_of(&listing.dir_path(dir));
         let groups = found.groups.iter().map(|group| EqualDirectories {
             paths: group.dirs.iter().map(|dir| path(*dir)).collect(),
@@ -148,7 +144,6 @@ impl FoundDirectories {
                 .map(|(dir, why)| (path(*dir), why.text()))
                 .collect(),
             errors,
-            cancelled,
         }
     }
 }

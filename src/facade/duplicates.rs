@@ -10,9 +10,9 @@ use bc_dup::scan::{Equality, HardLinks, Scan, ScanOptions, ScanProgress, scan};
 use bc_dup::{Cache, Location, Subtrees};
 use bc_walk::{Identity, Listing, Metadata};
 
-use super::error::{Error, ErrorKind, PathError, path_of};
+use super::error::{Error, PathError, path_of};
 use super::filter::{Filter, filters};
-use super::outcome::says_what_is_missing;
+use super::outcome::{says_what_is_missing, unless_cancelled};
 use super::references::{bytes, survey};
 use super::run::{Progress, Run, runs};
 use super::walk::{list, roots};
@@ -92,52 +92,97 @@ impl DuplicatesJob<'_> {
         self
     }
 
-    /// Does it. After a cancellation what was not read to its end is in no group.
+    /// Does it.
     ///
     /// # Errors
-    /// If the algorithm is none of those, a pattern is wrong, a reference cannot be opened or the cache
-    /// is a file of another sort; if a worker panicked.
+    /// If the algorithm is none of those, a path is not there or a pattern is wrong, a reference cannot
+    /// be opened or the cache is a file of another sort; if it was cancelled; if a worker panicked.
     pub fn run(mut self) -> Result<FoundDuplicates, Error> {
         let progress = ScanProgress::default();
         let mut tell = self.run.tell.take();
-        Run::watched(&mut tell, || now(&progress), || self.search(&progress))
+        let found = Run::watched(&mut tell, || now(&progress), || self.search(&progress));
+        Run::came_to(&self.run.cancel, found)
     }
 
-    fn search(self, progress: &ScanProgress) -> Result<FoundDuplicates, Error> {
-        let mut paths = self.paths.clone();
-        let cache = self.cache.as_ref().map(|file| {
-            Cache::open(file, Location::Named)
-                .map_err(|refused| Error::new(ErrorKind::Refused, refused.to_string()))
-        });
-        let mut cache = cache.transpose()?;
-        let mut references = Subtrees::open(self.references.iter().map(|path| bytes(path)))?;
-        add_references(&references, &self.references, &mut paths);
-        survey(&mut references, &self.filter, &self.run)?;
-        let mut walk = self.filter.to_walk(Metadata::Basic)?;
-        walk.min_size = walk.min_size.max(1);
-        let listing = list(&paths, &walk, &self.run)?;
-        references.check()?;
-        let survey_errors: Vec<_> = references.errors().iter().map(PathError::from).collect();
-        let options = self
-            .options
-            .min_size(walk.min_size)
-            .references(Arc::new(references))
-            .workers(self.run.workers())
-            .start(self.run.start());
-        let scan = scan(
-            &listing,
-            &options,
-            cache.as_mut(),
-            &self.run.cancel,
-            progress,
-        )?;
-        let errors = listing.errors().iter().chain(&scan.errors);
-        Ok(FoundDuplicates {
+    fn search(&self, progress: &ScanProgress) -> Result<FoundDuplicates, Error> {
+        let open = |file: &PathBuf| Cache::open(file, Location::Named);
+        let mut cache = self.cache.as_ref().map(open).transpose()?;
+        let what = Wanted {
+            paths: &self.paths,
+            references: &self.references,
+            options: &self.options,
+            filter: &self.filter,
+            run: &self.run,
+        };
+        let Searched {
+            listing,
+            scan,
+            errors,
+            ..
+        } = what.search(cache.as_mut(), progress)?;
+        let cancelled = listing.is_cancelled() || scan.is_cancelled();
+        let found = FoundDuplicates {
             groups: groups(&listing, &scan),
-            errors: errors.map(PathError::from).chain(survey_errors).collect(),
-            cancelled: listing.is_cancelled() || scan.is_cancelled(),
+            errors,
+            cancelled,
             files: scan.stats.files,
             wasted: scan.wasted(),
+        };
+        unless_cancelled(found, cancelled)
+    }
+}
+
+/// What is searched, and how.
+pub(crate) struct Wanted<'w, 'a> {
+    pub(crate) paths: &'w [PathBuf],
+    pub(crate) references: &'w [PathBuf],
+    pub(crate) options: &'w ScanOptions,
+    pub(crate) filter: &'w Filter,
+    pub(crate) run: &'w Run<'a>,
+}
+
+/// What a search came to.
+pub(crate) struct Searched {
+    /// The paths, and the references that are not among them.
+    pub(crate) roots: Vec<PathBuf>,
+    pub(crate) references: Arc<Subtrees>,
+    pub(crate) listing: Listing,
+    pub(crate) scan: Scan,
+    pub(crate) errors: Vec<PathError>,
+}
+
+impl Wanted<'_, '_> {
+    /// Walks and compares.
+    pub(crate) fn search(
+        &self,
+        cache: Option<&mut Cache>,
+        progress: &ScanProgress,
+    ) -> Result<Searched, Error> {
+        let mut roots = self.paths.to_vec();
+        let mut references = Subtrees::open(self.references.iter().map(|path| bytes(path)))?;
+        add_references(&references, self.references, &mut roots);
+        survey(&mut references, self.filter, self.run)?;
+        let mut walk = self.filter.to_walk(Metadata::Basic)?;
+        walk.min_size = walk.min_size.max(1);
+        let listing = list(&roots, &walk, self.run)?;
+        references.check()?;
+        let references = Arc::new(references);
+        let options = self
+            .options
+            .clone()
+            .min_size(walk.min_size)
+            .references(Arc::clone(&references))
+            .workers(self.run.workers())
+            .start(self.run.start());
+        let scan = scan(&listing, &options, cache, &self.run.cancel, progress)?;
+        let errors = listing.errors().iter().chain(&scan.errors);
+        let errors = errors.chain(references.errors());
+        Ok(Searched {
+            errors: errors.map(PathError::from).collect(),
+            roots,
+            references,
+            listing,
+            scan,
         })
     }
 }
@@ -197,7 +242,8 @@ pub struct FoundDuplicates {
     pub groups: Vec<EqualFiles>,
     /// What could not be read.
     pub errors: Vec<PathError>,
-    /// Whether the search was cancelled before all was done.
+    /// Whether the search was cancelled before all was done: only in what an error
+    /// [has of it](Error::partial). What was not read to its end is in no group then.
     pub cancelled: bool,
     /// Files that were searched.
     pub files: u64,
@@ -205,7 +251,7 @@ pub struct FoundDuplicates {
     pub wasted: u64,
 }
 
-says_what_is_missing!(FoundDuplicates);
+says_what_is_missing!(FoundDuplicates, cancelled);
 
 /// A group of files with equal content; at least two.
 #[derive(Clone, Debug)]

@@ -1,19 +1,27 @@
 //! What goes wrong: with a job as a whole, and with single paths.
 
+use std::any::Any;
 use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Why a job could not be done, or not wholly. Trouble with single files is no such reason: it is a
 /// [`PathError`] in the result.
+///
+/// The display form is `path: operation: reason`, as far as there are a path and an operation, with
+/// control characters and bytes that are not UTF-8 escaped, fit for a terminal.
 #[derive(Clone)]
 pub struct Error {
     kind: ErrorKind,
     path: Option<PathBuf>,
     message: String,
+    operation: Option<String>,
+    errno: Option<i32>,
     first: Option<Box<PathError>>,
+    partial: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// What sort of failure an [`Error`] is.
@@ -22,15 +30,18 @@ pub struct Error {
 pub enum ErrorKind {
     /// What was asked for makes no sense.
     Usage,
+    /// Something that was named is not there.
+    NotFound,
     /// The system refuses what all of the job needs.
     Io,
     /// A manifest or checksum file is none, is cut short, altered, or of an unknown sort.
     Manifest,
-    /// Going on could do harm, or would give a wrong answer: an unmounted disk, a copy into itself.
+    /// Going on could do harm, or would give a wrong answer: an unmounted disk, a copy into itself, a
+    /// file that would be replaced.
     Refused,
     /// Another run of the same job is at work.
     Busy,
-    /// It was cancelled.
+    /// It was cancelled before all was done: see [`Error::partial`].
     Cancelled,
     /// A result lacks something: see the result's `complete`.
     Incomplete,
@@ -44,7 +55,10 @@ impl Error {
             kind,
             path: None,
             message: message.into(),
+            operation: None,
+            errno: None,
             first: None,
+            partial: None,
         }
     }
 
@@ -62,7 +76,37 @@ impl Error {
     /// An operation on a path that the system refused.
     pub(crate) fn io(path: &Path, operation: &str, error: &io::Error) -> Error {
         let message = format!("{operation}: {error}");
-        Error::at(ErrorKind::Io, path, message)
+        Error::at(ErrorKind::Io, path, message).of_system(operation, error.raw_os_error())
+    }
+
+    /// The same error, known to come of an operation that the system refused for the reason of this
+    /// number, if it has one. That something is not there is a kind of its own.
+    pub(crate) fn of_system(mut self, operation: &str, errno: Option<i32>) -> Error {
+        self.operation = Some(operation.to_owned());
+        self.errno = errno;
+        let kind = errno.map(|errno| io::Error::from_raw_os_error(errno).kind());
+        if kind == Some(io::ErrorKind::NotFound) {
+            self.kind = ErrorKind::NotFound;
+        }
+        self
+    }
+
+    /// The same error as one of this kind.
+    pub(crate) fn of_kind(self, kind: ErrorKind) -> Error {
+        Error { kind, ..self }
+    }
+
+    /// A job that was cancelled, of which nothing is of use by half.
+    pub(crate) fn cancelled() -> Error {
+        Error::new(ErrorKind::Cancelled, "cancelled before all was done")
+    }
+
+    /// A job that was cancelled, with what it came to until then.
+    pub(crate) fn cancelled_with<T: Any + Send + Sync>(partial: T) -> Error {
+        Error {
+            partial: Some(Arc::new(partial)),
+            ..Error::cancelled()
+        }
     }
 
     /// Something is missing, and this is the first of what is.
@@ -80,12 +124,47 @@ impl Error {
 
     /// The path that it is about, if it is about one.
     pub fn path(&self) -> Option<&Path> {
-        self.path.as_deref()
+        let of_first = || self.first.as_ref().map(|first| first.path());
+        self.path.as_deref().or_else(of_first)
+    }
+
+    /// The operation that failed, if one did: `open`, `stat`, `write` …
+    pub fn operation(&self) -> Option<&str> {
+        let of_first = || self.first.as_ref().map(|first| first.operation());
+        self.operation.as_deref().or_else(of_first)
+    }
+
+    /// The system's error number, if the system is what refused.
+    /// [`std::io::Error::from_raw_os_error`] makes an error of it.
+    pub fn raw_os_error(&self) -> Option<i32> {
+        let of_first = || self.first.as_ref().and_then(|first| first.raw_os_error());
+        self.errno.or_else(of_first)
     }
 
     /// The message without the path.
     pub fn message(&self) -> &str {
         &self.message
+    }
+
+    /// What a job came to until it was [cancelled](ErrorKind::Cancelled): the result that its `run`
+    /// would have given, as far as it goes. Searches of which half an answer is none, and manifests,
+    /// give nothing.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # std::fs::write(dir.path().join("a"), "a")?;
+    /// use bit_crafts::{Cancel, ErrorKind, Hashed};
+    ///
+    /// let cancel = Cancel::new();
+    /// cancel.stop();
+    /// let error = bit_crafts::hash([dir.path()]).cancel(&cancel).run().unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Cancelled);
+    /// let until_then: &Hashed = error.partial().unwrap();
+    /// assert!(until_then.cancelled && until_then.files.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn partial<T: Any>(&self) -> Option<&T> {
+        self.partial.as_ref()?.downcast_ref()
     }
 }
 
@@ -111,69 +190,6 @@ impl std::error::Error for Error {
     }
 }
 
-impl From<bc_pool::WorkerPanic> for Error {
-    fn from(panic: bc_pool::WorkerPanic) -> Error {
-        Error::new(ErrorKind::Panic, panic.to_string())
-    }
-}
-
-impl From<bc_hash::Error> for Error {
-    fn from(error: bc_hash::Error) -> Error {
-        let kind = match error.kind() {
-            bc_hash::ErrorKind::Panic => ErrorKind::Panic,
-            _ => ErrorKind::Usage,
-        };
-        Error::new(kind, error.to_string())
-    }
-}
-
-impl From<bc_dup::Error> for Error {
-    fn from(error: bc_dup::Error) -> Error {
-        let kind = match error.kind() {
-            bc_dup::ErrorKind::Panic => ErrorKind::Panic,
-            bc_dup::ErrorKind::Manifest => ErrorKind::Manifest,
-            _ => ErrorKind::Usage,
-        };
-        Error::new(kind, error.to_string())
-    }
-}
-
-impl From<bc_integrity::Error> for Error {
-    fn from(error: bc_integrity::Error) -> Error {
-        let kind = match error.kind() {
-            bc_integrity::ErrorKind::Manifest => ErrorKind::Manifest,
-            bc_integrity::ErrorKind::Refused => ErrorKind::Refused,
-            bc_integrity::ErrorKind::Usage => ErrorKind::Usage,
-            bc_integrity::ErrorKind::Cancelled => ErrorKind::Cancelled,
-            bc_integrity::ErrorKind::Panic => ErrorKind::Panic,
-            _ => ErrorKind::Io,
-        };
-        Error {
-            path: error.path().map(path_of),
-            ..Error::new(kind, error.message())
-        }
-    }
-}
-
-impl From<bc_copy::Error> for Error {
-    fn from(error: bc_copy::Error) -> Error {
-        let kind = match error.kind() {
-            bc_copy::ErrorKind::Usage => ErrorKind::Usage,
-            bc_copy::ErrorKind::Busy => ErrorKind::Busy,
-            bc_copy::ErrorKind::Panic => ErrorKind::Panic,
-            _ => ErrorKind::Io,
-        };
-        Error::new(kind, error.to_string())
-    }
-}
-
-impl From<bc_walk::Error> for Error {
-    fn from(error: bc_walk::Error) -> Error {
-        let message = format!("{}: {}", error.op(), error.message());
-        Error::at(ErrorKind::Io, &path_of(error.path()), message)
-    }
-}
-
 /// A path that could not be looked at, with the operation and the reason. Everything else goes on.
 ///
 /// The display form is `path: operation: reason`, with control characters and bytes that are not
@@ -187,6 +203,20 @@ pub struct PathError {
 }
 
 impl PathError {
+    pub(crate) fn new(
+        path: PathBuf,
+        operation: &str,
+        errno: Option<i32>,
+        reason: String,
+    ) -> PathError {
+        PathError {
+            path,
+            operation: operation.to_owned(),
+            errno,
+            reason,
+        }
+    }
+
     /// The failure that a manifest tells of a path.
     pub(crate) fn of_failure(path: PathBuf, failure: &bc_manifest::Failure) -> PathError {
         PathError {

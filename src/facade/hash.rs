@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bc_digest::{Algorithm, Digest};
-use bc_hash::{EntryOutcome, HashOptions, HashProgress, hash_listing};
-use bc_walk::{Metadata, Spellings};
+use bc_hash::{EntryOutcome, HashOptions, HashProgress, Hashes, hash_listing};
+use bc_walk::{Listing, Metadata, Spellings};
 
 use super::error::{Error, PathError, path_of};
 use super::filter::{Filter, filters};
-use super::outcome::says_what_is_missing;
+use super::outcome::{says_what_is_missing, unless_cancelled};
 use super::run::{Progress, Run, runs};
 use super::walk::{list, roots};
 
@@ -64,10 +64,10 @@ impl HashJob<'_> {
     /// Does it.
     ///
     /// A file that is named in two ways is listed under both; a name that is given twice once.
-    /// After a cancellation the files that were not done are missing.
     ///
     /// # Errors
-    /// If there is no algorithm or a pattern is wrong; if a worker panicked.
+    /// If there is no algorithm, a path is not there or a pattern is wrong; if it was cancelled; if a
+    /// worker panicked.
     pub fn run(mut self) -> Result<Hashed, Error> {
         let mut walk = self.filter.to_walk(Metadata::None)?;
         walk.spellings = Spellings::Each;
@@ -88,27 +88,9 @@ impl HashJob<'_> {
             let listing = list(&self.paths, &walk, &self.run)?;
             total.store(listing.len() as u64, Relaxed);
             let hashes = hash_listing(&listing, &options, cancel, &progress)?;
-            let mut files = Vec::with_capacity(listing.len());
-            let mut missing = 0;
-            for entry in listing.ids() {
-                match hashes.outcome(entry) {
-                    EntryOutcome::Hashed { size, .. } => files.push(HashedFile {
-                        path: path_of(&listing.path(entry)),
-                        size,
-                        digests: hashes.digests(entry).into_iter().flatten().collect(),
-                    }),
-                    EntryOutcome::Failed(_) => {}
-                    EntryOutcome::NotDone => missing += 1,
-                }
-            }
-            let of_files = hashes.errors().map(|(_, error)| error);
-            let errors = listing.errors().iter().chain(of_files);
-            Ok(Hashed {
-                files,
-                errors: errors.map(PathError::from).collect(),
-                cancelled: missing > 0 || listing.is_cancelled(),
-                bytes: hashes.totals().read.bytes,
-            })
+            let hashed = Hashed::of(&listing, &hashes);
+            let cancelled = hashed.cancelled;
+            unless_cancelled(hashed, cancelled)
         })
     }
 }
@@ -121,13 +103,40 @@ pub struct Hashed {
     pub files: Vec<HashedFile>,
     /// What could not be read.
     pub errors: Vec<PathError>,
-    /// Whether the job was cancelled before all was done.
+    /// Whether the job was cancelled before all was done: only in what an error
+    /// [has of it](Error::partial). Files that were not done are missing then.
     pub cancelled: bool,
     /// Bytes read. Of a file with several names all but one may have been spared.
     pub bytes: u64,
 }
 
-says_what_is_missing!(Hashed);
+says_what_is_missing!(Hashed, cancelled);
+
+impl Hashed {
+    fn of(listing: &Listing, hashes: &Hashes) -> Hashed {
+        let mut files = Vec::with_capacity(listing.len());
+        let mut cancelled = listing.is_cancelled();
+        for entry in listing.ids() {
+            match hashes.outcome(entry) {
+                EntryOutcome::Hashed { size, .. } => files.push(HashedFile {
+                    path: path_of(&listing.path(entry)),
+                    size,
+                    digests: hashes.digests(entry).into_iter().flatten().collect(),
+                }),
+                EntryOutcome::Failed(_) => {}
+                EntryOutcome::NotDone => cancelled = true,
+            }
+        }
+        let of_files = hashes.errors().map(|(_, error)| error);
+        let errors = listing.errors().iter().chain(of_files);
+        Hashed {
+            files,
+            errors: errors.map(PathError::from).collect(),
+            cancelled,
+            bytes: hashes.totals().read.bytes,
+        }
+    }
+}
 
 /// A file with its digests.
 #[derive(Clone, Debug, Eq, PartialEq)]

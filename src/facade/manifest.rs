@@ -5,18 +5,21 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use bc_digest::{Algorithm, CpuFeatures};
+use bc_digest::Algorithm;
 use bc_fs::atomic::{AtomicFile, Uncommitted};
 use bc_hash::HashProgress;
 use bc_integrity::{
-    CreateOptions, Created, Job, Origin, Reading, TreeOptions, Work, XattrPolicy, create,
+    CreateOptions, Created, Job, ManifestFile, Origin, Reading, TreeOptions, Work, XattrPolicy,
+    create,
 };
-use bc_walk::{Entries, Metadata, OwnFile};
+use bc_manifest::integrity::Header;
+use bc_walk::{Metadata, OwnFile};
 
-use super::error::{Error, PathError, path_of};
+use super::error::{Error, ErrorKind, PathError, path_of};
 use super::filter::{Filter, filters};
 use super::outcome::says_what_is_missing;
 use super::run::{Progress, Run, runs};
+use super::walk::refuse_missing;
 
 /// Records a tree: content and metadata of everything in it, for [`verify`](crate::verify) to compare
 /// with one day.
@@ -37,6 +40,7 @@ pub fn manifest<'a>(root: impl AsRef<Path>) -> ManifestJob<'a> {
         root: root.as_ref().to_owned(),
         algorithm: Algorithm::Blake3,
         xattrs: XattrPolicy::Skip,
+        overwrites: false,
         filter: Filter::default(),
         run: Run::default(),
     }
@@ -49,6 +53,7 @@ pub struct ManifestJob<'a> {
     root: PathBuf,
     algorithm: Algorithm,
     xattrs: XattrPolicy,
+    overwrites: bool,
     filter: Filter,
     run: Run<'a>,
 }
@@ -69,14 +74,32 @@ impl ManifestJob<'_> {
         self
     }
 
+    /// Replaces what lies where it is written to, whatever that is.
+    ///
+    /// Not what keeps a manifest up to date: all files get the digests that they have now, also those
+    /// that were damaged since, and nothing would ever tell. [`update`](crate::update) is for that.
+    pub fn overwrite(mut self) -> Self {
+        self.overwrites = true;
+        self
+    }
+
     /// Writes it to this file, which appears whole, or stays as it was. In the tree that is recorded
     /// the file is left out.
     ///
+    /// A file that is there and not empty is [refused](crate::ErrorKind::Refused): an earlier manifest
+    /// of the tree is the only witness of what the files were.
+    /// [`overwrite`](ManifestJob::overwrite) replaces it, [`update`](crate::update) brings it up to
+    /// date.
+    ///
     /// # Errors
-    /// If the root cannot be read at all, a pattern is wrong or the file cannot be written; if the job
-    /// was cancelled. Single files that could not be read are in the result, and in the manifest.
+    /// If the root is not there or cannot be read at all, a pattern is wrong or the file is there or
+    /// cannot be written; if the job was cancelled. Single files that could not be read are in the
+    /// result, and in the manifest.
     pub fn write(self, file: impl AsRef<Path>) -> Result<WrittenManifest, Error> {
         let path = file.as_ref();
+        if !self.overwrites {
+            refuse_existing(path, &self.root)?;
+        }
         let failed = |operation: &'static str| {
             move |error: std::io::Error| Error::io(path, operation, &error)
         };
@@ -104,29 +127,17 @@ impl ManifestJob<'_> {
         out: W,
         leave_out: Vec<OwnFile>,
     ) -> Result<(W, WrittenManifest), Error> {
+        refuse_missing([&self.root])?;
         // Patterns and sizes are checked there.
         let walk = self.filter.to_walk(Metadata::Full)?;
-        let what = CreateOptions {
-            root: self.root.as_os_str(),
-            tree: TreeOptions {
-                hidden: walk.hidden,
-                symlinks: walk.symlinks,
-                file_systems: walk.file_systems,
-                max_depth: walk.max_depth,
-                include: self.filter.include.clone(),
-                exclude: self.filter.exclude.clone(),
-                min_size: walk.min_size,
-                max_size: walk.max_size,
-                ignore_files: walk.ignore_files,
-                entries: Entries::All,
-                xattrs: self.xattrs,
-            },
-            algorithm: self.algorithm,
-            created_at: since_1970(),
-            origin: Origin::of_this_machine(),
-            shard: None,
-            leave_out,
-        };
+        let mut what = CreateOptions::new(&self.root, self.algorithm);
+        what.tree = TreeOptions::of_walk(&walk);
+        what.tree.include.clone_from(&self.filter.include);
+        what.tree.exclude.clone_from(&self.filter.exclude);
+        what.tree.xattrs = self.xattrs;
+        what.created_at = since_1970();
+        what.origin = Origin::of_this_machine();
+        what.leave_out = leave_out;
         let mut errors = Vec::new();
         let mut on_failure = |path: &[u8], failure: &bc_manifest::Failure| {
             let path = below(&self.root, path);
@@ -143,11 +154,37 @@ impl ManifestJob<'_> {
             files: trailer.files,
             bytes: trailer.bytes,
             errors,
-            // Half a manifest is none, so that is an error.
-            cancelled: false,
         };
         Ok((out, written))
     }
+}
+
+/// What is there is not lost unasked: least of all what an earlier manifest says of this tree.
+fn refuse_existing(path: &Path, root: &Path) -> Result<(), Error> {
+    // What cannot be looked at cannot be written to either, which tells why.
+    let Ok(meta) = std::fs::metadata(path) else {
+        return Ok(());
+    };
+    if !meta.is_file() || meta.len() == 0 {
+        return Ok(());
+    }
+    let header = ManifestFile::open(path).and_then(|file| file.header());
+    let text = match header {
+        Err(_) => "is there already, and is no manifest: `overwrite` replaces it",
+        Ok(header) if is_of(&header, root) => {
+            "is the manifest of this tree, and knows what was damaged since: `update` brings it up \
+             to date, `verify` compares, `overwrite` begins anew"
+        }
+        Ok(_) => "is the manifest of another tree: `overwrite` replaces it",
+    };
+    Err(Error::at(ErrorKind::Refused, path, text))
+}
+
+/// Whether a manifest is of this tree, as it says itself.
+fn is_of(header: &Header, root: &Path) -> bool {
+    let real = std::fs::canonicalize(root).ok();
+    let recorded = header.root.as_deref().map(path_of);
+    real.is_some() && real == recorded
 }
 
 /// A path below `root`, as it is named there.
@@ -177,21 +214,12 @@ pub(crate) fn working<T>(
     let reading = |job: Job| {
         totals[0].store(job.files, Relaxed);
         totals[1].store(job.bytes.unwrap_or(0), Relaxed);
-        Ok(Reading {
-            workers: run.workers(),
-            start: run.start(),
-            read: bc_read::ReadOptions::default(),
-        })
+        let mut reading = Reading::new(run.workers());
+        reading.start = run.start();
+        Ok(reading)
     };
-    let means = Work {
-        walk_workers: run.walkers(),
-        reading: &reading,
-        cpu: CpuFeatures::detect(),
-        cancel: &run.cancel,
-        shows_bytes,
-        progress: &progress,
-        observer: None,
-    };
+    let mut means = Work::new(run.walkers(), &reading, &run.cancel, &progress);
+    means.shows_bytes = shows_bytes;
     Run::watched(tell, now, || work(&means))
 }
 
@@ -213,8 +241,6 @@ pub struct WrittenManifest {
     pub bytes: u64,
     /// What could not be read. The manifest says so too.
     pub errors: Vec<PathError>,
-    /// Never: a manifest that was cancelled is an error.
-    pub(crate) cancelled: bool,
 }
 
 says_what_is_missing!(WrittenManifest);

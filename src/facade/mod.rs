@@ -1,7 +1,9 @@
 //! The library as one crate: each file one verb, over the engines.
 
 mod check;
+mod convert;
 mod copy;
+mod diff;
 mod directories;
 mod duplicates;
 mod error;
@@ -9,24 +11,34 @@ mod filter;
 mod hash;
 mod manifest;
 mod outcome;
+mod prune;
 mod read_manifest;
+#[cfg(any(doc, doctest))]
+pub mod recipes;
 mod references;
+mod restore;
 mod rivals;
 mod run;
+mod undo;
 mod unique;
+mod update;
 mod verify;
 mod walk;
 
 #[doc(inline)]
-pub use bc_copy::{Durability, ManifestPlace, OnConflict, ReadBack};
+pub use bc_copy::{Durability, Loss, MANIFEST_NAME, ManifestPlace, OnConflict, ReadBack};
 #[doc(inline)]
-pub use bc_digest::{Algorithm, Digest, Hasher, InvalidDigest, hash_file, hash_reader};
+pub use bc_digest::{
+    Algorithm, Digest, Hasher, InvalidDigest, UnknownAlgorithm, hash_file, hash_reader,
+};
+#[doc(inline)]
+pub use bc_dup::prune::{Keep, KeepError, Pattern};
 #[doc(inline)]
 pub use bc_integrity::change::Class;
 #[doc(inline)]
 pub use bc_integrity::fields::{CompareMode, Field};
 #[doc(inline)]
-pub use bc_integrity::{ComparisonSummary, Conclusion};
+pub use bc_integrity::{ComparisonSummary, Conclusion, Reread, UnknownReread};
 #[doc(inline)]
 pub use bc_pool::Cancel;
 #[doc(inline)]
@@ -34,14 +46,19 @@ pub use bc_walk::{FileKind, Skipped};
 
 pub use check::{CheckJob, Checked, CheckedFile, FileVerdict, check};
 pub use copy::{CopyJob, CopyReport, copy};
+pub use diff::{DiffJob, diff};
 pub use directories::{DirectoriesJob, EqualDirectories, FoundDirectories, Within, directories};
 pub use duplicates::{DuplicatesJob, EqualFile, EqualFiles, FoundDuplicates, duplicates};
 pub use error::{Error, ErrorKind, PathError};
 pub use filter::Filter;
 pub use hash::{HashJob, Hashed, HashedFile, hash};
 pub use manifest::{ManifestJob, WrittenManifest, manifest};
+pub use prune::{PruneAction, PruneJob, PruneOutcome, PruneStep, Pruned, prune};
 pub use read_manifest::{RecordedEntry, RecordedTree, read_manifest};
+pub use restore::{HealedPath, MissingPath, RestoreJob, RestoreReport, restore};
 pub use run::Progress;
-pub use unique::{FoundUnique, Place, UniqueContent, UniqueJob, unique};
+pub use undo::{RestoredFile, UndoJob, Undone, undo};
+pub use unique::{FoundUnique, NotFile, Place, UniqueContent, UniqueJob, unique};
+pub use update::{UpdateJob, UpdatedManifest, update};
 pub use verify::{PathChange, Verification, VerifyJob, verify};
 pub use walk::{WalkJob, Walked, WalkedFile, walk};

@@ -1,6 +1,20 @@
 //! What results say of themselves: whether anything is missing.
 
+use std::any::Any;
+
 use super::error::{Error, PathError};
+
+/// The result of a job, unless that was cancelled: then it is an error that has the result in it, so
+/// that nobody takes half of it for the whole by accident.
+pub(crate) fn unless_cancelled<T: Any + Send + Sync>(
+    result: T,
+    cancelled: bool,
+) -> Result<T, Error> {
+    match cancelled {
+        false => Ok(result),
+        true => Err(Error::cancelled_with(result)),
+    }
+}
 
 /// Why a result is not whole, if it is not.
 pub(crate) fn missing(errors: &[PathError], cancelled: bool) -> Option<Error> {
@@ -19,13 +33,14 @@ pub(crate) fn missing(errors: &[PathError], cancelled: bool) -> Option<Error> {
     Some(Error::incomplete(message, first))
 }
 
-/// Gives a result with `errors` and `cancelled` the methods that tell whether it is whole.
+/// Gives a result with `errors` the methods that tell whether it is whole. What counts as missing
+/// beside them is named after it: `cancelled`, where such a result comes out of an error.
 macro_rules! says_what_is_missing {
-    ($result:ident) => {
+    ($result:ident $(, $cancelled:ident)?) => {
         impl $result {
-            /// Whether nothing is missing: all could be read, and the job was not cancelled.
+            /// Whether nothing is missing: all could be read.
             pub fn is_complete(&self) -> bool {
-                self.errors.is_empty() && !self.cancelled
+                self.errors.is_empty() $(&& !self.$cancelled)?
             }
 
             /// The result, if nothing is missing.
@@ -34,7 +49,8 @@ macro_rules! says_what_is_missing {
             /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with the first of what
             /// is missing.
             pub fn complete(self) -> Result<Self, crate::facade::error::Error> {
-                match crate::facade::outcome::missing(&self.errors, self.cancelled) {
+                let cancelled = [false $(, self.$cancelled)?].contains(&true);
+                match crate::facade::outcome::missing(&self.errors, cancelled) {
                     None => Ok(self),
                     Some(error) => Err(error),
                 }

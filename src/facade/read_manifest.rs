@@ -30,7 +30,7 @@ use super::walk::time;
 /// If it cannot be read, is cut short or altered, or is no manifest of that kind. Checksum files are
 /// read by [`check`](crate::check).
 pub fn read_manifest(file: impl AsRef<Path>) -> Result<RecordedTree, Error> {
-    let file = ManifestFile::open(file.as_ref())?;
+    let file = ManifestFile::open(file)?;
     file.check()?;
     let header = file.header()?;
     Ok(RecordedTree {

@@ -40,10 +40,7 @@ impl References {
                 found.directory_numbers.push(number);
                 continue;
             }
-            let failed = |error: bc_dup::manifests::ManifestError| {
-                Error::new(ErrorKind::Manifest, error.to_string())
-            };
-            let manifest = Manifest::open(path.as_os_str().as_bytes(), cancel).map_err(failed)?;
+            let manifest = Manifest::open(path.as_os_str().as_bytes(), cancel)?;
             let Some(mut manifest) = manifest else {
                 return Err(Error::at(
                     ErrorKind::Usage,
@@ -52,7 +49,7 @@ impl References {
                 ));
             };
             let roots = paths.iter().map(|path| path.as_os_str().as_bytes());
-            manifest.compare_home(roots).map_err(failed)?;
+            manifest.compare_home(roots)?;
             found.manifests.push(manifest);
             found.manifest_numbers.push(number);
         }

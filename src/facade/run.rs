@@ -9,6 +9,8 @@ use bc_pool::Cancel;
 use bc_pool::dispatch::{Start, Threads};
 use bc_walk::Workers;
 
+use super::error::{Error, ErrorKind};
+
 /// How often a callback hears of progress.
 const PERIOD: Duration = Duration::from_millis(100);
 
@@ -28,7 +30,7 @@ pub struct Progress {
 }
 
 /// Who is told.
-type Tell<'a> = Box<dyn FnMut(Progress) + Send + 'a>;
+pub(crate) type Tell<'a> = Box<dyn FnMut(Progress) + Send + 'a>;
 
 /// What all jobs have.
 #[derive(Default)]
@@ -54,6 +56,18 @@ impl Run<'_> {
         match self.threads {
             Threads::Auto => Workers::adaptive(self.workers()),
             _ => Workers::from(self.workers()),
+        }
+    }
+
+    /// What a job came to. After a cancellation an error tells of that and of nothing else, whatever
+    /// it was that noticed.
+    pub(crate) fn came_to<T>(cancel: &Cancel, result: Result<T, Error>) -> Result<T, Error> {
+        match result {
+            Err(error) if cancel.is_cancelled() => Err(match error.kind() {
+                ErrorKind::Cancelled | ErrorKind::Panic => error,
+                _ => Error::cancelled(),
+            }),
+            result => result,
         }
     }
 
@@ -95,9 +109,16 @@ impl fmt::Debug for Run<'_> {
     }
 }
 
-/// Gives a job with a field `run` the methods that say how it runs.
+/// Gives a job with a field `run` the methods that say how it runs: all of them, or those that are
+/// named.
 macro_rules! runs {
     ($job:ident) => {
+        crate::facade::run::runs!($job: threads, cancel, progress);
+    };
+    ($job:ident: $($what:ident),+) => {
+        $(crate::facade::run::runs!(@$what $job);)+
+    };
+    (@threads $job:ident) => {
         impl<'a> $job<'a> {
             /// Uses so many threads, the caller's own being one of them; 0 counts as 1. Without this
             /// there are as many as pay, at most one for each CPU.
@@ -105,13 +126,20 @@ macro_rules! runs {
                 self.run.threads = bc_pool::dispatch::Threads::Exactly(count.max(1));
                 self
             }
-
-            /// Ends early once `cancel` is asked to: within the time of a piece of a file.
+        }
+    };
+    (@cancel $job:ident) => {
+        impl<'a> $job<'a> {
+            /// Ends early once `cancel` is asked to: within the time of a piece of a file. That is an
+            /// error of the kind [`Cancelled`](crate::ErrorKind::Cancelled).
             pub fn cancel(mut self, cancel: &bc_pool::Cancel) -> Self {
                 self.run.cancel = cancel.clone();
                 self
             }
-
+        }
+    };
+    (@progress $job:ident) => {
+        impl<'a> $job<'a> {
             /// Tells `callback` how far it is: ten times a second, from another thread, and once when
             /// all is over. The job does not wait for it, but its end does.
             pub fn progress(

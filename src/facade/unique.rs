@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use bc_dup::prune::lies_in;
 use bc_dup::scan::{Equality, ScanProgress};
 use bc_dup::unique::{Sides, Standing, Unique, UniqueOptions, covered, unique as search};
 use bc_dup::{Files, Subtrees};
 use bc_hash::HashProgress;
-use bc_walk::{Entries, FileKind, Globs, Listing, Metadata};
+use bc_walk::{Entries, FileKind, Globs, Listing, Metadata, Skipped, WalkOptions};
 
 use super::duplicates::now;
 use super::error::{Error, ErrorKind, PathError, path_of};
@@ -14,13 +15,15 @@ use super::filter::{Filter, filters};
 use super::outcome::missing;
 use super::references::{References, bytes, paths_of};
 use super::run::{Run, runs};
-use super::walk::{list, roots};
+use super::walk::{list, refuse_missing, roots};
 
 /// Finds out which contents of these trees are nowhere else: in none of the
 /// [`archives`](UniqueJob::archives), or without any, in no other file of the trees.
 ///
 /// It answers "may I wipe this card?", and errs on one side only: what is not proven to be elsewhere
 /// counts as being nowhere else, and a file of an archive that may be the tree's own proves nothing.
+/// So an archive may lie around the trees. One that lies in a tree, or is one, counts for nothing, and
+/// the result is [incomplete](FoundUnique::own_archives).
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -77,42 +80,28 @@ impl UniqueJob<'_> {
     /// Does it. The filter is for the trees that are asked about; of archives everything counts that
     /// is no hidden file where these are left out, or named by ignore files where these are honoured.
     ///
-    /// After a cancellation the result is incomplete: what was not compared counts as being nowhere
-    /// else. Ask [`FoundUnique::cancelled`] before anything is done with it.
-    ///
     /// # Errors
-    /// If no path is given, one holds no file at all (a disk that is not mounted) or a pattern is
-    /// wrong; if an archive cannot be opened; if a worker panicked.
+    /// If no path is given, one is not there or holds no file at all (a disk that is not mounted) or a
+    /// pattern is wrong; if an archive is not there or cannot be opened; if it was cancelled, as half an
+    /// answer is none; if a worker panicked.
     pub fn run(mut self) -> Result<FoundUnique, Error> {
         let progress = ScanProgress::default();
         let mut tell = self.run.tell.take();
-        Run::watched(&mut tell, || now(&progress), || self.search(&progress))
+        let found = Run::watched(&mut tell, || now(&progress), || self.search(&progress));
+        Run::came_to(&self.run.cancel, found)
     }
 
-    fn search(self, progress: &ScanProgress) -> Result<FoundUnique, Error> {
+    fn search(&self, progress: &ScanProgress) -> Result<FoundUnique, Error> {
         if self.paths.is_empty() {
             return Err(Error::usage("no path to look through"));
         }
+        refuse_missing(self.paths.iter().chain(&self.archives))?;
         let (cancel, run) = (&self.run.cancel, &self.run);
-        let mut walk = self.filter.to_walk(Metadata::Basic)?;
-        // What is asked about is chosen; a witness may lie as deep and be called as it likes.
-        let of_archives = walk
-            .clone()
-            .include(Globs::default())
-            .max_depth(None)
-            .min_size(0)
-            .max_size(None);
-        walk.entries = Entries::All;
-        let hidden = || {
-            let paths = self
-                .paths
-                .iter()
-                .map(|path| path.as_os_str().as_encoded_bytes());
-            covered(paths, &walk.exclude)
-        };
-        let before = hidden();
+        let [walk, of_archives] = self.walks()?;
+        let before = self.hidden(&walk);
         let mut archives = References::open(&self.archives, &self.paths, cancel)?;
         let own = self.own()?;
+        let own_archives = self.own_archives(&archives.directories, &own)?;
         let paths = list(&self.paths, &walk, run)?;
         self.refuse_nothing(&paths)?;
         let references = list(&archives.directories, &of_archives, run)?;
@@ -129,33 +118,58 @@ impl UniqueJob<'_> {
             manifests: &mut archives.manifests,
             manifest_numbers: &archives.manifest_numbers,
         };
-        let mut options = UniqueOptions::new();
-        options.scan.equality = self.equality;
-        options.scan.workers = run.workers();
-        options.scan.start = run.start();
-        let mut found = search(sides, &options, cancel, progress, &HashProgress::default())
-            .map_err(bc_dup::Error::from)?;
-        if !cancel.is_cancelled() {
-            let names = walk.clone().metadata(Metadata::None);
-            found.look_again(&list(&self.paths, &names, run)?, run.workers())?;
+        let options = self.options();
+        let mut found = search(sides, &options, cancel, progress, &HashProgress::default())?;
+        let names = walk.clone().metadata(Metadata::None);
+        let again = list(&self.paths, &names, run)?;
+        // Of what was not read it would be said that it is nowhere else.
+        if found.cancelled || again.is_cancelled() {
+            return Err(Error::cancelled());
         }
+        found.look_again(&again, run.workers())?;
         errors.extend(found.errors.iter().map(PathError::from));
-        let mut covered = Vec::new();
-        for look in [before, hidden()] {
-            match look {
-                Ok(points) => covered.extend(points),
-                Err(error) => errors.push(PathError::from(&error)),
-            }
-        }
-        covered.sort();
-        covered.dedup();
+        let covered = points([before, self.hidden(&walk)], &mut errors);
         Ok(FoundUnique {
             contents: contents(&found, &self.archives),
             errors,
-            cancelled: found.cancelled || cancel.is_cancelled(),
+            not_files: not_files(&found),
             unseen: found.unseen.total() - found.unseen.repeated - found.unseen.excluded,
+            skipped: found.unseen.clone(),
+            no_witnesses: found.no_witnesses,
+            own_archives,
             covered: paths_of(covered),
         })
+    }
+
+    /// How the trees are walked, and the archives: what is asked about is chosen; a witness may lie as
+    /// deep and be called as it likes.
+    fn walks(&self) -> Result<[WalkOptions; 2], Error> {
+        let mut walk = self.filter.to_walk(Metadata::Basic)?;
+        let of_archives = walk
+            .clone()
+            .include(Globs::default())
+            .max_depth(None)
+            .min_size(0)
+            .max_size(None);
+        walk.entries = Entries::All;
+        Ok([walk, of_archives])
+    }
+
+    fn options(&self) -> UniqueOptions {
+        let mut options = UniqueOptions::new();
+        options.scan.equality = self.equality;
+        options.scan.workers = self.run.workers();
+        options.scan.start = self.run.start();
+        options
+    }
+
+    /// Where something is mounted in the trees now.
+    fn hidden(&self, walk: &WalkOptions) -> Result<Vec<Vec<u8>>, bc_walk::Error> {
+        let paths = self
+            .paths
+            .iter()
+            .map(|path| path.as_os_str().as_encoded_bytes());
+        covered(paths, &walk.exclude)
     }
 
     /// What the paths lead to, by identity; also what the filter keeps from the walk, as that is the
@@ -170,6 +184,17 @@ impl UniqueJob<'_> {
             own.survey(symlinks, Files::All, self.run.walkers(), &self.run.cancel)?;
         }
         Ok(own)
+    }
+
+    /// Archives that lie in the trees, whichever link or mount leads there.
+    fn own_archives(&self, archives: &[PathBuf], own: &Subtrees) -> Result<Vec<PathBuf>, Error> {
+        let mut found = Vec::new();
+        for archive in archives {
+            if lies_in(&bytes(archive), own)? {
+                found.push(archive.clone());
+            }
+        }
+        Ok(found)
     }
 
     /// A path without any file is where a disk would be mounted that is not: of that it would be said
@@ -212,6 +237,36 @@ fn contents(found: &Unique, archives: &[PathBuf]) -> Vec<UniqueContent> {
     contents.collect()
 }
 
+/// The points that any of the looks found, each once; what could not be looked at is an error.
+fn points(
+    looks: [Result<Vec<Vec<u8>>, bc_walk::Error>; 2],
+    errors: &mut Vec<PathError>,
+) -> Vec<Vec<u8>> {
+    let mut points = Vec::new();
+    for look in looks {
+        match look {
+            Ok(found) => points.extend(found),
+            Err(error) => errors.push(PathError::from(&error)),
+        }
+    }
+    points.sort();
+    points.dedup();
+    points
+}
+
+/// What the trees have that is neither a file nor a directory.
+fn not_files(found: &Unique) -> Vec<NotFile> {
+    let own = found.listing.ids().take(found.own_entries);
+    let others = own.filter_map(|entry| match found.listing.kind(entry) {
+        FileKind::File | FileKind::Dir => None,
+        kind => Some(NotFile {
+            path: path_of(&found.listing.path(entry)),
+            kind,
+        }),
+    });
+    others.collect()
+}
+
 /// The contents of the trees, and where else each is.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -220,26 +275,39 @@ pub struct FoundUnique {
     pub contents: Vec<UniqueContent>,
     /// What could not be read, or changed meanwhile.
     pub errors: Vec<PathError>,
-    /// Whether the search was cancelled before all was done.
-    pub cancelled: bool,
+    /// Symbolic links, FIFOs, sockets and devices of the trees, in order of their paths. They have no
+    /// content that could be compared, so [`is_complete`](FoundUnique::is_complete) and
+    /// [`all_is_elsewhere`](FoundUnique::all_is_elsewhere) do not ask about them: where a link led is
+    /// lost with it. A link that was followed is not among them, but its target's content is.
+    pub not_files: Vec<NotFile>,
     /// Entries of the trees that were not looked at: left out by the filter (but for what is
-    /// excluded), links, devices, other file systems.
+    /// excluded), or on other file systems. What [`not_files`](FoundUnique::not_files) names does not
+    /// count.
     pub unseen: u64,
+    /// The same by reason, and what was excluded or met again.
+    pub skipped: Skipped,
+    /// Files of archives, and entries of manifests, that have a content of the trees and count for
+    /// nothing: they lie in a tree, or may.
+    pub no_witnesses: u64,
+    /// Archives that lie in one of the trees, or are one, by whatever path: a mistake, as all that they
+    /// have is the trees' own, and no copy of it.
+    pub own_archives: Vec<PathBuf>,
     /// Places in the trees where something is mounted: what they cover cannot be looked at.
     pub covered: Vec<PathBuf>,
 }
 
 impl FoundUnique {
-    /// The contents that nothing else has, as far as anybody can tell. Those that could not be read
-    /// are not among them: see [`Place::Unknown`].
+    /// The contents that nothing else has: see [`Place::Nowhere`]. Those of which nobody knows, since
+    /// something could not be read, are not among them: see [`Place::Unknown`].
     pub fn nowhere(&self) -> impl Iterator<Item = &UniqueContent> {
         let contents = self.contents.iter();
         contents.filter(|content| content.place == Place::Nowhere)
     }
 
-    /// Whether all of the trees was looked at, and everything could be read.
+    /// Whether all of the trees was looked at, everything could be read, and every archive could be one.
     pub fn is_complete(&self) -> bool {
-        self.errors.is_empty() && !self.cancelled && self.unseen == 0 && self.covered.is_empty()
+        let is_whole = self.errors.is_empty() && self.unseen == 0;
+        is_whole && self.covered.is_empty() && self.own_archives.is_empty()
     }
 
     /// Whether the trees can go: all of them was looked at, and each content is elsewhere.
@@ -255,8 +323,12 @@ impl FoundUnique {
     /// # Errors
     /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with what is missing.
     pub fn complete(self) -> Result<FoundUnique, Error> {
-        if let Some(error) = missing(&self.errors, self.cancelled) {
+        if let Some(error) = missing(&self.errors, false) {
             return Err(error);
+        }
+        if let Some(archive) = self.own_archives.first() {
+            let text = "lies in what is asked about: what it has is no copy of that";
+            return Err(Error::at(ErrorKind::Incomplete, archive, text));
         }
         let text = match (self.unseen, self.covered.first()) {
             (0, None) => return Ok(self),
@@ -268,6 +340,16 @@ impl FoundUnique {
         };
         Err(Error::incomplete(text, None))
     }
+}
+
+/// An entry of the trees that has no content.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct NotFile {
+    /// The path: as it was named, or below a directory as that was named.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: FileKind,
 }
 
 /// A content of the trees.
@@ -286,7 +368,8 @@ pub struct UniqueContent {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Place {
-    /// Nowhere, as far as anybody can tell.
+    /// Nowhere. Where nothing else is as long, its size alone has proven that, and it was not opened:
+    /// whether it can be read at all is found out by who reads it.
     Nowhere,
     /// In a file of this archive, a directory.
     Archive(PathBuf),
@@ -294,6 +377,7 @@ pub enum Place {
     Manifest(PathBuf),
     /// Without archives: in another file of the trees.
     Another,
-    /// It could not be read, or changed meanwhile, so nobody knows.
+    /// Nobody knows: something else is as long, and of the two one could not be read, or changed
+    /// meanwhile. [`FoundUnique::errors`] has the reason.
     Unknown,
 }

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use bc_integrity::change::{Change, Class};
 use bc_integrity::fields::{CompareMode, CompareRules, Field};
-use bc_integrity::{ComparisonSummary, Conclusion, ManifestFile, RootCheck, Trust, VerifyOptions};
+use bc_integrity::{ComparisonSummary, Conclusion, ManifestFile, RootCheck, VerifyOptions};
 
 use super::error::{Error, path_of};
 use super::manifest::working;
 use super::run::{Run, runs};
+use super::walk::refuse_missing;
 
 /// Compares a tree with the [manifest](crate::manifest) that was made of it: what was added, removed,
 /// moved, edited, and what was damaged, that is, has other content although nobody wrote to it.
@@ -76,19 +77,14 @@ impl VerifyJob<'_> {
     /// Does it. Algorithm and filter are the manifest's.
     ///
     /// # Errors
-    /// If the manifest cannot be read, is cut short or altered; if the root looks like a disk that is
-    /// not mounted; if the job was cancelled.
+    /// If root or manifest is not there; if the manifest cannot be read, is cut short or altered; if the
+    /// root looks like a disk that is not mounted; if it was cancelled.
     pub fn run(mut self) -> Result<Verification, Error> {
+        refuse_missing([&self.root, &self.manifest])?;
         let manifest = ManifestFile::open(&self.manifest)?.cancelled_by(&self.run.cancel);
-        let what = VerifyOptions {
-            root: self.root.as_os_str(),
-            manifest: &manifest,
-            rules: self.rules,
-            detail: bc_integrity::compare::Detail::Changes,
-            trust: Trust::Checked,
-            root_check: self.root_check,
-            leave_out: &[],
-        };
+        let what = VerifyOptions::new(&self.root, &manifest)
+            .rules(self.rules)
+            .root_check(self.root_check);
         let mut changes = Vec::new();
         let mut sink = |change: &Change| {
             changes.push(PathChange::from(change));
@@ -101,6 +97,7 @@ impl VerifyJob<'_> {
         Ok(Verification {
             changes,
             summary: verified.summary,
+            warnings: verified.problems,
         })
     }
 }
@@ -113,6 +110,8 @@ pub struct Verification {
     pub changes: Vec<PathChange>,
     /// Counts of all classes.
     pub summary: ComparisonSummary,
+    /// What else one should know.
+    pub warnings: Vec<String>,
 }
 
 impl Verification {
@@ -129,6 +128,20 @@ impl Verification {
     /// Whether everything could be read.
     pub fn is_complete(&self) -> bool {
         self.summary.unread() == 0
+    }
+
+    /// The result, if everything could be read.
+    ///
+    /// # Errors
+    /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with how much could not.
+    pub fn complete(self) -> Result<Verification, Error> {
+        match self.summary.unread() {
+            0 => Ok(self),
+            count => {
+                let text = format!("{count} entries could not be read");
+                Err(Error::incomplete(text, None))
+            }
+        }
     }
 }
 

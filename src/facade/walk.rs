@@ -9,7 +9,7 @@ use bc_walk::{EntryId, FileKind, Listing, Metadata, Skipped, WalkOptions, walk_w
 
 use super::error::{Error, PathError, path_of};
 use super::filter::{Filter, filters};
-use super::outcome::says_what_is_missing;
+use super::outcome::{says_what_is_missing, unless_cancelled};
 use super::run::{Progress, Run, runs};
 
 /// Lists these files, and all files below those that are directories, in bytewise order of their
@@ -57,10 +57,10 @@ impl WalkJob<'_> {
         self
     }
 
-    /// Does it. After a cancellation what was not reached is missing.
+    /// Does it.
     ///
     /// # Errors
-    /// If a pattern is wrong; if a worker panicked.
+    /// If a path is not there or a pattern is wrong; if it was cancelled; if a worker panicked.
     pub fn run(mut self) -> Result<Walked, Error> {
         let walk = self.filter.to_walk(self.metadata)?;
         let found = AtomicU64::new(0);
@@ -72,11 +72,13 @@ impl WalkJob<'_> {
         Run::watched(&mut tell, now, || {
             let listing = list(&self.paths, &walk, &self.run)?;
             found.store(listing.len() as u64, Relaxed);
-            Ok(Walked {
+            let cancelled = listing.is_cancelled();
+            let walked = Walked {
                 errors: listing.errors().iter().map(PathError::from).collect(),
-                cancelled: listing.is_cancelled(),
+                cancelled,
                 listing,
-            })
+            };
+            unless_cancelled(walked, cancelled)
         })
     }
 }
@@ -87,7 +89,8 @@ impl WalkJob<'_> {
 pub struct Walked {
     /// What could not be looked at.
     pub errors: Vec<PathError>,
-    /// Whether the walk was cancelled before it had seen everything.
+    /// Whether the walk was cancelled before it had seen everything: only in what an error
+    /// [has of it](Error::partial).
     pub cancelled: bool,
     listing: Listing,
 }
@@ -125,7 +128,7 @@ impl Walked {
     }
 }
 
-says_what_is_missing!(Walked);
+says_what_is_missing!(Walked, cancelled);
 
 /// A file that was found.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -156,12 +159,26 @@ pub(crate) fn roots<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Vec<P
     paths.map(|path| path.as_ref().to_owned()).collect()
 }
 
+/// Proves that all of this is there: else an empty answer would be taken for one.
+pub(crate) fn refuse_missing<'p>(
+    paths: impl IntoIterator<Item = &'p PathBuf>,
+) -> Result<(), Error> {
+    for path in paths {
+        std::fs::metadata(path).map_err(|error| Error::io(path, "stat", &error))?;
+    }
+    Ok(())
+}
+
 /// Walks.
+///
+/// # Errors
+/// If one of the paths is not there; if a worker panicked.
 pub(crate) fn list(
     paths: &[PathBuf],
     options: &WalkOptions,
     run: &Run<'_>,
 ) -> Result<Listing, Error> {
+    refuse_missing(paths)?;
     let paths: Vec<OsString> = paths.iter().map(|path| path.clone().into()).collect();
     Ok(walk_with(&paths, options, || run.walkers(), &run.cancel)?)
 }

@@ -34,10 +34,9 @@ pub fn read(
         b"-" => turn::stdin()?,
         _ => File::open(OsStr::from_bytes(path))?,
     };
-    let options = Options {
-        separator: Separator::Newline,
-        lengths: (1..=64).filter(|bytes| plain(*bytes).is_some()).collect(),
-    };
+    let options = Options::default()
+        .separator(Separator::Newline)
+        .lengths((1..=64).filter(|bytes| plain(*bytes).is_some()).collect());
     let failed = |error: bc_manifest::Error| match error.io_error() {
         Some(error) => error
             .raw_os_error()

@@ -70,14 +70,11 @@ pub fn open(name: &OsStr, zero: bool, cancel: &Cancel) -> Result<Lines, Diagnost
             return Err(format!("{shown}: {advice}").into());
         }
     }
-    let options = bc_manifest::Options {
-        separator: if zero {
-            Separator::Nul
-        } else {
-            Separator::Auto
-        },
-        ..bc_manifest::Options::default()
-    };
+    let options = bc_manifest::Options::default().separator(if zero {
+        Separator::Nul
+    } else {
+        Separator::Auto
+    });
     let reader =
         Reader::new(input, options).map_err(|error| format!("{shown}: {}", reason(&error)))?;
     Ok(Lines::of(Source::Reader(Box::new(reader))))

@@ -74,27 +74,16 @@ pub fn working_shown<T>(
         let state = Kept::Arrays(job.memory);
         let workers = session.workers(job.files as usize, width, state);
         let read = session.fit(workers, width, state)?;
-        Ok(Reading {
-            workers,
-            start: session.common.threads.start(),
-            read,
-        })
+        Ok(Reading::new(workers)
+            .start(session.common.threads.start())
+            .read(read))
     };
     let begun = Instant::now();
     let walked =
         |listing: &Listing| details::walked(&session.report, listing, "entries", begun.elapsed());
-    let work = Work {
-        walk_workers: session.walk_workers(),
-        reading: &reading,
-        cpu: CpuFeatures::detect(),
-        cancel: &session.cancel,
-        shows_bytes: display.is_shown(),
-        progress: &progress,
-        observer: Some(WalkObserver {
-            skipped: session.skipped_detail(),
-            walked: &walked,
-        }),
-    };
+    let work = Work::new(session.walk_workers(), &reading, &session.cancel, &progress)
+        .shows_bytes(display.is_shown())
+        .observer(Some(WalkObserver::new(session.skipped_detail(), &walked)));
     match f(&work, &display) {
         Ok(result) => Ok(Some(result)),
         Err(Stop::Engine(error)) if error.kind() == ErrorKind::Cancelled => Ok(None),

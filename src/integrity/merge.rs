@@ -161,11 +161,7 @@ fn check(args: &MergeArgs, session: Session) -> Outcome<Exit> {
 }
 
 fn plan<'a>(session: &'a Session, manifests: &'a [ManifestFile]) -> MergeOptions<'a> {
-    MergeOptions {
-        manifests,
-        workers: session.most_workers(),
-        cancel: &session.cancel,
-    }
+    MergeOptions::new(manifests, session.most_workers(), &session.cancel)
 }
 
 fn tell(session: &Session, merged: &Merged) {

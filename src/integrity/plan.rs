@@ -16,15 +16,11 @@ use super::job::origin;
 use crate::run::{Outcome, Session, now};
 
 pub fn manifest<'a>(args: &'a ManifestArgs, session: &Session) -> Outcome<CreateOptions<'a>> {
-    Ok(CreateOptions {
-        root: &args.root,
-        tree: tree(args, session)?,
-        algorithm: args.algorithm,
-        created_at: now(),
-        origin: origin(),
-        shard: args.shard,
-        leave_out: Vec::new(),
-    })
+    Ok(CreateOptions::new(&args.root, args.algorithm)
+        .tree(tree(args, session)?)
+        .created_at(now())
+        .origin(origin())
+        .shard(args.shard))
 }
 
 fn tree(args: &ManifestArgs, session: &Session) -> Outcome<TreeOptions> {
@@ -37,22 +33,21 @@ fn tree(args: &ManifestArgs, session: &Session) -> Outcome<TreeOptions> {
         let globs = globs.iter().map(|glob| glob.as_encoded_bytes().to_vec());
         globs.collect()
     };
-    Ok(TreeOptions {
-        hidden: walk.hidden,
-        symlinks: walk.symlinks,
-        file_systems: walk.file_systems,
-        max_depth: walk.max_depth,
-        include: bytes(&args.walk.include),
-        exclude: bytes(&args.walk.exclude),
-        min_size: walk.min_size,
-        max_size: walk.max_size,
-        ignore_files: walk.ignore_files,
-        entries: Entries::All,
-        xattrs: match args.xattrs {
+    Ok(TreeOptions::default()
+        .hidden(walk.hidden)
+        .symlinks(walk.symlinks)
+        .file_systems(walk.file_systems)
+        .max_depth(walk.max_depth)
+        .include(bytes(&args.walk.include))
+        .exclude(bytes(&args.walk.exclude))
+        .min_size(walk.min_size)
+        .max_size(walk.max_size)
+        .ignore_files(walk.ignore_files)
+        .entries(Entries::All)
+        .xattrs(match args.xattrs {
             true => XattrPolicy::Record,
             false => XattrPolicy::Skip,
-        },
-    })
+        }))
 }
 
 pub fn verify<'a>(
@@ -60,18 +55,14 @@ pub fn verify<'a>(
     session: &Session,
     manifest: &'a ManifestFile,
 ) -> Outcome<VerifyOptions<'a>> {
-    Ok(VerifyOptions {
-        root: &args.root,
-        manifest,
-        rules: rules(args.mode, &args.ignore, session)?,
-        detail: match args.fail_fast {
+    Ok(VerifyOptions::new(&args.root, manifest)
+        .rules(rules(args.mode, &args.ignore, session)?)
+        .detail(match args.fail_fast {
             true => Detail::First,
             false => detail(session),
-        },
-        trust: trust(args.force),
-        root_check: root_check(args.force),
-        leave_out: &[],
-    })
+        })
+        .trust(trust(args.force))
+        .root_check(root_check(args.force)))
 }
 
 pub fn diff<'a>(
@@ -80,13 +71,10 @@ pub fn diff<'a>(
     old: &'a ManifestFile,
     new: &'a ManifestFile,
 ) -> Outcome<DiffOptions<'a>> {
-    Ok(DiffOptions {
-        old,
-        new,
-        rules: rules(CompareMode::Strict, &args.ignore, session)?,
-        detail: detail(session),
-        trust: trust(args.force),
-    })
+    Ok(DiffOptions::new(old, new)
+        .rules(rules(CompareMode::Strict, &args.ignore, session)?)
+        .detail(detail(session))
+        .trust(trust(args.force)))
 }
 
 pub fn update<'a>(
@@ -100,30 +88,23 @@ pub fn update<'a>(
             .map_err(|error| session.fatal(format!("--reread: {error}")))?,
         None => Reread::None,
     };
-    Ok(UpdateOptions {
-        root: &args.root,
-        manifest: &args.manifest,
-        reread,
-        damaged: match args.accept_damaged {
-            true => Damaged::Accept,
-            false => Damaged::Keep,
-        },
-        detail: detail(session),
-        trust: trust(args.force),
-        root_check: root_check(args.force),
-        now: now(),
-        origin,
-        leave_out: &[],
-    })
+    Ok(
+        UpdateOptions::new(&args.root, &args.manifest, now(), origin)
+            .reread(reread)
+            .damaged(match args.accept_damaged {
+                true => Damaged::Accept,
+                false => Damaged::Keep,
+            })
+            .detail(detail(session))
+            .trust(trust(args.force))
+            .root_check(root_check(args.force)),
+    )
 }
 
 pub fn import(args: &ImportArgs) -> ImportOptions<'_> {
-    ImportOptions {
-        name: args.file.as_os_str().as_encoded_bytes(),
-        algorithm: args.algorithm,
-        strip_prefix: args.strip_prefix.as_encoded_bytes(),
-        created_at: now(),
-    }
+    ImportOptions::new(args.file.as_os_str().as_encoded_bytes(), now())
+        .algorithm(args.algorithm)
+        .strip_prefix(args.strip_prefix.as_encoded_bytes())
 }
 
 /// Without `--ignore`, what cannot survive a restore is ignored.
@@ -133,7 +114,7 @@ fn rules(mode: CompareMode, ignore: &[String], session: &Session) -> Outcome<Com
         names => names.join(",").parse(),
     };
     let ignore = ignore.map_err(|error| session.fatal(format!("--ignore: {error}")))?;
-    Ok(CompareRules { mode, ignore })
+    Ok(CompareRules::new(mode, ignore))
 }
 
 fn detail(session: &Session) -> Detail {

@@ -88,13 +88,15 @@ pub fn verify(args: &VerifyArgs) -> Outcome<Exit> {
     let mut report = Changes::new(&mut output, args.format);
     report.manifests(&[&manifest]);
     let verified = working(&session, Some(algorithm), "verify", |work| {
-        report.begin(&ReportHeader {
-            command: "verify",
-            old: manifest.name(),
-            new: plan.root.as_encoded_bytes(),
-            rules: plan.rules,
-            algorithm: algorithm.name(),
-        })?;
+        report.begin(
+            &ReportHeader::new(
+                "verify",
+                manifest.name(),
+                plan.root.as_encoded_bytes(),
+                algorithm.name(),
+            )
+            .rules(plan.rules),
+        )?;
         let told = |change: &Change| report.change(change);
         let verified = bc_integrity::verify(&plan, work, &mut until_cancelled(&session, told))?;
         report.end(&verified.summary, &verified.problems)?;
@@ -120,13 +122,9 @@ pub fn diff(args: &DiffArgs) -> Outcome<Exit> {
     let mut report = Changes::new(&mut output, args.format);
     report.manifests(&[&old, &new]);
     let compared = (|| {
-        report.begin(&ReportHeader {
-            command: "diff",
-            old: old.name(),
-            new: new.name(),
-            rules: plan.rules,
-            algorithm: algorithm.name(),
-        })?;
+        report.begin(
+            &ReportHeader::new("diff", old.name(), new.name(), algorithm.name()).rules(plan.rules),
+        )?;
         let told = |change: &Change| report.change(change);
         let diffed = bc_integrity::diff(&plan, &mut until_cancelled(&session, told))?;
         report.end(&diffed.summary, &diffed.problems)?;

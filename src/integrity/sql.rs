@@ -29,12 +29,10 @@ pub fn run(args: &SqlArgs) -> Outcome<Exit> {
     let manifests: Vec<Cow<'_, [u8]>> = manifests
         .map(|name| pattern_if(true, args.engine, name))
         .collect();
-    let request = Request {
-        engine: args.engine,
-        query: args.query,
-        params: &params,
-        manifests: &manifests.iter().map(|name| &**name).collect::<Vec<_>>(),
-    };
+    let names: Vec<&[u8]> = manifests.iter().map(|name| &**name).collect();
+    let request = Request::new(args.engine, &names)
+        .query(args.query)
+        .params(&params);
     let text = sql(&request).map_err(|error| {
         let what = match args.params.is_empty() {
             true => "sql",

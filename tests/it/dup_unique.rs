@@ -223,7 +223,8 @@ fn the_cards_own_files_are_no_witnesses() {
             .arg(reference)
             .go()
             .code(1)
-            .stdout_is("card/a.jpg\ncard/more\ncard/sub/b.jpg\n");
+            .stdout_is("card/a.jpg\ncard/more\ncard/sub/b.jpg\n")
+            .stderr_has("lies in what is asked about: what it has is no copy of that");
     }
     // Inside: another copy on the card goes with it.
     t.write("card/backup/a", "a photo")
@@ -235,6 +236,7 @@ fn the_cards_own_files_are_no_witnesses() {
         names.join("\n") + "\n"
     };
     let out = t.bc_line("dup unique card --reference=card/backup").go();
+    out.stderr_has("--reference=card/backup: lies in what is asked about");
     assert_eq!(listed(out.code(1)), inside);
     t.remove("card/backup");
     // Around: only what is not below the card counts.

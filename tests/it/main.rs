@@ -100,6 +100,8 @@ mod json_errors;
 mod kill_points;
 mod layers;
 mod library;
+mod library_care;
+mod library_changes;
 mod linked_disks;
 mod lost_records;
 mod mounts;

@@ -82,7 +82,7 @@ fn somebody_elses_crate_builds_and_does_six_things() {
     t.write("SUMS", format!("{ABC}  d/a\n{ABC}  d/c.txt\n"));
     let out = t.run(program).go();
     out.code(0).stdout_is(format!(
-        "{ABC} 2 true\n0 of them, whole: false\n[\"d/a\", \"d/b\"]\n.: false\na: true\nb: true\nc.txt: true\nd/c.txt\n\
+        "{ABC} 2 true\n0 of them, Cancelled\n[\"d/a\", \"d/b\"]\n.: false\na: true\nb: true\nc.txt: true\nd/c.txt\n\
          d/c.txt: Mismatch\n900150983cd24fb0d6963f7d28e17f72\n"
     ));
 }

@@ -198,15 +198,8 @@ impl Shape {
     }
 
     fn manifest(&self, way: Way) -> Vec<u8> {
-        let what = CreateOptions {
-            root: self.tree.path().as_os_str(),
-            tree: Default::default(),
-            algorithm: Algorithm::Sha256,
-            created_at: 1_700_000_000_000_000_000,
-            origin: Default::default(),
-            shard: None,
-            leave_out: Vec::new(),
-        };
+        let what = CreateOptions::new(self.tree.path().as_os_str(), Algorithm::Sha256)
+            .created_at(1_700_000_000_000_000_000);
         with_work(way, |work| {
             let made = create(&what, work, Vec::new(), &mut |path, why| {
                 panic!("{}: {why:?}", path.escape_ascii())
@@ -238,15 +231,7 @@ impl Shape {
     /// Verifies the tree, in which these files differ and no others.
     fn verify(&self, manifest: &[u8], changed: &[Vec<u8>], way: Way) {
         let manifest = ManifestFile::from_reader(b"memory", manifest).unwrap();
-        let what = VerifyOptions {
-            root: self.tree.path().as_os_str(),
-            manifest: &manifest,
-            rules: Default::default(),
-            detail: Default::default(),
-            trust: Default::default(),
-            root_check: Default::default(),
-            leave_out: &[],
-        };
+        let what = VerifyOptions::new(self.tree.path().as_os_str(), &manifest);
         let mut report = ChangeReport::new(Vec::new(), ChangeFormat::Text);
         let verified = with_work(way, |work| {
             verify(&what, work, &mut |change| report.change(change))
@@ -280,21 +265,11 @@ fn options(algorithms: &[Algorithm], way: Way) -> bc_hash::HashOptions {
 fn with_work<T>(way: Way, job: impl FnOnce(&Work<'_>) -> T) -> T {
     let (cancel, progress) = (Cancel::new(), bc_hash::HashProgress::default());
     let reading = |_| {
-        Ok(Reading {
-            workers: way.workers,
-            start: Start::Together,
-            read: read_options(way),
-        })
+        Ok(Reading::new(way.workers)
+            .start(Start::Together)
+            .read(read_options(way)))
     };
-    job(&Work {
-        walk_workers: way.workers.into(),
-        reading: &reading,
-        cpu: way.cpu,
-        cancel: &cancel,
-        shows_bytes: false,
-        progress: &progress,
-        observer: None,
-    })
+    job(&Work::new(way.workers.into(), &reading, &cancel, &progress).cpu(way.cpu))
 }
 
 /// Files of one size, every third one equal to the one before.

@@ -35,11 +35,10 @@ pub(crate) fn each(options: &CopyOptions, others: &[OsString]) -> Result<Vec<Cop
 }
 
 fn same(one: &[u8], other: &[u8]) -> Error {
-    Error::usage(format!(
-        "{}: is the same destination as {}",
-        Escaped(other),
-        Escaped(one)
-    ))
+    Error::usage_at(
+        other,
+        format!("is the same destination as {}", Escaped(one)),
+    )
 }
 
 /// Who is told of each destination: where there are several, what names none is said with its own.
@@ -121,11 +120,10 @@ pub(crate) fn refuse_nested(tops: &[(&CopyOptions, &Top)]) -> Result<(), Error> 
                 (_, true) => (*known, path),
                 _ => continue,
             };
-            return Err(Error::usage(format!(
-                "{}: lies in {}, which is a destination too",
-                Escaped(inner),
-                Escaped(outer)
-            )));
+            return Err(Error::usage_at(
+                inner,
+                format!("lies in {}, which is a destination too", Escaped(outer)),
+            ));
         }
         sites.push((path, site));
     }

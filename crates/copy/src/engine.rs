@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -15,7 +16,9 @@ use crate::destinations;
 use crate::dirs::finish_dirs;
 use crate::error::{Error, ErrorKind};
 use crate::event::{Copied, CopyProgress, Event, Observer};
-use crate::finish::{finish, manifest_target, refuse_odd_manifest, remove_stages};
+use crate::finish::{
+    finish, manifest_target, refuse_foreign_manifest, refuse_odd_manifest, remove_stages,
+};
 use crate::huge;
 use crate::job::Job;
 use crate::links::Links;
@@ -39,7 +42,7 @@ pub fn copy(
     progress: &CopyProgress,
     observer: &Observer<'_>,
 ) -> Result<Copied, Error> {
-    let all = fan_out(options, &[], cancel, progress, observer)?;
+    let all = fan_out(options, &[""; 0], cancel, progress, observer)?;
     let none = || Err(Error::usage("no destination is given"));
     all.into_iter().next().unwrap_or_else(none)
 }
@@ -52,6 +55,17 @@ pub fn copy(
 /// What makes no sense, before anything is written: destinations that are the same, or one in the
 /// other, or what [`copy`] refuses of any of them.
 pub fn fan_out(
+    options: &CopyOptions,
+    others: &[impl AsRef<Path>],
+    cancel: &Cancel,
+    progress: &CopyProgress,
+    observer: &Observer<'_>,
+) -> Result<Vec<Result<Copied, Error>>, Error> {
+    let others: Vec<OsString> = others.iter().map(|path| path.as_ref().into()).collect();
+    fan_out_to(options, &others, cancel, progress, observer)
+}
+
+fn fan_out_to(
     options: &CopyOptions,
     others: &[OsString],
     cancel: &Cancel,
@@ -113,10 +127,13 @@ fn begin_each(
     for (options, observer) in each.iter().zip(observers) {
         let begun = begin::begin(options, sources, observer).and_then(|begun| {
             refuse_odd_manifest(options, &begun.top, sources)?;
+            refuse_foreign_manifest(options, &begun.top, sources)?;
             Ok(begun)
         });
         match begun {
-            Err(error) if error.kind() == ErrorKind::Usage => return Err(error),
+            Err(error) if matches!(error.kind(), ErrorKind::Usage | ErrorKind::Refused) => {
+                return Err(error);
+            }
             begun => all.push(begun),
         }
     }

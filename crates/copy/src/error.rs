@@ -10,6 +10,8 @@ use bc_pool::WorkerPanic;
 pub enum ErrorKind {
     /// What is asked for makes no sense, or would harm what is there.
     Usage,
+    /// Something that is there would be replaced, and nobody has said that it may be.
+    Refused,
     /// The system refuses what all of it needs.
     System,
     /// Another run of the same copy is at work.
@@ -22,6 +24,7 @@ pub enum ErrorKind {
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
+    path: Option<Vec<u8>>,
     message: String,
     failed: Option<bc_walk::Error>,
 }
@@ -30,6 +33,7 @@ impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
         Error {
             kind,
+            path: None,
             message: message.into(),
             failed: None,
         }
@@ -39,23 +43,50 @@ impl Error {
         Error::new(ErrorKind::Usage, message)
     }
 
+    /// About a path.
+    pub(crate) fn at(kind: ErrorKind, path: &[u8], message: impl Into<String>) -> Error {
+        Error {
+            path: Some(path.to_vec()),
+            ..Error::new(kind, message)
+        }
+    }
+
+    /// About a path, with which this makes no sense.
+    pub(crate) fn usage_at(path: &[u8], message: impl Into<String>) -> Error {
+        Error::at(ErrorKind::Usage, path, message)
+    }
+
     /// About a path, an operation on it and the system's reason.
     pub(crate) fn system(
         path: &[u8],
         operation: &'static str,
         reason: impl Into<std::io::Error>,
     ) -> Error {
-        let failed = bc_walk::Error::new(path, operation, reason);
+        Error::of_failure(bc_walk::Error::new(path, operation, reason))
+    }
+
+    /// A failure of a single path that all of the copy needs.
+    pub(crate) fn of_failure(failed: bc_walk::Error) -> Error {
+        let message = format!("{}: {}", failed.op(), failed.message());
         Error {
-            kind: ErrorKind::System,
-            message: failed.to_string(),
-            failed: Some(failed),
+            failed: Some(failed.clone()),
+            ..Error::at(ErrorKind::System, failed.path(), message)
         }
     }
 
     /// The path, the operation and the system's reason, where it is about one.
     pub fn failure(&self) -> Option<&bc_walk::Error> {
         self.failed.as_ref()
+    }
+
+    /// The path that it is about, if it is about one, as raw bytes.
+    pub fn path(&self) -> Option<&[u8]> {
+        self.path.as_deref()
+    }
+
+    /// The message without the path.
+    pub fn message(&self) -> &str {
+        &self.message
     }
 
     /// What kind it is.
@@ -66,6 +97,9 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(path) = &self.path {
+            write!(f, "{}: ", bc_fs::Escaped(path))?;
+        }
         f.write_str(&self.message)
     }
 }

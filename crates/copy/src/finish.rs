@@ -160,12 +160,36 @@ pub(crate) fn refuse_odd_manifest(
         return Ok(());
     };
     match file.symlink_metadata() {
-        Ok(meta) if !meta.is_file() => Err(Error::usage(format!(
-            "{}: is no regular file, so the manifest cannot be there; --manifest=FILE names another place",
-            Escaped(file.as_os_str().as_bytes())
-        ))),
+        Ok(meta) if !meta.is_file() => Err(Error::usage_at(
+            file.as_os_str().as_bytes(),
+            "is no regular file, so the manifest cannot be there; --manifest=FILE names another place",
+        )),
         _ => Ok(()),
     }
+}
+
+/// A file that was named for the manifest, and is something else, is not replaced unless the options
+/// say so.
+pub(crate) fn refuse_foreign_manifest(
+    options: &CopyOptions,
+    top: &Top,
+    sources: &[Source],
+) -> Result<(), Error> {
+    let is_named = matches!(options.manifest, ManifestPlace::File(_));
+    if !is_named || options.replace_manifest {
+        return Ok(());
+    }
+    let Some(file) = manifest_file(options, top, &sources[0]) else {
+        return Ok(());
+    };
+    let (root, below) = manifest_root(top, &sources[0]);
+    let plan = Plan {
+        file,
+        root,
+        below,
+        whole: false,
+    };
+    manifest::refuse_foreign(options, &plan)
 }
 
 fn plan(job: &Job<'_>) -> Option<Plan> {

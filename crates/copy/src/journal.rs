@@ -226,7 +226,7 @@ pub(crate) fn look(state: &Path, name: &str, boot: &[u8; 16]) -> io::Result<Site
             let shown = bc_fs::escape(directory.as_os_str().as_encoded_bytes());
             io::Error::new(error.kind(), format!("{shown}: mkdir: {error}"))
         })?;
-    let place = Place::find(&directory.join(format!("{name}.journal")))?;
+    let place = Place::find(directory.join(format!("{name}.journal")))?;
     Ok(match Journal::open(&place, &key)? {
         Found::Nothing => Site::Free(place, key),
         Found::Busy => Site::Busy,

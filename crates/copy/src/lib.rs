@@ -10,7 +10,7 @@
 //! # let (from, to) = (dir.path().join("from"), dir.path().join("to"));
 //! # std::fs::create_dir(&from)?;
 //! # std::fs::write(from.join("a"), "content")?;
-//! let options = CopyOptions::new(vec![from.into()], to.clone().into());
+//! let options = CopyOptions::new([from], &to);
 //! let done = copy(&options, &Cancel::new(), &CopyProgress::default(), &|_| {})?;
 //! assert_eq!((done.walked, done.copied), (2, 2));
 //! assert_eq!(std::fs::read(to.join("a"))?, b"content");

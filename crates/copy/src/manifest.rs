@@ -7,6 +7,7 @@ mod plan;
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::ffi::OsStr;
 use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 
@@ -18,11 +19,12 @@ use bc_walk::{FileKind, FileStat};
 use rustix::io::Errno;
 
 use crate::decide::{digest_of, open_there};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::event::Event;
 use crate::job::Job;
-use crate::options::ManifestPlace;
+use crate::options::{CopyOptions, ManifestPlace};
 use crate::results::{Rows, State};
+use crate::target::place_of;
 use crate::tree::Item;
 use crate::unread::Unlisted;
 use crate::worker::Worker;
@@ -72,7 +74,7 @@ type Found<'a> = (&'a Rows, &'a [Unlisted]);
 pub(crate) fn write(job: &Job<'_>, plan: &Plan, found: Found<'_>) -> Result<Vec<u8>, Error> {
     let shown = plan.file.as_os_str().as_bytes().to_vec();
     let failed = |op: &'static str, error: std::io::Error| Error::system(&shown, op, error);
-    let earlier = match earlier::look(job, plan) {
+    let earlier = match earlier::look(job.options, plan) {
         Lying::Nothing => None,
         Lying::Manifest(earlier) => Some(*earlier),
         Lying::Other(why) => {
@@ -95,6 +97,36 @@ pub(crate) fn write(job: &Job<'_>, plan: &Plan, found: Found<'_>) -> Result<Vec<
     new.commit()
         .map_err(|not| failed(not.operation, not.error))?;
     Ok(shown)
+}
+
+/// Before anything is copied: what lies where a manifest was named to be, and is none that this copy
+/// would carry on, is not replaced unasked.
+pub(crate) fn refuse_foreign(options: &CopyOptions, plan: &Plan) -> Result<(), Error> {
+    let shown = plan.file.as_os_str().as_bytes();
+    let refused = |why: String| Err(Error::at(ErrorKind::Refused, shown, why));
+    let is_empty = |meta: std::fs::Metadata| meta.is_file() && meta.len() == 0;
+    if plan.file.metadata().is_ok_and(is_empty) {
+        return Ok(());
+    }
+    match earlier::look(options, plan) {
+        Lying::Nothing => Ok(()),
+        Lying::Other(why) => refused(format!(
+            "is there already, and cannot be carried on as the manifest of this copy: {why}"
+        )),
+        Lying::Manifest(earlier) => {
+            let root = place_of(OsStr::from_bytes(&plan.root));
+            let real = std::fs::canonicalize(OsStr::from_bytes(&root));
+            let real = real.map_or(root, |real| real.into_os_string().into_encoded_bytes());
+            match earlier.recorded_root() {
+                Some(recorded) if recorded == real => Ok(()),
+                Some(recorded) => refused(format!(
+                    "is the manifest of another destination, {}",
+                    bc_fs::Escaped(recorded)
+                )),
+                None => refused("is a manifest that does not say of which destination".to_owned()),
+            }
+        }
+    }
 }
 
 /// What cannot be carried on is not lost for that: it gets another name, unless the user has named

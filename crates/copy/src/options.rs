@@ -1,7 +1,7 @@
 //! What to copy, where to, and how: a plain struct.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bc_digest::Algorithm;
 use bc_pool::Tables;
@@ -247,6 +247,9 @@ pub struct CopyOptions {
     pub algorithm: Option<Algorithm>,
     /// Where the manifest goes.
     pub manifest: ManifestPlace,
+    /// Whether a file that is named for the manifest is replaced, whatever it is. Without this it has
+    /// to be empty or a manifest of the same destination, which is carried on.
+    pub replace_manifest: bool,
     /// Whether a file that cannot be given all that its source has fails.
     pub strict: bool,
     /// Whether what an interrupted run has done is done again.
@@ -275,10 +278,17 @@ pub struct CopyOptions {
 impl CopyOptions {
     /// Copies `sources` to `destination` with one thread, everything preserved, BLAKE3, and
     /// without a journal.
-    pub fn new(sources: Vec<OsString>, destination: OsString) -> CopyOptions {
+    pub fn new<P: AsRef<Path>>(
+        sources: impl IntoIterator<Item = P>,
+        destination: impl AsRef<Path>,
+    ) -> CopyOptions {
+        let owned = |path: &Path| path.as_os_str().to_owned();
         CopyOptions {
-            sources,
-            destination,
+            sources: sources
+                .into_iter()
+                .map(|path| owned(path.as_ref()))
+                .collect(),
+            destination: owned(destination.as_ref()),
             target: Target::default(),
             on_conflict: OnConflict::default(),
             read_back: ReadBack::default(),
@@ -288,6 +298,7 @@ impl CopyOptions {
             sparse: When::default(),
             algorithm: Some(Algorithm::Blake3),
             manifest: ManifestPlace::default(),
+            replace_manifest: false,
             strict: false,
             restart: false,
             dry_run: false,

@@ -24,6 +24,8 @@ pub(crate) fn look(
     for path in &options.sources {
         match target::look(path) {
             Ok(source) => sources.push(source),
+            // A failure of the only one is the copy's own.
+            Err(error) if options.sources.len() == 1 => return Err(Error::of_failure(error)),
             Err(error) => observer(Event::Failed(&error)),
         }
     }

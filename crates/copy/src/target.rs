@@ -112,30 +112,31 @@ pub(crate) fn find(
         let is_dir = Path::new(&options.destination).is_dir();
         options.target == Target::Cp && is_dir
     });
-    let shown = Escaped(path);
     if into {
         let fd = open_named(path).map_err(|errno| Error::system(path, "open", errno))?;
         let names = names_in(sources)?;
         return top(fd, path, true, names);
     }
     let [source] = sources else {
-        return Err(Error::usage(format!(
-            "{shown}: is no directory, so only one source can be copied to it"
-        )));
+        return Err(Error::usage_at(
+            path,
+            "is no directory, so only one source can be copied to it",
+        ));
     };
     let is_dir = source.stat.kind() == FileKind::Dir;
     let Some(name) = name else {
         // A dot, say: its content.
         let fd = open_named(path).map_err(|errno| Error::system(path, "open", errno))?;
         if !is_dir {
-            return Err(Error::usage(format!(
-                "{shown}: is a directory; -T cannot make a file of it"
-            )));
+            return Err(Error::usage_at(
+                path,
+                "is a directory; -T cannot make a file of it",
+            ));
         }
         return top(fd, path, false, vec![Vec::new()]);
     };
     if path.ends_with(b"/") && !is_dir {
-        return Err(Error::usage(format!("{shown}: there is no such directory")));
+        return Err(Error::usage_at(path, "there is no such directory"));
     }
     let fd = open_named(dir).map_err(|errno| Error::system(path, "open directory", errno))?;
     top(fd, dir, false, vec![name.to_vec()])
@@ -169,17 +170,19 @@ fn names_in(sources: &[Source]) -> Result<Vec<Vec<u8>>, Error> {
         let path = source.path.as_bytes();
         let name = split(path).1.unwrap_or_default();
         if name.is_empty() && sources.len() > 1 {
-            return Err(Error::usage(format!(
-                "{}: what it holds would be mixed with the other sources; copy it alone",
-                Escaped(path)
-            )));
+            return Err(Error::usage_at(
+                path,
+                "what it holds would be mixed with the other sources; copy it alone",
+            ));
         }
         if !seen.insert(name) {
-            return Err(Error::usage(format!(
-                "{}: two sources would be called {} in the destination",
-                Escaped(path),
-                Escaped(name)
-            )));
+            return Err(Error::usage_at(
+                path,
+                format!(
+                    "two sources would be called {} in the destination",
+                    Escaped(name)
+                ),
+            ));
         }
         names.push(name.to_vec());
     }
@@ -191,21 +194,17 @@ pub(crate) fn refuse_itself(top: &Top, sources: &[Source]) -> Result<(), Error> 
     let above =
         ancestors(top.fd.as_fd()).map_err(|errno| Error::system(&top.path, "stat", errno))?;
     for (source, name) in sources.iter().zip(&top.names) {
-        let shown = Escaped(source.path.as_bytes());
+        let path = source.path.as_bytes();
         if source.stat.kind() == FileKind::Dir && above.contains(&source.stat.id) {
             // What goes into the top itself is the top's own content then.
-            return Err(Error::usage(format!(
-                "{shown}: cannot be copied into itself"
-            )));
+            return Err(Error::usage_at(path, "cannot be copied into itself"));
         }
         if name.is_empty() {
             continue;
         }
         let there = rustix::fs::statat(&top.fd, &name[..], AtFlags::SYMLINK_NOFOLLOW);
         if there.is_ok_and(|there| FileStat::from(&there).id == source.stat.id) {
-            return Err(Error::usage(format!(
-                "{shown}: is what it would be copied to"
-            )));
+            return Err(Error::usage_at(path, "is what it would be copied to"));
         }
     }
     Ok(())

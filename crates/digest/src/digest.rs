@@ -10,14 +10,13 @@ use crate::hex::{self, Case};
 /// The bytes are in the order in which they print: for xxHash and CRC, the canonical big-endian one.
 ///
 /// ```
-/// use bc_digest::{Algorithm, Digest, hash};
-///
-/// let digest = hash(Algorithm::Sha256, b"abc");
+/// # use bc_digest::{Algorithm, Digest, hash_reader};
+/// let digest = hash_reader(Algorithm::Sha256, &b"abc"[..])?;
 /// let bytes: [u8; 32] = digest.try_into()?; // as other crates have it
 /// assert_eq!(Digest::try_from(&bytes[..])?, digest);
 /// assert_eq!(digest.to_string().parse(), Ok(digest));
 /// assert!(Digest::try_from(&[][..]).is_err());
-/// # Ok::<(), bc_digest::InvalidDigest>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Copy, Clone, Eq, PartialEq, Hash, Ord, PartialOrd)]
 pub struct Digest {

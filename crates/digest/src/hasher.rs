@@ -15,8 +15,7 @@ use crate::{Algorithm, CpuFeatures};
 /// [`io::Write`](std::io::Write) that never fails.
 ///
 /// ```
-/// use bc_digest::{Algorithm, Hasher};
-///
+/// # use bc_digest::{Algorithm, Hasher};
 /// let mut hasher = Hasher::new(Algorithm::Xxh128);
 /// hasher.update(b"a");
 /// hasher.update(b"bc");

@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let cancel = Cancel::new();
     let cache = std::env::var_os("BC_CACHE");
     let mut cache = cache
-        .map(|path| Cache::open(path.as_ref(), bc_dup::Location::Named))
+        .map(|path| Cache::open(path, bc_dup::Location::Named))
         .transpose()?;
     let started = Instant::now();
     let options = bc_walk::WalkOptions::default().metadata(Metadata::Basic);

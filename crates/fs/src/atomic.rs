@@ -66,7 +66,7 @@ impl AtomicFile {
     /// fails with: a name that is too long or ends in a slash is refused here
     /// and not at the end of the work, and so is what another user laid into a
     /// directory where others may write ([`Place::find`]).
-    pub fn create(target: &Path) -> io::Result<AtomicFile> {
+    pub fn create(target: impl AsRef<Path>) -> io::Result<AtomicFile> {
         AtomicFile::create_at(Place::find(target)?)
     }
 
@@ -236,7 +236,7 @@ impl Drop for AtomicFile {
 
 /// Removes what killed writers of `target` left under temporary names, as
 /// [`AtomicFile::create`] does: for those who list the directory before they write.
-pub fn remove_leftovers(target: &Path) {
+pub fn remove_leftovers(target: impl AsRef<Path>) {
     if let Ok(place) = Place::find(target) {
         remove_abandoned(&place);
     }
@@ -248,7 +248,11 @@ pub fn remove_leftovers(target: &Path) {
 /// `WouldBlock` if another process holds the lock or replaces the file right
 /// now; `InvalidInput` for what is no regular file, which is not waited for;
 /// those of [`Place::find`]; otherwise whatever opening fails with.
-pub fn lock(path: &Path) -> io::Result<File> {
+pub fn lock(path: impl AsRef<Path>) -> io::Result<File> {
+    lock_at(path.as_ref())
+}
+
+fn lock_at(path: &Path) -> io::Result<File> {
     let place = Place::find(path)?;
     if let Some(stat) = place.existing()?
         && FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile

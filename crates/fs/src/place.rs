@@ -41,7 +41,11 @@ impl Place {
     /// for a path that ends in a slash or a dot; `PermissionDenied` with an
     /// explanation where another user's link, or his file at the end, lies in
     /// a directory where others may write.
-    pub fn find(target: &Path) -> io::Result<Place> {
+    pub fn find(target: impl AsRef<Path>) -> io::Result<Place> {
+        Place::find_at(target.as_ref())
+    }
+
+    fn find_at(target: &Path) -> io::Result<Place> {
         let mut directory = start(target.as_os_str())?;
         let mut rest = components(target.as_os_str());
         let mut links = 0;
@@ -326,7 +330,7 @@ mod tests {
             ("rel/../b/new", "new"),
             ("lost", "new"),
         ] {
-            let place = Place::find(&at(path)).unwrap();
+            let place = Place::find(at(path)).unwrap();
             assert_eq!((ino(&place), place.name()), (b, OsStr::new(name)), "{path}");
             assert_eq!(place.existing().unwrap().is_some(), name == "file");
         }
@@ -340,7 +344,7 @@ mod tests {
             "new/",
             "",
         ] {
-            assert!(Place::find(&at(path)).is_err(), "{path}");
+            assert!(Place::find(at(path)).is_err(), "{path}");
         }
         assert!(Place::find(Path::new("")).is_err());
         assert!(Place::find(Path::new("/")).is_err());
@@ -390,7 +394,7 @@ mod tests {
             std::os::unix::fs::chown(&open, Some(of_directory), None).unwrap();
             std::fs::set_permissions(&open, std::fs::Permissions::from_mode(mode)).unwrap();
             for name in ["file", "link", "way/new"] {
-                let found = Place::find(&open.join(name));
+                let found = Place::find(open.join(name));
                 assert_eq!(found.is_ok(), fine, "{case} {name}: {found:?}");
                 if let Err(error) = found {
                     assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
@@ -399,7 +403,7 @@ mod tests {
                 }
             }
             if fine {
-                let place = Place::find(&open.join("file")).unwrap();
+                let place = Place::find(open.join("file")).unwrap();
                 let old = place.existing().unwrap().unwrap();
                 let gives = of_directory == me || of_thing == of_directory;
                 assert_eq!(place.keeps_owner(&old), gives, "{case}");

@@ -69,7 +69,11 @@ pub fn may_be_one_file_system(one: impl AsFd, other: impl AsFd) -> bool {
 
 /// The UUID of the file system that `path`, a directory or a regular file with the device number
 /// `dev`, is on: from the kernel, or by the links that udev keeps.
-pub fn uuid_at(path: &Path, dev: Option<u64>, source: Option<&str>) -> Option<String> {
+pub fn uuid_at(path: impl AsRef<Path>, dev: Option<u64>, source: Option<&str>) -> Option<String> {
+    uuid_of(path.as_ref(), dev, source)
+}
+
+fn uuid_of(path: &Path, dev: Option<u64>, source: Option<&str>) -> Option<String> {
     if let Some(uuid) = File::open(path).ok().and_then(file_system_uuid) {
         return Some(uuid);
     }

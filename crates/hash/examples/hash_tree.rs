@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         None => bc_pool::available_cpus(),
     };
     let walk = bc_walk::WalkOptions::default();
-    let listing = bc_walk::walk(&[dir.into()], &walk, workers, &Cancel::new())?;
+    let listing = bc_walk::walk(&[dir], &walk, workers, &Cancel::new())?;
     if let Some(error) = listing.errors().first() {
         return Err(error.to_string().into());
     }

@@ -304,7 +304,7 @@ mod tests {
         drop(file);
         let cancel = Cancel::new();
         let walk = bc_walk::WalkOptions::default();
-        let listing = bc_walk::walk(&[dir.path().into()], &walk, 1, &cancel).unwrap();
+        let listing = bc_walk::walk(&[dir.path()], &walk, 1, &cancel).unwrap();
         let options = HashOptions::new(vec![Algorithm::Xxh128]);
         let (plan, progress) = (Plan::all(&listing, 1), HashProgress::default());
         let sink = |_| Calls::default();
@@ -323,7 +323,7 @@ mod tests {
         drop(file);
         let cancel = Cancel::new();
         let walk = bc_walk::WalkOptions::default();
-        let listing = bc_walk::walk(&[dir.path().into()], &walk, 1, &cancel).unwrap();
+        let listing = bc_walk::walk(&[dir.path()], &walk, 1, &cancel).unwrap();
         let progress = HashProgress::default();
         let options = HashOptions::new(vec![Algorithm::Xxh128]);
         let plan = Plan::all(&listing, 1);

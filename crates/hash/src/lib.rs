@@ -11,7 +11,7 @@
 //! std::fs::write(dir.path().join("abc"), "abc")?;
 //! let cancel = Cancel::new();
 //! let walk = bc_walk::WalkOptions::default();
-//! let listing = bc_walk::walk(&[dir.path().into()], &walk, 1, &cancel)?;
+//! let listing = bc_walk::walk(&[dir.path()], &walk, 1, &cancel)?;
 //! let options = HashOptions::new(vec![Algorithm::Md5]);
 //! let hashes = hash_listing(&listing, &options, &cancel, &Default::default())?;
 //! let id = listing.ids().next().unwrap();
@@ -36,6 +36,22 @@
 //! - results do not depend on threads, reader, kernels or order.
 
 #![forbid(unsafe_code)]
+
+/// Gives options a method for each field, by its name, which sets it.
+macro_rules! setters {
+    ($type:ident: $($field:ident: $of:ty),+ $(,)?) => {
+        impl $type {
+            $(
+                /// Sets the field of this name.
+                #[must_use]
+                pub fn $field(mut self, $field: $of) -> $type {
+                    self.$field = $field;
+                    self
+                }
+            )+
+        }
+    };
+}
 
 pub mod check;
 pub mod diff;

@@ -30,10 +30,10 @@ pub struct Hint {
 
 impl Hint {
     /// For a manifest called `path`.
-    pub fn new(explicit: Option<Algorithm>, path: &Path) -> Hint {
+    pub fn new(explicit: Option<Algorithm>, path: impl AsRef<Path>) -> Hint {
         Hint {
             explicit,
-            name: by_name(path),
+            name: by_name(path.as_ref()),
         }
     }
 

@@ -214,7 +214,7 @@ mod tests {
             std::fs::hard_link(dir.path().join("a"), dir.path().join(name)).unwrap();
         }
         let options = bc_walk::WalkOptions::default().metadata(bc_walk::Metadata::Basic);
-        let listing = bc_walk::walk(&[dir.path().into()], &options, 1, &Cancel::new()).unwrap();
+        let listing = bc_walk::walk(&[dir.path()], &options, 1, &Cancel::new()).unwrap();
         let probe = std::fs::File::open(dir.path()).unwrap();
         let id = listing.meta(EntryId(0)).unwrap().id;
         let traits = bc_fs::mount::traits_or_unknown(probe, id.dev);

@@ -11,22 +11,6 @@ use bc_walk::{EntryId, FileStat};
 use crate::error::{Error, ErrorKind};
 use crate::resume::{Resume, Taken};
 
-/// Gives options a method for each field, by its name, which sets it.
-macro_rules! setters {
-    ($type:ident: $($field:ident: $of:ty),+ $(,)?) => {
-        impl $type {
-            $(
-                /// Sets the field of this name.
-                #[must_use]
-                pub fn $field(mut self, $field: $of) -> $type {
-                    self.$field = $field;
-                    self
-                }
-            )+
-        }
-    };
-}
-
 /// What to compute and how.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 
 use bc_digest::Algorithm;
@@ -24,6 +25,7 @@ use crate::tree::Tree;
 
 /// What to write down.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct CreateOptions<'a> {
     /// The root directory (or a single file).
     pub root: &'a OsStr,
@@ -39,6 +41,31 @@ pub struct CreateOptions<'a> {
     pub shard: Option<Shard>,
     /// Files not to list: the one written to.
     pub leave_out: Vec<OwnFile>,
+}
+
+impl<'a> CreateOptions<'a> {
+    /// All of the tree at `root`, by digests of this algorithm; written at the beginning of 1970 by
+    /// nobody.
+    pub fn new<P: AsRef<Path> + ?Sized>(root: &'a P, algorithm: Algorithm) -> CreateOptions<'a> {
+        CreateOptions {
+            root: root.as_ref().as_os_str(),
+            tree: TreeOptions::default(),
+            algorithm,
+            created_at: 0,
+            origin: Origin::default(),
+            shard: None,
+            leave_out: Vec::new(),
+        }
+    }
+}
+
+setters! {
+    CreateOptions<'a>:
+    tree: TreeOptions,
+    created_at: i64,
+    origin: Origin,
+    shard: Option<Shard>,
+    leave_out: Vec<OwnFile>,
 }
 
 /// What was written.

@@ -15,6 +15,7 @@ use crate::verify::report_failed;
 
 /// What to compare.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct DiffOptions<'a> {
     /// The older manifest.
     pub old: &'a ManifestFile,
@@ -26,6 +27,26 @@ pub struct DiffOptions<'a> {
     pub detail: Detail,
     /// What to do with damaged manifests.
     pub trust: Trust,
+}
+
+impl<'a> DiffOptions<'a> {
+    /// Compares these two with the care that is usual.
+    pub fn new(old: &'a ManifestFile, new: &'a ManifestFile) -> DiffOptions<'a> {
+        DiffOptions {
+            old,
+            new,
+            rules: CompareRules::default(),
+            detail: Detail::default(),
+            trust: Trust::default(),
+        }
+    }
+}
+
+setters! {
+    DiffOptions<'a>:
+    rules: CompareRules,
+    detail: Detail,
+    trust: Trust,
 }
 
 /// How it ended.

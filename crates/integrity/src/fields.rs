@@ -148,6 +148,7 @@ impl CompareMode {
 
 /// Which fields count as a difference.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct CompareRules {
     /// The mode.
     pub mode: CompareMode,
@@ -165,6 +166,11 @@ impl Default for CompareRules {
 }
 
 impl CompareRules {
+    /// Of a mode, and of what is left out.
+    pub const fn new(mode: CompareMode, ignore: Fields) -> CompareRules {
+        CompareRules { mode, ignore }
+    }
+
     /// Does a difference in `field` between two entries of this kind count?
     /// `Size` and `Nlink` stand for `DirSize` and `DirNlink` too.
     pub fn compares(&self, field: Field, kind: Kind) -> bool {

@@ -20,6 +20,7 @@ use packed::{Line, Lines};
 
 /// What to import.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct ImportOptions<'a> {
     /// The file's name, for messages.
     pub name: &'a [u8],
@@ -31,6 +32,24 @@ pub struct ImportOptions<'a> {
     pub strip_prefix: &'a [u8],
     /// For the header: the time, in nanoseconds since 1970.
     pub created_at: i64,
+}
+
+impl<'a> ImportOptions<'a> {
+    /// A file of this name, at this time in nanoseconds since 1970.
+    pub fn new(name: &'a [u8], created_at: i64) -> ImportOptions<'a> {
+        ImportOptions {
+            name,
+            algorithm: None,
+            strip_prefix: b"",
+            created_at,
+        }
+    }
+}
+
+setters! {
+    ImportOptions<'a>:
+    algorithm: Option<Algorithm>,
+    strip_prefix: &'a [u8],
 }
 
 /// Reads a GNU, BSD-tagged or hashdeep file (told apart by what is in it) and

@@ -111,7 +111,8 @@ impl ManifestFile {
     ///
     /// # Errors
     /// As [`open`](Self::open), or if it is a pipe or a device: those are not opened.
-    pub fn open_to_replace(path: &Path) -> Result<ManifestFile, Error> {
+    pub fn open_to_replace(path: impl AsRef<Path>) -> Result<ManifestFile, Error> {
+        let path = path.as_ref();
         let name = path.as_os_str().as_bytes();
         match std::fs::metadata(path) {
             Ok(meta) if !meta.is_file() && !meta.is_dir() => Err(Error::at(
@@ -128,7 +129,11 @@ impl ManifestFile {
     ///
     /// # Errors
     /// Of opening or reading; if it is a device, which is not opened; if a pipe gives no manifest.
-    pub fn open(path: &Path) -> Result<ManifestFile, Error> {
+    pub fn open(path: impl AsRef<Path>) -> Result<ManifestFile, Error> {
+        ManifestFile::open_at(path.as_ref())
+    }
+
+    fn open_at(path: &Path) -> Result<ManifestFile, Error> {
         let name = path.as_os_str().as_bytes();
         let failed =
             |operation: &'static str| move |error: io::Error| Error::io(name, operation, &error);

@@ -3,7 +3,7 @@
 //! out; it never prints.
 //!
 //! ```
-//! use bc_digest::{Algorithm, CpuFeatures};
+//! use bc_digest::Algorithm;
 //! use bc_integrity::{Conclusion, CreateOptions, ManifestFile, Reading, VerifyOptions, Work};
 //! use bc_integrity::{create, verify};
 //! use bc_integrity::report::{ChangeFormat, ChangeReport};
@@ -13,44 +13,14 @@
 //! # std::fs::create_dir(&root).unwrap();
 //! std::fs::write(root.join("a"), "content")?;
 //! let (cancel, progress) = (bc_pool::Cancel::new(), bc_hash::HashProgress::default());
-//! let reading = |_| {
-//!     Ok(Reading {
-//!         workers: 1,
-//!         start: Default::default(),
-//!         read: bc_read::ReadOptions::default(),
-//!     })
-//! };
-//! let work = Work {
-//!     walk_workers: 1.into(),
-//!     reading: &reading,
-//!     cpu: CpuFeatures::detect(),
-//!     cancel: &cancel,
-//!     shows_bytes: false,
-//!     progress: &progress,
-//!     observer: None,
-//! };
-//! let what = CreateOptions {
-//!     root: root.as_os_str(),
-//!     tree: Default::default(),
-//!     algorithm: Algorithm::Sha256,
-//!     created_at: 1_700_000_000_000_000_000,
-//!     origin: Default::default(),
-//!     shard: None,
-//!     leave_out: Vec::new(),
-//! };
+//! let reading = |_| Ok(Reading::new(1));
+//! let work = Work::new(1.into(), &reading, &cancel, &progress);
+//! let what = CreateOptions::new(&root, Algorithm::Sha256).created_at(1_700_000_000_000_000_000);
 //! let (bytes, _) = create(&what, &work, Vec::new(), &mut |_, _| {})?;
 //!
 //! std::fs::write(root.join("b"), "more")?;
 //! let manifest = ManifestFile::from_reader(b"memory", &bytes[..])?;
-//! let what = VerifyOptions {
-//!     root: root.as_os_str(),
-//!     manifest: &manifest,
-//!     rules: Default::default(),
-//!     detail: Default::default(),
-//!     trust: Default::default(),
-//!     root_check: Default::default(),
-//!     leave_out: &[],
-//! };
+//! let what = VerifyOptions::new(&root, &manifest);
 //! let mut report = ChangeReport::new(Vec::new(), ChangeFormat::Text);
 //! let done = verify(&what, &work, &mut |change| report.change(change))?;
 //! let text = String::from_utf8(report.end(&done.summary)?)?;
@@ -96,6 +66,22 @@
 //! - Field values that either side does not know are not compared.
 
 #![forbid(unsafe_code)]
+
+/// Gives options a method for each field that has a default, by its name, which sets it.
+macro_rules! setters {
+    ($type:ident $(<$life:lifetime>)?: $($field:ident: $of:ty),+ $(,)?) => {
+        impl $(<$life>)? $type $(<$life>)? {
+            $(
+                /// Sets the field of this name.
+                #[must_use]
+                pub fn $field(mut self, $field: $of) -> Self {
+                    self.$field = $field;
+                    self
+                }
+            )+
+        }
+    };
+}
 
 mod attributes;
 pub mod change;

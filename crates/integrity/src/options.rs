@@ -32,6 +32,7 @@ pub enum RootCheck {
 /// Which entries a manifest holds: recorded in it, so that every later command
 /// looks at the same ones.
 #[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct TreeOptions {
     /// Names that start with a dot.
     pub hidden: Hidden,
@@ -57,6 +58,21 @@ pub struct TreeOptions {
     pub xattrs: XattrPolicy,
 }
 
+setters! {
+    TreeOptions:
+    hidden: Hidden,
+    symlinks: Symlinks,
+    file_systems: FileSystems,
+    max_depth: Option<u32>,
+    include: Vec<Vec<u8>>,
+    exclude: Vec<Vec<u8>>,
+    min_size: u64,
+    max_size: Option<u64>,
+    ignore_files: IgnoreFiles,
+    entries: Entries,
+    xattrs: XattrPolicy,
+}
+
 impl Default for TreeOptions {
     fn default() -> TreeOptions {
         TreeOptions {
@@ -76,6 +92,21 @@ impl Default for TreeOptions {
 }
 
 impl TreeOptions {
+    /// What a walk with these options goes to, all kinds of entries; but for the globs, which a walk
+    /// keeps in another form only.
+    pub fn of_walk(walk: &bc_walk::WalkOptions) -> TreeOptions {
+        TreeOptions {
+            hidden: walk.hidden,
+            symlinks: walk.symlinks,
+            file_systems: walk.file_systems,
+            max_depth: walk.max_depth,
+            min_size: walk.min_size,
+            max_size: walk.max_size,
+            ignore_files: walk.ignore_files,
+            ..TreeOptions::default()
+        }
+    }
+
     /// As the walk wants them.
     ///
     /// # Errors
@@ -195,6 +226,7 @@ impl TreeOptions {
 
 /// What has to be read, known once the tree is walked.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct Job {
     /// Files.
     pub files: u64,
@@ -206,6 +238,7 @@ pub struct Job {
 
 /// How to read it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Reading {
     /// Threads that read and hash, at least 1.
     pub workers: usize,
@@ -215,7 +248,25 @@ pub struct Reading {
     pub read: bc_read::ReadOptions,
 }
 
+impl Reading {
+    /// With so many threads, at least 1; all else by default.
+    pub fn new(workers: usize) -> Reading {
+        Reading {
+            workers,
+            start: Start::default(),
+            read: bc_read::ReadOptions::default(),
+        }
+    }
+}
+
+setters! {
+    Reading:
+    start: Start,
+    read: bc_read::ReadOptions,
+}
+
 /// The means for working through a tree.
+#[non_exhaustive]
 pub struct Work<'a> {
     /// Threads that the walk may use.
     pub walk_workers: Workers,
@@ -235,13 +286,51 @@ pub struct Work<'a> {
     pub observer: Option<WalkObserver<'a>>,
 }
 
+impl<'a> Work<'a> {
+    /// With these means, and all instruction sets that there are; nobody looks on.
+    pub fn new(
+        walk_workers: Workers,
+        reading: &'a dyn Fn(Job) -> Result<Reading, String>,
+        cancel: &'a Cancel,
+        progress: &'a bc_hash::HashProgress,
+    ) -> Work<'a> {
+        Work {
+            walk_workers,
+            reading,
+            cpu: CpuFeatures::detect(),
+            cancel,
+            shows_bytes: false,
+            progress,
+            observer: None,
+        }
+    }
+}
+
+setters! {
+    Work<'a>:
+    cpu: CpuFeatures,
+    shows_bytes: bool,
+    observer: Option<WalkObserver<'a>>,
+}
+
 /// Looks at a finished walk, before anything is read.
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub struct WalkObserver<'a> {
     /// What the walk keeps of what it leaves out.
     pub skipped: bc_walk::SkippedDetail,
     /// Called with what the walk found.
     pub walked: &'a dyn Fn(&bc_walk::Listing),
+}
+
+impl<'a> WalkObserver<'a> {
+    /// Of the two.
+    pub fn new(
+        skipped: bc_walk::SkippedDetail,
+        walked: &'a dyn Fn(&bc_walk::Listing),
+    ) -> WalkObserver<'a> {
+        WalkObserver { skipped, walked }
+    }
 }
 
 #[cfg(test)]

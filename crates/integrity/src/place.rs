@@ -12,6 +12,7 @@ use crate::tree::Tree;
 
 /// Who writes a manifest: for its header. What is `None` is not known.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct Origin {
     /// The host's name.
     pub host: Option<String>,
@@ -20,6 +21,12 @@ pub struct Origin {
 }
 
 impl Origin {
+    /// Nothing is known.
+    pub const UNKNOWN: Origin = Origin {
+        host: None,
+        machine: None,
+    };
+
     /// This host by its name, and this machine by its id (machine-id(5)), which tells apart hosts of
     /// one name.
     pub fn of_this_machine() -> Origin {
@@ -61,11 +68,7 @@ pub(crate) fn record(header: &mut Header, tree: &Tree, root: &OsStr, origin: &Or
 /// The UUID of the root's file system.
 fn uuid(tree: &Tree, source: Option<&str>) -> Option<String> {
     let real = tree.real.as_deref()?;
-    uuid_at(
-        &directory(real),
-        tree.root().map(|stat| stat.id.dev),
-        source,
-    )
+    uuid_at(directory(real), tree.root().map(|stat| stat.id.dev), source)
 }
 
 /// A root that is a file is never opened for this: it may be no regular one.

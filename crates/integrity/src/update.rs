@@ -57,6 +57,7 @@ pub enum Damaged {
 
 /// What to update.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct UpdateOptions<'a> {
     /// The root directory.
     pub root: &'a OsStr,
@@ -78,6 +79,45 @@ pub struct UpdateOptions<'a> {
     pub origin: &'a Origin,
     /// Files of which nothing is said, beside the manifest: those written to.
     pub leave_out: &'a [OwnFile],
+}
+
+impl<'a> UpdateOptions<'a> {
+    /// Brings the manifest of the tree at `root` up to date, reading what looks changed and keeping
+    /// what is damaged as it was. `now` is in nanoseconds since 1970.
+    pub fn new<R, M>(
+        root: &'a R,
+        manifest: &'a M,
+        now: i64,
+        origin: &'a Origin,
+    ) -> UpdateOptions<'a>
+    where
+        R: AsRef<Path> + ?Sized,
+        M: AsRef<Path> + ?Sized,
+    {
+        UpdateOptions {
+            root: root.as_ref().as_os_str(),
+            manifest: manifest.as_ref(),
+            reread: Reread::None,
+            damaged: Damaged::Keep,
+            detail: Detail::default(),
+            trust: Trust::default(),
+            root_check: RootCheck::default(),
+            now,
+            origin,
+            leave_out: &[],
+        }
+    }
+}
+
+setters! {
+    UpdateOptions<'a>:
+    reread: Reread,
+    damaged: Damaged,
+    detail: Detail,
+    trust: Trust,
+    root_check: RootCheck,
+    now: i64,
+    leave_out: &'a [OwnFile],
 }
 
 /// How it ended.

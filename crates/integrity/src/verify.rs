@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use bc_hash::Totals;
@@ -30,6 +31,7 @@ use crate::unread::UnreadDirs;
 
 /// What to compare.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct VerifyOptions<'a> {
     /// The root directory.
     pub root: &'a OsStr,
@@ -45,6 +47,33 @@ pub struct VerifyOptions<'a> {
     pub root_check: RootCheck,
     /// Files of which nothing is said, beside the manifest: those written to.
     pub leave_out: &'a [OwnFile],
+}
+
+impl<'a> VerifyOptions<'a> {
+    /// Compares the tree at `root` with its manifest, with the care that is usual.
+    pub fn new<P: AsRef<Path> + ?Sized>(
+        root: &'a P,
+        manifest: &'a ManifestFile,
+    ) -> VerifyOptions<'a> {
+        VerifyOptions {
+            root: root.as_ref().as_os_str(),
+            manifest,
+            rules: CompareRules::default(),
+            detail: Detail::default(),
+            trust: Trust::default(),
+            root_check: RootCheck::default(),
+            leave_out: &[],
+        }
+    }
+}
+
+setters! {
+    VerifyOptions<'a>:
+    rules: CompareRules,
+    detail: Detail,
+    trust: Trust,
+    root_check: RootCheck,
+    leave_out: &'a [OwnFile],
 }
 
 /// How it ended.

@@ -34,6 +34,7 @@ pub enum Separator {
 
 /// How to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Options {
     /// What separates lines.
     pub separator: Separator,
@@ -53,6 +54,22 @@ impl Default for Options {
             separator: Separator::Auto,
             lengths,
         }
+    }
+}
+
+impl Options {
+    /// Says what separates lines.
+    #[must_use]
+    pub fn separator(mut self, separator: Separator) -> Options {
+        self.separator = separator;
+        self
+    }
+
+    /// Says which lengths the digest of an untagged line may have.
+    #[must_use]
+    pub fn lengths(mut self, lengths: Vec<usize>) -> Options {
+        self.lengths = lengths;
+        self
     }
 }
 

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// convention the number of the signal that asked.
 ///
 /// ```
-/// let cancel = bc_pool::Cancel::new();
+/// # use bc_pool::Cancel;
+/// let cancel = Cancel::new();
 /// let seen_by_a_worker = cancel.clone();
 /// cancel.cancel(15);
 /// assert!(seen_by_a_worker.is_cancelled());

@@ -27,7 +27,7 @@ const KEPT: usize = 12;
 /// use bc_pool::Cancel;
 /// use bc_walk::{DirFdCache, walk};
 ///
-/// let listing = walk(&[".".into()], &Default::default(), 1, &Cancel::new())?;
+/// let listing = walk(&["."], &Default::default(), 1, &Cancel::new())?;
 /// let mut dirs = DirFdCache::new(&listing);
 /// for entry in listing.ids() {
 ///     let dir = dirs.open(listing.dir(entry)).unwrap();
@@ -254,7 +254,7 @@ mod tests {
             symlinks,
             ..WalkOptions::default()
         };
-        walk(&[root.into()], &options, 1, &Cancel::new()).unwrap()
+        walk(&[root], &options, 1, &Cancel::new()).unwrap()
     }
 
     /// A chain with branches at each level.

@@ -190,7 +190,7 @@ mod tests {
                 skipped: SkippedDetail::Paths,
                 ..WalkOptions::default()
             };
-            walk(&[tree.join(name).into()], &options, 2, &Cancel::new()).unwrap()
+            walk(&[tree.join(name)], &options, 2, &Cancel::new()).unwrap()
         };
         let gaps = |listing: &Listing| -> Vec<_> {
             let gaps = listing.gaps().iter();

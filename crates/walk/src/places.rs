@@ -135,8 +135,8 @@ impl OwnFile {
     /// # Errors
     ///
     /// `open` and `fstat` as the system gives them.
-    pub fn at(path: &Path) -> io::Result<OwnFile> {
-        OwnFile::of(open_path(path, OFlags::empty())?)
+    pub fn at(path: impl AsRef<Path>) -> io::Result<OwnFile> {
+        OwnFile::of(open_path(path.as_ref(), OFlags::empty())?)
     }
 
     /// Which file, where that tells.
@@ -145,8 +145,8 @@ impl OwnFile {
     }
 
     /// Whether a path leads to this file; a link there is no file.
-    pub fn is_at(&self, path: &Path) -> bool {
-        let Ok(file) = open_path(path, OFlags::NOFOLLOW) else {
+    pub fn is_at(&self, path: impl AsRef<Path>) -> bool {
+        let Ok(file) = open_path(path.as_ref(), OFlags::NOFOLLOW) else {
             return false;
         };
         let stat = fstat(&file).map(|stat| FileStat::from(&stat).meta());

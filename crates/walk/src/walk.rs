@@ -2,9 +2,9 @@
 
 use std::cell::{Cell, LazyCell};
 use std::collections::{BTreeMap, HashSet};
-use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -54,7 +54,7 @@ const QUEUE: usize = 64;
 ///
 /// Beyond 2^32 entries: some 100 GB of memory.
 pub fn walk(
-    roots: &[OsString],
+    roots: &[impl AsRef<Path>],
     options: &WalkOptions,
     workers: impl Into<Workers>,
     cancel: &Cancel,
@@ -70,12 +70,13 @@ pub fn walk(
 ///
 /// Only if a worker panics.
 pub fn walk_with(
-    roots: &[OsString],
+    roots: &[impl AsRef<Path>],
     options: &WalkOptions,
     workers: impl FnOnce() -> Workers,
     cancel: &Cancel,
 ) -> Result<Listing, WorkerPanic> {
-    let paths = roots.iter().map(|root| root.clone().into_vec()).collect();
+    let bytes = |root: &Path| root.as_os_str().as_bytes().to_vec();
+    let paths = roots.iter().map(|root| bytes(root.as_ref())).collect();
     let (tuning, opener) = (Tuning::default(), Opener::new());
     list_with(
         Given::Roots,

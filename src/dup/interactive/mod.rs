@@ -32,10 +32,7 @@ pub struct Pick {
 
 /// The rules of a run whose groups were chosen from: what stays comes first.
 pub fn rules() -> KeepRules {
-    KeepRules {
-        keep: vec![Keep::First],
-        roots: Roots::Any,
-    }
+    KeepRules::new(vec![Keep::First], Roots::Any)
 }
 
 /// Asks about each group. `None` if nothing was chosen, or the input ended or a signal came before
@@ -114,10 +111,7 @@ fn ask(
                 continue;
             }
             Ok(Word::Rule(rule)) => {
-                let rules = KeepRules {
-                    keep: vec![*rule],
-                    roots: options.rules.roots,
-                };
+                let rules = KeepRules::new(vec![*rule], options.rules.roots);
                 let first = rules.order(group).first().map(|inode| inode.id);
                 let same = |inode: &Inode| Some(inode.id) == first;
                 inodes.iter().position(same).into_iter().collect()

@@ -48,6 +48,7 @@ impl UniquePlan {
         let named = references::split(session, &args.reference)?;
         let mut manifests = named.manifests;
         references::compare_homes(session, &mut manifests, &args.paths)?;
+        warn_of_own(session, &named.directories, &own)?;
         let mut of_paths = session.walk_options(&args.walk, Metadata::Basic, None)?;
         // What is asked about is chosen; a witness may lie as deep and be called as it likes.
         let of_references = of_paths
@@ -76,6 +77,22 @@ impl UniquePlan {
             options,
         })
     }
+}
+
+/// A reference that lies in the PATHs has no copy of what is in them: said, as nothing else tells why all
+/// is nowhere.
+fn warn_of_own(session: &Session, references: &[OsString], own: &Subtrees) -> Outcome<()> {
+    for reference in references {
+        let name = reference.as_encoded_bytes();
+        let lies_in = bc_dup::prune::lies_in(name, own);
+        if lies_in.map_err(|error| session.fatal(&error))? {
+            session.report.warning(&format!(
+                "--reference={}: lies in what is asked about: what it has is no copy of that",
+                bc_fs::escape(name)
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// What a device holds is not looked at, and a FIFO or a socket holds nothing.

@@ -205,7 +205,7 @@ fn survey(session: &Session, args: &UniqueArgs, plan: &mut UniquePlan) -> Outcom
 /// A listing of nothing.
 fn none(session: &Session) -> Outcome<Listing> {
     let options = bc_walk::WalkOptions::default();
-    bc_walk::walk(&[], &options, 1, &session.cancel).map_err(|panic| session.defect(&panic))
+    bc_walk::walk(&[""; 0], &options, 1, &session.cancel).map_err(|panic| session.defect(&panic))
 }
 
 fn display(session: &Session, progress: &Arc<ScanProgress>, hashed: &Arc<HashProgress>) -> Display {

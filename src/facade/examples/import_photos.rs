@@ -5,7 +5,7 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use bit_crafts::{Filter, Place};
+use bit_crafts::{Filter, ManifestPlace, Place, ReadBack};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
@@ -13,6 +13,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: import_photos CARD ARCHIVE".into());
     };
     let pictures = Filter::new().include("*.jpg").include("*.raw").max_depth(8);
+    // Cancelled, or without a card, this is an error and no answer.
     let found = bit_crafts::unique([card])
         .archives([archive])
         .filter(pictures)
@@ -38,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Copies one picture; a name that is taken gets a number.
+/// Copies one picture and reads the copy again; a name that is taken gets a number.
 fn import(picture: &Path, archive: &Path) -> Result<(), Box<dyn Error>> {
     let name = picture.file_name().ok_or("a picture without a name")?;
     let mut target = archive.join(name);
@@ -52,7 +53,8 @@ fn import(picture: &Path, archive: &Path) -> Result<(), Box<dyn Error>> {
     }
     let copied = bit_crafts::copy(picture, &target)
         .exactly()
-        .manifest(bit_crafts::ManifestPlace::None)
+        .read_back(ReadBack::Read)
+        .manifest(ManifestPlace::None)
         .run()?;
     Ok(copied.complete().map(drop)?)
 }

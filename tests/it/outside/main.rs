@@ -1,7 +1,7 @@
 //! Six things that a program of somebody else's does with the library, each in under ten lines.
 #![forbid(unsafe_code)]
 
-use bit_crafts::{Algorithm, Cancel, Error, Filter};
+use bit_crafts::{Algorithm, Cancel, Error, Filter, Hashed};
 
 fn hash_with_progress_and_cancel() -> Result<(), Error> {
     let (cancel, mut calls) = (Cancel::new(), 0);
@@ -9,8 +9,9 @@ fn hash_with_progress_and_cancel() -> Result<(), Error> {
     let hashed = job.progress(|_| calls += 1).run()?.complete()?;
     println!("{} {} {}", hashed.files[0].digest(), hashed.files.len(), calls > 0);
     cancel.stop();
-    let none = bit_crafts::hash(["d"]).cancel(&cancel).run()?;
-    println!("{} of them, whole: {}", none.files.len(), none.is_complete());
+    let error = bit_crafts::hash(["d"]).cancel(&cancel).run().unwrap_err();
+    let until_then: &Hashed = error.partial().unwrap();
+    println!("{} of them, {:?}", until_then.files.len(), error.kind());
     Ok(())
 }
 

@@ -13,7 +13,8 @@ use bc_walk::FileStat;
 use rustix::fs::{AtFlags, OFlags};
 
 use super::plan::Plan;
-use crate::job::{Job, shown_below};
+use crate::job::shown_below;
+use crate::options::CopyOptions;
 
 /// The manifest that is there already.
 pub(super) struct Earlier {
@@ -21,6 +22,13 @@ pub(super) struct Earlier {
     pub(super) scope: Option<Scope>,
     next: Option<Entry>,
     root: PathBuf,
+}
+
+impl Earlier {
+    /// Where its tree lay, as it says itself.
+    pub(super) fn recorded_root(&self) -> Option<&[u8]> {
+        self.reader.header().root.as_deref()
+    }
 }
 
 /// What is found where the manifest goes.
@@ -33,12 +41,12 @@ pub(super) enum Lying {
 }
 
 /// Looks at what is there.
-pub(super) fn look(job: &Job<'_>, plan: &Plan) -> Lying {
+pub(super) fn look(options: &CopyOptions, plan: &Plan) -> Lying {
     let Ok(place) = Place::find(&plan.file) else {
         return Lying::Nothing;
     };
     match place.open(place.name(), OFlags::RDONLY | FLAGS) {
-        Ok(file) => match Earlier::of(job, plan, File::from(file)) {
+        Ok(file) => match Earlier::of(options, plan, File::from(file)) {
             Ok(earlier) => Lying::Manifest(Box::new(earlier)),
             Err(why) => Lying::Other(why),
         },
@@ -48,7 +56,7 @@ pub(super) fn look(job: &Job<'_>, plan: &Plan) -> Lying {
 }
 
 impl Earlier {
-    fn of(job: &Job<'_>, plan: &Plan, mut file: File) -> Result<Earlier, String> {
+    fn of(options: &CopyOptions, plan: &Plan, mut file: File) -> Result<Earlier, String> {
         let system = |error: std::io::Error| error.to_string();
         // What somebody else may have written would be carried on as if it had been proven here.
         check(&file)
@@ -59,7 +67,7 @@ impl Earlier {
         file.rewind().map_err(system)?;
         let file = BufReader::with_capacity(1 << 18, file);
         let reader = Reader::new(file, Policy::Force).map_err(|error| error.to_string())?;
-        let algorithm = job.options.algorithm;
+        let algorithm = options.algorithm;
         let wanted = algorithm.map_or("", |algorithm| algorithm.name());
         if reader.header().algorithm != wanted {
             return Err("its digests are of another algorithm".to_owned());

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::path::Path;
 
 use bc_integrity::{ManifestFile, RootCheck};
 use bc_pool::WorkerPanic;
@@ -62,9 +63,12 @@ pub struct RestoreOptions<'a> {
 
 impl<'a> RestoreOptions<'a> {
     /// Heals what is damaged or removed in `root`, as `manifest` has it; from nowhere yet.
-    pub fn new(root: &'a OsStr, manifest: &'a ManifestFile) -> RestoreOptions<'a> {
+    pub fn new<P: AsRef<Path> + ?Sized>(
+        root: &'a P,
+        manifest: &'a ManifestFile,
+    ) -> RestoreOptions<'a> {
         RestoreOptions {
-            root,
+            root: root.as_ref().as_os_str(),
             manifest,
             from: Vec::new(),
             only: vec![Loss::Damaged, Loss::Removed],

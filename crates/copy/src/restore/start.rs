@@ -6,7 +6,6 @@ use std::sync::Mutex;
 use bc_integrity::compare::Detail;
 use bc_integrity::fields::{CompareMode, CompareRules, Fields};
 use bc_integrity::{Job, Reading, Trust, Verified, VerifyOptions, Work, verify};
-use bc_pool::dispatch::Start;
 use bc_walk::{FileKind, FileStat};
 use rustix::fs::{AtFlags, CWD};
 use rustix::io::Errno;
@@ -45,10 +44,10 @@ impl Top {
         let id = |fd: &OwnedFd| fstat(fd).map(|stat| FileStat::from(&stat).id);
         match id(&again).map_err(failed("stat"))? == id(&self.fd).map_err(failed("stat"))? {
             true => Ok(()),
-            false => Err(Error::usage(format!(
-                "{}: is another directory than it was when it was verified",
-                bc_fs::Escaped(&self.path)
-            ))),
+            false => Err(Error::usage_at(
+                &self.path,
+                "is another directory than it was when it was verified",
+            )),
         }
     }
 }
@@ -59,19 +58,13 @@ pub(super) fn look(
     work: &Work<'_>,
     collected: &mut Collector<'_>,
 ) -> Result<(Verified, Reading), bc_integrity::Error> {
-    let what = VerifyOptions {
-        root: options.root,
-        manifest: options.manifest,
+    let what = VerifyOptions::new(options.root, options.manifest)
         // All that is known of what is there: it may be gone or changed when its turn comes.
-        rules: CompareRules {
-            mode: CompareMode::Strict,
-            ignore: Fields::NONE,
-        },
-        detail: Detail::Changes,
-        trust: Trust::Checked,
-        root_check: options.root_check,
-        leave_out: options.leave_out,
-    };
+        .rules(CompareRules::new(CompareMode::Strict, Fields::NONE))
+        .detail(Detail::Changes)
+        .trust(Trust::Checked)
+        .root_check(options.root_check)
+        .leave_out(options.leave_out);
     let asked: Mutex<Option<Reading>> = Mutex::new(None);
     let reading = |job: Job| -> Result<Reading, String> {
         let reading = (work.reading)(job)?;
@@ -80,15 +73,10 @@ pub(super) fn look(
         }
         Ok(reading)
     };
-    let own = Work {
-        walk_workers: work.walk_workers,
-        reading: &reading,
-        cpu: work.cpu,
-        cancel: work.cancel,
-        shows_bytes: work.shows_bytes,
-        progress: work.progress,
-        observer: work.observer,
-    };
+    let own = Work::new(work.walk_workers, &reading, work.cancel, work.progress)
+        .cpu(work.cpu)
+        .shows_bytes(work.shows_bytes)
+        .observer(work.observer);
     let verified = verify(&what, &own, &mut |change| {
         if work.cancel.is_cancelled() {
             return Err(std::io::Error::other("cancelled"));
@@ -100,10 +88,6 @@ pub(super) fn look(
         .into_inner()
         .ok()
         .flatten()
-        .unwrap_or_else(|| Reading {
-            workers: 1,
-            start: Start::default(),
-            read: bc_read::ReadOptions::default(),
-        });
+        .unwrap_or_else(|| Reading::new(1));
     Ok((verified, reading))
 }

@@ -61,7 +61,7 @@ impl Ground {
 
     pub(super) fn options(&self, sources: &[&str], to: &str) -> CopyOptions {
         let sources = sources.iter().map(|path| OsString::from(self.at(path)));
-        let mut options = CopyOptions::new(sources.collect(), self.at(to).into());
+        let mut options = CopyOptions::new(sources, self.at(to));
         options.state = Some(self.at("state"));
         options.workers = 2;
         options.now = 1_700_000_000_000_000_000;

@@ -27,8 +27,8 @@ fn journal_file(ground: &Ground) -> PathBuf {
 
 /// The job of the one journal that is there, whose records `more` adds to.
 fn with_records(ground: &Ground, more: impl Fn(&mut Vec<u8>)) -> JobRecord {
-    let key = Key::kept_in(&ground.at("state")).unwrap();
-    let place = Place::find(&journal_file(ground)).unwrap();
+    let key = Key::kept_in(ground.at("state")).unwrap();
+    let place = Place::find(journal_file(ground)).unwrap();
     let Found::Journal(mut journal) = Journal::open(&place, &key).unwrap() else {
         panic!("no journal");
     };
@@ -131,8 +131,8 @@ fn after_a_week_they_are_removed() {
 #[test]
 fn those_of_a_living_run_stay() {
     let (ground, _, small, huge) = orphaned();
-    let key = Key::kept_in(&ground.at("state")).unwrap();
-    let place = Place::find(&journal_file(&ground)).unwrap();
+    let key = Key::kept_in(ground.at("state")).unwrap();
+    let place = Place::find(journal_file(&ground)).unwrap();
     let held = Journal::open(&place, &key).unwrap();
     assert!(matches!(held, Found::Journal(_)));
     other_copy(&ground, 8);

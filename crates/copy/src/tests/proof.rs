@@ -12,32 +12,10 @@ use crate::{MANIFEST_NAME, OnConflict, Target};
 /// Verifies a tree against its manifest: paths of all that differs.
 pub(super) fn verify(root: &Path, manifest: &Path) -> Vec<String> {
     let (cancel, progress) = (Cancel::new(), bc_hash::HashProgress::default());
-    let reading = |_| {
-        Ok(Reading {
-            workers: 1,
-            start: Default::default(),
-            read: bc_read::ReadOptions::default(),
-        })
-    };
-    let work = Work {
-        walk_workers: 1.into(),
-        reading: &reading,
-        cpu: bc_digest::CpuFeatures::detect(),
-        cancel: &cancel,
-        shows_bytes: false,
-        progress: &progress,
-        observer: None,
-    };
+    let reading = |_| Ok(Reading::new(1));
+    let work = Work::new(1.into(), &reading, &cancel, &progress);
     let manifest = ManifestFile::open(manifest).unwrap();
-    let what = VerifyOptions {
-        root: root.as_os_str(),
-        manifest: &manifest,
-        rules: Default::default(),
-        detail: Default::default(),
-        trust: Default::default(),
-        root_check: Default::default(),
-        leave_out: &[],
-    };
+    let what = VerifyOptions::new(root.as_os_str(), &manifest);
     let mut told = Vec::new();
     let done = bc_integrity::verify(&what, &work, &mut |change| {
         told.push(format!("{:?} {}", change.class, change.path.escape_ascii()));

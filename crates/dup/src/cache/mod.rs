@@ -20,7 +20,7 @@ mod store;
 mod trust;
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bc_digest::{Algorithm, Digest};
 use bc_walk::{EntryId, Listing, Stamp};
@@ -65,11 +65,27 @@ pub enum Location {
 
 /// A file that is no cache of this user's, and why.
 #[derive(Debug)]
-pub struct CacheRefused(String);
+pub struct CacheRefused {
+    path: PathBuf,
+    reason: String,
+}
+
+impl CacheRefused {
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Why it is none, without the path.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+}
 
 impl fmt::Display for CacheRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        let path = bc_fs::Escaped(self.path.as_os_str().as_encoded_bytes());
+        write!(f, "{path}: {}", self.reason)
     }
 }
 
@@ -82,7 +98,11 @@ impl Cache {
     /// # Errors
     /// If a file lies there that never was a cache of this user's. It is left
     /// as it is. In the [usual](Location::Usual) place it is done without.
-    pub fn open(path: &Path, location: Location) -> Result<Cache, CacheRefused> {
+    pub fn open(path: impl AsRef<Path>, location: Location) -> Result<Cache, CacheRefused> {
+        Cache::open_at(path.as_ref(), location)
+    }
+
+    fn open_at(path: &Path, location: Location) -> Result<Cache, CacheRefused> {
         let mut cache = Cache {
             place: CachePlace::new(path, location),
             began_ns: now_ns(),
@@ -101,9 +121,10 @@ impl Cache {
             Err(failure) => cache.note(failure),
         }
         match cache.refused.take() {
-            Some(reason) if location == Location::Named => {
-                Err(CacheRefused(format!("{}: {reason}", cache.place.path())))
-            }
+            Some(reason) if location == Location::Named => Err(CacheRefused {
+                path: path.to_owned(),
+                reason,
+            }),
             _ => Ok(cache),
         }
     }

@@ -64,6 +64,7 @@ pub enum DirNames {
 
 /// How far the searches for contained and similar directories go.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct Limits {
     /// A content that is in more places leads nowhere.
     pub places: usize,

@@ -91,12 +91,23 @@ pub struct Tally {
 pub struct ManifestError {
     path: Vec<u8>,
     message: String,
+    system: Option<(&'static str, i32)>,
 }
 
 impl ManifestError {
     /// The manifest's path.
     pub fn path(&self) -> &[u8] {
         &self.path
+    }
+
+    /// The message without the path.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What the system refused and the number of its reason, if that is why.
+    pub fn system(&self) -> Option<(&'static str, i32)> {
+        self.system
     }
 }
 
@@ -115,9 +126,10 @@ impl Manifest {
     /// If it cannot be opened or read; if it begins like a manifest and is none that is known here,
     /// such as one of a later schema.
     pub fn open(path: &[u8], cancel: &Cancel) -> Result<Option<Manifest>, ManifestError> {
-        let failed = |op: &str, error: std::io::Error| ManifestError {
+        let failed = |op: &'static str, error: std::io::Error| ManifestError {
             path: path.to_vec(),
             message: format!("{op}: {error}"),
+            system: error.raw_os_error().map(|errno| (op, errno)),
         };
         let name = Path::new(std::ffi::OsStr::from_bytes(path));
         let file = File::open(name).map_err(|error| failed("open", error))?;
@@ -192,6 +204,7 @@ impl Manifest {
         ManifestError {
             path: self.path.clone(),
             message: message.to_owned(),
+            system: None,
         }
     }
 

@@ -220,12 +220,20 @@ pub enum Roots {
 
 /// How to choose.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct KeepRules {
     /// Applied in order, the next where the ones before are undecided; then
     /// the first by root and path. If empty, `most-links` is the rule.
     pub keep: Vec<Keep>,
     /// Which names may be acted on.
     pub roots: Roots,
+}
+
+impl KeepRules {
+    /// These, in order, for these names.
+    pub fn new(keep: Vec<Keep>, roots: Roots) -> KeepRules {
+        KeepRules { keep, roots }
+    }
 }
 
 /// One physical file of a group: every name that the scan saw.

@@ -56,7 +56,7 @@ pub use keep::{FileGroup, FileRef, Inode, Keep, KeepError, KeepRules, Pattern, R
 pub use lack::{Lack, Unable};
 pub(crate) use leftover::{is_original, is_ours};
 pub use options::{Force, OnMetadataDiff, PruneOptions, RunMode};
-pub use protect::{lies_above, lies_below};
+pub use protect::{lies_above, lies_below, lies_in};
 pub use run::prune;
 pub use skip::{HALF_WAY, ORIGINAL, Skip};
 pub use stake::{Stake, at_stake};

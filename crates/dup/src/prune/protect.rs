@@ -366,6 +366,18 @@ fn mounted_twice(table: &[u8], dev: &[u8], path: &[u8]) -> bool {
     same != 1
 }
 
+/// Whether the directory `dir` is one of `trees` or lies below one, by the identity of the directories
+/// on the way up; what other mounts show is not asked.
+///
+/// # Errors
+/// Where the system does not let that be seen.
+pub fn lies_in(dir: &[u8], trees: &Subtrees) -> Result<bool, Error> {
+    let failed = |failed: Failed| Error::new(dir, failed.op, failed.errno);
+    let (existing, missing) = deepest_existing(dir).map_err(failed)?;
+    let below = || climb(&existing, |id, _| trees.has_dir(id)).map_err(failed);
+    Ok(missing == 0 && !trees.is_empty() && below()?)
+}
+
 /// Whether the directory `dir`, which need not exist yet, is or would be at or below one of
 /// `trees`: where the part of it lies that exists, or what that shows.
 ///

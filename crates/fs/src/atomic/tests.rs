@@ -124,7 +124,7 @@ fn a_target_that_cannot_be_replaced() {
         assert_eq!(names(dir.path()), ["m"]);
         std::fs::remove_dir(&target).unwrap();
     }
-    assert!(AtomicFile::create(&dir.path().join("none/m")).is_err());
+    assert!(AtomicFile::create(dir.path().join("none/m")).is_err());
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn what_can_never_be_named_is_refused_at_once() {
     let target = |name: &str| dir.path().join(name);
     std::fs::write(target("file"), "old").unwrap();
     for name in ["x".repeat(256), "new/".to_owned(), "file/".to_owned()] {
-        assert!(AtomicFile::create(&target(&name)).is_err(), "{name}");
+        assert!(AtomicFile::create(target(&name)).is_err(), "{name}");
     }
     assert_eq!(names(dir.path()), ["file"]);
 }

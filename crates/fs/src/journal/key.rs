@@ -27,7 +27,11 @@ impl Key {
     /// # Errors
     /// With the file and the operation: of making and reading them; `PermissionDenied` for a key
     /// that others may have written; `InvalidData` for one that is cut off.
-    pub fn kept_in(directory: &Path) -> io::Result<Key> {
+    pub fn kept_in(directory: impl AsRef<Path>) -> io::Result<Key> {
+        Key::kept_at(directory.as_ref())
+    }
+
+    fn kept_at(directory: &Path) -> io::Result<Key> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)

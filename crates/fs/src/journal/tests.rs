@@ -16,7 +16,7 @@ struct Ground {
 impl Ground {
     fn new() -> Ground {
         let dir = tempfile::tempdir().unwrap();
-        let key = Key::kept_in(&dir.path().join("state")).unwrap();
+        let key = Key::kept_in(dir.path().join("state")).unwrap();
         Ground { dir, key }
     }
 
@@ -25,7 +25,7 @@ impl Ground {
     }
 
     fn place(&self) -> Place {
-        Place::find(&self.path()).unwrap()
+        Place::find(self.path()).unwrap()
     }
 
     fn create(&self, bodies: &[&[u8]]) -> Journal {
@@ -60,7 +60,7 @@ impl Ground {
     }
 
     fn place_of_link(&self) -> Place {
-        let place = Place::find(&self.dir.path().join("out")).unwrap();
+        let place = Place::find(self.dir.path().join("out")).unwrap();
         place.beside(".partial").unwrap()
     }
 }
@@ -211,7 +211,7 @@ fn what_is_no_journal_of_this_user_is_left_alone() {
     ground.is_foreign("not a journal");
     fresh(0o600, &[b"bc journal v2\r\n\0", &text[16..]].concat());
     ground.is_foreign("another version");
-    let other = Key::kept_in(&ground.dir.path().join("other")).unwrap();
+    let other = Key::kept_in(ground.dir.path().join("other")).unwrap();
     assert_ne!(other, ground.key);
     fresh(0o600, &[&text[..16], other.bytes(), &text[32..]].concat());
     ground.is_foreign("its key is not known here");

@@ -23,6 +23,7 @@ pub enum Earlier {
 
 /// How eagerly a run is recorded.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Pace {
     /// A run that takes less time leaves no journal. One that is to go on from an earlier one, be
     /// there one or not, is recorded from its beginning.
@@ -37,6 +38,14 @@ pub struct Pace {
     pub early: usize,
 }
 
+setters! {
+    Pace:
+    after: Duration,
+    every: Duration,
+    piece: usize,
+    early: usize,
+}
+
 impl Default for Pace {
     fn default() -> Pace {
         Pace {
@@ -49,6 +58,7 @@ impl Default for Pace {
 }
 
 /// What it takes to record a run.
+#[non_exhaustive]
 pub struct ResumeOptions {
     /// Where the journal is, or will be.
     pub place: Place,
@@ -67,6 +77,36 @@ pub struct ResumeOptions {
     pub now: i64,
     /// Told if no more can be recorded; the run goes on.
     pub tell: Tell,
+}
+
+impl ResumeOptions {
+    /// Of a run that is about this, at this time in nanoseconds since 1970, and whom to tell if no more
+    /// can be recorded: without a key, and an earlier journal is set aside.
+    pub fn new(
+        place: Place,
+        job: Job,
+        algorithms: Vec<Algorithm>,
+        now: i64,
+        tell: Tell,
+    ) -> ResumeOptions {
+        ResumeOptions {
+            place,
+            state: None,
+            job,
+            algorithms,
+            earlier: Earlier::default(),
+            pace: Pace::default(),
+            now,
+            tell,
+        }
+    }
+}
+
+setters! {
+    ResumeOptions:
+    state: Option<PathBuf>,
+    earlier: Earlier,
+    pace: Pace,
 }
 
 /// How a recorded run begins.

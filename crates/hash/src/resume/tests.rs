@@ -52,7 +52,7 @@ impl Ground {
         let told = Arc::clone(&self.told);
         let now = std::time::SystemTime::now();
         let now = now.duration_since(std::time::UNIX_EPOCH).unwrap();
-        let out = Place::find(&self.tree.scratch("out")).unwrap();
+        let out = Place::find(self.tree.scratch("out")).unwrap();
         ResumeOptions {
             place: out.beside(".partial").unwrap(),
             state: Some(self.tree.scratch("state")),
@@ -83,7 +83,7 @@ impl Ground {
 
     fn listing(&self) -> Listing {
         let walk = bc_walk::WalkOptions::default();
-        bc_walk::walk(&[self.tree.path().into()], &walk, 1, &Cancel::new()).unwrap()
+        bc_walk::walk(&[self.tree.path()], &walk, 1, &Cancel::new()).unwrap()
     }
 
     fn hash_options(&self, resume: Option<&Arc<Resume>>, workers: usize) -> HashOptions {
@@ -473,7 +473,7 @@ fn a_full_disk_keeps_what_was_written() {
     }
     plant(&ground.tree, &mut Rng::new(5), 600);
     let at = |mut options: ResumeOptions| {
-        options.place = Place::find(&disk.path().join("out.partial")).unwrap();
+        options.place = Place::find(disk.path().join("out.partial")).unwrap();
         ground.begin(options).0
     };
     let resume = at(ground.options(Earlier::GoOn));

@@ -33,6 +33,7 @@ const MOST_UNREAD: usize = 10_000;
 
 /// What to put together.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct MergeOptions<'a> {
     /// The manifests of all parts of one tree, in any order.
     pub manifests: &'a [ManifestFile],
@@ -40,6 +41,21 @@ pub struct MergeOptions<'a> {
     pub workers: usize,
     /// Ends the run.
     pub cancel: &'a Cancel,
+}
+
+impl<'a> MergeOptions<'a> {
+    /// Puts these together, with so many threads.
+    pub fn new(
+        manifests: &'a [ManifestFile],
+        workers: usize,
+        cancel: &'a Cancel,
+    ) -> MergeOptions<'a> {
+        MergeOptions {
+            manifests,
+            workers,
+            cancel,
+        }
+    }
 }
 
 /// What was put together.

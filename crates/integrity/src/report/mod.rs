@@ -23,6 +23,7 @@ pub enum ChangeFormat {
 
 /// What a JSON report begins with.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct ReportHeader<'a> {
     /// `verify`, `diff` or `update`.
     pub command: &'a str,
@@ -34,6 +35,29 @@ pub struct ReportHeader<'a> {
     pub rules: CompareRules,
     /// Name of the digest algorithm.
     pub algorithm: &'a str,
+}
+
+impl<'a> ReportHeader<'a> {
+    /// Of a comparison by the usual rules.
+    pub fn new(
+        command: &'a str,
+        old: &'a [u8],
+        new: &'a [u8],
+        algorithm: &'a str,
+    ) -> ReportHeader<'a> {
+        ReportHeader {
+            command,
+            old,
+            new,
+            rules: CompareRules::default(),
+            algorithm,
+        }
+    }
+}
+
+setters! {
+    ReportHeader<'a>:
+    rules: CompareRules,
 }
 
 /// Writes a report to `out`: [`begin`](Self::begin), [`change`](Self::change)

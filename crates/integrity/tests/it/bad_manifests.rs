@@ -98,7 +98,7 @@ proptest! {
             changed.clear();
         });
         prop_assume!(!changed.is_empty() && byte != b'\n');
-        let rules = CompareRules { mode: CompareMode::Strict, ignore: Fields::NONE };
+        let rules = CompareRules::new(CompareMode::Strict, Fields::NONE);
         if let Ok((text, _)) = diffed(manifest, &altered, rules) {
             prop_assert!(!text.is_empty(), "{changed}");
         }
@@ -109,7 +109,7 @@ proptest! {
         prop_assert!(ManifestFile::from_reader(b"m", &bytes[..]).is_err());
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("m"), &bytes).unwrap();
-        let file = ManifestFile::open(&dir.path().join("m")).unwrap();
+        let file = ManifestFile::open(dir.path().join("m")).unwrap();
         prop_assert!(file.check().is_err());
         prop_assert!(file.header().is_err());
     }
@@ -117,13 +117,7 @@ proptest! {
 
 /// Reads all of a manifest by comparing it with itself.
 fn drain(file: &ManifestFile) -> Result<(), bc_integrity::Error> {
-    let what = bc_integrity::DiffOptions {
-        old: file,
-        new: file,
-        rules: Default::default(),
-        detail: Default::default(),
-        trust: Trust::Checked,
-    };
+    let what = bc_integrity::DiffOptions::new(file, file).trust(Trust::Checked);
     bc_integrity::diff(&what, &mut |_| Ok(())).map(drop)
 }
 
@@ -175,10 +169,7 @@ fn nothing_is_said_of_a_manifest_out_of_order() {
         for detail in [Detail::First, Detail::Changes, Detail::All] {
             for mode in CompareMode::ALL {
                 let how = How {
-                    rules: CompareRules {
-                        mode,
-                        ..CompareRules::default()
-                    },
+                    rules: CompareRules::new(mode, Fields::NOT_RESTORED),
                     detail,
                     ..How::default()
                 };
@@ -190,13 +181,10 @@ fn nothing_is_said_of_a_manifest_out_of_order() {
             for (old, new) in [(&shuffled, &now), (&now, &shuffled)] {
                 let [old, new] =
                     [old, new].map(|bytes| ManifestFile::from_reader(b"m", &bytes[..]).unwrap());
-                let what = bc_integrity::DiffOptions {
-                    old: &old,
-                    new: &new,
-                    rules: CompareRules::default(),
-                    detail,
-                    trust: Trust::Checked,
-                };
+                let what = bc_integrity::DiffOptions::new(&old, &new)
+                    .rules(CompareRules::default())
+                    .detail(detail)
+                    .trust(Trust::Checked);
                 let mut told = 0;
                 let compared = bc_integrity::diff(&what, &mut |_| {
                     told += 1;

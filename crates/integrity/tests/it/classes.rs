@@ -364,10 +364,7 @@ fn two_manifests() {
         let (text, summary) = diffed(
             &new,
             &new,
-            CompareRules {
-                mode: CompareMode::Strict,
-                ignore: Fields::NONE,
-            },
+            CompareRules::new(CompareMode::Strict, Fields::NONE),
         )
         .unwrap();
         assert_eq!(
@@ -448,10 +445,7 @@ fn ignored_fields_replace_the_default() {
     assert_eq!(text, "");
     let ignore = "uid,gid,ctime".parse().unwrap();
     let how = How {
-        rules: CompareRules {
-            mode: CompareMode::Strict,
-            ignore,
-        },
+        rules: CompareRules::new(CompareMode::Strict, ignore),
         ..How::default()
     };
     let (text, _) = verified(tree.path(), &manifest, how);

@@ -1,6 +1,6 @@
 //! Clocks that are wrong, of the files and of the machine: every file has its turn all the same.
 
-use bc_integrity::{Conclusion, CreateOptions, Reread, UpdateOptions, create};
+use bc_integrity::{Conclusion, CreateOptions, Reread, create};
 use bc_testkit::TestTree;
 
 use crate::support::{How, THEN, an_update, entry, manifest_of, rot, updated, verified, with_work};
@@ -47,15 +47,8 @@ fn sample(seconds: i64) -> TestTree {
 }
 
 fn recorded_at(tree: &TestTree, now: i64) -> std::path::PathBuf {
-    let what = CreateOptions {
-        root: tree.path().as_os_str(),
-        tree: Default::default(),
-        algorithm: bc_digest::Algorithm::Sha256,
-        created_at: now,
-        origin: Default::default(),
-        shard: None,
-        leave_out: Vec::new(),
-    };
+    let what =
+        CreateOptions::new(tree.path().as_os_str(), bc_digest::Algorithm::Sha256).created_at(now);
     let path = tree.scratch("m.jsonl");
     let made = with_work(2, |work| create(&what, work, Vec::new(), &mut |_, _| {}));
     std::fs::write(&path, made.unwrap().0).unwrap();
@@ -87,10 +80,7 @@ fn times_of_files() {
         let (text, summary) = verified(tree.path(), &manifest, How::default());
         assert_eq!(summary.conclusion(), Conclusion::Damaged, "{clock}: {text}");
         assert_eq!(text.matches("!! ").count(), 2, "{clock}: {text}");
-        let what = UpdateOptions {
-            reread: Reread::Fraction(1.0),
-            ..an_update(tree.path().as_os_str(), &manifest)
-        };
+        let what = an_update(tree.path().as_os_str(), &manifest).reread(Reread::Fraction(1.0));
         let (text, done) = updated(&what).unwrap();
         assert_eq!(text.matches("!! ").count(), 2, "{clock}: {text}");
         assert_eq!(done.summary.conclusion(), Conclusion::Damaged, "{clock}");
@@ -112,11 +102,9 @@ fn rounds_find_every_damaged_file() {
             let mut found = std::collections::BTreeSet::new();
             let mut read = 0;
             for round in 0..3 {
-                let what = UpdateOptions {
-                    reread: Reread::Fraction(1.0 / 3.0),
-                    now: now + 1 + round,
-                    ..an_update(tree.path().as_os_str(), &manifest)
-                };
+                let what = an_update(tree.path().as_os_str(), &manifest)
+                    .reread(Reread::Fraction(1.0 / 3.0))
+                    .now(now + 1 + round);
                 let (text, done) = updated(&what).unwrap();
                 read += done.summary.files_read;
                 found.extend(
@@ -149,11 +137,9 @@ fn a_clock_that_jumps_between_rounds() {
         let mut found = false;
         // One round with the wrong clock is lost at most.
         for now in [wrong, THEN + DAY, THEN + 2 * DAY, THEN + 3 * DAY] {
-            let what = UpdateOptions {
-                reread: Reread::Fraction(1.0 / 3.0),
-                now,
-                ..an_update(tree.path().as_os_str(), &manifest)
-            };
+            let what = an_update(tree.path().as_os_str(), &manifest)
+                .reread(Reread::Fraction(1.0 / 3.0))
+                .now(now);
             let (text, _) = updated(&what).unwrap();
             found |= text.contains("!! ");
         }

@@ -5,7 +5,7 @@ use std::process::Command;
 use bc_digest::Algorithm;
 use bc_integrity::fields::CompareMode;
 use bc_integrity::{
-    Damaged, ErrorKind, Foreign, ImportOptions, ManifestFile, Trust, UpdateOptions, export, import,
+    Damaged, ErrorKind, Foreign, ImportOptions, ManifestFile, Trust, export, import,
 };
 use bc_testkit::{TestTree, left_out, tool};
 
@@ -27,12 +27,9 @@ fn exported_but(
 }
 
 fn imported(text: &[u8], algorithm: Option<Algorithm>) -> Result<Vec<u8>, bc_integrity::Error> {
-    let what = ImportOptions {
-        name: b"sums",
-        algorithm,
-        strip_prefix: b"",
-        created_at: THEN,
-    };
+    let what = ImportOptions::new(b"sums", THEN)
+        .algorithm(algorithm)
+        .strip_prefix(b"");
     import(&what, text, Vec::new()).map(|(out, _)| out)
 }
 
@@ -248,7 +245,7 @@ fn an_import_verifies_and_an_update_completes_it() {
     assert_eq!(entry(&now, "sp ace"), entry(&manifest, "sp ace"));
     let what = an_update(tree.path().as_os_str(), &path);
     for damaged in [Damaged::Keep, Damaged::Accept] {
-        let (text, done) = updated(&UpdateOptions { damaged, ..what }).unwrap();
+        let (text, done) = updated(&what.damaged(damaged)).unwrap();
         assert_eq!((text.as_str(), done.summary.files_read), (undecided, 1));
     }
     let (text, done) = updated(&what).unwrap();
@@ -307,12 +304,7 @@ fn lines_that_cannot_be_imported() {
 fn a_prefix_is_stripped_by_components() {
     let hex = "d41d8cd98f00b204e9800998ecf8427e";
     let stripped = |prefix: &str, path: &str| {
-        let what = ImportOptions {
-            name: b"sums",
-            algorithm: None,
-            strip_prefix: prefix.as_bytes(),
-            created_at: 0,
-        };
+        let what = ImportOptions::new(b"sums", 0).strip_prefix(prefix.as_bytes());
         let text = format!("{hex}  {path}\n{hex}  {path}\n");
         let (manifest, trailer) = import(&what, text.as_bytes(), Vec::new())?;
         assert_eq!(trailer.entries, 1);

@@ -4,10 +4,10 @@
 
 use std::path::PathBuf;
 
+use bc_integrity::Trust;
 use bc_integrity::compare::Detail;
 use bc_integrity::fields::CompareMode;
 use bc_integrity::report::ChangeFormat;
-use bc_integrity::{Trust, UpdateOptions};
 use bc_testkit::{Rng, TestTree};
 
 use crate::support::{How, an_update, manifest_of, mode, resealed, updated, verified, verify_with};
@@ -152,10 +152,7 @@ fn what_is_only_counted_makes_no_difference() {
         // And for an update, which may write.
         let written = [Trust::Forced, Trust::Checked].map(|trust| {
             let path = manifest_at(&tree, "u", &manifest);
-            let what = UpdateOptions {
-                trust,
-                ..an_update(tree.path().as_os_str(), &path)
-            };
+            let what = an_update(tree.path().as_os_str(), &path).trust(trust);
             let (text, done) = updated(&what).unwrap();
             assert_eq!(done.written.is_none(), seed == 0);
             (text, done.summary, std::fs::read(&path).unwrap())

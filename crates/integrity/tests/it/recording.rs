@@ -132,12 +132,10 @@ fn walk_options_are_kept_for_later_commands() {
         .write("a.o", "2")
         .write(".hidden", "3")
         .write("big.c", "4444");
-    let options = TreeOptions {
-        hidden: Hidden::Skip,
-        exclude: vec![b"*.o".to_vec()],
-        max_size: Some(3),
-        ..TreeOptions::default()
-    };
+    let options = TreeOptions::default()
+        .hidden(Hidden::Skip)
+        .exclude(vec![b"*.o".to_vec()])
+        .max_size(Some(3));
     let (manifest, done) = create_with(tree.path(), options, Algorithm::Sha256, 1);
     assert_eq!(
         (
@@ -189,10 +187,7 @@ fn extended_attributes_on_request() {
     ]
     .concat();
     let acls = set("a", "system.posix_acl_access", &acl);
-    let options = TreeOptions {
-        xattrs: XattrPolicy::Record,
-        ..TreeOptions::default()
-    };
+    let options = TreeOptions::default().xattrs(XattrPolicy::Record);
     let (manifest, _) = create_with(tree.path(), options, Algorithm::Sha256, 2);
     assert_eq!(entry(&manifest, "a")["xattrs"]["user.note"], "/wA=");
     assert_eq!(entry(&manifest, "d")["xattrs"]["user.empty"], "");
@@ -247,11 +242,9 @@ fn attributes_do_not_depend_on_threads() {
         }
     }
     let manifest = |workers, symlinks| {
-        let options = TreeOptions {
-            xattrs: XattrPolicy::Record,
-            symlinks,
-            ..TreeOptions::default()
-        };
+        let options = TreeOptions::default()
+            .xattrs(XattrPolicy::Record)
+            .symlinks(symlinks);
         create_with(tree.path(), options, Algorithm::Xxh128, workers).0
     };
     for symlinks in [bc_walk::Symlinks::Skip, bc_walk::Symlinks::Follow] {
@@ -268,15 +261,9 @@ fn attributes_do_not_depend_on_threads() {
 fn a_cancelled_run_leaves_no_trailer() {
     let tree = TestTree::new();
     tree.write("a", "1");
-    let what = bc_integrity::CreateOptions {
-        root: tree.path().as_os_str(),
-        tree: TreeOptions::default(),
-        algorithm: Algorithm::Sha256,
-        created_at: 0,
-        origin: Default::default(),
-        shard: None,
-        leave_out: Vec::new(),
-    };
+    let what = bc_integrity::CreateOptions::new(tree.path().as_os_str(), Algorithm::Sha256)
+        .tree(TreeOptions::default())
+        .created_at(0);
     let mut out = Vec::new();
     let result = with_work(2, |work| {
         work.cancel.cancel(2);

@@ -129,15 +129,7 @@ fn digests_of_different_algorithms() {
         "{error}"
     );
     let ignore = "digest,ctime".parse().unwrap();
-    let (text, _) = diffed(
-        &old,
-        &new,
-        CompareRules {
-            mode: CompareMode::Strict,
-            ignore,
-        },
-    )
-    .unwrap();
+    let (text, _) = diffed(&old, &new, CompareRules::new(CompareMode::Strict, ignore)).unwrap();
     assert_eq!(text, "");
 }
 

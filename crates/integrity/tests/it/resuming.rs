@@ -19,33 +19,24 @@ const FIRST: i64 = 1_600_000_000_000_000_000;
 /// What was written just now is old for a run that will be.
 fn begin(t: &TestTree) -> (Arc<Resume>, Beginning) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + Duration::from_secs(10);
-    let options = ResumeOptions {
-        place: Place::find(&t.scratch("m.partial")).unwrap(),
-        state: Some(t.scratch("state")),
-        job: Job::default().with("root", "tree"),
-        algorithms: vec![Algorithm::Sha256],
-        earlier: Earlier::GoOn,
-        pace: Pace {
-            piece: 0,
-            ..Pace::default()
-        },
-        now: now.as_nanos() as i64,
-        tell: Box::new(|why| panic!("{why}")),
-    };
+    let options = ResumeOptions::new(
+        Place::find(t.scratch("m.partial")).unwrap(),
+        Job::default().with("root", "tree"),
+        vec![Algorithm::Sha256],
+        now.as_nanos() as i64,
+        Box::new(|why| panic!("{why}")),
+    )
+    .state(Some(t.scratch("state")))
+    .earlier(Earlier::GoOn)
+    .pace(Pace::default().piece(0));
     let (resume, beginning) = Resume::begin(options, &Cancel::new()).unwrap();
     (Arc::new(resume), beginning)
 }
 
 fn recorded<W: Write>(t: &TestTree, resume: &Arc<Resume>, out: W) -> Result<(W, u64), Error> {
-    let what = CreateOptions {
-        root: t.path().as_os_str(),
-        tree: TreeOptions::default(),
-        algorithm: Algorithm::Sha256,
-        created_at: FIRST,
-        origin: Default::default(),
-        shard: None,
-        leave_out: Vec::new(),
-    };
+    let what = CreateOptions::new(t.path().as_os_str(), Algorithm::Sha256)
+        .tree(TreeOptions::default())
+        .created_at(FIRST);
     with_work(2, |work| {
         create_recorded(&what, Some(resume), work, out, &mut |_, _| {})
     })

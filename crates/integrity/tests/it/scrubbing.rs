@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use bc_integrity::fields::CompareRules;
-use bc_integrity::{Conclusion, Damaged, Reread, UpdateOptions};
+use bc_integrity::{Conclusion, Damaged, Reread};
 use bc_testkit::TestTree;
 
 use crate::support::{THEN, an_update, diffed, entry, manifest_of, record, resealed, rot, updated};
@@ -13,11 +13,9 @@ const SECOND: i64 = 1_000_000_000;
 
 /// The update of one night.
 fn night(tree: &TestTree, manifest: &Path, reread: Reread, now: i64) -> (String, Conclusion, u64) {
-    let what = UpdateOptions {
-        reread,
-        now,
-        ..an_update(tree.path().as_os_str(), manifest)
-    };
+    let what = an_update(tree.path().as_os_str(), manifest)
+        .reread(reread)
+        .now(now);
     let (text, done) = updated(&what).unwrap();
     let summary = done.summary;
     (text, summary.conclusion(), summary.files_read)
@@ -156,11 +154,9 @@ fn what_was_damaged_is_cleared_once_it_is_right() {
     let file = std::fs::File::options().write(true).open(&copy).unwrap();
     file.set_modified(mtime).unwrap();
     std::fs::rename(&copy, tree.join("a")).unwrap();
-    let what = UpdateOptions {
-        damaged: Damaged::Accept,
-        now: THEN + 2 * SECOND,
-        ..an_update(tree.path().as_os_str(), &manifest)
-    };
+    let what = an_update(tree.path().as_os_str(), &manifest)
+        .damaged(Damaged::Accept)
+        .now(THEN + 2 * SECOND);
     let (text, _) = updated(&what).unwrap();
     assert!(text.contains("!! c: ") && !text.contains("!! a"), "{text}");
     let now = std::fs::read(&manifest).unwrap();

@@ -3,14 +3,14 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use bc_digest::{Algorithm, CpuFeatures};
+use bc_digest::Algorithm;
 use bc_integrity::compare::Detail;
 use bc_integrity::fields::{CompareMode, CompareRules};
 use bc_integrity::report::{ChangeFormat, ChangeReport};
 use bc_integrity::{
-    ComparisonSummary, CreateOptions, Created, Damaged, DiffOptions, Error, Job, ManifestFile,
-    Reading, Reread, RootCheck, TreeOptions, Trust, UpdateOptions, Updated, Verified,
-    VerifyOptions, Work, create, diff, update, verify,
+    ComparisonSummary, CreateOptions, Created, DiffOptions, Error, Job, ManifestFile, Reading,
+    RootCheck, TreeOptions, Trust, UpdateOptions, Updated, Verified, VerifyOptions, Work, create,
+    diff, update, verify,
 };
 use bc_pool::Cancel;
 use bc_testkit::TestTree;
@@ -21,22 +21,8 @@ pub const THEN: i64 = 1_700_000_000_000_000_000;
 /// Calls `job` with the means for `workers` threads.
 pub fn with_work<T>(workers: usize, job: impl FnOnce(&Work<'_>) -> T) -> T {
     let (cancel, progress) = (Cancel::new(), bc_hash::HashProgress::default());
-    let reading = |_: Job| {
-        Ok(Reading {
-            workers,
-            start: Default::default(),
-            read: bc_read::ReadOptions::default(),
-        })
-    };
-    job(&Work {
-        walk_workers: workers.into(),
-        reading: &reading,
-        cpu: CpuFeatures::detect(),
-        cancel: &cancel,
-        shows_bytes: false,
-        progress: &progress,
-        observer: None,
-    })
+    let reading = |_: Job| Ok(Reading::new(workers));
+    job(&Work::new(workers.into(), &reading, &cancel, &progress))
 }
 
 pub fn create_with(
@@ -45,15 +31,9 @@ pub fn create_with(
     algorithm: Algorithm,
     workers: usize,
 ) -> (Vec<u8>, Created) {
-    let what = CreateOptions {
-        root: root.as_os_str(),
-        tree,
-        algorithm,
-        created_at: THEN,
-        origin: Default::default(),
-        shard: None,
-        leave_out: Vec::new(),
-    };
+    let what = CreateOptions::new(root.as_os_str(), algorithm)
+        .tree(tree)
+        .created_at(THEN);
     with_work(workers, |work| {
         create(&what, work, Vec::new(), &mut |_, _| {})
     })
@@ -96,10 +76,7 @@ impl Default for How {
 
 pub fn mode(mode: CompareMode) -> How {
     How {
-        rules: CompareRules {
-            mode,
-            ..CompareRules::default()
-        },
+        rules: CompareRules::new(mode, bc_integrity::fields::Fields::NOT_RESTORED),
         ..How::default()
     }
 }
@@ -115,15 +92,11 @@ pub fn verify_with(
         Ok(manifest) => manifest,
         Err(error) => return (String::new(), Err(error)),
     };
-    let what = VerifyOptions {
-        root: root.as_os_str(),
-        manifest: &manifest,
-        rules: how.rules,
-        detail: how.detail,
-        trust: how.trust,
-        root_check: how.root_check,
-        leave_out: &[],
-    };
+    let what = VerifyOptions::new(root.as_os_str(), &manifest)
+        .rules(how.rules)
+        .detail(how.detail)
+        .trust(how.trust)
+        .root_check(how.root_check);
     let mut out = Vec::new();
     let mut report = ChangeReport::new(&mut out, format);
     let result = with_work(how.workers, |work| {
@@ -149,13 +122,10 @@ pub fn diffed(
 ) -> Result<(String, ComparisonSummary), Error> {
     let old = ManifestFile::from_reader(b"old", old)?;
     let new = ManifestFile::from_reader(b"new", new)?;
-    let what = DiffOptions {
-        old: &old,
-        new: &new,
-        rules,
-        detail: Detail::Changes,
-        trust: Trust::Checked,
-    };
+    let what = DiffOptions::new(&old, &new)
+        .rules(rules)
+        .detail(Detail::Changes)
+        .trust(Trust::Checked);
     let mut out = Vec::new();
     let mut report = ChangeReport::new(&mut out, ChangeFormat::Text);
     let done = diff(&what, &mut |change| report.change(change))?;
@@ -165,21 +135,8 @@ pub fn diffed(
 
 /// An update with the defaults.
 pub fn an_update<'a>(root: &'a OsStr, manifest: &'a Path) -> UpdateOptions<'a> {
-    UpdateOptions {
-        root,
-        manifest,
-        reread: Reread::None,
-        damaged: Damaged::Keep,
-        detail: Detail::Changes,
-        trust: Trust::Checked,
-        root_check: RootCheck::Careful,
-        now: THEN + 1_000_000_000,
-        origin: &bc_integrity::Origin {
-            host: None,
-            machine: None,
-        },
-        leave_out: &[],
-    }
+    let origin = &bc_integrity::Origin::UNKNOWN;
+    UpdateOptions::new(root, manifest, THEN + 1_000_000_000, origin)
 }
 
 /// An update of a manifest that nobody else updates. A test that starts a program beside this one

@@ -1,7 +1,7 @@
 //! `update --reread` under clocks that are wrong: each file has its turn whatever the time is said
 //! to be, since runs are counted.
 
-use bc_integrity::{Reread, UpdateOptions};
+use bc_integrity::Reread;
 use bc_testkit::TestTree;
 
 use crate::scrubbing::edit;
@@ -53,11 +53,9 @@ fn sample(bad: &[usize]) -> (TestTree, std::path::PathBuf) {
 }
 
 fn night(tree: &TestTree, manifest: &std::path::Path, reread: Reread, now: i64) -> String {
-    let what = UpdateOptions {
-        reread,
-        now,
-        ..an_update(tree.path().as_os_str(), manifest)
-    };
+    let what = an_update(tree.path().as_os_str(), manifest)
+        .reread(reread)
+        .now(now);
     updated(&what).unwrap().0
 }
 

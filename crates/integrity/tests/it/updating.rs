@@ -2,7 +2,7 @@
 
 use bc_integrity::change::Class;
 use bc_integrity::compare::Detail;
-use bc_integrity::{Conclusion, Damaged, Reread, UpdateOptions};
+use bc_integrity::{Conclusion, Damaged, Reread};
 use bc_testkit::TestTree;
 
 use crate::support::{
@@ -42,10 +42,7 @@ fn an_unchanged_tree_is_not_read_and_not_written() {
         std::fs::metadata(&manifest).unwrap().modified().unwrap(),
         before
     );
-    let what = UpdateOptions {
-        detail: Detail::All,
-        ..an_update(tree.path().as_os_str(), &manifest)
-    };
+    let what = an_update(tree.path().as_os_str(), &manifest).detail(Detail::All);
     let (text, done) = updated(&what).unwrap();
     assert_eq!(text, "ok .\nok a\nok b\nok b/c\nok b/d\nok e\nok l\n");
     assert_eq!(done.written, None);
@@ -96,10 +93,7 @@ fn damage_is_not_overwritten_unless_accepted() {
         assert_eq!(recorded(&now, "b/d"), entry(&before, "b/d"));
         assert!(entry(&now, "new").is_object());
     }
-    let what = UpdateOptions {
-        damaged: Damaged::Accept,
-        ..an_update(tree.path().as_os_str(), &manifest)
-    };
+    let what = an_update(tree.path().as_os_str(), &manifest).damaged(Damaged::Accept);
     let (_, done) = updated(&what).unwrap();
     assert_eq!(done.summary.conclusion(), Conclusion::Damaged);
     let (text, _) = verified(tree.path(), &manifest, How::default());
@@ -115,11 +109,9 @@ fn a_scrub_reads_the_least_recently_verified_first() {
     let manifest = record(&tree);
     let scrub = |reread, seconds: i64| {
         let now = THEN + seconds * 1_000_000_000;
-        let what = UpdateOptions {
-            reread,
-            now,
-            ..an_update(tree.path().as_os_str(), &manifest)
-        };
+        let what = an_update(tree.path().as_os_str(), &manifest)
+            .reread(reread)
+            .now(now);
         let (text, done) = updated(&what).unwrap();
         assert_eq!(text, "");
         done.summary.files_read
@@ -185,10 +177,7 @@ fn a_scrub_finds_bitrot() {
         std::fs::write(&manifest, &unchanged).unwrap();
         let (text, _) = updated(&an_update(tree.path().as_os_str(), &manifest)).unwrap();
         assert_eq!(text, "", "an update alone does not read it");
-        let what = UpdateOptions {
-            reread,
-            ..an_update(tree.path().as_os_str(), &manifest)
-        };
+        let what = an_update(tree.path().as_os_str(), &manifest).reread(reread);
         let (text, done) = updated(&what).unwrap();
         assert_eq!(text, "!! b/d: ctime unchanged, points to bitrot\n");
         assert_eq!(done.summary.conclusion(), Conclusion::Damaged);

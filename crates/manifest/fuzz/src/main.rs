@@ -46,10 +46,7 @@ fn run(arguments: Vec<String>) -> io::Result<()> {
 /// What must hold for any input; panics where it does not.
 fn check(bytes: &[u8]) {
     for separator in [Separator::Auto, Separator::Newline, Separator::Nul] {
-        let options = Options {
-            separator,
-            ..Options::default()
-        };
+        let options = Options::default().separator(separator);
         let Ok(reader) = Reader::new(bytes, options) else {
             continue;
         };
@@ -76,10 +73,7 @@ fn again(digest: &[u8], path: &[u8]) {
     if digest.len() == 16 {
         bsd::write_line(&mut text, "MD5", digest, path, End::Newline);
     }
-    let options = Options {
-        separator: Separator::Newline,
-        lengths: vec![digest.len()],
-    };
+    let options = Options::default().separator(Separator::Newline).lengths(vec![digest.len()]);
     for item in Reader::new(&text[..], options).into_iter().flatten() {
         match item {
             Ok(Item::Record(record)) => {

@@ -6,12 +6,9 @@
 //! ```
 //! use bc_manifest::fleet::{Engine, Param, Query, Request, sql};
 //!
-//! let request = Request {
-//!     engine: Engine::DuckDb,
-//!     query: Some(Query::Duplicates),
-//!     params: &[Param { key: "min_size", value: b"4096" }],
-//!     manifests: &[b"it's/*.jsonl.zst"],
-//! };
+//! let request = Request::new(Engine::DuckDb, &[b"it's/*.jsonl.zst"])
+//!     .query(Some(Query::Duplicates))
+//!     .params(&[Param { key: "min_size", value: b"4096" }]);
 //! let text = sql(&request)?;
 //! assert!(text.contains("'it''s/*.jsonl.zst'") && text.contains("size >= 4096"));
 //! # Ok::<(), bc_manifest::fleet::SqlError>(())
@@ -124,6 +121,7 @@ pub struct Param<'a> {
 
 /// What is asked of which manifests.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Request<'a> {
     /// Who is to answer.
     pub engine: Engine,
@@ -133,6 +131,32 @@ pub struct Request<'a> {
     pub params: &'a [Param<'a>],
     /// Names of files, or patterns as the engine has them; see [`exact`].
     pub manifests: &'a [&'a [u8]],
+}
+
+impl<'a> Request<'a> {
+    /// The views of these manifests; names of files, or patterns as the engine has them.
+    pub fn new(engine: Engine, manifests: &'a [&'a [u8]]) -> Request<'a> {
+        Request {
+            engine,
+            query: None,
+            params: &[],
+            manifests,
+        }
+    }
+
+    /// Asks this question.
+    #[must_use]
+    pub fn query(mut self, query: Option<Query>) -> Request<'a> {
+        self.query = query;
+        self
+    }
+
+    /// Says what the question leaves open.
+    #[must_use]
+    pub fn params(mut self, params: &'a [Param<'a>]) -> Request<'a> {
+        self.params = params;
+        self
+    }
 }
 
 /// Why there is no SQL for what was asked.

@@ -111,10 +111,9 @@ fn mutated_lines_are_judged_as_by_sha256sum() {
             .arg(tree.scratch(name))
             .go();
         let refused = outcome.error_text().contains("improperly formatted");
-        let options = Options {
-            separator: Separator::Newline,
-            lengths: vec![32],
-        };
+        let options = Options::default()
+            .separator(Separator::Newline)
+            .lengths(vec![32]);
         let item = Reader::new(&line[..], options).unwrap().read().unwrap();
         let shown = line.escape_ascii();
         match item {

@@ -27,10 +27,7 @@ fn failure() -> impl Strategy<Value = Failure> {
 }
 
 fn records(bytes: &[u8], separator: Separator) -> Vec<Record> {
-    let options = Options {
-        separator,
-        ..Options::default()
-    };
+    let options = Options::default().separator(separator);
     let items = Reader::new(bytes, options).unwrap().map(Result::unwrap);
     items
         .filter_map(|item| match item {
@@ -114,7 +111,7 @@ proptest! {
     #[test]
     fn any_bytes_are_read_to_the_end(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         for separator in [Separator::Auto, Separator::Newline, Separator::Nul] {
-            let reader = Reader::new(&bytes[..], Options { separator, ..Options::default() });
+            let reader = Reader::new(&bytes[..], Options::default().separator(separator));
             for item in reader.unwrap() {
                 let Ok(item) = item else { break };
                 if let Item::Record(record) = item {
@@ -151,7 +148,7 @@ proptest! {
         let before = line[at];
         line[at] = to;
         prop_assume!(before != to);
-        let options = Options { separator: Separator::Newline, lengths: vec![32] };
+        let options = Options::default().separator(Separator::Newline).lengths(vec![32]);
         for item in Reader::new(&line[..], options).unwrap() {
             if let Item::Record(read) = item.unwrap() {
                 let same = read.path == path && read.digests[0].1.as_bytes() == digest;

@@ -29,13 +29,7 @@ fn read(bytes: &[u8], options: Options) -> (Vec<String>, Vec<u64>, usize) {
 }
 
 fn sha256(name: &str) -> (Vec<String>, Vec<u64>, usize) {
-    read(
-        &data(name),
-        Options {
-            lengths: vec![32],
-            ..Options::default()
-        },
-    )
+    read(&data(name), Options::default().lengths(vec![32]))
 }
 
 fn names(names: &[&str]) -> Vec<String> {
@@ -131,19 +125,13 @@ fn nul_separated_is_noticed() {
     let separator = Separator::Nul;
     let told = read(
         &data("nul-separated.sha256"),
-        Options {
-            separator,
-            ..Options::default()
-        },
+        Options::default().separator(separator),
     );
     assert_eq!(told, expected);
     let separator = Separator::Newline;
     let wrong = read(
         &data("nul-separated.sha256"),
-        Options {
-            separator,
-            ..Options::default()
-        },
+        Options::default().separator(separator),
     );
     assert_eq!(wrong, (vec![], vec![1, 2], 0));
 }

@@ -318,7 +318,7 @@ fn what_changes_meanwhile_is_left() {
     ground.damage("root/a/one");
     ground.damage("root/a/b/large");
     fs::remove_file(ground.at("root/a/two")).unwrap();
-    let manifest = bc_integrity::ManifestFile::open(&ground.at("m")).unwrap();
+    let manifest = bc_integrity::ManifestFile::open(ground.at("m")).unwrap();
     let root = ground.at("root");
     let mut options = super::RestoreOptions::new(root.as_os_str(), &manifest);
     options.from = vec![ground.at("copy").into()];
@@ -357,7 +357,7 @@ fn what_changes_meanwhile_is_left() {
 fn interrupted_it_says_what_is_left() {
     let ground = ground();
     ground.damage("root/a/one");
-    let manifest = bc_integrity::ManifestFile::open(&ground.at("m")).unwrap();
+    let manifest = bc_integrity::ManifestFile::open(ground.at("m")).unwrap();
     let root = ground.at("root");
     let options = super::RestoreOptions::new(root.as_os_str(), &manifest);
     let cancel = Cancel::new();

@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use bc_digest::{Algorithm, CpuFeatures};
+use bc_digest::Algorithm;
 use bc_hash::HashProgress;
 use bc_integrity::{CreateOptions, ManifestFile, Reading, TreeOptions, Work, XattrPolicy};
 use bc_pool::Cancel;
@@ -73,18 +73,9 @@ impl Ground {
 
     pub(super) fn record_by(&self, algorithm: Algorithm, xattrs: XattrPolicy) {
         let root = self.at("root");
-        let what = CreateOptions {
-            root: root.as_os_str(),
-            tree: TreeOptions {
-                xattrs,
-                ..TreeOptions::default()
-            },
-            algorithm,
-            created_at: 1_700_000_000_000_000_000,
-            origin: Default::default(),
-            shard: None,
-            leave_out: Vec::new(),
-        };
+        let what = CreateOptions::new(root.as_os_str(), algorithm)
+            .tree(TreeOptions::default().xattrs(xattrs))
+            .created_at(1_700_000_000_000_000_000);
         let bytes = with_work(&Cancel::new(), |work| {
             bc_integrity::create(&what, work, Vec::new(), &mut |_, _| {})
         });
@@ -104,7 +95,7 @@ impl Ground {
         from: &[&str],
         change: impl FnOnce(&mut RestoreOptions<'_>),
     ) -> (Result<Restored, RestoreError>, Told) {
-        let manifest = ManifestFile::open(&self.at("m")).unwrap();
+        let manifest = ManifestFile::open(self.at("m")).unwrap();
         let root = self.at("root");
         let mut options = RestoreOptions::new(root.as_os_str(), &manifest);
         options.from = from
@@ -187,20 +178,6 @@ fn words(event: RestoreEvent<'_>) -> Option<String> {
 
 fn with_work<T>(cancel: &Cancel, f: impl FnOnce(&Work<'_>) -> T) -> T {
     let progress = HashProgress::default();
-    let reading = |_| {
-        Ok(Reading {
-            workers: 2,
-            start: Default::default(),
-            read: bc_read::ReadOptions::default(),
-        })
-    };
-    f(&Work {
-        walk_workers: 1.into(),
-        reading: &reading,
-        cpu: CpuFeatures::detect(),
-        cancel,
-        shows_bytes: false,
-        progress: &progress,
-        observer: None,
-    })
+    let reading = |_| Ok(Reading::new(2));
+    f(&Work::new(1.into(), &reading, cancel, &progress))
 }

@@ -133,6 +133,15 @@ impl Journal {
     /// Names the path, the operation and the reason. Cancelled while it reads
     /// an existing journal, it says so.
     pub fn create(
+        path: impl AsRef<Path>,
+        action: &Action,
+        groups: &[FileGroup],
+        cancel: &Cancel,
+    ) -> Result<Journal, JournalError> {
+        Journal::create_at(path.as_ref(), action, groups, cancel)
+    }
+
+    fn create_at(
         path: &Path,
         action: &Action,
         groups: &[FileGroup],

@@ -122,7 +122,7 @@ fn every_kill(name: &str) {
 
         // And undo finds a journal that it can use.
         let undone = super::super::undo(
-            &tree.scratch("journal"),
+            tree.scratch("journal"),
             RunMode::Execute,
             &Cancel::new(),
             &mut |_| {},

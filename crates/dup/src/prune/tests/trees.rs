@@ -127,7 +127,7 @@ fn journal_of(tree: &TestTree, action: &Action, groups: &[TreeGroup]) -> Journal
         files: group.copies.iter().map(|copy| copy.dir.clone()).collect(),
     });
     let dirs: Vec<FileGroup> = dirs.collect();
-    Journal::create(&tree.scratch("journal"), action, &dirs, &Cancel::new()).unwrap()
+    Journal::create(tree.scratch("journal"), action, &dirs, &Cancel::new()).unwrap()
 }
 
 fn undo_all(tree: &TestTree) -> UndoSummary {

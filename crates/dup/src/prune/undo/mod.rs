@@ -51,6 +51,15 @@ use crate::prune::temp::{Temps, replace};
 /// prune does not make or a path outside of the directories of its run, or is
 /// being written; then nothing was changed.
 pub fn undo(
+    path: impl AsRef<Path>,
+    mode: RunMode,
+    cancel: &Cancel,
+    observer: &mut dyn FnMut(UndoEvent<'_>),
+) -> Result<UndoSummary, JournalError> {
+    undo_at(path.as_ref(), mode, cancel, observer)
+}
+
+fn undo_at(
     path: &Path,
     mode: RunMode,
     cancel: &Cancel,

@@ -114,7 +114,7 @@ fn depth() {
 #[test]
 fn left_out() {
     let tree = Tree::with(&["a", "out", "b/c"]);
-    let right = OwnFile::at(&tree.path(b"out")).unwrap();
+    let right = OwnFile::at(tree.path(b"out")).unwrap();
     let wrong = OwnFile::at(std::path::Path::new("/proc/version")).unwrap();
     let options = |own: &OwnFile| WalkOptions {
         leave_out: vec![own.clone()],
@@ -231,7 +231,7 @@ fn each_path_that_is_left_out_is_named() {
         min_size: 1,
         max_size: Some(50),
         max_depth: Some(2),
-        leave_out: vec![OwnFile::at(&tree.path(b"own.c")).unwrap()],
+        leave_out: vec![OwnFile::at(tree.path(b"own.c")).unwrap()],
         ..WalkOptions::default()
     };
     let (names, listing) = walked(&tree, &["", "a"], &options);

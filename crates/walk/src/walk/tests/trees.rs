@@ -1,5 +1,7 @@
 //! Random trees, hostile names, metadata, links, and trees that change.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::MetadataExt as _;
 
 use proptest::prelude::*;

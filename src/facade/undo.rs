@@ -1,0 +1,154 @@
+//! `undo`: duplicates made separate files again.
+
+use std::path::{Path, PathBuf};
+
+use bc_dup::prune::{RunMode, UndoEvent, UndoOutcome as Outcome};
+
+use super::error::{Error, PathError, path_of};
+use super::outcome::{missing, unless_cancelled};
+use super::prune::failure;
+use super::run::{Run, runs};
+use super::walk::refuse_missing;
+
+/// Takes back what [`prune`](crate::prune) did, by the journal that it wrote: the last step first, each
+/// only as long as what is there is what the step left.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let photos = dir.path().join("photos");
+/// # std::fs::create_dir(&photos)?;
+/// # for name in ["a.jpg", "b.jpg"] { std::fs::write(photos.join(name), "same")?; }
+/// # let journal = dir.path().join("pruned.jsonl");
+/// # let prune = bit_crafts::prune([&photos], bit_crafts::PruneAction::Delete).journal(&journal);
+/// # prune.run()?.complete()?;
+/// assert!(!photos.join("b.jpg").exists());
+/// let undone = bit_crafts::undo(&journal).run()?.complete()?;
+/// assert_eq!(undone.restored, 1);
+/// assert!(photos.join("b.jpg").exists());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn undo<'a>(journal: impl AsRef<Path>) -> UndoJob<'a> {
+    UndoJob {
+        journal: journal.as_ref().to_owned(),
+        dry_run: false,
+        run: Run::default(),
+    }
+}
+
+/// What [`undo`] is to do.
+#[derive(Debug)]
+#[must_use = "nothing is done before `run`"]
+pub struct UndoJob<'a> {
+    journal: PathBuf,
+    dry_run: bool,
+    run: Run<'a>,
+}
+
+runs!(UndoJob: cancel);
+
+impl UndoJob<'_> {
+    /// Changes nothing, and tells what would be done.
+    pub fn dry_run(mut self) -> Self {
+        self.dry_run = true;
+        self
+    }
+
+    /// Does it. What fails is in the result.
+    ///
+    /// # Errors
+    /// If the journal is not there, is none, belongs to another user or may be written by others; if it
+    /// was cancelled, which leaves what is done as it is.
+    pub fn run(self) -> Result<Undone, Error> {
+        Run::came_to(&self.run.cancel, self.take_back())
+    }
+
+    fn take_back(&self) -> Result<Undone, Error> {
+        refuse_missing([&self.journal])?;
+        let cancel = &self.run.cancel;
+        let mode = match self.dry_run {
+            true => RunMode::DryRun,
+            false => RunMode::Execute,
+        };
+        let mut undone = Undone::default();
+        let mut hear = |event: UndoEvent<'_>| undone.hear(&event);
+        let summary = bc_dup::prune::undo(&self.journal, mode, cancel, &mut hear)?;
+        undone.restored = summary.restored;
+        undone.unneeded = summary.unneeded;
+        undone.damaged_lines = summary.damaged;
+        undone.dry_run = self.dry_run;
+        undone.cancelled = cancel.is_cancelled();
+        let cancelled = undone.cancelled;
+        unless_cancelled(undone, cancelled)
+    }
+}
+
+/// What was taken back.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Undone {
+    /// Names that are files of their own again, or would be, as absolute paths.
+    pub files: Vec<RestoredFile>,
+    /// How many these are.
+    pub restored: u64,
+    /// Steps that needed nothing: the name is a file of its own.
+    pub unneeded: u64,
+    /// What could not be taken back.
+    pub errors: Vec<PathError>,
+    /// The numbers of lines of the journal that are damaged: what their steps did is not taken back.
+    pub damaged_lines: Vec<u64>,
+    /// Whether nothing was changed, only told.
+    pub dry_run: bool,
+    /// Whether it was cancelled before all was done: only in what an error
+    /// [has of it](Error::partial).
+    pub cancelled: bool,
+}
+
+impl Undone {
+    fn hear(&mut self, event: &UndoEvent<'_>) {
+        let lost = match event.outcome {
+            Outcome::Restored { lost } => lost.clone(),
+            Outcome::Would => Vec::new(),
+            Outcome::Unneeded => return,
+            Outcome::Failed(skip) => {
+                self.errors.push(failure(event.path, event.action, skip));
+                return;
+            }
+        };
+        self.files.push(RestoredFile {
+            path: path_of(event.path),
+            lost,
+        });
+    }
+
+    /// Whether everything was taken back, or would be.
+    pub fn is_complete(&self) -> bool {
+        self.errors.is_empty() && self.damaged_lines.is_empty() && !self.cancelled
+    }
+
+    /// The result, if everything was taken back, or would be.
+    ///
+    /// # Errors
+    /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with the first of what was not.
+    pub fn complete(self) -> Result<Undone, Error> {
+        if let Some(error) = missing(&self.errors, self.cancelled) {
+            return Err(error);
+        }
+        match self.damaged_lines.first() {
+            None => Ok(self),
+            Some(line) => {
+                let text = format!("line {line} of the journal is damaged");
+                Err(Error::incomplete(text, None))
+            }
+        }
+    }
+}
+
+/// A name that is a file of its own again, or would be.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct RestoredFile {
+    /// The name, absolute.
+    pub path: PathBuf,
+    /// What could not be given back to it, each with the reason: an owner, an attribute.
+    pub lost: Vec<String>,
+}

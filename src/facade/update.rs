@@ -1,0 +1,152 @@
+//! `update`: a record brought up to date.
+
+use std::path::{Path, PathBuf};
+
+use bc_integrity::change::Change;
+use bc_integrity::{
+    ComparisonSummary, Conclusion, Damaged, Origin, Reread, RootCheck, UpdateOptions,
+};
+
+use super::error::Error;
+use super::manifest::{since_1970, working};
+use super::run::{Run, runs};
+use super::verify::PathChange;
+use super::walk::refuse_missing;
+
+/// Brings the [manifest](crate::manifest) of a tree up to date, reading only what looks changed.
+///
+/// What was damaged, that is, has other content although nobody wrote to it, keeps the digest that it
+/// had: every later [`verify`](crate::verify) finds it again. So does what cannot be read. The file is
+/// replaced whole, or stays as it was; nothing of the tree is changed.
+///
+/// What would change is what [`verify`](crate::verify) tells.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let photos = dir.path().join("photos");
+/// # std::fs::create_dir(&photos)?;
+/// # let file = dir.path().join("photos.jsonl");
+/// # bit_crafts::manifest(&photos).write(&file)?.complete()?;
+/// std::fs::write(photos.join("new.jpg"), "picture")?;
+/// let updated = bit_crafts::update(&photos, &file).run()?;
+/// assert!(updated.is_written && !updated.is_damaged());
+/// assert!(bit_crafts::verify(&photos, &file).run()?.is_same());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn update<'a>(root: impl AsRef<Path>, manifest: impl AsRef<Path>) -> UpdateJob<'a> {
+    UpdateJob {
+        root: root.as_ref().to_owned(),
+        manifest: manifest.as_ref().to_owned(),
+        reread: Reread::None,
+        damaged: Damaged::Keep,
+        root_check: RootCheck::Careful,
+        run: Run::default(),
+    }
+}
+
+/// What [`update`] is to do.
+#[derive(Debug)]
+#[must_use = "nothing is done before `run`"]
+pub struct UpdateJob<'a> {
+    root: PathBuf,
+    manifest: PathBuf,
+    reread: Reread,
+    damaged: Damaged,
+    root_check: RootCheck,
+    run: Run<'a>,
+}
+
+runs!(UpdateJob);
+
+impl UpdateJob<'_> {
+    /// Reads so much of what looks unchanged all the same, what was read longest ago first: damage
+    /// shows in no other way.
+    pub fn reread(mut self, how_much: Reread) -> Self {
+        self.reread = how_much;
+        self
+    }
+
+    /// Takes the present content of what is damaged for the right one.
+    pub fn accept_damaged(mut self) -> Self {
+        self.damaged = Damaged::Accept;
+        self
+    }
+
+    /// Takes a root that is empty, or on another device where nothing matches, at its word. Without
+    /// this it is an error of the kind [`Refused`](crate::ErrorKind::Refused): the disk may not be
+    /// mounted.
+    pub fn force(mut self) -> Self {
+        self.root_check = RootCheck::Forced;
+        self
+    }
+
+    /// Does it. Algorithm and filter are the manifest's.
+    ///
+    /// # Errors
+    /// If root or manifest is not there; if the manifest cannot be read, is cut short or altered, or
+    /// cannot be replaced; if the root looks like a disk that is not mounted; if it was cancelled. The
+    /// manifest is as it was then.
+    pub fn run(mut self) -> Result<UpdatedManifest, Error> {
+        refuse_missing([&self.root, &self.manifest])?;
+        let origin = Origin::of_this_machine();
+        let what = UpdateOptions::new(&self.root, &self.manifest, since_1970(), &origin)
+            .reread(self.reread)
+            .damaged(self.damaged)
+            .root_check(self.root_check);
+        let mut changes = Vec::new();
+        let mut sink = |change: &Change| {
+            changes.push(PathChange::from(change));
+            Ok(())
+        };
+        let mut tell = self.run.tell.take();
+        let updated = working(&self.run, &mut tell, |work| {
+            Ok(bc_integrity::update(&what, work, &mut sink)?)
+        })?;
+        Ok(UpdatedManifest {
+            changes,
+            summary: updated.summary,
+            is_written: updated.written.is_some(),
+            warnings: updated.problems,
+        })
+    }
+}
+
+/// What an update came to.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct UpdatedManifest {
+    /// What was not as it was recorded, in order of paths.
+    pub changes: Vec<PathChange>,
+    /// Counts of all classes.
+    pub summary: ComparisonSummary,
+    /// Whether there was anything to write.
+    pub is_written: bool,
+    /// What else one should know.
+    pub warnings: Vec<String>,
+}
+
+impl UpdatedManifest {
+    /// Whether something has other content although nobody wrote to it.
+    pub fn is_damaged(&self) -> bool {
+        self.summary.conclusion() == Conclusion::Damaged
+    }
+
+    /// Whether everything could be read.
+    pub fn is_complete(&self) -> bool {
+        self.summary.unread() == 0
+    }
+
+    /// The result, if everything could be read.
+    ///
+    /// # Errors
+    /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with how much could not.
+    pub fn complete(self) -> Result<UpdatedManifest, Error> {
+        match self.summary.unread() {
+            0 => Ok(self),
+            count => {
+                let text = format!("{count} entries could not be read");
+                Err(Error::incomplete(text, None))
+            }
+        }
+    }
+}

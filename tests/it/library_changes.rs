@@ -1,0 +1,167 @@
+//! Jobs of the library that change files, and take that back.
+
+use std::fs;
+
+use bc_testkit::TestTree;
+use bit_crafts::{Class, ErrorKind, Filter, Keep, Loss, PruneAction, PruneOutcome, Reread};
+
+fn names(t: &TestTree, names: &[&str]) -> Vec<bool> {
+    names.iter().map(|name| t.exists(name)).collect()
+}
+
+#[test]
+fn duplicates_go_and_come_back() {
+    let t = TestTree::new();
+    t.write("d/a", "same")
+        .write("d/b", "same")
+        .write("d/c", "else");
+    let journal = t.join("journal.jsonl");
+    let prune = || bit_crafts::prune([t.join("d")], PruneAction::Delete);
+    let error = prune().run().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Usage);
+    assert!(error.to_string().contains("journal"), "{error}");
+
+    let planned = prune().dry_run().run().unwrap();
+    assert!(planned.dry_run && planned.journal.is_none());
+    assert_eq!((planned.changed, planned.steps.len()), (1, 1));
+    let step = &planned.steps[0];
+    assert_eq!((&step.path, &step.kept), (&t.join("d/b"), &t.join("d/a")));
+    assert!(matches!(step.outcome, PruneOutcome::Would { .. }));
+    assert_eq!(
+        names(&t, &["d/a", "d/b", "journal.jsonl"]),
+        [true, true, false]
+    );
+
+    let pruned = prune().journal(&journal).run().unwrap().complete().unwrap();
+    assert!(matches!(pruned.steps[0].outcome, PruneOutcome::Done { .. }));
+    assert_eq!(pruned.journal.as_deref(), Some(journal.as_path()));
+    assert_eq!(names(&t, &["d/a", "d/b", "d/c"]), [true, false, true]);
+    let planned = bit_crafts::undo(&journal).dry_run().run().unwrap();
+    assert_eq!((planned.restored, t.exists("d/b")), (1, false));
+    let undone = bit_crafts::undo(&journal)
+        .run()
+        .unwrap()
+        .complete()
+        .unwrap();
+    assert_eq!(
+        undone.files[0].path,
+        fs::canonicalize(t.join("d/b")).unwrap()
+    );
+    assert_eq!(t.read("d/b"), b"same");
+    let again = bit_crafts::undo(&journal).run().unwrap();
+    assert_eq!((again.restored, again.unneeded), (0, 1));
+    t.write("no-journal", "text");
+    let error = bit_crafts::undo(t.join("no-journal")).run().unwrap_err();
+    assert_eq!(error.path(), Some(t.join("no-journal").as_path()));
+}
+
+#[test]
+fn rules_filters_and_references_say_what_goes() {
+    let t = TestTree::new();
+    t.write("d/a.jpg", "same").write("d/keep/b.jpg", "same");
+    t.write("d/c.txt", "same").write("ref/z", "same");
+    let planned = |job: bit_crafts::PruneJob<'_>| {
+        let planned = job.dry_run().run().unwrap();
+        let paths = planned.steps.iter().map(|step| {
+            let path = step.path.strip_prefix(t.path()).unwrap();
+            path.to_str().unwrap().to_owned()
+        });
+        let mut paths: Vec<String> = paths.collect();
+        paths.sort();
+        paths
+    };
+    let prune = || bit_crafts::prune([t.join("d")], PruneAction::Hardlink);
+    assert_eq!(planned(prune()), ["d/c.txt", "d/keep/b.jpg"]);
+    let keep: Keep = "path:keep".parse().unwrap();
+    assert_eq!(planned(prune().keep(keep)), ["d/a.jpg", "d/c.txt"]);
+    let pictures = Filter::new().include("*.jpg");
+    assert_eq!(planned(prune().filter(pictures)), ["d/keep/b.jpg"]);
+    let all = ["d/a.jpg", "d/c.txt", "d/keep/b.jpg"];
+    assert_eq!(planned(prune().references([t.join("ref")])), all);
+    let moved = bit_crafts::prune([t.join("d")], PruneAction::Move(t.join("ref/in")));
+    let moved = moved.references([t.join("ref")]).dry_run().run();
+    let error = moved.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert_eq!(error.path(), Some(t.join("ref/in").as_path()));
+    let moved = bit_crafts::prune([t.join("d")], PruneAction::Move(t.join("out")));
+    let moved = moved.journal(t.join("journal")).run().unwrap();
+    let to = moved.steps[0].moved_to.as_ref().unwrap();
+    assert!(to.starts_with(t.join("out")) && to.exists(), "{to:?}");
+}
+
+#[test]
+fn a_manifest_is_brought_up_to_date_and_keeps_what_is_damaged() {
+    let t = TestTree::new();
+    t.write("d/a", "right").write("d/b", "b");
+    let (d, m) = (t.join("d"), t.join("m.jsonl"));
+    bit_crafts::manifest(&d).write(&m).unwrap();
+    let old = t.join("old.jsonl");
+    fs::copy(&m, &old).unwrap();
+    t.write("d/c", "new").remove("d/b");
+    let updated = bit_crafts::update(&d, &m)
+        .run()
+        .unwrap()
+        .complete()
+        .unwrap();
+    assert!(updated.is_written && !updated.is_damaged());
+    let classes = |changes: &[bit_crafts::PathChange]| {
+        let all = changes
+            .iter()
+            .map(|change| (change.class, change.path.clone()));
+        all.collect::<Vec<_>>()
+    };
+    let both = [(Class::Removed, "b".into()), (Class::Added, "c".into())];
+    let of_files = |changes: &[bit_crafts::PathChange]| {
+        let mut all = classes(changes);
+        all.retain(|(class, _)| *class != Class::Meta);
+        all
+    };
+    assert_eq!(of_files(&updated.changes), both);
+    assert!(bit_crafts::verify(&d, &m).run().unwrap().is_same());
+    let differences = bit_crafts::diff(&old, &m).run().unwrap();
+    assert_eq!(of_files(&differences.changes), both);
+    assert!(!differences.is_same() && differences.is_complete());
+    assert!(bit_crafts::diff(&m, &m).run().unwrap().is_same());
+
+    let time = fs::metadata(d.join("a")).unwrap().modified().unwrap();
+    t.write("d/a", "wrong");
+    let file = fs::File::options().write(true).open(d.join("a")).unwrap();
+    file.set_modified(time).unwrap();
+    let all = || bit_crafts::update(&d, &m).reread(Reread::Fraction(1.0));
+    assert!(all().run().unwrap().is_damaged());
+    assert!(all().run().unwrap().is_damaged(), "nothing was laundered");
+    all().accept_damaged().run().unwrap();
+    assert!(bit_crafts::verify(&d, &m).run().unwrap().is_same());
+}
+
+#[test]
+fn a_tree_is_healed_from_its_copies() {
+    let t = TestTree::new();
+    t.write("d/a", "right")
+        .write("d/sub/b", "b")
+        .write("d/only", "x");
+    let (d, m, backup) = (t.join("d"), t.join("m.jsonl"), t.join("backup"));
+    bit_crafts::manifest(&d).write(&m).unwrap();
+    bit_crafts::copy(&d, &backup).run().unwrap();
+    t.remove("backup/only").remove("d/only").remove("d/sub/b");
+    let restore = || bit_crafts::restore(&d, &m).from([&backup]);
+    let planned = restore().dry_run().run().unwrap();
+    assert!(planned.dry_run && !t.exists("d/sub/b"));
+    assert_eq!(planned.healed.len(), 1);
+    let restored = restore().run().unwrap();
+    let healed = &restored.healed[0];
+    assert_eq!(
+        (&healed.path, healed.loss),
+        (&t.join("d/sub/b"), Loss::Removed)
+    );
+    assert_eq!(
+        healed.from.as_deref(),
+        Some(t.join("backup/sub/b").as_path())
+    );
+    assert_eq!(t.read("d/sub/b"), b"b");
+    assert_eq!(restored.missing[0].path, t.join("d/only"));
+    let error = restored.complete().unwrap_err();
+    assert_eq!(error.path(), Some(t.join("d/only").as_path()));
+    let none = restore().only(Loss::Damaged).run().unwrap();
+    assert!(none.is_complete() && none.healed.is_empty());
+}
