@@ -427,7 +427,9 @@ mod tests {
     #[test]
     fn results_are_shared_in_batches() {
         let tree = bc_testkit::TestTree::new();
-        (0..100).for_each(|i| _ = tree.write(format!("{i:02}"), "x"));
+        for i in 0..100 {
+            tree.write(format!("{i:02}"), "x");
+        }
         let roots = [tree.path().as_os_str().to_owned()];
         let options = bc_walk::WalkOptions::default().metadata(bc_walk::Metadata::Full);
         let listing = bc_walk::walk(&roots, &options, 1, &Cancel::new()).unwrap();
