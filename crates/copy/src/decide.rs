@@ -146,6 +146,7 @@ impl Worker<'_> {
         digest: Option<Digest>,
     ) -> Decision {
         let shown = self.job.shown(&place.target);
+        self.job.named.keep(place, now);
         if now.kind() == FileKind::File {
             self.job.progress.bytes.fetch_add(now.stamp.size, Relaxed);
         }

@@ -57,11 +57,11 @@ pub(crate) fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
 pub(crate) fn remove_stages(job: &Job<'_>) {
     let mut worker = Worker::new(job);
     let mut remove = |target: &[u8], known: Option<&str>| {
-        let (below, name) = parts(target);
+        let below = parts(target).0;
         let Ok(dir) = worker.try_dir(below) else {
             return;
         };
-        let stage = known.map_or_else(|| job.id.stage(&dir, name, None), str::to_owned);
+        let stage = known.map_or_else(|| job.id.stage(&dir, target, None), str::to_owned);
         match refuse_foreign(dir.fd.as_fd(), &stage) {
             Ok(()) => stage::remove(dir.fd.as_fd(), &stage),
             Err(NoStage::System(_)) => {}

@@ -18,7 +18,7 @@ use bc_fs::journal::{Found, Journal, Key};
 use bc_fs::place::Place;
 use bc_walk::{Identity, OwnFile, Stamp};
 
-use crate::record::{self, Done, JobRecord, RootRecord, SessionRecord};
+use crate::record::{self, Done, JobRecord, Made, RootRecord, SessionRecord};
 
 /// Blocks of a stage by their numbers, and what their parts hash to.
 pub(crate) type Blocks = HashMap<u64, Vec<[u8; 32]>>;
@@ -35,6 +35,10 @@ pub(crate) struct Known {
     pub(crate) stages: Vec<(String, Vec<u8>)>,
     /// What was begun and is not recorded as complete: its stage may be there.
     pub(crate) begun: HashSet<Vec<u8>>,
+    /// Whether it is no copy, but the healing of a tree.
+    pub(crate) heals: bool,
+    /// What the stages of a healing may lead to, by the paths that they are for.
+    pub(crate) made: HashMap<Vec<u8>, Vec<Made>>,
     /// Directories that its roots were.
     pub(crate) roots: Vec<RootRecord>,
     /// The runs.
@@ -293,6 +297,12 @@ pub(crate) fn load(
                 }
             }
             record::STAGE => known.stages.extend(record::stage(body)),
+            record::HEALS => known.heals = true,
+            record::MADE => {
+                if let Some((path, made)) = record::made(body) {
+                    known.made.entry(path).or_default().push(made);
+                }
+            }
             _ => {}
         }
     }

@@ -63,6 +63,7 @@ mod journal;
 mod links;
 mod manifest;
 mod meta;
+mod named;
 mod options;
 mod orphans;
 mod place;

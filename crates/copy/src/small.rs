@@ -277,7 +277,7 @@ impl Worker<'_> {
         version: Option<&FileStat>,
     ) -> Result<Stage, Error> {
         let job = self.job;
-        let name = job.id.stage(&place.dir, place.name(), version);
+        let name = job.id.stage(&place.dir, &place.target, version);
         let content = match version {
             Some(source) => Content::Kept(source),
             None => Content::Fresh,
@@ -291,7 +291,7 @@ impl Worker<'_> {
                     bc_fs::Escaped(&job.shown(&place.target))
                 );
                 (job.observer)(crate::event::Event::Warning(&text));
-                let name = job.spare.stage(&place.dir, place.name(), version);
+                let name = job.spare.stage(&place.dir, &place.target, version);
                 stage::open(&place.dir, name, Content::Fresh)
                     .map_err(|_| job.refused(&place.target, "create", Errno::EXIST))
             }
