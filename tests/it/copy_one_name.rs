@@ -124,6 +124,34 @@ fn a_directory_that_is_there_twice() {
     }
 }
 
+/// What lies in its source by another way than by the directories above it is found by the walk.
+#[test]
+fn a_destination_that_is_mounted_from_the_source() {
+    let t = TestTree::new();
+    t.write("r/a", "a")
+        .write("r/deep/b", "b")
+        .dir("m")
+        .dir("into/r");
+    let text = "
+        mount --bind r/deep m || { echo cannot mount >&2; exit 77; }
+        for to in m m/new m/./; do
+            $BC copy r $to && echo copied to $to
+            $BC copy -T r $to && echo copied to $to
+        done
+        umount m
+        mount --bind into/r r/deep
+        $BC copy r into && echo copied into
+        $BC copy --exclude=deep r into || echo code $?
+        umount r/deep
+        ls -A r/deep into/r";
+    let Some(out) = script(&t, text) else {
+        return;
+    };
+    out.code(0).stdout_is("into/r:\na\n\nr/deep:\nb\n");
+    let refused = out.error_text().matches("into itself").count();
+    assert_eq!(refused, 7, "{out}");
+}
+
 /// Names of one file are no such thing: each of them may be replaced.
 #[test]
 fn names_of_one_file_are_replaced_each() {

@@ -22,7 +22,7 @@ use crate::options::{CopyOptions, ManifestPlace, ReadBack};
 use crate::single::medium;
 use crate::small::{SMALL, small};
 use crate::sources::{look, unopened, walk};
-use crate::target::{Source, Top};
+use crate::target::{Source, Top, refuse_within};
 use crate::tree::{Item, Tree, Walked};
 use crate::worker::{BATCH, FILES_EACH, Worker};
 
@@ -74,6 +74,9 @@ pub fn fan_out(
         (none.walked, none.failed) = (missing, missing);
         let none = |begun: Result<Begun, Error>| begun.map(|_| none.clone());
         return Ok(begun.into_iter().map(none).collect());
+    }
+    for begun in begun.iter().flatten() {
+        refuse_within(&begun.top, &walked)?;
     }
     let tops: Vec<u64> = begun.iter().flatten().map(|one| one.top.id.dev).collect();
     let (mut jobs, mut refused) = (Vec::with_capacity(each.len()), Vec::new());

@@ -367,9 +367,14 @@ impl Log {
 
     /// The copy is complete: nothing is kept.
     pub(crate) fn remove(&self) {
-        if let Some(journal) = self.lock().take() {
+        if let Some(journal) = self.take() {
             journal.remove();
         }
+    }
+
+    /// The journal itself: nothing more is appended.
+    pub(crate) fn take(&self) -> Option<Journal> {
+        self.lock().take()
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Journal>> {

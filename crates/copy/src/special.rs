@@ -154,7 +154,13 @@ impl Worker<'_> {
                 }
                 Thing::Node(..) => now.rdev == source.rdev,
             };
-        if same && job.went_on.is_some() && !job.known.is_anew() {
+        let goes_on = job.went_on.is_some() && !job.known.is_anew();
+        let is_of_now = !job.options.preserve.times || now.stamp.mtime_ns == source.stamp.mtime_ns;
+        if same && goes_on && !is_of_now && job.known.begun.contains(&place.target) {
+            // That of an earlier run, whose source was made anew since.
+            return Ok(Ok(Over::Anything));
+        }
+        if same && goes_on {
             return Ok(Err(self.settle_as(
                 place,
                 &now,

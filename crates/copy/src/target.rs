@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use bc_digest::{Algorithm, hash};
 use bc_fs::{Escaped, uuid_at};
-use bc_walk::{FileKind, FileStat, Identity};
+use bc_walk::{EntryId, FileKind, FileStat, Identity};
 use rustix::fs::{AtFlags, CWD, Mode};
 use rustix::io::Errno;
 
@@ -17,6 +17,7 @@ use crate::beneath::{PLACE, open_named};
 use crate::error::Error;
 use crate::meta::fstat;
 use crate::options::{CopyOptions, Target};
+use crate::tree::{Content, Walked};
 
 /// The directory that everything is put below, and the names in it.
 #[derive(Debug)]
@@ -205,6 +206,33 @@ pub(crate) fn refuse_itself(top: &Top, sources: &[Source]) -> Result<(), Error> 
         if there.is_ok_and(|there| FileStat::from(&there).id == source.stat.id) {
             return Err(Error::usage(format!(
                 "{shown}: is what it would be copied to"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses to copy what holds the destination by another way than that above it: where a directory
+/// is mounted a second time. Only the walk comes upon that.
+pub(crate) fn refuse_within(top: &Top, walked: &[Walked]) -> Result<(), Error> {
+    let mut own = vec![top.id];
+    for name in top.names.iter().filter(|name| !name.is_empty()) {
+        let there = rustix::fs::statat(&top.fd, &name[..], AtFlags::SYMLINK_NOFOLLOW);
+        own.extend(there.ok().map(|there| FileStat::from(&there).id));
+    }
+    for one in walked {
+        let Content::Listing(listing) = &*one.content else {
+            continue;
+        };
+        let mut dirs = listing
+            .ids()
+            .filter(|id| listing.kind(*id) == FileKind::Dir);
+        let is_own = |id: &EntryId| listing.meta(*id).is_some_and(|meta| own.contains(&meta.id));
+        if let Some(inner) = dirs.find(is_own) {
+            return Err(Error::usage(format!(
+                "{}: cannot be copied into itself: {} is the destination; --exclude leaves it out",
+                Escaped(one.source.path.as_bytes()),
+                Escaped(&listing.path(inner))
             )));
         }
     }

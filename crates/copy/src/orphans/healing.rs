@@ -14,7 +14,7 @@ use crate::beneath::DestDir;
 use crate::job::shown_below;
 use crate::journal::Known;
 use crate::record::{JobRecord, Made};
-use crate::stage::{self, JobId};
+use crate::stage::JobId;
 use crate::tree::parts;
 
 /// Removes it, and tells of what is left alone. `false` where the tree is not there.
@@ -36,8 +36,7 @@ pub(crate) fn remove_left(
         let made = known.made.get(path).map_or(&[][..], |made| &made[..]);
         if let Orphan::Left(why) = remove(&dir, &stage, made) {
             let shown = shown_below(&shown_below(at, below), stage.as_bytes());
-            let name = Escaped(name);
-            left(&shown, &format!("{why}: it may be what {name} was before"));
+            left(&shown, &format!("{why} (for {})", Escaped(name)));
         }
     }
     true
@@ -61,13 +60,15 @@ fn remove(dir: &DestDir, stage: &str, made: &[Made]) -> Orphan {
         // Another name of what was healed, or of what has a second name by now.
         FileKind::File if stat.nlink > 1 => {}
         FileKind::File if is_empty || made.iter().any(is_made) => {}
-        FileKind::File => return Orphan::Left("is not known".to_owned()),
+        FileKind::File => return Orphan::Left("may be what was there before a restore".to_owned()),
         _ => return Orphan::Left("not a regular file".to_owned()),
     }
     let own = rustix::process::geteuid();
     if stat.uid != own.as_raw() && !own.is_root() && stat.nlink == 1 {
         return Orphan::Left("belongs to another user".to_owned());
     }
-    stage::remove(dir.fd.as_fd(), stage);
-    Orphan::Removed
+    match rustix::fs::unlinkat(&dir.fd, stage, AtFlags::empty()) {
+        Ok(()) => Orphan::Removed,
+        Err(errno) => Orphan::Left(errno.to_string()),
+    }
 }

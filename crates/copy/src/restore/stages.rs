@@ -115,10 +115,13 @@ impl<'a> Stages<'a> {
         self.append(path, |piece| record::push_made(piece, path, made));
     }
 
-    /// No stage is left.
+    /// No stage is wanted any more: should one be left, since it could not be removed at once, it is
+    /// removed now or named.
     pub(super) fn end(&self) {
-        if let Some(log) = self.log.get() {
-            log.remove();
+        if let Some(journal) = self.log.get().and_then(Log::take) {
+            let left = |path: &[u8], why: &str| left_alone(self.observer, path, why);
+            // Without the tree the journal stays for the next run.
+            let _ = after_restore(journal, &left);
         }
     }
 
@@ -154,10 +157,7 @@ impl Site {
         let (Ok(key), Ok(place)) = (Key::kept_in(&self.state), Place::find(&self.file)) else {
             return Ok(false);
         };
-        let warn = |path: &[u8], why: &str| {
-            let text = format!("{}: {why}: left alone", Escaped(path));
-            observer(RestoreEvent::Warning(&text));
-        };
+        let warn = |path: &[u8], why: &str| left_alone(observer, path, why);
         let shown = self.file.as_os_str().as_bytes();
         match Journal::open(&place, &key) {
             Ok(Found::Nothing) => Ok(true),
@@ -190,6 +190,11 @@ impl Site {
         push(&mut piece, record::HEALS, |_| {});
         Journal::create(Place::find(&self.file)?, &key, &mut piece)
     }
+}
+
+fn left_alone(observer: &RestoreObserver<'_>, path: &[u8], why: &str) {
+    let text = format!("{}: {why}: left alone", Escaped(path));
+    observer(RestoreEvent::Warning(&text));
 }
 
 /// The journal's name: of the path, from wherever it is named, and of what is there now.
