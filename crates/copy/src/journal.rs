@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -47,6 +47,8 @@ pub(crate) struct Known {
     mount: u64,
     /// Whether what was done is to be done again.
     anew: bool,
+    /// When the journal was last written to, in nanoseconds since 1970.
+    written_ns: i64,
 }
 
 /// A run.
@@ -120,6 +122,18 @@ impl Known {
     /// Tells how what is written to is mounted.
     pub(crate) fn mounted(&mut self, mount: u64) {
         self.mount = mount;
+    }
+
+    /// Whether a file can have been made by one of the runs, by when it was made: each tells what it
+    /// begins before it makes it. Of a journal the end may be lost with the power, no more than
+    /// what a system keeps in memory for so long.
+    pub(crate) fn can_have_made(&self, born_ns: i64) -> bool {
+        const LOST_NS: i64 = 60_000_000_000;
+        let lost = match self.runs.last() {
+            Some(last) if last.same_boot => 0,
+            _ => LOST_NS,
+        };
+        born_ns <= self.written_ns.saturating_add(lost)
     }
 
     /// Whether the system was started, or the file system mounted, since any of the runs: what is
@@ -264,7 +278,12 @@ pub(crate) fn load(
     let Some(job) = job.and_then(|first| record::job(first.body)) else {
         return Ok(None);
     };
-    let mut known = Known::default();
+    let written = journal.file().metadata()?;
+    let mut known = Known {
+        written_ns: (written.mtime().saturating_mul(1_000_000_000))
+            .saturating_add(written.mtime_nsec()),
+        ..Known::default()
+    };
     let mut nth = 0;
     while let Some(found) = records.next_record()? {
         let body = found.body;
