@@ -152,6 +152,26 @@ fn a_destination_that_is_mounted_from_the_source() {
     assert_eq!(refused, 7, "{out}");
 }
 
+/// A disk that is mounted in the source is where a backup of the rest may go.
+#[test]
+fn a_destination_on_a_disk_that_is_mounted_in_the_source() {
+    let t = TestTree::new();
+    t.write("r/a", "a").dir("r/disk");
+    let text = "
+        mount -t tmpfs -o size=1M none r/disk || { echo cannot mount >&2; exit 77; }
+        for to in r/disk r/disk/new; do
+            $BC copy r $to || echo refused
+            $BC copy -x r $to
+        done
+        find r/disk -type f ! -name '.*' | sort
+        umount r/disk";
+    let Some(out) = script(&t, text) else {
+        return;
+    };
+    out.code(0)
+        .stdout_is("refused\nrefused\nr/disk/new/a\nr/disk/r/a\n");
+}
+
 /// Names of one file are no such thing: each of them may be replaced.
 #[test]
 fn names_of_one_file_are_replaced_each() {

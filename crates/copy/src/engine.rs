@@ -21,8 +21,8 @@ use crate::links::Links;
 use crate::options::{CopyOptions, ManifestPlace, ReadBack};
 use crate::single::medium;
 use crate::small::{SMALL, small};
-use crate::sources::{look, unopened, walk};
-use crate::target::{Source, Top, refuse_within};
+use crate::sources::{look, refuse_within, unopened, walk};
+use crate::target::{Source, Top};
 use crate::tree::{Item, Tree, Walked};
 use crate::worker::{BATCH, FILES_EACH, Worker};
 
@@ -76,7 +76,7 @@ pub fn fan_out(
         return Ok(begun.into_iter().map(none).collect());
     }
     for begun in begun.iter().flatten() {
-        refuse_within(&begun.top, &walked)?;
+        refuse_within(options, &begun.top, &walked)?;
     }
     let tops: Vec<u64> = begun.iter().flatten().map(|one| one.top.id.dev).collect();
     let (mut jobs, mut refused) = (Vec::with_capacity(each.len()), Vec::new());

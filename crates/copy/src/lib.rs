@@ -68,6 +68,7 @@ mod options;
 mod orphans;
 mod place;
 mod prefix;
+mod publish;
 mod queue;
 mod read_once;
 mod readback;

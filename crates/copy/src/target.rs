@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use bc_digest::{Algorithm, hash};
 use bc_fs::{Escaped, uuid_at};
-use bc_walk::{EntryId, FileKind, FileStat, Identity};
+use bc_walk::{FileKind, FileStat, FileSystems, Identity};
 use rustix::fs::{AtFlags, CWD, Mode};
 use rustix::io::Errno;
 
@@ -17,7 +17,6 @@ use crate::beneath::{PLACE, open_named};
 use crate::error::Error;
 use crate::meta::fstat;
 use crate::options::{CopyOptions, Target};
-use crate::tree::{Content, Walked};
 
 /// The directory that everything is put below, and the names in it.
 #[derive(Debug)]
@@ -188,12 +187,19 @@ fn names_in(sources: &[Source]) -> Result<Vec<Vec<u8>>, Error> {
 }
 
 /// Refuses to copy a directory into itself, however its paths are spelt.
-pub(crate) fn refuse_itself(top: &Top, sources: &[Source]) -> Result<(), Error> {
+pub(crate) fn refuse_itself(
+    options: &CopyOptions,
+    top: &Top,
+    sources: &[Source],
+) -> Result<(), Error> {
     let above =
         ancestors(top.fd.as_fd()).map_err(|errno| Error::system(&top.path, "stat", errno))?;
     for (source, name) in sources.iter().zip(&top.names) {
         let shown = Escaped(source.path.as_bytes());
-        if source.stat.kind() == FileKind::Dir && above.contains(&source.stat.id) {
+        let is_entered =
+            options.walk.file_systems == FileSystems::Cross || source.stat.id.dev == top.id.dev;
+        let is_dir = source.stat.kind() == FileKind::Dir;
+        if is_dir && is_entered && above.contains(&source.stat.id) {
             // What goes into the top itself is the top's own content then.
             return Err(Error::usage(format!(
                 "{shown}: cannot be copied into itself"
@@ -206,33 +212,6 @@ pub(crate) fn refuse_itself(top: &Top, sources: &[Source]) -> Result<(), Error> 
         if there.is_ok_and(|there| FileStat::from(&there).id == source.stat.id) {
             return Err(Error::usage(format!(
                 "{shown}: is what it would be copied to"
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// Refuses to copy what holds the destination by another way than that above it: where a directory
-/// is mounted a second time. Only the walk comes upon that.
-pub(crate) fn refuse_within(top: &Top, walked: &[Walked]) -> Result<(), Error> {
-    let mut own = vec![top.id];
-    for name in top.names.iter().filter(|name| !name.is_empty()) {
-        let there = rustix::fs::statat(&top.fd, &name[..], AtFlags::SYMLINK_NOFOLLOW);
-        own.extend(there.ok().map(|there| FileStat::from(&there).id));
-    }
-    for one in walked {
-        let Content::Listing(listing) = &*one.content else {
-            continue;
-        };
-        let mut dirs = listing
-            .ids()
-            .filter(|id| listing.kind(*id) == FileKind::Dir);
-        let is_own = |id: &EntryId| listing.meta(*id).is_some_and(|meta| own.contains(&meta.id));
-        if let Some(inner) = dirs.find(is_own) {
-            return Err(Error::usage(format!(
-                "{}: cannot be copied into itself: {} is the destination; --exclude leaves it out",
-                Escaped(one.source.path.as_bytes()),
-                Escaped(&listing.path(inner))
             )));
         }
     }
