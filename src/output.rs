@@ -86,6 +86,15 @@ impl Output {
         Ok(output)
     }
 
+    /// A file that others are to believe because only its owner can have written it: it gets no
+    /// right to write for anybody else, whatever the umask says.
+    pub fn only_owner_writes(self) -> Output {
+        if let Some(pending) = &self.pending {
+            pending.only_owner_writes();
+        }
+        self
+    }
+
     /// For results that nobody wants.
     pub fn nowhere() -> Output {
         Output {

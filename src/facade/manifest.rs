@@ -105,6 +105,7 @@ impl ManifestJob<'_> {
         };
         let own: Vec<OwnFile> = OwnFile::at(path).into_iter().collect();
         let target = AtomicFile::create(path).map_err(failed("create"))?;
+        target.only_owner_writes();
         let mut leave_out = own;
         leave_out.push(OwnFile::of(target.file()).map_err(failed("stat"))?);
         let (_, written) = self.record(BufWriter::new(target.file()), leave_out)?;

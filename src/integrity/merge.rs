@@ -11,7 +11,7 @@ use bc_integrity::{
 use super::args::MergeArgs;
 use super::job::{Stop, done_or, open};
 use super::output::write_manifest;
-use super::run::{opened, start};
+use super::run::{opened_manifest, start};
 use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
 use crate::output::Written;
@@ -41,7 +41,7 @@ fn merge(args: &MergeArgs, session: Session) -> Outcome<Exit> {
     {
         return done_or(session, Stop::Engine(error));
     }
-    let mut output = opened(&session, file)?.fixed_json();
+    let mut output = opened_manifest(&session, file)?;
     let merged = write_manifest(
         &mut output,
         file,
@@ -76,7 +76,7 @@ fn lists(args: &MergeArgs, files: &[ManifestFile], session: Session) -> Outcome<
     {
         return done_or(session, Stop::Engine(error));
     }
-    let mut output = opened(&session, file)?.fixed_json();
+    let mut output = opened_manifest(&session, file)?;
     let merged = write_manifest(&mut output, file, |to| {
         Ok(merge_lists(&lists, &session.cancel, to)?)
     });

@@ -29,7 +29,7 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
     let mut session = start("manifest", &args.common, &inputs, file)?;
     let mut plan = plan::manifest(args, &session)?;
     // The trailer's digest is that of the bytes as they are written.
-    let mut output = opened(&session, file)?.fixed_json();
+    let mut output = opened_manifest(&session, file)?;
     let recorded = record(args, &output, &session)?;
     plan.leave_out = own_files(file, &output);
     let resume = recorded.as_ref().map(|recorded| &recorded.resume);
@@ -225,7 +225,7 @@ pub fn import(args: &ImportArgs) -> Outcome<Exit> {
     let input = opened_input.map_err(|text| session.fatal(&text))?;
     let input = BufReader::with_capacity(256 << 10, input.within(MOST));
     let plan = plan::import(args);
-    let mut output = opened(&session, file)?.fixed_json();
+    let mut output = opened_manifest(&session, file)?;
     let imported = write_manifest(&mut output, file, |to| {
         Ok(bc_integrity::import(&plan, input, to)?.1)
     });
@@ -249,6 +249,12 @@ pub fn start(
     written: Option<&Path>,
 ) -> Outcome<Session> {
     Session::start("integrity", command, common, read, written)
+}
+
+/// Where a manifest goes.
+pub fn opened_manifest(session: &Session, file: Option<&Path>) -> Outcome<Output> {
+    let output = opened(session, file)?;
+    Ok(output.fixed_json().only_owner_writes())
 }
 
 pub fn opened(session: &Session, file: Option<&Path>) -> Outcome<Output> {

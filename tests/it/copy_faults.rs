@@ -14,7 +14,8 @@ use crate::copy_trees::{
 };
 use crate::strace;
 
-const FAULTS: [(&str, &[&str]); 26] = [
+/// Calls, and errors that they may fail with.
+pub const FAULTS: [(&str, &[&str]); 26] = [
     (
         "openat",
         &[
@@ -22,7 +23,10 @@ const FAULTS: [(&str, &[&str]); 26] = [
         ],
     ),
     ("openat2", &["EIO", "EACCES", "EINTR", "ENOSYS"]),
-    ("renameat2", &["EIO", "ENOSPC", "EDQUOT", "EROFS", "EINTR"]),
+    (
+        "renameat2",
+        &["EIO", "ENOSPC", "EDQUOT", "EROFS", "EINTR", "EINVAL"],
+    ),
     ("linkat", &["EIO", "EMLINK", "EPERM", "ENOSPC", "EROFS"]),
     ("symlinkat", &["EIO", "ENOSPC", "EPERM", "EDQUOT", "EROFS"]),
     ("mkdirat", &["EIO", "ENOSPC", "EDQUOT", "EROFS", "EINTR"]),

@@ -54,7 +54,7 @@ const PURE: &str = "
     statx";
 
 /// The calls of a run that may change something, each with its number among those of its name.
-fn changing(t: &TestTree, line: &str) -> Vec<(String, usize)> {
+pub fn changing(t: &TestTree, line: &str) -> Vec<(String, usize)> {
     let mut counts = std::collections::HashMap::new();
     let mut found = Vec::new();
     for (call, text) in strace::all_calls(t, line) {

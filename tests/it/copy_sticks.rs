@@ -39,7 +39,7 @@ fn tree() -> TestTree {
 }
 
 /// The script on each that there is.
-fn on_each(make: fn() -> TestTree, text: &str, check: impl Fn(&str, Outcome)) {
+pub fn on_each(make: fn() -> TestTree, text: &str, check: impl Fn(&str, Outcome)) {
     for (name, mount, tools) in MOUNTS {
         if let Some(reason) = missing(tools) {
             left_out(&format!("{name}: {reason}"));

@@ -90,3 +90,26 @@ fn sources_that_cannot_be_opened() {
     assert_eq!(paths, ["closed"], "{found:?}");
     ask(&t, &format!("integrity verify out out/{MANIFEST}")).code(1);
 }
+
+/// What its owner may not write to is copied as it is, with its manifest, and again.
+#[test]
+fn directories_that_may_not_be_written_to() {
+    let t = tree();
+    t.remove("r/closed").mode("r/open", 0o555).mode("r", 0o555);
+    let mode = |path: &str| t.join(path).metadata().unwrap().permissions().mode() & 0o777;
+    for line in [
+        "copy r out/to",
+        "copy -T --on-conflict=update r out/to",
+        "copy -T --on-conflict=verify r out/to",
+    ] {
+        ask(&t, line).code(0);
+        assert_eq!(
+            (mode("out/to"), mode("out/to/open")),
+            (0o555, 0o555),
+            "{line}"
+        );
+        assert_eq!(t.read("out/to/open/file"), b"copied");
+        ask(&t, &format!("integrity verify out/to out/to/{MANIFEST}")).code(0);
+    }
+    open_up(&t, "r");
+}

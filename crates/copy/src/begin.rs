@@ -63,7 +63,7 @@ pub(crate) fn begin(
         Some((found, top)) => gone_on(options, *found, top)?,
         None => anew(target::find(options, sources, None)?, free)?,
     };
-    target::refuse_itself(&begun.top, sources)?;
+    target::refuse_itself(options, &begun.top, sources)?;
     if let Some(began) = begun.went_on {
         let text = format!(
             "goes on from the run of {}: {} files were recorded",

@@ -81,7 +81,8 @@ impl Worker<'_> {
             // on a full disk names can be given when records cannot be written any more; and some
             // file systems number their files anew whenever they like.
             let doubtful = job.known.is_doubtful();
-            let ours = born(&place).is_some_and(|born| born >= began);
+            let ours =
+                born(&place).is_some_and(|born| born >= began && job.known.can_have_made(born));
             if (doubtful || ours || job.known.names(&place.target))
                 && let Some(digest) = self.same_content(&place, &now, source)?
             {
@@ -146,6 +147,7 @@ impl Worker<'_> {
         digest: Option<Digest>,
     ) -> Decision {
         let shown = self.job.shown(&place.target);
+        self.job.named.keep(place, now);
         if now.kind() == FileKind::File {
             self.job.progress.bytes.fetch_add(now.stamp.size, Relaxed);
         }

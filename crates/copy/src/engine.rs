@@ -25,7 +25,7 @@ use crate::links::Links;
 use crate::options::{CopyOptions, Durability, ManifestPlace, ReadBack};
 use crate::single::medium;
 use crate::small::{SMALL, small};
-use crate::sources::{look, unopened, walk};
+use crate::sources::{look, refuse_within, unopened, walk};
 use crate::target::{Source, Top};
 use crate::tree::{Content, Item, Tree, Walked};
 use crate::worker::{BATCH, FILES_EACH, Worker};
@@ -89,6 +89,9 @@ fn fan_out_to(
         (none.walked, none.failed) = (missing, missing);
         let none = |begun: Result<Begun, Error>| begun.map(|_| none.clone());
         return Ok(begun.into_iter().map(none).collect());
+    }
+    for begun in begun.iter().flatten() {
+        refuse_within(options, &begun.top, &walked)?;
     }
     let tops: Vec<u64> = begun.iter().flatten().map(|one| one.top.id.dev).collect();
     let (mut jobs, mut refused) = (Vec::with_capacity(each.len()), Vec::new());

@@ -7,12 +7,15 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_fs::Escaped;
-use bc_walk::FileKind;
+use bc_walk::{FileKind, FileStat};
+use rustix::fs::{AtFlags, CWD, Mode};
 
+use crate::beneath::{DestDir, own_path};
 use crate::error::Error;
 use crate::event::{Copied, Event};
 use crate::job::{Job, shown_below};
 use crate::manifest::{self, Plan};
+use crate::meta;
 use crate::options::{CopyOptions, Durability, MANIFEST_NAME, ManifestPlace};
 use crate::results::{Rows, State};
 use crate::stage::{self, NoStage, is_stage, refuse_foreign};
@@ -35,7 +38,12 @@ pub(crate) fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
         return Ok(copied);
     }
     if !over && let Some(plan) = plan.filter(|_| job.has_manifest()) {
-        copied.manifest = Some(manifest::write(&job, &plan, (&rows, &unread.unlisted))?);
+        let opened = open_to_owner(&job, &plan);
+        let written = manifest::write(&job, &plan, (&rows, &unread.unlisted));
+        if let Some((dir, mode)) = opened {
+            let _ = rustix::fs::chmodat(CWD, own_path(&dir.fd), mode, AtFlags::empty());
+        }
+        copied.manifest = Some(written?);
         // Its name has changed the time of the directory.
         Worker::new(&job).root_times(&plan.below);
     }
@@ -52,16 +60,36 @@ pub(crate) fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
     Ok(copied)
 }
 
+/// A directory that its owner may not write to gets its manifest all the same. Gives the mode that
+/// it is to have again.
+fn open_to_owner(job: &Job<'_>, plan: &Plan) -> Option<(DestDir, Mode)> {
+    const OPEN: u32 = 0o300;
+    let is_there = job.options.manifest == ManifestPlace::Destination && !plan.below.is_empty();
+    if !is_there || meta::is_root() {
+        return None;
+    }
+    let dir = DestDir::open(job.top.fd.as_fd(), &plan.below).ok()?;
+    let stat = FileStat::from(&meta::fstat(&dir.fd).ok()?);
+    let own = rustix::process::geteuid().as_raw();
+    if stat.uid != own || stat.mode & OPEN == OPEN {
+        return None;
+    }
+    let mode = |bits: u32| Mode::from_raw_mode((bits & 0o7777) as _);
+    let open = mode(stat.mode | OPEN);
+    rustix::fs::chmodat(CWD, own_path(&dir.fd), open, AtFlags::empty()).ok()?;
+    Some((dir, mode(stat.mode)))
+}
+
 /// Stages of earlier runs whose sources have changed since, or are gone: nothing goes on from them.
 /// They go before directories get their times.
 pub(crate) fn remove_stages(job: &Job<'_>) {
     let mut worker = Worker::new(job);
     let mut remove = |target: &[u8], known: Option<&str>| {
-        let (below, name) = parts(target);
+        let below = parts(target).0;
         let Ok(dir) = worker.try_dir(below) else {
             return;
         };
-        let stage = known.map_or_else(|| job.id.stage(&dir, name, None), str::to_owned);
+        let stage = known.map_or_else(|| job.id.stage(&dir, target, None), str::to_owned);
         match refuse_foreign(dir.fd.as_fd(), &stage) {
             Ok(()) => stage::remove(dir.fd.as_fd(), &stage),
             Err(NoStage::System(_)) => {}

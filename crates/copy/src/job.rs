@@ -16,6 +16,7 @@ use crate::beneath::DestDir;
 use crate::event::{CopyProgress, Event, Observer, Why};
 use crate::journal::{Known, Log};
 use crate::meta::{Giving, Lost};
+use crate::named::Named;
 use crate::options::{CopyOptions, MANIFEST_NAME, ManifestPlace};
 use crate::results::{Outcome, Results, State, meta_of};
 use crate::stage::JobId;
@@ -40,6 +41,8 @@ pub(crate) struct Job<'a> {
     pub(crate) went_on: Option<i64>,
     pub(crate) log: Log,
     pub(crate) results: Results,
+    /// What this run has given names.
+    pub(crate) named: Named,
     pub(crate) giving: Giving,
     pub(crate) progress: &'a CopyProgress,
     pub(crate) observer: &'a Observer<'a>,
@@ -119,6 +122,7 @@ impl<'a> Job<'a> {
             went_on,
             log,
             results,
+            named: Named::new(options.on_conflict, went_on.is_some()),
             giving: Giving::new(options.preserve),
             progress,
             observer,

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::DirBuilder;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ use bc_fs::journal::{Found, Journal, Key, Locked};
 use bc_fs::place::Place;
 use bc_walk::{Identity, OwnFile, Stamp};
 
-use crate::record::{self, Done, JobRecord, RootRecord, SessionRecord};
+use crate::record::{self, Done, JobRecord, Made, RootRecord, SessionRecord};
 
 /// Blocks of a stage by their numbers, and what their parts hash to.
 pub(crate) type Blocks = HashMap<u64, Vec<[u8; 32]>>;
@@ -36,6 +36,10 @@ pub(crate) struct Known {
     pub(crate) stages: Vec<(String, Vec<u8>)>,
     /// What was begun and is not recorded as complete: its stage may be there.
     pub(crate) begun: HashSet<Vec<u8>>,
+    /// Whether it is no copy, but the healing of a tree.
+    pub(crate) heals: bool,
+    /// What the stages of a healing may lead to, by the paths that they are for.
+    pub(crate) made: HashMap<Vec<u8>, Vec<Made>>,
     /// Directories that its roots were.
     pub(crate) roots: Vec<RootRecord>,
     /// The runs.
@@ -44,6 +48,8 @@ pub(crate) struct Known {
     mount: u64,
     /// Whether what was done is to be done again.
     anew: bool,
+    /// When the journal was last written to, in nanoseconds since 1970.
+    written_ns: i64,
 }
 
 /// A run.
@@ -117,6 +123,18 @@ impl Known {
     /// Tells how what is written to is mounted.
     pub(crate) fn mounted(&mut self, mount: u64) {
         self.mount = mount;
+    }
+
+    /// Whether a file can have been made by one of the runs, by when it was made: each tells what it
+    /// begins before it makes it. Of a journal the end may be lost with the power, no more than
+    /// what a system keeps in memory for so long.
+    pub(crate) fn can_have_made(&self, born_ns: i64) -> bool {
+        const LOST_NS: i64 = 60_000_000_000;
+        let lost = match self.runs.last() {
+            Some(last) if last.same_boot => 0,
+            _ => LOST_NS,
+        };
+        born_ns <= self.written_ns.saturating_add(lost)
     }
 
     /// Whether the system was started, or the file system mounted, since any of the runs: what is
@@ -261,7 +279,12 @@ pub(crate) fn load(
     let Some(job) = job.and_then(|first| record::job(first.body)) else {
         return Ok(None);
     };
-    let mut known = Known::default();
+    let written = journal.file().metadata()?;
+    let mut known = Known {
+        written_ns: (written.mtime().saturating_mul(1_000_000_000))
+            .saturating_add(written.mtime_nsec()),
+        ..Known::default()
+    };
     let mut nth = 0;
     while let Some(found) = records.next_record()? {
         let body = found.body;
@@ -294,6 +317,12 @@ pub(crate) fn load(
                 }
             }
             record::STAGE => known.stages.extend(record::stage(body)),
+            record::HEALS => known.heals = true,
+            record::MADE => {
+                if let Some((path, made)) = record::made(body) {
+                    known.made.entry(path).or_default().push(made);
+                }
+            }
             _ => {}
         }
     }
@@ -369,9 +398,14 @@ impl Log {
 
     /// The copy is complete: nothing is kept.
     pub(crate) fn remove(&self) {
-        if let Some(journal) = self.lock().take() {
+        if let Some(journal) = self.take() {
             journal.remove();
         }
+    }
+
+    /// The journal itself: nothing more is appended.
+    pub(crate) fn take(&self) -> Option<Journal> {
+        self.lock().take()
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Journal>> {

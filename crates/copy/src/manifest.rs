@@ -83,6 +83,7 @@ pub(crate) fn write(job: &Job<'_>, plan: &Plan, found: Found<'_>) -> Result<Vec<
         }
     };
     let new = AtomicFile::create(&plan.file).map_err(|error| failed("create", error))?;
+    new.only_owner_writes();
     let scope = scope(job, plan, found.1, earlier.as_ref());
     let header = header(job, plan, scope.as_ref());
     let out = BufWriter::with_capacity(1 << 20, new.file());

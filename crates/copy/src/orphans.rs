@@ -5,6 +5,8 @@
 //! is never looked for. Of what is found only that is removed which nobody but this user can have
 //! made and nobody works with; the rest is named and left. A time that is yet to come proves no age.
 
+mod healing;
+
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -104,6 +106,14 @@ fn journal(path: &Path, key: &Key, now: i64, observer: &Observer<'_>) {
     let Ok(Some((_, known, _))) = load(&journal, &[0; 16]) else {
         return;
     };
+    if known.heals {
+        let left = |path: &[u8], why: &str| {
+            let text = format!("{}: {why}: left alone", Escaped(path));
+            observer(Event::Warning(&text));
+        };
+        healing::remove_left(&job, &at, &known, &left);
+        return journal.remove();
+    }
     let mut removed = 0;
     for (dir, name, path) in stages(&job, &known, (&top, &at)) {
         match orphan(&dir, &name, now) {
@@ -125,6 +135,24 @@ fn journal(path: &Path, key: &Key, now: i64, observer: &Observer<'_>) {
         format_rfc3339(job.began_ns)
     );
     observer(Event::Note(&text));
+}
+
+/// Removes what a restore of a tree has left that was killed, for the next one. Gives the journal
+/// back where the tree is not there any more.
+pub(crate) fn after_restore(journal: Journal, left: &dyn Fn(&[u8], &str)) -> Result<(), Journal> {
+    let about = about(&journal);
+    let Some((_, known, _)) = load(&journal, &[0; 16]).ok().flatten() else {
+        // Killed while its first record was written.
+        journal.remove();
+        return Ok(());
+    };
+    match about.filter(|(job, at)| healing::remove_left(job, at, &known, left)) {
+        Some(_) => {
+            journal.remove();
+            Ok(())
+        }
+        None => Err(journal),
+    }
 }
 
 /// The job, and where its top was: the first records, and no more of what may be a long journal.
@@ -162,14 +190,14 @@ fn stages<'a>(
     let named = named.map(|(name, path)| (&path[..], Some(name)));
     let all = named.chain(known.unseen().map(|path| (path, None)));
     all.filter_map(move |(path, stage)| {
-        let (below, name) = parts(path);
+        let below = parts(path).0;
         let dir = match &last {
             Some((at, dir)) if *at == below => dir.clone(),
             _ => Rc::new(DestDir::open(top.fd.as_fd(), below).ok()?),
         };
         last = Some((below, dir.clone()));
         let stage = stage.cloned();
-        let stage = stage.unwrap_or_else(|| JobId(job.id).stage(&dir, name, None));
+        let stage = stage.unwrap_or_else(|| JobId(job.id).stage(&dir, path, None));
         let path = shown_below(&shown_below(at, below), stage.as_bytes());
         Some((dir, stage, path))
     })

@@ -163,9 +163,9 @@ fn publish(job: &Job<'_>, waiting: &Waiting) -> Result<Outcome, Error> {
     } = &waiting.place;
     let fd = dir.fd.as_fd();
     let name = waiting.place.name();
-    if let Err(errno) = stage::publish(fd, &waiting.stage, name, *over) {
+    if let Err(error) = job.publish(&waiting.place, &waiting.stage) {
         stage::remove(fd, &waiting.stage);
-        return Err(job.refused(target, "rename", errno));
+        return Err(error);
     }
     if job.options.durability == Durability::File {
         let synced = readable(fd).and_then(rustix::fs::fsync);

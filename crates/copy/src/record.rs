@@ -24,6 +24,11 @@ pub(crate) const TOP: u8 = 16;
 /// A file is begun: its stage may be there.
 pub(crate) const BEGUN: u8 = 17;
 
+/// What the journal is of is no copy but the healing of a tree.
+pub(crate) const HEALS: u8 = 18;
+/// What a stage of a healing may lead to.
+pub(crate) const MADE: u8 = 19;
+
 /// A path of more bytes is not recorded: a record has a greatest length.
 pub(crate) const LONGEST_PATH: usize = journal::LONGEST / 2;
 
@@ -226,6 +231,32 @@ pub(crate) fn stage(body: &[u8]) -> Option<(String, Vec<u8>)> {
     let length = usize::from(*read.bytes(1)?.first()?);
     let name = String::from_utf8(read.bytes(length)?.to_vec()).ok()?;
     Some((name, read.0.to_vec()))
+}
+
+/// What the stage of a healing may lead to: what was made there, which has this number alone, or
+/// what is given up, if it is still as it was.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Made {
+    pub(crate) ino: u64,
+    /// Size and time of modification, of what is given up.
+    pub(crate) stamp: Option<(u64, i64)>,
+}
+
+pub(crate) fn push_made(piece: &mut Vec<u8>, path: &[u8], made: Made) {
+    journal::push(piece, MADE, |out| {
+        let (size, mtime_ns) = made.stamp.unwrap_or_default();
+        let is_stamped = u64::from(made.stamp.is_some());
+        put(out, &[made.ino, is_stamped, size, mtime_ns as u64]);
+        out.extend_from_slice(path);
+    });
+}
+
+pub(crate) fn made(body: &[u8]) -> Option<(Vec<u8>, Made)> {
+    let mut read = Reader(body);
+    let (ino, is_stamped) = (read.number()?, read.number()? != 0);
+    let stamp = (read.number()?, read.number()? as i64);
+    let stamp = is_stamped.then_some(stamp);
+    Some((read.0.to_vec(), Made { ino, stamp }))
 }
 
 /// Which block of which stage, and what proves it: the chaining values of its parts, or, of another

@@ -304,7 +304,7 @@ impl Worker<'_> {
             Content::Kept(source) => Some(source),
             Content::Fresh | Content::FreshWith(_) => None,
         };
-        let name = job.id.stage(&place.dir, place.name(), version);
+        let name = job.id.stage(&place.dir, &place.target, version);
         match stage::open(&place.dir, name, content) {
             Ok(stage) => Ok(stage),
             Err(NoStage::System(errno)) => Err(job.refused(&place.target, "create", errno)),
@@ -314,7 +314,7 @@ impl Worker<'_> {
                     bc_fs::Escaped(&job.shown(&place.target))
                 );
                 (job.observer)(crate::event::Event::Warning(&text));
-                let name = job.spare.stage(&place.dir, place.name(), version);
+                let name = job.spare.stage(&place.dir, &place.target, version);
                 stage::open(&place.dir, name, Content::Fresh)
                     .map_err(|_| job.refused(&place.target, "create", Errno::EXIST))
             }

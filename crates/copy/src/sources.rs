@@ -5,14 +5,18 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
+use bc_fs::Escaped;
 use bc_pool::Cancel;
-use bc_walk::{Entries, FileKind, FileStats, Metadata, OwnFile};
+use bc_walk::{
+    Entries, EntryId, FileKind, FileStat, FileStats, FileSystems, Identity, Metadata, OwnFile,
+};
+use rustix::fs::AtFlags;
 
 use crate::beneath::open_named;
 use crate::error::Error;
 use crate::event::{Event, Observer};
 use crate::options::CopyOptions;
-use crate::target::{self, Source};
+use crate::target::{self, Source, Top};
 use crate::tree::{Content, Walked};
 
 /// The sources that are there, and how many are not.
@@ -91,4 +95,41 @@ fn alone(source: &Source) -> Result<(OwnedFd, std::ffi::CString), bc_walk::Error
 pub(crate) fn unopened(walked: &[Walked]) -> u64 {
     let nothing = |one: &&Walked| matches!(*one.content, Content::Nothing);
     walked.iter().filter(nothing).count() as u64
+}
+
+/// Refuses to copy what holds the destination by another way than that above it: where a directory
+/// is mounted a second time. Only the walk comes upon that.
+pub(crate) fn refuse_within(
+    options: &CopyOptions,
+    top: &Top,
+    walked: &[Walked],
+) -> Result<(), Error> {
+    let mut own = vec![top.id];
+    for name in top.names.iter().filter(|name| !name.is_empty()) {
+        let there = rustix::fs::statat(&top.fd, &name[..], AtFlags::SYMLINK_NOFOLLOW);
+        own.extend(there.ok().map(|there| FileStat::from(&there).id));
+    }
+    for one in walked {
+        let Content::Listing(listing) = &*one.content else {
+            continue;
+        };
+        let mut dirs = listing
+            .ids()
+            .filter(|id| listing.kind(*id) == FileKind::Dir);
+        // What is mounted there is not entered then.
+        let stays = options.walk.file_systems == FileSystems::One;
+        let is_entered = |id: Identity| !stays || id.dev == one.source.stat.id.dev;
+        let is_own = |id: &EntryId| {
+            let meta = listing.meta(*id);
+            meta.is_some_and(|meta| own.contains(&meta.id) && is_entered(meta.id))
+        };
+        if let Some(inner) = dirs.find(is_own) {
+            return Err(Error::usage(format!(
+                "{}: cannot be copied into itself: {} is the destination; --exclude leaves it out",
+                Escaped(one.source.path.as_bytes()),
+                Escaped(&listing.path(inner))
+            )));
+        }
+    }
+    Ok(())
 }

@@ -44,7 +44,7 @@ impl Worker<'_> {
 
     fn try_special(&mut self, item: Item) -> Result<(), Error> {
         let job = self.job;
-        let place = self.place(item)?;
+        let mut place = self.place(item)?;
         let path = || job.tree.source_path(item);
         let (stat, thing, wanted) = {
             let opened;
@@ -77,7 +77,7 @@ impl Worker<'_> {
             };
             (stat, thing, Wanted::new(&raw, xattrs))
         };
-        let over = match self.decide_special(&place, &stat, &thing)? {
+        place.over = match self.decide_special(&place, &stat, &thing)? {
             Ok(over) => over,
             Err(Decision::Settled(outcome)) => {
                 job.done(vec![outcome]);
@@ -85,7 +85,7 @@ impl Worker<'_> {
             }
             Err(Decision::Copy(place)) => place.over,
         };
-        self.make(&place, &stat, &thing, &wanted, over)
+        self.make(&place, &stat, &thing, &wanted)
     }
 
     fn make(
@@ -94,11 +94,10 @@ impl Worker<'_> {
         stat: &FileStat,
         thing: &Thing,
         wanted: &Wanted,
-        over: Over,
     ) -> Result<(), Error> {
         let job = self.job;
         let dir = place.dir.fd.as_fd();
-        let name = job.id.stage(&place.dir, place.name(), None);
+        let name = job.id.stage(&place.dir, &place.target, None);
         self.record_begun([&place.target[..]]);
         make(dir, &name, thing).map_err(|errno| job.refused(&place.target, "create", errno))?;
         let given = (job.giving, &mut self.lost);
@@ -109,18 +108,18 @@ impl Worker<'_> {
             stage::remove(dir, &name);
             return Err(incomplete(job.shown(&place.target)));
         }
-        if let Err(errno) = stage::publish(dir, &name, place.name(), over) {
+        if let Err(error) = job.publish(place, &name) {
             stage::remove(dir, &name);
-            return Err(job.refused(&place.target, "rename", errno));
+            return Err(error);
         }
-        self.told(place, over, None)
+        self.told(place, None)
     }
 
     /// Tells of what has its name now.
-    fn told(&self, place: &Place, over: Over, digest: Option<Digest>) -> Result<(), Error> {
+    fn told(&self, place: &Place, digest: Option<Digest>) -> Result<(), Error> {
         let job = self.job;
         let shown = job.shown(&place.target);
-        (job.observer)(match over {
+        (job.observer)(match place.over {
             Over::Nothing => Event::Copied(&shown),
             Over::Anything => Event::Replaced(&shown),
         });
@@ -155,7 +154,13 @@ impl Worker<'_> {
                 }
                 Thing::Node(..) => now.rdev == source.rdev,
             };
-        if same && job.went_on.is_some() && !job.known.is_anew() {
+        let goes_on = job.went_on.is_some() && !job.known.is_anew();
+        let is_of_now = !job.options.preserve.times || now.stamp.mtime_ns == source.stamp.mtime_ns;
+        if same && goes_on && !is_of_now && job.known.begun.contains(&place.target) {
+            // That of an earlier run, whose source was made anew since.
+            return Ok(Ok(Over::Anything));
+        }
+        if same && goes_on {
             return Ok(Err(self.settle_as(
                 place,
                 &now,
@@ -219,18 +224,18 @@ impl Worker<'_> {
             return Ok(false);
         }
         let to = place.dir.fd.as_fd();
-        let stage = job.id.stage(&place.dir, place.name(), None);
-        if let Err(errno) = stage::publish(to, &stage, place.name(), place.over) {
+        let stage = job.id.stage(&place.dir, &place.target, None);
+        if let Err(error) = job.publish(&place, &stage) {
             stage::remove(to, &stage);
-            return Err(job.refused(&place.target, "rename", errno));
+            return Err(error);
         }
-        self.told(&place, place.over, job.results.digest(first))?;
+        self.told(&place, job.results.digest(first))?;
         Ok(true)
     }
 
     /// Whether a copy could be given the name of a stage too.
     fn linked(&self, origin: &Place, place: &Place) -> bool {
-        let stage = self.job.id.stage(&place.dir, place.name(), None);
+        let stage = self.job.id.stage(&place.dir, &place.target, None);
         let (from, to) = (origin.dir.fd.as_fd(), place.dir.fd.as_fd());
         let link = || rustix::fs::linkat(from, origin.name(), to, &stage[..], AtFlags::empty());
         match link() {

@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
+use std::sync::Mutex;
 
 use bc_digest::{Algorithm, hash, push_hex};
 use bc_fs::journal::{FLAGS, check};
@@ -30,10 +31,11 @@ pub(crate) fn is_stage(name: &str) -> bool {
 pub(crate) struct JobId(pub(crate) [u8; 16]);
 
 impl JobId {
-    /// The name of the stage for `name` in `dir`. A stage that is gone on from belongs to one
-    /// state of one source.
-    pub(crate) fn stage(&self, dir: &DestDir, name: &[u8], version: Option<&FileStat>) -> String {
-        let mut key = Vec::with_capacity(96 + name.len());
+    /// The name of the stage for `target`, a path below the top that ends in `dir`. A stage that is
+    /// gone on from belongs to one state of one source. Where two paths lead to one name, because a
+    /// directory is mounted twice or case does not count, each has a stage of its own.
+    pub(crate) fn stage(&self, dir: &DestDir, target: &[u8], version: Option<&FileStat>) -> String {
+        let mut key = Vec::with_capacity(96 + target.len());
         key.extend_from_slice(&self.0);
         let mut number = |number: u64| key.extend_from_slice(&number.to_le_bytes());
         // Numbers of devices change from boot to boot.
@@ -48,7 +50,7 @@ impl JobId {
                 number(part);
             }
         }
-        key.extend_from_slice(name);
+        key.extend_from_slice(target);
         let digest = hash(Algorithm::Blake3, &key);
         let mut hex = PREFIX.as_bytes().to_vec();
         push_hex(&mut hex, &digest.as_bytes()[..8]);
@@ -213,12 +215,14 @@ pub(crate) enum Over {
     Anything,
 }
 
-/// Gives what is staged its name.
+/// Gives what is staged its name. `alone`: held where a name is looked at and taken by two calls,
+/// so that no other worker takes it between them.
 pub(crate) fn publish(
     dir: BorrowedFd<'_>,
     stage: &str,
     name: &[u8],
     over: Over,
+    alone: Option<&Mutex<()>>,
 ) -> Result<(), Errno> {
     if over == Over::Anything {
         return retry_on_intr(|| rustix::fs::renameat(dir, stage, dir, name));
@@ -231,6 +235,7 @@ pub(crate) fn publish(
                 // Nor has every one links. Between the look and the renaming another program may
                 // take the name, which no call can rule out here.
                 Err(Errno::PERM | Errno::NOTSUP | Errno::NOSYS) => {
+                    let _held = alone.map(Mutex::lock);
                     let there = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
                     match there {
                         Err(Errno::NOENT) => rustix::fs::renameat(dir, stage, dir, name),
@@ -353,10 +358,10 @@ mod tests {
         std::fs::write(dir.path().join("name"), "old").unwrap();
         std::fs::write(dir.path().join("stage"), "new").unwrap();
         let fd = dest.fd.as_fd();
-        let over = publish(fd, "stage", b"name", Over::Nothing);
+        let over = publish(fd, "stage", b"name", Over::Nothing, None);
         assert_eq!(over, Err(Errno::EXIST));
         assert_eq!(std::fs::read(dir.path().join("name")).unwrap(), b"old");
-        publish(fd, "stage", b"name", Over::Anything).unwrap();
+        publish(fd, "stage", b"name", Over::Anything, None).unwrap();
         assert_eq!(std::fs::read(dir.path().join("name")).unwrap(), b"new");
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use bc_digest::{Algorithm, hash};
 use bc_fs::{Escaped, uuid_at};
-use bc_walk::{FileKind, FileStat, Identity};
+use bc_walk::{FileKind, FileStat, FileSystems, Identity};
 use rustix::fs::{AtFlags, CWD, Mode};
 use rustix::io::Errno;
 
@@ -190,12 +190,19 @@ fn names_in(sources: &[Source]) -> Result<Vec<Vec<u8>>, Error> {
 }
 
 /// Refuses to copy a directory into itself, however its paths are spelt.
-pub(crate) fn refuse_itself(top: &Top, sources: &[Source]) -> Result<(), Error> {
+pub(crate) fn refuse_itself(
+    options: &CopyOptions,
+    top: &Top,
+    sources: &[Source],
+) -> Result<(), Error> {
     let above =
         ancestors(top.fd.as_fd()).map_err(|errno| Error::system(&top.path, "stat", errno))?;
     for (source, name) in sources.iter().zip(&top.names) {
         let path = source.path.as_bytes();
-        if source.stat.kind() == FileKind::Dir && above.contains(&source.stat.id) {
+        let is_entered =
+            options.walk.file_systems == FileSystems::Cross || source.stat.id.dev == top.id.dev;
+        let is_dir = source.stat.kind() == FileKind::Dir;
+        if is_dir && is_entered && above.contains(&source.stat.id) {
             // What goes into the top itself is the top's own content then.
             return Err(Error::usage_at(path, "cannot be copied into itself"));
         }

@@ -27,6 +27,8 @@ pub struct AtomicFile {
     /// None while the file has no name at all.
     temporary: Option<OsString>,
     place: Place,
+    /// Whether it replaces nothing.
+    is_new: bool,
 }
 
 /// A step of [`AtomicFile::commit`] that failed.
@@ -77,7 +79,7 @@ impl AtomicFile {
     pub fn create_at(place: Place) -> io::Result<AtomicFile> {
         let old = place.existing()?;
         remove_abandoned(&place);
-        let new = match AtomicFile::nameless(place) {
+        let mut new = match AtomicFile::nameless(place) {
             Ok(new) => new,
             Err(place) => AtomicFile::named(place)?,
         };
@@ -88,6 +90,7 @@ impl AtomicFile {
             let mode = std::fs::Permissions::from_mode(old.st_mode & 0o777);
             // Not every file system has modes.
             let _ = new.file.set_permissions(mode);
+            new.is_new = false;
         }
         Ok(new)
     }
@@ -111,6 +114,7 @@ impl AtomicFile {
             file,
             temporary: None,
             place,
+            is_new: true,
         })
     }
 
@@ -134,10 +138,24 @@ impl AtomicFile {
                     file,
                     temporary: Some(temporary),
                     place,
+                    is_new: true,
                 });
             }
         }
         Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Lets nobody but its owner write to it, whatever the umask says: for what is believed later
+    /// because only its owner can have written it. Where it replaces a file that file's mode was
+    /// somebody's choice, and stays.
+    pub fn only_owner_writes(&self) {
+        if let (true, Ok(meta)) = (self.is_new, self.file.metadata()) {
+            let mode = meta.permissions().mode() & 0o7777 & !0o022;
+            // Not every file system has modes.
+            let _ = self
+                .file
+                .set_permissions(std::fs::Permissions::from_mode(mode));
+        }
     }
 
     /// Where it will be.

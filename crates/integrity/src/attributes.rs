@@ -73,7 +73,7 @@ impl<'a> Reader<'a> {
         let dir = listing.dir(id);
         if self.dir.as_ref().is_none_or(|(open, _)| *open != dir) {
             let fd = self.dirs.open_waiting(dir)?;
-            self.path = format!("/proc/self/fd/{}/", fd.as_raw_fd()).into_bytes();
+            self.path = format!("/proc/thread-self/fd/{}/", fd.as_raw_fd()).into_bytes();
             self.dir = Some((dir, fd));
         }
         let len = self.path.len();

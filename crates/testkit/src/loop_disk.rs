@@ -102,6 +102,20 @@ impl LoopDisk {
     /// # Errors
     /// What `umount` or `mount` says.
     pub fn mount_again(&self) -> Result<(), String> {
+        /// How often it is tried: another test that starts a program at this very moment has what
+        /// is open in this process for as long as that takes.
+        const TRIES: u32 = 100;
+        for _ in 1..TRIES {
+            match done(Command::new("umount").arg(&self.mount)) {
+                Err(text) if text.contains("busy") => {
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                }
+                unmounted => {
+                    unmounted?;
+                    return self.mount();
+                }
+            }
+        }
         done(Command::new("umount").arg(&self.mount))?;
         self.mount()
     }

@@ -13,6 +13,7 @@ use crate::{Run, remove_tree};
 /// A directory of its own, removed on drop however hostile its content. The tree under test
 /// is [`path`](TestTree::path); [`scratch`](TestTree::scratch) names files beside it.
 ///
+/// Files that they make have mode 0644 and directories 0755, whatever the umask says.
 /// The helpers panic on any error and name the path, since a test cannot go on without them.
 #[derive(Debug)]
 pub struct TestTree {
@@ -43,10 +44,7 @@ impl TestTree {
         ok(fs::create_dir(&root), &root);
         for dir in [base.path(), &root] {
             // Commands run as nobody must get in.
-            ok(
-                fs::set_permissions(dir, fs::Permissions::from_mode(0o755)),
-                dir,
-            );
+            ok(set_mode(dir, 0o755), dir);
         }
         TestTree { base, root }
     }
@@ -76,7 +74,11 @@ impl TestTree {
     pub fn write(&self, relative: impl AsRef<Path>, content: impl AsRef<[u8]>) -> &Self {
         let path = self.root.join(relative);
         self.parent(&path);
+        let is_new = path.symlink_metadata().is_err();
         ok(fs::write(&path, content), &path);
+        if is_new {
+            ok(set_mode(&path, 0o644), &path);
+        }
         self
     }
 
@@ -90,7 +92,7 @@ impl TestTree {
     #[track_caller]
     pub fn dir(&self, relative: impl AsRef<Path>) -> &Self {
         let path = self.root.join(relative);
-        ok(fs::create_dir_all(&path), &path);
+        ok(make_dirs(&path), &path);
         self
     }
 
@@ -186,9 +188,25 @@ impl TestTree {
     #[track_caller]
     fn parent(&self, path: &Path) {
         if let Some(parent) = path.parent() {
-            ok(fs::create_dir_all(parent), parent);
+            ok(make_dirs(parent), parent);
         }
     }
+}
+
+fn set_mode(path: &Path, mode: u32) -> std::io::Result<()> {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+}
+
+/// Makes a directory and those above it, with the same mode whatever the umask says.
+fn make_dirs(path: &Path) -> std::io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    if let Some(parent) = path.parent() {
+        make_dirs(parent)?;
+    }
+    fs::create_dir(path)?;
+    set_mode(path, 0o755)
 }
 
 impl Drop for TestTree {

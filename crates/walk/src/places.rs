@@ -78,7 +78,7 @@ pub(crate) fn way_where_needed(file: impl AsFd, traits: &Traits) -> Option<Vec<u
 /// The path by which the kernel knows an open file: absolute and without links. `None` without
 /// `/proc`, beyond `PATH_MAX`, and outside of this process's root.
 fn way_to(file: impl AsFd) -> Option<Vec<u8>> {
-    let link = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
+    let link = format!("/proc/thread-self/fd/{}", file.as_fd().as_raw_fd());
     let path = rustix::fs::readlink(link, Vec::new()).ok()?.into_bytes();
     path.starts_with(b"/").then_some(path)
 }

@@ -21,8 +21,8 @@ The tree is verified first. What is damaged or gone is copied from whatever hold
 under any other name, and compared with the manifest before it takes its place. What is damaged stays beside it
 as NAME.damaged-DIGEST. Nothing is removed, and files that were moved or edited are left as they are.
 
-Exit codes: 0 all of it is healed; 1 some is not: no copy holds it, or it failed; 2 refused or impossible; 130 or
-143 ended by SIGINT or SIGTERM.")]
+Exit codes: 0 all of it is healed; 1 some is not: no copy holds it, or it failed; 2 refused or impossible, or the file
+system takes no more; 130 or 143 ended by SIGINT or SIGTERM.")]
 pub struct RestoreArgs {
     /// A copy that may hold what is lost, a tree or a single file (repeatable)
     ///

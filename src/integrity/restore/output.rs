@@ -9,6 +9,7 @@ use bc_fs::escape;
 use bc_manifest::ErrorRecord;
 use serde_json::{Map, Value, json};
 
+use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
 use crate::json::insert_path;
 use crate::output::Output;
@@ -216,6 +217,8 @@ fn summary(restored: &Restored) -> Map<String, Value> {
         "others": restored.others,
         "incomplete": restored.incomplete,
         "bytes_written": restored.bytes,
+        "bytes_left": restored.bytes_left,
+        "stopped": restored.stopped,
     });
     match value {
         Value::Object(object) => object,
@@ -272,6 +275,11 @@ pub fn conclude(session: &mut Session, restored: &Restored, dry_run: bool) -> Ex
         text += &format!("; {count} properties could not be given");
     }
     session.report.summary(&text);
+    if let Some(why) = &restored.stopped {
+        let missing = size(restored.bytes_left);
+        let text = format!("the tree takes no more: {why}; {missing} are missing");
+        return session.fatal(Diagnostic::from(text));
+    }
     match restored.missing {
         0 => session.report.exit(),
         _ => Exit::Differs.worst(session.report.exit()),

@@ -5,6 +5,7 @@ use bc_integrity::ManifestFile;
 use bc_walk::OwnFile;
 
 use super::args::RestoreArgs;
+use crate::dirs::state_dir;
 use crate::integrity::plan::root_check;
 
 pub fn plan<'a>(
@@ -18,6 +19,7 @@ pub fn plan<'a>(
     options.discard_damaged = args.discard_damaged;
     options.trust_metadata = args.trust_metadata;
     options.dry_run = args.dry_run;
+    options.state = state_dir();
     options.root_check = root_check(args.force);
     options.leave_out = leave_out;
     options

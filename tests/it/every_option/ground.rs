@@ -98,7 +98,8 @@ pub fn output(g: &Ground, line: &str) {
 /// option it is left alone.
 pub fn resume(g: &Ground, line: &str) {
     g.bc(&format!("{line} --output=new --resume")).code(0);
-    g.t.write("new.partial", "no journal");
+    g.t.write("new.partial", "no journal")
+        .mode("new.partial", 0o644);
     g.bc(&format!("{line} --output=new --resume"))
         .code(2)
         .stderr_has("new.partial: --resume cannot go on from it: not a journal");

@@ -194,6 +194,9 @@ impl Healer<'_, '_> {
                 Err(Stop::Cancelled) => return Vec::new(),
                 Err(Stop::Failed(error)) => {
                     restore.failed(first.need, &error);
+                    if restore.is_over() {
+                        return Vec::new();
+                    }
                     continue;
                 }
             };

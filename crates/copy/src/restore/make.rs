@@ -87,10 +87,10 @@ impl<'r, 'a> Healer<'r, 'a> {
         let failed = |op: &'static str, errno: Errno| {
             NotLinked::Failed(Error::new(restore.shown(&need.path), op, errno))
         };
-        let (dir, last) = parts(&need.path);
-        let dir = restore.dirs.open(restore, dir);
+        let dir = restore.dirs.open(restore, parts(&need.path).0);
         let dir = dir.map_err(|errno| failed("open directory", errno))?;
-        let stage = restore.id.stage(&dir, last, None);
+        let stage = restore.id.stage(&dir, &need.path, None);
+        restore.stages.begun(&need.path);
         let (from, first) = (&source.dir.fd, parts(source.path).1);
         let link = || rustix::fs::linkat(from, first, &dir.fd, &stage[..], AtFlags::empty());
         match retry_on_intr(link) {
@@ -134,6 +134,9 @@ impl<'r, 'a> Healer<'r, 'a> {
                     true => Keep::Nothing,
                     false => Keep::Second,
                 };
+                if self.restore.discards {
+                    self.restore.stages.given_up(&need.path, present);
+                }
                 let put = put::put_over(fd, stage, last, present, keep);
                 if put.is_ok() {
                     kept.push(id);
@@ -174,14 +177,19 @@ impl<'r, 'a> Healer<'r, 'a> {
         let failed = |op: &'static str, errno: Errno| {
             Stop::Failed(Error::new(restore.shown(&need.path), op, errno))
         };
-        let (dir, last) = parts(&need.path);
-        let dir = restore.dirs.open(restore, dir);
+        let dir = restore.dirs.open(restore, parts(&need.path).0);
         let dir = dir.map_err(|errno| failed("open directory", errno))?;
-        let stage = stage::open(&dir, restore.id.stage(&dir, last, None), Content::Fresh);
+        restore.stages.begun(&need.path);
+        let stage = stage::open(
+            &dir,
+            restore.id.stage(&dir, &need.path, None),
+            Content::Fresh,
+        );
         let stage = stage.map_err(|error| match error {
             NoStage::System(errno) => failed("create", errno),
             NoStage::Foreign(_) => failed("create", Errno::EXIST),
         })?;
+        restore.stages.made(&need.path, &stage.file);
         match self.fill(name, (&dir, &stage), candidate) {
             Ok(()) => Ok((dir, stage)),
             Err(stop) => {

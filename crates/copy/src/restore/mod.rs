@@ -22,6 +22,7 @@ mod options;
 mod plain;
 mod put;
 mod sources;
+mod stages;
 mod start;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ mod told;
 
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
@@ -38,6 +40,7 @@ use bc_integrity::{Reading, Work};
 use bc_manifest::integrity::{Entry, Kind};
 use bc_pool::Cancel;
 use bc_walk::{FileStat, Identity};
+use rustix::io::Errno;
 
 use crate::begin::random;
 use crate::beneath;
@@ -51,6 +54,7 @@ use groups::{Group, groups};
 use make::Healer;
 use needs::{Collector, Need, Records, describe};
 use sources::{Backup, Index, Means};
+use stages::Stages;
 use start::{Top, look};
 
 pub use options::{
@@ -89,6 +93,7 @@ struct Restore<'a> {
     dirs: Dirs,
     from: Vec<Backup>,
     id: JobId,
+    stages: Stages<'a>,
     giving: Giving,
     /// Whether owners, modes, attributes and links are those of the manifest.
     trusts: bool,
@@ -104,6 +109,10 @@ struct Restore<'a> {
     failed: AtomicU64,
     incomplete: AtomicU64,
     written: AtomicU64,
+    /// Why the tree takes no more.
+    stopped: OnceLock<Errno>,
+    /// Bytes of the files that failed.
+    bytes_failed: AtomicU64,
 }
 
 /// Heals a tree.
@@ -127,16 +136,21 @@ pub fn restore(
     }
     let algorithm = options.manifest.algorithm()?;
     let top = Top::open(options.root.as_bytes());
+    let id = JobId(random()?);
+    let stages = top.as_ref().ok();
+    let stages = stages.map(|top| Stages::begin(options, top, id, observer));
+    let stages = stages.transpose()?;
     let mut collected = Collector::new(&options.only);
     let (verified, reading) = look(options, work, &mut collected)?;
     // Where there is no root, verify says so.
-    let top = top?;
+    let (top, stages) = (top?, stages.unwrap_or_else(|| Stages::none(observer)));
     top.refuse_another()?;
     collected.add_gone();
     let others = collected.others;
     for path in &collected.left {
         let path = shown_below(&top.path, path);
-        let text = "is what an interrupted run has left: it can be removed unless one is at work";
+        let text =
+            "is named as what an interrupted run leaves, and none of this user is known that did";
         observer(RestoreEvent::Warning(&format!(
             "{}: {text}",
             bc_fs::Escaped(&path)
@@ -160,7 +174,8 @@ pub fn restore(
         records,
         dirs,
         from,
-        id: JobId(random()?),
+        id,
+        stages,
         giving: Giving::new(Preserve::ALL),
         trusts: !of_others || options.trust_metadata,
         discards: options.discard_damaged,
@@ -174,6 +189,8 @@ pub fn restore(
         failed: AtomicU64::new(0),
         incomplete: AtomicU64::new(0),
         written: AtomicU64::new(0),
+        stopped: OnceLock::new(),
+        bytes_failed: AtomicU64::new(0),
     };
     let done = restore.all(work, reading);
     // Whatever happened: directories are not left closed.
@@ -193,7 +210,7 @@ impl Restore<'_> {
         let workers = reading.workers;
         self.heal(&groups, workers, None)?;
         let wanted = self.looked_for(&groups);
-        if !wanted.digests.is_empty() && !self.from.is_empty() && !self.cancel.is_cancelled() {
+        if !wanted.digests.is_empty() && !self.from.is_empty() && !self.is_over() {
             let means = Means {
                 algorithm: self.algorithm,
                 cpu: work.cpu,
@@ -225,7 +242,7 @@ impl Restore<'_> {
         bc_pool::run(workers, |_| {
             let mut healer = Healer::new(self);
             while let Some(group) = groups.get(next.fetch_add(1, Relaxed)) {
-                if self.cancel.is_cancelled() {
+                if self.is_over() {
                     return;
                 }
                 healer.heal(group, index);

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bc_integrity::{ManifestFile, RootCheck};
 use bc_pool::WorkerPanic;
@@ -55,6 +55,9 @@ pub struct RestoreOptions<'a> {
     pub trust_metadata: bool,
     /// Whether nothing is written, only told.
     pub dry_run: bool,
+    /// Where it is kept which stages a run has made, so that the next one can remove what is left
+    /// of one that was killed; `None`: nowhere, and it stays.
+    pub state: Option<PathBuf>,
     /// What to do where the root, or a disk below it, looks unmounted.
     pub root_check: RootCheck,
     /// Files of which nothing is said: those that the caller writes to.
@@ -75,6 +78,7 @@ impl<'a> RestoreOptions<'a> {
             discard_damaged: false,
             trust_metadata: false,
             dry_run: false,
+            state: None,
             root_check: RootCheck::default(),
             leave_out: &[],
         }
@@ -151,12 +155,16 @@ pub struct Restored {
     pub missing: u64,
     /// What failed, or changed meanwhile.
     pub failed: u64,
-    /// Not begun: the run was interrupted.
+    /// Not begun: the run was interrupted, or the tree takes no more.
     pub left: u64,
     /// Paths that differ in another way, and were left as they are.
     pub others: u64,
     /// Bytes written.
     pub bytes: u64,
+    /// Bytes of the files that are left or failed.
+    pub bytes_left: u64,
+    /// Why the rest was not begun, where the tree takes no more.
+    pub stopped: Option<String>,
     /// Properties that could not be given.
     pub incomplete: u64,
     /// What was read to verify the tree.

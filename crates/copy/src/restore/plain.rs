@@ -17,7 +17,7 @@ use crate::tree::parts;
 /// Brings back what is no file. Everything else that is none, and has no content, is named.
 pub(super) fn restore(restore: &Restore<'_>) {
     for (number, need) in restore.needs.iter().enumerate() {
-        if restore.cancel.is_cancelled() {
+        if restore.is_over() {
             return;
         }
         let made = match need.entry.kind {
@@ -95,7 +95,8 @@ fn make_link(restore: &Restore<'_>, need: &Need, target: &[u8]) -> Result<(), Er
     }
     let dir = restore.dirs.open(restore, above);
     let dir = dir.map_err(|errno| failed("open directory", errno))?;
-    let stage = restore.id.stage(&dir, name, None);
+    let stage = restore.id.stage(&dir, &need.path, None);
+    restore.stages.begun(&need.path);
     let make = || rustix::fs::symlinkat(target, &dir.fd, &stage[..]);
     retry_on_intr(make).map_err(|errno| failed("symlink", errno))?;
     let (wanted, giving) = restore.recorded(Some(&need.entry), None, 0o777);

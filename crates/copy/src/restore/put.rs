@@ -58,7 +58,7 @@ pub(super) enum NotPut {
 
 /// Gives a stage a name that is free; else the stage is removed.
 pub(super) fn put_new(dir: BorrowedFd<'_>, from: &str, name: &[u8]) -> Result<(), NotPut> {
-    let put = stage::publish(dir, from, name, Over::Nothing);
+    let put = stage::publish(dir, from, name, Over::Nothing, None);
     put.map_err(|errno| {
         stage::remove(dir, from);
         match errno {
@@ -162,7 +162,7 @@ fn after_exchange(
         return Ok(None);
     }
     for second in seconds(name, present.digest) {
-        match stage::publish(dir, from, &second, Over::Nothing) {
+        match stage::publish(dir, from, &second, Over::Nothing, None) {
             Ok(()) => return Ok(Some(second)),
             Err(Errno::EXIST) => {}
             Err(errno) => return back(NotPut::System("rename", errno)),
@@ -183,7 +183,8 @@ fn rename_over(
         Ok(now) if present.is(&now) => {}
         _ => return Err(NotPut::Changed),
     }
-    stage::publish(dir, from, name, Over::Anything).map_err(|errno| NotPut::System("rename", errno))
+    stage::publish(dir, from, name, Over::Anything, None)
+        .map_err(|errno| NotPut::System("rename", errno))
 }
 
 /// What has a name.

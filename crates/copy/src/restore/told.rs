@@ -14,6 +14,11 @@ use crate::job::shown_below;
 use crate::meta::Lost;
 
 impl Restore<'_> {
+    /// Whether nothing more is to be begun.
+    pub(super) fn is_over(&self) -> bool {
+        self.cancel.is_cancelled() || self.stopped.get().is_some()
+    }
+
     /// A path below the root, as it is shown.
     pub(super) fn shown(&self, path: &[u8]) -> Vec<u8> {
         shown_below(&self.top.path, path)
@@ -35,8 +40,18 @@ impl Restore<'_> {
     }
 
     pub(super) fn failed(&self, number: usize, error: &Error) {
+        let errno = error.errno().map(Errno::from_raw_os_error);
+        let is_full = matches!(errno, Some(Errno::NOSPC | Errno::DQUOT | Errno::ROFS));
+        if let Some(errno) = errno.filter(|_| is_full && !self.dry_run) {
+            // All else would fail, too.
+            let _ = self.stopped.set(errno);
+        }
         self.settle(number, &self.failed);
-        let Need { path, loss, .. } = &self.needs[number];
+        let Need {
+            path, loss, entry, ..
+        } = &self.needs[number];
+        let bytes = entry.size().unwrap_or(0);
+        self.bytes_failed.fetch_add(bytes, Relaxed);
         (self.observer)(RestoreEvent::Failed {
             path,
             loss: *loss,
@@ -77,7 +92,8 @@ impl Restore<'_> {
     /// Gives directories what they are to have, and tells what is missing.
     pub(super) fn end(&self) {
         self.dirs.finish(self);
-        if self.cancel.is_cancelled() {
+        self.stages.end();
+        if self.is_over() {
             return;
         }
         for number in (0..self.needs.len()).filter(|number| !self.is_settled(*number)) {
@@ -99,6 +115,10 @@ impl Restore<'_> {
     pub(super) fn restored(&self, others: u64, verified: Verified) -> Restored {
         let count = |count: &AtomicU64| count.load(Relaxed);
         let wanted = self.needs.len() as u64;
+        let left = (0..self.needs.len()).filter(|number| !self.is_settled(*number));
+        let left: u64 = left
+            .filter_map(|number| self.needs[number].entry.size())
+            .sum();
         let settled = count(&self.mended) + count(&self.missing) + count(&self.failed);
         Restored {
             wanted,
@@ -108,6 +128,8 @@ impl Restore<'_> {
             left: wanted - settled,
             others,
             bytes: count(&self.written),
+            bytes_left: left + count(&self.bytes_failed),
+            stopped: self.stopped.get().map(Errno::to_string),
             incomplete: count(&self.incomplete),
             verified: verified.totals,
         }

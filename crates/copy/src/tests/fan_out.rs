@@ -38,7 +38,8 @@ fn one_goes_on_while_another_begins() {
         ground.write("from/huge", &content);
         let options = interrupted_with(&ground, Algorithm::from_name(algorithm));
         let all = fan(&ground, &options, &["second"]);
-        assert!(all[0].bytes < 51 << 20, "{algorithm}: {all:?}");
+        // Interrupted behind 20 MiB, of which the two workers had not finished a block each.
+        assert!(all[0].bytes <= 58 << 20, "{algorithm}: {all:?}");
         assert!(all[1].bytes >= 70 << 20, "{algorithm}: {all:?}");
         for to in ["to", "second"] {
             assert!(std::fs::read(ground.at(to).join("huge")).unwrap() == content);

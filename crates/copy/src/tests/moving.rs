@@ -114,3 +114,39 @@ fn longer_and_shorter() {
         }
     }
 }
+
+/// A link or a pipe that was made anew since is what it was, at another time.
+#[test]
+fn what_has_no_content_gets_the_times_of_now() {
+    let ground = super::Ground::new();
+    ground.write("from/conflict", b"theirs");
+    ground.write("to/conflict", b"mine");
+    let link = |seconds: i64| {
+        let path = ground.at("from/link");
+        let _ = std::fs::remove_file(&path);
+        std::os::unix::fs::symlink("conflict", &path).unwrap();
+        let time = rustix::fs::Timespec {
+            tv_sec: seconds,
+            tv_nsec: 0,
+        };
+        let times = rustix::fs::Timestamps {
+            last_access: time,
+            last_modification: time,
+        };
+        let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+        rustix::fs::utimensat(rustix::fs::CWD, &path, &times, flags).unwrap();
+    };
+    link(1_000_000_000);
+    super::resume::settle();
+    let mut options = ground.options(&["from"], "to");
+    options.target = crate::Target::Exactly;
+    assert_eq!(super::run(&options).0.unwrap().failed, 1);
+    link(1_100_000_000);
+    options.on_conflict = crate::OnConflict::Replace;
+    let second = super::done(&options);
+    assert_eq!(second.before, 0, "{second:?}");
+    assert_eq!(
+        super::seen(&ground.at("from")),
+        super::seen(&ground.at("to"))
+    );
+}

@@ -57,7 +57,7 @@ fn stage_of(ground: &Ground, job: &JobRecord, name: &str) -> PathBuf {
     let dir = DestDir::of(dir).unwrap();
     ground
         .at("to")
-        .join(JobId(job.id).stage(&dir, name.as_bytes(), None))
+        .join(JobId(job.id).stage(&dir, format!("to/{name}").as_bytes(), None))
 }
 
 /// Another copy, so many days later.

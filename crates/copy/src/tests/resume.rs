@@ -252,6 +252,36 @@ fn after_a_power_cut_what_is_there_is_read_first() {
     assert_eq!(std::fs::read(ground.at("to/mine")).unwrap(), b"somebody's");
 }
 
+/// What somebody else has made since the last run is his, whatever was restarted meanwhile.
+#[test]
+fn what_came_since_the_last_run_stays() {
+    let ground = Ground::new();
+    for name in ["mine", "later"] {
+        ground.write(&format!("from/{name}"), name.as_bytes());
+    }
+    ground.write("to/mine", b"somebody's");
+    settle();
+    let mut options = ground.options(&["from"], "to");
+    options.target = crate::Target::Exactly;
+    assert_eq!(run(&options).0.unwrap().failed, 1);
+    as_of_another_boot(&ground, &[b"later"]);
+    // The last run was an hour ago.
+    let journals = std::fs::read_dir(ground.at("state/copy")).unwrap();
+    for journal in journals {
+        let path = journal.unwrap().path();
+        let file = std::fs::File::options().append(true).open(path).unwrap();
+        let hour = std::time::Duration::from_secs(3600);
+        file.set_modified(std::time::SystemTime::now() - hour)
+            .unwrap();
+    }
+    std::fs::remove_file(ground.at("to/later")).unwrap();
+    ground.write("to/later", b"not of any run");
+    let (second, told) = run(&options);
+    assert_eq!(second.unwrap().failed, 2, "{told:#?}");
+    let later = std::fs::read(ground.at("to/later")).unwrap();
+    assert_eq!(later, b"not of any run", "{told:#?}");
+}
+
 /// With `batch` and `file` a power cut is no reason to read it: what is silently other bytes by now
 /// is for the manifest to find.
 #[test]

@@ -215,3 +215,26 @@ fn only_files_are_locked() {
         assert_eq!(kind, io::ErrorKind::InvalidInput, "{other:?}");
     }
 }
+
+#[test]
+fn only_its_owner_writes_to_what_is_believed() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("m");
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    // The umask is the whole process's, so it is given to the file as one would.
+    for way in 0..all(&target).len() {
+        let new = all(&target).swap_remove(way);
+        let open = std::fs::Permissions::from_mode(0o664);
+        new.file().set_permissions(open).unwrap();
+        new.only_owner_writes();
+        new.commit().unwrap();
+        assert_eq!(mode(&target), 0o644);
+        std::fs::remove_file(&target).unwrap();
+    }
+    std::fs::write(&target, "").unwrap();
+    std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o664)).unwrap();
+    let new = AtomicFile::create(&target).unwrap();
+    new.only_owner_writes();
+    new.commit().unwrap();
+    assert_eq!(mode(&target), 0o664);
+}

@@ -72,10 +72,17 @@ pub(super) fn create(place: &Place) -> io::Result<Locked> {
     let unlink = || {
         let _ = rustix::fs::unlinkat(place.directory(), place.name(), AtFlags::empty());
     };
-    if let Err(why) = check(&file)? {
+    let refused = match check(&file) {
+        Ok(Ok(())) => None,
+        Ok(Err(why)) => {
+            let text = why.to_string();
+            Some(io::Error::new(io::ErrorKind::PermissionDenied, text))
+        }
+        Err(error) => Some(error),
+    };
+    if let Some(refused) = refused {
         unlink();
-        let text = why.to_string();
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+        return Err(refused);
     }
     Locked::new(file, false).map_err(|(error, _)| {
         // Who holds it by now took it for what a killed run left, and goes on with it.

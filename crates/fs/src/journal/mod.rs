@@ -112,13 +112,14 @@ impl Journal {
     /// made would not be this user's alone, as on file systems without owners; others of creating,
     /// writing and syncing, after which the name is free again.
     pub fn create(place: Place, key: &Key, piece: &mut [u8]) -> io::Result<Journal> {
+        // Nothing is left of it where there is none.
+        let nonce = key::random()?;
         let file = match file::look(&place)? {
             Look::Nothing => file::create(&place)?,
             Look::Stub(file) => file,
             Look::Busy => return Err(io::ErrorKind::WouldBlock.into()),
             Look::File(_) | Look::Foreign(_) => return Err(io::ErrorKind::AlreadyExists.into()),
         };
-        let nonce = key::random()?;
         let mut journal = Journal {
             place,
             file: Arc::new(file),

@@ -2,6 +2,7 @@
 
 mod cases;
 mod hostile;
+mod leftovers;
 mod property;
 
 use std::collections::BTreeMap;

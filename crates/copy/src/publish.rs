@@ -1,0 +1,106 @@
+//! The last step of a copy: what is complete gets its name, unless that is what another entry of this
+//! run has become.
+
+use std::os::fd::AsFd;
+
+use bc_fs::Escaped;
+use bc_walk::{Error, FileStat, Identity};
+use rustix::fs::AtFlags;
+use rustix::io::{Errno, retry_on_intr};
+
+use crate::event::Event;
+use crate::job::Job;
+use crate::named::Maps;
+use crate::place::Place;
+use crate::stage::{self, Over};
+use crate::tree::Item;
+
+impl Job<'_> {
+    /// Gives a stage, or a link to what has another name, its name; the caller removes it
+    /// otherwise.
+    pub(crate) fn publish(&self, place: &Place, stage: &str) -> Result<(), Error> {
+        let (dir, name, alone) = (place.dir.fd.as_fd(), place.name(), &self.named.alone);
+        let refused = |op, errno| self.refused(&place.target, op, errno);
+        let give = || {
+            let given = stage::publish(dir, stage, name, place.over, Some(alone));
+            given.map_err(|errno| refused("rename", errno))
+        };
+        if !self.named.is_kept {
+            return give();
+        }
+        let id = id_of(place, stage.as_bytes()).map_err(|errno| refused("stat", errno))?;
+        let mut maps = self.named.lock();
+        if place.over == Over::Nothing {
+            // Before it has its name, so that nobody meets it there and does not know it.
+            self.named.add(&mut maps, place, Some(id));
+            drop(maps);
+            return give().map_err(|error| {
+                self.named.forget(place, id);
+                self.or_taken(place, stage, error)
+            });
+        }
+        // Nobody else gives a name between this look and the renaming.
+        match self.other_there(&maps, place, stage) {
+            Ok(None) => {}
+            Ok(Some(first)) => {
+                drop(maps);
+                return Err(self.taken_by(place, first));
+            }
+            Err(errno) => return Err(refused("stat", errno)),
+        }
+        give()?;
+        self.named.add(&mut maps, place, Some(id));
+        Ok(())
+    }
+
+    /// The failure of a name that was taken since it was found free: perhaps by another entry.
+    fn or_taken(&self, place: &Place, stage: &str, error: Error) -> Error {
+        let is_taken = error.errno() == Some(Errno::EXIST.raw_os_error());
+        let maps = self.named.lock();
+        let first = is_taken.then(|| self.other_there(&maps, place, stage));
+        drop(maps);
+        match first {
+            Some(Ok(Some(first))) => self.taken_by(place, first),
+            _ => error,
+        }
+    }
+
+    /// The other entry that has become what has the name of a place.
+    fn other_there(&self, maps: &Maps, place: &Place, stage: &str) -> Result<Option<Item>, Errno> {
+        let there = match id_of(place, place.name()) {
+            Err(Errno::NOENT) => return Ok(None),
+            there => there?,
+        };
+        let is_other = |item: &Item| *item != place.item;
+        let same = maps.files.get(&there).copied().filter(is_other);
+        let alike = || {
+            let other = self.named.alike(maps, place).find(is_other)?;
+            // The stage tells whether case counts here.
+            let is_one = id_of(place, stage.to_uppercase().as_bytes()).is_ok();
+            is_one.then_some(other)
+        };
+        Ok(same.or_else(alike))
+    }
+
+    /// The failure of a name that leads to what another entry has become.
+    fn taken_by(&self, place: &Place, first: Item) -> Error {
+        let mut target = Vec::new();
+        self.tree.write_target(first, &mut target);
+        let (first, second) = (self.shown(&target), self.shown(&place.target));
+        let text = format!(
+            "{}: is the same as {} at the destination: what was copied there stays",
+            Escaped(&second),
+            Escaped(&first)
+        );
+        (self.observer)(Event::Warning(&text));
+        let text = "another source has the same name at the destination";
+        Error::with_message(second, "rename", text)
+    }
+}
+
+/// What a name in the directory of a place leads to.
+fn id_of(place: &Place, name: &[u8]) -> Result<Identity, Errno> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW;
+    let stat = retry_on_intr(|| rustix::fs::statat(&place.dir.fd, name, flags))?;
+    Ok(FileStat::from(&stat).id)
+}

@@ -1,0 +1,212 @@
+//! The stages of this run, in a journal in the user's state directory: what a run that was killed
+//! has left is removed by the next one of the same tree, before it is verified.
+
+use std::ffi::OsStr;
+use std::fs::DirBuilder;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use bc_digest::{Algorithm, hash};
+use bc_fs::Escaped;
+use bc_fs::journal::{Found, Journal, Key, push};
+use bc_fs::place::Place;
+use bc_walk::FileStat;
+
+use super::options::{RestoreEvent, RestoreObserver, RestoreOptions};
+use super::put::Present;
+use super::start::Top;
+use crate::error::{Error, ErrorKind};
+use crate::journal::Log;
+use crate::meta::fstat;
+use crate::orphans::{self, after_restore};
+use crate::place::coarse_now;
+use crate::record::{self, JobRecord, LONGEST_PATH, Made};
+use crate::stage::JobId;
+use crate::target::file_system;
+
+/// Where it is told what gets a stage.
+pub(super) struct Stages<'a> {
+    site: Option<Site>,
+    /// The journal, once there is something to tell.
+    log: OnceLock<Log>,
+    observer: &'a RestoreObserver<'a>,
+}
+
+struct Site {
+    state: PathBuf,
+    file: PathBuf,
+    job: JobRecord,
+    top: Vec<u8>,
+}
+
+impl<'a> Stages<'a> {
+    /// Removes what an earlier run has left.
+    ///
+    /// # Errors
+    /// Another run is at work in the same tree.
+    pub(super) fn begin(
+        options: &RestoreOptions<'_>,
+        top: &Top,
+        id: JobId,
+        observer: &'a RestoreObserver<'a>,
+    ) -> Result<Stages<'a>, Error> {
+        let mut stages = Stages::none(observer);
+        let state = options.state.as_ref().filter(|_| !options.dry_run);
+        let (Some(state), Ok(stat)) = (state, fstat(&top.fd)) else {
+            return Ok(stages);
+        };
+        let job = JobRecord {
+            id: id.0,
+            began_ns: coarse_now(),
+            into: false,
+            top: FileStat::from(&stat).id,
+            algorithm: String::new(),
+            file_system: file_system(&top.path, FileStat::from(&stat).id.dev),
+        };
+        let file = state.join("copy").join(name(options.root, &job));
+        let site = Site {
+            state: state.clone(),
+            file,
+            job,
+            top: top.path.clone(),
+        };
+        let is_free = site.clear(observer)?;
+        stages.site = is_free.then_some(site);
+        Ok(stages)
+    }
+
+    /// Nobody is told.
+    pub(super) fn none(observer: &'a RestoreObserver<'a>) -> Stages<'a> {
+        Stages {
+            site: None,
+            log: OnceLock::new(),
+            observer,
+        }
+    }
+
+    /// Tells, before it is made, what gets a stage.
+    pub(super) fn begun(&self, path: &[u8]) {
+        self.append(path, |piece| {
+            push(piece, record::BEGUN, |out| out.extend_from_slice(path));
+        });
+    }
+
+    /// Tells what the stage is.
+    pub(super) fn made(&self, path: &[u8], stage: impl AsFd) {
+        if let Ok(stat) = fstat(stage) {
+            let made = Made {
+                ino: FileStat::from(&stat).id.ino,
+                stamp: None,
+            };
+            self.append(path, |piece| record::push_made(piece, path, made));
+        }
+    }
+
+    /// Tells, before it is replaced, what nobody wants to keep.
+    pub(super) fn given_up(&self, path: &[u8], present: &Present) {
+        let stamp = present.stat.stamp;
+        let made = Made {
+            ino: present.stat.id.ino,
+            stamp: Some((stamp.size, stamp.mtime_ns)),
+        };
+        self.append(path, |piece| record::push_made(piece, path, made));
+    }
+
+    /// No stage is wanted any more: should one be left, since it could not be removed at once, it is
+    /// removed now or named.
+    pub(super) fn end(&self) {
+        if let Some(journal) = self.log.get().and_then(Log::take) {
+            let left = |path: &[u8], why: &str| left_alone(self.observer, path, why);
+            // Without the tree the journal stays for the next run.
+            let _ = after_restore(journal, &left);
+        }
+    }
+
+    fn append(&self, path: &[u8], push: impl FnOnce(&mut Vec<u8>)) {
+        let Some(site) = self.site.as_ref().filter(|_| path.len() <= LONGEST_PATH) else {
+            return;
+        };
+        let log = self.log.get_or_init(|| {
+            let made = site.create();
+            Log::new(made.map_err(|error| self.without(&error)).ok())
+        });
+        let mut piece = Vec::new();
+        push(&mut piece);
+        if let Err(error) = log.append(&mut piece) {
+            self.without(&error);
+        }
+    }
+
+    fn without(&self, error: &std::io::Error) {
+        let text = format!(
+            "the journal cannot be written: {error}; should this run be killed, what it leaves stays"
+        );
+        (self.observer)(RestoreEvent::Warning(&text));
+    }
+}
+
+impl Site {
+    /// Whether a journal may be made, once what an earlier run has left is removed.
+    fn clear(&self, observer: &RestoreObserver<'_>) -> Result<bool, Error> {
+        if self.file.symlink_metadata().is_err() {
+            return Ok(true);
+        }
+        let (Ok(key), Ok(place)) = (Key::kept_in(&self.state), Place::find(&self.file)) else {
+            return Ok(false);
+        };
+        let warn = |path: &[u8], why: &str| left_alone(observer, path, why);
+        let shown = self.file.as_os_str().as_bytes();
+        match Journal::open(&place, &key) {
+            Ok(Found::Nothing) => Ok(true),
+            Ok(Found::Journal(journal)) => Ok(after_restore(journal, &warn).is_ok()),
+            Ok(Found::Busy) => {
+                let text = "another restore of the same tree is at work";
+                Err(Error::new(ErrorKind::Busy, text))
+            }
+            Ok(Found::Foreign(why)) => {
+                warn(shown, &why);
+                Ok(false)
+            }
+            Err(error) => {
+                warn(shown, &error.to_string());
+                Ok(false)
+            }
+        }
+    }
+
+    fn create(&self) -> std::io::Result<Journal> {
+        let key = Key::kept_in(&self.state)?;
+        let directory = self.file.parent().unwrap_or(&self.state);
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory)?;
+        let mut piece = Vec::new();
+        record::push_job(&mut piece, &self.job);
+        orphans::push_top(&mut piece, &self.top);
+        push(&mut piece, record::HEALS, |_| {});
+        Journal::create(Place::find(&self.file)?, &key, &mut piece)
+    }
+}
+
+fn left_alone(observer: &RestoreObserver<'_>, path: &[u8], why: &str) {
+    let text = format!("{}: {why}: left alone", Escaped(path));
+    observer(RestoreEvent::Warning(&text));
+}
+
+/// The journal's name: of the path, from wherever it is named, and of what is there now.
+fn name(root: &OsStr, job: &JobRecord) -> String {
+    let real = std::fs::canonicalize(root);
+    let real = real.unwrap_or_else(|_| Path::new(root).to_owned());
+    let mut text = b"restore\0".to_vec();
+    text.extend_from_slice(real.as_os_str().as_bytes());
+    text.push(0);
+    text.extend_from_slice(job.file_system.as_bytes());
+    text.extend_from_slice(&job.top.ino.to_le_bytes());
+    let mut name = hash(Algorithm::Blake3, &text).to_string();
+    name.truncate(32);
+    name + ".journal"
+}

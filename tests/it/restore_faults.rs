@@ -1,0 +1,133 @@
+//! `bc integrity restore` killed at any of its calls, and with any of them failing: no content is gone,
+//! no path has less than it had, and the same command does the rest and leaves nothing behind.
+//! `BC_TEST_POINTS=100000` tries all of them.
+
+use std::collections::BTreeSet;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+
+use bc_testkit::TestTree;
+
+use crate::common::Bc;
+use crate::copy_faults::FAULTS;
+use crate::copy_kill_points::changing;
+use crate::copy_trees::{figures, litter, points, spread};
+use crate::restore::{LINE, contents, wounded};
+use crate::strace;
+
+/// Ways to heal the same tree.
+const LINES: [&str; 2] = [LINE, "integrity restore --discard-damaged --from=copy r m"];
+
+/// What is recorded.
+fn good() -> BTreeSet<Vec<u8>> {
+    let texts = ["content", "deep", "names"];
+    let texts = texts.into_iter().map(|text| text.as_bytes().to_vec());
+    texts.chain([vec![7; 200_000]]).collect()
+}
+
+/// All content that there was is there, unless it was damaged and is not wanted, no path has less,
+/// and nothing is half done.
+#[track_caller]
+fn nothing_is_gone(before: &TestTree, t: &TestTree, line: &str, context: &str) {
+    let good = good();
+    let now: BTreeSet<Vec<u8>> = contents(t)
+        .into_iter()
+        .map(|(_, content)| content)
+        .collect();
+    let discards = line.contains("--discard");
+    for (path, content) in contents(before) {
+        let is_kept = now.contains(&content) || discards && !good.contains(&content);
+        assert!(is_kept, "{context}: {}", path.display());
+        let is = t.read(Path::new("r").join(&path));
+        let better = !good.contains(&content) && good.contains(&is);
+        assert!(is == content || better, "{context}: {}", path.display());
+    }
+}
+
+/// The same command heals the rest, says nothing of what is left, and nothing is.
+#[track_caller]
+fn the_next_run_heals(before: &TestTree, t: &TestTree, line: &str, context: &str) {
+    let out = t.bc_line(line).go();
+    assert_eq!(out.status.code(), Some(0), "{context}: {out}");
+    let text = out.error_text();
+    let is_named = text.contains("left alone") || text.contains("has left");
+    assert!(!is_named, "{context}: {out}");
+    nothing_is_gone(before, t, line, context);
+    for (path, content) in [
+        ("a/file", "content"),
+        ("gone/deep", "deep"),
+        ("two", "names"),
+        ("a/names", "names"),
+        ("link", "content"),
+    ] {
+        let is = t.read(Path::new("r").join(path));
+        assert_eq!(is, content.as_bytes(), "{context}: {path}");
+    }
+    assert_eq!(litter(t), Vec::<PathBuf>::new(), "{context}: {out}");
+}
+
+#[test]
+fn killed_at_every_call_no_content_is_gone() {
+    if !strace::is_able() {
+        return;
+    }
+    let before = wounded();
+    for line in LINES {
+        let all = changing(&wounded(), line);
+        assert!(all.len() >= 30, "{all:?}");
+        let some = spread(&all, points(50));
+        let mut kills = 0;
+        for (call, nth) in &some {
+            let t = wounded();
+            let status = strace::injected(&t, call, "signal=KILL", *nth, line).status;
+            let context = format!("{line}: killed at {call} {nth}");
+            nothing_is_gone(&before, &t, line, &context);
+            kills += usize::from(status.signal() == Some(9));
+            the_next_run_heals(&before, &t, line, &context);
+        }
+        assert!(kills * 10 >= some.len() * 9, "{kills} of {}", some.len());
+        figures(&format!("{line}: killed at {kills} of {} calls", all.len()));
+    }
+}
+
+#[test]
+fn every_fault_is_told_and_no_content_is_gone() {
+    if !strace::is_able() {
+        return;
+    }
+    let before = wounded();
+    for line in LINES {
+        let calls = FAULTS.map(|(call, _)| call);
+        let counts = strace::counted(&wounded(), &calls, line);
+        let mut all = Vec::new();
+        for (call, errors) in FAULTS {
+            let count = counts.get(call).copied().unwrap_or(0);
+            let each = |n| errors.iter().map(move |error| (call, *error, n));
+            all.extend((1..=count).flat_map(each));
+        }
+        let some = spread(&all, points(60));
+        let mut told = 0;
+        for (call, error, n) in &some {
+            let t = wounded();
+            let out = strace::injected(&t, call, &format!("error={error}"), *n, line);
+            let context = format!("{line}: {error} at {call} {n}: {out}");
+            nothing_is_gone(&before, &t, line, &context);
+            match out.status.code() {
+                Some(127) if out.error_text().contains("shared librar") => continue,
+                Some(0) => {}
+                // Whoever cannot write a message has none.
+                Some(1 | 2) if *call == "write" => {}
+                Some(1 | 2) => {
+                    assert!(!out.error_text().is_empty(), "{context}");
+                    told += 1;
+                }
+                _ => panic!("{context}"),
+            }
+            the_next_run_heals(&before, &t, line, &context);
+        }
+        figures(&format!(
+            "{line}: {} faults, {told} of them told",
+            some.len()
+        ));
+    }
+}
