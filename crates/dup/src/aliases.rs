@@ -209,7 +209,7 @@ fn are_two(first: &OwnedFd, second: &OwnedFd) -> bool {
     let uuid = |dir: &OwnedFd| {
         let opened = sys::open_dir_at(dir, b".").ok()?;
         let dev = sys::stat(&opened).ok()?.id.dev;
-        let path = format!("/proc/self/fd/{}", opened.as_raw_fd());
+        let path = format!("/proc/thread-self/fd/{}", opened.as_raw_fd());
         bc_fs::uuid_at(Path::new(&path), Some(dev), None)
     };
     if let (Some(one), Some(other)) = (uuid(first), uuid(second)) {

@@ -186,7 +186,7 @@ pub(crate) fn load_prefixes(
 
 fn open_to_read(place: &CachePlace, file: File) -> Result<ReadOnlyDatabase, Failure> {
     // The file that was looked at, whatever its name means by now.
-    let own = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let own = format!("/proc/thread-self/fd/{}", file.as_raw_fd());
     let mut tries = 0;
     loop {
         match Builder::new().set_cache_size(KEEP).open_read_only(&own) {

@@ -438,7 +438,7 @@ pub(crate) fn name(bytes: &[u8]) -> Result<CString> {
 /// without /proc or when it has been removed.
 pub(crate) fn real_path(file: impl AsFd) -> Option<Vec<u8>> {
     use std::os::fd::AsRawFd;
-    let link = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
+    let link = format!("/proc/thread-self/fd/{}", file.as_fd().as_raw_fd());
     let path = fs::readlinkat(CWD, link, Vec::new()).ok()?.into_bytes();
     // A directory may be called like that.
     let there = || -> Result<bool> { Ok(stat_through(CWD, &name(&path)?)?.id == stat(&file)?.id) };
