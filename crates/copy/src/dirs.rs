@@ -51,31 +51,56 @@ pub(crate) fn finish_dirs(main: &mut Worker<'_>) -> Result<(), crate::error::Err
 
 impl Worker<'_> {
     /// Makes the directories of a root, or finds them.
-    pub(crate) fn make_dirs(&mut self, root: usize) {
+    pub(crate) fn make_dirs(&mut self, root: usize) -> Result<(), crate::error::Error> {
         let job = self.job;
+        let is_dir = |item: &Item| job.tree.kind(*item) == FileKind::Dir;
+        let mut dirs = job.tree.items_of(root).map(Item).filter(is_dir);
+        let Some(first) = dirs.next() else {
+            return Ok(());
+        };
         let mut target = Vec::new();
-        let mut first = true;
-        for item in job.tree.items_of(root).map(Item) {
-            if job.tree.kind(item) != FileKind::Dir {
+        job.tree.write_target(first, &mut target);
+        self.announce(root, &target);
+        match self.make_dir(first, &target) {
+            Ok(made) => self.root_made(root, &target, made),
+            Err(error) => job.fail(first, &error),
+        }
+        // Those of one depth are made at the same time: what they are in is there by then.
+        let mut others: Vec<(usize, Item)> = dirs
+            .map(|item| {
+                job.tree.write_target(item, &mut target);
+                (target.iter().filter(|byte| **byte == b'/').count(), item)
+            })
+            .collect();
+        others.sort_unstable();
+        for level in others.chunk_by(|one, other| one.0 == other.0) {
+            let workers = job.options.workers.min(level.len().div_ceil(FILES_EACH));
+            if workers < 2 {
+                self.make_level(level);
                 continue;
             }
+            let cursor = Cursor::with_batch(level.len(), workers, BATCH / 4, BATCH / 4);
+            run_workers([job], workers, || {
+                let mut worker = Worker::new(job);
+                while let Some(batch) = cursor.next() {
+                    worker.make_level(&level[batch]);
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Directories of one depth.
+    fn make_level(&mut self, level: &[(usize, Item)]) {
+        let job = self.job;
+        let mut target = Vec::new();
+        for (_, item) in level {
             if job.is_over() {
                 return;
             }
-            job.tree.write_target(item, &mut target);
-            if first {
-                self.announce(root, &target);
-            }
-            match self.make_dir(item, &target) {
-                Ok(made) => {
-                    if std::mem::take(&mut first) {
-                        self.root_made(root, &target, made);
-                    }
-                }
-                Err(error) => {
-                    first = false;
-                    job.fail(item, &error);
-                }
+            job.tree.write_target(*item, &mut target);
+            if let Err(error) = self.make_dir(*item, &target) {
+                job.fail(*item, &error);
             }
         }
     }

@@ -262,7 +262,7 @@ fn run(jobs: &[Job<'_>]) -> Result<(), Error> {
     };
     let mut mains: Vec<Worker<'_>> = jobs.iter().map(Worker::new).collect();
     for main in &mut mains {
-        (0..main.job.tree.roots.len()).for_each(|root| main.make_dirs(root));
+        (0..main.job.tree.roots.len()).try_for_each(|root| main.make_dirs(root))?;
     }
     let links = Links::find(first);
     let shares = share_out(jobs, &links);

@@ -166,10 +166,8 @@ fn after_a_week_a_copy_removes_it() {
     ground.write("other/file", "other");
     let week = 7 * 24 * 3600;
     for (seconds, expected) in [(week - 3600, true), (week + 3600, false)] {
-        let mut options = CopyOptions::new(
-            vec![ground.at("other")],
-            ground.at(format!("to{seconds}")),
-        );
+        let mut options =
+            CopyOptions::new(vec![ground.at("other")], ground.at(format!("to{seconds}")));
         options.state = Some(ground.at("state"));
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         options.now = (now.unwrap().as_secs() as i64 + seconds) * 1_000_000_000;
