@@ -30,7 +30,7 @@ fn ground() -> Ground {
 /// A run that is killed while it heals `a/one`; `then` is what it does last, with the path of the
 /// stage, which exists.
 fn killed(ground: &Ground, then: impl FnOnce(&Stages<'_>, &PathBuf)) -> PathBuf {
-    let manifest = ManifestFile::open(&ground.at("m")).unwrap();
+    let manifest = ManifestFile::open(ground.at("m")).unwrap();
     let root: OsString = ground.at("root").into();
     let mut options = RestoreOptions::new(&root, &manifest);
     options.state = Some(ground.at("state"));
