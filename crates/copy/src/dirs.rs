@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::beneath::own_path;
-use crate::engine::run_workers;
+use crate::crew::run_workers;
 use crate::meta::{self, Wanted, XattrReader};
 use crate::record::{self, RootRecord};
 use crate::results::{Outcome, State, meta_of};

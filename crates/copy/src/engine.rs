@@ -1,16 +1,16 @@
 //! A copy from its options to what it came to, at one destination or at several.
 
 use std::ffi::OsString;
-use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_fs::Escaped;
-use bc_pool::{Cancel, Cursor, Tables};
+use bc_pool::{Cancel, Cursor};
 use bc_walk::{FileKind, OwnFile};
 
 use crate::begin::{self, Begun};
+use crate::crew::run_workers;
 use crate::data::HUGE;
 use crate::destinations;
 use crate::dirs::finish_dirs;
@@ -22,12 +22,12 @@ use crate::finish::{
 use crate::huge;
 use crate::job::Job;
 use crate::links::Links;
-use crate::options::{CopyOptions, Durability, ManifestPlace, ReadBack};
+use crate::options::{CopyOptions, ManifestPlace, ReadBack};
 use crate::single::medium;
 use crate::small::{SMALL, small};
 use crate::sources::{look, refuse_within, unopened, walk};
 use crate::target::{Source, Top};
-use crate::tree::{Content, Item, Tree, Walked};
+use crate::tree::{Item, Tree, Walked};
 use crate::worker::{BATCH, FILES_EACH, Worker};
 
 /// Copies to the destination of the options.
@@ -278,36 +278,6 @@ fn run(jobs: &[Job<'_>]) -> Result<(), Error> {
             finish_dirs(main)?;
         }
     }
-    Ok(())
-}
-
-/// Runs `f` on workers with the tables of descriptors that the options choose: they have those of
-/// the sources, the destinations and the journals, and what they open themselves.
-pub(crate) fn run_workers<'j, 'o: 'j>(
-    jobs: impl IntoIterator<Item = &'j Job<'o>>,
-    workers: usize,
-    f: impl Fn() + Sync,
-) -> Result<(), Error> {
-    let jobs: Vec<&Job<'_>> = jobs.into_iter().collect();
-    let mut tables = Tables::SHARED;
-    let mut named = Vec::new();
-    for job in &jobs {
-        // What is synced in the end is kept open for all by the worker that came there first.
-        if job.options.durability != Durability::None {
-            break;
-        }
-        tables = job.options.tables;
-        named.push(job.top.fd.as_fd());
-        named.extend(job.log.descriptor());
-        for root in &job.tree.roots {
-            match &*root.content {
-                Content::Listing(listing) => named.extend(listing.descriptors()),
-                Content::Alone(dir, _) => named.push(dir.as_fd()),
-                Content::Nothing => {}
-            }
-        }
-    }
-    bc_pool::run_growing_in(tables, &named, workers, workers, |_, _| f())?;
     Ok(())
 }
 

@@ -48,6 +48,7 @@
 
 mod begin;
 mod beneath;
+mod crew;
 mod data;
 mod decide;
 mod destinations;
