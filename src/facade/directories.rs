@@ -12,7 +12,7 @@ use super::error::{Error, PathError, path_of};
 use super::filter::{Filter, filters};
 use super::outcome::says_what_is_missing;
 use super::run::{Run, runs};
-use super::walk::{list, roots};
+use super::walk::{list, refuse_nothing, roots};
 
 /// Finds directories below these that have the same files at the same paths as others, and those all
 /// of whose contents are in another one.
@@ -80,6 +80,7 @@ impl DirectoriesJob<'_> {
         let mut walk = self.filter.to_walk(Metadata::Basic)?;
         walk.entries = Entries::All;
         walk.repeats = Repeats::List;
+        refuse_nothing(&self.paths)?;
         let listing = list(&self.paths, &walk, &self.run)?;
         // An empty file is a part of its directory.
         let options = ScanOptions::default()

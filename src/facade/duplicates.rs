@@ -15,7 +15,7 @@ use super::filter::{Filter, filters};
 use super::outcome::{says_what_is_missing, unless_cancelled};
 use super::references::{bytes, survey};
 use super::run::{Progress, Run, runs};
-use super::walk::{list, roots};
+use super::walk::{list, refuse_nothing, roots};
 
 /// Finds files with equal content below these paths. Empty files do not count, and several names of
 /// one file (hard links) are one file.
@@ -164,6 +164,7 @@ impl Wanted<'_, '_> {
         survey(&mut references, self.filter, self.run)?;
         let mut walk = self.filter.to_walk(Metadata::Basic)?;
         walk.min_size = walk.min_size.max(1);
+        refuse_nothing(&roots)?;
         let listing = list(&roots, &walk, self.run)?;
         references.check()?;
         let references = Arc::new(references);

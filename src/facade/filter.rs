@@ -12,7 +12,8 @@ use super::error::Error;
 ///
 /// Patterns are those of a shell. Without `/` they match names: `*.jpg`. With `/` they match the
 /// path below the root, where `*` stops at a slash and `**` does not: `/build`, `src/**/*.rs`. With a
-/// slash at the end they match directories only: `target/`.
+/// slash at the end they match directories only: `target/`. Case counts: `*.[jJ][pP][gG]` matches
+/// the names that cameras give, too.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;

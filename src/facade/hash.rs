@@ -11,7 +11,7 @@ use super::error::{Error, PathError, path_of};
 use super::filter::{Filter, filters};
 use super::outcome::{says_what_is_missing, unless_cancelled};
 use super::run::{Progress, Run, runs};
-use super::walk::{list, roots};
+use super::walk::{list, refuse_nothing, roots};
 
 /// Hashes these files, and all files below those that are directories: with BLAKE3, unless the job
 /// is told otherwise.
@@ -85,6 +85,7 @@ impl HashJob<'_> {
         options.start = self.run.start();
         Run::watched(&mut tell, now, || {
             let cancel = &self.run.cancel;
+            refuse_nothing(&self.paths)?;
             let listing = list(&self.paths, &walk, &self.run)?;
             total.store(listing.len() as u64, Relaxed);
             let hashes = hash_listing(&listing, &options, cancel, &progress)?;

@@ -29,7 +29,8 @@ mod walk;
 pub use bc_copy::{Durability, Loss, MANIFEST_NAME, ManifestPlace, OnConflict, ReadBack};
 #[doc(inline)]
 pub use bc_digest::{
-    Algorithm, Digest, Hasher, InvalidDigest, UnknownAlgorithm, hash_file, hash_reader,
+    Algorithm, CpuFeatures, Digest, Hasher, InvalidDigest, Plain, UnknownAlgorithm, hash_file,
+    hash_reader,
 };
 #[doc(inline)]
 pub use bc_dup::prune::{Keep, KeepError, Pattern};

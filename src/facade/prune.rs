@@ -236,6 +236,12 @@ impl PruneJob<'_> {
         let all = groups.len() as u64;
         let mut hear = |event: PruneEvent<'_>| pruned.hear(event);
         let summary = bc_dup::prune::prune(groups, options, journal.as_mut(), cancel, &mut hear);
+        if summary.groups > 0 {
+            let unmatched = options.rules.keep.iter().filter_map(Keep::unmatched);
+            let warnings =
+                unmatched.map(|text| format!("keep {text}: none of the duplicates matches"));
+            pruned.warnings.extend(warnings);
+        }
         pruned.groups = summary.groups;
         pruned.changed = summary.changed;
         pruned.freed = summary.freed;

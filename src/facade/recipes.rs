@@ -2,8 +2,8 @@
 //!
 //! # Photos from a card
 //!
-//! Which photos of a card are nowhere in the archive, under whatever name? Those are copied, each with
-//! its proof.
+//! Which photos of a card are nowhere in the archive, under whatever name? Those are copied, and
+//! each copy is read again and compared.
 #![doc = concat!("```no_run\n", include_str!("examples/import_photos.rs"), "\n```")]
 //!
 //! # A backup that is verified

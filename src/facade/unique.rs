@@ -15,7 +15,7 @@ use super::filter::{Filter, filters};
 use super::outcome::missing;
 use super::references::{References, bytes, paths_of};
 use super::run::{Run, runs};
-use super::walk::{list, refuse_missing, roots};
+use super::walk::{list, refuse_missing, refuse_nothing, roots};
 
 /// Finds out which contents of these trees are nowhere else: in none of the
 /// [`archives`](UniqueJob::archives), or without any, in no other file of the trees.
@@ -92,9 +92,7 @@ impl UniqueJob<'_> {
     }
 
     fn search(&self, progress: &ScanProgress) -> Result<FoundUnique, Error> {
-        if self.paths.is_empty() {
-            return Err(Error::usage("no path to look through"));
-        }
+        refuse_nothing(&self.paths)?;
         refuse_missing(self.paths.iter().chain(&self.archives))?;
         let (cancel, run) = (&self.run.cancel, &self.run);
         let [walk, of_archives] = self.walks()?;

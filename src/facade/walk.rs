@@ -70,6 +70,7 @@ impl WalkJob<'_> {
         };
         let mut tell = self.run.tell.take();
         Run::watched(&mut tell, now, || {
+            refuse_nothing(&self.paths)?;
             let listing = list(&self.paths, &walk, &self.run)?;
             found.store(listing.len() as u64, Relaxed);
             let cancelled = listing.is_cancelled();
@@ -157,6 +158,14 @@ pub(crate) fn time(ns: i64) -> SystemTime {
 pub(crate) fn roots<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Vec<PathBuf> {
     let paths = paths.into_iter();
     paths.map(|path| path.as_ref().to_owned()).collect()
+}
+
+/// Proves that anything is named: nothing would be found of nothing.
+pub(crate) fn refuse_nothing(paths: &[PathBuf]) -> Result<(), Error> {
+    match paths.is_empty() {
+        true => Err(Error::usage("no path to look through")),
+        false => Ok(()),
+    }
 }
 
 /// Proves that all of this is there: else an empty answer would be taken for one.

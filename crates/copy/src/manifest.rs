@@ -187,7 +187,7 @@ fn fill(
         let entry = match next {
             Next::Item(item, end) => {
                 push(job, plan, &mut heads, Item(item.0 + 1), end);
-                entry(&mut worker, rows, item, path, known)
+                entry(&mut worker, (rows, item), path, known)
             }
             Next::Unlisted(nth) => Some(unlisted_entry(path, &unlisted[nth])),
         };
@@ -251,11 +251,10 @@ fn unlisted_entry(path: Vec<u8>, unlisted: &Unlisted) -> Entry {
     entry
 }
 
-/// What the manifest says of an entry.
+/// What the manifest says of an entry, of which an earlier one says what is `known`.
 fn entry(
     worker: &mut Worker<'_>,
-    rows: &Rows,
-    item: Item,
+    (rows, item): (&Rows, Item),
     path: Vec<u8>,
     known: Option<Entry>,
 ) -> Option<Entry> {
@@ -271,16 +270,37 @@ fn entry(
     let mut entry = Entry::new(path, kind);
     entry.meta = meta;
     if let Some(failure) = rows.failure(item) {
+        // Nothing was done to what is there: what was proven of it is still to be asked of it.
+        if let Some(known) = known.filter(|known| known.error.is_none())
+            && matches!(
+                worker.place(item).and_then(|at| worker.there(&at)),
+                Ok(Some(_))
+            )
+        {
+            return Some(known);
+        }
         // What is there, if anything is, is not what was to be.
         entry.error = Some(failure.clone());
         return Some(entry);
     }
     match kind {
         Kind::File => {
-            let known = known.filter(|known| known.meta == meta);
-            let digest = rows.digest(item).or(known.and_then(|known| known.digest));
+            let unchanged = known.as_ref().filter(|known| known.meta == meta);
+            let recorded = unchanged.and_then(|known| known.digest);
+            let digest = rows.digest(item).or(recorded);
             entry.digest = digest.or_else(|| digest_there(worker, item));
             entry.digest?;
+            if rows.state(item) == State::Skipped
+                && let Some(known) = known.filter(|known| is_damaged(known, &entry))
+            {
+                let text = "has not the content of which the manifest says that it was copied, \
+                            though size and time are the same: that record stays";
+                let shown = job.shown(&worker.place(item).ok()?.target);
+                (job.observer)(Event::Failed(&bc_walk::Error::with_message(
+                    shown, "compare", text,
+                )));
+                return Some(known);
+            }
         }
         Kind::Symlink => {
             let place = worker.place(item).ok()?;
@@ -295,6 +315,13 @@ fn entry(
         _ => {}
     }
     Some(entry)
+}
+
+/// Whether a file has other content than was recorded of it, as no program leaves it: with the same
+/// size and time.
+fn is_damaged(known: &Entry, now: &Entry) -> bool {
+    let seen = |entry: &Entry| entry.meta.map(|meta| (meta.size, meta.mtime_ns));
+    known.digest.is_some() && known.digest != now.digest && seen(known) == seen(now)
 }
 
 /// Of what was left at the destination, and of which nothing is known.

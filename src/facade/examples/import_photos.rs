@@ -12,7 +12,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [card, archive] = args.as_slice() else {
         return Err("usage: import_photos CARD ARCHIVE".into());
     };
-    let pictures = Filter::new().include("*.jpg").include("*.raw").max_depth(8);
+    // Case counts, and cameras write capitals.
+    let pictures = Filter::new()
+        .include("*.[jJ][pP][gG]")
+        .include("*.[rR][aA][wW]")
+        .max_depth(8);
     // Cancelled, or without a card, this is an error and no answer.
     let found = bit_crafts::unique([card])
         .archives([archive])
@@ -20,6 +24,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         .progress(|now| eprint!("\r{} files compared", now.files))
         .run()?;
     eprintln!();
+    if let Some(own) = found.own_archives.first() {
+        return Err(format!("{}: lies in {}", own.display(), card.display()).into());
+    }
     let (mut new, mut known) = (0, 0);
     for content in &found.contents {
         match &content.place {
@@ -33,6 +40,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     println!("{new} imported, {known} known");
+    for other in &found.not_files {
+        eprintln!("{}: no regular file, not imported", other.path.display());
+    }
+    if found.unseen > 0 {
+        eprintln!(
+            "{} entries were left out: no pictures by their names",
+            found.unseen
+        );
+    }
     match found.errors.first() {
         Some(error) => Err(error.clone().into()),
         None => Ok(()),
