@@ -1,11 +1,12 @@
 //! What `bc dup prune` asks before it gives files up: what would be done, to
 //! how much, by which rule.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use bc_dup::prune::{Action, Keep, PruneOptions, Roots, Stake};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::progress::{size, thousands};
@@ -53,17 +54,19 @@ fn is_yes(line: &[u8]) -> bool {
 /// `read_line`, which a signal does not end.
 pub fn answer(session: &Session) -> Option<Vec<u8>> {
     let stdin = std::io::stdin();
+    let own = unwaiting(stdin.as_fd());
+    let input = own.as_ref().map_or(stdin.as_fd(), |own| own.as_fd());
     let wait = Timespec::try_from(LOOK).ok()?;
     let mut line = Vec::new();
     let mut piece = [0; 256];
     while !session.cancel.is_cancelled() && line.len() < LONGEST {
-        let mut polled = [PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN)];
+        let mut polled = [PollFd::from_borrowed_fd(input, PollFlags::IN)];
         match poll(&mut polled, Some(&wait)) {
             Ok(0) | Err(Errno::INTR) => continue,
             Ok(_) => {}
             Err(_) => return None,
         }
-        match rustix::io::read(&stdin, &mut piece) {
+        match rustix::io::read(input, &mut piece) {
             Ok(0) => return None,
             Ok(count) => line.extend_from_slice(&piece[..count]),
             Err(Errno::INTR | Errno::AGAIN) => continue,
@@ -75,6 +78,18 @@ pub fn answer(session: &Session) -> Option<Vec<u8>> {
         }
     }
     None
+}
+
+/// The terminal once more, for reads that never wait: Ctrl-C takes back what was typed, perhaps just
+/// after it was found to be there, and a read would wait for the next line then. The description that
+/// the shell shares is left as it is.
+fn unwaiting(terminal: BorrowedFd<'_>) -> Option<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let is_terminal = rustix::termios::isatty(terminal);
+    let path = format!("/proc/self/fd/{}", terminal.as_raw_fd());
+    is_terminal
+        .then(|| rustix::fs::open(path, flags, Mode::empty()).ok())
+        .flatten()
 }
 
 /// `Delete 12 files (3.1 GiB) of 9 groups, keeping the first of each?`
