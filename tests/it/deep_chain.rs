@@ -195,21 +195,36 @@ fn few_descriptors_are_enough() {
         return left_out("sh is not installed");
     }
     let chain = Chain::new(300, |dir, level| write(dir, "x", &format!("{}", level / 2)));
-    let expected = [
+    let lines = [
         "hash chain",
         "dup chain",
         "dup --verify-bytes chain",
+        "dup dirs chain",
         "integrity manifest --xattrs chain",
+        "copy chain copy",
+        "copy --sync=batch chain copy",
     ];
-    for line in expected {
-        let without_limit = chain.bc(line).go();
+    for line in lines {
+        let go = |run: Run| {
+            let _ = std::fs::remove_dir_all(chain.tree.join("copy"));
+            run.go()
+        };
+        let without_limit = go(chain.bc(line));
         without_limit.code(0);
-        for (limit, threads) in [(64, 8), (24, 2), (16, 1)] {
-            let limited = format!("ulimit -n {limit} && exec \"$0\" {line} --threads={threads}");
-            let run = chain.tree.run("sh").args(["-c", &limited, BC]).go();
-            run.code(0).stderr_is("");
-            if !line.contains("manifest") {
-                run.stdout_is(&without_limit.stdout);
+        // Few for many, so that those that wait for work hold what others need.
+        for (limit, threads) in [(64, 8), (40, 8), (24, 8), (24, 2), (20, 1), (16, 1)] {
+            // Several, as what is held depends on who comes first.
+            for _ in 0..if threads == 8 { 4 } else { 1 } {
+                let limited =
+                    format!("ulimit -n {limit} && exec \"$0\" {line} --threads={threads}");
+                let run = go(chain.tree.run("sh").args(["-c", &limited, BC]));
+                run.code(0);
+                if !line.starts_with("copy") {
+                    run.stderr_is("");
+                }
+                if !line.contains("manifest") {
+                    run.stdout_is(&without_limit.stdout);
+                }
             }
         }
     }

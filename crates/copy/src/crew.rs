@@ -3,13 +3,26 @@
 use std::os::fd::AsFd;
 
 use bc_pool::Tables;
+use rustix::process::{Resource, getrlimit};
 
 use crate::error::Error;
 use crate::job::Job;
 use crate::options::Durability;
 use crate::tree::Content;
 
-/// Runs `f` on workers with the tables of descriptors that the options choose: they have those of
+/// Descriptors of a run that are no worker's: journals, sources and destinations.
+const OTHERS: u64 = 24;
+
+/// Descriptors that a worker holds at least: directories at both ends, the steps to them and a file.
+const EACH: u64 = 8;
+
+/// The limit on the process's descriptors, less those that the run itself needs; `u64::MAX` is none.
+pub(crate) fn descriptors() -> u64 {
+    let limit = getrlimit(Resource::Nofile).current;
+    limit.unwrap_or(u64::MAX).saturating_sub(OTHERS)
+}
+
+/// Runs `f` on workers, as far as there are descriptors for them, with the tables of descriptors that the options choose: they have those of
 /// the sources, the destinations and the journals, and what they open themselves.
 pub(crate) fn run_workers<'j, 'o: 'j>(
     jobs: impl IntoIterator<Item = &'j Job<'o>>,
@@ -35,6 +48,7 @@ pub(crate) fn run_workers<'j, 'o: 'j>(
             }
         }
     }
+    let workers = workers.min(usize::try_from(descriptors() / EACH).unwrap_or(usize::MAX));
     bc_pool::run_growing_in(tables, &named, workers, workers, |_, _| f())?;
     Ok(())
 }

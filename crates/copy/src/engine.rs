@@ -291,7 +291,8 @@ fn share(jobs: &[Job<'_>], shares: &Shares) -> Result<(), Error> {
     let specials = Cursor::with_batch(special.len(), workers, BATCH, BATCH);
     let next = AtomicUsize::new(0);
     run_workers(jobs, workers, || {
-        let mut each: Vec<Worker<'_>> = jobs.iter().map(Worker::new).collect();
+        let one_of = |job| Worker::one_of(job, jobs.len());
+        let mut each: Vec<Worker<'_>> = jobs.iter().map(one_of).collect();
         while let Some(item) = shares.medium.get(next.fetch_add(1, Relaxed)) {
             medium(&mut each, *item);
         }

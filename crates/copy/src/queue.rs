@@ -2,7 +2,6 @@
 //! before and after that where a power cut must not undo it.
 
 use std::os::fd::AsFd;
-use std::rc::Rc;
 
 use bc_digest::Digest;
 use bc_walk::{Error, FileStat};
@@ -20,8 +19,6 @@ use crate::stage::{self, Over, Stage};
 /// has of them is written again.
 const BATCH_FILES: usize = 4096;
 const BATCH_BYTES: u64 = 64 << 20;
-/// Changes of the directory among them: each is held open.
-const BATCH_DIRS: usize = 256;
 
 /// A stage that is complete and waits for its name.
 struct Waiting {
@@ -37,7 +34,6 @@ struct Waiting {
 pub(crate) struct Queue {
     waiting: Vec<Waiting>,
     bytes: u64,
-    dirs: usize,
     piece: Vec<u8>,
 }
 
@@ -57,9 +53,6 @@ impl Queue {
             stage.remove(&place.dir);
             return Err(job.refused(&place.target, "fsync", errno));
         }
-        let last = self.waiting.last();
-        let other = last.is_none_or(|last| !Rc::ptr_eq(&last.place.dir, &place.dir));
-        self.dirs += usize::from(other);
         self.bytes += source.stamp.size;
         self.waiting.push(Waiting {
             place,
@@ -68,10 +61,7 @@ impl Queue {
             staged,
             digest,
         });
-        let full = self.waiting.len() >= BATCH_FILES
-            || self.bytes >= BATCH_BYTES
-            || self.dirs >= BATCH_DIRS;
-        if full {
+        if self.waiting.len() >= BATCH_FILES || self.bytes >= BATCH_BYTES {
             self.commit(job);
         }
         Ok(())
@@ -90,7 +80,7 @@ impl Queue {
             return;
         }
         let waiting = std::mem::take(&mut self.waiting);
-        (self.bytes, self.dirs) = (0, 0);
+        self.bytes = 0;
         let batch = job.options.durability == Durability::Batch;
         // Between the barriers nobody else's records may come.
         let _alone = batch.then(|| job.barrier());

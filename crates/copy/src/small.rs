@@ -55,9 +55,13 @@ pub(crate) fn small(workers: &mut [Worker<'_>], items: &[Item]) {
             break;
         }
         held.extend(read(workers, item, &mut used));
-        if used >= ROOM {
+        let is_full = workers.iter().any(Worker::is_full);
+        if used >= ROOM || is_full {
             write(workers, &mut held);
             used = 0;
+        }
+        if is_full {
+            workers.iter_mut().for_each(Worker::commit);
         }
     }
     write(workers, &mut held);

@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
+use std::time::Duration;
 
 use bc_digest::Digest;
 use bc_read::Opener;
@@ -9,6 +10,7 @@ use bc_walk::{DirFdCache, Error, ErrorKind, FileStat};
 use rustix::io::Errno;
 
 use crate::beneath::DestDir;
+use crate::crew::descriptors;
 use crate::job::Job;
 use crate::meta::{Lost, Wanted, XattrReader, fstat};
 use crate::options::Durability;
@@ -24,8 +26,12 @@ pub(crate) const BATCH: usize = 128;
 /// Files below which a further worker is not worth its start.
 pub(crate) const FILES_EACH: usize = 64;
 
-/// Directories of the destination that a worker holds open.
+/// Directories of the destination that a worker holds open for those that come next.
 const KEPT: usize = 8;
+
+/// Directories that a worker opens before what is in them gets its name, which they are held open
+/// for.
+const WAITING: usize = 256;
 
 /// A worker.
 pub(crate) struct Worker<'a> {
@@ -34,6 +40,10 @@ pub(crate) struct Worker<'a> {
     /// Directories of one source.
     sources: Option<(usize, DirFdCache<'a>)>,
     dirs: Vec<(Vec<u8>, Rc<DestDir>)>,
+    /// Directories of the destination that were opened since what waited got its name, and how many
+    /// there may be.
+    opened: usize,
+    most_opened: usize,
     pub(crate) xattrs: XattrReader,
     pub(crate) lost: Vec<Lost>,
     /// What the small files of a batch hold.
@@ -50,11 +60,23 @@ impl<'a> Worker<'a> {
             opener: None,
             sources: None,
             dirs: Vec::new(),
+            opened: 0,
+            most_opened: affordable(job.options.workers),
             xattrs: XattrReader::new(),
             lost: Vec::new(),
             buffer: Vec::new(),
             scratch: Vec::new(),
             queue: Queue::default(),
+        }
+    }
+
+    /// One of several, each for another destination, between which a thread divides what it may
+    /// hold open.
+    pub(crate) fn one_of(job: &'a Job<'a>, several: usize) -> Worker<'a> {
+        let most_opened = affordable(job.options.workers.saturating_mul(several));
+        Worker {
+            most_opened,
+            ..Worker::new(job)
         }
     }
 
@@ -139,16 +161,38 @@ impl<'a> Worker<'a> {
             self.dirs[at..].rotate_left(1);
             return Ok(dir);
         }
-        let dir = Rc::new(DestDir::open(self.job.top.fd.as_fd(), path)?);
+        let dir = self.open_dir_waiting(path)?;
         let is_synced = self.job.options.durability != Durability::None;
         if is_synced && dir.id.dev != self.job.top.id.dev {
             self.job.also_sync(&dir);
         }
-        if self.dirs.len() == KEPT {
+        self.opened += 1;
+        if self.dirs.len() == KEPT.min(self.most_opened) {
             self.dirs.remove(0);
         }
         self.dirs.push((path.to_vec(), Rc::clone(&dir)));
         Ok(dir)
+    }
+
+    /// Where descriptors are short, those that are held here are given up, and those of others are
+    /// waited for.
+    fn open_dir_waiting(&mut self, path: &[u8]) -> Result<Rc<DestDir>, Errno> {
+        let mut waits = 0..1000;
+        loop {
+            match DestDir::open(self.job.top.fd.as_fd(), path) {
+                Err(Errno::MFILE | Errno::NFILE) if waits.next().is_some() => {
+                    self.dirs.clear();
+                    self.commit();
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                opened => return opened.map(Rc::new),
+            }
+        }
+    }
+
+    /// Whether so many directories are open that what is in them should get its name first.
+    pub(crate) fn is_full(&self) -> bool {
+        self.opened >= self.most_opened
     }
 
     /// Where an entry goes, as far as that is known before it is looked at.
@@ -191,7 +235,11 @@ impl<'a> Worker<'a> {
         source: FileStat,
         digest: Option<Digest>,
     ) -> Result<(), Error> {
-        self.queue.add(self.job, place, stage, source, digest)
+        self.queue.add(self.job, place, stage, source, digest)?;
+        if self.is_full() {
+            self.commit();
+        }
+        Ok(())
     }
 
     /// What waits and so many bytes that are to come are no more than may be lost at once.
@@ -209,5 +257,32 @@ impl<'a> Worker<'a> {
     /// Gives everything that waits its name.
     pub(crate) fn commit(&mut self) {
         self.queue.commit(self.job);
+        self.opened = 0;
+    }
+}
+
+/// Directories that each of so many workers may hold open beside [`KEPT`]: half of what descriptors
+/// there are.
+fn affordable(workers: usize) -> usize {
+    affordable_of(descriptors(), workers)
+}
+
+fn affordable_of(descriptors: u64, workers: usize) -> usize {
+    let each = descriptors / 2 / workers.max(1) as u64;
+    each.clamp(2, WAITING as u64) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_descriptors_are_shared_out_and_never_none() {
+        assert_eq!(affordable_of(u64::MAX, 1024), WAITING);
+        assert_eq!(affordable_of(1000, 2), 250);
+        assert_eq!(affordable_of(4072, 64), 31);
+        for workers in [0, 1, 64] {
+            assert_eq!(affordable_of(0, workers), 2);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Reading one directory: the inner loop of the walk.
 
 mod entry;
+mod open;
 mod parts;
 
 use std::collections::HashSet;
@@ -8,14 +9,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use bc_fs::mount::Answer;
-use rustix::fs::{OFlags, RawDir, fstat};
+use rustix::fs::RawDir;
 use rustix::io::Errno;
 
 use crate::adaptive::Watch;
-use crate::ancestors::{AncestorFds, Reach};
 use crate::columns::{Class, Recent};
-use crate::fd::{Mounts, PATH_DIR, READ_DIR, open_following};
 use crate::ignores::Ignores;
+use crate::kept::Own;
 use crate::listing::Tag;
 use crate::tree::{Context, Task};
 use crate::worker_output::{
@@ -51,9 +51,9 @@ pub(crate) struct Worker<'w> {
     /// The directory's path below the root with a closing slash, then a name of it.
     path: Vec<u8>,
     classes: Recent,
-    /// Below the walk root of that number.
-    ancestors: AncestorFds<Arc<OwnedFd>>,
-    ancestors_of: u32,
+    /// Directories above, of the walk root of that number.
+    kept: Own<'w>,
+    kept_of: u32,
 }
 
 /// The directory being read.
@@ -88,8 +88,8 @@ impl<'w> Worker<'w> {
             scratch: Vec::new(),
             path: Vec::new(),
             classes: Recent::default(),
-            ancestors: AncestorFds::default(),
-            ancestors_of: 0,
+            kept: context.kept.join(),
+            kept_of: 0,
         }
     }
 
@@ -107,105 +107,6 @@ impl<'w> Worker<'w> {
         if let Some(watch) = &mut self.watch {
             watch.look();
         }
-    }
-
-    /// Opens the directory, with its stat if that was needed. `None`: it is not to be read
-    /// now, and that is accounted for.
-    #[allow(clippy::type_complexity)]
-    fn open(&mut self, task: &Task) -> Result<Option<(Arc<OwnedFd>, Option<FileStat>)>, ErrorKind> {
-        let context = self.context;
-        let walk_root = &context.walk_roots[task.walk_root as usize];
-        let Some(root_fd) = &task.fd else {
-            let fd = self.open_walk_root(task).map_err(system)?;
-            let stat = FileStat::from(&fstat(&fd).map_err(system)?);
-            if stat.id != walk_root.id {
-                return Err(ErrorKind::Changed);
-            }
-            return Ok(Some((fd, Some(stat))));
-        };
-        let opened = match self.open_below(root_fd, task) {
-            // Kept descriptors are no reason to fail for want of one.
-            Err(Errno::MFILE | Errno::NFILE) if self.ancestors.clear() => {
-                self.open_below(root_fd, task)
-            }
-            opened => opened,
-        };
-        let fd = match opened {
-            Err(Errno::XDEV) => {
-                self.defer_mount(task);
-                return Ok(None);
-            }
-            opened => opened.map_err(system)?,
-        };
-        let notices_mounts = context.opener.notices_mounts();
-        let is_plain = walk_root.traits.plain == Answer::Yes;
-        if notices_mounts && is_plain && !context.watched.contains(&task.ino) {
-            self.ancestors.push(&task.path, &fd);
-            return Ok(Some((fd, None)));
-        }
-        let stat = FileStat::from(&fstat(&fd).map_err(system)?);
-        // Behind a mount point that `openat2` could not notice, the entry's inode number is
-        // that of the directory underneath.
-        let is_mount = !notices_mounts && is_plain && stat.id.ino != task.ino;
-        if stat.id.dev != walk_root.id.dev || is_mount {
-            self.defer_mount(task);
-            return Ok(None);
-        }
-        let way = || walk_root.way_to(&[&task.path]);
-        if context.walk_root_places.get(stat.id, way).is_some() {
-            if self.settles(self.path.len(), b"") {
-                self.skips(task, None, Some(SkipReason::Repeated));
-            }
-            return Ok(None);
-        }
-        self.ancestors.push(&task.path, &fd);
-        Ok(Some((fd, Some(stat))))
-    }
-
-    fn open_below(&mut self, root_fd: &OwnedFd, task: &Task) -> Result<Arc<OwnedFd>, Errno> {
-        if self.ancestors_of != task.walk_root {
-            self.ancestors.clear();
-            self.ancestors_of = task.walk_root;
-        }
-        let mut ancestors = std::mem::take(&mut self.ancestors);
-        let opened = ancestors.open(&task.path, |from, rest, reach| {
-            let from = from.map_or(root_fd, |from| from);
-            let flags = match reach {
-                Reach::Way => PATH_DIR,
-                Reach::End => READ_DIR,
-            };
-            self.open_from(from, rest, flags)
-        });
-        self.ancestors = ancestors;
-        opened
-    }
-
-    fn open_from(&self, from: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
-        let opener = self.context.opener;
-        opener.open_below(from.as_fd(), path, flags, Symlinks::Skip, Mounts::Refuse)
-    }
-
-    fn open_walk_root(&self, task: &Task) -> Result<Arc<OwnedFd>, Errno> {
-        let walk_root = &self.context.walk_roots[task.walk_root as usize];
-        let prefix = &self.context.prefixes[walk_root.prefix as usize];
-        let prefix_fd = match &prefix.fd {
-            Some(fd) => Arc::clone(fd),
-            None => Arc::new(open_following(&prefix.path, READ_DIR)?),
-        };
-        if walk_root.path.is_empty() {
-            return Ok(prefix_fd);
-        }
-        let symlinks = self.context.options.symlinks;
-        let opener = self.context.opener;
-        opener
-            .open_below(
-                prefix_fd.as_fd(),
-                &walk_root.path,
-                READ_DIR,
-                symlinks,
-                Mounts::Cross,
-            )
-            .map(Arc::new)
     }
 
     /// A mount point or something like it: whether and when to enter it is decided later.

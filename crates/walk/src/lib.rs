@@ -44,6 +44,7 @@ mod filter;
 mod globs;
 mod ignores;
 mod join;
+mod kept;
 mod listing;
 mod merge;
 mod options;

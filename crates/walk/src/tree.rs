@@ -11,6 +11,7 @@ use bc_pool::Cancel;
 use crate::columns::{Class, Classes};
 use crate::fd::Opener;
 use crate::ignores::Ignores;
+use crate::kept::KeptDirs;
 use crate::listing::PathPrefix;
 use crate::places::{Places, join};
 use crate::{Identity, WalkOptions};
@@ -61,6 +62,7 @@ pub(crate) struct Context<'w> {
     pub(crate) options: &'w WalkOptions,
     pub(crate) cancel: &'w Cancel,
     pub(crate) opener: &'w Opener,
+    pub(crate) kept: &'w KeptDirs,
     pub(crate) prefixes: &'w [PathPrefix],
     pub(crate) walk_roots: &'w [WalkRoot],
     /// All walk roots: who meets one on the way down leaves it to that walk root. Two walks

@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use crate::adaptive::{AdaptiveWorkers, Pace, Tuning};
 use crate::dir::Worker;
 use crate::fd::{Mounts, Opener, PATH_DIR, open_following};
+use crate::kept::KeptDirs;
 use crate::listing::PathPrefix;
 use crate::merge::{Parts, merge};
 use crate::places::{Places, way_where_needed};
@@ -252,6 +253,7 @@ impl Walk<'_> {
             options: self.options,
             cancel: self.cancel,
             opener: &self.opener,
+            kept: &KeptDirs::default(),
             prefixes: &self.prefixes,
             walk_roots: &self.walk_roots,
             walk_root_places: &self.walk_root_places,
