@@ -79,14 +79,18 @@ fn killed_at_calls(make: fn() -> TestTree, few: usize, line: &str) {
     let some = spread(&all, points(few));
     let mut kills = 0;
     for (call, nth) in &some {
-        let t = make();
-        let status = strace::injected(&t, call, "signal=KILL", *nth, line).status;
         let context = format!("{line}: killed at {call} {nth}");
-        if status.signal() != Some(9) {
-            // Threads and timers differ from run to run.
-            assert_eq!(status.code(), Some(0), "{context}");
+        // Threads and timers differ from run to run: not every call comes as often each time.
+        let killed = (0..3).find_map(|_| {
+            let t = make();
+            let status = strace::injected(&t, call, "signal=KILL", *nth, line).status;
+            let is_killed = status.signal() == Some(9);
+            assert!(is_killed || status.code() == Some(0), "{context}: {status}");
+            is_killed.then_some(t)
+        });
+        let Some(t) = killed else {
             continue;
-        }
+        };
         kills += 1;
         nothing_is_half_done(&t, "to", &context);
         if is_over(&t, "to") && litter(&t).is_empty() {

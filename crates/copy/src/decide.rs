@@ -13,7 +13,7 @@ use rustix::io::{Errno, retry_on_intr};
 use crate::event::{Event, Why};
 use crate::journal::Before;
 use crate::options::OnConflict;
-use crate::place::Place;
+use crate::place::{Place, is_settled_at};
 use crate::results::{Outcome, State, meta_of};
 use crate::stage::Over;
 use crate::worker::Worker;
@@ -93,7 +93,47 @@ impl Worker<'_> {
                 return Ok(Decision::Copy(place));
             }
         }
+        if let Some(digest) = self.recorded(&place, &now, source)? {
+            let digest = Some(digest);
+            return Ok(self.settle_as(&place, &now, State::Before, Why::Done, digest));
+        }
         self.by_policy(place, &now, source)
+    }
+
+    /// The digest of what an earlier copy has made of a source, if both are what they were then: of
+    /// that only, the times of the source and of what was made of it say that they have the same
+    /// content, and a source that has not been changed since that copy began has it still. One that
+    /// may have been is compared with what is there.
+    fn recorded(
+        &mut self,
+        place: &Place,
+        now: &FileStat,
+        source: &FileStat,
+    ) -> Result<Option<Digest>, Error> {
+        let job = self.job;
+        let options = job.options;
+        let recorded = job.recorded.of(place.item);
+        let Some((row, Some(digest))) = recorded.filter(|(row, _)| row.fits(now)) else {
+            return Ok(None);
+        };
+        let Some(since_ns) = row.since_ns else {
+            return Ok(None);
+        };
+        let is_same = source.stamp.size == now.stamp.size
+            && source.stamp.mtime_ns >= now.stamp.mtime_ns
+            && !is_newer(place, source, now);
+        // Who asks for a comparison gets it.
+        if !is_same || options.on_conflict == OnConflict::Verify {
+            return Ok(None);
+        }
+        if is_settled_at(&source.stamp, since_ns) {
+            return Ok(Some(digest));
+        }
+        let has_rest = !options.preserve.mode || source.mode == now.mode;
+        match has_rest {
+            true => Ok(self.same_content(place, now, source)?.flatten()),
+            false => Ok(None),
+        }
     }
 
     fn by_policy(

@@ -1,7 +1,7 @@
 //! Directories: made before anything is put into them, given what they are to have once nothing
 //! more is.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_pool::Cursor;
@@ -264,6 +264,9 @@ impl Worker<'_> {
         let wanted = self.dir_wanted(item)?;
         let dir = self.open_dir(target);
         let dir = dir.map_err(|errno| job.refused(target, "open", errno))?;
+        if let Some(outcome) = self.unchanged_dir(item, &wanted, dir.as_fd()) {
+            return Ok(outcome);
+        }
         // What it has got of the directory that it is in, which may be finished itself by now.
         let inherits = job.inherits.load(Relaxed) || job.went_on.is_some();
         meta::give(dir.as_fd(), &wanted, &job.giving, inherits, &mut self.lost);
@@ -277,6 +280,27 @@ impl Worker<'_> {
             item,
             state: State::Copied,
             meta: job.has_manifest().then(|| meta_of(&FileStat::from(&stat))),
+            digest: None,
+        })
+    }
+
+    /// A directory that an earlier copy has made, and that has all it is to have.
+    fn unchanged_dir(
+        &mut self,
+        item: Item,
+        wanted: &Wanted,
+        dir: BorrowedFd<'_>,
+    ) -> Option<Outcome> {
+        let job = self.job;
+        let recorded = job.recorded.of(item)?.0;
+        let now = FileStat::from(&meta::fstat(dir).ok()?);
+        let is_same = recorded.fits_dir(&now) && wanted.is_given(&now) && wanted.has_times(&now);
+        let mut has_none = || self.xattrs.of_file(dir).is_ok_and(|found| found.is_empty());
+        let is_same = is_same && wanted.xattrs.is_empty() && has_none();
+        is_same.then(|| Outcome {
+            item,
+            state: State::Before,
+            meta: job.has_manifest().then(|| meta_of(&now)),
             digest: None,
         })
     }

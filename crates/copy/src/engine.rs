@@ -17,11 +17,12 @@ use crate::dirs::finish_dirs;
 use crate::error::{Error, ErrorKind};
 use crate::event::{Copied, CopyProgress, Event, Observer};
 use crate::finish::{
-    finish, manifest_target, refuse_foreign_manifest, refuse_odd_manifest, remove_stages,
+    finish, manifest_target, recorded, refuse_foreign_manifest, refuse_odd_manifest, remove_stages,
 };
 use crate::huge;
 use crate::job::Job;
 use crate::links::Links;
+use crate::manifest::Recorded;
 use crate::options::{CopyOptions, ManifestPlace, ReadBack};
 use crate::single::medium;
 use crate::small::{SMALL, small};
@@ -169,11 +170,16 @@ fn start<'a>(
         ..
     } = begun;
     let manifest = manifest_target(options, &top, &tree);
+    let recorded = match known.is_anew() {
+        true => Recorded::none(),
+        false => recorded(options, &top, &tree),
+    };
     Job::new(
         options,
         (tree, top, manifest),
         (id, spare),
         (known, went_on),
+        recorded,
         log,
         progress,
         observer,

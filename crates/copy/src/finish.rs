@@ -14,7 +14,7 @@ use crate::beneath::{DestDir, own_path};
 use crate::error::Error;
 use crate::event::{Copied, Event};
 use crate::job::{Job, shown_below};
-use crate::manifest::{self, Plan};
+use crate::manifest::{self, Plan, Recorded};
 use crate::meta;
 use crate::options::{CopyOptions, Durability, MANIFEST_NAME, ManifestPlace};
 use crate::results::{Rows, State};
@@ -207,17 +207,30 @@ pub(crate) fn refuse_foreign_manifest(
     if !is_named || options.replace_manifest {
         return Ok(());
     }
-    let Some(file) = manifest_file(options, top, &sources[0]) else {
-        return Ok(());
+    let plan = early_plan(options, top, &sources[0]);
+    plan.map_or(Ok(()), |plan| manifest::refuse_foreign(options, &plan))
+}
+
+/// What an earlier copy to the same place has recorded of what is copied.
+pub(crate) fn recorded(options: &CopyOptions, top: &Top, tree: &Tree) -> Recorded {
+    let first = tree.roots.first().map(|root| &root.source);
+    let none = Recorded::none;
+    let Some(first) = first.filter(|_| options.algorithm.is_some()) else {
+        return none();
     };
-    let (root, below) = manifest_root(top, &sources[0]);
-    let plan = Plan {
+    early_plan(options, top, first).map_or_else(none, |plan| Recorded::read(options, &plan, tree))
+}
+
+/// Where the manifest goes, before it is known whether it is about the whole directory.
+fn early_plan(options: &CopyOptions, top: &Top, first: &Source) -> Option<Plan> {
+    let file = manifest_file(options, top, first)?;
+    let (root, below) = manifest_root(top, first);
+    Some(Plan {
         file,
         root,
         below,
         whole: false,
-    };
-    manifest::refuse_foreign(options, &plan)
+    })
 }
 
 fn plan(job: &Job<'_>) -> Option<Plan> {

@@ -15,9 +15,11 @@ use rustix::io::{Errno, retry_on_intr};
 use crate::beneath::DestDir;
 use crate::event::{CopyProgress, Event, Observer, Why};
 use crate::journal::{Known, Log};
+use crate::manifest::Recorded;
 use crate::meta::{Giving, Lost};
 use crate::named::Named;
 use crate::options::{CopyOptions, MANIFEST_NAME, ManifestPlace};
+use crate::place::coarse_now;
 use crate::results::{Outcome, Results, State, meta_of};
 use crate::stage::JobId;
 use crate::target::Top;
@@ -39,6 +41,11 @@ pub(crate) struct Job<'a> {
     pub(crate) known: Known,
     /// When the first of its runs began, in nanoseconds since 1970; `None` for a new copy.
     pub(crate) went_on: Option<i64>,
+    /// When this run began, before it read anything, in nanoseconds since 1970 by the clock that
+    /// stamps files.
+    pub(crate) began_ns: i64,
+    /// What the manifest of a copy that was complete says.
+    pub(crate) recorded: Recorded,
     pub(crate) log: Log,
     pub(crate) results: Results,
     /// What this run has given names.
@@ -101,6 +108,7 @@ impl<'a> Job<'a> {
         (tree, top, manifest_target): (Tree, Top, Option<Vec<u8>>),
         (id, spare): (JobId, JobId),
         (known, went_on): (Known, Option<i64>),
+        recorded: Recorded,
         log: Log,
         progress: &'a CopyProgress,
         observer: &'a Observer<'a>,
@@ -109,6 +117,7 @@ impl<'a> Job<'a> {
         let stride = options
             .algorithm
             .map_or(0, |algorithm| algorithm.digest_len());
+        let began_ns = coarse_now();
         let results = Results::new(tree.len(), stride);
         let new_roots = tree.roots.iter().map(|_| AtomicBool::new(false)).collect();
         Job {
@@ -120,6 +129,8 @@ impl<'a> Job<'a> {
             spare,
             known,
             went_on,
+            began_ns,
+            recorded,
             log,
             results,
             named: Named::new(options.on_conflict, went_on.is_some()),

@@ -4,6 +4,7 @@
 mod about;
 mod earlier;
 mod plan;
+mod recorded;
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -14,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use bc_digest::Digest;
 use bc_fs::atomic::AtomicFile;
 use bc_fs::place::Place;
-use bc_manifest::integrity::{Entry, Header, Kind, ROOT, Writer, path_order};
+use bc_manifest::integrity::{Entry, Header, Kind, ROOT, Scope, Writer, path_order};
 use bc_walk::{FileKind, FileStat};
 use rustix::io::Errno;
 
@@ -31,6 +32,8 @@ use crate::worker::Worker;
 use about::{header, scope};
 use earlier::{Earlier, Lying};
 pub(crate) use plan::Plan;
+pub(crate) use recorded::Recorded;
+use recorded::{carry, uncompared};
 
 /// An entry on its way into the manifest: ordered by path, the first at the top of a heap.
 struct Head {
@@ -45,6 +48,24 @@ enum Next {
     Item(Item, u32),
     /// It is no entry, but the one of this number among those that could not be looked at.
     Unlisted(usize),
+}
+
+impl Head {
+    fn of_item(path: Vec<u8>, item: Item, end: u32) -> Head {
+        let next = Next::Item(item, end);
+        Head { path, next }
+    }
+
+    fn item_and_end(&self) -> Option<(Item, u32)> {
+        match self.next {
+            Next::Item(item, end) => Some((item, end)),
+            Next::Unlisted(_) => None,
+        }
+    }
+
+    fn item(&self) -> Option<Item> {
+        self.item_and_end().map(|(item, _)| item)
+    }
 }
 
 impl Ord for Head {
@@ -74,6 +95,17 @@ type Found<'a> = (&'a Rows, &'a [Unlisted]);
 pub(crate) fn write(job: &Job<'_>, plan: &Plan, found: Found<'_>) -> Result<Vec<u8>, Error> {
     let shown = plan.file.as_os_str().as_bytes().to_vec();
     let failed = |op: &'static str, error: std::io::Error| Error::system(&shown, op, error);
+    let about = |earlier: Option<&Option<Scope>>| {
+        let scope = scope(job, plan, found.1, earlier);
+        (header(job, plan, scope.as_ref()), scope.is_some())
+    };
+    let recorded = &job.recorded;
+    if let Some(scope) = recorded.scope()
+        && found.1.is_empty()
+        && recorded.is_all(&about(Some(scope)).0, &job.tree, found.0)
+    {
+        return Ok(shown);
+    }
     let earlier = match earlier::look(job.options, plan) {
         Lying::Nothing => None,
         Lying::Manifest(earlier) => Some(*earlier),
@@ -84,10 +116,9 @@ pub(crate) fn write(job: &Job<'_>, plan: &Plan, found: Found<'_>) -> Result<Vec<
     };
     let new = AtomicFile::create(&plan.file).map_err(|error| failed("create", error))?;
     new.only_owner_writes();
-    let scope = scope(job, plan, found.1, earlier.as_ref());
-    let header = header(job, plan, scope.as_ref());
+    let (header, is_part) = about(earlier.as_ref().map(|earlier| &earlier.scope));
     let out = BufWriter::with_capacity(1 << 20, new.file());
-    let written = fill(job, plan, found, (&header, scope.is_some()), earlier, out);
+    let written = fill(job, plan, found, (&header, is_part), earlier, out);
     written.map_err(|error| match error.io_error() {
         Some(io) => {
             let errno = io.raw_os_error().unwrap_or(Errno::IO.raw_os_error());
@@ -171,6 +202,7 @@ fn fill(
     out: impl Write,
 ) -> Result<(), bc_manifest::Error> {
     let mut writer = Writer::new(out, header)?;
+    let since = earlier.as_ref().and_then(Earlier::since);
     let mut worker = Worker::new(job);
     let mut heads = heads(job, plan, unlisted);
     while let Some(Head { path, next }) = heads.pop() {
@@ -178,10 +210,10 @@ fn fill(
         if let Some(earlier) = &mut earlier {
             while let Some(entry) = earlier.take_before(&path)? {
                 if earlier.still_fits(&entry) {
-                    writer.write(&entry)?;
+                    writer.write(&carry(entry, since))?;
                 }
             }
-            known = earlier.take_at(&path)?;
+            known = earlier.take_at(&path)?.map(|entry| carry(entry, since));
         }
         let is_root = path == ROOT;
         let entry = match next {
@@ -198,7 +230,7 @@ fn fill(
     if let Some(earlier) = &mut earlier {
         while let Some(entry) = earlier.take()? {
             if earlier.still_fits(&entry) {
-                writer.write(&entry)?;
+                writer.write(&carry(entry, since))?;
             }
         }
     }
@@ -220,9 +252,7 @@ fn heads(job: &Job<'_>, plan: &Plan, unlisted: &[Unlisted]) -> BinaryHeap<Head> 
 
 fn push(job: &Job<'_>, plan: &Plan, heads: &mut BinaryHeap<Head>, item: Item, end: u32) {
     if item.0 < end {
-        let path = path_in(job, plan, item);
-        let next = Next::Item(item, end);
-        heads.push(Head { path, next });
+        heads.push(Head::of_item(path_in(job, plan, item), item, end));
     }
 }
 
@@ -290,6 +320,9 @@ fn entry(
             let digest = rows.digest(item).or(recorded);
             entry.digest = digest.or_else(|| digest_there(worker, item));
             entry.digest?;
+            if rows.state(item) == State::Skipped && rows.digest(item).is_none() {
+                uncompared(&mut entry);
+            }
             if rows.state(item) == State::Skipped
                 && let Some(known) = known.filter(|known| is_damaged(known, &entry))
             {

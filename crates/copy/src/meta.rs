@@ -144,6 +144,17 @@ impl Wanted {
         fits.then_some(bits)
     }
 
+    /// Whether a file has the time of modification that is wanted.
+    pub(crate) fn has_times(&self, file: &FileStat) -> bool {
+        let wanted = &self.times.last_modification;
+        let ns = i64::from(wanted.tv_nsec);
+        wanted
+            .tv_sec
+            .checked_mul(1_000_000_000)
+            .and_then(|time| time.checked_add(ns))
+            == Some(file.stamp.mtime_ns)
+    }
+
     /// Whether a file has the owner and the permission bits that are wanted.
     pub(crate) fn is_given(&self, file: &FileStat) -> bool {
         let bits = |mode: u32| mode & 0o7777;

@@ -169,6 +169,12 @@ impl Worker<'_> {
                 None,
             )));
         }
+        // There is no content that could be another one.
+        let recorded = job.recorded.of(place.item);
+        if same && is_of_now && recorded.is_some_and(|(row, _)| row.fits(&now)) {
+            let (state, why) = (State::Before, Why::Done);
+            return Ok(Err(self.settle_as(place, &now, state, why, None)));
+        }
         if now.kind() == FileKind::Dir {
             return Err(Error::new(job.shown(&place.target), "create", Errno::ISDIR));
         }

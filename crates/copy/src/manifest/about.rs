@@ -8,8 +8,8 @@ use bc_manifest::integrity::{Header, ROOT, Scope};
 use bc_manifest::time::format_rfc3339;
 use bc_walk::FileStat;
 
-use super::earlier::Earlier;
 use super::plan::Plan;
+use super::recorded::set_since;
 use super::{below, path_in};
 use crate::job::Job;
 use crate::tree::Item;
@@ -20,7 +20,7 @@ pub(super) fn scope(
     job: &Job<'_>,
     plan: &Plan,
     unlisted: &[Unlisted],
-    earlier: Option<&Earlier>,
+    earlier: Option<&Option<Scope>>,
 ) -> Option<Scope> {
     if plan.whole {
         return None;
@@ -42,7 +42,7 @@ pub(super) fn scope(
             }
         }
     }
-    match earlier.map(|earlier| &earlier.scope) {
+    match earlier {
         // It was about everything.
         Some(None) => return None,
         Some(Some(scope)) => paths.extend_from_slice(scope.paths()),
@@ -58,6 +58,7 @@ pub(super) fn header(job: &Job<'_>, plan: &Plan, scope: Option<&Scope>) -> Heade
     let mut header = Header::new(algorithm, env!("CARGO_PKG_VERSION"));
     header.tool = "bc copy".to_owned();
     header.created_at = Some(format_rfc3339(options.now));
+    set_since(&mut header, job.began_ns);
     header.host.clone_from(&options.host);
     header.machine.clone_from(&options.machine);
     let root = match plan.root.is_empty() {

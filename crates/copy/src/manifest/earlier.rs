@@ -8,7 +8,9 @@ use std::path::PathBuf;
 
 use bc_fs::journal::{FLAGS, check};
 use bc_fs::place::Place;
-use bc_manifest::integrity::{Entry, Kind, Policy, ROOT, Reader, Scope, check_seal, path_order};
+use bc_manifest::integrity::{
+    Entry, Header, Kind, Policy, ROOT, Reader, Scope, check_seal, path_order,
+};
 use bc_walk::FileStat;
 use rustix::fs::{AtFlags, OFlags};
 
@@ -87,6 +89,15 @@ impl Earlier {
         let first = earlier.reader.read();
         earlier.next = first.map_err(|error| error.to_string())?;
         Ok(earlier)
+    }
+
+    pub(super) fn header(&self) -> &Header {
+        self.reader.header()
+    }
+
+    /// When the copy began that wrote it, if one did.
+    pub(super) fn since(&self) -> Option<i64> {
+        super::recorded::since(self.reader.header())
     }
 
     pub(super) fn take(&mut self) -> Result<Option<Entry>, bc_manifest::Error> {
