@@ -12,6 +12,7 @@ mod commands;
 mod common;
 mod compressed_images;
 mod copy;
+mod copy_again;
 mod copy_evidence;
 mod copy_fan_out;
 mod copy_faults;

@@ -170,7 +170,7 @@ fn start<'a>(
         ..
     } = begun;
     let manifest = manifest_target(options, &top, &tree);
-    let recorded = match known.is_anew() {
+    let recorded = match options.restart {
         true => Recorded::none(),
         false => recorded(options, &top, &tree),
     };

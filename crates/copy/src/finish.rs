@@ -43,9 +43,12 @@ pub(crate) fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
         if let Some((dir, mode)) = opened {
             let _ = rustix::fs::chmodat(CWD, own_path(&dir.fd), mode, AtFlags::empty());
         }
-        copied.manifest = Some(written?);
-        // Its name has changed the time of the directory.
-        Worker::new(&job).root_times(&plan.below);
+        let written = written?;
+        if !written.is_old {
+            // Its name has changed the time of the directory.
+            Worker::new(&job).root_times(&plan.below);
+        }
+        copied.manifest = Some(written.shown);
     }
     if !over && job.options.durability != Durability::None {
         job.sync_all()

@@ -91,8 +91,16 @@ impl Eq for Head {}
 /// What has become of the entries, and what is none because it could not be looked at.
 type Found<'a> = (&'a Rows, &'a [Unlisted]);
 
-/// Writes the manifest; gives its path as it is shown.
-pub(crate) fn write(job: &Job<'_>, plan: &Plan, found: Found<'_>) -> Result<Vec<u8>, Error> {
+/// A manifest that is where it should be.
+pub(crate) struct Written {
+    /// Its path as it is shown.
+    pub(crate) shown: Vec<u8>,
+    /// Whether it is the one that was there, because that says the same.
+    pub(crate) is_old: bool,
+}
+
+/// Writes the manifest.
+pub(crate) fn write(job: &Job<'_>, plan: &Plan, found: Found<'_>) -> Result<Written, Error> {
     let shown = plan.file.as_os_str().as_bytes().to_vec();
     let failed = |op: &'static str, error: std::io::Error| Error::system(&shown, op, error);
     let about = |earlier: Option<&Option<Scope>>| {
@@ -104,7 +112,8 @@ pub(crate) fn write(job: &Job<'_>, plan: &Plan, found: Found<'_>) -> Result<Vec<
         && found.1.is_empty()
         && recorded.is_all(&about(Some(scope)).0, &job.tree, found.0)
     {
-        return Ok(shown);
+        let is_old = true;
+        return Ok(Written { shown, is_old });
     }
     let earlier = match earlier::look(job.options, plan) {
         Lying::Nothing => None,
@@ -128,7 +137,8 @@ pub(crate) fn write(job: &Job<'_>, plan: &Plan, found: Found<'_>) -> Result<Vec<
     })?;
     new.commit()
         .map_err(|not| failed(not.operation, not.error))?;
-    Ok(shown)
+    let is_old = false;
+    Ok(Written { shown, is_old })
 }
 
 /// Before anything is copied: what lies where a manifest was named to be, and is none that this copy

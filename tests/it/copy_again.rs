@@ -1,0 +1,196 @@
+//! `bc copy`: the same command once more after a copy that was complete. What still is what it was at
+//! both ends is done, whatever is to be done with names that are taken; nothing else is.
+
+use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
+
+use bc_testkit::TestTree;
+
+use crate::common::Bc;
+use crate::copy_trees::{MANIFEST, complete, rich};
+
+/// File systems that keep times in whole seconds need so long for a source to be at rest; those that
+/// tests run on need less.
+fn rest() {
+    std::thread::sleep(Duration::from_millis(250));
+}
+
+/// A tree whose files were at rest when they were copied, and its copy.
+fn copied(make: fn() -> TestTree, line: &str) -> TestTree {
+    let t = make();
+    rest();
+    t.bc_line(line).go().code(0);
+    t
+}
+
+fn small() -> TestTree {
+    let t = TestTree::new();
+    t.write("r/a", "one")
+        .write("r/b", "two")
+        .symlink("a", "r/l");
+    for name in ["r/a", "r/b"] {
+        t.mtime(name, 5, 1000);
+    }
+    t
+}
+
+/// Inode, last change and mode of everything at the destination.
+fn state(t: &TestTree, at: &str) -> Vec<(String, u64, i64, i64, u32)> {
+    let mut found = Vec::new();
+    let mut left = vec![t.join(at)];
+    while let Some(path) = left.pop() {
+        let meta = path.symlink_metadata().unwrap();
+        if meta.is_dir() {
+            left.extend(path.read_dir().unwrap().map(|entry| entry.unwrap().path()));
+        }
+        let name = path.display().to_string();
+        found.push((
+            name,
+            meta.ino(),
+            meta.ctime(),
+            meta.ctime_nsec(),
+            meta.mode(),
+        ));
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn nothing_is_to_be_done() {
+    for line in ["copy -T r to", "copy r/. there", "copy r r/a into"] {
+        let make = || {
+            let t = rich();
+            t.dir("there").dir("into");
+            t
+        };
+        let t = copied(make, line);
+        let to = line.rsplit(' ').next().unwrap();
+        for how in ["fail", "skip", "replace", "update"] {
+            let before = state(&t, to);
+            let out = t.bc_line(&format!("{line} --on-conflict={how}")).go();
+            out.code(0).stderr_has("; 0 B written");
+            // Directories that have attributes or lists get them again, and their times after that.
+            let files = |all: Vec<(String, u64, i64, i64, u32)>| -> Vec<_> {
+                let is_file = |one: &(String, u64, i64, i64, u32)| one.4 & 0o170_000 != 0o040_000;
+                let is_kept = |name: &str| !name.ends_with(MANIFEST);
+                let files = all.into_iter().filter(is_file);
+                files.filter(|one| is_kept(&one.0)).collect()
+            };
+            assert_eq!(files(before), files(state(&t, to)), "{line} {how}");
+            let verify = format!("integrity verify {to} {to}/{MANIFEST}");
+            t.bc_line(&verify).go().code(0);
+        }
+        if line.contains("-T") {
+            complete(&t, to, line);
+        }
+    }
+}
+
+#[test]
+fn a_manifest_that_would_say_the_same_is_left_as_it_is() {
+    let t = copied(small, "copy -T r to");
+    let before = state(&t, "to");
+    t.bc_line("copy -T r to").go().code(0);
+    assert_eq!(before, state(&t, "to"));
+    // One file more, and it is another one.
+    t.write("r/c", "three");
+    let out = t.bc_line("copy -T r to").go();
+    out.code(0).stderr_has("5 B written");
+    let manifest = t.read(&format!("to/{MANIFEST}"));
+    assert!(String::from_utf8(manifest).unwrap().contains("\"c\""));
+}
+
+/// Written to without another size or another time: its last change tells.
+#[test]
+fn a_source_that_was_changed_behind_its_time_is_not_done() {
+    let t = copied(small, "copy -T r to");
+    t.write("r/a", "ONE").mtime("r/a", 5, 1000);
+    let out = t.bc_line("copy -T r to").go();
+    out.code(1).stderr_has("to/a: create: ");
+    assert_eq!(t.read("to/a"), b"one");
+    // A failure is no proof: it is none the next time either, when it is at rest.
+    rest();
+    for _ in 0..2 {
+        let out = t.bc_line("copy -T r to").go();
+        out.code(1).stderr_has("to/a: create: ");
+    }
+    t.bc_line("copy -T --on-conflict=replace r to").go().code(0);
+    assert_eq!(t.read("to/a"), b"ONE");
+    t.bc_line("copy -T r to")
+        .go()
+        .code(0)
+        .stderr_has("; 0 B written");
+}
+
+/// A further name changes a source's last change, and nothing of what is copied.
+#[test]
+fn a_source_that_may_have_been_changed_is_compared() {
+    let t = copied(small, "copy -T r to");
+    t.hard_link("r/a", "elsewhere");
+    t.bc_line("copy -T r to")
+        .go()
+        .code(0)
+        .stderr_has("; 0 B written");
+    // Other permissions are to be copied, and that is what is asked about.
+    t.mode("r/a", 0o600);
+    t.bc_line("copy -T r to")
+        .go()
+        .code(1)
+        .stderr_has("to/a: create: ");
+}
+
+#[test]
+fn what_was_put_in_its_place_is_not_done() {
+    let t = copied(small, "copy -T r to");
+    for name in ["to/a", "to/l"] {
+        std::fs::remove_file(t.join(name)).unwrap();
+    }
+    t.write("to/a", "One")
+        .mtime("to/a", 5, 1000)
+        .symlink("b", "to/l");
+    let out = t.bc_line("copy -T r to").go();
+    out.code(1)
+        .stderr_has("to/a: create: ")
+        .stderr_has("to/l: create: ");
+    assert_eq!(t.read("to/a"), b"One");
+}
+
+/// What was left as it was has not been compared with its source, however alike they look.
+#[test]
+fn what_was_skipped_is_not_done() {
+    let t = small();
+    t.write("to/a", "One").mtime("to/a", 5, 1000);
+    rest();
+    let skip = "copy -T --on-conflict=skip r to";
+    t.bc_line(skip)
+        .go()
+        .code(0)
+        .stderr_has("1 left as they were");
+    let out = t.bc_line("copy -T r to").go();
+    out.code(1).stderr_has("to/a: create: ");
+    t.bc_line(skip)
+        .go()
+        .code(0)
+        .stderr_has("1 left as they were");
+    t.bc_line("copy -T r to").go().code(1);
+}
+
+/// Who asks for a comparison gets one, and decay is found by it.
+#[test]
+fn a_comparison_is_made_if_it_is_asked_for() {
+    let t = copied(small, "copy -T r to");
+    t.write("to/a", "onE").mtime("to/a", 5, 1000);
+    let out = t.bc_line("copy -T --on-conflict=verify r to").go();
+    out.code(0).stderr_has("3 B written");
+    assert_eq!(t.read("to/a"), b"one");
+}
+
+#[test]
+fn everything_anew_is_anew() {
+    let t = copied(small, "copy -T r to");
+    let out = t
+        .bc_line("copy -T --restart --on-conflict=replace r to")
+        .go();
+    out.code(0).stderr_has("6 B written");
+}
