@@ -17,10 +17,11 @@ Examples:
   bc copy -T --on-conflict=update photos /media/disk/2024
   bc copy photos /media/one --to=/media/two   to both, reading photos once
 
-The same command goes on where it was interrupted. Nothing is ever removed; a name that is taken is a failure
-unless --on-conflict says otherwise. A file has its final name only once it is complete. Links are copied as
-links: --follow-symlinks is refused, because a walk visits each directory once. So is --files-from: the paths of
-a list have no place below a destination; --include and --exclude choose.
+The same command goes on where it was interrupted, and does nothing again that is done. Nothing is ever removed;
+a name that is taken by something else is a failure unless --on-conflict says otherwise. A file has its final
+name only once it is complete. Links are copied as links: --follow-symlinks is refused, because a walk visits
+each directory once. So is --files-from: the paths of a list have no place below a destination; --include and
+--exclude choose.
 
 Exit codes: 0 all of it is copied or was left as asked; 1 something failed; 2 cannot do it, or the destination
 is full; 130 or 143 ended by SIGINT or SIGTERM.";

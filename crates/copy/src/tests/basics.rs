@@ -309,7 +309,8 @@ fn roots_that_are_no_directories() {
     );
     let (copied, told) = run(&ground.options(&["from/link", "none"], "into"));
     let copied = copied.unwrap();
-    assert_eq!((copied.walked, copied.failed), (2, 2), "{told:?}");
+    // The link is what an earlier copy has made of it.
+    assert_eq!((copied.walked, copied.failed), (2, 1), "{told:?}");
 }
 
 impl crate::CopyOptions {
