@@ -194,3 +194,26 @@ fn everything_anew_is_anew() {
         .go();
     out.code(0).stderr_has("6 B written");
 }
+
+/// A manifest that is not whole proves nothing, though its first lines are.
+#[test]
+fn a_manifest_that_was_cut_off_says_nothing() {
+    let t = copied(small, "copy -T r to");
+    let manifest = format!("to/{MANIFEST}");
+    let whole = t.read(&manifest);
+    for bytes in [
+        whole[..whole.len() - 30].to_vec(),
+        [&whole[..], b"{}\n"].concat(),
+        String::from_utf8(whole.clone())
+            .unwrap()
+            .replace(":3,", ":4,")
+            .into_bytes(),
+    ] {
+        assert_ne!(bytes, whole);
+        t.write(&manifest, bytes).mode(&manifest, 0o600);
+        let out = t.bc_line("copy -T --dry-run --itemize r to").go();
+        out.code(1)
+            .stderr_has("to/a: create: ")
+            .stderr_has("to/l: create: ");
+    }
+}

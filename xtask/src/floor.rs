@@ -3,6 +3,7 @@
 //! cannot do without is written down beside the targets of `bench/targets.rs`.
 
 mod content;
+mod copying;
 
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
@@ -30,6 +31,11 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
                 _ => content::link_pairs(&list, threads)?,
             }
         }
+        ["copy", root, list, to, threads] => {
+            let list = std::fs::read(list).with_context(|| list.to_owned())?;
+            std::env::set_current_dir(root).with_context(|| root.to_owned())?;
+            copying::copy(&content::paths(&list)?, to, threads.parse()?)?;
+        }
         ["lanes", algorithm, bytes, threads] => {
             content::lanes(algorithm, bytes.parse()?, threads.parse()?)?;
         }
@@ -43,7 +49,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         }
         ["peak", file, program, ref arguments @ ..] => return peak(file, program, arguments),
         _ => bail!(
-            "floor: read|dup|link ROOT LIST THREADS | walk|statx ROOT THREADS | lanes ALG BYTES \
+            "floor: read|dup|link ROOT LIST THREADS | copy ROOT LIST TO THREADS | walk|statx ROOT THREADS | lanes ALG BYTES \
              THREADS | peak FILE COMMAND"
         ),
     }

@@ -30,7 +30,7 @@ use crate::tree::Item;
 use crate::unread::Unlisted;
 use crate::worker::Worker;
 use about::{header, scope};
-use earlier::{Earlier, Lying};
+use earlier::{Earlier, Lying, Whole};
 pub(crate) use plan::Plan;
 pub(crate) use recorded::Recorded;
 use recorded::{carry, uncompared};
@@ -115,7 +115,7 @@ pub(crate) fn write(job: &Job<'_>, plan: &Plan, found: Found<'_>) -> Result<Writ
         let is_old = true;
         return Ok(Written { shown, is_old });
     }
-    let earlier = match earlier::look(job.options, plan) {
+    let earlier = match earlier::look(job.options, plan, Whole::Proven) {
         Lying::Nothing => None,
         Lying::Manifest(earlier) => Some(*earlier),
         Lying::Other(why) => {
@@ -150,7 +150,7 @@ pub(crate) fn refuse_foreign(options: &CopyOptions, plan: &Plan) -> Result<(), E
     if plan.file.metadata().is_ok_and(is_empty) {
         return Ok(());
     }
-    match earlier::look(options, plan) {
+    match earlier::look(options, plan, Whole::Proven) {
         Lying::Nothing => Ok(()),
         Lying::Other(why) => refused(format!(
             "is there already, and cannot be carried on as the manifest of this copy: {why}"

@@ -103,6 +103,17 @@ fn copies(bench: &mut Bench, what: &What) -> Result<()> {
             continue;
         }
         let ours = format!("bc copy --quiet{algorithm} {source} $SHAPE/out");
+        if what.is_tree && source == TREE.source {
+            let statx = "xtask floor statx $TREE $N";
+            bench.compare(&Pair {
+                job: job.clone(),
+                ours: &ours,
+                theirs: &format!("{statx} && xtask floor copy $TREE $LIST $SHAPE/out $N"),
+                tool: &["xtask"],
+                cache: Cache::Warm,
+                pairs: 0,
+            })?;
+        }
         for (tool, command) in PEERS {
             // It is slow, and has no place among those that prove nothing.
             if *tool == "bcmr" && !algorithm.is_empty() {

@@ -4,7 +4,8 @@
 //! A **floor** is the bare loop of the system calls that a job cannot do without, on as many
 //! threads: for reading open, read, close; for duplicates statx of all, then open, read, close of
 //! those whose size repeats; for what looks at metadata only the statx walk; for links linkat and
-//! renameat. A processor with the SHA extensions makes others faster, too.
+//! renameat; for copies the statx walk, then for each file a stage with the data, owner, mode and
+//! times, one look at its attributes, and the rename to a name that is free. A processor with the SHA extensions makes others faster, too.
 
 use super::machine;
 use super::record::Target;
@@ -58,6 +59,12 @@ const TABLE: &[(&str, &str, Cpu, Wanted)] = &[
         "floor statx",
         Cpu::Any,
         Share(1.1),
+    ),
+    (
+        "copy of the tree, no digest",
+        "floor statx + floor copy",
+        Cpu::Any,
+        Share(1.25),
     ),
     ("copy of the tree, no digest", "cpz", Cpu::Any, Share(1.4)),
     ("copy of the tree, no digest", "cp", Cpu::Any, Times(2.5)),

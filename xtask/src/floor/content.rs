@@ -30,7 +30,7 @@ pub(super) fn paths(list: &[u8]) -> Result<Vec<&CStr>> {
 }
 
 /// Takes every path once, in batches, on all threads; each thread has something of its own.
-fn each<P: Sync, S>(
+pub(super) fn each<P: Sync, S>(
     paths: &[P],
     threads: usize,
     own: impl Fn() -> S + Sync,

@@ -42,13 +42,22 @@ pub(super) enum Lying {
     Other(String),
 }
 
+/// Whether a manifest is read to its end, which proves that it is whole, before anything that it
+/// says is believed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Whole {
+    Proven,
+    /// It is read to its end by the caller, who believes nothing before that.
+    Later,
+}
+
 /// Looks at what is there.
-pub(super) fn look(options: &CopyOptions, plan: &Plan) -> Lying {
+pub(super) fn look(options: &CopyOptions, plan: &Plan, whole: Whole) -> Lying {
     let Ok(place) = Place::find(&plan.file) else {
         return Lying::Nothing;
     };
     match place.open(place.name(), OFlags::RDONLY | FLAGS) {
-        Ok(file) => match Earlier::of(options, plan, File::from(file)) {
+        Ok(file) => match Earlier::of(options, plan, File::from(file), whole) {
             Ok(earlier) => Lying::Manifest(Box::new(earlier)),
             Err(why) => Lying::Other(why),
         },
@@ -58,17 +67,28 @@ pub(super) fn look(options: &CopyOptions, plan: &Plan) -> Lying {
 }
 
 impl Earlier {
-    fn of(options: &CopyOptions, plan: &Plan, mut file: File) -> Result<Earlier, String> {
+    fn of(
+        options: &CopyOptions,
+        plan: &Plan,
+        mut file: File,
+        whole: Whole,
+    ) -> Result<Earlier, String> {
         let system = |error: std::io::Error| error.to_string();
         // What somebody else may have written would be carried on as if it had been proven here.
         check(&file)
             .map_err(system)?
             .map_err(|why| why.to_string())?;
-        let sealed = check_seal(BufReader::with_capacity(1 << 18, &file));
-        sealed.map_err(|error| error.to_string())?;
-        file.rewind().map_err(system)?;
+        if whole == Whole::Proven {
+            let sealed = check_seal(BufReader::with_capacity(1 << 18, &file));
+            sealed.map_err(|error| error.to_string())?;
+            file.rewind().map_err(system)?;
+        }
         let file = BufReader::with_capacity(1 << 18, file);
-        let reader = Reader::new(file, Policy::Force).map_err(|error| error.to_string())?;
+        let reader = match whole {
+            Whole::Proven => Reader::new(file, Policy::Force).map(Reader::proven),
+            Whole::Later => Reader::new(file, Policy::Strict),
+        };
+        let reader = reader.map_err(|error| error.to_string())?;
         let algorithm = options.algorithm;
         let wanted = algorithm.map_or("", |algorithm| algorithm.name());
         if reader.header().algorithm != wanted {

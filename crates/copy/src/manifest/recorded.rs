@@ -8,7 +8,7 @@ use bc_manifest::integrity::{Entry, Header, Meta, Scope, path_order};
 use bc_walk::{FileKind, FileStat};
 use serde_json::Value;
 
-use super::earlier::{Lying, look};
+use super::earlier::{Lying, Whole, look};
 use super::{Head, Plan, below};
 use crate::options::CopyOptions;
 use crate::results::{Rows, State};
@@ -88,11 +88,11 @@ impl Recorded {
         }
     }
 
-    /// What the manifest says that lies where this copy's goes. One that cannot be read to its end
-    /// says as much as was read: the end of the copy tells of it.
+    /// What the manifest says that lies where this copy's goes. One that is not whole says nothing:
+    /// the end of the copy tells of it.
     pub(crate) fn read(options: &CopyOptions, plan: &Plan, tree: &Tree) -> Recorded {
         let stride = options.algorithm.map_or(0, |one| one.digest_len());
-        let Lying::Manifest(mut earlier) = look(options, plan) else {
+        let Lying::Manifest(mut earlier) = look(options, plan, Whole::Later) else {
             return Recorded::none();
         };
         let since = earlier.since();
@@ -133,9 +133,12 @@ impl Recorded {
                 push(&mut heads, Item(item.0 + 1), end);
             }
         }
-        // An end that cannot be read is something else, too.
         found.has_others |= !matches!(entry, Ok(None));
-        found
+        while let Ok(Some(_)) = entry {
+            entry = earlier.take();
+        }
+        // Its end proves that it is whole.
+        entry.map_or_else(|_| Recorded::none(), |_| found)
     }
 
     fn put(&mut self, item: Option<Item>, known: &Entry, since: Option<i64>) {
