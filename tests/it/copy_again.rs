@@ -97,7 +97,7 @@ fn a_manifest_that_would_say_the_same_is_left_as_it_is() {
     t.write("r/c", "three");
     let out = t.bc_line("copy -T r to").go();
     out.code(0).stderr_has("5 B written");
-    let manifest = t.read(&format!("to/{MANIFEST}"));
+    let manifest = t.read(format!("to/{MANIFEST}"));
     assert!(String::from_utf8(manifest).unwrap().contains("\"c\""));
 }
 

@@ -22,8 +22,8 @@ use crate::finish::{
 use crate::huge;
 use crate::job::Job;
 use crate::links::Links;
-use crate::manifest::Recorded;
 use crate::options::{CopyOptions, ManifestPlace, ReadBack};
+use crate::recorded::Recorded;
 use crate::single::medium;
 use crate::small::{SMALL, small};
 use crate::sources::{look, refuse_within, unopened, walk};

@@ -14,9 +14,10 @@ use crate::beneath::{DestDir, own_path};
 use crate::error::Error;
 use crate::event::{Copied, Event};
 use crate::job::{Job, shown_below};
-use crate::manifest::{self, Plan, Recorded};
+use crate::manifest::{self, Plan};
 use crate::meta;
 use crate::options::{CopyOptions, Durability, MANIFEST_NAME, ManifestPlace};
+use crate::recorded::Recorded;
 use crate::results::{Rows, State};
 use crate::stage::{self, NoStage, is_stage, refuse_foreign};
 use crate::target::{Source, Top};
@@ -221,7 +222,8 @@ pub(crate) fn recorded(options: &CopyOptions, top: &Top, tree: &Tree) -> Recorde
     let Some(first) = first.filter(|_| options.algorithm.is_some()) else {
         return none();
     };
-    early_plan(options, top, first).map_or_else(none, |plan| Recorded::read(options, &plan, tree))
+    early_plan(options, top, first)
+        .map_or_else(none, |plan| manifest::read_recorded(options, &plan, tree))
 }
 
 /// Where the manifest goes, before it is known whether it is about the whole directory.

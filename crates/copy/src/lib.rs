@@ -75,6 +75,7 @@ mod read_once;
 mod readback;
 mod receiver;
 mod record;
+mod recorded;
 mod restore;
 mod results;
 mod single;

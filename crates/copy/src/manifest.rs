@@ -2,9 +2,9 @@
 //! digests that were taken on the way, and what an earlier manifest there says of the rest.
 
 mod about;
+mod again;
 mod earlier;
 mod plan;
-mod recorded;
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -30,10 +30,10 @@ use crate::tree::Item;
 use crate::unread::Unlisted;
 use crate::worker::Worker;
 use about::{header, scope};
+pub(crate) use again::read as read_recorded;
+use again::{carry, uncompared};
 use earlier::{Earlier, Lying, Whole};
 pub(crate) use plan::Plan;
-pub(crate) use recorded::Recorded;
-use recorded::{carry, uncompared};
 
 /// An entry on its way into the manifest: ordered by path, the first at the top of a heap.
 struct Head {

@@ -147,7 +147,7 @@ impl Wanted {
     /// Whether a file has the time of modification that is wanted.
     pub(crate) fn has_times(&self, file: &FileStat) -> bool {
         let wanted = &self.times.last_modification;
-        let ns = i64::from(wanted.tv_nsec);
+        let ns = wanted.tv_nsec as i64;
         wanted
             .tv_sec
             .checked_mul(1_000_000_000)

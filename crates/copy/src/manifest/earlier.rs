@@ -18,6 +18,11 @@ use super::plan::Plan;
 use crate::job::shown_below;
 use crate::options::CopyOptions;
 
+/// Of a header: when the copy began that found what its entries say, in nanoseconds since 1970 by
+/// the clock that stamps files. Of an entry: the same where another copy found it, or null where none
+/// has compared it with a source.
+pub(super) const COPIED_SINCE: &str = "copied_since";
+
 /// The manifest that is there already.
 pub(super) struct Earlier {
     reader: Reader<BufReader<File>>,
@@ -117,7 +122,7 @@ impl Earlier {
 
     /// When the copy began that wrote it, if one did.
     pub(super) fn since(&self) -> Option<i64> {
-        super::recorded::since(self.reader.header())
+        self.header().extra.get(COPIED_SINCE)?.as_i64()
     }
 
     pub(super) fn take(&mut self) -> Result<Option<Entry>, bc_manifest::Error> {

@@ -1,0 +1,92 @@
+//! What the manifest of an earlier copy says of what is copied again: what still fits at both ends is
+//! done, and is not read.
+
+use std::collections::BinaryHeap;
+
+use bc_manifest::integrity::{Entry, Header, path_order};
+use serde_json::Value;
+
+use super::earlier::{COPIED_SINCE, Lying, Whole, look};
+use super::{Head, Plan, below};
+use crate::options::CopyOptions;
+use crate::recorded::Recorded;
+use crate::tree::{Item, Tree};
+
+/// What the manifest says that lies where this copy's goes. One that is not whole says nothing:
+/// the end of the copy tells of it.
+pub(crate) fn read(options: &CopyOptions, plan: &Plan, tree: &Tree) -> Recorded {
+    let stride = options.algorithm.map_or(0, |one| one.digest_len());
+    let Lying::Manifest(mut earlier) = look(options, plan, Whole::Later) else {
+        return Recorded::none();
+    };
+    let since = earlier.since();
+    let header = earlier.header();
+    let (scope, root) = (earlier.scope.clone(), header.root.clone());
+    let mut found = Recorded::new(tree.len(), stride, scope, root);
+    let mut heads = BinaryHeap::new();
+    let push = |heads: &mut BinaryHeap<Head>, item: Item, end: u32| {
+        if item.0 < end {
+            let mut path = Vec::new();
+            tree.write_target(item, &mut path);
+            heads.push(Head::of_item(below(plan, path), item, end));
+        }
+    };
+    for root in 0..tree.roots.len() {
+        let items = tree.items_of(root);
+        push(&mut heads, Item(items.start), items.end);
+    }
+    let mut entry = earlier.take();
+    while let (Some(head), Ok(Some(known))) = (heads.peek(), &entry) {
+        let order = path_order(&known.path, &head.path);
+        if order.is_eq() {
+            put(&mut found, head.item(), known, since);
+        }
+        found.has_others |= order.is_lt();
+        if order.is_le() {
+            entry = earlier.take();
+        }
+        if order.is_ge()
+            && let Some(head) = heads.pop()
+            && let Some((item, end)) = head.item_and_end()
+        {
+            push(&mut heads, Item(item.0 + 1), end);
+        }
+    }
+    found.has_others |= !matches!(entry, Ok(None));
+    while let Ok(Some(_)) = entry {
+        entry = earlier.take();
+    }
+    // Its end proves that it is whole.
+    entry.map_or_else(|_| Recorded::none(), |_| found)
+}
+
+fn put(found: &mut Recorded, item: Option<Item>, known: &Entry, since: Option<i64>) {
+    let since = match known.extra.get(COPIED_SINCE) {
+        None => since,
+        Some(value) => value.as_i64(),
+    };
+    if let (Some(item), Some(meta), None) = (item, known.meta, &known.error) {
+        found.put(item, meta, known.digest, since);
+    }
+}
+
+/// Has a header say when the copy began.
+pub(super) fn set_since(header: &mut Header, since_ns: i64) {
+    header
+        .extra
+        .insert(COPIED_SINCE.to_owned(), since_ns.into());
+}
+
+/// An entry that is carried on was found by an earlier copy, which began `since`.
+pub(super) fn carry(mut entry: Entry, since: Option<i64>) -> Entry {
+    if entry.digest.is_some() && !entry.extra.contains_key(COPIED_SINCE) {
+        let since = since.map_or(Value::Null, Value::from);
+        entry.extra.insert(COPIED_SINCE.to_owned(), since);
+    }
+    entry
+}
+
+/// An entry of what was left as it was, without a look at the source's content.
+pub(super) fn uncompared(entry: &mut Entry) {
+    entry.extra.insert(COPIED_SINCE.to_owned(), Value::Null);
+}

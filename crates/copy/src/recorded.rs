@@ -1,0 +1,143 @@
+//! What the manifest of an earlier copy to the same place says of the entries of this one.
+
+use bc_digest::Digest;
+use bc_manifest::integrity::{Header, Meta, Scope};
+use bc_walk::{FileKind, FileStat};
+
+use crate::results::{Rows, State};
+use crate::tree::{Item, Tree};
+
+/// What is recorded of a tree.
+pub(crate) struct Recorded {
+    rows: Vec<Option<Row>>,
+    digests: Vec<u8>,
+    stride: usize,
+    /// Whether there is more in the manifest than the entries of the tree.
+    pub(crate) has_others: bool,
+    /// What the manifest is about, if there is one: `None` in it is everything.
+    scope: Option<Option<Scope>>,
+    root: Option<Vec<u8>>,
+}
+
+/// Of an entry at the destination.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    meta: Meta,
+    /// The source was read after that, in nanoseconds since 1970; `None`: it was not.
+    pub(crate) since_ns: Option<i64>,
+}
+
+impl Row {
+    /// Whether it tells of what is there now.
+    pub(crate) fn fits(&self, now: &FileStat) -> bool {
+        let Meta {
+            ino,
+            size,
+            mtime_ns,
+            ..
+        } = self.meta;
+        (now.id.ino, now.stamp.size, now.stamp.mtime_ns) == (ino, size, mtime_ns)
+    }
+
+    /// The same of a directory, whose size and time are its file system's.
+    pub(crate) fn fits_dir(&self, now: &FileStat) -> bool {
+        self.meta.ino == now.id.ino && self.meta.mode == now.mode
+    }
+
+    /// Whether that is what is to be recorded. What has changed of a directory's times is not its
+    /// content, and that of the root has changed with its manifest.
+    fn says(&self, meta: &Meta) -> bool {
+        let is_dir = FileKind::from_mode(meta.mode) == FileKind::Dir;
+        let ctime_ns = if is_dir {
+            self.meta.ctime_ns
+        } else {
+            meta.ctime_ns
+        };
+        let size = if is_dir { self.meta.size } else { meta.size };
+        self.meta
+            == Meta {
+                ctime_ns,
+                size,
+                ..*meta
+            }
+    }
+}
+
+impl Recorded {
+    /// Nothing, where there is no manifest that is carried on.
+    pub(crate) fn none() -> Recorded {
+        Recorded {
+            rows: Vec::new(),
+            digests: Vec::new(),
+            stride: 0,
+            has_others: true,
+            scope: None,
+            root: None,
+        }
+    }
+
+    /// Nothing yet, for entries that have digests of so many bytes.
+    pub(crate) fn new(
+        entries: u32,
+        stride: usize,
+        scope: Option<Scope>,
+        root: Option<Vec<u8>>,
+    ) -> Recorded {
+        Recorded {
+            rows: vec![None; entries as usize],
+            digests: vec![0; entries as usize * stride],
+            stride,
+            has_others: false,
+            scope: Some(scope),
+            root,
+        }
+    }
+
+    /// Takes down what is said of an entry, whose source was read after `since_ns`.
+    pub(crate) fn put(
+        &mut self,
+        item: Item,
+        meta: Meta,
+        digest: Option<Digest>,
+        since_ns: Option<i64>,
+    ) {
+        let at = item.0 as usize;
+        self.rows[at] = Some(Row { meta, since_ns });
+        if let Some(digest) = digest
+            && digest.as_bytes().len() == self.stride
+        {
+            self.digests[at * self.stride..][..self.stride].copy_from_slice(digest.as_bytes());
+        }
+    }
+
+    /// What the manifest is about, if there is one.
+    pub(crate) fn scope(&self) -> Option<&Option<Scope>> {
+        self.scope.as_ref()
+    }
+
+    /// What is recorded of an entry, with the digest of a file.
+    pub(crate) fn of(&self, item: Item) -> Option<(Row, Option<Digest>)> {
+        let at = item.0 as usize;
+        let row = (*self.rows.get(at)?)?;
+        let digest = &self.digests[at * self.stride..][..self.stride];
+        let is_set = digest.iter().any(|byte| *byte != 0);
+        Some((row, is_set.then(|| Digest::from_slice(digest)).flatten()))
+    }
+
+    /// Whether the manifest that is there says all that this copy's would.
+    pub(crate) fn is_all(&self, header: &Header, tree: &Tree, rows: &Rows) -> bool {
+        let scope = self.scope().and_then(Option::as_ref).map(Scope::to_json);
+        let is_about = scope.unwrap_or_default() == header.scope && self.root == header.root;
+        if self.has_others || !is_about {
+            return false;
+        }
+        (0..tree.len()).map(Item).all(|item| {
+            let is_before = rows.state(item) == State::Before && rows.failure(item).is_none();
+            is_before
+                && self.of(item).is_some_and(|(row, digest)| {
+                    let says = rows.meta(item).is_some_and(|meta| row.says(&meta));
+                    says && digest == rows.digest(item)
+                })
+        })
+    }
+}
