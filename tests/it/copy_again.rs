@@ -217,3 +217,32 @@ fn a_manifest_that_was_cut_off_says_nothing() {
             .stderr_has("to/l: create: ");
     }
 }
+
+/// Another source that comes to the same place is another one, however alike its files look.
+#[test]
+fn what_was_copied_from_elsewhere_is_not_done() {
+    let t = small();
+    t.write("other/r/a", "ONE")
+        .mtime("other/r/a", 5, 1000)
+        .dir("to");
+    rest();
+    t.bc_line("copy r to").go().code(0);
+    let other = || {
+        let out = t.bc_line("copy other/r to").go();
+        out.code(1).stderr_has("to/r/a: create: ");
+    };
+    other();
+    // What was found of the first is not taken for what was found of the second the next time.
+    other();
+    assert_eq!(t.read("to/r/a"), b"one");
+    // A neighbour of the first leaves it what it is.
+    let t = small();
+    t.write("r2/a", "three").dir("to");
+    rest();
+    for line in ["copy r to", "copy r2 to"] {
+        t.bc_line(line).go().code(0);
+    }
+    for line in ["copy r to", "copy r2 to", "copy r r2 to"] {
+        t.bc_line(line).go().code(0).stderr_has("; 0 B written");
+    }
+}

@@ -4,6 +4,7 @@
 mod about;
 mod again;
 mod earlier;
+mod from;
 mod plan;
 
 use std::cmp::Ordering;
@@ -31,8 +32,8 @@ use crate::unread::Unlisted;
 use crate::worker::Worker;
 use about::{header, scope};
 pub(crate) use again::read as read_recorded;
-use again::{carry, uncompared};
 use earlier::{Earlier, Lying, Whole};
+use from::{Sources, uncompared};
 pub(crate) use plan::Plan;
 
 /// An entry on its way into the manifest: ordered by path, the first at the top of a heap.
@@ -125,7 +126,8 @@ pub(crate) fn write(job: &Job<'_>, plan: &Plan, found: Found<'_>) -> Result<Writ
     };
     let new = AtomicFile::create(&plan.file).map_err(|error| failed("create", error))?;
     new.only_owner_writes();
-    let (header, is_part) = about(earlier.as_ref().map(|earlier| &earlier.scope));
+    let (mut header, is_part) = about(earlier.as_ref().map(|earlier| &earlier.scope));
+    Sources::of(plan, &job.tree).set(&mut header, earlier.as_ref().map(Earlier::header));
     let out = BufWriter::with_capacity(1 << 20, new.file());
     let written = fill(job, plan, found, (&header, is_part), earlier, out);
     written.map_err(|error| match error.io_error() {
@@ -212,7 +214,7 @@ fn fill(
     out: impl Write,
 ) -> Result<(), bc_manifest::Error> {
     let mut writer = Writer::new(out, header)?;
-    let since = earlier.as_ref().and_then(Earlier::since);
+    let sources = Sources::of(plan, &job.tree);
     let mut worker = Worker::new(job);
     let mut heads = heads(job, plan, unlisted);
     while let Some(Head { path, next }) = heads.pop() {
@@ -220,10 +222,11 @@ fn fill(
         if let Some(earlier) = &mut earlier {
             while let Some(entry) = earlier.take_before(&path)? {
                 if earlier.still_fits(&entry) {
-                    writer.write(&carry(entry, since))?;
+                    writer.write(&earlier.carry(entry, &sources))?;
                 }
             }
-            known = earlier.take_at(&path)?.map(|entry| carry(entry, since));
+            let found = earlier.take_at(&path)?;
+            known = found.map(|entry| earlier.carry(entry, &sources));
         }
         let is_root = path == ROOT;
         let entry = match next {
@@ -240,7 +243,7 @@ fn fill(
     if let Some(earlier) = &mut earlier {
         while let Some(entry) = earlier.take()? {
             if earlier.still_fits(&entry) {
-                writer.write(&carry(entry, since))?;
+                writer.write(&earlier.carry(entry, &sources))?;
             }
         }
     }

@@ -8,7 +8,7 @@ use bc_manifest::integrity::{Header, ROOT, Scope};
 use bc_manifest::time::format_rfc3339;
 use bc_walk::FileStat;
 
-use super::again::set_since;
+use super::from::set_since;
 use super::plan::Plan;
 use super::{below, path_in};
 use crate::job::Job;

@@ -3,10 +3,11 @@
 
 use std::collections::BinaryHeap;
 
-use bc_manifest::integrity::{Entry, Header, path_order};
+use bc_manifest::integrity::{Entry, path_order};
 use serde_json::Value;
 
-use super::earlier::{COPIED_SINCE, Lying, Whole, look};
+use super::earlier::{Lying, Whole, look};
+use super::from::{COPIED_SINCE, Sources};
 use super::{Head, Plan, below};
 use crate::options::CopyOptions;
 use crate::recorded::Recorded;
@@ -23,6 +24,7 @@ pub(crate) fn read(options: &CopyOptions, plan: &Plan, tree: &Tree) -> Recorded 
     let header = earlier.header();
     let (scope, root) = (earlier.scope.clone(), header.root.clone());
     let mut found = Recorded::new(tree.len(), stride, scope, root);
+    let sources = Sources::of(plan, tree);
     let mut heads = BinaryHeap::new();
     let push = |heads: &mut BinaryHeap<Head>, item: Item, end: u32| {
         if item.0 < end {
@@ -39,7 +41,8 @@ pub(crate) fn read(options: &CopyOptions, plan: &Plan, tree: &Tree) -> Recorded 
     while let (Some(head), Ok(Some(known))) = (heads.peek(), &entry) {
         let order = path_order(&known.path, &head.path);
         if order.is_eq() {
-            put(&mut found, head.item(), known, since);
+            let is_same = sources.are_those_of(earlier.header(), &known.path);
+            put(&mut found, head.item(), known, since.filter(|_| is_same));
         }
         found.has_others |= order.is_lt();
         if order.is_le() {
@@ -61,32 +64,9 @@ pub(crate) fn read(options: &CopyOptions, plan: &Plan, tree: &Tree) -> Recorded 
 }
 
 fn put(found: &mut Recorded, item: Option<Item>, known: &Entry, since: Option<i64>) {
-    let since = match known.extra.get(COPIED_SINCE) {
-        None => since,
-        Some(value) => value.as_i64(),
-    };
+    let own = || known.extra.get(COPIED_SINCE).map(Value::as_i64);
+    let since = since.and_then(|since| own().unwrap_or(Some(since)));
     if let (Some(item), Some(meta), None) = (item, known.meta, &known.error) {
         found.put(item, meta, known.digest, since);
     }
-}
-
-/// Has a header say when the copy began.
-pub(super) fn set_since(header: &mut Header, since_ns: i64) {
-    header
-        .extra
-        .insert(COPIED_SINCE.to_owned(), since_ns.into());
-}
-
-/// An entry that is carried on was found by an earlier copy, which began `since`.
-pub(super) fn carry(mut entry: Entry, since: Option<i64>) -> Entry {
-    if entry.digest.is_some() && !entry.extra.contains_key(COPIED_SINCE) {
-        let since = since.map_or(Value::Null, Value::from);
-        entry.extra.insert(COPIED_SINCE.to_owned(), since);
-    }
-    entry
-}
-
-/// An entry of what was left as it was, without a look at the source's content.
-pub(super) fn uncompared(entry: &mut Entry) {
-    entry.extra.insert(COPIED_SINCE.to_owned(), Value::Null);
 }

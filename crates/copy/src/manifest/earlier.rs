@@ -14,14 +14,10 @@ use bc_manifest::integrity::{
 use bc_walk::FileStat;
 use rustix::fs::{AtFlags, OFlags};
 
+use super::from::{COPIED_SINCE, Sources, carry};
 use super::plan::Plan;
 use crate::job::shown_below;
 use crate::options::CopyOptions;
-
-/// Of a header: when the copy began that found what its entries say, in nanoseconds since 1970 by
-/// the clock that stamps files. Of an entry: the same where another copy found it, or null where none
-/// has compared it with a source.
-pub(super) const COPIED_SINCE: &str = "copied_since";
 
 /// The manifest that is there already.
 pub(super) struct Earlier {
@@ -123,6 +119,11 @@ impl Earlier {
     /// When the copy began that wrote it, if one did.
     pub(super) fn since(&self) -> Option<i64> {
         self.header().extra.get(COPIED_SINCE)?.as_i64()
+    }
+
+    /// An entry of it as another copy carries it on, which is of these sources.
+    pub(super) fn carry(&self, entry: Entry, sources: &Sources) -> Entry {
+        carry(entry, (self.header(), self.since()), sources)
     }
 
     pub(super) fn take(&mut self) -> Result<Option<Entry>, bc_manifest::Error> {
