@@ -1,17 +1,17 @@
 //! `copy`: a tree copied, with its proof.
 
-use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 use bc_copy::{
     CopyOptions, CopyProgress, Durability, Event, ManifestPlace, OnConflict, ReadBack, Target,
 };
 use bc_digest::Algorithm;
 use bc_integrity::Origin;
-use bc_walk::{Metadata, Symlinks};
+use bc_walk::{ExactPaths, Metadata, Symlinks};
 
-use super::error::{Error, PathError, path_of};
+use super::error::{Error, ErrorKind, PathError, path_of};
 use super::filter::{Filter, filters};
 use super::manifest::since_1970;
 use super::outcome::{missing, unless_cancelled};
@@ -21,6 +21,14 @@ use super::run::{Progress, Run, runs};
 ///
 /// Each file is a temporary one until it is complete and has its metadata, and no name that is taken
 /// is ever lost unasked. At the end there is a manifest of the copy.
+///
+/// With a [filter](CopyJob::filter), its `include` patterns and sizes choose among regular files. Directories
+/// (empty ones, too), links and special files are copied unless a pattern excludes them or what they
+/// are in. Which files these are can be said one by one instead, with [`paths`](CopyJob::paths).
+///
+/// Two copies to one destination at a time lose no file: a name that the other one has taken is a
+/// conflict. That the same copy is at work already is known where both have a
+/// [journal](CopyJob::journal_in), and is an error of the kind [`Busy`](crate::ErrorKind::Busy).
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -41,6 +49,7 @@ use super::run::{Progress, Run, runs};
 pub fn copy<'a>(source: impl AsRef<Path>, destination: impl AsRef<Path>) -> CopyJob<'a> {
     CopyJob {
         options: CopyOptions::new([source], destination),
+        paths: None,
         filter: Filter::default(),
         run: Run::default(),
     }
@@ -51,6 +60,7 @@ pub fn copy<'a>(source: impl AsRef<Path>, destination: impl AsRef<Path>) -> Copy
 #[must_use = "nothing is done before `run`"]
 pub struct CopyJob<'a> {
     options: CopyOptions,
+    paths: Option<Vec<PathBuf>>,
     filter: Filter,
     run: Run<'a>,
 }
@@ -59,6 +69,38 @@ runs!(CopyJob);
 filters!(CopyJob);
 
 impl CopyJob<'_> {
+    /// Copies these as well, each under its name into the destination, which has to be a directory.
+    /// One that is not there keeps all from being copied.
+    pub fn and_sources<P: AsRef<Path>>(mut self, sources: impl IntoIterator<Item = P>) -> Self {
+        let sources = sources.into_iter();
+        let sources = sources.map(|path| path.as_ref().as_os_str().to_owned());
+        self.options.sources.extend(sources);
+        self
+    }
+
+    /// Copies these paths below the source and nothing else, each to the same path below the
+    /// destination, as [`exactly`](CopyJob::exactly) has it. They are no patterns, and need not be
+    /// UTF-8. Directories on the way are made as the source has them; a directory that is named
+    /// comes with all that is in it. A path that is not there is one of the
+    /// [`errors`](CopyReport::errors). An empty list copies nothing, and makes nothing. What a
+    /// [`filter`](CopyJob::filter) leaves out is left out even so.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let (card, archive) = (dir.path().join("card"), dir.path().join("archive"));
+    /// # std::fs::create_dir_all(card.join("100"))?;
+    /// # for name in ["100/a.jpg", "100/b.jpg"] { std::fs::write(card.join(name), name)?; }
+    /// bit_crafts::copy(&card, &archive).paths(["100/b.jpg"]).run()?.complete()?;
+    /// assert!(archive.join("100/b.jpg").exists() && !archive.join("100/a.jpg").exists());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn paths<P: AsRef<Path>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
+        let paths = paths.into_iter().map(|path| path.as_ref().to_owned());
+        self.paths.get_or_insert_default().extend(paths);
+        self.options.target = Target::Exactly;
+        self
+    }
+
     /// Takes the destination for the copy itself, whether or not there is a directory.
     pub fn exactly(mut self) -> Self {
         self.options.target = Target::Exactly;
@@ -114,7 +156,7 @@ impl CopyJob<'_> {
         self
     }
 
-    /// Writes nothing, and tells what would be done.
+    /// Writes nothing, and counts what would be done.
     pub fn dry_run(mut self) -> Self {
         self.options.dry_run = true;
         self
@@ -131,9 +173,11 @@ impl CopyJob<'_> {
         if self.filter.options.symlinks == Symlinks::Follow {
             return Err(Error::usage("links are copied as links, and not followed"));
         }
+        let wanted = self.wanted()?;
         let origin = Origin::of_this_machine();
         let options = &mut self.options;
         options.walk = self.filter.to_walk(Metadata::Full)?;
+        options.walk.only = wanted.map(|wanted| Arc::new(ExactPaths::new(wanted)));
         options.workers = self.run.workers();
         options.walk_workers = self.run.walkers();
         options.now = since_1970();
@@ -141,16 +185,78 @@ impl CopyJob<'_> {
         Ok(())
     }
 
+    /// The paths that are asked for, without dots and doubled slashes.
+    fn wanted(&self) -> Result<Option<Vec<Vec<u8>>>, Error> {
+        let Some(paths) = &self.paths else {
+            return Ok(None);
+        };
+        let [source] = &self.options.sources[..] else {
+            return Err(Error::usage("a list of paths is one of a single source"));
+        };
+        let source = Path::new(source);
+        let looked = std::fs::symlink_metadata(source);
+        if !looked.is_ok_and(|meta| meta.is_dir()) {
+            let text = "is no directory, so there are no paths below it";
+            return Err(Error::at(ErrorKind::Usage, source, text));
+        }
+        let plain = |path: &PathBuf| {
+            let mut plain = PathBuf::new();
+            for part in path.components() {
+                match part {
+                    Component::CurDir => {}
+                    Component::Normal(name) => plain.push(name),
+                    _ => plain.clear(),
+                }
+            }
+            let is_below =
+                |part: Component<'_>| matches!(part, Component::CurDir | Component::Normal(_));
+            match path.components().all(is_below) && !plain.as_os_str().is_empty() {
+                true => Ok(plain.into_os_string().into_encoded_bytes()),
+                false => {
+                    let text = "is no path below the source";
+                    Err(Error::at(ErrorKind::Usage, path, text))
+                }
+            }
+        };
+        paths.iter().map(plain).collect::<Result<_, _>>().map(Some)
+    }
+
+    /// The paths that are asked for and are not there.
+    fn absent(&self) -> Vec<PathError> {
+        let source = self.options.sources.first();
+        let named = self.paths.iter().flatten();
+        let mut all = Vec::new();
+        for path in source
+            .iter()
+            .flat_map(|source| named.clone().map(move |path| Path::new(source).join(path)))
+        {
+            if let Err(error) = std::fs::symlink_metadata(&path) {
+                let errno = error.raw_os_error();
+                all.push(PathError::new(path, "stat", errno, error.to_string()));
+            }
+        }
+        all
+    }
+
     /// Does it. What fails is in the result.
     ///
     /// # Errors
     /// If the source is not there; if source and destination make no sense together; if the destination
     /// cannot be written to at all; if the manifest would replace something; if another run of the same
-    /// copy is at work; if it was cancelled, which leaves what is copied where it is; if a worker
+    /// copy is at work that has its journal in the same directory; if it was cancelled, which leaves what is copied where it is; if a worker
     /// panicked.
     pub fn run(mut self) -> Result<CopyReport, Error> {
         self.prepare()?;
-        let told = Mutex::new(Told::default());
+        let absent = self.absent();
+        let count = self.paths.as_ref().map(Vec::len);
+        if count.is_some_and(|count| count == absent.len()) {
+            return Ok(CopyReport::of_nothing(absent));
+        }
+        let gone = absent.len() as u64;
+        let told = Mutex::new(Told {
+            errors: absent,
+            ..Told::default()
+        });
         let hear = |event: Event<'_>| {
             let mut told = told.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             told.hear(event);
@@ -176,7 +282,7 @@ impl CopyJob<'_> {
         let report = CopyReport {
             copied: copied.copied,
             skipped: copied.skipped,
-            failed: copied.failed,
+            failed: copied.failed + gone,
             left: copied.left,
             bytes: copied.bytes,
             manifest: copied.manifest.as_deref().map(path_of),
@@ -214,7 +320,8 @@ impl Told {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CopyReport {
-    /// Entries copied, by this run or an interrupted one before it.
+    /// Entries copied, by this run or an interrupted one before it: files, directories, links and
+    /// whatever else there is. A directory counts even if it was there.
     pub copied: u64,
     /// Left out because of what is there.
     pub skipped: u64,
@@ -224,7 +331,8 @@ pub struct CopyReport {
     pub left: u64,
     /// Bytes written.
     pub bytes: u64,
-    /// Where the manifest is.
+    /// Where the manifest is. There is none after a dry run, nor where the copy ended early: when it
+    /// was cancelled, or the destination took no more ([`stopped`](CopyReport::stopped)).
     pub manifest: Option<PathBuf>,
     /// What failed.
     pub errors: Vec<PathError>,
@@ -242,6 +350,24 @@ pub struct CopyReport {
 }
 
 impl CopyReport {
+    /// Of a list of paths that are none, or are not there.
+    fn of_nothing(absent: Vec<PathError>) -> CopyReport {
+        CopyReport {
+            copied: 0,
+            skipped: 0,
+            failed: absent.len() as u64,
+            left: 0,
+            bytes: 0,
+            manifest: None,
+            errors: absent,
+            lacking: Vec::new(),
+            warnings: Vec::new(),
+            cancelled: false,
+            stopped: None,
+            resumable: false,
+        }
+    }
+
     /// Whether every entry was copied, or left out because of what is there.
     pub fn is_complete(&self) -> bool {
         self.errors.is_empty() && !self.cancelled && self.failed == 0 && self.left == 0

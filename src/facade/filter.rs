@@ -39,7 +39,8 @@ impl Filter {
         Filter::default()
     }
 
-    /// Only files that match this pattern, or another one that is included.
+    /// Only files that match this pattern, or another one that is included. A slash at its start
+    /// stands for what is named, not for the root of the file system: an absolute path matches nothing.
     #[must_use]
     pub fn include(mut self, pattern: impl AsRef<OsStr>) -> Filter {
         self.include.push(pattern.as_ref().as_bytes().to_vec());
@@ -77,7 +78,8 @@ impl Filter {
         self
     }
 
-    /// So many levels below what is named: 1 is what lies directly in it.
+    /// So many levels below what is named: 1 is what lies directly in it. With 0 a directory that is
+    /// named has nothing that belongs.
     #[must_use]
     pub fn max_depth(mut self, levels: u32) -> Filter {
         self.options.max_depth = Some(levels);
@@ -151,7 +153,7 @@ impl Filter {
 macro_rules! filters {
     ($job:ident) => {
         impl<'a> $job<'a> {
-            /// Looks only at files that belong.
+            /// Looks only at files that belong. A second filter takes the place of the first.
             pub fn filter(mut self, filter: crate::facade::filter::Filter) -> Self {
                 self.filter = filter;
                 self

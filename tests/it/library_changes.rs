@@ -165,3 +165,49 @@ fn a_tree_is_healed_from_its_copies() {
     let none = restore().only(Loss::Damaged).run().unwrap();
     assert!(none.is_complete() && none.healed.is_empty());
 }
+
+/// What is asked for by name is copied, whatever its bytes are, and nothing beside it.
+#[test]
+fn a_list_of_paths_is_copied_by_its_bytes() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let t = TestTree::new();
+    t.write("card/100/a[1].jpg", "a")
+        .write("card/100/a1.jpg", "b");
+    t.write("card/dir/x", "x").write("card/empty/other", "y");
+    t.symlink("a1.jpg", "card/100/link").fifo("card/100/fifo");
+    let odd = OsStr::from_bytes(b"100/\xff.jpg");
+    fs::write(t.join("card").join(odd), "odd").unwrap();
+    let copy = |to: &str| bit_crafts::copy(t.join("card"), t.join(to));
+    let list = [OsStr::new("./100//a[1].jpg"), odd, OsStr::new("dir")];
+    let copied = copy("to").paths(list).run().unwrap().complete().unwrap();
+    // Three files, two directories, and the top.
+    assert_eq!((copied.copied, copied.failed), (6, 0));
+    assert_eq!(names(&t, &["to/100/a[1].jpg", "to/dir/x"]), [true, true]);
+    assert!(t.join("to").join(odd).exists());
+    let others = ["to/100/a1.jpg", "to/100/link", "to/100/fifo", "to/empty"];
+    assert_eq!(names(&t, &others), [false; 4]);
+
+    let none = copy("none").paths([""; 0]).run().unwrap().complete();
+    assert_eq!((none.unwrap().copied, t.exists("none")), (0, false));
+    let some = copy("some").paths(["gone", "dir/x"]).run().unwrap();
+    assert_eq!((some.failed, t.exists("some/dir/x")), (1, true));
+    assert_eq!(some.errors[0].path(), t.join("card/gone"));
+    assert!(!some.is_complete());
+    for bad in ["../x", "/etc/passwd", "", "."] {
+        let error = copy("bad").paths([bad]).run().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage, "{bad}: {error}");
+    }
+    assert!(!t.exists("bad"));
+}
+
+#[test]
+fn several_sources_are_copied_side_by_side() {
+    let t = TestTree::new();
+    t.write("a/1", "1").write("b/2", "2").write("to/there", "x");
+    let copy = || bit_crafts::copy(t.join("a"), t.join("to")).and_sources([t.join("b")]);
+    copy().run().unwrap().complete().unwrap();
+    assert_eq!(names(&t, &["to/a/1", "to/b/2"]), [true, true]);
+    let error = copy().paths(["1"]).run().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Usage);
+}

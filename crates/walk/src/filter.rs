@@ -170,7 +170,7 @@ impl WalkOptions {
     /// Whether a path has to be made for [`filter_path`](Self::filter_path).
     #[inline]
     pub(crate) fn has_patterns(&self) -> bool {
-        !self.exclude.is_empty() || !self.include.is_empty()
+        !self.exclude.is_empty() || !self.include.is_empty() || self.only.is_some()
     }
 
     /// By the path below the root, and the ignore files on the way to it.
@@ -189,6 +189,9 @@ impl WalkOptions {
         }
         if ignores.is_some_and(|ignores| ignores.ignores(path, kind)) {
             return Some(SkipReason::Ignored);
+        }
+        if self.only.as_ref().is_some_and(|only| !only.admits(path)) {
+            return Some(SkipReason::NotIncluded);
         }
         let has_to_match = kind == FileKind::File && !self.include.is_empty();
         if has_to_match && !self.include.matches_file(path) {

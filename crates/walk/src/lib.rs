@@ -39,6 +39,7 @@ mod columns;
 mod dir;
 mod dir_fds;
 mod error;
+mod exact;
 mod fd;
 mod filter;
 mod globs;
@@ -59,6 +60,7 @@ mod workers;
 
 pub use dir_fds::DirFdCache;
 pub use error::{Error, ErrorKind};
+pub use exact::ExactPaths;
 pub use fd::raise_nofile_limit;
 pub use filter::{Gap, SkipReason, Skipped, SkippedPath};
 pub use globs::{GlobError, Globs};

@@ -1,6 +1,8 @@
 //! What to list: the options of a walk, a plain struct.
 
-use crate::{Globs, OwnFile, Shard};
+use std::sync::Arc;
+
+use crate::{ExactPaths, Globs, OwnFile, Shard};
 
 /// Gives options a method for each field, by its name, which sets it.
 macro_rules! setters {
@@ -153,6 +155,9 @@ pub struct WalkOptions {
     pub include: Globs,
     /// What matches is left out, directories with everything in them. Wins over `include`.
     pub exclude: Globs,
+    /// If given, only these paths are listed, what is in them, and the directories on the way there:
+    /// by their bytes, where a pattern would have to be UTF-8. What is elsewhere is not even read.
+    pub only: Option<Arc<ExactPaths>>,
     /// Smallest size in bytes of a file to list.
     pub min_size: u64,
     /// Largest size in bytes of a file to list.
@@ -188,6 +193,7 @@ setters! {
     max_depth: Option<u32>,
     include: Globs,
     exclude: Globs,
+    only: Option<Arc<ExactPaths>>,
     min_size: u64,
     max_size: Option<u64>,
     ignore_files: IgnoreFiles,
