@@ -1,10 +1,11 @@
-//! `bc copy`: the same command once more after a copy that was complete. What still is what it was at
-//! both ends is done, whatever is to be done with names that are taken; nothing else is.
+//! `bc copy`: the same command once more after a copy that was complete. What that copy has made and
+//! is still its source in everything is done; nothing else is.
 
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use bc_testkit::TestTree;
+use rustix::fs::{XattrFlags, setxattr};
 
 use crate::common::Bc;
 use crate::copy_trees::{MANIFEST, complete, rich};
@@ -66,7 +67,7 @@ fn nothing_is_to_be_done() {
         };
         let t = copied(make, line);
         let to = line.rsplit(' ').next().unwrap();
-        for how in ["fail", "skip", "replace", "update"] {
+        for how in ["fail", "skip", "update", "fail"] {
             let before = state(&t, to);
             let out = t.bc_line(&format!("{line} --on-conflict={how}")).go();
             out.code(0).stderr_has("; 0 B written");
@@ -132,12 +133,47 @@ fn a_source_that_may_have_been_changed_is_compared() {
         .go()
         .code(0)
         .stderr_has("; 0 B written");
-    // Other permissions are to be copied, and that is what is asked about.
-    t.mode("r/a", 0o600);
-    t.bc_line("copy -T r to")
-        .go()
-        .code(1)
-        .stderr_has("to/a: create: ");
+}
+
+/// Other permissions or attributes are to be copied, at whichever end they have changed, and that is
+/// what is asked about.
+#[test]
+fn what_has_other_metadata_is_not_done() {
+    for changed in ["r/a", "to/a"] {
+        let t = copied(small, "copy -T r to");
+        t.mode(changed, 0o600);
+        let out = t.bc_line("copy -T r to").go();
+        out.code(1).stderr_has("to/a: create: ");
+        let t = copied(small, "copy -T r to");
+        if setxattr(t.join(changed), "user.x", b"y", XattrFlags::empty()).is_ok() {
+            let out = t.bc_line("copy -T r to").go();
+            out.code(1).stderr_has("to/a: create: ");
+        }
+    }
+    let t = small();
+    t.mode("r/a", 0o4751);
+    t.bc_line("copy -T --preserve=times r to").go().code(0);
+    let out = t.bc_line("copy -T r to").go();
+    out.code(1).stderr_has("to/a: create: ");
+}
+
+/// The files of a directory that got another name have no other change than that.
+#[test]
+fn what_came_there_with_its_directory_is_not_done() {
+    let t = TestTree::new();
+    for (name, content) in [("r/v1/a", "one"), ("r/v2/a", "two")] {
+        t.write(name, content).mtime(name, 5, 1000);
+    }
+    rest();
+    t.bc_line("copy -T r to").go().code(0);
+    for (from, to) in [("r/v1", "r/old"), ("r/v2", "r/v1")] {
+        std::fs::rename(t.join(from), t.join(to)).unwrap();
+    }
+    let out = t.bc_line("copy -T r to").go();
+    out.code(1).stderr_has("to/v1/a: create: ");
+    let replace = "copy -T --on-conflict=replace r to";
+    t.bc_line(replace).go().code(0);
+    assert_eq!(t.read("to/v1/a"), b"two");
 }
 
 #[test]
@@ -163,16 +199,10 @@ fn what_was_skipped_is_not_done() {
     t.write("to/a", "One").mtime("to/a", 5, 1000);
     rest();
     let skip = "copy -T --on-conflict=skip r to";
-    t.bc_line(skip)
-        .go()
-        .code(0)
-        .stderr_has("1 left as they were");
+    t.bc_line(skip).go().code(0).stderr_has("left as they were");
     let out = t.bc_line("copy -T r to").go();
     out.code(1).stderr_has("to/a: create: ");
-    t.bc_line(skip)
-        .go()
-        .code(0)
-        .stderr_has("1 left as they were");
+    t.bc_line(skip).go().code(0).stderr_has("left as they were");
     t.bc_line("copy -T r to").go().code(1);
 }
 

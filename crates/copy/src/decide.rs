@@ -1,7 +1,7 @@
 //! What is done with a file, before it is read: its name may be taken, by what an earlier run of
 //! the same copy made or by something else.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Digest, Hasher};
@@ -12,8 +12,9 @@ use rustix::io::{Errno, retry_on_intr};
 
 use crate::event::{Event, Why};
 use crate::journal::Before;
+use crate::meta::{Wanted, Xattrs};
 use crate::options::OnConflict;
-use crate::place::{Place, is_settled_at};
+use crate::place::Place;
 use crate::results::{Outcome, State, meta_of};
 use crate::stage::Over;
 use crate::worker::Worker;
@@ -94,46 +95,59 @@ impl Worker<'_> {
             }
         }
         if let Some(digest) = self.recorded(&place, &now, source)? {
-            let digest = Some(digest);
             return Ok(self.settle_as(&place, &now, State::Before, Why::Done, digest));
         }
         self.by_policy(place, &now, source)
     }
 
-    /// The digest of what an earlier copy has made of a source, if both are what they were then: of
-    /// that only, the times of the source and of what was made of it say that they have the same
-    /// content, and a source that has not been changed since that copy began has it still. One that
-    /// may have been is compared with what is there.
+    /// The digest of what an earlier copy has made of a source, if the two are the same still. Their
+    /// times alone do not tell: directories are renamed, disks are mounted where others were, and
+    /// other options give other metadata.
     fn recorded(
         &mut self,
         place: &Place,
         now: &FileStat,
         source: &FileStat,
-    ) -> Result<Option<Digest>, Error> {
+    ) -> Result<Option<Option<Digest>>, Error> {
         let job = self.job;
-        let options = job.options;
         let recorded = job.recorded.of(place.item);
-        let Some((row, Some(digest))) = recorded.filter(|(row, _)| row.fits(now)) else {
-            return Ok(None);
-        };
-        let Some(since_ns) = row.since_ns else {
-            return Ok(None);
-        };
-        let is_same = source.stamp.size == now.stamp.size
+        let is_ours = recorded.is_some_and(|(row, _)| row.fits(now));
+        let of_time = source.stamp.size == now.stamp.size
             && source.stamp.mtime_ns >= now.stamp.mtime_ns
             && !is_newer(place, source, now);
-        // Who asks for a comparison gets it.
-        if !is_same || options.on_conflict == OnConflict::Verify {
+        if !is_ours || !of_time || job.options.on_conflict != OnConflict::Fail {
             return Ok(None);
         }
-        if is_settled_at(&source.stamp, since_ns) {
-            return Ok(Some(digest));
-        }
-        let has_rest = !options.preserve.mode || source.mode == now.mode;
-        match has_rest {
-            true => Ok(self.same_content(place, now, source)?.flatten()),
+        let open = self.open(place.item)?;
+        let mut settled = true;
+        let wanted = self.wanted(place.item, &mut settled, &open, &open.stat)?;
+        let Ok(there) = open_there(place) else {
+            return Ok(None);
+        };
+        let has_all = self.has_all(&wanted, there.as_fd(), now);
+        drop((open, there));
+        match has_all {
+            true => self.same_content(place, now, source),
             false => Ok(None),
         }
+    }
+
+    /// Whether what is there has the metadata that it would be given now.
+    pub(crate) fn has_all(
+        &mut self,
+        wanted: &Wanted,
+        there: BorrowedFd<'_>,
+        now: &FileStat,
+    ) -> bool {
+        let sorted = |mut xattrs: Xattrs| {
+            xattrs.sort();
+            xattrs
+        };
+        let is_given = wanted.is_given_as_far(now, self.job.options.preserve);
+        let mut found = || self.xattrs.of_file(there).map(sorted);
+        is_given
+            && (!self.job.options.preserve.xattrs
+                || found().is_ok_and(|found| found == sorted(wanted.xattrs.clone())))
     }
 
     fn by_policy(

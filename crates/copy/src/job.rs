@@ -18,7 +18,6 @@ use crate::journal::{Known, Log};
 use crate::meta::{Giving, Lost};
 use crate::named::Named;
 use crate::options::{CopyOptions, MANIFEST_NAME, ManifestPlace};
-use crate::place::coarse_now;
 use crate::recorded::Recorded;
 use crate::results::{Outcome, Results, State, meta_of};
 use crate::stage::JobId;
@@ -41,9 +40,6 @@ pub(crate) struct Job<'a> {
     pub(crate) known: Known,
     /// When the first of its runs began, in nanoseconds since 1970; `None` for a new copy.
     pub(crate) went_on: Option<i64>,
-    /// When this run began, before it read anything, in nanoseconds since 1970 by the clock that
-    /// stamps files.
-    pub(crate) began_ns: i64,
     /// What the manifest of a copy that was complete says.
     pub(crate) recorded: Recorded,
     pub(crate) log: Log,
@@ -117,7 +113,6 @@ impl<'a> Job<'a> {
         let stride = options
             .algorithm
             .map_or(0, |algorithm| algorithm.digest_len());
-        let began_ns = coarse_now();
         let results = Results::new(tree.len(), stride);
         let new_roots = tree.roots.iter().map(|_| AtomicBool::new(false)).collect();
         Job {
@@ -129,7 +124,6 @@ impl<'a> Job<'a> {
             spare,
             known,
             went_on,
-            began_ns,
             recorded,
             log,
             results,

@@ -4,7 +4,6 @@
 mod about;
 mod again;
 mod earlier;
-mod from;
 mod plan;
 
 use std::cmp::Ordering;
@@ -33,7 +32,6 @@ use crate::worker::Worker;
 use about::{header, scope};
 pub(crate) use again::read as read_recorded;
 use earlier::{Earlier, Lying, Whole};
-use from::{Sources, uncompared};
 pub(crate) use plan::Plan;
 
 /// An entry on its way into the manifest: ordered by path, the first at the top of a heap.
@@ -126,8 +124,7 @@ pub(crate) fn write(job: &Job<'_>, plan: &Plan, found: Found<'_>) -> Result<Writ
     };
     let new = AtomicFile::create(&plan.file).map_err(|error| failed("create", error))?;
     new.only_owner_writes();
-    let (mut header, is_part) = about(earlier.as_ref().map(|earlier| &earlier.scope));
-    Sources::of(plan, &job.tree).set(&mut header, earlier.as_ref().map(Earlier::header));
+    let (header, is_part) = about(earlier.as_ref().map(|earlier| &earlier.scope));
     let out = BufWriter::with_capacity(1 << 20, new.file());
     let written = fill(job, plan, found, (&header, is_part), earlier, out);
     written.map_err(|error| match error.io_error() {
@@ -214,7 +211,6 @@ fn fill(
     out: impl Write,
 ) -> Result<(), bc_manifest::Error> {
     let mut writer = Writer::new(out, header)?;
-    let sources = Sources::of(plan, &job.tree);
     let mut worker = Worker::new(job);
     let mut heads = heads(job, plan, unlisted);
     while let Some(Head { path, next }) = heads.pop() {
@@ -222,11 +218,10 @@ fn fill(
         if let Some(earlier) = &mut earlier {
             while let Some(entry) = earlier.take_before(&path)? {
                 if earlier.still_fits(&entry) {
-                    writer.write(&earlier.carry(entry, &sources))?;
+                    writer.write(&entry)?;
                 }
             }
-            let found = earlier.take_at(&path)?;
-            known = found.map(|entry| earlier.carry(entry, &sources));
+            known = earlier.take_at(&path)?;
         }
         let is_root = path == ROOT;
         let entry = match next {
@@ -243,7 +238,7 @@ fn fill(
     if let Some(earlier) = &mut earlier {
         while let Some(entry) = earlier.take()? {
             if earlier.still_fits(&entry) {
-                writer.write(&earlier.carry(entry, &sources))?;
+                writer.write(&entry)?;
             }
         }
     }
@@ -333,9 +328,6 @@ fn entry(
             let digest = rows.digest(item).or(recorded);
             entry.digest = digest.or_else(|| digest_there(worker, item));
             entry.digest?;
-            if rows.state(item) == State::Skipped && rows.digest(item).is_none() {
-                uncompared(&mut entry);
-            }
             if rows.state(item) == State::Skipped
                 && let Some(known) = known.filter(|known| is_damaged(known, &entry))
             {

@@ -155,6 +155,15 @@ impl Wanted {
             == Some(file.stamp.mtime_ns)
     }
 
+    /// Whether a file has the owner, as far as this user may give one, and the permission bits that
+    /// are wanted, if they are.
+    pub(crate) fn is_given_as_far(&self, file: &FileStat, preserve: Preserve) -> bool {
+        let bits = |mode: u32| mode & 0o7777;
+        let is_own = !preserve.owner || !is_root();
+        (is_own || (file.uid, file.gid) == (self.uid, self.gid))
+            && (!preserve.mode || bits(file.mode) == bits(self.mode))
+    }
+
     /// Whether a file has the owner and the permission bits that are wanted.
     pub(crate) fn is_given(&self, file: &FileStat) -> bool {
         let bits = |mode: u32| mode & 0o7777;

@@ -50,11 +50,7 @@ pub(crate) fn coarse_now() -> i64 {
 
 /// Whether a write from now on gives a file another time than it has.
 pub(crate) fn is_settled(stamp: &Stamp) -> bool {
-    is_settled_at(stamp, coarse_now())
-}
-
-/// Whether any write since then, in nanoseconds since 1970, would have given a file another time.
-pub(crate) fn is_settled_at(stamp: &Stamp, now: i64) -> bool {
+    let now = coarse_now();
     [stamp.mtime_ns, stamp.ctime_ns].iter().all(|&time| {
         let step = if time % 1_000_000_000 == 0 {
             COARSE_NS

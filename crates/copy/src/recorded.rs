@@ -23,8 +23,6 @@ pub(crate) struct Recorded {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     meta: Meta,
-    /// The source was read after that, in nanoseconds since 1970; `None`: it was not.
-    pub(crate) since_ns: Option<i64>,
 }
 
 impl Row {
@@ -93,16 +91,10 @@ impl Recorded {
         }
     }
 
-    /// Takes down what is said of an entry, whose source was read after `since_ns`.
-    pub(crate) fn put(
-        &mut self,
-        item: Item,
-        meta: Meta,
-        digest: Option<Digest>,
-        since_ns: Option<i64>,
-    ) {
+    /// Takes down what is said of an entry.
+    pub(crate) fn put(&mut self, item: Item, meta: Meta, digest: Option<Digest>) {
         let at = item.0 as usize;
-        self.rows[at] = Some(Row { meta, since_ns });
+        self.rows[at] = Some(Row { meta });
         if let Some(digest) = digest
             && digest.as_bytes().len() == self.stride
         {

@@ -77,7 +77,7 @@ impl Worker<'_> {
             };
             (stat, thing, Wanted::new(&raw, xattrs))
         };
-        place.over = match self.decide_special(&place, &stat, &thing)? {
+        place.over = match self.decide_special(&place, &stat, (&thing, &wanted))? {
             Ok(over) => over,
             Err(Decision::Settled(outcome)) => {
                 job.done(vec![outcome]);
@@ -135,7 +135,7 @@ impl Worker<'_> {
         &mut self,
         place: &Place,
         source: &FileStat,
-        thing: &Thing,
+        (thing, wanted): (&Thing, &Wanted),
     ) -> Result<Result<Over, Decision>, Error> {
         let job = self.job;
         let Some(there) = self.there(place)? else {
@@ -169,9 +169,8 @@ impl Worker<'_> {
                 None,
             )));
         }
-        // There is no content that could be another one.
-        let recorded = job.recorded.of(place.item);
-        if same && is_of_now && recorded.is_some_and(|(row, _)| row.fits(&now)) {
+        let fails = job.options.on_conflict == OnConflict::Fail;
+        if same && is_of_now && fails && self.is_recorded(place, wanted, &now) {
             let (state, why) = (State::Before, Why::Done);
             return Ok(Err(self.settle_as(place, &now, state, why, None)));
         }
@@ -188,6 +187,21 @@ impl Worker<'_> {
             _ => return Ok(Ok(Over::Anything)),
         };
         Ok(Err(self.settle_as(place, &now, State::Skipped, why, None)))
+    }
+
+    /// Whether what is there is what an earlier copy has made, with the metadata that it would be
+    /// given now. There is no content that could be another one.
+    fn is_recorded(&mut self, place: &Place, wanted: &Wanted, now: &FileStat) -> bool {
+        let preserve = self.job.options.preserve;
+        let recorded = self.job.recorded.of(place.item);
+        let is_ours = recorded.is_some_and(|(row, _)| row.fits(now));
+        // A link has no permission bits of its own, and they are the same everywhere.
+        if !is_ours || !wanted.is_given_as_far(now, preserve) {
+            return false;
+        }
+        let way = [own_path(&place.dir.fd).as_bytes(), b"/", place.name()].concat();
+        let mut has_none = || self.xattrs.at(&way).is_ok_and(|found| found.is_empty());
+        !preserve.xattrs || wanted.xattrs.is_empty() && has_none()
     }
 
     /// Gives a copy of `first` the name of another of its source's names. `Ok(false)` where that

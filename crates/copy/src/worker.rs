@@ -44,6 +44,8 @@ pub(crate) struct Worker<'a> {
     /// there may be.
     opened: usize,
     most_opened: usize,
+    /// For descriptors, in vain.
+    has_waited: bool,
     pub(crate) xattrs: XattrReader,
     pub(crate) lost: Vec<Lost>,
     /// What the small files of a batch hold.
@@ -62,6 +64,7 @@ impl<'a> Worker<'a> {
             dirs: Vec::new(),
             opened: 0,
             most_opened: affordable(job.options.workers),
+            has_waited: false,
             xattrs: XattrReader::new(),
             lost: Vec::new(),
             buffer: Vec::new(),
@@ -177,10 +180,9 @@ impl<'a> Worker<'a> {
     /// Where descriptors are short, those that are held here are given up, and those of others are
     /// waited for.
     fn open_dir_waiting(&mut self, path: &[u8]) -> Result<Rc<DestDir>, Errno> {
-        let mut waits = 0..1000;
-        loop {
+        for _ in 0..if self.has_waited { 1 } else { 1000 } {
             match DestDir::open(self.job.top.fd.as_fd(), path) {
-                Err(Errno::MFILE | Errno::NFILE) if waits.next().is_some() => {
+                Err(Errno::MFILE | Errno::NFILE) if !self.job.is_over() => {
                     self.dirs.clear();
                     self.commit();
                     std::thread::sleep(Duration::from_millis(1));
@@ -188,6 +190,10 @@ impl<'a> Worker<'a> {
                 opened => return opened.map(Rc::new),
             }
         }
+        let opened = DestDir::open(self.job.top.fd.as_fd(), path);
+        // Who has waited in vain does not wait for each file.
+        self.has_waited = opened.is_err();
+        opened.map(Rc::new)
     }
 
     /// Whether so many directories are open that what is in them should get its name first.

@@ -8,7 +8,6 @@ use bc_manifest::integrity::{Header, ROOT, Scope};
 use bc_manifest::time::format_rfc3339;
 use bc_walk::FileStat;
 
-use super::from::set_since;
 use super::plan::Plan;
 use super::{below, path_in};
 use crate::job::Job;
@@ -58,7 +57,6 @@ pub(super) fn header(job: &Job<'_>, plan: &Plan, scope: Option<&Scope>) -> Heade
     let mut header = Header::new(algorithm, env!("CARGO_PKG_VERSION"));
     header.tool = "bc copy".to_owned();
     header.created_at = Some(format_rfc3339(options.now));
-    set_since(&mut header, job.began_ns);
     header.host.clone_from(&options.host);
     header.machine.clone_from(&options.machine);
     let root = match plan.root.is_empty() {

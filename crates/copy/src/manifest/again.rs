@@ -1,13 +1,10 @@
-//! What the manifest of an earlier copy says of what is copied again: what still fits at both ends is
-//! done, and is not read.
+//! What the manifest of an earlier copy says of what is copied again.
 
 use std::collections::BinaryHeap;
 
 use bc_manifest::integrity::{Entry, path_order};
-use serde_json::Value;
 
 use super::earlier::{Lying, Whole, look};
-use super::from::{COPIED_SINCE, Sources};
 use super::{Head, Plan, below};
 use crate::options::CopyOptions;
 use crate::recorded::Recorded;
@@ -20,11 +17,9 @@ pub(crate) fn read(options: &CopyOptions, plan: &Plan, tree: &Tree) -> Recorded 
     let Lying::Manifest(mut earlier) = look(options, plan, Whole::Later) else {
         return Recorded::none();
     };
-    let since = earlier.since();
     let header = earlier.header();
     let (scope, root) = (earlier.scope.clone(), header.root.clone());
     let mut found = Recorded::new(tree.len(), stride, scope, root);
-    let sources = Sources::of(plan, tree);
     let mut heads = BinaryHeap::new();
     let push = |heads: &mut BinaryHeap<Head>, item: Item, end: u32| {
         if item.0 < end {
@@ -41,8 +36,7 @@ pub(crate) fn read(options: &CopyOptions, plan: &Plan, tree: &Tree) -> Recorded 
     while let (Some(head), Ok(Some(known))) = (heads.peek(), &entry) {
         let order = path_order(&known.path, &head.path);
         if order.is_eq() {
-            let is_same = sources.are_those_of(earlier.header(), &known.path);
-            put(&mut found, head.item(), known, since.filter(|_| is_same));
+            put(&mut found, head.item(), known);
         }
         found.has_others |= order.is_lt();
         if order.is_le() {
@@ -63,10 +57,8 @@ pub(crate) fn read(options: &CopyOptions, plan: &Plan, tree: &Tree) -> Recorded 
     entry.map_or_else(|_| Recorded::none(), |_| found)
 }
 
-fn put(found: &mut Recorded, item: Option<Item>, known: &Entry, since: Option<i64>) {
-    let own = || known.extra.get(COPIED_SINCE).map(Value::as_i64);
-    let since = since.and_then(|since| own().unwrap_or(Some(since)));
+fn put(found: &mut Recorded, item: Option<Item>, known: &Entry) {
     if let (Some(item), Some(meta), None) = (item, known.meta, &known.error) {
-        found.put(item, meta, known.digest, since);
+        found.put(item, meta, known.digest);
     }
 }

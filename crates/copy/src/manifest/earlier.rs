@@ -14,7 +14,6 @@ use bc_manifest::integrity::{
 use bc_walk::FileStat;
 use rustix::fs::{AtFlags, OFlags};
 
-use super::from::{COPIED_SINCE, Sources, carry};
 use super::plan::Plan;
 use crate::job::shown_below;
 use crate::options::CopyOptions;
@@ -114,16 +113,6 @@ impl Earlier {
 
     pub(super) fn header(&self) -> &Header {
         self.reader.header()
-    }
-
-    /// When the copy began that wrote it, if one did.
-    pub(super) fn since(&self) -> Option<i64> {
-        self.header().extra.get(COPIED_SINCE)?.as_i64()
-    }
-
-    /// An entry of it as another copy carries it on, which is of these sources.
-    pub(super) fn carry(&self, entry: Entry, sources: &Sources) -> Entry {
-        carry(entry, (self.header(), self.since()), sources)
     }
 
     pub(super) fn take(&mut self) -> Result<Option<Entry>, bc_manifest::Error> {
