@@ -12,7 +12,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 use crate::event::{Event, Why};
 use crate::journal::Before;
-use crate::meta::{Wanted, Xattrs};
+use crate::meta::Wanted;
 use crate::options::OnConflict;
 use crate::place::Place;
 use crate::results::{Outcome, State, meta_of};
@@ -133,21 +133,11 @@ impl Worker<'_> {
     }
 
     /// Whether what is there has the metadata that it would be given now.
-    pub(crate) fn has_all(
-        &mut self,
-        wanted: &Wanted,
-        there: BorrowedFd<'_>,
-        now: &FileStat,
-    ) -> bool {
-        let sorted = |mut xattrs: Xattrs| {
-            xattrs.sort();
-            xattrs
-        };
-        let is_given = wanted.is_given_as_far(now, self.job.options.preserve);
-        let mut found = || self.xattrs.of_file(there).map(sorted);
-        is_given
-            && (!self.job.options.preserve.xattrs
-                || found().is_ok_and(|found| found == sorted(wanted.xattrs.clone())))
+    fn has_all(&mut self, wanted: &Wanted, there: BorrowedFd<'_>, now: &FileStat) -> bool {
+        let preserve = self.job.options.preserve;
+        let mut found = || self.xattrs.of_file(there);
+        wanted.is_given_as_far(now, preserve)
+            && (!preserve.xattrs || found().is_ok_and(|found| wanted.has_xattrs(&found)))
     }
 
     fn by_policy(

@@ -295,8 +295,8 @@ impl Worker<'_> {
         let recorded = job.recorded.of(item)?.0;
         let now = FileStat::from(&meta::fstat(dir).ok()?);
         let is_same = recorded.fits_dir(&now) && wanted.is_given(&now) && wanted.has_times(&now);
-        let mut has_none = || self.xattrs.of_file(dir).is_ok_and(|found| found.is_empty());
-        let is_same = is_same && wanted.xattrs.is_empty() && has_none();
+        let mut found = || self.xattrs.of_file(dir);
+        let is_same = is_same && found().is_ok_and(|found| wanted.has_xattrs(&found));
         is_same.then(|| Outcome {
             item,
             state: State::Before,

@@ -155,6 +155,18 @@ impl Wanted {
             == Some(file.stamp.mtime_ns)
     }
 
+    /// Whether a file has these attributes and no others, but for its label: the system gives labels
+    /// by the place.
+    pub(crate) fn has_xattrs(&self, found: &Xattrs) -> bool {
+        let counted = |xattrs: &Xattrs| {
+            let counted = xattrs.iter().filter(|(name, _)| name != LABEL);
+            let mut counted: Vec<_> = counted.cloned().collect();
+            counted.sort();
+            counted
+        };
+        counted(&self.xattrs) == counted(found)
+    }
+
     /// Whether a file has the owner, as far as this user may give one, and the permission bits that
     /// are wanted, if they are.
     pub(crate) fn is_given_as_far(&self, file: &FileStat, preserve: Preserve) -> bool {
@@ -398,6 +410,19 @@ pub(crate) fn fstat(file: impl AsFd) -> Result<Stat, Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn labels_do_not_count_and_order_does_not() {
+        let stat = rustix::fs::stat("/").unwrap();
+        let one = |name: &[u8], value: &[u8]| (name.to_vec(), value.to_vec());
+        let (a, b) = (one(b"user.a", b"1"), one(b"user.b", b"2"));
+        let wanted = Wanted::new(&stat, vec![one(LABEL, b"x"), a.clone(), b.clone()]);
+        assert!(wanted.has_xattrs(&vec![b.clone(), a.clone()]));
+        assert!(wanted.has_xattrs(&vec![b.clone(), one(LABEL, b"y"), a.clone()]));
+        assert!(!wanted.has_xattrs(&vec![a.clone()]));
+        assert!(!wanted.has_xattrs(&vec![a.clone(), one(b"user.b", b"3")]));
+        assert!(!wanted.has_xattrs(&vec![a, b, one(b"user.c", b"")]));
+    }
 
     #[test]
     fn capabilities_come_last_and_lists_before_them() {

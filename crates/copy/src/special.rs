@@ -200,8 +200,8 @@ impl Worker<'_> {
             return false;
         }
         let way = [own_path(&place.dir.fd).as_bytes(), b"/", place.name()].concat();
-        let mut has_none = || self.xattrs.at(&way).is_ok_and(|found| found.is_empty());
-        !preserve.xattrs || wanted.xattrs.is_empty() && has_none()
+        let mut found = || self.xattrs.at(&way);
+        !preserve.xattrs || found().is_ok_and(|found| wanted.has_xattrs(&found))
     }
 
     /// Gives a copy of `first` the name of another of its source's names. `Ok(false)` where that
