@@ -10,8 +10,7 @@ use rustix::fs::{XattrFlags, setxattr};
 use crate::common::Bc;
 use crate::copy_trees::{MANIFEST, complete, rich};
 
-/// File systems that keep times in whole seconds need so long for a source to be at rest; those that
-/// tests run on need less.
+/// So that nothing is told apart by times that are fresh, which no copy of a real tree has.
 fn rest() {
     std::thread::sleep(Duration::from_millis(250));
 }
@@ -126,7 +125,7 @@ fn a_source_that_was_changed_behind_its_time_is_not_done() {
 
 /// A further name changes a source's last change, and nothing of what is copied.
 #[test]
-fn a_source_that_may_have_been_changed_is_compared() {
+fn a_further_name_of_a_source_makes_no_difference() {
     let t = copied(small, "copy -T r to");
     t.hard_link("r/a", "elsewhere");
     t.bc_line("copy -T r to")
