@@ -4,11 +4,13 @@
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
+use bc_manifest::integrity::{Found, Policy, Reader, Writer};
 use bc_testkit::TestTree;
 use rustix::fs::{XattrFlags, setxattr};
 
 use crate::common::Bc;
 use crate::copy_trees::{MANIFEST, complete, rich};
+use crate::strace;
 
 /// So that nothing is told apart by times that are fresh, which no copy of a real tree has.
 fn rest() {
@@ -274,4 +276,120 @@ fn what_was_copied_from_elsewhere_is_not_done() {
     for line in ["copy r to", "copy r2 to", "copy r r2 to"] {
         t.bc_line(line).go().code(0).stderr_has("; 0 B written");
     }
+}
+
+/// Files of all sizes that are copied in different ways, one with two names.
+fn sizes() -> TestTree {
+    let t = TestTree::new();
+    for (name, size) in [
+        ("r/small", 5_000),
+        ("r/d/medium", 700_000),
+        ("r/large", 65 << 20),
+    ] {
+        t.write(name, vec![7; size]).mtime(name, 5, 1000);
+    }
+    t.hard_link("r/d/medium", "r/further");
+    t
+}
+
+/// Bytes of both ends that a run reads, manifests aside.
+fn bytes_read(t: &TestTree, line: &str) -> u64 {
+    ["r/small", "r/d", "r/large", "r/further"]
+        .iter()
+        .flat_map(|name| [(*name).to_owned(), name.replacen('r', "to", 1)])
+        .map(|name| strace::read_of(t, &format!("/tree/{name}"), line))
+        .sum()
+}
+
+/// What a copy has taken down of both ends proves it done.
+#[test]
+fn what_is_done_is_not_read_again() {
+    if !strace::is_able() {
+        return;
+    }
+    for sync in ["none", "end", "batch", "file"] {
+        let line = format!("copy -T --sync={sync} r to");
+        let t = copied(sizes, &line);
+        assert_eq!(bytes_read(&t, &line), 0, "{sync}");
+        // Nor if other bytes are to be forced to the disk now, or none.
+        assert_eq!(bytes_read(&t, "copy -T r to"), 0, "{sync}");
+        // What is given otherwise now is to be looked at.
+        assert_ne!(bytes_read(&t, "copy -T --preserve=mode r to"), 0, "{sync}");
+    }
+}
+
+/// A source that was written to just before it was copied may have been written to since, at the
+/// same time by its clock: it is compared once, and proven by that.
+#[test]
+fn what_was_too_fresh_is_read_once_more() {
+    if !strace::is_able() {
+        return;
+    }
+    let t = sizes();
+    for name in ["r/small", "r/d/medium", "r/large"] {
+        // Its last change is now, whatever its time is.
+        t.mode(name, 0o640).mtime(name, 5, 1000);
+    }
+    let line = "copy -T r to";
+    t.bc_line(line).go().code(0);
+    rest();
+    // That more is known now is no reason to fail where it cannot be written down.
+    let out = strace::injected(&t, "renameat2", "error=EROFS", 1, line);
+    out.code(0);
+    let manifest = || t.read(format!("to/{MANIFEST}"));
+    t.bc_line(line).go().code(0).stderr_has("; 0 B written");
+    let after = manifest();
+    assert_eq!(bytes_read(&t, line), 0);
+    assert_eq!(manifest(), after);
+    t.bc_line(&format!("integrity verify to to/{MANIFEST}"))
+        .go()
+        .code(0);
+    let has_stamps = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains("copy_stamp");
+    assert!(has_stamps(&after));
+}
+
+/// Other bytes at the destination behind the same size and time, which an update has accepted.
+#[test]
+fn what_was_changed_at_the_destination_is_not_done() {
+    let t = copied(small, "copy -T r to");
+    t.write("to/a", "ONE").mtime("to/a", 5, 1000);
+    let again = || {
+        let out = t.bc_line("copy -T r to").go();
+        out.code(1).stderr_has("to/a: create: ");
+        assert_eq!(t.read("to/a"), b"ONE");
+    };
+    again();
+    let manifest = format!("to/{MANIFEST}");
+    let update = format!("integrity update --accept-damaged --reread=100% to {manifest}");
+    t.bc_line(&update).go();
+    t.bc_line(&format!("integrity verify to {manifest}"))
+        .go()
+        .code(0);
+    again();
+}
+
+/// Of a file whose content was lost, as an update has found, no record says that it is done.
+#[test]
+fn what_is_known_to_be_damaged_is_not_done() {
+    if !strace::is_able() {
+        return;
+    }
+    let t = copied(sizes, "copy -T r to");
+    let manifest = t.join(format!("to/{MANIFEST}"));
+    let old = std::fs::read(&manifest).unwrap();
+    let mut reader = Reader::new(&old[..], Policy::Strict).unwrap();
+    let mut new = Vec::new();
+    let mut writer = Writer::new(&mut new, reader.header()).unwrap();
+    while let Some(mut entry) = reader.read().unwrap() {
+        if entry.path == b"small" {
+            assert!(entry.copy_stamp.is_some());
+            (entry.tried_at, entry.found) = (Some(1), Some(Found::Damaged));
+        }
+        writer.write(&entry).unwrap();
+    }
+    writer.finish().unwrap();
+    std::fs::write(&manifest, new).unwrap();
+    let read = |name: &str| strace::read_of(&t, &format!("/tree/{name}"), "copy -T --dry-run r to");
+    assert_eq!(read("r/large"), 0);
+    assert_ne!(read("r/small"), 0);
 }

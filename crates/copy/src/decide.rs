@@ -15,7 +15,8 @@ use crate::journal::Before;
 use crate::meta::Wanted;
 use crate::options::OnConflict;
 use crate::place::Place;
-use crate::results::{Outcome, State, meta_of};
+use crate::results::{Outcome, Proof, State, meta_of};
+use crate::stamp::{Ends, Lasting};
 use crate::stage::Over;
 use crate::worker::Worker;
 
@@ -25,6 +26,16 @@ pub(crate) enum Decision {
     Copy(Place),
     /// Nothing; this has become of it.
     Settled(Outcome),
+}
+
+impl Decision {
+    /// The same with what the manifest may say of it.
+    fn with(self, proof: Proof) -> Decision {
+        match self {
+            Decision::Settled(outcome) => Decision::Settled(Outcome { proof, ..outcome }),
+            copy => copy,
+        }
+    }
 }
 
 /// Bytes that are compared at once.
@@ -94,42 +105,74 @@ impl Worker<'_> {
                 return Ok(Decision::Copy(place));
             }
         }
-        if let Some(digest) = self.recorded(&place, &now, source)? {
-            return Ok(self.settle_as(&place, &now, State::Before, Why::Done, digest));
+        if let Some((digest, proof)) = self.recorded(&place, &now, source)? {
+            let settled = self.settle_as(&place, &now, State::Before, Why::Done, digest);
+            return Ok(settled.with(proof));
         }
         self.by_policy(place, &now, source)
     }
 
-    /// The digest of what an earlier copy has made of a source, if the two are the same still. Their
-    /// times alone do not tell: directories are renamed, disks are mounted where others were, and
-    /// other options give other metadata.
+    /// The digest of what an earlier copy has made of a source, if the two are the same still: by
+    /// the stamp of that copy, or else by their bytes. Their times alone do not tell: directories are
+    /// renamed, disks are mounted where others were, and other options give other metadata.
     fn recorded(
         &mut self,
         place: &Place,
         now: &FileStat,
         source: &FileStat,
-    ) -> Result<Option<Option<Digest>>, Error> {
+    ) -> Result<Option<(Option<Digest>, Proof)>, Error> {
         let job = self.job;
-        let recorded = job.recorded.of(place.item);
-        let is_ours = recorded.is_some_and(|(row, _)| row.fits(now));
+        let Some((row, digest)) = job.recorded.of(place.item) else {
+            return Ok(None);
+        };
+        let is_ours = row.fits(now);
         let of_time = source.stamp.size == now.stamp.size
             && source.stamp.mtime_ns >= now.stamp.mtime_ns
             && !is_newer(place, source, now);
         if !is_ours || !of_time || job.options.on_conflict != OnConflict::Fail {
             return Ok(None);
         }
+        let copy = meta_of(now);
+        let is_here = now.id.dev == job.top.id.dev;
+        if let (Some(stamp), Some(digest), true) = (row.stamp(), digest, is_here) {
+            let ends = Ends {
+                source,
+                copy: &copy,
+                digest,
+            };
+            if self.is_stamp(place.item, &ends, stamp) {
+                return Ok(Some((Some(digest), Proof::Kept)));
+            }
+        }
         let open = self.open(place.item)?;
-        let mut settled = true;
+        let mut settled = open.settled;
+        let is_as_walked = job.is_as_walked(place.item, &open.stat);
         let wanted = self.wanted(place.item, &mut settled, &open, &open.stat)?;
         let Ok(there) = open_there(place) else {
             return Ok(None);
         };
         let has_all = self.has_all(&wanted, there.as_fd(), now);
         drop((open, there));
-        match has_all {
-            true => self.same_content(place, now, source),
-            false => Ok(None),
-        }
+        let same = match has_all {
+            true => self.same_content(place, now, source)?,
+            false => None,
+        };
+        Ok(same.map(|digest| {
+            let ends = digest.map(|digest| Ends {
+                source,
+                copy: &copy,
+                digest,
+            });
+            // That it can be proven is known only where a stamp can be had.
+            let is_proven = settled
+                && is_here
+                && is_as_walked
+                && ends.is_some_and(|ends| {
+                    self.stamp(place.item, &ends, Lasting::Mounted).is_some()
+                });
+            let proof = if is_proven { Proof::New } else { Proof::None };
+            (digest, proof)
+        }))
     }
 
     /// Whether what is there has the metadata that it would be given now.
@@ -201,6 +244,7 @@ impl Worker<'_> {
             state,
             meta: self.job.has_manifest().then(|| meta_of(now)),
             digest,
+            proof: Proof::None,
         })
     }
 

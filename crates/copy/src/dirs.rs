@@ -13,7 +13,7 @@ use crate::beneath::own_path;
 use crate::crew::run_workers;
 use crate::meta::{self, Wanted, XattrReader};
 use crate::record::{self, RootRecord};
-use crate::results::{Outcome, State, meta_of};
+use crate::results::{Outcome, Proof, State, meta_of};
 use crate::small::incomplete;
 use crate::tree::{Item, parts};
 use crate::worker::{BATCH, FILES_EACH, Worker};
@@ -281,6 +281,7 @@ impl Worker<'_> {
             state: State::Copied,
             meta: job.has_manifest().then(|| meta_of(&FileStat::from(&stat))),
             digest: None,
+            proof: Proof::None,
         })
     }
 
@@ -302,6 +303,7 @@ impl Worker<'_> {
             state: State::Before,
             meta: job.has_manifest().then(|| meta_of(&now)),
             digest: None,
+            proof: Proof::None,
         })
     }
 

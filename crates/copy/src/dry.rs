@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use crate::decide::Decision;
 use crate::event::Event;
 use crate::job::Job;
-use crate::results::{Outcome, State};
+use crate::results::{Outcome, Proof, State};
 use crate::stage::Over;
 use crate::tree::Item;
 use crate::worker::Worker;
@@ -42,6 +42,7 @@ pub(crate) fn run(job: &Job<'_>) {
 
 fn done(item: Item) -> Outcome {
     Outcome {
+        proof: Proof::None,
         item,
         state: State::Copied,
         meta: None,

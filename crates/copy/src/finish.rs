@@ -20,6 +20,7 @@ use crate::options::{CopyOptions, Durability, MANIFEST_NAME, ManifestPlace};
 use crate::recorded::Recorded;
 use crate::results::{Rows, State};
 use crate::stage::{self, NoStage, is_stage, refuse_foreign};
+use crate::stamp::Lasting;
 use crate::target::{Source, Top};
 use crate::tree::{Content, Item, Tree, parts};
 use crate::unread::Unread;
@@ -38,9 +39,21 @@ pub(crate) fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
     if job.options.dry_run {
         return Ok(copied);
     }
+    let mut synced = Ok(());
     if !over && let Some(plan) = plan.filter(|_| job.has_manifest()) {
+        // What a manifest says is on the disk has to be there first.
+        let lasting = match job.options.durability {
+            Durability::None => Lasting::Mounted,
+            _ => {
+                synced = job.sync_all();
+                match synced {
+                    Ok(()) => Lasting::Durable,
+                    Err(_) => Lasting::Mounted,
+                }
+            }
+        };
         let opened = open_to_owner(&job, &plan);
-        let written = manifest::write(&job, &plan, (&rows, &unread.unlisted));
+        let written = manifest::write(&job, &plan, (&rows, &unread.unlisted), lasting);
         if let Some((dir, mode)) = opened {
             let _ = rustix::fs::chmodat(CWD, own_path(&dir.fd), mode, AtFlags::empty());
         }
@@ -52,7 +65,9 @@ pub(crate) fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
         copied.manifest = Some(written.shown);
     }
     if !over && job.options.durability != Durability::None {
-        job.sync_all()
+        // An error is told once, to the first that asks.
+        synced
+            .and(job.sync_all())
             .map_err(|errno| Error::system(&job.top.path, "syncfs", errno))?;
     }
     // A signal may come when nothing but the manifest is left.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use bc_digest::Digest;
+use bc_fs::mount::{Traits, traits_or_unknown};
 use bc_pool::Cancel;
 use bc_walk::{Error, FileStat};
 use rustix::fs::AtFlags;
@@ -19,8 +20,9 @@ use crate::meta::{Giving, Lost};
 use crate::named::Named;
 use crate::options::{CopyOptions, MANIFEST_NAME, ManifestPlace};
 use crate::recorded::Recorded;
-use crate::results::{Outcome, Results, State, meta_of};
+use crate::results::{Outcome, Proof, Results, State, meta_of};
 use crate::stage::JobId;
+use crate::stamp::{Session, Systems};
 use crate::target::Top;
 use crate::tree::{Item, Tree};
 
@@ -42,6 +44,11 @@ pub(crate) struct Job<'a> {
     pub(crate) went_on: Option<i64>,
     /// What the manifest of a copy that was complete says.
     pub(crate) recorded: Recorded,
+    pub(crate) session: Option<Session>,
+    /// Of the file system that the top is on.
+    pub(crate) top_traits: Traits,
+    /// Those that sources are on.
+    pub(crate) systems: Systems,
     pub(crate) log: Log,
     pub(crate) results: Results,
     /// What this run has given names.
@@ -115,6 +122,8 @@ impl<'a> Job<'a> {
             .map_or(0, |algorithm| algorithm.digest_len());
         let results = Results::new(tree.len(), stride);
         let new_roots = tree.roots.iter().map(|_| AtomicBool::new(false)).collect();
+        let session = Session::of(&top.fd);
+        let top_traits = traits_or_unknown(&top.fd, top.id.dev);
         Job {
             options,
             tree,
@@ -125,6 +134,9 @@ impl<'a> Job<'a> {
             known,
             went_on,
             recorded,
+            session,
+            top_traits,
+            systems: Systems::default(),
             log,
             results,
             named: Named::new(options.on_conflict, went_on.is_some()),
@@ -222,6 +234,17 @@ impl<'a> Job<'a> {
             state,
             meta,
             digest,
+            proof: Proof::None,
+        })
+    }
+
+    /// Whether a source is in the state in which it was walked.
+    pub(crate) fn is_as_walked(&self, item: Item, source: &FileStat) -> bool {
+        let entry = self.tree.entry(item);
+        let walked = entry.and_then(|(listing, id)| listing.stat(id));
+        walked.is_some_and(|walked| {
+            let state = |stat: &FileStat| (stat.id, stat.stamp, stat.mode, stat.uid, stat.gid);
+            state(&walked) == state(source)
         })
     }
 
@@ -286,6 +309,7 @@ impl<'a> Job<'a> {
             state: State::Skipped,
             meta: None,
             digest: None,
+            proof: Proof::None,
         }]);
     }
 

@@ -83,6 +83,7 @@ mod small;
 mod sources;
 mod special;
 mod stage;
+mod stamp;
 mod target;
 #[cfg(test)]
 mod tests;

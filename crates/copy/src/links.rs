@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use bc_walk::{FileKind, Identity};
 
 use crate::job::Job;
-use crate::results::State;
+use crate::results::{Outcome, State};
 use crate::single::medium;
 use crate::small::{SMALL, small};
 use crate::tree::Item;
@@ -95,11 +95,12 @@ fn look_again(worker: &mut Worker<'_>, mut items: Vec<Item>) {
     items.dedup();
     for item in items {
         let (state, digest) = (job.results.state(item), job.results.digest(item));
+        let proof = job.results.proof(item);
         let Ok(place) = worker.place(item) else {
             continue;
         };
         let found = job.outcome(item, state, &place.dir, place.name(), digest);
-        job.results.put(found);
+        job.results.put(found.map(|found| Outcome { proof, ..found }));
     }
 }
 

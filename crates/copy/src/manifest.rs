@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use bc_digest::Digest;
 use bc_fs::atomic::AtomicFile;
 use bc_fs::place::Place;
-use bc_manifest::integrity::{Entry, Header, Kind, ROOT, Scope, Writer, path_order};
+use bc_manifest::integrity::{Entry, Header, Kind, Meta, ROOT, Scope, Writer, path_order};
 use bc_walk::{FileKind, FileStat};
 use rustix::io::Errno;
 
@@ -24,7 +24,8 @@ use crate::error::{Error, ErrorKind};
 use crate::event::Event;
 use crate::job::Job;
 use crate::options::{CopyOptions, ManifestPlace};
-use crate::results::{Rows, State};
+use crate::results::{Proof, Rows, State};
+use crate::stamp::{Ends, Lasting, Stamp};
 use crate::target::place_of;
 use crate::tree::Item;
 use crate::unread::Unlisted;
@@ -98,22 +99,59 @@ pub(crate) struct Written {
     pub(crate) is_old: bool,
 }
 
-/// Writes the manifest.
-pub(crate) fn write(job: &Job<'_>, plan: &Plan, found: Found<'_>) -> Result<Written, Error> {
-    let shown = plan.file.as_os_str().as_bytes().to_vec();
-    let failed = |op: &'static str, error: std::io::Error| Error::system(&shown, op, error);
-    let about = |earlier: Option<&Option<Scope>>| {
-        let scope = scope(job, plan, found.1, earlier);
-        (header(job, plan, scope.as_ref()), scope.is_some())
-    };
-    let recorded = &job.recorded;
-    if let Some(scope) = recorded.scope()
-        && found.1.is_empty()
-        && recorded.is_all(&about(Some(scope)).0, &job.tree, found.0)
-    {
+impl Written {
+    fn old(shown: Vec<u8>) -> Written {
         let is_old = true;
-        return Ok(Written { shown, is_old });
+        Written { shown, is_old }
     }
+}
+
+/// Writes the manifest, unless the one that is there says the same.
+pub(crate) fn write(
+    job: &Job<'_>,
+    plan: &Plan,
+    found: Found<'_>,
+    lasting: Lasting,
+) -> Result<Written, Error> {
+    let shown = plan.file.as_os_str().as_bytes().to_vec();
+    let about = About { job, plan, found };
+    let recorded = &job.recorded;
+    let is_all = recorded.scope().is_some_and(|scope| {
+        found.1.is_empty() && recorded.is_all(&about.header(Some(scope)).0, &job.tree, found.0)
+    });
+    let written = match is_all && !found.0.has_new_proofs() {
+        true => return Ok(Written::old(shown)),
+        false => replace(&about, &shown, lasting),
+    };
+    match written {
+        // That more could be proven is no reason to fail.
+        Err(_) if is_all => Ok(Written::old(shown)),
+        written => written.map(|()| Written {
+            shown,
+            is_old: false,
+        }),
+    }
+}
+
+/// What a manifest is to be about.
+struct About<'a, 'j> {
+    job: &'a Job<'j>,
+    plan: &'a Plan,
+    found: Found<'a>,
+}
+
+impl About<'_, '_> {
+    /// Its header, after an earlier one with this scope, and whether it is about a part.
+    fn header(&self, earlier: Option<&Option<Scope>>) -> (Header, bool) {
+        let scope = scope(self.job, self.plan, self.found.1, earlier);
+        let header = header(self.job, self.plan, scope.as_ref());
+        (header, scope.is_some())
+    }
+}
+
+fn replace(about: &About<'_, '_>, shown: &[u8], lasting: Lasting) -> Result<(), Error> {
+    let &About { job, plan, .. } = about;
+    let failed = |op: &'static str, error: std::io::Error| Error::system(shown, op, error);
     let earlier = match earlier::look(job.options, plan, Whole::Proven) {
         Lying::Nothing => None,
         Lying::Manifest(earlier) => Some(*earlier),
@@ -124,20 +162,18 @@ pub(crate) fn write(job: &Job<'_>, plan: &Plan, found: Found<'_>) -> Result<Writ
     };
     let new = AtomicFile::create(&plan.file).map_err(|error| failed("create", error))?;
     new.only_owner_writes();
-    let (header, is_part) = about(earlier.as_ref().map(|earlier| &earlier.scope));
+    let (header, is_part) = about.header(earlier.as_ref().map(|earlier| &earlier.scope));
     let out = BufWriter::with_capacity(1 << 20, new.file());
-    let written = fill(job, plan, found, (&header, is_part), earlier, out);
+    let written = fill(about, (&header, is_part), earlier, lasting, out);
     written.map_err(|error| match error.io_error() {
         Some(io) => {
             let errno = io.raw_os_error().unwrap_or(Errno::IO.raw_os_error());
-            Error::system(&shown, "write", Errno::from_raw_os_error(errno))
+            Error::system(shown, "write", Errno::from_raw_os_error(errno))
         }
-        None => Error::usage(format!("{}: write: {error}", bc_fs::Escaped(&shown))),
+        None => Error::usage(format!("{}: write: {error}", bc_fs::Escaped(shown))),
     })?;
     new.commit()
-        .map_err(|not| failed(not.operation, not.error))?;
-    let is_old = false;
-    Ok(Written { shown, is_old })
+        .map_err(|not| failed(not.operation, not.error))
 }
 
 /// Before anything is copied: what lies where a manifest was named to be, and is none that this copy
@@ -203,13 +239,14 @@ fn set_aside(job: &Job<'_>, plan: &Plan, why: &str) -> Result<(), Error> {
 
 /// Merges what was copied with what an earlier manifest says.
 fn fill(
-    job: &Job<'_>,
-    plan: &Plan,
-    (rows, unlisted): Found<'_>,
+    about: &About<'_, '_>,
     (header, is_part): (&Header, bool),
     mut earlier: Option<Earlier>,
+    lasting: Lasting,
     out: impl Write,
 ) -> Result<(), bc_manifest::Error> {
+    let &About { job, plan, found } = about;
+    let (rows, unlisted) = found;
     let mut writer = Writer::new(out, header)?;
     let mut worker = Worker::new(job);
     let mut heads = heads(job, plan, unlisted);
@@ -227,7 +264,7 @@ fn fill(
         let entry = match next {
             Next::Item(item, end) => {
                 push(job, plan, &mut heads, Item(item.0 + 1), end);
-                entry(&mut worker, (rows, item), path, known)
+                entry(&mut worker, (rows, item), path, known, lasting)
             }
             Next::Unlisted(nth) => Some(unlisted_entry(path, &unlisted[nth])),
         };
@@ -295,6 +332,7 @@ fn entry(
     (rows, item): (&Rows, Item),
     path: Vec<u8>,
     known: Option<Entry>,
+    lasting: Lasting,
 ) -> Option<Entry> {
     let job = worker.job;
     if rows.state(item) == State::Left || job.is_manifest(item) {
@@ -327,7 +365,12 @@ fn entry(
             let recorded = unchanged.and_then(|known| known.digest);
             let digest = rows.digest(item).or(recorded);
             entry.digest = digest.or_else(|| digest_there(worker, item));
-            entry.digest?;
+            let digest = entry.digest?;
+            entry.copy_stamp = match (rows.proof(item), &entry.meta) {
+                (Proof::Kept, _) => job.recorded.of(item).and_then(|(row, _)| row.stamp().copied()),
+                (Proof::New, Some(copy)) => stamp(worker, item, (copy, digest), lasting),
+                _ => None,
+            };
             if rows.state(item) == State::Skipped
                 && let Some(known) = known.filter(|known| is_damaged(known, &entry))
             {
@@ -353,6 +396,23 @@ fn entry(
         _ => {}
     }
     Some(entry)
+}
+
+/// Of a file whose copy is proven to be what its source was when it was walked.
+fn stamp(
+    worker: &mut Worker<'_>,
+    item: Item,
+    (copy, digest): (&Meta, Digest),
+    lasting: Lasting,
+) -> Option<Stamp> {
+    let (listing, id) = worker.job.tree.entry(item)?;
+    let source = &listing.stat(id)?;
+    let ends = Ends {
+        source,
+        copy,
+        digest,
+    };
+    worker.stamp(item, &ends, lasting)
 }
 
 /// Whether a file has other content than was recorded of it, as no program leaves it: with the same

@@ -30,6 +30,8 @@ pub(crate) struct Place {
     pub(crate) over: Over,
     /// Whether a later write to the source would give it another time.
     pub(crate) settled: bool,
+    /// Whether its copy was given all that its source has.
+    pub(crate) is_whole: bool,
 }
 
 impl Place {

@@ -12,7 +12,7 @@ use crate::job::{Job, readable};
 use crate::options::Durability;
 use crate::place::Place;
 use crate::record;
-use crate::results::{Outcome, State};
+use crate::results::{Outcome, Proof, State};
 use crate::stage::{self, Over, Stage};
 
 /// Files that wait for their names with [`Durability::Batch`], and bytes of them: what a killed run
@@ -166,6 +166,12 @@ fn publish(job: &Job<'_>, waiting: &Waiting) -> Result<Outcome, Error> {
         Over::Nothing => Event::Copied(&shown),
         Over::Anything => Event::Replaced(&shown),
     });
-    job.outcome(*item, State::Copied, dir, name, waiting.digest)
-        .map_err(|errno| Error::new(shown, "stat", errno))
+    let outcome = job.outcome(*item, State::Copied, dir, name, waiting.digest);
+    let outcome = outcome.map_err(|errno| Error::new(shown, "stat", errno))?;
+    let is_proven = waiting.place.settled
+        && waiting.place.is_whole
+        && dir.id.dev == job.top.id.dev
+        && job.is_as_walked(*item, &waiting.source);
+    let proof = if is_proven { Proof::New } else { Proof::None };
+    Ok(Outcome { proof, ..outcome })
 }

@@ -5,6 +5,7 @@ use bc_manifest::integrity::{Header, Meta, Scope};
 use bc_walk::{FileKind, FileStat};
 
 use crate::results::{Rows, State};
+use crate::stamp::Stamp;
 use crate::tree::{Item, Tree};
 
 /// What is recorded of a tree.
@@ -23,9 +24,19 @@ pub(crate) struct Recorded {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     meta: Meta,
+    stamp: Option<Stamp>,
 }
 
 impl Row {
+    pub(crate) fn new(meta: Meta, stamp: Option<Stamp>) -> Row {
+        Row { meta, stamp }
+    }
+
+    /// What proves that it is its source still.
+    pub(crate) fn stamp(&self) -> Option<&Stamp> {
+        self.stamp.as_ref()
+    }
+
     /// Whether it tells of what is there now.
     pub(crate) fn fits(&self, now: &FileStat) -> bool {
         let Meta {
@@ -92,9 +103,9 @@ impl Recorded {
     }
 
     /// Takes down what is said of an entry.
-    pub(crate) fn put(&mut self, item: Item, meta: Meta, digest: Option<Digest>) {
+    pub(crate) fn put(&mut self, item: Item, row: Row, digest: Option<Digest>) {
         let at = item.0 as usize;
-        self.rows[at] = Some(Row { meta });
+        self.rows[at] = Some(row);
         if let Some(digest) = digest
             && digest.as_bytes().len() == self.stride
         {

@@ -25,9 +25,23 @@ pub(crate) enum State {
     Failed,
 }
 
+/// What the manifest may say of a file beside its digest, for those who copy it again.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum Proof {
+    /// Nothing.
+    #[default]
+    None,
+    /// What the earlier manifest says: the two ends are what they were.
+    Kept,
+    /// That it was copied from its source in the state in which that was walked, or compared with
+    /// it, and has all that it is to have.
+    New,
+}
+
 #[derive(Clone, Debug, Default)]
 struct Row {
     state: State,
+    proof: Proof,
     meta: Option<Meta>,
 }
 
@@ -49,6 +63,7 @@ pub(crate) struct Outcome {
     pub(crate) state: State,
     pub(crate) meta: Option<Meta>,
     pub(crate) digest: Option<Digest>,
+    pub(crate) proof: Proof,
 }
 
 impl Results {
@@ -79,6 +94,10 @@ impl Results {
         self.lock().rows[item.0 as usize].state
     }
 
+    pub(crate) fn proof(&self, item: Item) -> Proof {
+        self.lock().proof(item)
+    }
+
     /// Of an entry that was copied, now or before.
     pub(crate) fn digest(&self, item: Item) -> Option<Digest> {
         self.lock().digest(item)
@@ -101,6 +120,7 @@ impl Rows {
         let at = outcome.item.0 as usize;
         self.rows[at] = Row {
             state: outcome.state,
+            proof: outcome.proof,
             meta: outcome.meta,
         };
         if let Some(digest) = outcome.digest
@@ -112,6 +132,15 @@ impl Rows {
 
     pub(crate) fn state(&self, item: Item) -> State {
         self.rows[item.0 as usize].state
+    }
+
+    pub(crate) fn proof(&self, item: Item) -> Proof {
+        self.rows[item.0 as usize].proof
+    }
+
+    /// Whether more is known of any entry than an earlier manifest says.
+    pub(crate) fn has_new_proofs(&self) -> bool {
+        self.rows.iter().any(|row| row.proof == Proof::New)
     }
 
     pub(crate) fn meta(&self, item: Item) -> Option<Meta> {

@@ -257,7 +257,7 @@ impl Worker<'_> {
     /// Gives a complete stage what is wanted of it, and has it wait for its name.
     pub(crate) fn finish(
         &mut self,
-        place: Place,
+        mut place: Place,
         stage: Stage,
         source: FileStat,
         wanted: &Wanted,
@@ -276,6 +276,7 @@ impl Worker<'_> {
             stage.remove(&place.dir);
             return Err(incomplete(self.job.shown(&place.target)));
         }
+        place.is_whole = !lost;
         self.wait(place, (stage, staged), source, digest)
     }
 

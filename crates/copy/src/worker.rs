@@ -18,6 +18,7 @@ use crate::place::{Open, Place, is_settled};
 use crate::queue::Queue;
 use crate::record;
 use crate::stage::{Over, Stage};
+use crate::stamp::Met;
 use crate::tree::{Item, parts};
 
 /// Small files, or directories, that a worker takes at once.
@@ -53,6 +54,8 @@ pub(crate) struct Worker<'a> {
     /// For one larger file, which may come in the middle of a batch.
     pub(crate) scratch: Vec<u8>,
     queue: Queue,
+    /// File systems of sources.
+    pub(crate) met: Met,
 }
 
 impl<'a> Worker<'a> {
@@ -70,6 +73,7 @@ impl<'a> Worker<'a> {
             buffer: Vec::new(),
             scratch: Vec::new(),
             queue: Queue::default(),
+            met: Met::new(),
         }
     }
 
@@ -215,6 +219,7 @@ impl<'a> Worker<'a> {
             dir,
             over: Over::Nothing,
             settled: false,
+            is_whole: true,
         })
     }
 

@@ -7,7 +7,7 @@ use bc_manifest::integrity::{Entry, path_order};
 use super::earlier::{Lying, Whole, look};
 use super::{Head, Plan, below};
 use crate::options::CopyOptions;
-use crate::recorded::Recorded;
+use crate::recorded::{Recorded, Row};
 use crate::tree::{Item, Tree};
 
 /// What the manifest says that lies where this copy's goes. One that is not whole says nothing:
@@ -59,6 +59,8 @@ pub(crate) fn read(options: &CopyOptions, plan: &Plan, tree: &Tree) -> Recorded 
 
 fn put(found: &mut Recorded, item: Option<Item>, known: &Entry) {
     if let (Some(item), Some(meta), None) = (item, known.meta, &known.error) {
-        found.put(item, meta, known.digest);
+        // Nothing is done of which an update has found that it is not what it was.
+        let stamp = known.copy_stamp.filter(|_| known.found.is_none());
+        found.put(item, Row::new(meta, stamp), known.digest);
     }
 }

@@ -65,6 +65,10 @@ pub(super) fn parse_into(
         true => Some(rest.small(b",\"tried_run\":")?),
         false => None,
     };
+    entry.copy_stamp = match rest.literal(b",\"copy_stamp\":") {
+        Some(()) => Some(rest.copy_stamp()?),
+        None => None,
+    };
     entry.size_alone = None;
     entry.tried_at = None;
     entry.found = None;
@@ -118,7 +122,7 @@ impl Rest<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::check_path;
-    use super::super::entry::{Found, Mounted};
+    use super::super::entry::{COPY_STAMP_LEN, Found, Mounted};
     use super::super::parse::{Parsed, parse_general};
     use super::*;
     use proptest::prelude::*;
@@ -141,6 +145,7 @@ mod tests {
         entry.xattrs = Some(Default::default());
         entry.verified_at = Some(1);
         entry.tried_run = Some(1);
+        entry.copy_stamp = Some([1; COPY_STAMP_LEN]);
         entry.size_alone = Some(1);
         entry.tried_at = Some(1);
         entry.found = Some(Found::Damaged);
@@ -208,6 +213,7 @@ mod tests {
             entry.verified_at = rest.1;
             entry.dev = rest.4.0;
             entry.tried_run = rest.4.0;
+            entry.copy_stamp = rest.0.map(|id| u128::from(id).to_be_bytes());
             entry.mount = rest.4.1.map(|source| {
                 Box::new(Mounted {
                     root: Some(source.clone()),

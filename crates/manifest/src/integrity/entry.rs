@@ -14,6 +14,9 @@ use crate::time;
 /// Extended attributes: values by name, both raw bytes.
 pub type Xattrs = BTreeMap<Vec<u8>, Vec<u8>>;
 
+/// Bytes of [`Entry::copy_stamp`].
+pub const COPY_STAMP_LEN: usize = 16;
+
 /// What an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
@@ -112,6 +115,7 @@ const FIELDS: &[&str] = &[
     "xattrs_b64",
     "verified_at",
     "tried_run",
+    "copy_stamp",
     "tried_at",
     "found",
     "error",
@@ -189,6 +193,9 @@ pub struct Entry {
     /// The run that tried the content last, whatever came of it: updates of a manifest are counted
     /// from 1, since a clock may say anything. `None` if none did, or an earlier version.
     pub tried_run: Option<u32>,
+    /// Of a file that a copy has made: what that copy found at both ends, in a form that only who
+    /// copies again can make out. While it is what the ends come to, the file is not copied again.
+    pub copy_stamp: Option<[u8; COPY_STAMP_LEN]>,
     /// When the content was last tried without finding the digest, in nanoseconds since 1970;
     /// gone as soon as it is found again.
     pub tried_at: Option<i64>,
@@ -216,6 +223,7 @@ impl Entry {
             xattrs: None,
             verified_at: None,
             tried_run: None,
+            copy_stamp: None,
             tried_at: None,
             found: None,
             error: None,
@@ -303,6 +311,11 @@ impl Entry {
         push_time(out, "verified_at", self.verified_at);
         if let Some(run) = self.tried_run {
             push_field(out, "tried_run", run.into());
+        }
+        if let Some(stamp) = &self.copy_stamp {
+            out.extend_from_slice(b",\"copy_stamp\":\"");
+            push_hex(out, stamp);
+            out.push(b'"');
         }
         push_time(out, "tried_at", self.tried_at);
         if let Some(found) = self.found {

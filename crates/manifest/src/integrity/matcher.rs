@@ -36,7 +36,7 @@ pub struct Match {
 /// A line that matches is one that [`Reader`](super::Reader) takes: written as
 /// [`Writer`](super::Writer) writes it, with a path below the root, and a digest of the manifest's
 /// algorithm if it is a file's. Beside what was expected it holds at most the index of a device,
-/// when the content was found right, and by which run it was tried. Lines in another spelling
+/// when the content was found right, by which run it was tried, and the stamp of a copy. Lines in another spelling
 /// never match, whatever they say.
 #[derive(Debug)]
 pub struct Matcher {
@@ -131,6 +131,9 @@ impl Matcher {
             if rest.begins(b",\"tried_run\":") {
                 tried_run = Some(rest.small(b",\"tried_run\":")?);
             }
+            if rest.literal(b",\"copy_stamp\":").is_some() {
+                rest.copy_stamp()?;
+            }
             rest.literal(b"}\n")?;
         } else if expected.kind == Kind::File {
             return None;
@@ -214,6 +217,7 @@ mod tests {
             any::<[u8; 16]>(),
             proptest::option::of(0..2_i64),
             any::<Option<u32>>(),
+            any::<Option<[u8; 16]>>(),
         );
         (path, kind, meta(), rest).prop_map(|(path, kind, meta, rest)| {
             let mut entry = Entry::new(path.into_bytes(), kind);
@@ -224,6 +228,7 @@ mod tests {
                 entry.verified_at = rest.2;
             }
             entry.tried_run = rest.3;
+            entry.copy_stamp = rest.4;
             entry
         })
     }
@@ -271,6 +276,7 @@ mod tests {
         // Of any value.
         (expected.dev, expected.digest) = (said.dev, said.digest);
         expected.verified_at = said.verified_at;
+        expected.copy_stamp = said.copy_stamp;
         assert_eq!(*said, expected);
     }
 
@@ -289,6 +295,7 @@ mod tests {
                 entry.verified_at = run.map(i64::from);
             }
             entry.tried_run = run;
+            entry.copy_stamp = run.map(|_| [7; 16]);
             let line = line_of(&entry);
             let (len, tried_run) = (line.len(), run);
             let expected = Some(Match { len, tried_run });

@@ -10,7 +10,7 @@ use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::canonical::{self, Common};
-use super::entry::{Entry, Found, Kind, Meta, Mounted, Xattrs};
+use super::entry::{COPY_STAMP_LEN, Entry, Found, Kind, Meta, Mounted, Xattrs};
 use super::header::untwin;
 use super::path::check_path;
 use crate::base64;
@@ -47,6 +47,7 @@ enum Key {
     XattrsB64,
     VerifiedAt,
     TriedRun,
+    CopyStamp,
     TriedAt,
     Found,
     Error,
@@ -81,6 +82,7 @@ struct Raw<'a> {
     xattrs_b64: Option<Pairs>,
     verified_at: Option<Text<'a>>,
     tried_run: Option<u32>,
+    copy_stamp: Option<Text<'a>>,
     tried_at: Option<Text<'a>>,
     found: Option<Text<'a>>,
     error: Option<Failure>,
@@ -126,6 +128,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {
                         Key::XattrsB64 => once(&mut raw.xattrs_b64, &mut map)?,
                         Key::VerifiedAt => once(&mut raw.verified_at, &mut map)?,
                         Key::TriedRun => once(&mut raw.tried_run, &mut map)?,
+                        Key::CopyStamp => once(&mut raw.copy_stamp, &mut map)?,
                         Key::TriedAt => once(&mut raw.tried_at, &mut map)?,
                         Key::Found => once(&mut raw.found, &mut map)?,
                         Key::Error => once(&mut raw.error, &mut map)?,
@@ -265,6 +268,10 @@ fn entry(raw: Raw<'_>, digest_len: Option<usize>) -> Result<Entry, &'static str>
         .found
         .map(|Text(text)| Found::from_name(&text).ok_or("found is neither damaged nor unreadable"))
         .transpose()?;
+    let copy_stamp = raw
+        .copy_stamp
+        .map(|Text(hex)| copy_stamp(&hex).ok_or("copy_stamp is not 32 hexadecimal digits"))
+        .transpose()?;
     let mut size_alone = None;
     let meta = match (
         raw.size,
@@ -327,6 +334,7 @@ fn entry(raw: Raw<'_>, digest_len: Option<usize>) -> Result<Entry, &'static str>
         xattrs,
         verified_at,
         tried_run: raw.tried_run,
+        copy_stamp,
         tried_at,
         found,
         error,
@@ -341,6 +349,11 @@ fn digest(hex: &str, len: Option<usize>) -> Result<Digest, &'static str> {
         return Err("wrong length of digest");
     }
     Ok(digest)
+}
+
+fn copy_stamp(hex: &str) -> Option<[u8; COPY_STAMP_LEN]> {
+    let bytes = Digest::from_lower_hex(hex.as_bytes())?;
+    bytes.as_bytes().try_into().ok()
 }
 
 fn xattrs(plain: Option<Pairs>, encoded: Option<Pairs>) -> Result<Option<Xattrs>, &'static str> {

@@ -3,6 +3,7 @@
 
 use bc_digest::Digest;
 
+use super::entry::COPY_STAMP_LEN;
 use super::path::check_path;
 use super::swar;
 
@@ -77,6 +78,12 @@ impl<'a> Rest<'a> {
         let digits = body.get(..count)?;
         self.0 = body[count..].strip_prefix(b"\"")?;
         Some(digits)
+    }
+
+    /// The digits of a [copy stamp](super::Entry::copy_stamp), and what they stand for.
+    pub(super) fn copy_stamp(&mut self) -> Option<[u8; COPY_STAMP_LEN]> {
+        let digits = self.digits_of_digest(Some(COPY_STAMP_LEN))?;
+        Digest::from_lower_hex(digits)?.as_bytes().try_into().ok()
     }
 
     /// Fields written like this, with others behind them: the last digit may be followed by more.

@@ -135,6 +135,7 @@ fn integrity_lines() {
         });
         entry.verified_at = (kind == Kind::File).then_some(-5);
         entry.tried_run = (kind == Kind::File).then_some(3);
+        entry.copy_stamp = (kind == Kind::File).then_some([0xa5; 16]);
         entry.tried_at = (kind == Kind::File).then_some(7);
         entry.found = (kind == Kind::File).then_some(Found::Damaged);
         entry.dev = Some(0);

@@ -1,0 +1,261 @@
+//! What shows that a file is done when the same copy is asked for again: the state of both ends,
+//! bound together.
+//!
+//! A stamp is a digest over the source's file system, inode and last change, over what `stat` says
+//! of the copy and over its content's digest, over what was preserved, and over the system's start
+//! and the mount in which it was written, unless it was forced to the disk. Any of these differs as
+//! soon as one of the ends is another file, or in another state, or may have lost what was written.
+//! Where inode numbers move or change times prove nothing there are no stamps, nor for a source
+//! that was written to so recently that a later write may give it the same times.
+
+use std::os::fd::AsFd;
+use std::sync::{Mutex, PoisonError};
+
+use bc_digest::{Algorithm, Digest, Hasher};
+use bc_fs::mount::{Traits, mount_number, traits_or_unknown};
+use bc_fs::uuid_at;
+use bc_manifest::integrity::{COPY_STAMP_LEN, Meta};
+use bc_walk::FileStat;
+
+use crate::beneath::own_path;
+use crate::journal::boot_id;
+use crate::meta::is_root;
+use crate::options::Preserve;
+use crate::tree::Item;
+use crate::worker::Worker;
+
+/// See [`Entry::copy_stamp`](bc_manifest::integrity::Entry::copy_stamp).
+pub(crate) type Stamp = [u8; COPY_STAMP_LEN];
+
+/// What says which kind of stamp it is: another one has another meaning.
+const KIND: &[u8] = b"bc copy stamp 1\n";
+
+/// What a file system is known by, if what `stat` says on it proves the content.
+#[derive(Clone, Debug)]
+pub(crate) struct Proving {
+    traits: Traits,
+    name: String,
+}
+
+/// File systems by the device numbers of what is on them, each asked once.
+#[derive(Default)]
+pub(crate) struct Systems(Mutex<Vec<(u64, Proving)>>);
+
+/// Those that a worker has met.
+pub(crate) type Met = Vec<(u64, Proving)>;
+
+/// Until when a copy is certain to be what was written.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Lasting {
+    /// While the system runs, and the destination stays mounted.
+    Mounted,
+    /// It is on the disk.
+    Durable,
+}
+
+/// This start of the system, and the mount of the destination.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Session {
+    boot: [u8; 16],
+    mount: u64,
+}
+
+impl Session {
+    /// Of the destination that is open as `top`; nothing where the system does not tell.
+    pub(crate) fn of(top: impl AsFd) -> Option<Session> {
+        let (boot, mount) = (boot_id(), mount_number(top)?);
+        (boot != [0; 16] && mount != 0).then_some(Session { boot, mount })
+    }
+}
+
+/// What a file was copied from, and what the copy is.
+pub(crate) struct Ends<'a> {
+    pub(crate) source: &'a FileStat,
+    pub(crate) copy: &'a Meta,
+    pub(crate) digest: Digest,
+}
+
+impl Ends<'_> {
+    /// The stamp of a copy from the file system that is called `from`.
+    fn stamp(&self, from: &str, preserve: Preserve, session: Option<&Session>) -> Stamp {
+        let Preserve {
+            mode,
+            owner,
+            times,
+            xattrs,
+            links,
+        } = preserve;
+        let &FileStat {
+            id, stamp, uid, gid, ..
+        } = self.source;
+        let copy = self.copy;
+        let mut text = Vec::with_capacity(256);
+        text.extend_from_slice(KIND);
+        let numbers = [
+            id.ino,
+            stamp.size,
+            stamp.mtime_ns as u64,
+            stamp.ctime_ns as u64,
+            u64::from(self.source.mode),
+            u64::from(uid) << 32 | u64::from(gid),
+            copy.ino,
+            copy.size,
+            copy.mtime_ns as u64,
+            copy.ctime_ns as u64,
+            u64::from(copy.mode),
+            u64::from(copy.uid) << 32 | u64::from(copy.gid),
+            // What an ordinary user could not give root can.
+            [mode, owner, times, xattrs, links, is_root()]
+                .into_iter()
+                .fold(0, |bits, bit| bits << 1 | u64::from(bit)),
+            session.map_or(0, |session| session.mount),
+        ];
+        numbers
+            .iter()
+            .for_each(|number| text.extend_from_slice(&number.to_le_bytes()));
+        text.extend_from_slice(&session.map_or([0; 16], |session| session.boot));
+        text.push(self.digest.as_bytes().len() as u8);
+        text.extend_from_slice(self.digest.as_bytes());
+        text.extend_from_slice(from.as_bytes());
+        let mut hasher = Hasher::new(Algorithm::Blake3);
+        hasher.update(&text);
+        let digest = hasher.finalize();
+        let mut stamp = Stamp::default();
+        stamp.copy_from_slice(&digest.as_bytes()[..COPY_STAMP_LEN]);
+        stamp
+    }
+}
+
+impl Worker<'_> {
+    /// The stamp of a copy, if both its file systems allow one.
+    pub(crate) fn stamp(&mut self, item: Item, ends: &Ends<'_>, lasting: Lasting) -> Option<Stamp> {
+        let job = self.job;
+        let session = match lasting {
+            Lasting::Durable => None,
+            Lasting::Mounted => Some(job.session.as_ref()?),
+        };
+        let from = self.provable(item, ends)?;
+        let name = &self.met[from].1.name;
+        Some(ends.stamp(name, job.options.preserve, session))
+    }
+
+    /// Whether that is the stamp of the two ends, as they are.
+    pub(crate) fn is_stamp(&mut self, item: Item, ends: &Ends<'_>, stamp: &Stamp) -> bool {
+        let job = self.job;
+        let Some(from) = self.provable(item, ends) else {
+            return false;
+        };
+        let name = &self.met[from].1.name;
+        let preserve = job.options.preserve;
+        let session = job.session.as_ref();
+        session.is_some_and(|session| ends.stamp(name, preserve, Some(session)) == *stamp)
+            || ends.stamp(name, preserve, None) == *stamp
+    }
+
+    /// The number of the source's file system among those met, if what `stat` says proves the
+    /// content there and at the destination.
+    fn provable(&mut self, item: Item, ends: &Ends<'_>) -> Option<usize> {
+        let source = ends.source.id;
+        let from = match self.met.iter().position(|(dev, _)| *dev == source.dev) {
+            Some(at) => at,
+            None => self.meet(item, source.dev)?,
+        };
+        let from_proves = self.met[from].1.traits.identity_proves_content(source.ino);
+        let to_proves = self.job.top_traits.identity_proves_content(ends.copy.ino);
+        (from_proves && to_proves && !self.met[from].1.name.is_empty()).then_some(from)
+    }
+
+    /// Gets to know the file system that an entry's source is on.
+    fn meet(&mut self, item: Item, dev: u64) -> Option<usize> {
+        let systems = &self.job.systems;
+        let lock = || systems.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock().iter().find(|(known, _)| *known == dev).cloned();
+        let met = match known {
+            Some(met) => met,
+            None => {
+                let (listing, id) = self.job.tree.entry(item)?;
+                let dir = listing.dir(id);
+                // What is mounted on the file itself has no directory there to be asked.
+                let is_its_own = listing.dir_identity(dir).is_some_and(|id| id.dev == dev);
+                let open = self.source_dir(item).ok().filter(|_| is_its_own)?;
+                let uuid = uuid_at(own_path(&open), Some(dev), None);
+                let name = uuid.unwrap_or_else(|| match Session::of(&open) {
+                    Some(Session { boot, mount }) => {
+                        format!("{:032x} {mount} {dev}", u128::from_be_bytes(boot))
+                    }
+                    None => String::new(),
+                });
+                let traits = traits_or_unknown(&open, dev);
+                let met = (dev, Proving { traits, name });
+                lock().push(met.clone());
+                met
+            }
+        };
+        self.met.push(met);
+        Some(self.met.len() - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bc_walk::{Identity, Stamp as Times};
+
+    use super::*;
+
+    /// Whatever differs of the ends, of what is preserved or of when it was written is another stamp.
+    #[test]
+    fn everything_counts() {
+        let number = |at: usize, n: usize| if at == n { 9 } else { 1 };
+        let stamp = |n: usize| {
+            let source = FileStat {
+                id: Identity {
+                    dev: 1,
+                    ino: number(0, n),
+                },
+                stamp: Times {
+                    size: number(1, n),
+                    mtime_ns: number(2, n) as i64,
+                    ctime_ns: number(3, n) as i64,
+                },
+                mode: number(4, n) as u32,
+                uid: number(5, n) as u32,
+                gid: number(6, n) as u32,
+                nlink: 1,
+                rdev: 0,
+                blocks: 0,
+            };
+            let copy = Meta {
+                size: number(7, n),
+                mode: number(8, n) as u32,
+                uid: number(9, n) as u32,
+                gid: number(10, n) as u32,
+                mtime_ns: number(11, n) as i64,
+                ctime_ns: number(12, n) as i64,
+                ino: number(13, n),
+                nlink: 1,
+            };
+            let digest = Digest::from_slice(&[number(14, n) as u8; 16]).unwrap();
+            let preserve = match n {
+                15 => Preserve::NONE,
+                _ => Preserve::ALL,
+            };
+            let session = Session {
+                boot: [number(16, n) as u8; 16],
+                mount: number(17, n),
+            };
+            let from = if n == 18 { "other" } else { "one" };
+            let ends = Ends {
+                source: &source,
+                copy: &copy,
+                digest,
+            };
+            let session = (n != 19).then_some(&session);
+            ends.stamp(from, preserve, session)
+        };
+        let mut all: Vec<Stamp> = (0..=20).map(stamp).collect();
+        assert_eq!(stamp(20), all[20]);
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 21);
+    }
+}
