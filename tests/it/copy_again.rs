@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bc_manifest::integrity::{Found, Policy, Reader, Writer};
 use bc_testkit::TestTree;
-use rustix::fs::{XattrFlags, setxattr};
+use rustix::fs::{CWD, RenameFlags, XattrFlags, renameat_with, setxattr};
 
 use crate::common::Bc;
 use crate::copy_trees::{MANIFEST, complete, rich};
@@ -313,8 +313,152 @@ fn what_is_done_is_not_read_again() {
         assert_eq!(bytes_read(&t, &line), 0, "{sync}");
         // Nor if other bytes are to be forced to the disk now, or none.
         assert_eq!(bytes_read(&t, "copy -T r to"), 0, "{sync}");
+        // One file more makes no other one doubtful.
+        t.write("r/new", "new").mtime("r/new", 5, 1000);
+        rest();
+        assert_eq!(bytes_read(&t, &line), 0, "{sync}");
+        assert_eq!(t.read("to/new"), b"new");
+        assert_eq!(bytes_read(&t, &line), 0, "{sync}");
         // What is given otherwise now is to be looked at.
         assert_ne!(bytes_read(&t, "copy -T --preserve=mode r to"), 0, "{sync}");
+    }
+}
+
+/// Whether a run takes the whole copy for done: else it begins by making its directories.
+fn is_done_as_a_whole(t: &TestTree, line: &str) -> bool {
+    strace::counted(t, &["mkdirat"], line).is_empty()
+}
+
+/// A change of any kind at either end, if it can be made here.
+type Change = (&'static str, fn(&TestTree) -> bool);
+
+const CHANGES: &[Change] = &[
+    ("content behind its time", |t| {
+        t.write("r/d/medium", vec![8; 700_000])
+            .mtime("r/d/medium", 5, 1000);
+        true
+    }),
+    ("content of the copy behind its time", |t| {
+        t.write("to/small", vec![8; 5_000])
+            .mtime("to/small", 5, 1000);
+        true
+    }),
+    ("mode", |t| {
+        t.mode("r/small", 0o600);
+        true
+    }),
+    ("mode of the copy", |t| {
+        t.mode("to/d/medium", 0o600);
+        true
+    }),
+    ("mode of a directory", |t| {
+        t.mode("r/d", 0o700);
+        true
+    }),
+    ("mode of a directory's copy", |t| {
+        t.mode("to/d", 0o700);
+        true
+    }),
+    ("mode of the root's copy", |t| {
+        t.mode("to", 0o700);
+        true
+    }),
+    ("attribute", |t| has_set(t, "r/small")),
+    ("attribute of the copy", |t| has_set(t, "to/small")),
+    ("attribute of a directory", |t| has_set(t, "r/d")),
+    ("attribute of a directory's copy", |t| has_set(t, "to/d")),
+    ("attribute of the root", |t| has_set(t, "r")),
+    ("attribute of the root's copy", |t| has_set(t, "to")),
+    ("two that have changed places", |t| {
+        swapped(t, "r/small", "r/e/same")
+    }),
+    ("two copies that have changed places", |t| {
+        swapped(t, "to/small", "to/e/same")
+    }),
+    ("directories that have changed places", |t| {
+        swapped(t, "r/d", "r/e")
+    }),
+    ("a file more", |t| {
+        t.write("r/e/more", "");
+        true
+    }),
+    ("a file less", |t| {
+        std::fs::remove_file(t.join("r/e/same")).is_ok()
+    }),
+    ("a copy less", |t| {
+        std::fs::remove_file(t.join("to/e/same")).is_ok()
+    }),
+    ("another link", |t| {
+        std::fs::remove_file(t.join("r/link")).unwrap();
+        t.symlink("smalL", "r/link");
+        true
+    }),
+    ("another link's copy", |t| {
+        std::fs::remove_file(t.join("to/link")).unwrap();
+        t.symlink("smalL", "to/link");
+        true
+    }),
+    ("a copy of its own instead of a name", |t| {
+        std::fs::remove_file(t.join("to/further")).unwrap();
+        t.write("to/further", vec![7; 700_000])
+            .mtime("to/further", 5, 1000);
+        true
+    }),
+    ("a file instead of a name", |t| {
+        std::fs::remove_file(t.join("r/further")).unwrap();
+        t.write("r/further", vec![7; 700_000])
+            .mtime("r/further", 5, 1000);
+        true
+    }),
+    ("a directory instead of a file", |t| {
+        std::fs::remove_file(t.join("to/e/same")).unwrap();
+        t.dir("to/e/same");
+        true
+    }),
+];
+
+fn swapped(t: &TestTree, one: &str, other: &str) -> bool {
+    let (one, other) = (t.join(one), t.join(other));
+    renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).is_ok()
+}
+
+fn has_set(t: &TestTree, name: &str) -> bool {
+    setxattr(t.join(name), "user.x", b"y", XattrFlags::empty()).is_ok()
+}
+
+/// No change at either end is overlooked by what proves all at once, nor is it made another one of.
+#[test]
+fn a_change_of_any_kind_is_seen() {
+    if !strace::is_able() {
+        return;
+    }
+    let make = || {
+        let t = sizes();
+        t.write("r/e/same", vec![7; 5_000])
+            .mtime("r/e/same", 5, 1000)
+            .symlink("small", "r/link");
+        t
+    };
+    let line = "copy -T r to";
+    let t = copied(make, line);
+    assert!(is_done_as_a_whole(&t, line));
+    assert!(is_done_as_a_whole(&t, line));
+    for options in [
+        "--preserve=mode",
+        "--algorithm=xxh128",
+        "--on-conflict=verify",
+    ] {
+        let line = format!("copy -T {options} r to");
+        assert!(!is_done_as_a_whole(&t, &line), "{options}");
+    }
+    // A neighbour's record in the same manifest is none of this copy's.
+    let _ = t.bc_line("copy r/small to").go();
+    assert!(!is_done_as_a_whole(&t, "copy r/e to"));
+    for (what, change) in CHANGES {
+        let t = copied(make, line);
+        if change(&t) {
+            assert!(!is_done_as_a_whole(&t, line), "{what}");
+        }
     }
 }
 

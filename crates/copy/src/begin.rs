@@ -30,6 +30,8 @@ pub(crate) struct Begun {
     pub(crate) known: Known,
     /// When the first run began, if this one goes on from one.
     pub(crate) went_on: Option<i64>,
+    /// When this one began, by the clock that stamps files.
+    pub(crate) began: i64,
     pub(crate) log: Log,
     /// Where a journal is to be made.
     free: Option<(Place, Key)>,
@@ -89,6 +91,7 @@ fn gone_on(options: &CopyOptions, found: Earlier, top: Top) -> Result<Begun, Err
         spare: JobId(random()?),
         known,
         went_on: Some(found.job.began_ns),
+        began: coarse_now(),
         log: Log::new(Some(found.journal).filter(|_| !options.dry_run)),
         free: None,
     })
@@ -102,6 +105,7 @@ fn anew(top: Top, free: Option<(Place, Key)>) -> Result<Begun, Error> {
         spare: JobId(random()?),
         known: Known::default(),
         went_on: None,
+        began: coarse_now(),
         log: Log::default(),
         free,
     })

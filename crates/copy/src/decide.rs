@@ -16,8 +16,8 @@ use crate::meta::Wanted;
 use crate::options::OnConflict;
 use crate::place::Place;
 use crate::results::{Outcome, Proof, State, meta_of};
-use crate::stamp::{Ends, Lasting};
 use crate::stage::Over;
+use crate::stamp::{Ends, Lasting};
 use crate::worker::Worker;
 
 /// What is to be done.
@@ -122,7 +122,7 @@ impl Worker<'_> {
         source: &FileStat,
     ) -> Result<Option<(Option<Digest>, Proof)>, Error> {
         let job = self.job;
-        let Some((row, digest)) = job.recorded.of(place.item) else {
+        let Some((row, digest)) = job.recorded().of(place.item) else {
             return Ok(None);
         };
         let is_ours = row.fits(now);
@@ -167,9 +167,8 @@ impl Worker<'_> {
             let is_proven = settled
                 && is_here
                 && is_as_walked
-                && ends.is_some_and(|ends| {
-                    self.stamp(place.item, &ends, Lasting::Mounted).is_some()
-                });
+                && ends
+                    .is_some_and(|ends| self.stamp(place.item, &ends, Lasting::Mounted).is_some());
             let proof = if is_proven { Proof::New } else { Proof::None };
             (digest, proof)
         }))

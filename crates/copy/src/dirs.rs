@@ -248,6 +248,27 @@ impl Worker<'_> {
         }
     }
 
+    /// Whether the root that is this directory has the attributes of its source, if it is one.
+    pub(crate) fn root_has_xattrs(&mut self, below: &[u8]) -> bool {
+        let job = self.job;
+        if !job.options.preserve.xattrs {
+            return true;
+        }
+        let mut target = Vec::new();
+        (0..job.tree.roots.len()).all(|root| {
+            let items = job.tree.items_of(root);
+            let is_dir = job.tree.roots[root].source.stat.kind() == FileKind::Dir;
+            job.tree.write_target(Item(items.start), &mut target);
+            if !is_dir || items.is_empty() || target != below {
+                return true;
+            }
+            let dir = self.open_dir(&target);
+            let found = dir.map(|dir| self.xattrs.of_file(dir.as_fd()));
+            let wanted = self.dir_wanted(Item(items.start));
+            matches!((found, wanted), (Ok(Ok(found)), Ok(wanted)) if wanted.has_xattrs(&found))
+        })
+    }
+
     /// Of a directory, whether it may be opened or not.
     fn set_times(&mut self, target: &[u8], times: &Timestamps) -> Result<(), Errno> {
         if target.is_empty() {
@@ -293,7 +314,7 @@ impl Worker<'_> {
         dir: BorrowedFd<'_>,
     ) -> Option<Outcome> {
         let job = self.job;
-        let recorded = job.recorded.of(item)?.0;
+        let recorded = job.recorded().of(item)?.0;
         let now = FileStat::from(&meta::fstat(dir).ok()?);
         let is_same = recorded.fits_dir(&now) && wanted.is_given(&now) && wanted.has_times(&now);
         let mut found = || self.xattrs.of_file(dir);

@@ -17,13 +17,13 @@ use crate::dirs::finish_dirs;
 use crate::error::{Error, ErrorKind};
 use crate::event::{Copied, CopyProgress, Event, Observer};
 use crate::finish::{
-    finish, manifest_target, recorded, refuse_foreign_manifest, refuse_odd_manifest, remove_stages,
+    finish, is_done, manifest_target, recorded, refuse_foreign_manifest, refuse_odd_manifest,
+    remove_stages,
 };
 use crate::huge;
 use crate::job::Job;
 use crate::links::Links;
 use crate::options::{CopyOptions, ManifestPlace, ReadBack};
-use crate::recorded::Recorded;
 use crate::single::medium;
 use crate::small::{SMALL, small};
 use crate::sources::{look, refuse_within, unopened, walk};
@@ -106,6 +106,15 @@ fn fan_out_to(
             Err(error) => Some(error),
         });
     }
+    if let [job] = &jobs[..]
+        && !options.dry_run
+        && is_done(job)
+    {
+        return Ok(vec![finish(jobs.remove(0), missing)]);
+    }
+    for job in jobs.iter().filter(|job| !job.options.restart) {
+        job.know_recorded(recorded(job.options, &job.top, &job.tree));
+    }
     match options.dry_run {
         true => jobs.iter().for_each(crate::dry::run),
         false => run(&jobs)?,
@@ -166,20 +175,16 @@ fn start<'a>(
         spare,
         known,
         went_on,
+        began,
         log,
         ..
     } = begun;
     let manifest = manifest_target(options, &top, &tree);
-    let recorded = match options.restart {
-        true => Recorded::none(),
-        false => recorded(options, &top, &tree),
-    };
     Job::new(
         options,
         (tree, top, manifest),
         (id, spare),
-        (known, went_on),
-        recorded,
+        (known, went_on, began),
         log,
         progress,
         observer,

@@ -230,6 +230,15 @@ pub(crate) fn refuse_foreign_manifest(
     plan.map_or(Ok(()), |plan| manifest::refuse_foreign(options, &plan))
 }
 
+/// Whether an earlier run has done all of it, which is all that is to be said then.
+pub(crate) fn is_done(job: &Job<'_>) -> bool {
+    let first = job.tree.roots.first().map(|root| &root.source);
+    let plan = first.and_then(|first| early_plan(job.options, &job.top, first));
+    let is_done = plan.is_some_and(|plan| manifest::is_done(job, &plan));
+    job.was_done.store(is_done, Relaxed);
+    is_done
+}
+
 /// What an earlier copy to the same place has recorded of what is copied.
 pub(crate) fn recorded(options: &CopyOptions, top: &Top, tree: &Tree) -> Recorded {
     let first = tree.roots.first().map(|root| &root.source);

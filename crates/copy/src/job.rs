@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use bc_digest::Digest;
 use bc_fs::mount::{Traits, traits_or_unknown};
 use bc_pool::Cancel;
-use bc_walk::{Error, FileStat};
+use bc_walk::{Error, FileStat, Stamp};
 use rustix::fs::AtFlags;
 use rustix::io::{Errno, retry_on_intr};
 
@@ -19,10 +19,11 @@ use crate::journal::{Known, Log};
 use crate::meta::{Giving, Lost};
 use crate::named::Named;
 use crate::options::{CopyOptions, MANIFEST_NAME, ManifestPlace};
+use crate::place::is_settled_at;
 use crate::recorded::Recorded;
 use crate::results::{Outcome, Proof, Results, State, meta_of};
 use crate::stage::JobId;
-use crate::stamp::{Session, Systems};
+use crate::stamp::{Session, Systems, given};
 use crate::target::Top;
 use crate::tree::{Item, Tree};
 
@@ -42,8 +43,14 @@ pub(crate) struct Job<'a> {
     pub(crate) known: Known,
     /// When the first of its runs began, in nanoseconds since 1970; `None` for a new copy.
     pub(crate) went_on: Option<i64>,
-    /// What the manifest of a copy that was complete says.
-    pub(crate) recorded: Recorded,
+    recorded: OnceLock<Recorded>,
+    /// Whether it was complete before this run.
+    pub(crate) was_done: AtomicBool,
+    /// When this run began, before anything was looked at, in nanoseconds since 1970 by the clock
+    /// that stamps files.
+    began: i64,
+    /// See [`given`].
+    pub(crate) given: u64,
     pub(crate) session: Option<Session>,
     /// Of the file system that the top is on.
     pub(crate) top_traits: Traits,
@@ -110,8 +117,7 @@ impl<'a> Job<'a> {
         options: &'a CopyOptions,
         (tree, top, manifest_target): (Tree, Top, Option<Vec<u8>>),
         (id, spare): (JobId, JobId),
-        (known, went_on): (Known, Option<i64>),
-        recorded: Recorded,
+        (known, went_on, began): (Known, Option<i64>, i64),
         log: Log,
         progress: &'a CopyProgress,
         observer: &'a Observer<'a>,
@@ -133,7 +139,10 @@ impl<'a> Job<'a> {
             spare,
             known,
             went_on,
-            recorded,
+            recorded: OnceLock::new(),
+            was_done: AtomicBool::new(false),
+            began,
+            given: given(options.preserve),
             session,
             top_traits,
             systems: Systems::default(),
@@ -163,6 +172,27 @@ impl<'a> Job<'a> {
     /// Whether nothing more is to be begun.
     pub(crate) fn is_over(&self) -> bool {
         self.stops.load(Relaxed) || self.cancel.is_cancelled()
+    }
+
+    /// What the manifest of a copy that was complete says: nothing before it is known.
+    pub(crate) fn recorded(&self) -> &Recorded {
+        static NONE: Recorded = Recorded::none();
+        self.recorded.get().unwrap_or(&NONE)
+    }
+
+    /// Tells what that manifest says.
+    pub(crate) fn know_recorded(&self, recorded: Recorded) {
+        let _ = self.recorded.set(recorded);
+    }
+
+    /// Whether nothing was lost on the way to any of the copies.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.incomplete.load(Relaxed) == 0 && self.why_stopped().is_none() && !self.is_over()
+    }
+
+    /// Whether a change since this run has begun gives a source another time than this.
+    pub(crate) fn was_settled(&self, stamp: &Stamp) -> bool {
+        is_settled_at(stamp, self.began)
     }
 
     /// Why the destination takes no more.

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use bc_walk::{FileKind, Identity};
 
 use crate::job::Job;
-use crate::results::{Outcome, State};
+use crate::results::{Outcome, Proof, State};
 use crate::single::medium;
 use crate::small::{SMALL, small};
 use crate::tree::Item;
@@ -57,6 +57,7 @@ impl Links {
         let job = worker.job;
         let mut firsts = self.firsts.clone();
         let mut linked_items = Vec::new();
+        let mut origins = HashMap::new();
         for (item, id) in self.further.iter().copied() {
             if job.is_over() {
                 break;
@@ -71,7 +72,10 @@ impl Links {
                 false => Ok(false),
             };
             match linked {
-                Ok(true) => linked_items.extend([first, item]),
+                Ok(true) => {
+                    linked_items.extend([first, item]);
+                    origins.insert(item, first);
+                }
                 // This one is copied, and is what the next ones are linked to.
                 Ok(false) => {
                     alone(worker, item);
@@ -81,12 +85,13 @@ impl Links {
                 Err(error) => worker.failed(item, &error),
             }
         }
-        look_again(worker, linked_items);
+        look_again(worker, linked_items, &origins);
     }
 }
 
-/// Each further name has changed what is to be said of the others: how many there are.
-fn look_again(worker: &mut Worker<'_>, mut items: Vec<Item>) {
+/// Each further name has changed what is to be said of the others: how many there are. What is proven
+/// of the first is of the others that were its names when they were walked.
+fn look_again(worker: &mut Worker<'_>, mut items: Vec<Item>, origins: &HashMap<Item, Item>) {
     let job = worker.job;
     if !job.has_manifest() {
         return;
@@ -95,12 +100,21 @@ fn look_again(worker: &mut Worker<'_>, mut items: Vec<Item>) {
     items.dedup();
     for item in items {
         let (state, digest) = (job.results.state(item), job.results.digest(item));
-        let proof = job.results.proof(item);
+        let mut proof = job.results.proof(item);
+        let is_there = matches!(state, State::Copied | State::Before);
+        if let (Proof::None, true, Some(first)) = (proof, is_there, origins.get(&item))
+            && let Some((listing, id)) = job.tree.entry(*first)
+            && let Some(walked) = listing.stat(id)
+            && job.is_as_walked(item, &walked)
+        {
+            proof = job.results.proof(*first);
+        }
         let Ok(place) = worker.place(item) else {
             continue;
         };
         let found = job.outcome(item, state, &place.dir, place.name(), digest);
-        job.results.put(found.map(|found| Outcome { proof, ..found }));
+        job.results
+            .put(found.map(|found| Outcome { proof, ..found }));
     }
 }
 

@@ -5,12 +5,14 @@ mod about;
 mod again;
 mod earlier;
 mod plan;
+mod whole;
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ffi::OsStr;
 use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::Digest;
 use bc_fs::atomic::AtomicFile;
@@ -18,6 +20,7 @@ use bc_fs::place::Place;
 use bc_manifest::integrity::{Entry, Header, Kind, Meta, ROOT, Scope, Writer, path_order};
 use bc_walk::{FileKind, FileStat};
 use rustix::io::Errno;
+use serde_json::Map;
 
 use crate::decide::{digest_of, open_there};
 use crate::error::{Error, ErrorKind};
@@ -34,6 +37,7 @@ use about::{header, scope};
 pub(crate) use again::read as read_recorded;
 use earlier::{Earlier, Lying, Whole};
 pub(crate) use plan::Plan;
+pub(crate) use whole::is_done;
 
 /// An entry on its way into the manifest: ordered by path, the first at the top of a heap.
 struct Head {
@@ -114,8 +118,11 @@ pub(crate) fn write(
     lasting: Lasting,
 ) -> Result<Written, Error> {
     let shown = plan.file.as_os_str().as_bytes().to_vec();
+    if job.was_done.load(Relaxed) {
+        return Ok(Written::old(shown));
+    }
     let about = About { job, plan, found };
-    let recorded = &job.recorded;
+    let recorded = job.recorded();
     let is_all = recorded.scope().is_some_and(|scope| {
         found.1.is_empty() && recorded.is_all(&about.header(Some(scope)).0, &job.tree, found.0)
     });
@@ -172,8 +179,7 @@ fn replace(about: &About<'_, '_>, shown: &[u8], lasting: Lasting) -> Result<(), 
         }
         None => Error::usage(format!("{}: write: {error}", bc_fs::Escaped(shown))),
     })?;
-    new.commit()
-        .map_err(|not| failed(not.operation, not.error))
+    new.commit().map_err(|not| failed(not.operation, not.error))
 }
 
 /// Before anything is copied: what lies where a manifest was named to be, and is none that this copy
@@ -250,11 +256,14 @@ fn fill(
     let mut writer = Writer::new(out, header)?;
     let mut worker = Worker::new(job);
     let mut heads = heads(job, plan, unlisted);
+    // Whether what is written is all of this copy and nothing else.
+    let mut is_all = true;
     while let Some(Head { path, next }) = heads.pop() {
         let mut known = None;
         if let Some(earlier) = &mut earlier {
             while let Some(entry) = earlier.take_before(&path)? {
                 if earlier.still_fits(&entry) {
+                    is_all = false;
                     writer.write(&entry)?;
                 }
             }
@@ -268,6 +277,7 @@ fn fill(
             }
             Next::Unlisted(nth) => Some(unlisted_entry(path, &unlisted[nth])),
         };
+        is_all &= entry.is_some();
         if let Some(entry) = entry.filter(|_| !(is_root && is_part)) {
             writer.write(&entry)?;
         }
@@ -275,11 +285,16 @@ fn fill(
     if let Some(earlier) = &mut earlier {
         while let Some(entry) = earlier.take()? {
             if earlier.still_fits(&entry) {
+                is_all = false;
                 writer.write(&entry)?;
             }
         }
     }
-    writer.finish().map(drop)
+    let extra = match is_all {
+        true => whole::trailer(&mut worker, plan, found, lasting),
+        false => Map::new(),
+    };
+    writer.finish_with(&extra).map(drop)
 }
 
 fn heads(job: &Job<'_>, plan: &Plan, unlisted: &[Unlisted]) -> BinaryHeap<Head> {
@@ -367,7 +382,10 @@ fn entry(
             entry.digest = digest.or_else(|| digest_there(worker, item));
             let digest = entry.digest?;
             entry.copy_stamp = match (rows.proof(item), &entry.meta) {
-                (Proof::Kept, _) => job.recorded.of(item).and_then(|(row, _)| row.stamp().copied()),
+                (Proof::Kept, _) => job
+                    .recorded()
+                    .of(item)
+                    .and_then(|(row, _)| row.stamp().copied()),
                 (Proof::New, Some(copy)) => stamp(worker, item, (copy, digest), lasting),
                 _ => None,
             };

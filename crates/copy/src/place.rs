@@ -52,7 +52,11 @@ pub(crate) fn coarse_now() -> i64 {
 
 /// Whether a write from now on gives a file another time than it has.
 pub(crate) fn is_settled(stamp: &Stamp) -> bool {
-    let now = coarse_now();
+    is_settled_at(stamp, coarse_now())
+}
+
+/// The same of a write since then, by the clock that stamps files.
+pub(crate) fn is_settled_at(stamp: &Stamp, now: i64) -> bool {
     [stamp.mtime_ns, stamp.ctime_ns].iter().all(|&time| {
         let step = if time % 1_000_000_000 == 0 {
             COARSE_NS

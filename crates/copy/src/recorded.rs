@@ -74,7 +74,7 @@ impl Row {
 
 impl Recorded {
     /// Nothing, where there is no manifest that is carried on.
-    pub(crate) fn none() -> Recorded {
+    pub(crate) const fn none() -> Recorded {
         Recorded {
             rows: Vec::new(),
             digests: Vec::new(),

@@ -193,7 +193,7 @@ impl Worker<'_> {
     /// given now. There is no content that could be another one.
     fn is_recorded(&mut self, place: &Place, wanted: &Wanted, now: &FileStat) -> bool {
         let preserve = self.job.options.preserve;
-        let recorded = self.job.recorded.of(place.item);
+        let recorded = self.job.recorded().of(place.item);
         let is_ours = recorded.is_some_and(|(row, _)| row.fits(now));
         // A link has no permission bits of its own, and they are the same everywhere.
         if !is_ours || !wanted.is_given_as_far(now, preserve) {

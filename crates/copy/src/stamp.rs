@@ -15,7 +15,7 @@ use bc_digest::{Algorithm, Digest, Hasher};
 use bc_fs::mount::{Traits, mount_number, traits_or_unknown};
 use bc_fs::uuid_at;
 use bc_manifest::integrity::{COPY_STAMP_LEN, Meta};
-use bc_walk::FileStat;
+use bc_walk::{FileStat, Identity};
 
 use crate::beneath::own_path;
 use crate::journal::boot_id;
@@ -75,22 +75,44 @@ pub(crate) struct Ends<'a> {
     pub(crate) digest: Digest,
 }
 
+/// What is given to copies, as a number: what an ordinary user could not give root can.
+pub(crate) fn given(preserve: Preserve) -> u64 {
+    let Preserve {
+        mode,
+        owner,
+        times,
+        xattrs,
+        links,
+    } = preserve;
+    [mode, owner, times, xattrs, links, is_root()]
+        .into_iter()
+        .fold(0, |bits, bit| bits << 1 | u64::from(bit))
+}
+
+/// The stamp of what a text says, of a kind of its own, from a session or for ever.
+pub(crate) fn of_text(kind: &[u8], session: Option<&Session>, text: &[u8]) -> Stamp {
+    let mut hasher = Hasher::new(Algorithm::Blake3);
+    hasher.update(kind);
+    hasher.update(&session.map_or([0; 16], |session| session.boot));
+    hasher.update(&session.map_or(0, |session| session.mount).to_le_bytes());
+    hasher.update(text);
+    let mut stamp = Stamp::default();
+    stamp.copy_from_slice(&hasher.finalize().as_bytes()[..COPY_STAMP_LEN]);
+    stamp
+}
+
 impl Ends<'_> {
-    /// The stamp of a copy from the file system that is called `from`.
-    fn stamp(&self, from: &str, preserve: Preserve, session: Option<&Session>) -> Stamp {
-        let Preserve {
-            mode,
-            owner,
-            times,
-            xattrs,
-            links,
-        } = preserve;
+    /// What there is to say of a copy from the file system that is called `from`. `given`: see
+    /// [`given`].
+    fn text(&self, from: &str, given: u64) -> Vec<u8> {
         let &FileStat {
-            id, stamp, uid, gid, ..
+            id,
+            stamp,
+            uid,
+            gid,
+            ..
         } = self.source;
         let copy = self.copy;
-        let mut text = Vec::with_capacity(256);
-        text.extend_from_slice(KIND);
         let numbers = [
             id.ino,
             stamp.size,
@@ -104,25 +126,16 @@ impl Ends<'_> {
             copy.ctime_ns as u64,
             u64::from(copy.mode),
             u64::from(copy.uid) << 32 | u64::from(copy.gid),
-            // What an ordinary user could not give root can.
-            [mode, owner, times, xattrs, links, is_root()]
-                .into_iter()
-                .fold(0, |bits, bit| bits << 1 | u64::from(bit)),
-            session.map_or(0, |session| session.mount),
+            given,
         ];
-        numbers
-            .iter()
-            .for_each(|number| text.extend_from_slice(&number.to_le_bytes()));
-        text.extend_from_slice(&session.map_or([0; 16], |session| session.boot));
+        let mut text = Vec::with_capacity(256);
+        for number in numbers {
+            text.extend_from_slice(&number.to_le_bytes());
+        }
         text.push(self.digest.as_bytes().len() as u8);
         text.extend_from_slice(self.digest.as_bytes());
         text.extend_from_slice(from.as_bytes());
-        let mut hasher = Hasher::new(Algorithm::Blake3);
-        hasher.update(&text);
-        let digest = hasher.finalize();
-        let mut stamp = Stamp::default();
-        stamp.copy_from_slice(&digest.as_bytes()[..COPY_STAMP_LEN]);
-        stamp
+        text
     }
 }
 
@@ -134,35 +147,34 @@ impl Worker<'_> {
             Lasting::Durable => None,
             Lasting::Mounted => Some(job.session.as_ref()?),
         };
-        let from = self.provable(item, ends)?;
-        let name = &self.met[from].1.name;
-        Some(ends.stamp(name, job.options.preserve, session))
+        let given = job.given;
+        let from = self.proving(item, ends.source.id, ends.copy.ino)?;
+        Some(of_text(KIND, session, &ends.text(from, given)))
     }
 
     /// Whether that is the stamp of the two ends, as they are.
     pub(crate) fn is_stamp(&mut self, item: Item, ends: &Ends<'_>, stamp: &Stamp) -> bool {
         let job = self.job;
-        let Some(from) = self.provable(item, ends) else {
+        let Some(from) = self.proving(item, ends.source.id, ends.copy.ino) else {
             return false;
         };
-        let name = &self.met[from].1.name;
-        let preserve = job.options.preserve;
+        let text = ends.text(from, job.given);
         let session = job.session.as_ref();
-        session.is_some_and(|session| ends.stamp(name, preserve, Some(session)) == *stamp)
-            || ends.stamp(name, preserve, None) == *stamp
+        session.is_some_and(|session| of_text(KIND, Some(session), &text) == *stamp)
+            || of_text(KIND, None, &text) == *stamp
     }
 
-    /// The number of the source's file system among those met, if what `stat` says proves the
-    /// content there and at the destination.
-    fn provable(&mut self, item: Item, ends: &Ends<'_>) -> Option<usize> {
-        let source = ends.source.id;
+    /// What the file system of an entry's source is called, if what `stat` says proves the content
+    /// there, and of an inode with this number at the destination.
+    pub(crate) fn proving(&mut self, item: Item, source: Identity, copy: u64) -> Option<&str> {
         let from = match self.met.iter().position(|(dev, _)| *dev == source.dev) {
             Some(at) => at,
             None => self.meet(item, source.dev)?,
         };
-        let from_proves = self.met[from].1.traits.identity_proves_content(source.ino);
-        let to_proves = self.job.top_traits.identity_proves_content(ends.copy.ino);
-        (from_proves && to_proves && !self.met[from].1.name.is_empty()).then_some(from)
+        let Proving { traits, name } = &self.met[from].1;
+        let is_proof = traits.identity_proves_content(source.ino)
+            && self.job.top_traits.identity_proves_content(copy);
+        (is_proof && !name.is_empty()).then_some(name)
     }
 
     /// Gets to know the file system that an entry's source is on.
@@ -198,7 +210,7 @@ impl Worker<'_> {
 
 #[cfg(test)]
 mod tests {
-    use bc_walk::{Identity, Stamp as Times};
+    use bc_walk::Stamp as Times;
 
     use super::*;
 
@@ -250,7 +262,7 @@ mod tests {
                 digest,
             };
             let session = (n != 19).then_some(&session);
-            ends.stamp(from, preserve, session)
+            of_text(KIND, session, &ends.text(from, given(preserve)))
         };
         let mut all: Vec<Stamp> = (0..=20).map(stamp).collect();
         assert_eq!(stamp(20), all[20]);

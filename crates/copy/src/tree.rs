@@ -101,6 +101,15 @@ impl Tree {
         }
     }
 
+    /// Whether nothing of the sources has been missed.
+    pub(crate) fn is_all_read(&self) -> bool {
+        self.roots.iter().all(|root| match &*root.content {
+            Content::Listing(listing) => listing.errors().is_empty(),
+            Content::Alone(..) => true,
+            Content::Nothing => false,
+        })
+    }
+
     pub(crate) fn kind(&self, item: Item) -> FileKind {
         match self.entry(item) {
             Some((listing, id)) => listing.kind(id),

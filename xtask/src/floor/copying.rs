@@ -9,7 +9,7 @@ use rustix::fs::{
     AtFlags, CWD, Mode, OFlags, RenameFlags, Timespec, Timestamps, copy_file_range, fchmod, fchown,
     flistxattr, fstat, futimens, openat, renameat_with, unlinkat,
 };
-use rustix::io::{pread, pwrite};
+use rustix::io::{Errno, pread, pwrite};
 
 use super::content::each;
 
@@ -73,7 +73,7 @@ impl Worker<'_> {
             let count = pread(&source, &mut self.buffer[..], 0)?;
             pwrite(&copy, &self.buffer[..count], 0)?;
         } else {
-            while copy_file_range(&source, None, &copy, None, 1 << 30)? > 0 {}
+            large(&source, &copy, &mut self.buffer)?;
         }
         flistxattr(&source, &mut self.buffer[..])?;
         let (uid, gid) = (stat.st_uid, stat.st_gid);
@@ -100,6 +100,27 @@ impl Worker<'_> {
             unlinkat(to, &stage[..], AtFlags::empty())?;
         }
         renamed
+    }
+}
+
+/// Within the kernel, where it can between these file systems.
+fn large(source: &OwnedFd, copy: &OwnedFd, buffer: &mut [u8]) -> rustix::io::Result<()> {
+    loop {
+        match copy_file_range(source, None, copy, None, 1 << 30) {
+            Ok(0) => return Ok(()),
+            Ok(_) => {}
+            Err(Errno::XDEV) => break,
+            Err(errno) => return Err(errno),
+        }
+    }
+    let mut at = 0;
+    loop {
+        let count = pread(source, &mut *buffer, at)?;
+        if count == 0 {
+            return Ok(());
+        }
+        pwrite(copy, &buffer[..count], at)?;
+        at += count as u64;
     }
 }
 

@@ -21,7 +21,8 @@ pub(super) fn scope(
     unlisted: &[Unlisted],
     earlier: Option<&Option<Scope>>,
 ) -> Option<Scope> {
-    if plan.whole {
+    // That is about everything, or the earlier one was.
+    if plan.whole || earlier == Some(&None) {
         return None;
     }
     let is_direct = |path: &Vec<u8>| path != ROOT && !path.contains(&b'/');
@@ -41,11 +42,8 @@ pub(super) fn scope(
             }
         }
     }
-    match earlier {
-        // It was about everything.
-        Some(None) => return None,
-        Some(Some(scope)) => paths.extend_from_slice(scope.paths()),
-        None => {}
+    if let Some(Some(scope)) = earlier {
+        paths.extend_from_slice(scope.paths());
     }
     Some(Scope::of(paths))
 }

@@ -1,0 +1,369 @@
+//! A copy that is done as a whole: the trailer of its manifest has one stamp of all its entries, as
+//! each of them has [one of its own](crate::stamp). While it is what both ends come to, all is done,
+//! and nothing but `stat` was asked of any of them.
+
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, PoisonError};
+
+use bc_digest::{Algorithm, Digest, Hasher};
+use bc_fs::journal::{FLAGS, check};
+use bc_fs::place::Place;
+use bc_manifest::integrity::{Meta, Policy, Reader, Scope, read_seal};
+use bc_pool::Cursor;
+use bc_walk::{DirId, FileKind, FileStat};
+use rustix::fs::{AtFlags, OFlags};
+use rustix::io::{Errno, retry_on_intr};
+use serde_json::{Map, Value};
+
+use super::plan::Plan;
+use super::{About, Found};
+use crate::beneath;
+use crate::crew::run_workers;
+use crate::event::{Event, Why};
+use crate::job::Job;
+use crate::options::OnConflict;
+use crate::results::{Outcome, Proof, Rows, State, meta_of};
+use crate::stamp::{Lasting, Stamp, of_text};
+use crate::tree::{Item, parts};
+use crate::worker::Worker;
+
+/// The key in a trailer.
+const KEY: &str = "copy_stamp";
+
+/// What says which kind of stamp it is: another one has another meaning.
+const KIND: &[u8] = b"bc copy of all 1\n";
+
+/// The end of a manifest, in which its last line is.
+const TAIL: u64 = 4096;
+
+/// Entries that a worker looks at in one go.
+const BATCH: usize = 512;
+
+/// Directories that a worker holds open.
+const KEPT: usize = 8;
+
+/// What the trailer of a manifest says of all its entries: nothing unless each of them is proven.
+pub(super) fn trailer(
+    worker: &mut Worker<'_>,
+    plan: &Plan,
+    (rows, unlisted): Found<'_>,
+    lasting: Lasting,
+) -> Map<String, Value> {
+    let job = worker.job;
+    let mut extra = Map::new();
+    let proven = unlisted.is_empty() && job.is_complete() && all_proven(job, rows);
+    let metas: Option<Vec<Meta>> = match proven {
+        true => (0..job.tree.len()).map(|at| rows.meta(Item(at))).collect(),
+        false => None,
+    };
+    let session = match lasting {
+        Lasting::Durable => None,
+        Lasting::Mounted => match job.session {
+            Some(session) => Some(session),
+            None => return extra,
+        },
+    };
+    if let Some(body) = metas.and_then(|metas| body(worker, plan, &metas)) {
+        let stamp = of_text(KIND, session.as_ref(), body.as_bytes());
+        let mut text = Vec::new();
+        bc_digest::push_hex(&mut text, &stamp);
+        let text = String::from_utf8_lossy(&text).into_owned();
+        extra.insert(KEY.to_owned(), Value::String(text));
+    }
+    extra
+}
+
+/// Whether each entry has all that its source had when it was walked, and a later change of the
+/// source shows.
+fn all_proven(job: &Job<'_>, rows: &Rows) -> bool {
+    (0..job.tree.len()).map(Item).all(|item| {
+        let is_there = matches!(rows.state(item), State::Copied | State::Before);
+        let walked = job.tree.entry(item).and_then(|(list, id)| list.stat(id));
+        let is_file = job.tree.kind(item) == FileKind::File;
+        is_there
+            && rows.failure(item).is_none()
+            && walked.is_some_and(|walked| job.was_settled(&walked.stamp))
+            && (!is_file || rows.proof(item) != Proof::None)
+    })
+}
+
+/// A digest over both ends of all entries; nothing where what `stat` says proves nothing.
+fn body(worker: &mut Worker<'_>, plan: &Plan, copies: &[Meta]) -> Option<Digest> {
+    const PIECE: usize = 64 << 10;
+    let job = worker.job;
+    let mut hasher = Hasher::new(Algorithm::Blake3);
+    let mut text = Vec::with_capacity(PIECE + 4096);
+    let push_bytes = |text: &mut Vec<u8>, bytes: &[u8]| {
+        text.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+        text.extend_from_slice(bytes);
+    };
+    let algorithm = job.options.algorithm?;
+    push_bytes(&mut text, algorithm.name().as_bytes());
+    text.extend_from_slice(&job.given.to_le_bytes());
+    push_bytes(&mut text, &plan.below);
+    for root in &job.tree.roots {
+        push_bytes(&mut text, &root.name);
+    }
+    let mut dev = None;
+    let mut path = Vec::new();
+    for (at, copy) in copies.iter().enumerate() {
+        let item = Item(at as u32);
+        let (listing, id) = job.tree.entry(item)?;
+        let source = listing.stat(id)?;
+        let name = worker.proving(item, source.id, copy.ino)?;
+        if dev != Some(source.id.dev) {
+            dev = Some(source.id.dev);
+            push_bytes(&mut text, name.as_bytes());
+        }
+        let mut copy = *copy;
+        if listing.name(id).to_bytes() == b"." {
+            job.tree.write_target(item, &mut path);
+            if path == plan.below {
+                // The manifest has got its name in it since.
+                (copy.ctime_ns, copy.size) = (0, 0);
+            }
+        }
+        push_state(&mut text, &meta_of(&source));
+        push_state(&mut text, &copy);
+        if text.len() >= PIECE {
+            hasher.update(&text);
+            text.clear();
+        }
+    }
+    hasher.update(&text);
+    Some(hasher.finalize())
+}
+
+fn push_state(text: &mut Vec<u8>, meta: &Meta) {
+    let numbers = [
+        meta.ino,
+        meta.size,
+        meta.mtime_ns as u64,
+        meta.ctime_ns as u64,
+        u64::from(meta.mode),
+        u64::from(meta.uid) << 32 | u64::from(meta.gid),
+    ];
+    for number in numbers {
+        text.extend_from_slice(&number.to_le_bytes());
+    }
+}
+
+/// Whether the copy is done as a whole, which is taken down of each entry then.
+pub(crate) fn is_done(job: &Job<'_>, plan: &Plan) -> bool {
+    let is_asked = job.options.on_conflict == OnConflict::Fail
+        && !job.options.restart
+        && job.went_on.is_none()
+        && job.has_manifest()
+        && job.tree.is_all_read();
+    let Some(stamp) = is_asked.then(|| at_the_end(plan)).flatten() else {
+        return false;
+    };
+    let (found, is_sealed) = std::thread::scope(|scope| {
+        let seal = scope.spawn(|| is_sealed(job, plan, &stamp));
+        let found = look_at_all(job);
+        (found, seal.join().is_ok_and(|is_sealed| is_sealed))
+    });
+    let Some(found) = found.filter(|_| is_sealed) else {
+        return false;
+    };
+    let mut worker = Worker::new(job);
+    let Some(body) = body(&mut worker, plan, &found) else {
+        return false;
+    };
+    let is_stamp = |session| of_text(KIND, session, body.as_bytes()) == stamp;
+    let session = job.session.as_ref();
+    let is_same = is_stamp(None) || session.is_some_and(|session| is_stamp(Some(session)));
+    if !is_same || !worker.root_has_xattrs(&plan.below) || job.is_over() {
+        return false;
+    }
+    take_down(job, found);
+    true
+}
+
+/// The stamp in the last line of a manifest, whatever is before it.
+fn at_the_end(plan: &Plan) -> Option<Stamp> {
+    let mut file = open(plan)?;
+    let end = file.seek(SeekFrom::End(0)).ok()?;
+    file.seek(SeekFrom::Start(end.saturating_sub(TAIL))).ok()?;
+    let mut tail = Vec::new();
+    file.take(TAIL).read_to_end(&mut tail).ok()?;
+    let tail = tail.strip_suffix(b"\n")?;
+    let start = tail.iter().rposition(|byte| *byte == b'\n')?;
+    stamp_of(&serde_json::from_slice(&tail[start + 1..]).ok()?)
+}
+
+fn stamp_of(keys: &Map<String, Value>) -> Option<Stamp> {
+    let digest = Digest::from_hex(keys.get(KEY)?.as_str()?.as_bytes())?;
+    digest.as_bytes().try_into().ok()
+}
+
+fn open(plan: &Plan) -> Option<File> {
+    let place = Place::find(&plan.file).ok()?;
+    let file = File::from(place.open(place.name(), OFlags::RDONLY | FLAGS).ok()?);
+    // What somebody else may have written says nothing.
+    matches!(check(&file), Ok(Ok(_))).then_some(file)
+}
+
+/// Whether the manifest is whole, and is the one that this copy would write.
+fn is_sealed(job: &Job<'_>, plan: &Plan, stamp: &Stamp) -> bool {
+    let header = open(plan).and_then(|file| {
+        let reader = Reader::new(BufReader::new(file), Policy::Strict).ok()?;
+        Some(reader.header().clone())
+    });
+    let sealed = open(plan).and_then(|file| {
+        let keys = read_seal(BufReader::with_capacity(1 << 18, file)).ok()?;
+        stamp_of(&keys)
+    });
+    let Some(header) = header.filter(|_| sealed == Some(*stamp)) else {
+        return false;
+    };
+    let scope = match header.scope.is_null() {
+        true => None,
+        false => match Scope::from_json(&header.scope) {
+            Some(scope) => Some(scope),
+            None => return false,
+        },
+    };
+    let rows = Rows::default();
+    let found = (&rows, &[][..]);
+    let ours = About { job, plan, found }.header(Some(&scope)).0;
+    (&ours.scope, &ours.root, &ours.algorithm) == (&header.scope, &header.root, &header.algorithm)
+}
+
+/// What `stat` says of all entries at the destination; nothing if any is not there, or is on another
+/// file system.
+fn look_at_all(job: &Job<'_>) -> Option<Vec<Meta>> {
+    let entries = job.tree.len() as usize;
+    let all = Mutex::new(vec![Meta::default(); entries]);
+    let missing = Mutex::new(false);
+    let workers = job.options.workers.min(entries.div_ceil(BATCH)).max(1);
+    let cursor = Cursor::with_batch(entries, workers, BATCH, BATCH);
+    let ran = run_workers([job], workers, || {
+        let mut look = Look::new(job);
+        let mut metas = Vec::with_capacity(BATCH);
+        while let Some(batch) = cursor.next() {
+            metas.clear();
+            for at in batch.clone() {
+                let is_missing = || *missing.lock().unwrap_or_else(PoisonError::into_inner);
+                match look.at(Item(at as u32)) {
+                    Ok(Some(meta)) => metas.push(meta),
+                    _ => *missing.lock().unwrap_or_else(PoisonError::into_inner) = true,
+                }
+                if job.is_over() || (at == batch.start && is_missing()) {
+                    return;
+                }
+            }
+            if metas.len() == batch.len() {
+                let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+                all[batch].copy_from_slice(&metas);
+            }
+        }
+    });
+    let is_missing = missing.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+    (ran.is_ok() && !is_missing && !job.is_over()).then_some(all)
+}
+
+/// One worker's directories at the destination.
+struct Look<'a, 'j> {
+    job: &'a Job<'j>,
+    path: Vec<u8>,
+    dirs: Vec<((usize, DirId), OwnedFd)>,
+}
+
+impl<'a, 'j> Look<'a, 'j> {
+    fn new(job: &'a Job<'j>) -> Look<'a, 'j> {
+        Look {
+            job,
+            path: Vec::new(),
+            dirs: Vec::with_capacity(KEPT),
+        }
+    }
+
+    /// What an entry is there; `None` where it is on another file system than the top.
+    fn at(&mut self, item: Item) -> Result<Option<Meta>, Errno> {
+        let tree = &self.job.tree;
+        let (nth, root) = tree.root(item);
+        let (listing, id) = tree.entry(item).ok_or(Errno::INVAL)?;
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        let name = listing.name(id);
+        let top = &self.job.top.fd;
+        let is_root = name.to_bytes() == b"." || root.source.stat.kind() != FileKind::Dir;
+        let stat = if is_root {
+            tree.write_target(item, &mut self.path);
+            match parts(&self.path) {
+                (b"", b"") => retry_on_intr(|| rustix::fs::statat(top, c".", flags))?,
+                (dir, name) => {
+                    let dir = beneath::open(top.as_fd(), dir)?;
+                    retry_on_intr(|| rustix::fs::statat(&dir, name, flags))?
+                }
+            }
+        } else {
+            let dir = self.dir((nth, listing.dir(id)), item)?;
+            retry_on_intr(|| rustix::fs::statat(dir, name, flags))?
+        };
+        let now = FileStat::from(&stat);
+        Ok((now.id.dev == self.job.top.id.dev).then(|| meta_of(&now)))
+    }
+
+    fn dir(&mut self, key: (usize, DirId), item: Item) -> Result<&OwnedFd, Errno> {
+        match self.dirs.iter().rposition(|(known, _)| *known == key) {
+            Some(at) => self.dirs[at..].rotate_left(1),
+            None => {
+                self.job.tree.write_target(item, &mut self.path);
+                let dir = beneath::open(self.job.top.fd.as_fd(), parts(&self.path).0)?;
+                if self.dirs.len() == KEPT {
+                    self.dirs.remove(0);
+                }
+                self.dirs.push((key, dir));
+            }
+        }
+        self.dirs.last().map(|(_, dir)| dir).ok_or(Errno::NOENT)
+    }
+}
+
+/// All entries are what an earlier run has made of them.
+fn take_down(job: &Job<'_>, found: Vec<Meta>) {
+    let items = || (0..job.tree.len()).map(Item);
+    let mut bytes = 0;
+    let mut target = Vec::new();
+    // The path of the entry before, and how much of it is that of the directory that both are in.
+    let mut shown = Vec::new();
+    let mut dir = None;
+    for item in items() {
+        let kind = job.tree.kind(item);
+        if kind == FileKind::Dir {
+            continue;
+        }
+        if kind == FileKind::File {
+            bytes += job.tree.size(item);
+        }
+        let nth = job.tree.root(item).0;
+        let entry = job.tree.entry(item);
+        match (entry, dir) {
+            (Some((listing, id)), Some((known, len))) if known == (nth, listing.dir(id)) => {
+                shown.truncate(len);
+                shown.extend_from_slice(listing.name(id).to_bytes());
+            }
+            _ => {
+                job.tree.write_target(item, &mut target);
+                shown = job.shown(&target);
+                let len = shown.len() - parts(&target).1.len();
+                dir = entry.map(|(listing, id)| ((nth, listing.dir(id)), len));
+            }
+        }
+        (job.observer)(Event::Skipped(&shown, Why::Done));
+    }
+    job.progress.bytes.fetch_add(bytes, Relaxed);
+    let outcomes = items().zip(found).map(|(item, meta)| Outcome {
+        item,
+        state: State::Before,
+        meta: Some(meta),
+        digest: None,
+        proof: Proof::Kept,
+    });
+    job.done(outcomes.collect());
+}
