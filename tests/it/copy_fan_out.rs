@@ -201,7 +201,7 @@ fn killed_it_goes_on_at_each() {
         return;
     }
     let line = "copy r one --to=two";
-    let calls = ["renameat2", "pwrite64"];
+    let calls = ["renameat2", "linkat", "pwrite64"];
     let counts = strace::counted(&tree(), &calls, line);
     for (call, count) in counts {
         for n in [count / 2, count] {

@@ -27,7 +27,12 @@ pub const FAULTS: [(&str, &[&str]); 26] = [
         "renameat2",
         &["EIO", "ENOSPC", "EDQUOT", "EROFS", "EINTR", "EINVAL"],
     ),
-    ("linkat", &["EIO", "EMLINK", "EPERM", "ENOSPC", "EROFS"]),
+    (
+        "linkat",
+        &[
+            "EIO", "EMLINK", "EPERM", "ENOENT", "EACCES", "ENOSPC", "EROFS", "EINTR",
+        ],
+    ),
     ("symlinkat", &["EIO", "ENOSPC", "EPERM", "EDQUOT", "EROFS"]),
     ("mkdirat", &["EIO", "ENOSPC", "EDQUOT", "EROFS", "EINTR"]),
     ("mknodat", &["EIO", "EPERM", "ENOSPC", "EDQUOT"]),

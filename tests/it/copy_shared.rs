@@ -22,7 +22,9 @@ fn killed(t: &TestTree) -> Vec<PathBuf> {
         .bc_line("copy other copied")
         .go()
         .code(0);
-    let out = strace::injected(t, "renameat2", "signal=KILL", 1, "copy -T r to");
+    // What is read back has a name before it has its own.
+    let line = "copy -T --verify=read r to";
+    let out = strace::injected(t, "renameat2", "signal=KILL", 1, line);
     assert_eq!(out.status.signal(), Some(9), "{out}");
     let mut stages: Vec<_> = litter_below(&t.join("to")).collect();
     stages.sort();

@@ -26,6 +26,7 @@ use crate::stage::JobId;
 use crate::stamp::{Session, Systems, given};
 use crate::target::Top;
 use crate::tree::{Item, Tree};
+use crate::unnamed;
 
 /// So many files are named that could not be given the same thing for the same reason.
 const MOST_TOLD: u64 = 20;
@@ -52,6 +53,8 @@ pub(crate) struct Job<'a> {
     /// See [`given`].
     pub(crate) given: u64,
     pub(crate) session: Option<Session>,
+    /// Whether stages may be made that have no name.
+    pub(crate) unnamed: AtomicBool,
     /// Of the file system that the top is on.
     pub(crate) top_traits: Traits,
     /// Those that sources are on.
@@ -130,6 +133,7 @@ impl<'a> Job<'a> {
         let new_roots = tree.roots.iter().map(|_| AtomicBool::new(false)).collect();
         let session = Session::of(&top.fd);
         let top_traits = traits_or_unknown(&top.fd, top.id.dev);
+        let unnamed = unnamed::is_possible(options, &top, top_traits.name, went_on.is_some());
         Job {
             options,
             tree,
@@ -144,6 +148,7 @@ impl<'a> Job<'a> {
             began,
             given: given(options.preserve),
             session,
+            unnamed: AtomicBool::new(unnamed),
             top_traits,
             systems: Systems::default(),
             log,

@@ -88,6 +88,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod unnamed;
 mod unread;
 mod worker;
 

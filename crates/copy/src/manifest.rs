@@ -4,23 +4,24 @@
 mod about;
 mod again;
 mod earlier;
+mod pipe;
 mod plan;
 mod whole;
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ffi::OsStr;
-use std::io::{BufWriter, Write};
+use std::io::BufWriter;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::Digest;
 use bc_fs::atomic::AtomicFile;
 use bc_fs::place::Place;
-use bc_manifest::integrity::{Entry, Header, Kind, Meta, ROOT, Scope, Writer, path_order};
+use bc_manifest::integrity::{Entry, Header, Kind, Meta, ROOT, Scope, path_order};
 use bc_walk::{FileKind, FileStat};
 use rustix::io::Errno;
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use crate::decide::{digest_of, open_there};
 use crate::error::{Error, ErrorKind};
@@ -32,10 +33,11 @@ use crate::stamp::{Ends, Lasting, Stamp};
 use crate::target::place_of;
 use crate::tree::Item;
 use crate::unread::Unlisted;
-use crate::worker::Worker;
+use crate::worker::{USUAL, Worker};
 use about::{header, scope};
 pub(crate) use again::read as read_recorded;
 use earlier::{Earlier, Lying, Whole};
+use pipe::Entries;
 pub(crate) use plan::Plan;
 pub(crate) use whole::is_done;
 
@@ -171,7 +173,9 @@ fn replace(about: &About<'_, '_>, shown: &[u8], lasting: Lasting) -> Result<(), 
     new.only_owner_writes();
     let (header, is_part) = about.header(earlier.as_ref().map(|earlier| &earlier.scope));
     let out = BufWriter::with_capacity(1 << 20, new.file());
-    let written = fill(about, (&header, is_part), earlier, lasting, out);
+    let written = pipe::write(out, &header, |out| {
+        fill(about, is_part, earlier, lasting, out)
+    });
     written.map_err(|error| match error.io_error() {
         Some(io) => {
             let errno = io.raw_os_error().unwrap_or(Errno::IO.raw_os_error());
@@ -243,28 +247,27 @@ fn set_aside(job: &Job<'_>, plan: &Plan, why: &str) -> Result<(), Error> {
     Err(Error::system(shown, "rename", Errno::EXIST))
 }
 
-/// Merges what was copied with what an earlier manifest says.
+/// Merges what was copied with what an earlier manifest says; gives what the trailer says of it.
 fn fill(
     about: &About<'_, '_>,
-    (header, is_part): (&Header, bool),
+    is_part: bool,
     mut earlier: Option<Earlier>,
     lasting: Lasting,
-    out: impl Write,
-) -> Result<(), bc_manifest::Error> {
+    out: &mut Entries,
+) -> Result<Map<String, Value>, bc_manifest::Error> {
     let &About { job, plan, found } = about;
     let (rows, unlisted) = found;
-    let mut writer = Writer::new(out, header)?;
     let mut worker = Worker::new(job);
     let mut heads = heads(job, plan, unlisted);
     // Whether what is written is all of this copy and nothing else.
     let mut is_all = true;
-    while let Some(Head { path, next }) = heads.pop() {
+    while let Some(Head { path, next }) = heads.pop().filter(|_| !out.is_over()) {
         let mut known = None;
         if let Some(earlier) = &mut earlier {
             while let Some(entry) = earlier.take_before(&path)? {
                 if earlier.still_fits(&entry) {
                     is_all = false;
-                    writer.write(&entry)?;
+                    out.put(entry);
                 }
             }
             known = earlier.take_at(&path)?;
@@ -279,22 +282,21 @@ fn fill(
         };
         is_all &= entry.is_some();
         if let Some(entry) = entry.filter(|_| !(is_root && is_part)) {
-            writer.write(&entry)?;
+            out.put(entry);
         }
     }
     if let Some(earlier) = &mut earlier {
         while let Some(entry) = earlier.take()? {
             if earlier.still_fits(&entry) {
                 is_all = false;
-                writer.write(&entry)?;
+                out.put(entry);
             }
         }
     }
-    let extra = match is_all {
+    Ok(match is_all {
         true => whole::trailer(&mut worker, plan, found, lasting),
         false => Map::new(),
-    };
-    writer.finish_with(&extra).map(drop)
+    })
 }
 
 fn heads(job: &Job<'_>, plan: &Plan, unlisted: &[Unlisted]) -> BinaryHeap<Head> {
@@ -318,7 +320,7 @@ fn push(job: &Job<'_>, plan: &Plan, heads: &mut BinaryHeap<Head>, item: Item, en
 
 /// The path of an entry in the manifest.
 fn path_in(job: &Job<'_>, plan: &Plan, item: Item) -> Vec<u8> {
-    let mut path = Vec::new();
+    let mut path = Vec::with_capacity(USUAL);
     job.tree.write_target(item, &mut path);
     below(plan, path)
 }

@@ -100,6 +100,8 @@ impl Wanted {
 pub(crate) struct Giving {
     pub(crate) preserve: Preserve,
     umask: u32,
+    /// The user and the group that new files have.
+    own: (u32, u32),
 }
 
 impl Giving {
@@ -110,6 +112,10 @@ impl Giving {
         Giving {
             preserve,
             umask: mask.unwrap_or(0o077),
+            own: (
+                rustix::process::geteuid().as_raw(),
+                rustix::process::getegid().as_raw(),
+            ),
         }
     }
 
@@ -135,8 +141,7 @@ impl Wanted {
         let fits = mode
             && owner
             && !inherits
-            && self.uid == rustix::process::geteuid().as_raw()
-            && self.gid == rustix::process::getegid().as_raw()
+            && (self.uid, self.gid) == giving.own
             && bits & (0o7022 | giving.umask) == 0
             // Whatever group the directory gives it, that one may no more than anybody.
             && (bits >> 3) & !bits & 0o7 == 0

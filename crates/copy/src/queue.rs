@@ -1,6 +1,7 @@
 //! What is complete and waits for its name: recorded first, then renamed, and forced to the disk
 //! before and after that where a power cut must not undo it.
 
+use std::fs::File;
 use std::os::fd::AsFd;
 
 use bc_digest::Digest;
@@ -12,8 +13,9 @@ use crate::job::{Job, readable};
 use crate::options::Durability;
 use crate::place::Place;
 use crate::record;
-use crate::results::{Outcome, Proof, State};
+use crate::results::{Outcome, Proof, State, meta_of};
 use crate::stage::{self, Over, Stage};
+use crate::unnamed;
 
 /// Files that wait for their names with [`Durability::Batch`], and bytes of them: what a killed run
 /// has of them is written again.
@@ -23,7 +25,10 @@ const BATCH_BYTES: u64 = 64 << 20;
 /// A stage that is complete and waits for its name.
 struct Waiting {
     place: Place,
+    /// Its name; it is closed.
     stage: String,
+    /// A stage that has none: it is open.
+    unnamed: Option<File>,
     source: FileStat,
     staged: FileStat,
     digest: Option<Digest>,
@@ -56,6 +61,7 @@ impl Queue {
         self.bytes += source.stamp.size;
         self.waiting.push(Waiting {
             place,
+            unnamed: stage.is_unnamed().then_some(stage.file),
             stage: stage.name,
             source,
             staged,
@@ -153,6 +159,17 @@ fn publish(job: &Job<'_>, waiting: &Waiting) -> Result<Outcome, Error> {
     } = &waiting.place;
     let fd = dir.fd.as_fd();
     let name = waiting.place.name();
+    if let Some(file) = &waiting.unnamed {
+        let now = unnamed::publish(job, &waiting.place, file)?;
+        (job.observer)(Event::Copied(&job.shown(target)));
+        return Ok(Outcome {
+            item: *item,
+            state: State::Copied,
+            meta: job.has_manifest().then(|| meta_of(&now)),
+            digest: waiting.digest,
+            proof: proof(job, waiting),
+        });
+    }
     if let Err(error) = job.publish(&waiting.place, &waiting.stage) {
         stage::remove(fd, &waiting.stage);
         return Err(error);
@@ -168,10 +185,17 @@ fn publish(job: &Job<'_>, waiting: &Waiting) -> Result<Outcome, Error> {
     });
     let outcome = job.outcome(*item, State::Copied, dir, name, waiting.digest);
     let outcome = outcome.map_err(|errno| Error::new(shown, "stat", errno))?;
-    let is_proven = waiting.place.settled
-        && waiting.place.is_whole
-        && dir.id.dev == job.top.id.dev
-        && job.is_as_walked(*item, &waiting.source);
-    let proof = if is_proven { Proof::New } else { Proof::None };
-    Ok(Outcome { proof, ..outcome })
+    Ok(Outcome {
+        proof: proof(job, waiting),
+        ..outcome
+    })
+}
+
+fn proof(job: &Job<'_>, waiting: &Waiting) -> Proof {
+    let place = &waiting.place;
+    let is_proven = place.settled
+        && place.is_whole
+        && place.dir.id.dev == job.top.id.dev
+        && job.is_as_walked(place.item, &waiting.source);
+    if is_proven { Proof::New } else { Proof::None }
 }

@@ -16,8 +16,9 @@ use crate::options::When;
 use crate::place::{Open, Place};
 use crate::receiver::{Places, begin, numbers, renamed, source_failed};
 use crate::single::single;
-use crate::stage::{self, Content, NoStage, Stage};
+use crate::stage::{self, Content, NoStage, Over, Stage};
 use crate::tree::Item;
+use crate::unnamed;
 use crate::worker::Worker;
 
 /// Files up to this size are small.
@@ -241,7 +242,18 @@ impl Worker<'_> {
     ) -> Result<(), Error> {
         let job = self.job;
         let mode = wanted.mode_from_the_start(&job.giving, place.dir.gives_acl);
-        let stage = self.stage(&place, mode.map_or(Content::Fresh, Content::FreshWith))?;
+        let without_name = mode
+            .filter(|_| place.over == Over::Nothing && wanted.xattrs.is_empty())
+            .and_then(|mode| {
+                Some(Stage::unnamed(
+                    unnamed::create(job, &place.dir, mode)?,
+                    mode,
+                ))
+            });
+        let stage = match without_name {
+            Some(stage) => stage,
+            None => self.stage(&place, mode.map_or(Content::Fresh, Content::FreshWith))?,
+        };
         let written = stage.file.write_all_at(bytes, 0);
         let written = written.map_err(|error| job.refused_io(&place.target, "write", error));
         let written = written.and_then(|()| self.read_back(&place, &stage, digest));

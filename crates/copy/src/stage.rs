@@ -79,6 +79,7 @@ pub(crate) enum Before {
 /// An open stage.
 pub(crate) struct Stage {
     pub(crate) file: File,
+    /// Empty if it has none.
     pub(crate) name: String,
     pub(crate) before: Before,
     /// The permission bits that it was made with, if they are those of the copy.
@@ -195,8 +196,25 @@ fn kept(dir: &DestDir, name: &str, source: &FileStat) -> Option<File> {
 }
 
 impl Stage {
+    /// One that no name leads to: it is gone when it is closed.
+    pub(crate) fn unnamed(file: File, mode: u32) -> Stage {
+        Stage {
+            file,
+            name: String::new(),
+            before: Before::New,
+            made_with: Some(mode),
+        }
+    }
+
+    pub(crate) fn is_unnamed(&self) -> bool {
+        self.name.is_empty()
+    }
+
     /// Removes it: nothing of it can be gone on from.
     pub(crate) fn remove(self, dir: &DestDir) {
+        if self.is_unnamed() {
+            return;
+        }
         remove(dir.fd.as_fd(), &self.name);
     }
 }

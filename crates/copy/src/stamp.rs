@@ -11,7 +11,7 @@
 use std::os::fd::AsFd;
 use std::sync::{Mutex, PoisonError};
 
-use bc_digest::{Algorithm, Digest, Hasher};
+use bc_digest::{Algorithm, Digest, hash};
 use bc_fs::mount::{Traits, mount_number, traits_or_unknown};
 use bc_fs::uuid_at;
 use bc_manifest::integrity::{COPY_STAMP_LEN, Meta};
@@ -91,13 +91,10 @@ pub(crate) fn given(preserve: Preserve) -> u64 {
 
 /// The stamp of what a text says, of a kind of its own, from a session or for ever.
 pub(crate) fn of_text(kind: &[u8], session: Option<&Session>, text: &[u8]) -> Stamp {
-    let mut hasher = Hasher::new(Algorithm::Blake3);
-    hasher.update(kind);
-    hasher.update(&session.map_or([0; 16], |session| session.boot));
-    hasher.update(&session.map_or(0, |session| session.mount).to_le_bytes());
-    hasher.update(text);
+    let (boot, mount) = session.map_or(([0; 16], 0), |session| (session.boot, session.mount));
+    let all = [kind, &boot, &mount.to_le_bytes(), text].concat();
     let mut stamp = Stamp::default();
-    stamp.copy_from_slice(&hasher.finalize().as_bytes()[..COPY_STAMP_LEN]);
+    stamp.copy_from_slice(&hash(Algorithm::Blake3, &all).as_bytes()[..COPY_STAMP_LEN]);
     stamp
 }
 

@@ -27,6 +27,9 @@ pub(crate) const BATCH: usize = 128;
 /// Files below which a further worker is not worth its start.
 pub(crate) const FILES_EACH: usize = 64;
 
+/// Bytes of a path, as a rule.
+pub(crate) const USUAL: usize = 128;
+
 /// Directories of the destination that a worker holds open for those that come next.
 const KEPT: usize = 8;
 
@@ -207,7 +210,7 @@ impl<'a> Worker<'a> {
 
     /// Where an entry goes, as far as that is known before it is looked at.
     pub(crate) fn place(&mut self, item: Item) -> Result<Place, Error> {
-        let mut target = Vec::new();
+        let mut target = Vec::with_capacity(USUAL);
         self.job.tree.write_target(item, &mut target);
         // It is the file that cannot be copied because of its directory.
         let dir = self.try_dir(parts(&target).0);

@@ -12,7 +12,7 @@ pub(crate) fn point(_op: &'static str) -> Result<(), Errno> {
 #[cfg(test)]
 pub(crate) use armed::point;
 #[cfg(test)]
-pub(crate) use armed::{Fault, arm, arm_all, disarm};
+pub(crate) use armed::{Fault, arm, arm_all, arm_first, disarm};
 
 #[cfg(test)]
 mod armed {
@@ -33,6 +33,7 @@ mod armed {
     struct State {
         calls: Vec<&'static str>,
         armed: Vec<(usize, Fault)>,
+        first: Option<(&'static str, Fault)>,
     }
 
     thread_local! {
@@ -50,8 +51,14 @@ mod armed {
             *state = State {
                 calls: Vec::new(),
                 armed,
+                first: None,
             }
         });
+    }
+
+    /// Arms the first call of this name besides, wherever it comes.
+    pub(crate) fn arm_first(op: &'static str, fault: Fault) {
+        STATE.with_borrow_mut(|state| state.first = Some((op, fault)));
     }
 
     /// Ends the injection; gives the calls seen since [`arm`].
@@ -63,8 +70,13 @@ mod armed {
         let fault = STATE.with_borrow_mut(|state| {
             let now = state.calls.len();
             state.calls.push(op);
-            let found = state.armed.iter().position(|(n, _)| *n == now)?;
-            Some(state.armed.swap_remove(found).1)
+            match state.armed.iter().position(|(n, _)| *n == now) {
+                Some(found) => Some(state.armed.swap_remove(found).1),
+                None => state
+                    .first
+                    .take_if(|(first, _)| *first == op)
+                    .map(|(_, fault)| fault),
+            }
         });
         match fault {
             None => Ok(()),

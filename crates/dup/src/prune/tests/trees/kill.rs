@@ -13,24 +13,23 @@ const NO_RENAME: &str = "BC_DUP_TREES_TEST_NO_RENAME";
 
 #[test]
 fn killed_while_deleting() {
-    every_kill("delete", None);
+    every_kill("delete", false);
 }
 
 #[test]
 fn killed_while_renaming() {
-    every_kill("move", None);
+    every_kill("move", false);
 }
 
 #[test]
 fn killed_while_copying() {
-    every_kill("move", Some(renames("move", &quick_place())));
+    every_kill("move", true);
 }
 
-/// The first call that renames, which is that of the directory; file systems differ in those before.
-fn renames(name: &str, place: &Path) -> usize {
-    let tree = rich_copies(place);
-    let calls = calls_of_trees(&tree, &action(&tree, name));
-    calls.iter().position(|op| *op == "rename").unwrap()
+/// The first call that renames, which is that of the directory, finds another file system. How many
+/// calls come before it differs from run to run.
+fn arm_rename() {
+    fail::arm_first("rename", fail::Fault::Errno(Errno::XDEV));
 }
 
 /// The process that dies.
@@ -55,13 +54,10 @@ fn child() {
         files: dirs.collect(),
     };
     let mut journal = Journal::create(&journal_path, &action, &[dirs], &Cancel::new()).unwrap();
-    let mut armed = vec![(kill_at, fail::Fault::Kill)];
-    if let Ok(at) = std::env::var(NO_RENAME) {
-        let at = at.parse().unwrap();
-        armed.retain(|(kill_at, _)| *kill_at != at);
-        armed.push((at, fail::Fault::Errno(Errno::XDEV)));
+    fail::arm(kill_at, fail::Fault::Kill);
+    if std::env::var_os(NO_RENAME).is_some() {
+        arm_rename();
     }
-    fail::arm_all(armed);
     run_trees(groups, &options(action), Some(&mut journal));
     fail::disarm();
 }
@@ -140,11 +136,11 @@ fn check_whole(tree: &TestTree, before: &BTreeMap<PathBuf, String>, context: &st
     assert_eq!(after.len(), before.len(), "{context}");
 }
 
-fn every_kill(name: &str, no_rename: Option<usize>) {
-    let no_rename: Vec<(&str, String)> = no_rename
-        .iter()
-        .map(|at| (NO_RENAME, at.to_string()))
-        .collect();
+fn every_kill(name: &str, copied: bool) {
+    let no_rename: Vec<(&str, String)> = match copied {
+        true => vec![(NO_RENAME, "1".to_owned())],
+        false => Vec::new(),
+    };
     for kill_at in 0.. {
         let tree = rich_copies(&quick_place());
         let before = all_of(tree.path(), false);
@@ -158,8 +154,7 @@ fn every_kill(name: &str, no_rename: Option<usize>) {
         check_whole(&tree, &whole, &context);
         assert_eq!(undone.incomplete, 0, "{context}: {undone:?}");
         assert_eq!(temporaries(tree.path()), Vec::<PathBuf>::new(), "{context}");
-        let is_over = status.success();
-        if is_over && no_rename.iter().all(|(_, at)| *at != kill_at.to_string()) {
+        if status.success() {
             assert!(kill_at > 20, "{context}");
             break;
         }
@@ -182,12 +177,14 @@ fn killed_while_undoing_a_copy() {
 }
 
 /// Takes the copy away; by copies, where the first rename finds another file system.
-fn gone(tree: &TestTree, name: &str, no_rename: Option<usize>) {
+fn gone(tree: &TestTree, name: &str, copied: bool) {
     let action = action(tree, name);
     let groups = vec![group(tree.path(), &["a", "b"])];
     let mut journal = journal_of(tree, &action, &groups);
-    let other = no_rename.map(|at| (at, fail::Fault::Errno(Errno::XDEV)));
-    fail::arm_all(other.into_iter().collect());
+    fail::arm_all(Vec::new());
+    if copied {
+        arm_rename();
+    }
     let (summary, lines) = run_trees(groups, &options(action), Some(&mut journal));
     fail::disarm();
     assert!(summary.is_clean() && !tree.exists("b"), "{lines:?}");
@@ -201,22 +198,21 @@ fn every_kill_of_undo(name: &str, copied: bool) {
             1 => std::env::temp_dir(),
             _ => quick_place(),
         };
-        let no_rename = copied.then(|| renames(name, &place));
         let tree = rich_copies(&place);
         let before = all_of(tree.path(), false);
         let whole = whole_of(&tree);
         let number = tree.join("b").metadata().unwrap().ino();
-        gone(&tree, name, no_rename);
+        gone(&tree, name, copied);
         let there = relocate::destination(
             tree.scratch("moved").as_os_str().as_bytes(),
             &copy_path(&tree),
         );
         let there = PathBuf::from(std::ffi::OsStr::from_bytes(&there)).metadata();
         let renamed = there.is_ok_and(|there| there.ino() == number);
-        assert_eq!(renamed, name == "move" && no_rename.is_none());
+        assert_eq!(renamed, name == "move" && !copied);
         let undo = (UNDO, "1".to_owned());
         let status = spawn(&tree, name, kill_at, &[undo]).wait().unwrap();
-        let context = format!("undo of {name} {no_rename:?} killed at {kill_at}");
+        let context = format!("undo of {name} copied {copied} killed at {kill_at}");
         check_kept(&tree, &before, &context);
         let undone = undo_all(&tree);
         assert_eq!(
@@ -245,7 +241,7 @@ fn every_kill_of_undo(name: &str, copied: bool) {
 #[test]
 fn what_is_done_since_an_undo_stays() {
     let tree = rich_copies(&quick_place());
-    gone(&tree, "delete", None);
+    gone(&tree, "delete", false);
     undo_all(&tree);
     tree.write("b/in/new", "new").write("b/links/new", "new");
     let now = whole_of(&tree);

@@ -1,0 +1,137 @@
+//! Stages without a name: a small file is complete, with all its metadata, before any name leads to
+//! it, and gets its own by one link.
+//!
+//! That takes 0.76 of the time of a stage with a name and a renaming on tmpfs, 0.68 on ext4, 0.4 on
+//! XFS (40,000 files of 4 KB in one directory, one thread, Linux 6.12), and a killed run leaves
+//! nothing behind. It is for files that are made with owner and mode of their sources: a file that
+//! was given away may not be linked (`fs.protected_hardlinks`).
+
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::Ordering::Relaxed;
+
+use bc_walk::{Error, FileStat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Timespec, Timestamps};
+use rustix::io::{Errno, retry_on_intr};
+
+use crate::beneath::{DestDir, own_path};
+use crate::crew::descriptors;
+use crate::job::Job;
+use crate::meta::fstat;
+use crate::options::{CopyOptions, Durability, OnConflict, ReadBack};
+use crate::place::Place;
+use crate::stage::{self, Content, NoStage};
+use crate::target::Top;
+
+/// File systems on which that is quicker. On Btrfs it is not always.
+const QUICKER_ON: [&str; 3] = ["tmpfs", "ext4", "XFS"];
+
+/// Descriptors that there are to be for each worker: the files of a batch wait open.
+const EACH: u64 = 1024;
+
+/// Whether a copy may make such stages. What is to be on the disk before it has its name, what is
+/// read back by its name and what takes the place of something else has a name from the start.
+pub(crate) fn is_possible(options: &CopyOptions, top: &Top, is_on: &str, goes_on: bool) -> bool {
+    let workers = options.workers.max(1) as u64;
+    options.durability == Durability::None
+        && options.read_back == ReadBack::None
+        && matches!(options.on_conflict, OnConflict::Fail | OnConflict::Skip)
+        && !goes_on
+        && QUICKER_ON.contains(&is_on)
+        && descriptors() / workers >= EACH
+        // The second way to a link.
+        && rustix::fs::stat(own_path(&top.fd)).is_ok()
+}
+
+/// A file in a directory that no name leads to; nothing where there can be none.
+pub(crate) fn create(job: &Job<'_>, dir: &DestDir, mode: u32) -> Option<File> {
+    if !job.unnamed.load(Relaxed) || dir.id.dev != job.top.id.dev {
+        return None;
+    }
+    let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(mode as _);
+    let file = retry_on_intr(|| rustix::fs::openat(&dir.fd, c".", flags, mode));
+    if file.is_err() {
+        job.unnamed.store(false, Relaxed);
+    }
+    file.ok().map(File::from)
+}
+
+/// Gives such a file its name, and tells what it is then.
+pub(crate) fn publish(job: &Job<'_>, place: &Place, file: &File) -> Result<FileStat, Error> {
+    let refused = |op, errno| job.refused(&place.target, op, errno);
+    match link(file, place.dir.fd.as_fd(), place.name()) {
+        Ok(()) => {}
+        Err(
+            errno @ (Errno::EXIST
+            | Errno::NOSPC
+            | Errno::DQUOT
+            | Errno::ROFS
+            | Errno::IO
+            | Errno::NAMETOOLONG),
+        ) => return Err(refused("link", errno)),
+        // Some policies know files by their names alone.
+        Err(_) => {
+            job.unnamed.store(false, Relaxed);
+            return by_name(job, place, file);
+        }
+    }
+    let stat = fstat(file).map_err(|errno| refused("stat", errno))?;
+    Ok(FileStat::from(&stat))
+}
+
+fn link(file: &File, dir: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
+    let link = || rustix::fs::linkat(file, c"", dir, name, AtFlags::EMPTY_PATH);
+    match retry_on_intr(link) {
+        // Without the right to it, before Linux 6.10.
+        Err(Errno::NOENT) => {
+            let way = own_path(file);
+            rustix::fs::linkat(CWD, &way[..], dir, name, AtFlags::SYMLINK_FOLLOW)
+        }
+        linked => linked,
+    }
+}
+
+/// The same by a stage that has a name, which is given what the file has.
+fn by_name(job: &Job<'_>, place: &Place, file: &File) -> Result<FileStat, Error> {
+    let refused = |op, errno| job.refused(&place.target, op, errno);
+    let raw = fstat(file).map_err(|errno| refused("stat", errno))?;
+    let stat = FileStat::from(&raw);
+    let name = job.id.stage(&place.dir, &place.target, None);
+    let made = stage::open(&place.dir, name, Content::FreshWith(stat.mode & 0o7777));
+    let made = made.map_err(|error| match error {
+        NoStage::System(errno) => refused("create", errno),
+        NoStage::Foreign(_) => refused("create", Errno::EXIST),
+    })?;
+    let fill = || {
+        let mut bytes = vec![0; stat.stamp.size as usize];
+        file.read_exact_at(&mut bytes, 0)?;
+        made.file.write_all_at(&bytes, 0)
+    };
+    let filled = fill().map_err(|error| job.refused_io(&place.target, "write", error));
+    let times = Timestamps {
+        last_access: time(raw.st_atime as _, raw.st_atime_nsec as _),
+        last_modification: time(raw.st_mtime as _, raw.st_mtime_nsec as _),
+    };
+    let given = filled.and_then(|()| {
+        let given = rustix::fs::futimens(&made.file, &times);
+        given.map_err(|errno| refused("utimens", errno))?;
+        job.publish(place, &made.name)?;
+        fstat(&made.file).map_err(|errno| refused("stat", errno))
+    });
+    match given {
+        Ok(stat) => Ok(FileStat::from(&stat)),
+        Err(error) => {
+            made.remove(&place.dir);
+            Err(error)
+        }
+    }
+}
+
+fn time(tv_sec: i64, nanoseconds: i64) -> Timespec {
+    Timespec {
+        tv_sec,
+        tv_nsec: nanoseconds as _,
+    }
+}
