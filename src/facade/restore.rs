@@ -101,9 +101,10 @@ impl RestoreJob<'_> {
         self
     }
 
-    /// Takes a root that is empty, or on another device where nothing matches, at its word. Without
-    /// this it is an error of the kind [`Refused`](crate::ErrorKind::Refused): the disk may not be
-    /// mounted.
+    /// Takes a root that is empty, has none of the files that the manifest lists, or is on another
+    /// device where nothing matches, at its word. Without this it is an error of the kind
+    /// [`Refused`](crate::ErrorKind::Refused), and nothing is written: the disk may not be mounted,
+    /// or the root may be another one.
     pub fn force(mut self) -> Self {
         self.root_check = RootCheck::Forced;
         self
@@ -113,7 +114,8 @@ impl RestoreJob<'_> {
     ///
     /// # Errors
     /// If the root, the manifest or one of the other trees is not there; if the manifest cannot be
-    /// read, is cut short or altered; if the root looks like a disk that is not mounted; if it was
+    /// read, is cut short or altered; if the root looks like a disk that is not mounted, or has none of
+    /// the files; if it was
     /// cancelled; if a worker panicked.
     pub fn run(mut self) -> Result<RestoreReport, Error> {
         let mut tell = self.run.tell.take();

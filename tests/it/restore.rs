@@ -122,6 +122,38 @@ fn what_is_asked_must_make_sense() {
     }
 }
 
+/// A directory that has nothing of the manifest, be it not mounted or the wrong one, is not filled
+/// without a word; a tree that lost all of its files is, where somebody says so.
+#[test]
+fn a_root_that_has_nothing_of_the_manifest() {
+    let t = wounded();
+    t.dir("other/a").write("other/mine", "mine");
+    for root in ["other", "r"] {
+        if root == "r" {
+            ["a", "two"].map(|path| t.remove(format!("r/{path}")));
+            t.write("r/mine", "mine");
+        }
+        for dry in ["", " --dry-run"] {
+            let line = format!("integrity restore{dry} --from=copy {root} m");
+            let refused = t.bc_line(&line).go();
+            refused
+                .code(2)
+                .stderr_has(&format!("{root}: nothing of what the manifest lists"))
+                .stderr_has("--force to go on");
+            assert!(!t.exists(format!("{root}/two")), "{refused}");
+        }
+        let refused = bit_crafts::restore(t.join(root), t.join("m")).from([t.join("copy")]);
+        let error = refused.run().unwrap_err();
+        assert_eq!(error.kind(), bit_crafts::ErrorKind::Refused);
+        assert_eq!(error.path(), Some(&*t.join(root)));
+        assert!(!t.exists(format!("{root}/two")), "{error}");
+        let forced = t.bc_line(&format!("integrity restore --force --from=copy {root} m"));
+        forced.go().code(0);
+        assert_eq!(t.read(format!("{root}/two")), b"names");
+        assert_eq!(t.read(format!("{root}/mine")), b"mine");
+    }
+}
+
 /// Where nothing can be written, that is foreseen, named and harmless.
 #[test]
 fn a_directory_that_cannot_be_written_to() {

@@ -10,7 +10,8 @@ use bc_pool::WorkerPanic;
 pub enum ErrorKind {
     /// What is asked for makes no sense, or would harm what is there.
     Usage,
-    /// Something that is there would be replaced, and nobody has said that it may be.
+    /// Something that is there would be replaced, or another tree may be there than the one that
+    /// is meant, and nobody has said to go on.
     Refused,
     /// The system refuses what all of it needs.
     System,

@@ -62,6 +62,19 @@ impl Class {
     }
 }
 
+/// The word that reports print: its [`name`](Class::name).
+///
+/// ```
+/// use bc_integrity::change::Class;
+///
+/// assert_eq!(format!("{:>8}", Class::Moved), "   moved");
+/// ```
+impl std::fmt::Display for Class {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
 /// A field with its value on both sides.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]

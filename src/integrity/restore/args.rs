@@ -61,7 +61,7 @@ pub struct RestoreArgs {
         hide_possible_values = true
     )]
     pub format: Format,
-    /// Go on where the root or a disk below it looks unmounted
+    /// Go on where the root or a disk below it looks unmounted, or has nothing that is recorded
     #[arg(long)]
     pub force: bool,
     /// The directory to heal

@@ -55,7 +55,7 @@ use make::Healer;
 use needs::{Collector, Need, Records, describe};
 use sources::{Backup, Index, Means};
 use stages::Stages;
-use start::{Top, look};
+use start::{Top, look, refuse_another_tree};
 
 pub use options::{
     Loss, Mended, RestoreError, RestoreEvent, RestoreObserver, RestoreOptions, Restored,
@@ -118,7 +118,8 @@ struct Restore<'a> {
 /// Heals a tree.
 ///
 /// # Errors
-/// What keeps all of it from being done, before anything is written: a root that looks unmounted, a
+/// What keeps all of it from being done, before anything is written: a root that looks unmounted, or has
+/// nothing of what is recorded, unless [`root_check`](RestoreOptions::root_check) says otherwise; a
 /// manifest that is not sound, a copy that is not there. What becomes of single paths is told to
 /// `observer` and counted.
 pub fn restore(
@@ -145,6 +146,7 @@ pub fn restore(
     // Where there is no root, verify says so.
     let (top, stages) = (top?, stages.unwrap_or_else(|| Stages::none(observer)));
     top.refuse_another()?;
+    refuse_another_tree(options, &collected)?;
     collected.add_gone();
     let others = collected.others;
     for path in &collected.left {

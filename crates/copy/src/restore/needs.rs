@@ -110,6 +110,8 @@ pub(super) struct Collector<'a> {
     pub(super) left: Vec<Vec<u8>>,
     /// Other differences.
     pub(super) others: u64,
+    /// Recorded paths of anything but directories that are gone.
+    leaves_gone: u64,
 }
 
 impl<'a> Collector<'a> {
@@ -122,7 +124,24 @@ impl<'a> Collector<'a> {
             added: HashSet::new(),
             left: Vec::new(),
             others: 0,
+            leaves_gone: 0,
         }
+    }
+
+    /// Whether something is recorded, and none of it is there any more, under whatever name.
+    /// Directories do not count: other trees have them by the same names.
+    pub(super) fn lost_all(&self, manifest: &ManifestFile) -> Result<bool, bc_integrity::Error> {
+        if self.leaves_gone == 0 {
+            return Ok(false);
+        }
+        let mut leaves = 0;
+        for entry in manifest.entries()? {
+            leaves += u64::from(entry?.kind != Kind::Dir);
+            if leaves > self.leaves_gone {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Takes one.
@@ -136,6 +155,8 @@ impl<'a> Collector<'a> {
             gone.differences.clear();
             return self.take(&gone);
         }
+        let is_gone = change.class == Class::Removed && change.kind != Kind::Dir;
+        self.leaves_gone += u64::from(is_gone);
         if change.class == Class::Moved || change.to.is_some() {
             self.moved.push(change.path.clone());
         }

@@ -58,7 +58,8 @@ pub struct RestoreOptions<'a> {
     /// Where it is kept which stages a run has made, so that the next one can remove what is left
     /// of one that was killed; `None`: nowhere, and it stays.
     pub state: Option<PathBuf>,
-    /// What to do where the root, or a disk below it, looks unmounted.
+    /// What to do where the root, or a disk below it, looks unmounted, or the root has nothing at
+    /// all of what is recorded.
     pub root_check: RootCheck,
     /// Files of which nothing is said: those that the caller writes to.
     pub leave_out: &'a [OwnFile],

@@ -1,19 +1,20 @@
 //! Before anything is healed: the tree is held open, and verified with all its guards.
 
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Mutex;
 
 use bc_integrity::compare::Detail;
 use bc_integrity::fields::{CompareMode, CompareRules, Fields};
-use bc_integrity::{Job, Reading, Trust, Verified, VerifyOptions, Work, verify};
+use bc_integrity::{Job, Reading, RootCheck, Trust, Verified, VerifyOptions, Work, verify};
 use bc_walk::{FileKind, FileStat};
 use rustix::fs::{AtFlags, CWD};
 use rustix::io::Errno;
 
 use super::needs::Collector;
-use super::options::RestoreOptions;
+use super::options::{RestoreError, RestoreOptions};
 use crate::beneath::open_named;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::meta::fstat;
 use crate::target::split;
 
@@ -50,6 +51,21 @@ impl Top {
             )),
         }
     }
+}
+
+/// A tree that has nothing of what is recorded is another one, or its disk is not mounted: it would
+/// be filled with what is not its own. Who has lost all of it has to say so.
+pub(super) fn refuse_another_tree(
+    options: &RestoreOptions<'_>,
+    collected: &Collector<'_>,
+) -> Result<(), RestoreError> {
+    if options.root_check == RootCheck::Forced || !collected.lost_all(options.manifest)? {
+        return Ok(());
+    }
+    let message = "nothing of what the manifest lists is found there: another directory, or not \
+                   mounted? --force to go on";
+    let root = options.root.as_bytes();
+    Err(Error::at(ErrorKind::Refused, root, message).into())
 }
 
 /// Verifies the tree, and remembers how it was read.
