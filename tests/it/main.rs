@@ -20,6 +20,7 @@ mod copy_goes_on;
 mod copy_kill_points;
 mod copy_one_name;
 mod copy_power_cuts;
+mod copy_proven;
 mod copy_rewritten;
 mod copy_shared;
 mod copy_sticks;

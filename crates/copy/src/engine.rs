@@ -29,6 +29,7 @@ use crate::small::{SMALL, small};
 use crate::sources::{look, refuse_within, unopened, walk};
 use crate::target::{Source, Top};
 use crate::tree::{Item, Tree, Walked};
+use crate::unnamed;
 use crate::worker::{BATCH, FILES_EACH, Worker};
 
 /// Copies to the destination of the options.
@@ -180,7 +181,7 @@ fn start<'a>(
         ..
     } = begun;
     let manifest = manifest_target(options, &top, &tree);
-    Job::new(
+    let job = Job::new(
         options,
         (tree, top, manifest),
         (id, spare),
@@ -189,7 +190,9 @@ fn start<'a>(
         progress,
         observer,
         cancel,
-    )
+    );
+    job.unnamed.store(unnamed::is_possible(&job), Relaxed);
+    job
 }
 
 fn check(options: &CopyOptions) -> Result<(), Error> {

@@ -26,7 +26,6 @@ use crate::stage::JobId;
 use crate::stamp::{Session, Systems, given};
 use crate::target::Top;
 use crate::tree::{Item, Tree};
-use crate::unnamed;
 
 /// So many files are named that could not be given the same thing for the same reason.
 const MOST_TOLD: u64 = 20;
@@ -133,7 +132,6 @@ impl<'a> Job<'a> {
         let new_roots = tree.roots.iter().map(|_| AtomicBool::new(false)).collect();
         let session = Session::of(&top.fd);
         let top_traits = traits_or_unknown(&top.fd, top.id.dev);
-        let unnamed = unnamed::is_possible(options, &top, top_traits.name, went_on.is_some());
         Job {
             options,
             tree,
@@ -148,7 +146,7 @@ impl<'a> Job<'a> {
             began,
             given: given(options.preserve),
             session,
-            unnamed: AtomicBool::new(unnamed),
+            unnamed: AtomicBool::new(false),
             top_traits,
             systems: Systems::default(),
             log,

@@ -69,6 +69,7 @@ mod options;
 mod orphans;
 mod place;
 mod prefix;
+mod proving;
 mod publish;
 mod queue;
 mod read_once;

@@ -9,37 +9,33 @@
 //! that was written to so recently that a later write may give it the same times.
 
 use std::os::fd::AsFd;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use bc_digest::{Algorithm, Digest, hash};
-use bc_fs::mount::{Traits, mount_number, traits_or_unknown};
-use bc_fs::uuid_at;
+use bc_fs::mount::{Traits, mount_number};
 use bc_manifest::integrity::{COPY_STAMP_LEN, Meta};
-use bc_walk::{FileStat, Identity};
+use bc_walk::FileStat;
 
-use crate::beneath::own_path;
 use crate::journal::boot_id;
 use crate::meta::is_root;
 use crate::options::Preserve;
-use crate::tree::Item;
-use crate::worker::Worker;
 
 /// See [`Entry::copy_stamp`](bc_manifest::integrity::Entry::copy_stamp).
 pub(crate) type Stamp = [u8; COPY_STAMP_LEN];
 
 /// What says which kind of stamp it is: another one has another meaning.
-const KIND: &[u8] = b"bc copy stamp 1\n";
+pub(crate) const KIND: &[u8] = b"bc copy stamp 1\n";
 
 /// What a file system is known by, if what `stat` says on it proves the content.
 #[derive(Clone, Debug)]
 pub(crate) struct Proving {
-    traits: Traits,
-    name: String,
+    pub(crate) traits: Traits,
+    pub(crate) name: String,
 }
 
 /// File systems by the device numbers of what is on them, each asked once.
 #[derive(Default)]
-pub(crate) struct Systems(Mutex<Vec<(u64, Proving)>>);
+pub(crate) struct Systems(pub(crate) Mutex<Vec<(u64, Proving)>>);
 
 /// Those that a worker has met.
 pub(crate) type Met = Vec<(u64, Proving)>;
@@ -56,8 +52,8 @@ pub(crate) enum Lasting {
 /// This start of the system, and the mount of the destination.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Session {
-    boot: [u8; 16],
-    mount: u64,
+    pub(crate) boot: [u8; 16],
+    pub(crate) mount: u64,
 }
 
 impl Session {
@@ -101,7 +97,7 @@ pub(crate) fn of_text(kind: &[u8], session: Option<&Session>, text: &[u8]) -> St
 impl Ends<'_> {
     /// What there is to say of a copy from the file system that is called `from`. `given`: see
     /// [`given`].
-    fn text(&self, from: &str, given: u64) -> Vec<u8> {
+    pub(crate) fn text(&self, from: &str, given: u64) -> Vec<u8> {
         let &FileStat {
             id,
             stamp,
@@ -136,78 +132,9 @@ impl Ends<'_> {
     }
 }
 
-impl Worker<'_> {
-    /// The stamp of a copy, if both its file systems allow one.
-    pub(crate) fn stamp(&mut self, item: Item, ends: &Ends<'_>, lasting: Lasting) -> Option<Stamp> {
-        let job = self.job;
-        let session = match lasting {
-            Lasting::Durable => None,
-            Lasting::Mounted => Some(job.session.as_ref()?),
-        };
-        let given = job.given;
-        let from = self.proving(item, ends.source.id, ends.copy.ino)?;
-        Some(of_text(KIND, session, &ends.text(from, given)))
-    }
-
-    /// Whether that is the stamp of the two ends, as they are.
-    pub(crate) fn is_stamp(&mut self, item: Item, ends: &Ends<'_>, stamp: &Stamp) -> bool {
-        let job = self.job;
-        let Some(from) = self.proving(item, ends.source.id, ends.copy.ino) else {
-            return false;
-        };
-        let text = ends.text(from, job.given);
-        let session = job.session.as_ref();
-        session.is_some_and(|session| of_text(KIND, Some(session), &text) == *stamp)
-            || of_text(KIND, None, &text) == *stamp
-    }
-
-    /// What the file system of an entry's source is called, if what `stat` says proves the content
-    /// there, and of an inode with this number at the destination.
-    pub(crate) fn proving(&mut self, item: Item, source: Identity, copy: u64) -> Option<&str> {
-        let from = match self.met.iter().position(|(dev, _)| *dev == source.dev) {
-            Some(at) => at,
-            None => self.meet(item, source.dev)?,
-        };
-        let Proving { traits, name } = &self.met[from].1;
-        let is_proof = traits.identity_proves_content(source.ino)
-            && self.job.top_traits.identity_proves_content(copy);
-        (is_proof && !name.is_empty()).then_some(name)
-    }
-
-    /// Gets to know the file system that an entry's source is on.
-    fn meet(&mut self, item: Item, dev: u64) -> Option<usize> {
-        let systems = &self.job.systems;
-        let lock = || systems.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = lock().iter().find(|(known, _)| *known == dev).cloned();
-        let met = match known {
-            Some(met) => met,
-            None => {
-                let (listing, id) = self.job.tree.entry(item)?;
-                let dir = listing.dir(id);
-                // What is mounted on the file itself has no directory there to be asked.
-                let is_its_own = listing.dir_identity(dir).is_some_and(|id| id.dev == dev);
-                let open = self.source_dir(item).ok().filter(|_| is_its_own)?;
-                let uuid = uuid_at(own_path(&open), Some(dev), None);
-                let name = uuid.unwrap_or_else(|| match Session::of(&open) {
-                    Some(Session { boot, mount }) => {
-                        format!("{:032x} {mount} {dev}", u128::from_be_bytes(boot))
-                    }
-                    None => String::new(),
-                });
-                let traits = traits_or_unknown(&open, dev);
-                let met = (dev, Proving { traits, name });
-                lock().push(met.clone());
-                met
-            }
-        };
-        self.met.push(met);
-        Some(self.met.len() - 1)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use bc_walk::Stamp as Times;
+    use bc_walk::{Identity, Stamp as Times};
 
     use super::*;
 

@@ -19,10 +19,9 @@ use crate::beneath::{DestDir, own_path};
 use crate::crew::descriptors;
 use crate::job::Job;
 use crate::meta::fstat;
-use crate::options::{CopyOptions, Durability, OnConflict, ReadBack};
+use crate::options::{Durability, OnConflict, ReadBack};
 use crate::place::Place;
 use crate::stage::{self, Content, NoStage};
-use crate::target::Top;
 
 /// File systems on which that is quicker. On Btrfs it is not always.
 const QUICKER_ON: [&str; 3] = ["tmpfs", "ext4", "XFS"];
@@ -32,16 +31,17 @@ const EACH: u64 = 1024;
 
 /// Whether a copy may make such stages. What is to be on the disk before it has its name, what is
 /// read back by its name and what takes the place of something else has a name from the start.
-pub(crate) fn is_possible(options: &CopyOptions, top: &Top, is_on: &str, goes_on: bool) -> bool {
+pub(crate) fn is_possible(job: &Job<'_>) -> bool {
+    let options = job.options;
     let workers = options.workers.max(1) as u64;
     options.durability == Durability::None
         && options.read_back == ReadBack::None
         && matches!(options.on_conflict, OnConflict::Fail | OnConflict::Skip)
-        && !goes_on
-        && QUICKER_ON.contains(&is_on)
+        && job.went_on.is_none()
+        && QUICKER_ON.contains(&job.top_traits.name)
         && descriptors() / workers >= EACH
         // The second way to a link.
-        && rustix::fs::stat(own_path(&top.fd)).is_ok()
+        && rustix::fs::stat(own_path(&job.top.fd)).is_ok()
 }
 
 /// A file in a directory that no name leads to; nothing where there can be none.

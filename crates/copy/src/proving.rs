@@ -1,0 +1,81 @@
+//! Stamps of what a worker has at hand: whether its file systems allow any, and what they are called.
+
+use std::sync::PoisonError;
+
+use bc_fs::mount::traits_or_unknown;
+use bc_fs::uuid_at;
+use bc_walk::Identity;
+
+use crate::beneath::own_path;
+use crate::stamp::{Ends, KIND, Lasting, Proving, Session, Stamp, of_text};
+use crate::tree::Item;
+use crate::worker::Worker;
+
+impl Worker<'_> {
+    /// The stamp of a copy, if both its file systems allow one.
+    pub(crate) fn stamp(&mut self, item: Item, ends: &Ends<'_>, lasting: Lasting) -> Option<Stamp> {
+        let job = self.job;
+        let session = match lasting {
+            Lasting::Durable => None,
+            Lasting::Mounted => Some(job.session.as_ref()?),
+        };
+        let given = job.given;
+        let from = self.proving(item, ends.source.id, ends.copy.ino)?;
+        Some(of_text(KIND, session, &ends.text(from, given)))
+    }
+
+    /// Whether that is the stamp of the two ends, as they are.
+    pub(crate) fn is_stamp(&mut self, item: Item, ends: &Ends<'_>, stamp: &Stamp) -> bool {
+        let job = self.job;
+        let Some(from) = self.proving(item, ends.source.id, ends.copy.ino) else {
+            return false;
+        };
+        let text = ends.text(from, job.given);
+        let session = job.session.as_ref();
+        session.is_some_and(|session| of_text(KIND, Some(session), &text) == *stamp)
+            || of_text(KIND, None, &text) == *stamp
+    }
+
+    /// What the file system of an entry's source is called, if what `stat` says proves the content
+    /// there, and of an inode with this number at the destination.
+    pub(crate) fn proving(&mut self, item: Item, source: Identity, copy: u64) -> Option<&str> {
+        let from = match self.met.iter().position(|(dev, _)| *dev == source.dev) {
+            Some(at) => at,
+            None => self.meet(item, source.dev)?,
+        };
+        let Proving { traits, name } = &self.met[from].1;
+        let is_proof = traits.identity_proves_content(source.ino)
+            && self.job.top_traits.identity_proves_content(copy);
+        (is_proof && !name.is_empty()).then_some(name)
+    }
+
+    /// Gets to know the file system that an entry's source is on.
+    fn meet(&mut self, item: Item, dev: u64) -> Option<usize> {
+        let systems = &self.job.systems;
+        let lock = || systems.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock().iter().find(|(known, _)| *known == dev).cloned();
+        let met = match known {
+            Some(met) => met,
+            None => {
+                let (listing, id) = self.job.tree.entry(item)?;
+                let dir = listing.dir(id);
+                // What is mounted on the file itself has no directory there to be asked.
+                let is_its_own = listing.dir_identity(dir).is_some_and(|id| id.dev == dev);
+                let open = self.source_dir(item).ok().filter(|_| is_its_own)?;
+                let uuid = uuid_at(own_path(&open), Some(dev), None);
+                let name = uuid.unwrap_or_else(|| match Session::of(&open) {
+                    Some(Session { boot, mount }) => {
+                        format!("{:032x} {mount} {dev}", u128::from_be_bytes(boot))
+                    }
+                    None => String::new(),
+                });
+                let traits = traits_or_unknown(&open, dev);
+                let met = (dev, Proving { traits, name });
+                lock().push(met.clone());
+                met
+            }
+        };
+        self.met.push(met);
+        Some(self.met.len() - 1)
+    }
+}
