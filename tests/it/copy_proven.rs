@@ -5,7 +5,7 @@ use bc_manifest::integrity::{Found, Policy, Reader, Writer};
 use bc_testkit::TestTree;
 use rustix::fs::{CWD, RenameFlags, XattrFlags, renameat_with, setxattr};
 
-use crate::common::Bc;
+use crate::common::{BC, Bc};
 use crate::copy_again::{copied, rest, small};
 use crate::copy_trees::MANIFEST;
 use crate::strace;
@@ -268,4 +268,38 @@ fn what_is_known_to_be_damaged_is_not_done() {
     let read = |name: &str| strace::read_of(&t, &format!("/tree/{name}"), "copy -T --dry-run r to");
     assert_eq!(read("r/large"), 0);
     assert_ne!(read("r/small"), 0);
+}
+
+/// Threads that the system refuses are done without: whatever is begun, or found done, comes to its
+/// end.
+#[test]
+fn a_refused_thread_is_done_without() {
+    if !strace::is_able() {
+        return;
+    }
+    let run = |t: &TestTree, nth: usize| {
+        let inject = format!("inject=?clone3,?clone:error=EAGAIN:when={nth}+");
+        let options = [
+            "-f",
+            "-qq",
+            "-o",
+            "../log",
+            "-e",
+            "trace=?clone3,?clone",
+            "-e",
+        ];
+        let run = t.run("strace").args(options).arg(inject).arg(BC);
+        let line = ["copy", "-T", "--threads=2", "r", "to"];
+        run.args(line).go().code(0);
+    };
+    for nth in 1..=4 {
+        let t = sizes();
+        rest();
+        run(&t, nth);
+        t.bc_line(&format!("integrity verify to to/{MANIFEST}"))
+            .go()
+            .code(0);
+        run(&t, nth);
+        assert!(is_done_as_a_whole(&t, "copy -T r to"), "{nth}");
+    }
 }

@@ -173,7 +173,7 @@ fn replace(about: &About<'_, '_>, shown: &[u8], lasting: Lasting) -> Result<(), 
     new.only_owner_writes();
     let (header, is_part) = about.header(earlier.as_ref().map(|earlier| &earlier.scope));
     let out = BufWriter::with_capacity(1 << 20, new.file());
-    let written = pipe::write(out, &header, |out| {
+    let written = pipe::write(out, &header, job.options.workers, |out| {
         fill(about, is_part, earlier, lasting, out)
     });
     written.map_err(|error| match error.io_error() {
@@ -253,7 +253,7 @@ fn fill(
     is_part: bool,
     mut earlier: Option<Earlier>,
     lasting: Lasting,
-    out: &mut Entries,
+    out: &mut Entries<'_>,
 ) -> Result<Map<String, Value>, bc_manifest::Error> {
     let &About { job, plan, found } = about;
     let (rows, unlisted) = found;

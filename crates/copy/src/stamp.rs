@@ -19,6 +19,7 @@ use bc_walk::FileStat;
 use crate::journal::boot_id;
 use crate::meta::is_root;
 use crate::options::Preserve;
+use crate::results::meta_of;
 
 /// See [`Entry::copy_stamp`](bc_manifest::integrity::Entry::copy_stamp).
 pub(crate) type Stamp = [u8; COPY_STAMP_LEN];
@@ -94,37 +95,29 @@ pub(crate) fn of_text(kind: &[u8], session: Option<&Session>, text: &[u8]) -> St
     stamp
 }
 
+/// What `stat` says of one end, but for the number of its names.
+pub(crate) fn push_state(text: &mut Vec<u8>, meta: &Meta) {
+    let numbers = [
+        meta.ino,
+        meta.size,
+        meta.mtime_ns as u64,
+        meta.ctime_ns as u64,
+        u64::from(meta.mode),
+        u64::from(meta.uid) << 32 | u64::from(meta.gid),
+    ];
+    for number in numbers {
+        text.extend_from_slice(&number.to_le_bytes());
+    }
+}
+
 impl Ends<'_> {
     /// What there is to say of a copy from the file system that is called `from`. `given`: see
     /// [`given`].
     pub(crate) fn text(&self, from: &str, given: u64) -> Vec<u8> {
-        let &FileStat {
-            id,
-            stamp,
-            uid,
-            gid,
-            ..
-        } = self.source;
-        let copy = self.copy;
-        let numbers = [
-            id.ino,
-            stamp.size,
-            stamp.mtime_ns as u64,
-            stamp.ctime_ns as u64,
-            u64::from(self.source.mode),
-            u64::from(uid) << 32 | u64::from(gid),
-            copy.ino,
-            copy.size,
-            copy.mtime_ns as u64,
-            copy.ctime_ns as u64,
-            u64::from(copy.mode),
-            u64::from(copy.uid) << 32 | u64::from(copy.gid),
-            given,
-        ];
         let mut text = Vec::with_capacity(256);
-        for number in numbers {
-            text.extend_from_slice(&number.to_le_bytes());
-        }
+        push_state(&mut text, &meta_of(self.source));
+        push_state(&mut text, self.copy);
+        text.extend_from_slice(&given.to_le_bytes());
         text.push(self.digest.as_bytes().len() as u8);
         text.extend_from_slice(self.digest.as_bytes());
         text.extend_from_slice(from.as_bytes());

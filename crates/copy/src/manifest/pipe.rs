@@ -1,8 +1,11 @@
-//! A manifest on its way to its file: one thread puts entries together, another one writes them.
+//! A manifest on its way to its file: one thread puts entries together, another one writes them,
+//! where there are two.
 
 use std::io::Write;
 use std::panic::resume_unwind;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::Builder;
 
 use bc_manifest::Error;
 use bc_manifest::integrity::{Entry, Header, Writer};
@@ -15,57 +18,104 @@ const BATCH: usize = 256;
 const WAITING: usize = 4;
 
 /// Where entries are put, in order.
-pub(super) struct Entries {
+pub(super) struct Entries<'a> {
     batch: Vec<Entry>,
-    sender: SyncSender<Vec<Entry>>,
-    /// Whether nobody writes any more: what went wrong is known there.
+    /// Takes a batch; `false` where it is of no use to pass on more.
+    pass_on: &'a mut dyn FnMut(Vec<Entry>) -> bool,
     is_over: bool,
 }
 
-impl Entries {
+impl Entries<'_> {
     pub(super) fn put(&mut self, entry: Entry) {
         self.batch.push(entry);
         if self.batch.len() == BATCH {
-            self.pass_on();
+            self.flush();
         }
     }
 
-    /// Whether it is of no use to put more.
+    /// Whether it is of no use to put more: what went wrong is known where they are written.
     pub(super) fn is_over(&self) -> bool {
         self.is_over
     }
 
-    fn pass_on(&mut self) {
+    fn flush(&mut self) {
         let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH));
-        self.is_over |= self.sender.send(batch).is_err();
+        self.is_over |= !(self.pass_on)(batch);
     }
 }
 
+/// Has `fill` put entries, which `pass_on` takes; gives what is added to the trailer.
+fn filled(
+    fill: impl FnOnce(&mut Entries<'_>) -> Result<Map<String, Value>, Error>,
+    pass_on: &mut dyn FnMut(Vec<Entry>) -> bool,
+) -> Result<Map<String, Value>, Error> {
+    let mut entries = Entries {
+        batch: Vec::with_capacity(BATCH),
+        pass_on,
+        is_over: false,
+    };
+    let extra = fill(&mut entries)?;
+    entries.flush();
+    Ok(extra)
+}
+
 /// Writes a manifest of the entries that `fill` puts; what it gives is added to the trailer.
-pub(super) fn write(
-    out: impl Write + Send,
+/// `workers`: with one, or where the system refuses a thread, all is done by the caller's.
+pub(super) fn write<W: Write + Send>(
+    out: W,
     header: &Header,
-    fill: impl FnOnce(&mut Entries) -> Result<Map<String, Value>, Error>,
+    workers: usize,
+    fill: impl FnOnce(&mut Entries<'_>) -> Result<Map<String, Value>, Error>,
 ) -> Result<(), Error> {
+    if workers < 2 {
+        return write_alone(out, header, fill);
+    }
+    let (sender, receiver) = sync_channel::<Vec<Entry>>(WAITING);
+    // A thread that is refused leaves them here.
+    let taken = Mutex::new(Some((out, receiver)));
+    let take = || taken.lock().unwrap_or_else(PoisonError::into_inner).take();
     std::thread::scope(|scope| {
-        let (sender, receiver) = sync_channel::<Vec<Entry>>(WAITING);
-        let writing = scope.spawn(move || {
-            let mut writer = Writer::new(out, header)?;
-            for batch in receiver {
-                batch.iter().try_for_each(|entry| writer.write(entry))?;
-            }
-            Ok(writer)
-        });
-        let mut entries = Entries {
-            batch: Vec::with_capacity(BATCH),
-            sender,
-            is_over: false,
+        let write = || take().map(|(out, receiver)| write_all(out, header, receiver));
+        let Ok(writing) = Builder::new().spawn_scoped(scope, write) else {
+            return match take() {
+                Some((out, _)) => write_alone(out, header, fill),
+                None => unreachable!("only a thread takes it"),
+            };
         };
-        let filled = fill(&mut entries);
-        entries.pass_on();
-        drop(entries);
+        let extra = filled(fill, &mut |batch| sender.send(batch).is_ok());
+        drop(sender);
         let writer = writing.join().unwrap_or_else(|panic| resume_unwind(panic));
-        let extra = filled?;
-        writer?.finish_with(&extra).map(drop)
+        let extra = extra?;
+        match writer {
+            Some(writer) => writer?.finish_with(&extra).map(drop),
+            None => unreachable!("the thread took it"),
+        }
     })
+}
+
+fn write_all<W: Write>(
+    out: W,
+    header: &Header,
+    batches: Receiver<Vec<Entry>>,
+) -> Result<Writer<W>, Error> {
+    let mut writer = Writer::new(out, header)?;
+    for batch in batches {
+        batch.iter().try_for_each(|entry| writer.write(entry))?;
+    }
+    Ok(writer)
+}
+
+fn write_alone<W: Write>(
+    out: W,
+    header: &Header,
+    fill: impl FnOnce(&mut Entries<'_>) -> Result<Map<String, Value>, Error>,
+) -> Result<(), Error> {
+    let mut writer = Writer::new(out, header)?;
+    let mut written = Ok(());
+    let extra = filled(fill, &mut |batch| {
+        written = batch.iter().try_for_each(|entry| writer.write(entry));
+        written.is_ok()
+    });
+    written?;
+    writer.finish_with(&extra?).map(drop)
 }

@@ -5,8 +5,10 @@
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, OwnedFd};
+use std::panic::resume_unwind;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
+use std::thread::Builder;
 
 use bc_digest::{Algorithm, Digest, Hasher};
 use bc_fs::journal::{FLAGS, check};
@@ -26,7 +28,7 @@ use crate::event::{Event, Why};
 use crate::job::Job;
 use crate::options::OnConflict;
 use crate::results::{Outcome, Proof, Rows, State, meta_of};
-use crate::stamp::{Lasting, Stamp, of_text};
+use crate::stamp::{Lasting, Stamp, of_text, push_state};
 use crate::tree::{Item, parts};
 use crate::worker::Worker;
 
@@ -137,20 +139,6 @@ fn body(worker: &mut Worker<'_>, plan: &Plan, copies: &[Meta]) -> Option<Digest>
     Some(hasher.finalize())
 }
 
-fn push_state(text: &mut Vec<u8>, meta: &Meta) {
-    let numbers = [
-        meta.ino,
-        meta.size,
-        meta.mtime_ns as u64,
-        meta.ctime_ns as u64,
-        u64::from(meta.mode),
-        u64::from(meta.uid) << 32 | u64::from(meta.gid),
-    ];
-    for number in numbers {
-        text.extend_from_slice(&number.to_le_bytes());
-    }
-}
-
 /// Whether the copy is done as a whole, which is taken down of each entry then.
 pub(crate) fn is_done(job: &Job<'_>, plan: &Plan) -> bool {
     let is_asked = job.options.on_conflict == OnConflict::Fail
@@ -161,12 +149,19 @@ pub(crate) fn is_done(job: &Job<'_>, plan: &Plan) -> bool {
     let Some(stamp) = is_asked.then(|| at_the_end(plan)).flatten() else {
         return false;
     };
-    let (found, is_sealed) = std::thread::scope(|scope| {
-        let seal = scope.spawn(|| is_sealed(job, plan, &stamp));
-        let found = look_at_all(job);
-        (found, seal.join().is_ok_and(|is_sealed| is_sealed))
+    let is_sealed = || is_sealed(job, plan, &stamp);
+    let found = std::thread::scope(|scope| {
+        let several = job.options.workers > 1;
+        let seal = several.then(|| Builder::new().spawn_scoped(scope, is_sealed).ok());
+        let found = look_at_all(job)?;
+        let is_sealed = match seal.flatten() {
+            Some(seal) => seal.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            // With one thread, or where the system refuses another one.
+            None => is_sealed(),
+        };
+        is_sealed.then_some(found)
     });
-    let Some(found) = found.filter(|_| is_sealed) else {
+    let Some(found) = found else {
         return false;
     };
     let mut worker = Worker::new(job);
