@@ -130,7 +130,9 @@ fn a_root_that_has_nothing_of_the_manifest() {
     t.dir("other/a").write("other/mine", "mine");
     for root in ["other", "r"] {
         if root == "r" {
-            ["a", "two"].map(|path| t.remove(format!("r/{path}")));
+            for path in ["a", "two"] {
+                t.remove(format!("r/{path}"));
+            }
             t.write("r/mine", "mine");
         }
         for dry in ["", " --dry-run"] {
@@ -138,7 +140,7 @@ fn a_root_that_has_nothing_of_the_manifest() {
             let refused = t.bc_line(&line).go();
             refused
                 .code(2)
-                .stderr_has(&format!("{root}: nothing of what the manifest lists"))
+                .stderr_has(format!("{root}: nothing of what the manifest lists"))
                 .stderr_has("--force to go on");
             assert!(!t.exists(format!("{root}/two")), "{refused}");
         }
