@@ -81,9 +81,16 @@ impl CopyJob<'_> {
     /// Copies these paths below the source and nothing else, each to the same path below the
     /// destination, as [`exactly`](CopyJob::exactly) has it. They are no patterns, and need not be
     /// UTF-8. Directories on the way are made as the source has them; a directory that is named
-    /// comes with all that is in it. A path that is not there is one of the
-    /// [`errors`](CopyReport::errors). An empty list copies nothing, and makes nothing. What a
+    /// comes with all that is in it. What a
     /// [`filter`](CopyJob::filter) leaves out is left out even so.
+    ///
+    /// A path that is not there when the source is read, or leads through a link, is one of the
+    /// [`errors`](CopyReport::errors), once, and is counted as [failed](CopyReport::failed); the
+    /// manifest says nothing of it. That goes for all of them, too: then the destination is made, with
+    /// nothing in it but its manifest. An empty list copies nothing, and makes nothing.
+    ///
+    /// A copy of the same paths, in whatever order, is the same copy to a
+    /// [journal](CopyJob::journal_in); one of others is another.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -221,23 +228,6 @@ impl CopyJob<'_> {
         paths.iter().map(plain).collect::<Result<_, _>>().map(Some)
     }
 
-    /// The paths that are asked for and are not there.
-    fn absent(&self) -> Vec<PathError> {
-        let source = self.options.sources.first();
-        let named = self.paths.iter().flatten();
-        let mut all = Vec::new();
-        for path in source
-            .iter()
-            .flat_map(|source| named.clone().map(move |path| Path::new(source).join(path)))
-        {
-            if let Err(error) = std::fs::symlink_metadata(&path) {
-                let errno = error.raw_os_error();
-                all.push(PathError::new(path, "stat", errno, error.to_string()));
-            }
-        }
-        all
-    }
-
     /// Does it. What fails is in the result.
     ///
     /// # Errors
@@ -247,16 +237,10 @@ impl CopyJob<'_> {
     /// panicked.
     pub fn run(mut self) -> Result<CopyReport, Error> {
         self.prepare()?;
-        let absent = self.absent();
-        let count = self.paths.as_ref().map(Vec::len);
-        if count.is_some_and(|count| count == absent.len()) {
-            return Ok(CopyReport::of_nothing(absent));
+        if self.paths.as_ref().is_some_and(Vec::is_empty) {
+            return Ok(CopyReport::of_nothing());
         }
-        let gone = absent.len() as u64;
-        let told = Mutex::new(Told {
-            errors: absent,
-            ..Told::default()
-        });
+        let told = Mutex::new(Told::default());
         let hear = |event: Event<'_>| {
             let mut told = told.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             told.hear(event);
@@ -282,7 +266,7 @@ impl CopyJob<'_> {
         let report = CopyReport {
             copied: copied.copied,
             skipped: copied.skipped,
-            failed: copied.failed + gone,
+            failed: copied.failed,
             left: copied.left,
             bytes: copied.bytes,
             manifest: copied.manifest.as_deref().map(path_of),
@@ -350,16 +334,16 @@ pub struct CopyReport {
 }
 
 impl CopyReport {
-    /// Of a list of paths that are none, or are not there.
-    fn of_nothing(absent: Vec<PathError>) -> CopyReport {
+    /// Of a list of no paths.
+    fn of_nothing() -> CopyReport {
         CopyReport {
             copied: 0,
             skipped: 0,
-            failed: absent.len() as u64,
+            failed: 0,
             left: 0,
             bytes: 0,
             manifest: None,
-            errors: absent,
+            errors: Vec::new(),
             lacking: Vec::new(),
             warnings: Vec::new(),
             cancelled: false,

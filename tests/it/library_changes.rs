@@ -194,6 +194,35 @@ fn a_list_of_paths_is_copied_by_its_bytes() {
     assert_eq!((some.failed, t.exists("some/dir/x")), (1, true));
     assert_eq!(some.errors[0].path(), t.join("card/gone"));
     assert!(!some.is_complete());
+    let twice = ["./gone", "100//a1.jpg", "gone"];
+    let twice = copy("twice").paths(twice).run().unwrap();
+    assert_eq!((twice.failed, twice.errors.len(), twice.copied), (1, 1, 3));
+    // What is there of a list that is wholly gone is the top, and the proof of that.
+    let all = copy("all").paths(["gone", "dir/gone"]).run().unwrap();
+    let paths: Vec<_> = all.errors.iter().map(|error| error.path()).collect();
+    assert_eq!(paths, [t.join("card/dir/gone"), t.join("card/gone")]);
+    assert_eq!((all.copied, all.failed), (2, 2));
+    let manifest = all.manifest.as_deref().unwrap();
+    assert_eq!(manifest, t.join("all").join(bit_crafts::MANIFEST_NAME));
+    let verified = bit_crafts::verify(t.join("all"), manifest).run().unwrap();
+    assert!(verified.is_same(), "{verified:?}");
+    let error = all.complete().unwrap_err();
+    assert_eq!(error.path(), Some(t.join("card/dir/gone").as_path()));
+    // What was there before keeps its proof, and what had none gets none.
+    t.write("plain/other", "other");
+    for (to, files) in [("to", 3), ("plain", 0)] {
+        let again = copy(to).paths(["gone"]).run().unwrap();
+        assert_eq!((again.copied, again.failed), (1, 1), "{to}");
+        let manifest = again.manifest.unwrap();
+        let verified = bit_crafts::verify(t.join(to), &manifest).run().unwrap();
+        assert!(verified.is_same(), "{to}: {verified:?}");
+        let files_in = fs::read_to_string(&manifest).unwrap();
+        assert_eq!(
+            files_in.matches("\"digest\"").count(),
+            files,
+            "{to}: {files_in}"
+        );
+    }
     for bad in ["../x", "/etc/passwd", "", "."] {
         let error = copy("bad").paths([bad]).run().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage, "{bad}: {error}");

@@ -61,7 +61,7 @@ pub(crate) fn walk(
                 walk.leave_out.extend_from_slice(journals);
                 let path = [source.path.clone()];
                 let listing = bc_walk::walk(&path, &walk, options.walk_workers, cancel)?;
-                for error in listing.errors() {
+                for error in listing.errors().iter().chain(listing.absent()) {
                     observer(Event::Failed(error));
                 }
                 Content::Listing(Box::new(listing))
@@ -91,10 +91,15 @@ fn alone(source: &Source) -> Result<(OwnedFd, std::ffi::CString), bc_walk::Error
     Ok((open_named(dir).map_err(failed)?, name))
 }
 
-/// Sources that have no entry; they were told already.
+/// How many sources, and paths that were asked for below them, have no entry; they were told already.
+/// No manifest has them: there is nothing to say of what is not there.
 pub(crate) fn unopened(walked: &[Walked]) -> u64 {
-    let nothing = |one: &&Walked| matches!(*one.content, Content::Nothing);
-    walked.iter().filter(nothing).count() as u64
+    let missing = |one: &Walked| match &*one.content {
+        Content::Nothing => 1,
+        Content::Listing(listing) => listing.absent().len() as u64,
+        Content::Alone(..) => 0,
+    };
+    walked.iter().map(missing).sum()
 }
 
 /// Refuses to copy what holds the destination by another way than that above it: where a directory

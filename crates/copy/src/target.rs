@@ -69,20 +69,29 @@ pub(crate) fn split(path: &[u8]) -> (&[u8], Option<&[u8]>) {
 }
 
 /// What the copy is about, as the name of its journal: sources and destination, from wherever the
-/// program is started, and whatever exists of the destination meanwhile.
+/// program is started, and whatever exists of the destination meanwhile; and where paths are asked
+/// for one by one, which these are, in whatever order they were named.
 pub(crate) fn job_name(options: &CopyOptions) -> String {
     let mut text = Vec::new();
-    let mut add = |path: &OsStr| {
-        let place = place_of(path);
-        text.extend_from_slice(&(place.len() as u64).to_le_bytes());
-        text.extend_from_slice(&place);
-    };
-    add(&options.destination);
-    options.sources.iter().for_each(|source| add(source));
+    add(&mut text, &place_of(&options.destination));
+    for source in &options.sources {
+        add(&mut text, &place_of(source));
+    }
     text.push(u8::from(options.target == Target::Exactly));
+    if let Some(only) = &options.walk.only {
+        let mut paths: Vec<&[u8]> = only.iter().collect();
+        paths.sort_unstable();
+        paths.into_iter().for_each(|path| add(&mut text, path));
+    }
     let mut name = hash(Algorithm::Blake3, &text).to_string();
     name.truncate(32);
     name
+}
+
+/// Appends bytes so that those of two texts are never taken for one another's.
+fn add(text: &mut Vec<u8>, bytes: &[u8]) {
+    text.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+    text.extend_from_slice(bytes);
 }
 
 /// Where a path leads, its last name taken as it is.

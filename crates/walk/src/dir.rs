@@ -12,6 +12,7 @@ use bc_fs::mount::Answer;
 use rustix::fs::RawDir;
 use rustix::io::Errno;
 
+use crate::absent::Declined;
 use crate::adaptive::Watch;
 use crate::columns::{Class, Recent};
 use crate::ignores::Ignores;
@@ -366,13 +367,27 @@ impl<'w> Worker<'w> {
     #[inline]
     fn skips(&mut self, task: &Task, name: Option<&[u8]>, reason: Option<SkipReason>) -> bool {
         let skips = self.output.skipped.count(reason);
+        let options = self.context.options;
         if let Some(reason) = reason
-            && self.context.options.skipped == SkippedDetail::Paths
+            && (options.skipped == SkippedDetail::Paths || Declined::may_be(options, reason))
         {
-            let path = self.printed(task, name);
-            self.output.skipped_paths.push(SkippedPath { path, reason });
+            self.tell_skipped(task, name, reason);
         }
         skips
+    }
+
+    /// Takes down the path of what is left out, as far as it is asked for.
+    fn tell_skipped(&mut self, task: &Task, name: Option<&[u8]>, reason: SkipReason) {
+        let (context, path) = (self.context, self.printed(task, name));
+        let options = context.options;
+        let prefix = context.walk_roots[task.walk_root as usize].prefix;
+        let from = context.prefixes[prefix as usize].printed.len();
+        let below = path.get(from..).unwrap_or_default();
+        let declined = Declined::find(options, prefix, below, reason);
+        self.output.declined.extend(declined);
+        if options.skipped == SkippedDetail::Paths {
+            self.output.skipped_paths.push(SkippedPath { path, reason });
+        }
     }
 
     /// The directory, or one name in it, as a listing has it.

@@ -10,6 +10,7 @@ use std::collections::HashSet;
 /// let paths = ExactPaths::new([b"a/*.jpg".to_vec()]);
 /// assert!(paths.admits(b"a/*.jpg") && paths.admits(b"a"));
 /// assert!(!paths.admits(b"a/b.jpg") && !paths.admits(b"a/*"));
+/// assert!(paths.asks_for(b"a/*.jpg") && !paths.asks_for(b"a"));
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct ExactPaths {
@@ -34,13 +35,32 @@ impl ExactPaths {
 
     /// Whether this path is asked for, is in a directory that is, or leads to one.
     pub fn admits(&self, path: &[u8]) -> bool {
+        self.leads_on(path) || self.asks_for(path)
+    }
+
+    /// Whether this path is asked for, or is in a directory that is.
+    pub fn asks_for(&self, path: &[u8]) -> bool {
+        self.names(path) || slashes(path).any(|end| self.wanted.contains(&path[..end]))
+    }
+
+    /// The paths that are asked for, each once, in no order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.wanted.iter().map(Vec::as_slice)
+    }
+
+    /// Whether this very path is asked for.
+    pub(crate) fn names(&self, path: &[u8]) -> bool {
         self.wanted.contains(path)
-            || self.on_the_way.contains(path)
-            || slashes(path).any(|end| self.wanted.contains(&path[..end]))
+    }
+
+    /// Whether this is a directory on the way to a path that is asked for.
+    pub(crate) fn leads_on(&self, path: &[u8]) -> bool {
+        self.on_the_way.contains(path)
     }
 }
 
-fn slashes(path: &[u8]) -> impl Iterator<Item = usize> + '_ {
+/// Where the paths end of the directories that a path leads through.
+pub(crate) fn slashes(path: &[u8]) -> impl Iterator<Item = usize> + '_ {
     let bytes = path.iter().enumerate();
     bytes.filter(|(_, byte)| **byte == b'/').map(|(at, _)| at)
 }

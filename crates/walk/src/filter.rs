@@ -190,8 +190,15 @@ impl WalkOptions {
         if ignores.is_some_and(|ignores| ignores.ignores(path, kind)) {
             return Some(SkipReason::Ignored);
         }
-        if self.only.as_ref().is_some_and(|only| !only.admits(path)) {
-            return Some(SkipReason::NotIncluded);
+        if let Some(only) = &self.only {
+            // Nothing but a directory leads on.
+            let is_asked_for = match kind {
+                FileKind::Dir => only.admits(path),
+                _ => only.asks_for(path),
+            };
+            if !is_asked_for {
+                return Some(SkipReason::NotIncluded);
+            }
         }
         let has_to_match = kind == FileKind::File && !self.include.is_empty();
         if has_to_match && !self.include.matches_file(path) {

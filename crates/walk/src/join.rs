@@ -57,6 +57,7 @@ impl Listing {
         );
         self.named_bytes = None;
         self.errors.extend(other.errors);
+        self.absent.extend(other.absent);
         let skipped: &Skipped = &other.skipped;
         self.skipped.add(skipped);
         self.skipped_paths.extend(other.skipped_paths);

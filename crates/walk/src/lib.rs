@@ -33,6 +33,7 @@
 
 #![forbid(unsafe_code)]
 
+mod absent;
 mod adaptive;
 mod ancestors;
 mod columns;

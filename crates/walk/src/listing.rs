@@ -44,6 +44,7 @@ pub struct Listing {
     /// Bytes of these, if there is nothing else.
     pub(crate) named_bytes: Option<u64>,
     pub(crate) errors: Vec<Error>,
+    pub(crate) absent: Vec<Error>,
     pub(crate) skipped: Skipped,
     pub(crate) skipped_paths: Vec<SkippedPath>,
     pub(crate) settled: DirectorySet,

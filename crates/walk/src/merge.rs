@@ -192,6 +192,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
         listed,
         named_bytes,
         errors,
+        absent: Vec::new(),
         skipped,
         skipped_paths,
         settled,

@@ -156,7 +156,8 @@ pub struct WalkOptions {
     /// What matches is left out, directories with everything in them. Wins over `include`.
     pub exclude: Globs,
     /// If given, only these paths are listed, what is in them, and the directories on the way there:
-    /// by their bytes, where a pattern would have to be UTF-8. What is elsewhere is not even read.
+    /// by their bytes, where a pattern would have to be UTF-8. What is elsewhere is not even read, and
+    /// what is not there is [`absent`](crate::Listing::absent).
     pub only: Option<Arc<ExactPaths>>,
     /// Smallest size in bytes of a file to list.
     pub min_size: u64,

@@ -13,6 +13,7 @@ use bc_pool::{Cancel, WorkQueue, WorkerPanic, run, run_growing};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
+use crate::absent::Declined;
 use crate::adaptive::{AdaptiveWorkers, Pace, Tuning};
 use crate::dir::Worker;
 use crate::fd::{Mounts, Opener, PATH_DIR, open_following};
@@ -22,7 +23,7 @@ use crate::merge::{Parts, merge};
 use crate::places::{Places, way_where_needed};
 use crate::roots::{Given, Roots, resolve};
 use crate::tree::{Context, Listed, Shared, Task, WalkRoot};
-use crate::worker_output::{Pending, WorkerOutput};
+use crate::worker_output::{Pending, WorkerOutput, take_declined};
 use crate::{
     DirectorySet, Entries, Error, FileStat, FileStats, Identity, Listing, Metadata, Repeats,
     SkipReason, Skipped, SkippedDetail, SkippedPath, WalkOptions, Workers,
@@ -220,8 +221,9 @@ pub(crate) fn list_with(
             pending.extend(walk.batch(first)?);
         }
     }
-    let outputs = walk.outputs.into_iter().map(into_inner).collect();
-    Ok(merge(Parts {
+    let mut outputs: Vec<WorkerOutput> = walk.outputs.into_iter().map(into_inner).collect();
+    let declined = take_declined(&mut outputs);
+    let mut listing = merge(Parts {
         entries: options.entries,
         metadata: options.metadata,
         file_metadata: match options.file_stats {
@@ -242,7 +244,9 @@ pub(crate) fn list_with(
         settled: walk.settled,
         met: walk.met,
         passed_by: walk.passed_by,
-    }))
+    });
+    listing.find_absent(options, declined);
+    Ok(listing)
 }
 
 impl Walk<'_> {
@@ -330,9 +334,13 @@ impl Walk<'_> {
             }
             self.settled.insert(&next.path);
         }
-        if let (Some(reason), SkippedDetail::Paths) = (reason, self.options.skipped) {
-            let path = [&prefix.printed[..], &next.path].concat();
-            self.skipped_paths.push(SkippedPath { path, reason });
+        if let Some(reason) = reason {
+            let declined = Declined::find(self.options, next.prefix, &next.path, reason);
+            lock(&self.outputs[0]).declined.extend(declined);
+            if self.options.skipped == SkippedDetail::Paths {
+                let path = [&prefix.printed[..], &next.path].concat();
+                self.skipped_paths.push(SkippedPath { path, reason });
+            }
         }
         if self.skipped.count(reason) {
             false

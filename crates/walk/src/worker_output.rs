@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::ffi::CStr;
 use std::sync::Arc;
 
+use crate::absent::Declined;
 use crate::columns::Columns;
 use crate::ignores::Ignores;
 use crate::listing::Tag;
@@ -28,6 +29,8 @@ pub(crate) struct WorkerOutput {
     pub(crate) skipped: Skipped,
     /// The paths of these, if they are asked for.
     pub(crate) skipped_paths: Vec<SkippedPath>,
+    /// What was asked for by its path and left out even so.
+    pub(crate) declined: Vec<Declined>,
     /// Directories of the part of the tree that is asked for, of which all is known: they were
     /// read, or the options say that they are not to be.
     pub(crate) settled: DirectorySet,
@@ -35,6 +38,12 @@ pub(crate) struct WorkerOutput {
     pub(crate) met: DirectorySet,
     /// By ticket.
     pub(crate) gaps: Vec<(u32, Gap)>,
+}
+
+/// What all workers have come upon that was asked for and left out.
+pub(crate) fn take_declined(outputs: &mut [WorkerOutput]) -> Vec<Declined> {
+    let all = outputs.iter_mut();
+    all.flat_map(|output| output.declined.drain(..)).collect()
 }
 
 /// An entry, or the place where the contents of a subdirectory belong.

@@ -3,6 +3,7 @@
 mod basics;
 mod fan_out;
 mod flips;
+mod listed;
 mod moving;
 mod orphans;
 mod proof;

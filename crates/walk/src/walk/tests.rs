@@ -1,5 +1,6 @@
 //! The walk against a naive recursion, in every way it can go.
 
+mod absent;
 mod deep;
 mod filters;
 mod gaps;
@@ -81,6 +82,7 @@ struct Seen {
 struct Outcome {
     entries: Vec<Seen>,
     errors: Vec<Error>,
+    absent: Vec<Error>,
     skipped: Skipped,
     skipped_paths: Vec<SkippedPath>,
     gaps: Vec<(DirId, Gap)>,
@@ -105,6 +107,7 @@ fn outcome(listing: &Listing) -> Outcome {
     Outcome {
         entries: listing.ids().map(entry).collect(),
         errors: listing.errors().to_vec(),
+        absent: listing.absent().to_vec(),
         skipped: listing.skipped().clone(),
         skipped_paths: listing.skipped_paths().to_vec(),
         gaps: listing.gaps().to_vec(),
