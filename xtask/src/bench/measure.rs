@@ -12,9 +12,9 @@ use crate::median::median;
 use crate::sh;
 
 /// Seconds that the pairs of a quick row may take; more of them steady the median.
-const QUICK_SECONDS: f64 = 5.0;
+const QUICK_SECONDS: f64 = 3.0;
 /// Pairs of a quick row at most, unless the row asks for more.
-const QUICK_PAIRS: usize = 15;
+const QUICK_PAIRS: usize = 11;
 /// A run that takes longer than this gets `FEW` pairs.
 const LONG: f64 = 5.0;
 const FEW: usize = 3;
@@ -22,7 +22,7 @@ const FEW: usize = 3;
 const TOO_LONG: f64 = 60.0;
 
 /// A miss counts after so many pairs, where a pair takes less than so many seconds.
-const BEFORE_A_MISS: usize = 31;
+const BEFORE_A_MISS: usize = 21;
 const AGAIN_SECONDS: f64 = 2.0;
 
 /// The state of the page cache before each run.
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(count((0.5, 20.0), 7, 0), 3);
         assert_eq!(count((0.5, 20.0), 2, 0), 2);
         assert_eq!(count((0.5, 3.0), 7, 0), 7);
-        assert_eq!(count((0.1, 0.15), 7, 0), 15);
+        assert_eq!(count((0.1, 0.15), 7, 0), 11);
         assert_eq!(count((0.001, 0.001), 7, 200), 200);
     }
 }
