@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 
+use bc_integrity::Setting;
 use bc_manifest::ErrorRecord;
 use serde_json::{Map, Value};
 
@@ -134,7 +135,7 @@ impl From<&bc_dup::prune::JournalError> for Diagnostic {
 
 impl From<&bc_integrity::Error> for Diagnostic {
     fn from(error: &bc_integrity::Error) -> Diagnostic {
-        let diagnostic = Diagnostic::from(error.to_string());
+        let diagnostic = Diagnostic::from(unless(error.to_string(), error.setting()));
         match (error.path(), error.operation()) {
             (Some(path), Some(operation)) => {
                 diagnostic.about(path, operation, error.errno(), error.reason())
@@ -142,6 +143,27 @@ impl From<&bc_integrity::Error> for Diagnostic {
             _ => diagnostic,
         }
     }
+}
+
+impl From<&bc_copy::Error> for Diagnostic {
+    fn from(error: &bc_copy::Error) -> Diagnostic {
+        match error.failure() {
+            Some(failure) => Diagnostic::from(failure),
+            None => Diagnostic::from(unless(error.to_string(), error.setting())),
+        }
+    }
+}
+
+/// What is wrong, and the option that helps. The engines know options by what they do.
+fn unless(text: String, setting: Option<Setting>) -> String {
+    let option = match setting {
+        Some(Setting::Force) => "--force to go on",
+        Some(Setting::IgnoreDigest) => "--ignore=digest compares the rest",
+        Some(Setting::Manifest) => "--manifest=FILE names another place",
+        Some(Setting::Exclude) => "--exclude leaves it out",
+        _ => return text,
+    };
+    format!("{text} ({option})")
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use bc_copy::{CopyProgress, ErrorKind, ManifestPlace};
 use super::args::CopyArgs;
 use super::output::{self, Teller};
 use super::plan::plan;
+use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::progress::{Counts, Display};
@@ -60,11 +61,12 @@ fn fatal(session: &Session, destination: Option<&OsStr>, error: &bc_copy::Error)
     match (error.kind(), error.failure(), destination) {
         // It was reported when it happened.
         (ErrorKind::Panic, ..) => Exit::Fatal,
-        (_, Some(failure), _) => session.fatal(failure),
-        (_, None, None) => session.fatal(error.to_string()),
         (_, None, Some(path)) => {
-            session.fatal(format!("{}: {error}", bc_fs::Escaped(path.as_bytes())))
+            let text = Diagnostic::from(error);
+            let path = bc_fs::Escaped(path.as_bytes());
+            session.fatal(format!("{path}: {}", text.text()))
         }
+        _ => session.fatal(error),
     }
 }
 

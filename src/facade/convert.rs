@@ -82,6 +82,7 @@ impl From<bc_integrity::Error> for Error {
             Some(path) => Error::at(kind, &path_of(path), error.message()),
             None => Error::new(kind, error.message()),
         };
+        let found = found.unless(error.setting());
         match error.operation() {
             Some(operation) => found.of_system(operation, error.errno()),
             None => found,
@@ -105,10 +106,11 @@ impl From<bc_copy::Error> for Error {
                 _ => found.of_kind(kind),
             };
         }
-        match error.path() {
+        let found = match error.path() {
             Some(path) => Error::at(kind, &path_of(path), error.message()),
             None => Error::new(kind, error.message()),
-        }
+        };
+        found.unless(error.setting())
     }
 }
 

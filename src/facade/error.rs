@@ -8,6 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::Setting;
+
 /// Why a job could not be done, or not wholly. Trouble with single files is no such reason: it is a
 /// [`PathError`] in the result.
 ///
@@ -22,6 +24,7 @@ pub struct Error {
     errno: Option<i32>,
     first: Option<Box<PathError>>,
     partial: Option<Arc<dyn Any + Send + Sync>>,
+    setting: Option<Setting>,
 }
 
 /// What sort of failure an [`Error`] is.
@@ -59,6 +62,7 @@ impl Error {
             errno: None,
             first: None,
             partial: None,
+            setting: None,
         }
     }
 
@@ -89,6 +93,11 @@ impl Error {
             self.kind = ErrorKind::NotFound;
         }
         self
+    }
+
+    /// The same error, against which this setting helps, if one does.
+    pub(crate) fn unless(self, setting: Option<Setting>) -> Error {
+        Error { setting, ..self }
     }
 
     /// The same error as one of this kind.
@@ -139,6 +148,32 @@ impl Error {
     pub fn raw_os_error(&self) -> Option<i32> {
         let of_first = || self.first.as_ref().and_then(|first| first.raw_os_error());
         self.errno.or_else(of_first)
+    }
+
+    /// The setting of the job with which it goes on in spite of it, if there is one:
+    /// [`Setting::Force`] is the method `force` of its job, `Overwrite` is `overwrite` or
+    /// [`CopyJob::overwrite_manifest`](crate::CopyJob::overwrite_manifest), `IgnoreDigest` is
+    /// [`DiffJob::ignore`](crate::DiffJob::ignore), `Manifest` is
+    /// [`CopyJob::manifest`](crate::CopyJob::manifest), `Exclude` is
+    /// [`Filter::exclude`](crate::Filter::exclude).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # std::fs::create_dir(dir.path().join("card"))?;
+    /// # std::fs::write(dir.path().join("card/a"), "a")?;
+    /// # let (card, manifest) = (dir.path().join("card"), dir.path().join("manifest"));
+    /// use bit_crafts::Setting;
+    ///
+    /// bit_crafts::manifest(&card).write_to(&manifest)?;
+    /// std::fs::remove_file(card.join("a"))?; // or the disk is not mounted
+    /// let error = bit_crafts::verify(&card, &manifest).run().unwrap_err();
+    /// assert_eq!(error.setting(), Some(Setting::Force));
+    /// let verified = bit_crafts::verify(&card, &manifest).force().run()?;
+    /// # assert!(!verified.is_intact());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn setting(&self) -> Option<Setting> {
+        self.setting
     }
 
     /// The message without the path.

@@ -9,8 +9,8 @@ use bc_digest::Algorithm;
 use bc_fs::atomic::{AtomicFile, Uncommitted};
 use bc_hash::HashProgress;
 use bc_integrity::{
-    CreateOptions, Created, Job, ManifestFile, Origin, Reading, TreeOptions, Work, XattrPolicy,
-    create,
+    CreateOptions, Created, Job, ManifestFile, Origin, Reading, Setting, TreeOptions, Work,
+    XattrPolicy, create,
 };
 use bc_manifest::integrity::Header;
 use bc_walk::{Metadata, OwnFile};
@@ -178,7 +178,8 @@ fn refuse_existing(path: &Path, root: &Path) -> Result<(), Error> {
         }
         Ok(_) => "is the manifest of another tree: `overwrite` replaces it",
     };
-    Err(Error::at(ErrorKind::Refused, path, text))
+    let error = Error::at(ErrorKind::Refused, path, text);
+    Err(error.unless(Some(Setting::Overwrite)))
 }
 
 /// Whether a manifest is of this tree, as it says itself.

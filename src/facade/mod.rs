@@ -39,7 +39,7 @@ pub use bc_integrity::change::Class;
 #[doc(inline)]
 pub use bc_integrity::fields::{CompareMode, Field};
 #[doc(inline)]
-pub use bc_integrity::{ComparisonSummary, Conclusion, Reread, UnknownReread};
+pub use bc_integrity::{ComparisonSummary, Conclusion, Reread, Setting, UnknownReread};
 #[doc(inline)]
 pub use bc_pool::Cancel;
 #[doc(inline)]

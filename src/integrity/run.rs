@@ -108,6 +108,10 @@ pub fn verify(args: &VerifyArgs) -> Outcome<Exit> {
     warn(&session, &verified.problems);
     count_read(&mut session, &verified.totals, "Files read.");
     let exit = conclude(&mut session, output, &verified.summary);
+    if verified.summary.unmounted > 0 {
+        let text = "--force takes what seems not to be mounted as it is found";
+        session.report.summary(text);
+    }
     Ok(session.end(exit))
 }
 

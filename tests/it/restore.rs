@@ -148,6 +148,8 @@ fn a_root_that_has_nothing_of_the_manifest() {
         let error = refused.run().unwrap_err();
         assert_eq!(error.kind(), bit_crafts::ErrorKind::Refused);
         assert_eq!(error.path(), Some(&*t.join(root)));
+        assert_eq!(error.setting(), Some(bit_crafts::Setting::Force));
+        assert!(!error.to_string().contains("--"), "{error}");
         assert!(!t.exists(format!("{root}/two")), "{error}");
         let forced = t.bc_line(&format!("integrity restore --force --from=copy {root} m"));
         forced.go().code(0);

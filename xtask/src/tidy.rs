@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: the conventions that no compiler checks.
 
 mod door;
+mod options;
 mod promises;
 
 use std::collections::BTreeMap;
@@ -182,6 +183,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     run_bit(&tracked, &mut complaints)?;
     circles::check(&mut complaints)?;
     door::check(&mut complaints);
+    options::check(&rust, &mut complaints);
     for complaint in &complaints {
         println!("tidy: {complaint}");
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use bc_integrity::Setting;
 use bc_pool::WorkerPanic;
 
 /// What kind of failure it is.
@@ -28,6 +29,7 @@ pub struct Error {
     path: Option<Vec<u8>>,
     message: String,
     failed: Option<bc_walk::Error>,
+    setting: Option<Setting>,
 }
 
 impl Error {
@@ -37,6 +39,7 @@ impl Error {
             path: None,
             message: message.into(),
             failed: None,
+            setting: None,
         }
     }
 
@@ -73,6 +76,19 @@ impl Error {
             failed: Some(failed.clone()),
             ..Error::at(ErrorKind::System, failed.path(), message)
         }
+    }
+
+    /// The same error, against which this setting helps.
+    pub(crate) fn unless(self, setting: Setting) -> Error {
+        Error {
+            setting: Some(setting),
+            ..self
+        }
+    }
+
+    /// The setting with which the copy goes on in spite of it, if there is one.
+    pub fn setting(&self) -> Option<Setting> {
+        self.setting
     }
 
     /// The path, the operation and the system's reason, where it is about one.

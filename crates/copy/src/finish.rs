@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_fs::Escaped;
+use bc_integrity::Setting;
 use bc_walk::{FileKind, FileStat};
 use rustix::fs::{AtFlags, CWD, Mode};
 
@@ -209,8 +210,9 @@ pub(crate) fn refuse_odd_manifest(
     match file.symlink_metadata() {
         Ok(meta) if !meta.is_file() => Err(Error::usage_at(
             file.as_os_str().as_bytes(),
-            "is no regular file, so the manifest cannot be there; --manifest=FILE names another place",
-        )),
+            "is no regular file, so the manifest cannot be there",
+        )
+        .unless(Setting::Manifest)),
         _ => Ok(()),
     }
 }

@@ -18,6 +18,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use bc_digest::Digest;
 use bc_fs::atomic::AtomicFile;
 use bc_fs::place::Place;
+use bc_integrity::Setting;
 use bc_manifest::integrity::{Entry, Header, Kind, Meta, ROOT, Scope, path_order};
 use bc_walk::{FileKind, FileStat};
 use rustix::io::Errno;
@@ -190,7 +191,10 @@ fn replace(about: &About<'_, '_>, shown: &[u8], lasting: Lasting) -> Result<(), 
 /// would carry on, is not replaced unasked.
 pub(crate) fn refuse_foreign(options: &CopyOptions, plan: &Plan) -> Result<(), Error> {
     let shown = plan.file.as_os_str().as_bytes();
-    let refused = |why: String| Err(Error::at(ErrorKind::Refused, shown, why));
+    let refused = |why: String| {
+        let error = Error::at(ErrorKind::Refused, shown, why);
+        Err(error.unless(Setting::Overwrite))
+    };
     let is_empty = |meta: std::fs::Metadata| meta.is_file() && meta.len() == 0;
     if plan.file.metadata().is_ok_and(is_empty) {
         return Ok(());

@@ -79,8 +79,8 @@ impl Worker<'_> {
             // The file system knows no such reads.
             Err(Errno::INVAL | Errno::NOTSUP) => {
                 if !self.job.told_direct.swap(true, Relaxed) {
-                    let text = "--verify=media: the destination has no direct reads: what was \
-                                written is read back from memory, as by --verify=read";
+                    let text = "the destination has no direct reads: what was written is read \
+                                back from memory, not from the medium";
                     (self.job.observer)(Event::Warning(text));
                 }
                 digest_of(&stage.file, algorithm, &mut Vec::new(), go_on)

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use bc_fs::Escaped;
+use bc_integrity::Setting;
 use bc_pool::Cancel;
 use bc_walk::{
     Entries, EntryId, FileKind, FileStat, FileStats, FileSystems, Identity, Metadata, OwnFile,
@@ -129,11 +130,12 @@ pub(crate) fn refuse_within(
             meta.is_some_and(|meta| own.contains(&meta.id) && is_entered(meta.id))
         };
         if let Some(inner) = dirs.find(is_own) {
-            return Err(Error::usage(format!(
-                "{}: cannot be copied into itself: {} is the destination; --exclude leaves it out",
-                Escaped(one.source.path.as_bytes()),
+            let text = format!(
+                "cannot be copied into itself: {} is the destination",
                 Escaped(&listing.path(inner))
-            )));
+            );
+            let error = Error::usage_at(one.source.path.as_bytes(), text);
+            return Err(error.unless(Setting::Exclude));
         }
     }
     Ok(())

@@ -139,7 +139,7 @@ pub(crate) fn find(
         if !is_dir {
             return Err(Error::usage_at(
                 path,
-                "is a directory; -T cannot make a file of it",
+                "is a directory, so no file can be made of it",
             ));
         }
         return top(fd, path, false, vec![Vec::new()]);

@@ -8,6 +8,7 @@ use crate::error::{Error, ErrorKind};
 use crate::fields::{CompareRules, Field};
 use crate::input::{ManifestFile, Trust};
 use crate::manifest_stream::Prefetch;
+use crate::setting::Setting;
 use crate::soundness::{Soundness, told_of_sound};
 use crate::summary::ComparisonSummary;
 use crate::unread::UnreadDirs;
@@ -74,9 +75,10 @@ pub fn diff(what: &DiffOptions<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error
     let (was, is) = (&old.header().algorithm, &new.header().algorithm);
     if was != is && what.rules.compares(Field::Digest, Kind::File) {
         let message = format!(
-            "digests are {is}, those of the other manifest {was}: --ignore=digest compares the rest"
+            "digests are {is}, those of the other manifest {was}, so they cannot be compared"
         );
-        return Err(Error::at(ErrorKind::Usage, what.new.name(), message));
+        let error = Error::at(ErrorKind::Usage, what.new.name(), message);
+        return Err(error.unless(Setting::IgnoreDigest));
     }
     let mut problems = Vec::new();
     if old.header().options != new.header().options {

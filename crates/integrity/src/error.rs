@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::setting::Setting;
+
 /// Why the work could not be done.
 #[derive(Clone, Debug)]
 pub struct Error {
@@ -10,6 +12,7 @@ pub struct Error {
     path: Option<Vec<u8>>,
     message: String,
     failed: Option<Failed>,
+    setting: Option<Setting>,
 }
 
 /// What the system refused.
@@ -49,6 +52,7 @@ impl Error {
             path: None,
             message: message.into(),
             failed: None,
+            setting: None,
         }
     }
 
@@ -59,6 +63,7 @@ impl Error {
             path: Some(path.to_vec()),
             message: message.into(),
             failed: None,
+            setting: None,
         }
     }
 
@@ -103,6 +108,19 @@ impl Error {
             failed: Some(Failed::new("write", error)),
             ..Error::new(ErrorKind::Io, format!("write: {error}"))
         }
+    }
+
+    /// The same error, against which this setting helps.
+    pub(crate) fn unless(self, setting: Setting) -> Error {
+        Error {
+            setting: Some(setting),
+            ..self
+        }
+    }
+
+    /// The setting with which the job goes on in spite of it, if there is one.
+    pub fn setting(&self) -> Option<Setting> {
+        self.setting
     }
 
     /// The kind.

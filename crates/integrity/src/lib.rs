@@ -111,6 +111,7 @@ mod place;
 pub mod report;
 mod reread;
 mod runs;
+mod setting;
 mod soundness;
 mod spill_buffer;
 mod summary;
@@ -135,6 +136,7 @@ pub use merge::{
 pub use options::{Job, Reading, RootCheck, TreeOptions, WalkObserver, Work, XattrPolicy};
 pub use place::Origin;
 pub use reread::{Reread, UnknownReread};
+pub use setting::Setting;
 pub use summary::{ComparisonSummary, Conclusion};
 pub use update::{Damaged, UpdateOptions, Updated, update};
 pub use verify::{Verified, VerifyOptions, verify};

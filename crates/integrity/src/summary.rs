@@ -41,6 +41,10 @@ pub struct ComparisonSummary {
     /// Unreadable paths that the new side could not even look for, because a
     /// directory above them is unreadable.
     pub unseen: u64,
+    /// Unreadable paths at which a file system or a file was mounted when they were recorded, and
+    /// none or another is now: [`RootCheck::Forced`](crate::RootCheck::Forced) takes them as they are
+    /// found. Those below them are not counted here.
+    pub unmounted: u64,
     /// Unreadable paths of the new side that the old side could not even look for, because a
     /// directory above them was unreadable.
     pub unrecorded: u64,

@@ -256,7 +256,7 @@ pub(crate) fn nowhere(old: &Entry) -> String {
     let source = old.mount.as_ref().map(|mount| &mount.source[..]);
     let on = source.filter(|source| !source.is_empty());
     let on = on.map_or_else(String::new, |source| format!(" on {source}"));
-    format!("a link that led to a {kind}{on} leads nowhere now: not mounted? --force to go on")
+    format!("a link that led to a {kind}{on} leads nowhere now: not mounted?")
 }
 
 /// What is said of one.
@@ -264,12 +264,10 @@ pub(crate) fn reason(old: &Entry) -> String {
     let is_file = old.kind != Kind::Dir;
     let source = match old.mount.as_deref() {
         None if is_file => {
-            return "another file is mounted here now and hides the recorded one: --force to go on"
-                .to_owned();
+            return "another file is mounted here now and hides the recorded one".to_owned();
         }
         None => {
-            return "another file system is mounted here now and hides the files: --force to go on"
-                .to_owned();
+            return "another file system is mounted here now and hides the files".to_owned();
         }
         Some(mount) if mount.source.is_empty() => String::new(),
         Some(mount) => match mount.root.as_deref() {
@@ -278,11 +276,11 @@ pub(crate) fn reason(old: &Entry) -> String {
         },
     };
     match is_file {
-        true => format!(
-            "a file{source} was mounted here, now none is, or another one: not mounted? --force to go on"
-        ),
+        true => {
+            format!("a file{source} was mounted here, now none is, or another one: not mounted?")
+        }
         false => format!(
-            "a file system{source} with files was mounted here, now none is, or an empty or another one: not mounted? --force to go on"
+            "a file system{source} with files was mounted here, now none is, or an empty or another one: not mounted?"
         ),
     }
 }

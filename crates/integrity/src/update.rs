@@ -35,6 +35,7 @@ use crate::manifest_stream::Prefetch;
 use crate::options::{RootCheck, TreeOptions, Work};
 use crate::place::{self, Origin, is_elsewhere};
 use crate::reread::{Reread, choose};
+use crate::setting::Setting;
 use crate::summary::ComparisonSummary;
 use crate::tree::Tree;
 use crate::unmounted::Unmounted;
@@ -213,9 +214,9 @@ pub fn update(
     }
     if what.root_check == RootCheck::Careful && plan.loses_all() {
         let recorded = place::recorded_root(&header);
-        let message =
-            format!("nothing of {recorded} is found there: another directory? --force to go on");
-        return Err(Error::at(ErrorKind::Refused, what.root.as_bytes(), message));
+        let message = format!("nothing of {recorded} is found there: another directory?");
+        let error = Error::at(ErrorKind::Refused, what.root.as_bytes(), message);
+        return Err(error.unless(Setting::Force));
     }
     let size = |id| tree.listing.size(id).unwrap_or(0);
     let candidates = std::mem::take(&mut plan.candidates);

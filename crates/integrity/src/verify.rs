@@ -23,6 +23,7 @@ use crate::manifest_stream::{ManifestStream, Position, Prefetch};
 use crate::options::{RootCheck, TreeOptions, Work};
 use crate::passing::{Passing, Run};
 use crate::place::{is_elsewhere, why_suspicious};
+use crate::setting::Setting;
 use crate::soundness::{Soundness, told_of_sound};
 use crate::summary::ComparisonSummary;
 use crate::tree::Tree;
@@ -312,8 +313,8 @@ fn recorded_shape(old: &mut ManifestStream) -> Result<Option<&'static str>, Erro
 }
 
 pub(crate) fn refused(root: &OsStr, what: &str) -> Error {
-    let message = format!("{what}: not mounted? --force to go on");
-    Error::at(ErrorKind::Refused, root.as_bytes(), message)
+    let message = format!("{what}: not mounted?");
+    Error::at(ErrorKind::Refused, root.as_bytes(), message).unless(Setting::Force)
 }
 
 pub(crate) fn report_failed(error: &std::io::Error) -> Error {

@@ -5,7 +5,6 @@ use bc_copy::{RestoreError, RestoreEvent};
 use super::args::RestoreArgs;
 use super::output::{Teller, conclude};
 use super::plan::plan;
-use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
 use crate::integrity::job::{Stop, algorithm_of, open, working_shown};
 use crate::integrity::output::own_files;
@@ -38,13 +37,17 @@ pub fn restore(args: &RestoreArgs) -> Outcome<Exit> {
         teller.finish(None)?;
         return Ok(session.end(Exit::Done));
     };
-    let restored = restored.map_err(|error| match (error.kind(), error.failure()) {
+    let restored = restored.map_err(|error| match error.kind() {
         // It was reported when it happened.
-        (bc_copy::ErrorKind::Panic, _) => Exit::Fatal,
-        (_, Some(failure)) => session.fatal(failure),
-        (_, None) => session.fatal(Diagnostic::from(error.to_string())),
+        bc_copy::ErrorKind::Panic => Exit::Fatal,
+        _ => session.fatal(&error),
     })?;
     teller.finish(Some(&restored))?;
+    if restored.wanted > 0 && options.manifest.is_of_others() && !options.trust_metadata {
+        let text =
+            "--trust-metadata gives what such a manifest says of owners, modes and links, too";
+        session.report.summary(text);
+    }
     let exit = conclude(&mut session, &restored, args.dry_run);
     Ok(session.end(exit))
 }

@@ -159,8 +159,8 @@ impl<'r, 'a> Healer<'r, 'a> {
             )),
             Err(NotPut::System(op, errno)) => Err(Error::new(shown(), op, errno)),
             Err(NotPut::CannotKeep) => {
-                let text = "what is damaged cannot be kept here: the file system has neither links \
-                            nor exchanges; --discard-damaged replaces it";
+                let text = "what is damaged cannot be kept here, for the file system has neither \
+                            links nor exchanges, and it was not to be discarded";
                 Err(Error::with_message(shown(), "link", text))
             }
         }

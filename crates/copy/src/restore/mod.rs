@@ -163,7 +163,7 @@ pub fn restore(
     if of_others && !options.trust_metadata && !needs.is_empty() {
         observer(RestoreEvent::Warning(&format!(
             "{}: others own it, may write to it, or sent it: content is restored, but no owner, mode, attributes \
-             or links (--trust-metadata)",
+             or links: its metadata is not trusted",
             bc_fs::Escaped(options.manifest.name())
         )));
     }

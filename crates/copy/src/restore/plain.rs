@@ -30,7 +30,7 @@ pub(super) fn restore(restore: &Restore<'_>) {
                 Some(_) => {
                     restore.missing(
                         number,
-                        "its target is known by a manifest of others alone (--trust-metadata)",
+                        "its target is known by a manifest of others alone, whose metadata is not trusted",
                     );
                     continue;
                 }

@@ -6,7 +6,9 @@ use std::sync::Mutex;
 
 use bc_integrity::compare::Detail;
 use bc_integrity::fields::{CompareMode, CompareRules, Fields};
-use bc_integrity::{Job, Reading, RootCheck, Trust, Verified, VerifyOptions, Work, verify};
+use bc_integrity::{
+    Job, Reading, RootCheck, Setting, Trust, Verified, VerifyOptions, Work, verify,
+};
 use bc_walk::{FileKind, FileStat};
 use rustix::fs::{AtFlags, CWD};
 use rustix::io::Errno;
@@ -63,9 +65,10 @@ pub(super) fn refuse_another_tree(
         return Ok(());
     }
     let message = "nothing of what the manifest lists is found there: another directory, or not \
-                   mounted? --force to go on";
+                   mounted?";
     let root = options.root.as_bytes();
-    Err(Error::at(ErrorKind::Refused, root, message).into())
+    let error = Error::at(ErrorKind::Refused, root, message);
+    Err(error.unless(Setting::Force).into())
 }
 
 /// Verifies the tree, and remembers how it was read.

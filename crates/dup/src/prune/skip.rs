@@ -357,8 +357,8 @@ pub const HALF_WAY: &str = "stopped half-way";
 
 /// What is said of the original of a move whose run was killed.
 pub const ORIGINAL: &str = "the original of a move that was killed, kept because its copy is not \
-     proven to be in its place; the same command finishes the move if it is, 'bc dup undo' with that \
-     run's journal gives the name back";
+     proven to be in its place; the same prune finishes the move if it is, an undo of that run's \
+     journal gives the name back";
 
 impl From<Failed> for Skip {
     fn from(failed: Failed) -> Skip {

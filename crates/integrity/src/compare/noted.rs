@@ -97,7 +97,10 @@ impl Comparison<'_> {
         let reason = match reason {
             None if self.detail != Detail::All => return Ok(()),
             None => "not mounted".to_string(),
-            Some(reason) => reason,
+            Some(reason) => {
+                self.summary.unmounted += 1;
+                reason
+            }
         };
         let mut change = Change::new(Class::Unreadable, path, kind);
         change.reason = Some(reason);

@@ -72,7 +72,7 @@ impl<'a> Part<'a> {
 }
 
 pub(super) fn not_a_part(manifest: &ManifestFile) -> Error {
-    manifest.bad("is of a whole tree: only what --shard has made can be put together")
+    manifest.bad("is of a whole tree: only those of its shards can be put together")
 }
 
 /// What the end of a manifest says of the part that it is of.

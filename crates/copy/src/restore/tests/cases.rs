@@ -273,7 +273,7 @@ fn manifests_of_others_give_content_only() {
     fs::remove_file(ground.at("copy/link")).unwrap();
     let (done, told) = ground.heal(&["copy"], |_| {});
     assert_eq!((done.mended, done.missing), (3, 1), "{told:#?}");
-    let warned = |line: &String| line.starts_with('#') && line.contains("--trust-metadata");
+    let warned = |line: &String| line.starts_with('#') && line.contains("not trusted");
     assert!(told.iter().any(warned), "{told:#?}");
     let mode = |path| fs::metadata(ground.at(path)).unwrap().mode() & 0o7777;
     // That of the file that was there; that of a new file.
