@@ -164,12 +164,12 @@ impl Error {
     /// # let (card, manifest) = (dir.path().join("card"), dir.path().join("manifest"));
     /// use bit_crafts::Setting;
     ///
-    /// bit_crafts::manifest(&card).write_to(&manifest)?;
+    /// bit_crafts::manifest(&card).write(&manifest)?;
     /// std::fs::remove_file(card.join("a"))?; // or the disk is not mounted
     /// let error = bit_crafts::verify(&card, &manifest).run().unwrap_err();
     /// assert_eq!(error.setting(), Some(Setting::Force));
     /// let verified = bit_crafts::verify(&card, &manifest).force().run()?;
-    /// # assert!(!verified.is_intact());
+    /// assert!(!verified.is_same());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn setting(&self) -> Option<Setting> {
