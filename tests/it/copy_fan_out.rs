@@ -163,7 +163,7 @@ fn a_full_disk_stops_none_of_the_others() {
     // Nor does one that is not there.
     let out = t.bc_line("copy r/a none/there --to=third").go();
     out.code(2)
-        .stderr_has("none/there: open directory: No such file")
+        .stderr_has("none: open directory: No such file")
         .stderr_has("third: 3 copied of 3");
 }
 

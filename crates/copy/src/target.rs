@@ -147,7 +147,10 @@ pub(crate) fn find(
     if path.ends_with(b"/") && !is_dir {
         return Err(Error::usage_at(path, "there is no such directory"));
     }
-    let fd = open_named(dir).map_err(|errno| Error::system(path, "open directory", errno))?;
+    let fd = open_named(dir).map_err(|errno| {
+        let shown = if dir.is_empty() { b"." } else { dir };
+        Error::system(shown, "open directory", errno)
+    })?;
     top(fd, dir, false, vec![name.to_vec()])
 }
 
