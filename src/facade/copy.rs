@@ -20,7 +20,12 @@ use super::run::{Progress, Run, runs};
 /// Copies a file or a tree: as `cp -a`, into `destination` if that is a directory.
 ///
 /// Each file is a temporary one until it is complete and has its metadata, and no name that is taken
-/// is ever lost unasked. At the end there is a manifest of the copy.
+/// is ever lost unasked. At the end there is a manifest of the copy. The directory that `destination`
+/// is to be in has to be there.
+///
+/// A process that is killed leaves temporary files behind, `.bc-copy.` and more before `.part`. The
+/// same copy with the same [journal](CopyJob::journal_in) goes on with them; a copy of other
+/// [paths](CopyJob::paths) is another one, and leaves them where they are.
 ///
 /// With a [filter](CopyJob::filter), its `include` patterns and sizes choose among regular files. Directories
 /// (empty ones, too), links and special files are copied unless a pattern excludes them or what they
@@ -231,10 +236,11 @@ impl CopyJob<'_> {
     /// Does it. What fails is in the result.
     ///
     /// # Errors
-    /// If the source is not there; if source and destination make no sense together; if the destination
-    /// cannot be written to at all; if the manifest would replace something; if another run of the same
-    /// copy is at work that has its journal in the same directory; if it was cancelled, which leaves what is copied where it is; if a worker
-    /// panicked.
+    /// If the source is not there, or the directory that the destination is to be in; if source and
+    /// destination make no sense together; if the manifest would replace something; if another run of the same
+    /// copy is at work that has its journal in the same directory; if it was cancelled, which leaves
+    /// what is copied where it is; if a worker panicked. A destination in which nothing can be made is
+    /// a failure of each path: see [`CopyReport::errors`].
     pub fn run(mut self) -> Result<CopyReport, Error> {
         self.prepare()?;
         if self.paths.as_ref().is_some_and(Vec::is_empty) {

@@ -97,8 +97,9 @@ impl ManifestJob<'_> {
     /// result, and in the manifest.
     pub fn write(self, file: impl AsRef<Path>) -> Result<WrittenManifest, Error> {
         let path = file.as_ref();
-        if !self.overwrites {
-            refuse_existing(path, &self.root)?;
+        let (overwrites, root) = (self.overwrites, self.root.clone());
+        if !overwrites {
+            refuse_existing(path, &root)?;
         }
         let failed = |operation: &'static str| {
             move |error: std::io::Error| Error::io(path, operation, &error)
@@ -110,7 +111,23 @@ impl ManifestJob<'_> {
         leave_out.push(OwnFile::of(target.file()).map_err(failed("stat"))?);
         let (_, written) = self.record(BufWriter::new(target.file()), leave_out)?;
         let uncommitted = |failed: Uncommitted| Error::io(path, failed.operation, &failed.error);
-        target.commit().map_err(uncommitted)?;
+        let committed = match overwrites {
+            true => target.commit(),
+            // An empty file may be replaced, which no link does.
+            false if path.exists() => {
+                refuse_existing(path, &root)?;
+                target.commit()
+            }
+            false => target.commit_new(),
+        };
+        match committed {
+            // Somebody else has written one meanwhile.
+            Err(failed) if failed.error.kind() == std::io::ErrorKind::AlreadyExists => {
+                refuse_existing(path, &root)?;
+                Err(uncommitted(failed))
+            }
+            committed => committed.map_err(uncommitted),
+        }?;
         Ok(written)
     }
 

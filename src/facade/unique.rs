@@ -20,6 +20,8 @@ use super::walk::{list, refuse_missing, refuse_nothing, roots};
 /// Finds out which contents of these trees are nowhere else: in none of the
 /// [`archives`](UniqueJob::archives), or without any, in no other file of the trees.
 ///
+/// Empty files are told nowhere: they have no content that could be lost but by their names.
+///
 /// It answers "may I wipe this card?", and errs on one side only: what is not proven to be elsewhere
 /// counts as being nowhere else, and a file of an archive that may be the tree's own proves nothing.
 /// So an archive may lie around the trees. One that lies in a tree, or is one, counts for nothing, and

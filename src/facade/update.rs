@@ -120,7 +120,7 @@ pub struct UpdatedManifest {
     pub changes: Vec<PathChange>,
     /// Counts of all classes.
     pub summary: ComparisonSummary,
-    /// Whether there was anything to write.
+    /// Whether there was anything to write: a change, or that files were read anew.
     pub is_written: bool,
     /// What else one should know.
     pub warnings: Vec<String>,

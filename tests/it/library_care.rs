@@ -217,6 +217,35 @@ fn a_manifest_replaces_nothing_unasked() {
     assert!(bit_crafts::verify(&d, &m).run().unwrap().is_same());
 }
 
+/// Nor is one replaced that somebody writes while the tree is read.
+#[test]
+fn a_manifest_that_appears_meanwhile_is_left_alone() {
+    let t = TestTree::new();
+    t.write("d/a", "abc").write("other/b", "else");
+    let (d, m) = (t.join("d"), t.join("m.jsonl"));
+    let others = t.join("others.jsonl");
+    bit_crafts::manifest(t.join("other"))
+        .write(&others)
+        .unwrap();
+    let record = |overwrites: bool| {
+        let job = bit_crafts::manifest(&d).progress(|_| {
+            std::fs::copy(&others, &m).unwrap();
+        });
+        match overwrites {
+            true => job.overwrite().write(&m),
+            false => job.write(&m),
+        }
+    };
+    let error = record(false).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert_eq!(error.setting(), Some(bit_crafts::Setting::Overwrite));
+    assert_eq!(t.read("m.jsonl"), t.read("others.jsonl"));
+    record(true).unwrap();
+    assert!(bit_crafts::verify(&d, &m).run().unwrap().is_same());
+    let left = std::fs::read_dir(t.path()).unwrap().count();
+    assert_eq!(left, 4, "temporary files stay");
+}
+
 #[test]
 fn the_manifest_of_a_copy_replaces_nothing_unasked() {
     let t = TestTree::new();

@@ -14,7 +14,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, flock};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, flock};
 use rustix::io::Errno;
 
 use crate::place::Place;
@@ -188,11 +188,13 @@ impl AtomicFile {
         self.sync_directory()
     }
 
-    /// Makes the content durable and gives it the target's name, if that is free.
+    /// Makes the content durable and gives it the target's name, if that is free. Only where the
+    /// file system has neither links nor renames that replace nothing (FAT below FUSE, say) somebody
+    /// who takes the name between a look and the rename is replaced.
     ///
     /// # Errors
     /// `AlreadyExists` if it is not; otherwise as of [`commit`](Self::commit).
-    pub fn commit_new(self) -> Result<(), Uncommitted> {
+    pub fn commit_new(mut self) -> Result<(), Uncommitted> {
         self.file.sync_all().map_err(Uncommitted::at("sync"))?;
         let directory = self.place.directory();
         let linked = match &self.temporary {
@@ -207,8 +209,36 @@ impl AtomicFile {
                 rustix::fs::linkat(CWD, own, directory, self.place.name(), flags)
             }
         };
-        linked.map_err(Uncommitted::at("link"))?;
+        match (linked, self.temporary.clone()) {
+            (
+                Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK),
+                Some(temporary),
+            ) => {
+                self.rename_new(&temporary)?;
+                self.temporary = None;
+            }
+            (linked, _) => linked.map_err(Uncommitted::at("link"))?,
+        }
         self.sync_directory()
+    }
+
+    fn rename_new(&self, temporary: &OsStr) -> Result<(), Uncommitted> {
+        let (directory, name) = (self.place.directory(), self.place.name());
+        let flags = RenameFlags::NOREPLACE;
+        let renamed = match rustix::fs::renameat_with(directory, temporary, directory, name, flags)
+        {
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(_) => Err(Errno::EXIST),
+                    Err(Errno::NOENT) => {
+                        rustix::fs::renameat(directory, temporary, directory, name)
+                    }
+                    Err(errno) => Err(errno),
+                }
+            }
+            renamed => renamed,
+        };
+        renamed.map_err(Uncommitted::at("rename"))
     }
 
     fn sync_directory(&self) -> Result<(), Uncommitted> {
