@@ -237,10 +237,10 @@ impl CopyJob<'_> {
     ///
     /// # Errors
     /// If the source is not there, or the directory that the destination is to be in; if source and
-    /// destination make no sense together; if the manifest would replace something; if another run of the same
-    /// copy is at work that has its journal in the same directory; if it was cancelled, which leaves
-    /// what is copied where it is; if a worker panicked. A destination in which nothing can be made is
-    /// a failure of each path: see [`CopyReport::errors`].
+    /// destination make no sense together; if the manifest would replace something; if another run of
+    /// the same copy is at work that has its journal in the same directory; if it was cancelled, which
+    /// leaves what is copied where it is; if a worker panicked. A destination in which nothing can be
+    /// made is a failure of each path: see [`CopyReport::errors`].
     pub fn run(mut self) -> Result<CopyReport, Error> {
         self.prepare()?;
         if self.paths.as_ref().is_some_and(Vec::is_empty) {

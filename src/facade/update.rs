@@ -85,8 +85,8 @@ impl UpdateJob<'_> {
     /// # Errors
     /// If root or manifest is not there; if the manifest cannot be read, is cut short or altered, is
     /// of a part of a tree only (a shard, or what a [copy](crate::copy) of some paths among others has
-    /// made), or cannot be replaced; if the root looks like a disk that is not mounted; if it was cancelled. The
-    /// manifest is as it was then.
+    /// made), or cannot be replaced; if the root looks like a disk that is not mounted; if it was
+    /// cancelled. The manifest is as it was then.
     pub fn run(mut self) -> Result<UpdatedManifest, Error> {
         refuse_missing([&self.root, &self.manifest])?;
         let origin = Origin::of_this_machine();

@@ -242,6 +242,16 @@ fn a_manifest_that_appears_meanwhile_is_left_alone() {
     assert_eq!(t.read("m.jsonl"), t.read("others.jsonl"));
     record(true).unwrap();
     assert!(bit_crafts::verify(&d, &m).run().unwrap().is_same());
+    // Where a link leads to nothing yet, the manifest is there.
+    t.symlink("d/new.jsonl", "link");
+    bit_crafts::manifest(&d).write(t.join("link")).unwrap();
+    t.remove("link");
+    assert!(
+        bit_crafts::verify(&d, t.join("d/new.jsonl"))
+            .run()
+            .unwrap()
+            .is_same()
+    );
     let left = std::fs::read_dir(t.path()).unwrap().count();
     assert_eq!(left, 4, "temporary files stay");
 }

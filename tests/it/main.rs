@@ -111,6 +111,7 @@ mod lost_records;
 mod mounts;
 mod multicall;
 mod options;
+mod options_that_help;
 mod outputs;
 mod outside_crate;
 mod own_output;

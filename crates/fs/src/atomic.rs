@@ -222,6 +222,7 @@ impl AtomicFile {
         self.sync_directory()
     }
 
+    /// Renames the temporary, if the name is free.
     fn rename_new(&self, temporary: &OsStr) -> Result<(), Uncommitted> {
         let (directory, name) = (self.place.directory(), self.place.name());
         let flags = RenameFlags::NOREPLACE;

@@ -70,6 +70,32 @@ fn a_new_file_replaces_nothing() {
     }
 }
 
+/// As where there are no links: a rename does it.
+#[test]
+fn a_new_file_replaces_nothing_without_links() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("m");
+    let ways = all(&target).len();
+    for way in 0..ways {
+        let mut new = all(&target).swap_remove(way);
+        new.file().write_all(b"new").unwrap();
+        let temporary = match &new.temporary {
+            Some(temporary) => temporary.clone(),
+            None => new.link().unwrap(),
+        };
+        std::fs::write(&target, "somebody's").unwrap();
+        let failed = new.rename_new(&temporary).unwrap_err();
+        assert_eq!(failed.error.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read(&target).unwrap(), b"somebody's");
+        std::fs::remove_file(&target).unwrap();
+        new.rename_new(&temporary).unwrap();
+        assert_eq!(std::fs::read(&target).unwrap(), b"new");
+        drop(new);
+        assert_eq!(names(dir.path()), ["m"]);
+        std::fs::remove_file(&target).unwrap();
+    }
+}
+
 #[test]
 fn the_mode_is_kept() {
     let dir = tempfile::tempdir().unwrap();
