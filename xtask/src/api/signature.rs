@@ -198,6 +198,10 @@ pub(super) fn text(tokens: &[Token]) -> String {
         if token.is(",") && tokens.get(at + 1).is_some_and(closes) {
             continue;
         }
+        // Nor does it make one to callers whether a function changes its own copy of an argument.
+        if token.is("mut") && before.is_some_and(|b| b.is("(") || b.is(",")) {
+            continue;
+        }
         let spaced =
             |t: &Token| t.is_word() || matches!(t.text.as_str(), ">" | ")" | "," | "=" | "-");
         let opens = token.is_word() || matches!(token.text.as_str(), "{" | "=" | "-" | "&" | "}");

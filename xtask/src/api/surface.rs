@@ -259,6 +259,7 @@ mod tests {
 struct Hidden; impl Hidden { pub fn no(&self) {} } impl Drop for Hidden { fn drop(&mut self) {} }
 impl<'a> Shown<'a> { pub const fn new(a: &'a str) -> Shown<'a> { let x = 1; } fn own() {} pub(crate) fn ours() {} }
 impl Iterator for Shown<'_> { type Item = u8; }
+impl Shown<'_> { pub fn last(mut self, mut n: &mut u8) {} }
 pub enum Kind { /// A doc.
  #[default] One, Two { x: u8 } }
 pub fn f(g: impl Fn(u8) -> u8) -> impl Iterator<Item = u8> { loop {} }
@@ -273,6 +274,7 @@ pub use other::{A, B as C};";
             "#[derive(Clone, Debug)] #[non_exhaustive] struct Shown<'a> { a: Vec<(u8, u16)>, .. }",
             "Shown: const fn new(a: &'a str) -> Shown<'a>",
             "impl Iterator for Shown<'_>",
+            "Shown: fn last(self, n: &mut u8)",
             "enum Kind { One, Two { x: u8 } }",
             "T: fn may(&self) -> u8",
             "room::const SIZE: usize",
