@@ -113,3 +113,20 @@ fn directories_that_may_not_be_written_to() {
     }
     open_up(&t, "r");
 }
+
+/// Where a directory cannot be made, what was to be in it fails for the same reason, and says so.
+#[test]
+fn what_was_to_be_in_a_directory_that_cannot_be_made() {
+    let t = tree();
+    t.remove("r/closed").write("r/open/deep/er", "below");
+    t.dir("out/to").mode("out/to", 0o555);
+    let out = ask(&t, "copy -T --manifest=out/manifest r out/to");
+    out.code(1)
+        .stderr_has("out/to/open: mkdir: Permission denied")
+        .stderr_has("out/to/open/file: make its directory: Permission denied")
+        .stderr_has("out/to/open/deep: make its directory: Permission denied")
+        .stderr_has("out/to/open/deep/er: make its directory: Permission denied");
+    let told = out.error_text();
+    assert!(!told.contains("No such file"), "{told}");
+    t.mode("out/to", 0o755);
+}

@@ -114,7 +114,7 @@ impl Worker<'_> {
         let (dir, name) = parts(target);
         // It is this one that cannot be made because of the one that it is in.
         let dir = self.try_dir(dir);
-        let dir = dir.map_err(|errno| Error::new(job.shown(target), "open directory", errno))?;
+        let dir = dir.map_err(|errno| job.no_directory(target, errno))?;
         if dir.gives_acl {
             job.inherits.store(true, Relaxed);
         }
@@ -127,7 +127,7 @@ impl Worker<'_> {
         match retry_on_intr(|| rustix::fs::mkdirat(&dir.fd, name, mode)) {
             Ok(()) => return Ok(true),
             Err(Errno::EXIST) => {}
-            Err(errno) => return Err(job.refused(target, "mkdir", errno)),
+            Err(errno) => return Err(job.not_made(target, errno)),
         }
         let there = rustix::fs::statat(&dir.fd, name, AtFlags::SYMLINK_NOFOLLOW);
         let there = there.map_err(|errno| Error::new(job.shown(target), "stat", errno))?;

@@ -4,7 +4,8 @@ use std::sync::atomic::AtomicU64;
 
 use bc_walk::Skipped;
 
-/// Something that happened to one path. Paths are those of the destination, as they are shown.
+/// Something that happened to one path. Paths are those of the destination, as they are shown. A
+/// directory is told of where it fails or lacks something, and where one would be made.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
@@ -83,6 +84,8 @@ pub struct Copied {
     pub failed: u64,
     /// Not begun: the destination is full, or the run was interrupted.
     pub left: u64,
+    /// Of those copied, how many are regular files.
+    pub files: u64,
     /// Of those copied, how many an earlier run had done.
     pub before: u64,
     /// Bytes written by this run.

@@ -138,6 +138,10 @@ fn count(job: &Job<'_>, rows: &Rows, missing: u64) -> Copied {
     };
     for item in (0..job.tree.len()).map(Item) {
         let state = rows.state(item);
+        let is_file = job.tree.kind(item) == FileKind::File;
+        if is_file && matches!(state, State::Copied | State::Before) {
+            copied.files += 1;
+        }
         match state {
             State::Copied => copied.copied += 1,
             State::Before => {
@@ -148,7 +152,6 @@ fn count(job: &Job<'_>, rows: &Rows, missing: u64) -> Copied {
             State::Failed => copied.failed += 1,
             State::Left => copied.left += 1,
         }
-        let is_file = job.tree.kind(item) == FileKind::File;
         if is_file && matches!(state, State::Failed | State::Left) {
             copied.bytes_left += job.tree.size(item);
         }
@@ -234,6 +237,10 @@ pub(crate) fn refuse_foreign_manifest(
 
 /// Whether an earlier run has done all of it, which is all that is to be said then.
 pub(crate) fn is_done(job: &Job<'_>) -> bool {
+    if job.known.len() > 0 {
+        // What an interrupted run has done may be in no manifest.
+        return false;
+    }
     let first = job.tree.roots.first().map(|root| &root.source);
     let plan = first.and_then(|first| early_plan(job.options, &job.top, first));
     let is_done = plan.is_some_and(|plan| manifest::is_done(job, &plan));

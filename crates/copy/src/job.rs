@@ -1,5 +1,6 @@
 //! What all workers of one copy share.
 
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering::Relaxed;
@@ -25,7 +26,7 @@ use crate::results::{Outcome, Proof, Results, State, meta_of};
 use crate::stage::JobId;
 use crate::stamp::{Session, Systems, given};
 use crate::target::Top;
-use crate::tree::{Item, Tree};
+use crate::tree::{Item, Tree, parts};
 
 /// So many files are named that could not be given the same thing for the same reason.
 const MOST_TOLD: u64 = 20;
@@ -78,6 +79,8 @@ pub(crate) struct Job<'a> {
     pub(crate) written: AtomicU64,
     pub(crate) incomplete: AtomicU64,
     told_lost: Mutex<Vec<(Lost, u64)>>,
+    /// Directories that could not be made, and why.
+    unmade: Mutex<HashMap<Vec<u8>, Errno>>,
     /// Whether it was told that there are no direct reads.
     pub(crate) told_direct: AtomicBool,
     barrier: Mutex<()>,
@@ -165,6 +168,7 @@ impl<'a> Job<'a> {
             written: AtomicU64::new(0),
             incomplete: AtomicU64::new(0),
             told_lost: Mutex::new(Vec::new()),
+            unmade: Mutex::default(),
             told_direct: AtomicBool::new(false),
             barrier: Mutex::new(()),
             mounts: Mutex::new(Vec::new()),
@@ -224,6 +228,28 @@ impl<'a> Job<'a> {
             Some(errno) => self.refused(target, op, errno),
             None => Error::new(self.shown(target), op, error),
         }
+    }
+
+    /// A directory that could not be made.
+    pub(crate) fn not_made(&self, target: &[u8], errno: Errno) -> Error {
+        let mut unmade = self.unmade.lock().unwrap_or_else(PoisonError::into_inner);
+        unmade.insert(target.to_vec(), errno);
+        drop(unmade);
+        self.refused(target, "mkdir", errno)
+    }
+
+    /// Why an entry fails whose directory cannot be opened: where that is because one on the way there
+    /// could not be made, for the reason that that one had.
+    pub(crate) fn no_directory(&self, target: &[u8], errno: Errno) -> Error {
+        let unmade = self.unmade.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut dir = parts(target).0;
+        while !dir.is_empty() && !unmade.is_empty() {
+            if let Some(why) = unmade.get(dir) {
+                return Error::new(self.shown(target), "make its directory", *why);
+            }
+            dir = parts(dir).0;
+        }
+        Error::new(self.shown(target), "open directory", errno)
     }
 
     pub(crate) fn fail(&self, item: Item, error: &Error) {

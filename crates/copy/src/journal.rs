@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bc_digest::Digest;
 use bc_fs::journal::{Found, Journal, Key, Locked};
 use bc_fs::place::Place;
-use bc_walk::{Identity, OwnFile, Stamp};
+use bc_walk::{FileStat, Identity, OwnFile, Stamp};
 
 use crate::record::{self, Done, JobRecord, Made, RootRecord, SessionRecord};
 
@@ -79,6 +79,15 @@ struct KnownFile {
     seen: AtomicBool,
 }
 
+impl KnownFile {
+    /// Whether what is there now is what was made then.
+    fn is(&self, now: &FileStat) -> bool {
+        self.ino == now.id.ino
+            && self.stamp.size == now.stamp.size
+            && self.mtime_ns == now.stamp.mtime_ns
+    }
+}
+
 /// A file that an earlier run has copied.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Before {
@@ -99,20 +108,37 @@ impl Known {
         &self,
         path: &[u8],
         source: (Identity, Stamp),
-        now: &bc_walk::FileStat,
+        now: &FileStat,
     ) -> Option<Before> {
         let known = self.files.get(path)?;
-        let fits = known.ino == now.id.ino
-            && known.stamp.size == now.stamp.size
-            && known.mtime_ns == now.stamp.mtime_ns;
         known.seen.store(true, Relaxed);
-        fits.then_some(Before {
+        known.is(now).then_some(Before {
             digest: known.digest,
             // Devices have other numbers after a restart.
             outdated: self.anew || (known.source.ino, known.stamp) != (source.0.ino, source.1),
             unsettled: !known.settled,
-            doubtful: !self.is_durable(known) && !self.is_of_now(known.run),
+            doubtful: self.is_lost(known),
         })
+    }
+
+    /// Files that an earlier run has copied and this one has not met: their sources are gone, or are
+    /// not asked for. Each with what tells what it hashes to, if that is known for sure and what has
+    /// its name is still that copy.
+    pub(crate) fn others(
+        &self,
+    ) -> impl Iterator<Item = (&[u8], impl Fn(&FileStat) -> Option<Digest>)> {
+        let files = self.files.iter();
+        let others = files
+            .filter(move |(_, file)| !self.anew && !file.seen.load(Relaxed) && !self.is_lost(file));
+        others.map(|(path, file)| {
+            let digest = move |now: &FileStat| file.digest.filter(|_| file.is(now));
+            (path.as_slice(), digest)
+        })
+    }
+
+    /// Whether the bytes of a copy can have been lost since it was made.
+    fn is_lost(&self, file: &KnownFile) -> bool {
+        !self.is_durable(file) && !self.is_of_now(file.run)
     }
 
     /// Whether there is a record of the file at `path`, whatever is there now.

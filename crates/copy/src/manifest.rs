@@ -3,15 +3,16 @@
 
 mod about;
 mod again;
+mod beside;
 mod earlier;
+mod heads;
 mod pipe;
 mod plan;
 mod whole;
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
 use std::ffi::OsStr;
-use std::io::BufWriter;
+use std::fs::File;
+use std::io::{BufWriter, ErrorKind as IoErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -19,7 +20,7 @@ use bc_digest::Digest;
 use bc_fs::atomic::AtomicFile;
 use bc_fs::place::Place;
 use bc_integrity::Setting;
-use bc_manifest::integrity::{Entry, Header, Kind, Meta, ROOT, Scope, path_order};
+use bc_manifest::integrity::{Entry, Header, Kind, Meta, ROOT, Scope};
 use bc_walk::{FileKind, FileStat};
 use rustix::io::Errno;
 use serde_json::{Map, Value};
@@ -38,62 +39,10 @@ use crate::worker::{USUAL, Worker};
 use about::{header, scope};
 pub(crate) use again::read as read_recorded;
 use earlier::{Earlier, Lying, Whole};
+use heads::{Head, Next, heads, push};
 use pipe::Entries;
 pub(crate) use plan::Plan;
 pub(crate) use whole::is_done;
-
-/// An entry on its way into the manifest: ordered by path, the first at the top of a heap.
-struct Head {
-    path: Vec<u8>,
-    next: Next,
-}
-
-/// Where it comes from.
-#[derive(Clone, Copy)]
-enum Next {
-    /// Of a root whose entries end before this number.
-    Item(Item, u32),
-    /// It is no entry, but the one of this number among those that could not be looked at.
-    Unlisted(usize),
-}
-
-impl Head {
-    fn of_item(path: Vec<u8>, item: Item, end: u32) -> Head {
-        let next = Next::Item(item, end);
-        Head { path, next }
-    }
-
-    fn item_and_end(&self) -> Option<(Item, u32)> {
-        match self.next {
-            Next::Item(item, end) => Some((item, end)),
-            Next::Unlisted(_) => None,
-        }
-    }
-
-    fn item(&self) -> Option<Item> {
-        self.item_and_end().map(|(item, _)| item)
-    }
-}
-
-impl Ord for Head {
-    fn cmp(&self, other: &Head) -> Ordering {
-        path_order(&other.path, &self.path)
-    }
-}
-
-impl PartialOrd for Head {
-    fn partial_cmp(&self, other: &Head) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Head {
-    fn eq(&self, other: &Head) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Head {}
 
 /// What has become of the entries, and what is none because it could not be looked at.
 type Found<'a> = (&'a Rows, &'a [Unlisted]);
@@ -124,11 +73,18 @@ pub(crate) fn write(
     if job.was_done.load(Relaxed) {
         return Ok(Written::old(shown));
     }
-    let about = About { job, plan, found };
+    let beside = beside::find(job, plan);
+    let about = About {
+        job,
+        plan,
+        found,
+        beside: &beside,
+    };
     let recorded = job.recorded();
-    let is_all = recorded.scope().is_some_and(|scope| {
-        found.1.is_empty() && recorded.is_all(&about.header(Some(scope)).0, &job.tree, found.0)
-    });
+    let is_all = beside.is_empty()
+        && recorded.scope().is_some_and(|scope| {
+            found.1.is_empty() && recorded.is_all(&about.header(Some(scope)).0, &job.tree, found.0)
+        });
     let written = match is_all && !found.0.has_new_proofs() {
         true => return Ok(Written::old(shown)),
         false => replace(&about, &shown, lasting),
@@ -148,27 +104,57 @@ struct About<'a, 'j> {
     job: &'a Job<'j>,
     plan: &'a Plan,
     found: Found<'a>,
+    /// What an earlier run has done beside.
+    beside: &'a [Entry],
 }
 
 impl About<'_, '_> {
     /// Its header, after an earlier one with this scope, and whether it is about a part.
     fn header(&self, earlier: Option<&Option<Scope>>) -> (Header, bool) {
-        let scope = scope(self.job, self.plan, self.found.1, earlier);
+        let scope = scope(self.job, self.plan, (self.found.1, self.beside), earlier);
         let header = header(self.job, self.plan, scope.as_ref());
         (header, scope.is_some())
     }
 }
 
+/// What a new manifest takes the place of.
+enum Over {
+    /// Nothing.
+    Nothing,
+    /// The one that it carries on.
+    Earlier(File),
+    /// Whatever is there: the user has named the file.
+    Anything,
+}
+
+/// Writes it. Where another copy to the same destination has written its own meanwhile, that is
+/// carried on then: neither loses what it has proven.
 fn replace(about: &About<'_, '_>, shown: &[u8], lasting: Lasting) -> Result<(), Error> {
+    /// Every time another copy comes to its end.
+    const MOST_TIMES: u32 = 1000;
+    for _ in 0..MOST_TIMES {
+        if replace_once(about, shown, lasting)? {
+            return Ok(());
+        }
+    }
+    Err(Error::system(shown, "rename", Errno::EXIST))
+}
+
+/// Whether nobody has written another one meanwhile.
+fn replace_once(about: &About<'_, '_>, shown: &[u8], lasting: Lasting) -> Result<bool, Error> {
     let &About { job, plan, .. } = about;
     let failed = |op: &'static str, error: std::io::Error| Error::system(shown, op, error);
-    let earlier = match earlier::look(job.options, plan, Whole::Proven) {
-        Lying::Nothing => None,
-        Lying::Manifest(earlier) => Some(*earlier),
-        Lying::Other(why) => {
-            set_aside(job, plan, &why)?;
-            None
+    let (earlier, over) = match earlier::look(job.options, plan, Whole::Proven) {
+        Lying::Nothing => (None, Over::Nothing),
+        Lying::Manifest(earlier) => {
+            let file = earlier.file.try_clone();
+            let file = file.map_err(|error| failed("open", error))?;
+            (Some(*earlier), Over::Earlier(file))
         }
+        Lying::Other(why) => match set_aside(job, plan, &why)? {
+            true => (None, Over::Nothing),
+            false => (None, Over::Anything),
+        },
     };
     let new = AtomicFile::create(&plan.file).map_err(|error| failed("create", error))?;
     new.only_owner_writes();
@@ -184,7 +170,17 @@ fn replace(about: &About<'_, '_>, shown: &[u8], lasting: Lasting) -> Result<(), 
         }
         None => Error::usage(format!("{}: write: {error}", bc_fs::Escaped(shown))),
     })?;
-    new.commit().map_err(|not| failed(not.operation, not.error))
+    let committed = match &over {
+        Over::Nothing => new.commit_new(),
+        Over::Earlier(old) => new.commit_over(old),
+        Over::Anything => new.commit(),
+    };
+    match committed {
+        Err(not) if not.error.kind() == IoErrorKind::AlreadyExists => Ok(false),
+        committed => committed
+            .map(|()| true)
+            .map_err(|not| failed(not.operation, not.error)),
+    }
 }
 
 /// Before anything is copied: what lies where a manifest was named to be, and is none that this copy
@@ -221,12 +217,12 @@ pub(crate) fn refuse_foreign(options: &CopyOptions, plan: &Plan) -> Result<(), E
 }
 
 /// What cannot be carried on is not lost for that: it gets another name, unless the user has named
-/// the file, which is then replaced as every output is.
-fn set_aside(job: &Job<'_>, plan: &Plan, why: &str) -> Result<(), Error> {
+/// the file, which is then replaced as every output is. Whether the name is free now.
+fn set_aside(job: &Job<'_>, plan: &Plan, why: &str) -> Result<bool, Error> {
     /// How many may lie there.
     const MOST: u32 = 1000;
     if job.options.manifest != ManifestPlace::Destination {
-        return Ok(());
+        return Ok(false);
     }
     let shown = plan.file.as_os_str().as_bytes();
     let place = Place::find(&plan.file);
@@ -242,7 +238,7 @@ fn set_aside(job: &Job<'_>, plan: &Plan, why: &str) -> Result<(), Error> {
                     bc_fs::Escaped(name.as_bytes())
                 );
                 (job.observer)(Event::Warning(&text));
-                return Ok(());
+                return Ok(true);
             }
             Err(Errno::EXIST) => {}
             Err(errno) => return Err(Error::system(shown, "rename", errno)),
@@ -259,13 +255,23 @@ fn fill(
     lasting: Lasting,
     out: &mut Entries<'_>,
 ) -> Result<Map<String, Value>, bc_manifest::Error> {
-    let &About { job, plan, found } = about;
+    let &About {
+        job,
+        plan,
+        found,
+        beside,
+    } = about;
     let (rows, unlisted) = found;
     let mut worker = Worker::new(job);
-    let mut heads = heads(job, plan, unlisted);
+    let mut heads = heads(job, plan, unlisted, beside);
     // Whether what is written is all of this copy and nothing else.
-    let mut is_all = true;
+    let mut is_all = beside.is_empty();
+    let mut last = Vec::new();
     while let Some(Head { path, next }) = heads.pop().filter(|_| !out.is_over()) {
+        if path == last {
+            continue;
+        }
+        last.clone_from(&path);
         let mut known = None;
         if let Some(earlier) = &mut earlier {
             while let Some(entry) = earlier.take_before(&path)? {
@@ -283,6 +289,7 @@ fn fill(
                 entry(&mut worker, (rows, item), path, known, lasting)
             }
             Next::Unlisted(nth) => Some(unlisted_entry(path, &unlisted[nth])),
+            Next::Beside(nth) => Some(beside[nth].clone()),
         };
         is_all &= entry.is_some();
         if let Some(entry) = entry.filter(|_| !(is_root && is_part)) {
@@ -301,25 +308,6 @@ fn fill(
         true => whole::trailer(&mut worker, plan, found, lasting),
         false => Map::new(),
     })
-}
-
-fn heads(job: &Job<'_>, plan: &Plan, unlisted: &[Unlisted]) -> BinaryHeap<Head> {
-    let head = |(nth, one): (usize, &Unlisted)| Head {
-        path: below(plan, one.target.clone()),
-        next: Next::Unlisted(nth),
-    };
-    let mut heads: BinaryHeap<Head> = unlisted.iter().enumerate().map(head).collect();
-    for root in 0..job.tree.roots.len() {
-        let items = job.tree.items_of(root);
-        push(job, plan, &mut heads, Item(items.start), items.end);
-    }
-    heads
-}
-
-fn push(job: &Job<'_>, plan: &Plan, heads: &mut BinaryHeap<Head>, item: Item, end: u32) {
-    if item.0 < end {
-        heads.push(Head::of_item(path_in(job, plan, item), item, end));
-    }
 }
 
 /// The path of an entry in the manifest.

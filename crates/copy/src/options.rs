@@ -8,7 +8,7 @@ use bc_pool::Tables;
 use bc_walk::{WalkOptions, Workers};
 
 /// What is done with a file whose name is taken at the destination.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum OnConflict {
     /// It is not copied, which is a failure.
     #[default]
@@ -46,7 +46,7 @@ impl OnConflict {
 }
 
 /// Whether what was written is read back before it gets its name.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum ReadBack {
     /// No.
     #[default]
@@ -72,7 +72,7 @@ impl ReadBack {
 }
 
 /// What is forced to the disk, and when.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Durability {
     /// Nothing: the kernel writes when it sees fit.
     #[default]
@@ -106,7 +106,7 @@ impl Durability {
 }
 
 /// When something that not every file system can do is done.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum When {
     /// Where it can be.
     #[default]
@@ -197,7 +197,7 @@ impl Preserve {
 }
 
 /// How the destination is understood.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Target {
     /// As `cp` does: into it if it is a directory, else it is the copy.
     #[default]
@@ -206,7 +206,7 @@ pub enum Target {
     Exactly,
 }
 
-/// What the manifest is called in the destination.
+/// What the manifest is called in the destination: `.bc-copy-manifest.jsonl`.
 pub const MANIFEST_NAME: &str = ".bc-copy-manifest.jsonl";
 
 /// Where the manifest of the copy goes.

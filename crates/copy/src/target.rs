@@ -69,8 +69,9 @@ pub(crate) fn split(path: &[u8]) -> (&[u8], Option<&[u8]>) {
 }
 
 /// What the copy is about, as the name of its journal: sources and destination, from wherever the
-/// program is started, and whatever exists of the destination meanwhile; and where paths are asked
-/// for one by one, which these are, in whatever order they were named.
+/// program is started, and whatever exists of the destination meanwhile. What of the sources is
+/// asked for does not count: who asks for something else the next time goes on with what is left of
+/// the first, and clears it away.
 pub(crate) fn job_name(options: &CopyOptions) -> String {
     let mut text = Vec::new();
     add(&mut text, &place_of(&options.destination));
@@ -78,11 +79,6 @@ pub(crate) fn job_name(options: &CopyOptions) -> String {
         add(&mut text, &place_of(source));
     }
     text.push(u8::from(options.target == Target::Exactly));
-    if let Some(only) = &options.walk.only {
-        let mut paths: Vec<&[u8]> = only.iter().collect();
-        paths.sort_unstable();
-        paths.into_iter().for_each(|path| add(&mut text, path));
-    }
     let mut name = hash(Algorithm::Blake3, &text).to_string();
     name.truncate(32);
     name

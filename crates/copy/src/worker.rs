@@ -214,8 +214,7 @@ impl<'a> Worker<'a> {
         self.job.tree.write_target(item, &mut target);
         // It is the file that cannot be copied because of its directory.
         let dir = self.try_dir(parts(&target).0);
-        let dir =
-            dir.map_err(|errno| Error::new(self.job.shown(&target), "open directory", errno))?;
+        let dir = dir.map_err(|errno| self.job.no_directory(&target, errno))?;
         Ok(Place {
             item,
             target,

@@ -222,6 +222,48 @@ impl AtomicFile {
         self.sync_directory()
     }
 
+    /// Makes the content durable and puts it in the place of `old`: of the file that had the target's
+    /// name when what was to be kept of it was read. Whoever has given the name to another file since
+    /// loses nothing. Only where the file system cannot exchange names (FAT, NFS) is somebody replaced
+    /// who takes it between a look and the rename.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if the name leads to another file than `old`, or to none: what is there is as it
+    /// was, and what was to be kept has to be read again; otherwise as of [`commit`](Self::commit).
+    pub fn commit_over(mut self, old: &File) -> Result<(), Uncommitted> {
+        let changed = || Uncommitted::at("rename")(Errno::EXIST);
+        self.file.sync_all().map_err(Uncommitted::at("sync"))?;
+        self.place.existing().map_err(Uncommitted::at("rename"))?;
+        let temporary = match &self.temporary {
+            Some(temporary) => temporary.clone(),
+            None => self.link().map_err(Uncommitted::at("link"))?,
+        };
+        if !self.place.means(old) {
+            return Err(changed());
+        }
+        let (directory, name) = (self.place.directory(), self.place.name());
+        let exchange = || {
+            let flags = RenameFlags::EXCHANGE;
+            rustix::fs::renameat_with(directory, &temporary, directory, name, flags)
+        };
+        match exchange() {
+            Ok(()) if self.place.names(&temporary, old) => remove(&self.place, &temporary),
+            Ok(()) => {
+                // Somebody was quicker by less than a look takes.
+                exchange().map_err(Uncommitted::at("rename"))?;
+                return Err(changed());
+            }
+            Err(Errno::NOENT) => return Err(changed()),
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                rustix::fs::renameat(directory, &temporary, directory, name)
+                    .map_err(Uncommitted::at("rename"))?;
+            }
+            Err(errno) => return Err(Uncommitted::at("rename")(errno)),
+        }
+        self.temporary = None;
+        self.sync_directory()
+    }
+
     /// Renames the temporary, if the name is free.
     fn rename_new(&self, temporary: &OsStr) -> Result<(), Uncommitted> {
         let (directory, name) = (self.place.directory(), self.place.name());

@@ -29,7 +29,7 @@ macro_rules! fields {
             /// All of them, in the order in which differences are reported.
             pub const ALL: [Field; [$($name),*].len()] = [$(Field::$field),*];
 
-            /// As options name it: `mode`, `mtime`, `dir-size`.
+            /// Its name in reports: `mode`, `mtime`, `dir-size`.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Field::$field => $name,)*

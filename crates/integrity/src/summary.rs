@@ -42,8 +42,8 @@ pub struct ComparisonSummary {
     /// directory above them is unreadable.
     pub unseen: u64,
     /// Unreadable paths at which a file system or a file was mounted when they were recorded, and
-    /// none or another is now: [`RootCheck::Forced`](crate::RootCheck::Forced) takes them as they are
-    /// found. Those below them are not counted here.
+    /// none or another is now; without the check of the root they are taken as they are found
+    /// ([`Setting::Force`](crate::Setting::Force)). Those below them are not counted here.
     pub unmounted: u64,
     /// Unreadable paths of the new side that the old side could not even look for, because a
     /// directory above them was unreadable.

@@ -13,6 +13,7 @@ mod renames;
 mod unchanged;
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Instant;
@@ -170,7 +171,7 @@ pub fn update(
     let name = what.manifest.as_os_str().as_bytes();
     // Locking opens it, which would wait for the other end of a pipe.
     ManifestFile::open_to_replace(what.manifest)?;
-    let _lock = lock(what.manifest).map_err(|error| match error.kind() {
+    let held = lock(what.manifest).map_err(|error| match error.kind() {
         std::io::ErrorKind::WouldBlock => Error::at(
             ErrorKind::Refused,
             name,
@@ -228,6 +229,7 @@ pub fn update(
     let mut updater = Updater {
         what,
         manifest: &manifest,
+        held: &held,
         tree: &tree,
         options,
         hash,
@@ -268,6 +270,8 @@ struct Scrubbed {
 struct Updater<'a> {
     what: &'a UpdateOptions<'a>,
     manifest: &'a ManifestFile,
+    /// The same file, locked.
+    held: &'a File,
     tree: &'a Tree,
     options: TreeOptions,
     hash: bc_hash::HashOptions,
@@ -343,7 +347,12 @@ impl Updater<'_> {
             scrubbed,
             was_on,
             comparison: Comparison::new(CompareRules::default(), what.detail, sink),
-            output: Output::create(what.manifest, self.manifest, &self.header, plan.differs)?,
+            output: Output::create(
+                what.manifest,
+                (self.manifest, self.held),
+                &self.header,
+                plan.differs,
+            )?,
             devices: Devices::new(self.tree.root_dev()),
             hints: Hints::new(self.tree, self.elsewhere),
             unmounted: Unmounted::with(what.root_check, &plan.replaced),
@@ -381,7 +390,7 @@ impl Updater<'_> {
             ..
         } = merge;
         totals.merge(scrubbed.totals.clone());
-        let written = output.finish(what.manifest)?;
+        let written = output.finish()?;
         let summary = comparison.finish(|path, ctime| hints.judge(self.tree.find(path), ctime));
         let mut summary = summary.map_err(|error| report_failed(&error))?;
         (summary.files_read, summary.bytes_read) = (totals.read.files, totals.read.bytes);

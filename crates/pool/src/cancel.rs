@@ -51,7 +51,8 @@ impl Cancel {
         }
     }
 
-    /// The flag itself, for a signal handler that stores the signal's number in it.
+    /// The flag itself, for a signal handler that stores the signal's number in it: with the crate
+    /// `signal-hook`, `signal_hook::flag::register_usize(SIGINT, cancel.flag(), SIGINT as usize)`.
     pub fn flag(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.0)
     }

@@ -32,7 +32,8 @@ pub struct Skipped {
     pub ignored: u64,
     /// Directories and files met again: through another root, a bind mount or a link.
     pub repeated: u64,
-    /// Files that the options name to be left out.
+    /// Files that the walk was told to leave out by what they are, not by name: those that its own
+    /// program writes to.
     pub left_out: u64,
     /// Directories not entered because of the maximal depth.
     pub too_deep: u64,

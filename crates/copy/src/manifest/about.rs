@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use bc_manifest::integrity::{Header, ROOT, Scope};
+use bc_manifest::integrity::{Entry, Header, ROOT, Scope};
 use bc_manifest::time::format_rfc3339;
 use bc_walk::FileStat;
 
@@ -18,7 +18,7 @@ use crate::unread::Unlisted;
 pub(super) fn scope(
     job: &Job<'_>,
     plan: &Plan,
-    unlisted: &[Unlisted],
+    (unlisted, beside): (&[Unlisted], &[Entry]),
     earlier: Option<&Option<Scope>>,
 ) -> Option<Scope> {
     // That is about everything, or the earlier one was.
@@ -27,7 +27,8 @@ pub(super) fn scope(
     }
     let is_direct = |path: &Vec<u8>| path != ROOT && !path.contains(&b'/');
     let unlisted = unlisted.iter().map(|one| below(plan, one.target.clone()));
-    let mut paths: Vec<Vec<u8>> = unlisted.filter(is_direct).collect();
+    let beside = beside.iter().map(|entry| entry.path.clone());
+    let mut paths: Vec<Vec<u8>> = unlisted.chain(beside).filter(is_direct).collect();
     for root in 0..job.tree.roots.len() {
         let name = &job.tree.roots[root].name;
         match plan.below.is_empty() && !name.is_empty() {

@@ -21,6 +21,8 @@ use crate::options::CopyOptions;
 /// The manifest that is there already.
 pub(super) struct Earlier {
     reader: Reader<BufReader<File>>,
+    /// Its file once more: while that is open no other is taken for it.
+    pub(super) file: File,
     pub(super) scope: Option<Scope>,
     next: Option<Entry>,
     root: PathBuf,
@@ -83,10 +85,10 @@ impl Earlier {
             sealed.map_err(|error| error.to_string())?;
             file.rewind().map_err(system)?;
         }
-        let file = BufReader::with_capacity(1 << 18, file);
+        let input = BufReader::with_capacity(1 << 18, file.try_clone().map_err(system)?);
         let reader = match whole {
-            Whole::Proven => Reader::new(file, Policy::Force).map(Reader::proven),
-            Whole::Later => Reader::new(file, Policy::Strict),
+            Whole::Proven => Reader::new(input, Policy::Force).map(Reader::proven),
+            Whole::Later => Reader::new(input, Policy::Strict),
         };
         let reader = reader.map_err(|error| error.to_string())?;
         let algorithm = options.algorithm;
@@ -102,6 +104,7 @@ impl Earlier {
         };
         let mut earlier = Earlier {
             reader,
+            file,
             scope,
             next: None,
             root: PathBuf::from(OsStr::from_bytes(&plan.root)),

@@ -224,7 +224,14 @@ fn is_sealed(job: &Job<'_>, plan: &Plan, stamp: &Stamp) -> bool {
     };
     let rows = Rows::default();
     let found = (&rows, &[][..]);
-    let ours = About { job, plan, found }.header(Some(&scope)).0;
+    let ours = About {
+        job,
+        plan,
+        found,
+        beside: &[],
+    }
+    .header(Some(&scope))
+    .0;
     (&ours.scope, &ours.root, &ours.algorithm) == (&header.scope, &header.root, &header.algorithm)
 }
 

@@ -1,14 +1,21 @@
 //! Copies of paths that are asked for one by one.
 
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use bc_digest::Algorithm;
+use bc_manifest::integrity::{Policy, Reader};
 use bc_pool::Cancel;
 use bc_walk::ExactPaths;
 
-use super::{Ground, done, run};
+use super::resume::settle;
+use super::{Ground, done, resume, run, seen};
 use crate::options::Target;
 use crate::target::job_name;
-use crate::{CopyOptions, CopyProgress, Event, MANIFEST_NAME, copy};
+use crate::{Copied, CopyOptions, CopyProgress, Event, MANIFEST_NAME, copy};
 
 fn listed(ground: &Ground, to: &str, paths: &[&str]) -> CopyOptions {
     let paths = paths.iter().map(|path| path.as_bytes().to_vec());
@@ -85,33 +92,140 @@ fn what_vanishes_before_its_directory_is_read_fails() {
     assert_eq!((copied.copied, copied.failed), (2, 1), "{copied:?}");
 }
 
+/// What is at the destination that its manifest does not tell of, or has other content of. Nothing is
+/// lost with a directory that an interrupted copy had put nothing into yet.
+fn unproven(ground: &Ground, to: &str) -> Vec<PathBuf> {
+    let manifest = ground.at(to).join(MANIFEST_NAME);
+    let file = BufReader::new(File::open(manifest).unwrap());
+    let mut reader = Reader::new(file, Policy::Strict).unwrap();
+    let mut told = HashMap::new();
+    while let Some(entry) = reader.read().unwrap() {
+        assert!(
+            told.insert(entry.path.clone(), entry).is_none(),
+            "an entry comes twice"
+        );
+    }
+    let mut unproven = Vec::new();
+    for path in seen(&ground.at(to)).into_keys() {
+        let entry = told.get(path.as_os_str().as_encoded_bytes());
+        let whole = ground.at(to).join(&path);
+        let is_proven = entry.is_some_and(|entry| {
+            let content = || bc_digest::hash(Algorithm::Blake3, &std::fs::read(&whole).unwrap());
+            entry.meta.is_some() && (whole.is_dir() || entry.digest == Some(content()))
+        });
+        let is_empty = || whole.read_dir().is_ok_and(|mut all| all.next().is_none());
+        if !is_proven && !is_empty() && !path.as_os_str().is_empty() {
+            unproven.push(path);
+        }
+    }
+    unproven
+}
+
+/// Copies a list until something is done, and is then cancelled.
+fn cancelled(options: &CopyOptions) -> Copied {
+    let cancel = Cancel::new();
+    let observer = |event: Event<'_>| {
+        if matches!(event, Event::Copied(_)) {
+            cancel.cancel(2);
+        }
+    };
+    copy(options, &cancel, &CopyProgress::default(), &observer).unwrap()
+}
+
 #[test]
-fn journals_are_of_one_list() {
+fn lists_of_one_source_have_one_journal() {
     let ground = Ground::new();
-    ground.write("from/a", b"a");
-    ground.write("from/b", b"b");
     let name = |list: &[&str]| job_name(&listed(&ground, "to", list));
-    assert_eq!(name(&["a", "b"]), name(&["b", "a", "b"]));
     let mut all = ground.options(&["from"], "to");
     all.target = Target::Exactly;
-    let mut names = vec![job_name(&all)];
-    names.extend([&["a"][..], &["b"], &["a", "b"], &["a/b"], &["ab"]].map(name));
-    for (at, name) in names.iter().enumerate() {
-        assert!(!names[..at].contains(name), "{at}");
-    }
+    assert_eq!(name(&["a"]), name(&["b/c", "d"]));
+    assert_eq!(name(&["a"]), job_name(&all));
+    assert_ne!(name(&["a"]), job_name(&listed(&ground, "else", &["a"])));
+}
 
-    let first = listed(&ground, "to", &["a", "gone"]);
-    let (copied, _) = run(&first);
-    assert!(copied.unwrap().resumable);
-    let went_on = |told: &[String]| told.iter().any(|text| text.starts_with("# goes on from"));
-    let (copied, told) = run(&listed(&ground, "to", &["b"]));
-    assert_eq!(copied.unwrap().failed, 0);
-    assert!(!went_on(&told), "{told:?}");
-    // The journal of the first list is still there.
-    ground.write("from/gone", b"back");
-    let (copied, told) = run(&first);
-    assert!(went_on(&told), "{told:?}");
-    assert_eq!(copied.unwrap().failed, 0);
+/// The next import asks for other files than the one that was killed.
+#[test]
+fn another_list_goes_on_and_loses_nothing() {
+    let ground = Ground::new();
+    let files: Vec<String> = (0..400)
+        .map(|n| format!("{}/{n}", ["d", "d/e"][n % 2]))
+        .collect();
+    for file in &files {
+        ground.write(&format!("from/{file}"), file.as_bytes());
+    }
+    ground.write("from/huge", &super::content(70));
+    ground.write("from/late/x", b"late");
+    settle();
+    let mut first: Vec<&str> = files.iter().map(String::as_str).collect();
+    // A stage of a large file that the next list does not ask for.
+    resume::interrupt(&ground, &mut listed(&ground, "to", &["huge"]));
+    let before = cancelled(&listed(&ground, "to", &first));
+    assert!(before.resumable && before.files > 0, "{before:?}");
+    assert!(!ground.at("to").join(MANIFEST_NAME).exists());
+    let there = seen(&ground.at("to")).len();
+
+    let (copied, told) = run(&listed(&ground, "to", &["late"]));
+    let copied = copied.unwrap();
+    assert_eq!((copied.failed, copied.left), (0, 0), "{told:?}");
+    assert!(
+        told.iter().any(|text| text.starts_with("# goes on from")),
+        "{told:?}"
+    );
     assert!(ground.litter().is_empty(), "{:?}", ground.litter());
-    done(&listed(&ground, "else", &["a", "gone"]));
+    assert!(seen(&ground.at("to")).len() >= there);
+    assert_eq!(unproven(&ground, "to"), [""; 0].map(PathBuf::from));
+    // The first list again: what it had done is known.
+    first.push("huge");
+    let again = done(&listed(&ground, "to", &first));
+    assert!(again.before >= before.files, "{again:?}");
+    assert_eq!(again.files, 401);
+    assert_eq!(unproven(&ground, "to"), [""; 0].map(PathBuf::from));
+}
+
+/// What was changed since it was copied is not what was proven.
+#[test]
+fn what_is_something_else_now_is_not_recorded() {
+    let ground = Ground::new();
+    for name in ["a", "b", "c"] {
+        ground.write(&format!("from/{name}"), name.as_bytes());
+    }
+    settle();
+    let options = listed(&ground, "to", &["a", "b"]);
+    let before = cancelled(&options);
+    assert!(before.resumable, "{before:?}");
+    std::fs::write(ground.at("to/a"), "else").unwrap();
+    let (copied, told) = run(&listed(&ground, "to", &["c"]));
+    assert_eq!(copied.unwrap().failed, 0, "{told:?}");
+    assert_eq!(unproven(&ground, "to"), [PathBuf::from("a")]);
+}
+
+/// Two copies to one destination that come to their ends at the same time.
+#[test]
+fn copies_at_the_same_time_lose_nothing_of_each_others_manifests() {
+    let ground = Ground::new();
+    for n in 0..60 {
+        ground.write(&format!("from/a{n}"), b"a");
+        ground.write(&format!("other/b{n}"), b"b");
+    }
+    for round in 0..20 {
+        let to = format!("to{round}");
+        std::fs::create_dir(ground.at(&to)).unwrap();
+        let from = |source: &str| {
+            let mut options = ground.options(&[source], &to);
+            options.target = Target::Exactly;
+            options
+        };
+        let both = [from("from"), from("other")];
+        std::thread::scope(|scope| {
+            for options in &both {
+                scope.spawn(|| done(options));
+            }
+        });
+        assert_eq!(
+            unproven(&ground, &to),
+            [""; 0].map(PathBuf::from),
+            "{round}"
+        );
+    }
+    assert!(ground.litter().is_empty(), "{:?}", ground.litter());
 }

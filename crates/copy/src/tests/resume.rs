@@ -351,14 +351,19 @@ pub(super) fn interrupted_with(
     settle();
     let mut options = ground.options(&["from"], "to");
     options.algorithm = algorithm;
+    interrupt(ground, &mut options);
+    options
+}
+
+/// Interrupts that copy in the middle of its large file.
+pub(super) fn interrupt(ground: &Ground, options: &mut crate::CopyOptions) {
     // What the kernel copies by itself is done too soon.
     options.sparse = crate::When::Always;
     // On a busy machine it may come to its end before anybody interrupts it.
-    while !is_interrupted(ground, &options) {
+    while !is_interrupted(ground, options) {
         std::fs::remove_dir_all(ground.at("to")).unwrap();
     }
     options.sparse = crate::When::Auto;
-    options
 }
 
 /// Whether a copy could be interrupted in the middle of its large file.

@@ -70,6 +70,40 @@ fn a_new_file_replaces_nothing() {
     }
 }
 
+#[test]
+fn only_what_was_read_is_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("m");
+    let ways = all(&target).len();
+    for way in 0..ways {
+        std::fs::write(&target, "read").unwrap();
+        let old = File::open(&target).unwrap();
+        let new = || {
+            let new = all(&target).swap_remove(way);
+            new.file().write_all(b"new").unwrap();
+            new
+        };
+        // Another file has the name, or none.
+        std::fs::write(dir.path().join("else"), "somebody's").unwrap();
+        let (late, gone) = (new(), new());
+        std::fs::rename(dir.path().join("else"), &target).unwrap();
+        let failed = late.commit_over(&old).unwrap_err();
+        assert_eq!(failed.error.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read(&target).unwrap(), b"somebody's");
+        std::fs::remove_file(&target).unwrap();
+        let failed = gone.commit_over(&old).unwrap_err();
+        assert_eq!(failed.error.kind(), io::ErrorKind::AlreadyExists);
+        assert!(names(dir.path()).is_empty(), "{:?}", names(dir.path()));
+        // The file itself.
+        std::fs::write(&target, "read").unwrap();
+        let old = File::open(&target).unwrap();
+        new().commit_over(&old).unwrap();
+        assert_eq!(std::fs::read(&target).unwrap(), b"new");
+        assert_eq!(names(dir.path()), ["m"]);
+        std::fs::remove_file(&target).unwrap();
+    }
+}
+
 /// As where there are no links: a rename does it.
 #[test]
 fn a_new_file_replaces_nothing_without_links() {

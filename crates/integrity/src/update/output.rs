@@ -1,5 +1,6 @@
 //! Where an update writes: beside the old manifest, compressed if that is.
 
+use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -8,16 +9,24 @@ use bc_manifest::compress::Compressor;
 use bc_manifest::integrity::{Entry, Header, Trailer, Writer};
 
 use crate::create::writing;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::input::ManifestFile;
-use bc_fs::atomic::AtomicFile;
+use bc_fs::atomic::{AtomicFile, Uncommitted};
 
 /// The new manifest beside the old one, or nothing.
-pub(super) struct Output(Option<(Writer<Encoder>, AtomicFile, Vec<u8>)>);
+pub(super) struct Output(Option<New>);
+
+struct New {
+    writer: Writer<Encoder>,
+    file: AtomicFile,
+    /// The one that it takes the place of.
+    old: File,
+    path: Vec<u8>,
+}
 
 enum Encoder {
-    Plain(BufWriter<std::fs::File>),
-    Zstd(Compressor<BufWriter<std::fs::File>>),
+    Plain(BufWriter<File>),
+    Zstd(Compressor<BufWriter<File>>),
 }
 
 impl Write for Encoder {
@@ -37,10 +46,10 @@ impl Write for Encoder {
 }
 
 impl Output {
-    /// Begins the successor of `old`, which is at `path`, if one is wanted.
+    /// Begins the successor of the manifest that is at `path`, and open as `held`, if one is wanted.
     pub(super) fn create(
         path: &Path,
-        old: &ManifestFile,
+        (old, held): (&ManifestFile, &File),
         header: &Header,
         wanted: bool,
     ) -> Result<Output, Error> {
@@ -55,32 +64,42 @@ impl Output {
             true => Encoder::Zstd(Compressor::new(out).map_err(failed)?),
             false => Encoder::Plain(out),
         };
-        Ok(Output(Some((
-            Writer::new(encoder, header)
-                .map_err(|error| writing(error).about(path.as_os_str().as_bytes()))?,
+        let path = path.as_os_str().as_bytes();
+        let writer = Writer::new(encoder, header);
+        Ok(Output(Some(New {
+            writer: writer.map_err(|error| writing(error).about(path))?,
             file,
-            path.as_os_str().as_bytes().to_vec(),
-        ))))
+            old: held.try_clone().map_err(failed)?,
+            path: path.to_vec(),
+        })))
     }
 
     pub(super) fn put(&mut self, entry: &Entry) -> Result<(), Error> {
         match &mut self.0 {
-            Some((writer, _, path)) => writer
-                .write(entry)
-                .map_err(|error| writing(error).about(path)),
+            Some(new) => {
+                let written = new.writer.write(entry);
+                written.map_err(|error| writing(error).about(&new.path))
+            }
             None => Ok(()),
         }
     }
 
-    pub(super) fn finish(self, path: &Path) -> Result<Option<Trailer>, Error> {
-        let Some((writer, file, name)) = self.0 else {
+    /// Puts it in the place of the old one, if that is still there: what another program has written
+    /// there meanwhile is not lost.
+    pub(super) fn finish(self) -> Result<Option<Trailer>, Error> {
+        let Some(New {
+            writer,
+            file,
+            old,
+            path,
+        }) = self.0
+        else {
             return Ok(None);
         };
-        let failed =
-            |error: std::io::Error| Error::io(path.as_os_str().as_bytes(), "write", &error);
+        let failed = |error: std::io::Error| Error::io(&path, "write", &error);
         let (encoder, trailer) = writer
             .finish()
-            .map_err(|error| writing(error).about(&name))?;
+            .map_err(|error| writing(error).about(&path))?;
         match encoder {
             Encoder::Plain(mut out) => out.flush().map_err(failed)?,
             Encoder::Zstd(out) => out
@@ -88,10 +107,14 @@ impl Output {
                 .and_then(|mut out| out.flush())
                 .map_err(failed)?,
         }
-        let uncommitted = |not: bc_fs::atomic::Uncommitted| {
-            Error::io(path.as_os_str().as_bytes(), not.operation, &not.error)
+        let uncommitted = |not: Uncommitted| match not.error.kind() {
+            std::io::ErrorKind::AlreadyExists => {
+                let text = "another one was written there since this update began, and is left";
+                Error::at(ErrorKind::Refused, &path, text)
+            }
+            _ => Error::io(&path, not.operation, &not.error),
         };
-        file.commit().map_err(uncommitted)?;
+        file.commit_over(&old).map_err(uncommitted)?;
         Ok(Some(trailer))
     }
 }

@@ -1,0 +1,96 @@
+//! The entries of a manifest in the order of their paths, wherever they come from.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use bc_manifest::integrity::{Entry, path_order};
+
+use super::{Plan, below, path_in};
+use crate::job::Job;
+use crate::tree::Item;
+use crate::unread::Unlisted;
+
+/// An entry on its way into the manifest: ordered by path, the first at the top of a heap.
+pub(super) struct Head {
+    pub(super) path: Vec<u8>,
+    pub(super) next: Next,
+}
+
+/// Where it comes from. Of two with one path, that comes first which is first here.
+#[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Next {
+    /// Of a root whose entries end before this number.
+    Item(Item, u32),
+    /// It is no entry, but the one of this number among those that could not be looked at.
+    Unlisted(usize),
+    /// The one of this number among what an earlier run has done beside what is copied now.
+    Beside(usize),
+}
+
+impl Head {
+    pub(super) fn of_item(path: Vec<u8>, item: Item, end: u32) -> Head {
+        let next = Next::Item(item, end);
+        Head { path, next }
+    }
+
+    pub(super) fn item_and_end(&self) -> Option<(Item, u32)> {
+        match self.next {
+            Next::Item(item, end) => Some((item, end)),
+            Next::Unlisted(_) | Next::Beside(_) => None,
+        }
+    }
+
+    pub(super) fn item(&self) -> Option<Item> {
+        self.item_and_end().map(|(item, _)| item)
+    }
+}
+
+impl Ord for Head {
+    fn cmp(&self, other: &Head) -> Ordering {
+        path_order(&other.path, &self.path).then_with(|| other.next.cmp(&self.next))
+    }
+}
+
+impl PartialOrd for Head {
+    fn partial_cmp(&self, other: &Head) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Head {
+    fn eq(&self, other: &Head) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Head {}
+
+/// The first of each kind.
+pub(super) fn heads(
+    job: &Job<'_>,
+    plan: &Plan,
+    unlisted: &[Unlisted],
+    beside: &[Entry],
+) -> BinaryHeap<Head> {
+    let unlisted = unlisted.iter().enumerate().map(|(nth, one)| Head {
+        path: below(plan, one.target.clone()),
+        next: Next::Unlisted(nth),
+    });
+    let beside = beside.iter().enumerate().map(|(nth, entry)| Head {
+        path: entry.path.clone(),
+        next: Next::Beside(nth),
+    });
+    let mut heads: BinaryHeap<Head> = unlisted.chain(beside).collect();
+    for root in 0..job.tree.roots.len() {
+        let items = job.tree.items_of(root);
+        push(job, plan, &mut heads, Item(items.start), items.end);
+    }
+    heads
+}
+
+/// Adds the entry of this number, if it is one of the root whose entries end there.
+pub(super) fn push(job: &Job<'_>, plan: &Plan, heads: &mut BinaryHeap<Head>, item: Item, end: u32) {
+    if item.0 < end {
+        heads.push(Head::of_item(path_in(job, plan, item), item, end));
+    }
+}
