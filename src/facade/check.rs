@@ -181,7 +181,7 @@ impl Read {
 }
 
 /// What became of a checksum file's lines.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Checked {
     /// The files, in order of the lines.

@@ -1,11 +1,14 @@
 //! `copy`: a tree copied, with its proof.
 
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use bc_copy::{
-    CopyOptions, CopyProgress, Durability, Event, ManifestPlace, OnConflict, ReadBack, Target,
+    CopyOptions, CopyProgress, Durability, Event, ManifestPlace, OnConflict, ReadBack, Target, Why,
 };
 use bc_digest::Algorithm;
 use bc_integrity::Origin;
@@ -24,16 +27,18 @@ use super::run::{Progress, Run, runs};
 /// is to be in has to be there.
 ///
 /// A process that is killed leaves temporary files behind, `.bc-copy.` and more before `.part`. The
-/// same copy with the same [journal](CopyJob::journal_in) goes on with them; a copy of other
-/// [paths](CopyJob::paths) is another one, and leaves them where they are.
+/// next copy from there to the same destination, of whatever [paths](CopyJob::paths), goes on with them
+/// if it has the same [journal](CopyJob::journal_in): it finishes what it is asked for, clears the rest
+/// away, and records in its manifest what the first had finished.
 ///
 /// With a [filter](CopyJob::filter), its `include` patterns and sizes choose among regular files. Directories
 /// (empty ones, too), links and special files are copied unless a pattern excludes them or what they
 /// are in. Which files these are can be said one by one instead, with [`paths`](CopyJob::paths).
 ///
-/// Two copies to one destination at a time lose no file: a name that the other one has taken is a
-/// conflict. That the same copy is at work already is known where both have a
-/// [journal](CopyJob::journal_in), and is an error of the kind [`Busy`](crate::ErrorKind::Busy).
+/// Two copies to one destination at a time lose no file, and nothing of each other's manifests: a name
+/// that the other one has taken is a conflict. That a copy from the same source is at work already is
+/// known where both have a [journal](CopyJob::journal_in), and is an error of the kind
+/// [`Busy`](crate::ErrorKind::Busy).
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -48,13 +53,14 @@ use super::run::{Progress, Run, runs};
 ///     .read_back(ReadBack::Read)
 ///     .run()?
 ///     .complete()?;
-/// assert_eq!(copied.copied, 2); // the directory and the file
+/// assert_eq!((copied.files, copied.copied), (1, 2)); // a file, and the directory counts too
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn copy<'a>(source: impl AsRef<Path>, destination: impl AsRef<Path>) -> CopyJob<'a> {
     CopyJob {
         options: CopyOptions::new([source], destination),
         paths: None,
+        each: Each(None),
         filter: Filter::default(),
         run: Run::default(),
     }
@@ -66,12 +72,55 @@ pub fn copy<'a>(source: impl AsRef<Path>, destination: impl AsRef<Path>) -> Copy
 pub struct CopyJob<'a> {
     options: CopyOptions,
     paths: Option<Vec<PathBuf>>,
+    each: Each<'a>,
     filter: Filter,
     run: Run<'a>,
 }
 
 runs!(CopyJob);
 filters!(CopyJob);
+
+/// Who is told of each entry.
+struct Each<'a>(Option<Listener<'a>>);
+
+type Listener<'a> = Box<dyn FnMut(CopyStep<'_>) + Send + 'a>;
+
+impl fmt::Debug for Each<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Some(..)" } else { "None" })
+    }
+}
+
+impl<'a> CopyJob<'a> {
+    /// Tells `callback` what becomes of each file, link and special file, as it happens and in no
+    /// particular order; what fails is in [`CopyReport::errors`]. It is called by the threads that copy,
+    /// one at a time, so that all wait for one that is slow. A dry run tells of directories that would
+    /// be made, too.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let (card, archive) = (dir.path().join("card"), dir.path().join("archive"));
+    /// # std::fs::create_dir(&card)?;
+    /// # std::fs::write(card.join("a.jpg"), "picture")?;
+    /// use bit_crafts::CopyOutcome;
+    ///
+    /// let mut new = Vec::new();
+    /// bit_crafts::copy(&card, &archive)
+    ///     .each(|step| {
+    ///         if step.outcome == CopyOutcome::Copied {
+    ///             new.push(step.path.to_owned());
+    ///         }
+    ///     })
+    ///     .run()?
+    ///     .complete()?;
+    /// assert_eq!(new, [archive.join("a.jpg")]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn each(mut self, callback: impl FnMut(CopyStep<'_>) + Send + 'a) -> Self {
+        self.each = Each(Some(Box::new(callback)));
+        self
+    }
+}
 
 impl CopyJob<'_> {
     /// Copies these as well, each under its name into the destination, which has to be a directory.
@@ -93,9 +142,6 @@ impl CopyJob<'_> {
     /// [`errors`](CopyReport::errors), once, and is counted as [failed](CopyReport::failed); the
     /// manifest says nothing of it. That goes for all of them, too: then the destination is made, with
     /// nothing in it but its manifest. An empty list copies nothing, and makes nothing.
-    ///
-    /// A copy of the same paths, in whatever order, is the same copy to a
-    /// [journal](CopyJob::journal_in); one of others is another.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -161,8 +207,16 @@ impl CopyJob<'_> {
         self
     }
 
-    /// Keeps a journal in this directory while it runs, by which the same copy goes on where it was
-    /// interrupted.
+    /// Keeps a journal while it runs, by which the next copy from the same sources to the same
+    /// destination goes on where this one was interrupted, whatever of them it is asked for.
+    ///
+    /// The directory is made if it is not there, for this user alone, and is no part of the destination:
+    /// one of the program's own, such as `$XDG_STATE_HOME/name-of-the-program`, serves for all copies. In
+    /// it are a key, by which journals are known to be this user's, and below `copy` a file for each
+    /// copy that is under way or was interrupted; when a copy is complete its file is gone. What nobody
+    /// has gone on with for a week is cleared away by the next copy that has the same directory, with its
+    /// temporary files. To remove the directory while nothing is being copied costs nothing but the
+    /// going on.
     pub fn journal_in(mut self, directory: impl Into<PathBuf>) -> Self {
         self.options.state = Some(directory.into());
         self
@@ -246,7 +300,10 @@ impl CopyJob<'_> {
         if self.paths.as_ref().is_some_and(Vec::is_empty) {
             return Ok(CopyReport::of_nothing());
         }
-        let told = Mutex::new(Told::default());
+        let told = Mutex::new(Told {
+            each: self.each.0.take(),
+            ..Told::default()
+        });
         let hear = |event: Event<'_>| {
             let mut told = told.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             told.hear(event);
@@ -271,6 +328,7 @@ impl CopyJob<'_> {
         let cancelled = cancel.is_cancelled() && (copied.left > 0 || nothing);
         let report = CopyReport {
             copied: copied.copied,
+            files: copied.files,
             skipped: copied.skipped,
             failed: copied.failed,
             left: copied.left,
@@ -289,14 +347,18 @@ impl CopyJob<'_> {
 
 /// What is heard while a copy is under way.
 #[derive(Default)]
-struct Told {
+struct Told<'a> {
+    each: Option<Listener<'a>>,
     errors: Vec<PathError>,
     lacking: Vec<PathError>,
     warnings: Vec<String>,
 }
 
-impl Told {
+impl Told<'_> {
     fn hear(&mut self, event: Event<'_>) {
+        if let (Some(each), Some(step)) = (&mut self.each, CopyStep::of(&event)) {
+            each(step);
+        }
         match event {
             Event::Failed(error) => self.errors.push(PathError::from(error)),
             Event::Incomplete(error) => self.lacking.push(PathError::from(error)),
@@ -306,13 +368,62 @@ impl Told {
     }
 }
 
+/// What has become of one entry of a copy.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct CopyStep<'a> {
+    /// Its path at the destination.
+    pub path: &'a Path,
+    /// What has become of it.
+    pub outcome: CopyOutcome,
+}
+
+/// What may become of an entry that does not fail.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum CopyOutcome {
+    /// It was copied, or would be, to a name that was free.
+    Copied,
+    /// It was copied, or would be, in the place of something else.
+    Replaced,
+    /// An earlier run had copied it, and it is as it was then.
+    Before,
+    /// What is there was left: its name was taken.
+    Exists,
+    /// What is there was left: it is not older.
+    NotNewer,
+    /// What is there was left: it has the same content.
+    Same,
+    /// An old manifest that was not copied, as that of this copy has its name.
+    Manifest,
+}
+
+impl<'a> CopyStep<'a> {
+    fn of(event: &Event<'a>) -> Option<CopyStep<'a>> {
+        let (path, outcome) = match *event {
+            Event::Copied(path) => (path, CopyOutcome::Copied),
+            Event::Replaced(path) => (path, CopyOutcome::Replaced),
+            Event::Skipped(path, Why::Done) => (path, CopyOutcome::Before),
+            Event::Skipped(path, Why::NotNewer) => (path, CopyOutcome::NotNewer),
+            Event::Skipped(path, Why::Same) => (path, CopyOutcome::Same),
+            Event::Skipped(path, Why::Manifest) => (path, CopyOutcome::Manifest),
+            Event::Skipped(path, _) => (path, CopyOutcome::Exists),
+            _ => return None,
+        };
+        let path = Path::new(OsStr::from_bytes(path));
+        Some(CopyStep { path, outcome })
+    }
+}
+
 /// What a copy came to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct CopyReport {
     /// Entries copied, by this run or an interrupted one before it: files, directories, links and
     /// whatever else there is. A directory counts even if it was there.
     pub copied: u64,
+    /// Of those copied, how many are regular files.
+    pub files: u64,
     /// Left out because of what is there.
     pub skipped: u64,
     /// Failed: [`errors`](CopyReport::errors) has the reasons.
@@ -344,6 +455,7 @@ impl CopyReport {
     fn of_nothing() -> CopyReport {
         CopyReport {
             copied: 0,
+            files: 0,
             skipped: 0,
             failed: 0,
             left: 0,

@@ -104,7 +104,7 @@ impl DirectoriesJob<'_> {
 }
 
 /// Directories that are in more than one place.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct FoundDirectories {
     /// Equal directories, what wastes most first. What follows from the equality of larger ones is
@@ -150,7 +150,7 @@ impl FoundDirectories {
 }
 
 /// Directories with equal contents; at least two.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct EqualDirectories {
     /// In order.
@@ -166,7 +166,7 @@ pub struct EqualDirectories {
 }
 
 /// A directory all of whose contents are in another one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Within {
     /// The directory.

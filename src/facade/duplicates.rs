@@ -236,7 +236,7 @@ fn groups(listing: &Listing, scan: &Scan) -> Vec<EqualFiles> {
 }
 
 /// Files with equal content, in groups.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct FoundDuplicates {
     /// What wastes most first.
@@ -255,7 +255,7 @@ pub struct FoundDuplicates {
 says_what_is_missing!(FoundDuplicates, cancelled);
 
 /// A group of files with equal content; at least two.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct EqualFiles {
     /// Bytes of each.
@@ -276,7 +276,7 @@ impl EqualFiles {
 }
 
 /// A file of a group.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct EqualFile {
     /// Its first name.

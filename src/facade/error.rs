@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,12 +24,23 @@ pub struct Error {
     operation: Option<String>,
     errno: Option<i32>,
     first: Option<Box<PathError>>,
-    partial: Option<Arc<dyn Any + Send + Sync>>,
+    partial: Option<Arc<dyn Partial>>,
     setting: Option<Setting>,
 }
 
+/// What a job came to until it was cancelled; such an error may cross threads and panics as any.
+pub(crate) trait Partial: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl<T: Any + Send + Sync + UnwindSafe + RefUnwindSafe> Partial for T {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
 /// What sort of failure an [`Error`] is.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// What was asked for makes no sense.
@@ -88,8 +100,7 @@ impl Error {
     pub(crate) fn of_system(mut self, operation: &str, errno: Option<i32>) -> Error {
         self.operation = Some(operation.to_owned());
         self.errno = errno;
-        let kind = errno.map(|errno| io::Error::from_raw_os_error(errno).kind());
-        if kind == Some(io::ErrorKind::NotFound) {
+        if errno.map(kind_of) == Some(io::ErrorKind::NotFound) {
             self.kind = ErrorKind::NotFound;
         }
         self
@@ -111,7 +122,7 @@ impl Error {
     }
 
     /// A job that was cancelled, with what it came to until then.
-    pub(crate) fn cancelled_with<T: Any + Send + Sync>(partial: T) -> Error {
+    pub(crate) fn cancelled_with(partial: impl Partial) -> Error {
         Error {
             partial: Some(Arc::new(partial)),
             ..Error::cancelled()
@@ -148,6 +159,11 @@ impl Error {
     pub fn raw_os_error(&self) -> Option<i32> {
         let of_first = || self.first.as_ref().and_then(|first| first.raw_os_error());
         self.errno.or_else(of_first)
+    }
+
+    /// The same as a kind that the standard library knows, of errors that the system gave.
+    pub fn io_kind(&self) -> Option<io::ErrorKind> {
+        self.raw_os_error().map(kind_of)
     }
 
     /// The setting of the job with which it goes on in spite of it, if there is one:
@@ -199,7 +215,8 @@ impl Error {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn partial<T: Any>(&self) -> Option<&T> {
-        self.partial.as_ref()?.downcast_ref()
+        // Of what is in the `Arc`, and not of the `Arc` itself.
+        Partial::as_any(&**self.partial.as_ref()?).downcast_ref()
     }
 }
 
@@ -281,6 +298,16 @@ impl PathError {
     pub fn raw_os_error(&self) -> Option<i32> {
         self.errno
     }
+
+    /// The same as a kind that the standard library knows: `AlreadyExists` where a copy was to have a
+    /// name that is taken, `PermissionDenied`, `NotFound`, `StorageFull` …
+    pub fn io_kind(&self) -> Option<io::ErrorKind> {
+        self.errno.map(kind_of)
+    }
+}
+
+fn kind_of(errno: i32) -> io::ErrorKind {
+    io::Error::from_raw_os_error(errno).kind()
 }
 
 impl From<&bc_walk::Error> for PathError {

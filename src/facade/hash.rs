@@ -97,7 +97,7 @@ impl HashJob<'_> {
 }
 
 /// Files with their digests.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Hashed {
     /// In bytewise order of their paths.

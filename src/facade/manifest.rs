@@ -249,7 +249,7 @@ pub(crate) fn since_1970() -> i64 {
 }
 
 /// What was recorded.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct WrittenManifest {
     /// Entries: files, directories, links and special files.

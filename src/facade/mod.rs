@@ -46,7 +46,7 @@ pub use bc_pool::Cancel;
 pub use bc_walk::{FileKind, Skipped};
 
 pub use check::{CheckJob, Checked, CheckedFile, FileVerdict, check};
-pub use copy::{CopyJob, CopyReport, copy};
+pub use copy::{CopyJob, CopyOutcome, CopyReport, CopyStep, copy};
 pub use diff::{DiffJob, diff};
 pub use directories::{DirectoriesJob, EqualDirectories, FoundDirectories, Within, directories};
 pub use duplicates::{DuplicatesJob, EqualFile, EqualFiles, FoundDuplicates, duplicates};

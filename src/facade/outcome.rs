@@ -1,15 +1,10 @@
 //! What results say of themselves: whether anything is missing.
 
-use std::any::Any;
-
-use super::error::{Error, PathError};
+use super::error::{Error, Partial, PathError};
 
 /// The result of a job, unless that was cancelled: then it is an error that has the result in it, so
 /// that nobody takes half of it for the whole by accident.
-pub(crate) fn unless_cancelled<T: Any + Send + Sync>(
-    result: T,
-    cancelled: bool,
-) -> Result<T, Error> {
+pub(crate) fn unless_cancelled<T: Partial>(result: T, cancelled: bool) -> Result<T, Error> {
     match cancelled {
         false => Ok(result),
         true => Err(Error::cancelled_with(result)),

@@ -265,7 +265,7 @@ fn groups(found: &Searched, options: &ScanOptions) -> Vec<FileGroup> {
 }
 
 /// What was done with duplicates.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Pruned {
     /// What was to be done with each file that was to be given up, and what came of it.

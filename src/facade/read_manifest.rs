@@ -71,7 +71,7 @@ impl RecordedTree {
 }
 
 /// An entry of a tree as it was recorded.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct RecordedEntry {
     /// Below the root; `.` is the root.

@@ -83,7 +83,9 @@ impl RestoreJob<'_> {
         self
     }
 
-    /// Keeps nothing of what is damaged.
+    /// Keeps nothing of what is damaged. Without this it stays beside what it was healed with, under a
+    /// name that goes on with `.damaged-` and what it hashes to; [`verify`](crate::verify()) tells of it as
+    /// [added](crate::Class::Added) until it is looked at and removed.
     pub fn discard_damaged(mut self) -> Self {
         self.discard_damaged = true;
         self
@@ -156,7 +158,7 @@ impl RestoreJob<'_> {
 }
 
 /// What came of healing a tree.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct RestoreReport {
     /// What is as recorded again, or would be.

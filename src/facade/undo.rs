@@ -83,7 +83,7 @@ impl UndoJob<'_> {
 }
 
 /// What was taken back.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Undone {
     /// Names that are files of their own again, or would be, as absolute paths.

@@ -9,6 +9,7 @@ use bc_dup::{Files, Subtrees};
 use bc_hash::HashProgress;
 use bc_walk::{Entries, FileKind, Globs, Listing, Metadata, Skipped, WalkOptions};
 
+use super::Setting;
 use super::duplicates::now;
 use super::error::{Error, ErrorKind, PathError, path_of};
 use super::filter::{Filter, filters};
@@ -47,6 +48,7 @@ pub fn unique<'a, P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> UniqueJ
         paths: roots(paths),
         archives: Vec::new(),
         equality: Equality::Digest,
+        force: false,
         filter: Filter::default(),
         run: Run::default(),
     }
@@ -59,6 +61,7 @@ pub struct UniqueJob<'a> {
     paths: Vec<PathBuf>,
     archives: Vec<PathBuf>,
     equality: Equality,
+    force: bool,
     filter: Filter,
     run: Run<'a>,
 }
@@ -79,12 +82,19 @@ impl UniqueJob<'_> {
         self
     }
 
+    /// Takes trees for what they are that hold no file at all: without this they are refused, for that
+    /// is how a disk looks that is not mounted.
+    pub fn force(mut self) -> Self {
+        self.force = true;
+        self
+    }
+
     /// Does it. The filter is for the trees that are asked about; of archives everything counts that
     /// is no hidden file where these are left out, or named by ignore files where these are honoured.
     ///
     /// # Errors
-    /// If no path is given, one is not there or holds no file at all (a disk that is not mounted) or a
-    /// pattern is wrong; if an archive is not there or cannot be opened; if it was cancelled, as half an
+    /// If no path is given, one is not there or holds no file at all (see [`force`](UniqueJob::force)) or
+    /// a pattern is wrong; if an archive is not there or cannot be opened; if it was cancelled, as half an
     /// answer is none; if a worker panicked.
     pub fn run(mut self) -> Result<FoundUnique, Error> {
         let progress = ScanProgress::default();
@@ -202,7 +212,7 @@ impl UniqueJob<'_> {
     fn refuse_nothing(&self, paths: &Listing) -> Result<(), Error> {
         let skipped = paths.skipped();
         let is_cut = paths.is_cancelled() || skipped.total() > 0 || !paths.errors().is_empty();
-        if is_cut || self.archives.is_empty() {
+        if is_cut || self.force || self.archives.is_empty() {
             return Ok(());
         }
         let mut filled = vec![false; self.paths.len()];
@@ -211,11 +221,11 @@ impl UniqueJob<'_> {
         }
         match self.paths.iter().zip(filled).find(|(_, filled)| !filled) {
             None => Ok(()),
-            Some((path, _)) => Err(Error::at(
-                ErrorKind::Refused,
-                path,
-                "no files at all: is it mounted?",
-            )),
+            Some((path, _)) => {
+                let text = "no files at all: is it mounted?";
+                let error = Error::at(ErrorKind::Refused, path, text);
+                Err(error.unless(Some(Setting::Force)))
+            }
         }
     }
 }
@@ -268,7 +278,7 @@ fn not_files(found: &Unique) -> Vec<NotFile> {
 }
 
 /// The contents of the trees, and where else each is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct FoundUnique {
     /// Every content of the trees but the empty one, in order of its first path.
@@ -287,7 +297,9 @@ pub struct FoundUnique {
     /// The same by reason, and what was excluded or met again.
     pub skipped: Skipped,
     /// Files of archives, and entries of manifests, that have a content of the trees and count for
-    /// nothing: they lie in a tree, or may.
+    /// nothing, because they may be the trees' own files by another way: files that lie in a tree, and
+    /// entries of a manifest that was taken of one. More than 0 is no failure; it explains why a content
+    /// is nowhere else of which an archive seems to have a copy.
     pub no_witnesses: u64,
     /// Archives that lie in one of the trees, or are one, by whatever path: a mistake, as all that they
     /// have is the trees' own, and no copy of it.
@@ -353,7 +365,7 @@ pub struct NotFile {
 }
 
 /// A content of the trees.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct UniqueContent {
     /// Bytes.
@@ -365,11 +377,12 @@ pub struct UniqueContent {
 }
 
 /// Where else a content is.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Place {
     /// Nowhere. Where nothing else is as long, its size alone has proven that, and it was not opened:
-    /// whether it can be read at all is found out by who reads it.
+    /// whether it can be read at all is found out by who reads it, a [`copy`](crate::copy()) say; its
+    /// dry run opens nothing either.
     Nowhere,
     /// In a file of this archive, a directory.
     Archive(PathBuf),

@@ -113,7 +113,7 @@ impl UpdateJob<'_> {
 }
 
 /// What an update came to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct UpdatedManifest {
     /// What was not as it was recorded, in order of paths.

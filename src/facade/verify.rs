@@ -103,7 +103,7 @@ impl VerifyJob<'_> {
 }
 
 /// How a tree differs from its record.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Verification {
     /// What is not as it was recorded, in order of paths.
@@ -157,7 +157,9 @@ pub struct PathChange {
     pub moved_to: Option<PathBuf>,
     /// The fields that differ.
     pub fields: Vec<Field>,
-    /// Why it could not be read, or why it may be damaged.
+    /// Why it could not be read, or, where a change may be one that nobody has made, what points to
+    /// that. There is none where class and fields say all: of a file that is
+    /// [`Damaged`](Class::Damaged) that its content is another one and its times are not.
     pub reason: Option<String>,
 }
 

@@ -240,3 +240,58 @@ fn several_sources_are_copied_side_by_side() {
     let error = copy().paths(["1"]).run().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage);
 }
+
+/// A card with nothing on it is either empty or not mounted: who knows which says so.
+#[test]
+fn an_empty_tree_is_asked_about_if_that_is_meant() {
+    let t = TestTree::new();
+    t.dir("card").write("archive/a", "a");
+    let ask = || bit_crafts::unique([t.join("card")]).archives([t.join("archive")]);
+    let error = ask().run().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert_eq!(error.setting(), Some(bit_crafts::Setting::Force));
+    let found = ask().force().run().unwrap();
+    assert!(found.contents.is_empty() && found.is_complete());
+}
+
+/// What becomes of each file of an import, and why one could not be copied.
+#[test]
+fn a_copy_tells_what_becomes_of_each_file() {
+    use bit_crafts::CopyOutcome::{Before, Copied, Exists};
+    let t = TestTree::new();
+    t.write("card/a", "a")
+        .write("card/b", "b")
+        .write("to/b", "taken");
+    let copy = |on_conflict| {
+        let told = std::sync::Mutex::new(Vec::new());
+        let report = bit_crafts::copy(t.join("card"), t.join("to"))
+            .exactly()
+            .on_conflict(on_conflict)
+            .each(|step| {
+                let name = step.path.file_name().unwrap().to_owned();
+                told.lock().unwrap().push((name, step.outcome));
+            })
+            .run()
+            .unwrap();
+        let mut told = told.into_inner().unwrap();
+        told.sort_by(|a, b| a.0.cmp(&b.0));
+        let told: Vec<_> = told.into_iter().map(|(_, outcome)| outcome).collect();
+        (report, told)
+    };
+    let (report, told) = copy(bit_crafts::OnConflict::Fail);
+    assert_eq!((report.files, told), (1, vec![Copied]));
+    let kind = report.errors[0].io_kind();
+    assert_eq!(kind, Some(std::io::ErrorKind::AlreadyExists));
+    let (report, told) = copy(bit_crafts::OnConflict::Fail);
+    assert_eq!((report.files, told), (1, vec![Before]));
+    let (report, told) = copy(bit_crafts::OnConflict::Skip);
+    assert_eq!((report.files, report.skipped), (0, 2), "{report:?}");
+    assert_eq!(told, [Exists, Exists]);
+}
+
+#[test]
+fn errors_cross_threads_and_panics() {
+    fn does<T: Send + Sync + std::panic::UnwindSafe + std::panic::RefUnwindSafe>() {}
+    does::<bit_crafts::Error>();
+    does::<bit_crafts::PathError>();
+}
