@@ -136,6 +136,12 @@ impl Known {
         })
     }
 
+    /// What an earlier run has begun and recorded no end of: what has no content has none.
+    pub(crate) fn begun_before(&self) -> impl Iterator<Item = &[u8]> {
+        let begun = self.begun.iter().filter(|_| !self.anew);
+        begun.map(Vec::as_slice)
+    }
+
     /// Whether the bytes of a copy can have been lost since it was made.
     fn is_lost(&self, file: &KnownFile) -> bool {
         !self.is_durable(file) && !self.is_of_now(file.run)

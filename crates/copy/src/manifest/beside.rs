@@ -3,54 +3,108 @@
 //! recorded with what is copied now, as nobody will come back for it.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
-use bc_manifest::integrity::{Entry, Kind};
+use bc_manifest::integrity::Entry;
 use bc_walk::{FileKind, FileStat};
 use rustix::fs::AtFlags;
 
-use super::{Plan, below};
+use super::{Plan, below, kind};
+use crate::beneath::DestDir;
 use crate::job::Job;
 use crate::meta::fstat;
 use crate::results::meta_of;
 use crate::tree::parts;
 use crate::worker::Worker;
 
-/// The files that are still what was made then, and the directories that they are in.
+/// The files that are still what was made then, links and what else has no content, and the
+/// directories that they are in.
 pub(super) fn find(job: &Job<'_>, plan: &Plan) -> Vec<Entry> {
-    let mut worker = Worker::new(job);
-    let (mut found, mut dirs) = (Vec::new(), BTreeSet::new());
+    let mut beside = Beside {
+        plan,
+        worker: Worker::new(job),
+        found: Vec::new(),
+        dirs: BTreeSet::new(),
+    };
     for (target, digest) in job.known.others() {
-        if !is_below(plan, target) {
+        if let Some((_, now)) = beside.there(target)
+            && now.kind() == FileKind::File
+            && let Some(digest) = digest(&now)
+        {
+            let entry = beside.entry(target, &now);
+            entry.digest = Some(digest);
+        }
+    }
+    for target in job.known.begun_before() {
+        let Some((dir, now)) = beside.there(target) else {
             continue;
+        };
+        match now.kind() {
+            // Of a file it would be known that it was copied.
+            FileKind::File | FileKind::Dir => {}
+            FileKind::Symlink => {
+                let read = rustix::fs::readlinkat(&dir.fd, parts(target).1, Vec::new());
+                if let Ok(leads) = read {
+                    beside.entry(target, &now).target = Some(leads.into_bytes());
+                }
+            }
+            FileKind::Block | FileKind::Char => {
+                beside.entry(target, &now).rdev = Some(now.rdev);
+            }
+            FileKind::Fifo | FileKind::Socket => {
+                beside.entry(target, &now);
+            }
+        }
+    }
+    beside.end()
+}
+
+struct Beside<'a> {
+    plan: &'a Plan,
+    worker: Worker<'a>,
+    found: Vec<Entry>,
+    /// What the entries are in.
+    dirs: BTreeSet<Vec<u8>>,
+}
+
+impl Beside<'_> {
+    /// What has that name now, if the manifest is about it, and the directory that it is in.
+    fn there(&mut self, target: &[u8]) -> Option<(Rc<DestDir>, FileStat)> {
+        if !is_below(self.plan, target) {
+            return None;
         }
         let (dir, name) = parts(target);
-        let Ok(at) = worker.try_dir(dir) else {
-            continue;
-        };
-        let there = rustix::fs::statat(&at.fd, name, AtFlags::SYMLINK_NOFOLLOW);
-        let Ok(now) = there.map(|there| FileStat::from(&there)) else {
-            continue;
-        };
-        let Some(digest) = digest(&now).filter(|_| now.kind() == FileKind::File) else {
-            continue;
-        };
-        let mut entry = Entry::new(below(plan, target.to_vec()), Kind::File);
-        (entry.meta, entry.digest) = (Some(meta_of(&now)), Some(digest));
-        found.push(entry);
-        let mut dir = dir;
-        while !dir.is_empty() && dir != plan.below && dirs.insert(dir.to_vec()) {
+        let dir = self.worker.try_dir(dir).ok()?;
+        let there = rustix::fs::statat(&dir.fd, name, AtFlags::SYMLINK_NOFOLLOW);
+        Some((dir, FileStat::from(&there.ok()?)))
+    }
+
+    fn entry(&mut self, target: &[u8], now: &FileStat) -> &mut Entry {
+        let mut dir = parts(target).0;
+        while !dir.is_empty() && dir != self.plan.below && self.dirs.insert(dir.to_vec()) {
             dir = parts(dir).0;
         }
+        self.found.push(entry(self.plan, target, now));
+        let last = self.found.len() - 1;
+        &mut self.found[last]
     }
-    for target in dirs {
-        let there = worker.try_dir(&target).and_then(|dir| fstat(&dir.fd));
-        if let Ok(now) = there.map(|there| FileStat::from(&there)) {
-            let mut entry = Entry::new(below(plan, target), Kind::Dir);
-            entry.meta = Some(meta_of(&now));
-            found.push(entry);
+
+    fn end(mut self) -> Vec<Entry> {
+        for target in self.dirs {
+            let there = self.worker.try_dir(&target).and_then(|dir| fstat(&dir.fd));
+            if let Ok(there) = there {
+                let now = FileStat::from(&there);
+                self.found.push(entry(self.plan, &target, &now));
+            }
         }
+        self.found
     }
-    found
+}
+
+fn entry(plan: &Plan, target: &[u8], now: &FileStat) -> Entry {
+    let mut entry = Entry::new(below(plan, target.to_vec()), kind(now.kind()));
+    entry.meta = Some(meta_of(now));
+    entry
 }
 
 /// Whether the manifest is about what is there.

@@ -111,7 +111,8 @@ fn unproven(ground: &Ground, to: &str) -> Vec<PathBuf> {
         let whole = ground.at(to).join(&path);
         let is_proven = entry.is_some_and(|entry| {
             let content = || bc_digest::hash(Algorithm::Blake3, &std::fs::read(&whole).unwrap());
-            entry.meta.is_some() && (whole.is_dir() || entry.digest == Some(content()))
+            let is_link = whole.is_symlink() && entry.target.is_some();
+            entry.meta.is_some() && (is_link || whole.is_dir() || entry.digest == Some(content()))
         });
         let is_empty = || whole.read_dir().is_ok_and(|mut all| all.next().is_none());
         if !is_proven && !is_empty() && !path.as_os_str().is_empty() {
@@ -155,8 +156,10 @@ fn another_list_goes_on_and_loses_nothing() {
     }
     ground.write("from/huge", &super::content(70));
     ground.write("from/late/x", b"late");
+    std::os::unix::fs::symlink("nowhere", ground.at("from/d/link")).unwrap();
     settle();
     let mut first: Vec<&str> = files.iter().map(String::as_str).collect();
+    first.push("d/link");
     // A stage of a large file that the next list does not ask for.
     resume::interrupt(&ground, &mut listed(&ground, "to", &["huge"]));
     let before = cancelled(&listed(&ground, "to", &first));
@@ -180,6 +183,32 @@ fn another_list_goes_on_and_loses_nothing() {
     assert!(again.before >= before.files, "{again:?}");
     assert_eq!(again.files, 401);
     assert_eq!(unproven(&ground, "to"), [""; 0].map(PathBuf::from));
+}
+
+/// The further names of a file, which are given last.
+#[test]
+fn names_that_an_interrupted_copy_has_given_are_recorded() {
+    let ground = Ground::new();
+    ground.write("from/a", b"content");
+    ground.write("from/other", b"other");
+    std::os::unix::fs::symlink("nowhere", ground.at("from/link")).unwrap();
+    for name in ["b", "c", "d"] {
+        std::fs::hard_link(ground.at("from/a"), ground.at("from").join(name)).unwrap();
+    }
+    std::fs::hard_link(ground.at("from/link"), ground.at("from/link-too")).unwrap();
+    settle();
+    let all = listed(&ground, "to", &["a", "b", "c", "d", "link", "link-too"]);
+    let cancel = Cancel::new();
+    let observer = |event: Event<'_>| {
+        if matches!(event, Event::Copied(path) if path.ends_with(b"c")) {
+            cancel.cancel(2);
+        }
+    };
+    copy(&all, &cancel, &CopyProgress::default(), &observer).unwrap();
+    assert!(ground.at("to/c").exists() && !ground.at("to").join(MANIFEST_NAME).exists());
+    done(&listed(&ground, "to", &["other"]));
+    assert_eq!(unproven(&ground, "to"), [""; 0].map(PathBuf::from));
+    done(&all);
 }
 
 /// What was changed since it was copied is not what was proven.
