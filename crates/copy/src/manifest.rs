@@ -123,7 +123,7 @@ enum Over {
     Nothing,
     /// The one that it carries on.
     Earlier(File),
-    /// Whatever is there: the user has named the file.
+    /// Whatever is there: the user has named the file, or it cannot be told from others.
     Anything,
 }
 
@@ -133,29 +133,54 @@ fn replace(about: &About<'_, '_>, shown: &[u8], lasting: Lasting) -> Result<(), 
     /// Every time another copy comes to its end.
     const MOST_TIMES: u32 = 1000;
     for _ in 0..MOST_TIMES {
-        if replace_once(about, shown, lasting)? {
+        let found = find_earlier(about, shown)?;
+        if replace_once(about, shown, lasting, found)? {
             return Ok(());
         }
     }
     Err(Error::system(shown, "rename", Errno::EXIST))
 }
 
+/// The manifest that is there, if there is one that is carried on, and what is replaced.
+fn find_earlier(about: &About<'_, '_>, shown: &[u8]) -> Result<(Option<Earlier>, Over), Error> {
+    /// Nobody replaces it so often in so short a time: names do not lead to the numbers of open
+    /// files here, as on some FUSE file systems.
+    const MOST_LOOKS: u32 = 8;
+    let &About { job, plan, .. } = about;
+    let mut looks = 0;
+    loop {
+        let earlier = match earlier::look(job.options, plan, Whole::Proven) {
+            Lying::Nothing => return Ok((None, Over::Nothing)),
+            Lying::Manifest(earlier) => *earlier,
+            Lying::Other(why) => {
+                let over = match set_aside(job, plan, &why)? {
+                    true => Over::Nothing,
+                    false => Over::Anything,
+                };
+                return Ok((None, over));
+            }
+        };
+        let file = earlier.file.try_clone();
+        let file = file.map_err(|error| Error::system(shown, "open", error))?;
+        looks += 1;
+        if Place::find(&plan.file).is_ok_and(|place| place.means(&file)) {
+            return Ok((Some(earlier), Over::Earlier(file)));
+        }
+        if looks == MOST_LOOKS {
+            return Ok((Some(earlier), Over::Anything));
+        }
+    }
+}
+
 /// Whether nobody has written another one meanwhile.
-fn replace_once(about: &About<'_, '_>, shown: &[u8], lasting: Lasting) -> Result<bool, Error> {
+fn replace_once(
+    about: &About<'_, '_>,
+    shown: &[u8],
+    lasting: Lasting,
+    (earlier, over): (Option<Earlier>, Over),
+) -> Result<bool, Error> {
     let &About { job, plan, .. } = about;
     let failed = |op: &'static str, error: std::io::Error| Error::system(shown, op, error);
-    let (earlier, over) = match earlier::look(job.options, plan, Whole::Proven) {
-        Lying::Nothing => (None, Over::Nothing),
-        Lying::Manifest(earlier) => {
-            let file = earlier.file.try_clone();
-            let file = file.map_err(|error| failed("open", error))?;
-            (Some(*earlier), Over::Earlier(file))
-        }
-        Lying::Other(why) => match set_aside(job, plan, &why)? {
-            true => (None, Over::Nothing),
-            false => (None, Over::Anything),
-        },
-    };
     let new = AtomicFile::create(&plan.file).map_err(|error| failed("create", error))?;
     new.only_owner_writes();
     let (header, is_part) = about.header(earlier.as_ref().map(|earlier| &earlier.scope));
@@ -265,7 +290,7 @@ fn fill(
     let mut worker = Worker::new(job);
     let mut heads = heads(job, plan, unlisted, beside);
     // Whether what is written is all of this copy and nothing else.
-    let mut is_all = beside.is_empty();
+    let mut is_all = true;
     let mut last = Vec::new();
     while let Some(Head { path, next }) = heads.pop().filter(|_| !out.is_over()) {
         if path == last {
@@ -289,7 +314,12 @@ fn fill(
                 entry(&mut worker, (rows, item), path, known, lasting)
             }
             Next::Unlisted(nth) => Some(unlisted_entry(path, &unlisted[nth])),
-            Next::Beside(nth) => Some(beside[nth].clone()),
+            Next::Beside(nth) => {
+                is_all = false;
+                let fits =
+                    |known: &Entry| earlier.as_ref().is_some_and(|one| one.still_fits(known));
+                known.filter(fits).or_else(|| Some(beside[nth].clone()))
+            }
         };
         is_all &= entry.is_some();
         if let Some(entry) = entry.filter(|_| !(is_root && is_part)) {
