@@ -94,8 +94,9 @@ impl fmt::Debug for Each<'_> {
 impl<'a> CopyJob<'a> {
     /// Tells `callback` what becomes of each file, link and special file, as it happens and in no
     /// particular order; what fails is in [`CopyReport::errors`]. It is called by the threads that copy,
-    /// one at a time, so that all wait for one that is slow. A dry run tells of directories that would
-    /// be made, too.
+    /// one at a time, so that all wait for one that is slow; it may begin a copy of its own. When it has
+    /// panicked it hears nothing more, and the copy ends with an error of the kind
+    /// [`Panic`](crate::ErrorKind::Panic). A dry run tells of directories that would be made, too.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -305,7 +306,12 @@ impl CopyJob<'_> {
             ..Told::default()
         });
         let hear = |event: Event<'_>| {
-            let mut told = told.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut told = told.lock().unwrap_or_else(|poisoned| {
+                // The callback has panicked: it hears nothing more.
+                let mut told = poisoned.into_inner();
+                told.each = None;
+                told
+            });
             told.hear(event);
         };
         let progress = CopyProgress::default();
@@ -430,12 +436,13 @@ pub struct CopyReport {
     pub failed: u64,
     /// Not begun.
     pub left: u64,
-    /// Bytes written.
+    /// Bytes written by this run.
     pub bytes: u64,
     /// Where the manifest is. There is none after a dry run, nor where the copy ended early: when it
     /// was cancelled, or the destination took no more ([`stopped`](CopyReport::stopped)).
     pub manifest: Option<PathBuf>,
-    /// What failed.
+    /// What failed. Where a directory cannot be made, it is here, and so is each path that was to be in it,
+    /// with the same reason.
     pub errors: Vec<PathError>,
     /// What was copied, but could not be given something of its source, such as its owner.
     pub lacking: Vec<PathError>,

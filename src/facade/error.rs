@@ -60,7 +60,7 @@ pub enum ErrorKind {
     Cancelled,
     /// A result lacks something: see the result's `complete`.
     Incomplete,
-    /// A worker panicked: a defect.
+    /// A worker panicked: a defect, or a callback of the caller's that did.
     Panic,
 }
 

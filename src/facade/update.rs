@@ -17,7 +17,9 @@ use super::walk::refuse_missing;
 ///
 /// What was damaged, that is, has other content although nobody wrote to it, keeps the digest that it
 /// had: every later [`verify`](crate::verify) finds it again. So does what cannot be read. The file is
-/// replaced whole, or stays as it was; nothing of the tree is changed.
+/// replaced whole, or stays as it was; nothing of the tree is changed. If another program, a
+/// [`copy`](crate::copy()) to the tree say, has written the file meanwhile, that stays, and the update is
+/// [refused](crate::ErrorKind::Refused): it can be asked for again.
 ///
 /// What would change is what [`verify`](crate::verify) tells.
 ///

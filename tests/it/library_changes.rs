@@ -295,3 +295,23 @@ fn errors_cross_threads_and_panics() {
     does::<bit_crafts::Error>();
     does::<bit_crafts::PathError>();
 }
+
+/// What a callback does is the caller's: the copy ends, and the callback is left alone.
+#[test]
+fn a_callback_that_panics_ends_the_copy() {
+    let t = TestTree::new();
+    for n in 0..500 {
+        t.write(&format!("card/{n}"), "x");
+    }
+    let heard = std::sync::atomic::AtomicUsize::new(0);
+    let error = bit_crafts::copy(t.join("card"), t.join("to"))
+        .threads(2)
+        .each(|_| {
+            heard.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            panic!("of a test");
+        })
+        .run()
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Panic, "{error}");
+    assert_eq!(heard.into_inner(), 1);
+}
