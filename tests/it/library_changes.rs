@@ -301,7 +301,7 @@ fn errors_cross_threads_and_panics() {
 fn a_callback_that_panics_ends_the_copy() {
     let t = TestTree::new();
     for n in 0..500 {
-        t.write(&format!("card/{n}"), "x");
+        t.write(format!("card/{n}"), "x");
     }
     let heard = std::sync::atomic::AtomicUsize::new(0);
     let error = bit_crafts::copy(t.join("card"), t.join("to"))
