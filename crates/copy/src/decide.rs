@@ -10,6 +10,7 @@ use bc_walk::{Error, FileKind, FileStat};
 use rustix::fs::{AtFlags, Mode, OFlags, Stat, StatxFlags};
 use rustix::io::{Errno, retry_on_intr};
 
+use crate::beneath::DestDir;
 use crate::event::{Event, Why};
 use crate::journal::Before;
 use crate::meta::Wanted;
@@ -93,8 +94,8 @@ impl Worker<'_> {
             // on a full disk names can be given when records cannot be written any more; and some
             // file systems number their files anew whenever they like.
             let doubtful = job.known.is_doubtful();
-            let ours =
-                born(&place).is_some_and(|born| born >= began && job.known.can_have_made(born));
+            let ours = born(&place.dir, place.name())
+                .is_some_and(|born| born >= began && job.known.can_have_made(born));
             if (doubtful || ours || job.known.names(&place.target))
                 && let Some(digest) = self.same_content(&place, &now, source)?
             {
@@ -374,9 +375,9 @@ pub(crate) fn digest_of(
 }
 
 /// When what has the name was made, in nanoseconds since 1970, where the file system tells.
-fn born(place: &Place) -> Option<i64> {
+pub(crate) fn born(dir: &DestDir, name: &[u8]) -> Option<i64> {
     let flags = AtFlags::SYMLINK_NOFOLLOW;
-    let found = rustix::fs::statx(&place.dir.fd, place.name(), flags, StatxFlags::BTIME).ok()?;
+    let found = rustix::fs::statx(&dir.fd, name, flags, StatxFlags::BTIME).ok()?;
     let known = found.stx_mask & StatxFlags::BTIME.bits() != 0;
     let time = found.stx_btime;
     known.then(|| time.tv_sec.saturating_mul(1_000_000_000) + i64::from(time.tv_nsec))

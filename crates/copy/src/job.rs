@@ -10,8 +10,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use bc_digest::Digest;
 use bc_fs::mount::{Traits, traits_or_unknown};
 use bc_pool::Cancel;
-use bc_walk::{Error, FileStat, Stamp};
-use rustix::fs::AtFlags;
+use bc_walk::{Error, FileKind, FileStat, Stamp};
+use rustix::fs::{AtFlags, StatxFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::beneath::DestDir;
@@ -284,8 +284,14 @@ impl<'a> Job<'a> {
             false => None,
             true => {
                 let flags = AtFlags::SYMLINK_NOFOLLOW;
-                let stat = retry_on_intr(|| rustix::fs::statat(&dir.fd, name, flags))?;
-                Some(meta_of(&FileStat::from(&stat)))
+                let look = || retry_on_intr(|| rustix::fs::statat(&dir.fd, name, flags));
+                let mut now = FileStat::from(&look()?);
+                if now.nlink > 1 && now.kind() != FileKind::Dir {
+                    // Where a name is given by a link, the stage was another one a moment ago.
+                    ask_anew(dir, name);
+                    now = FileStat::from(&look()?);
+                }
+                Some(meta_of(&now))
             }
         };
         Ok(Outcome {
@@ -413,6 +419,13 @@ impl<'a> Job<'a> {
             .iter()
             .try_for_each(|(_, dir)| retry_on_intr(|| rustix::fs::syncfs(dir)))
     }
+}
+
+/// Has a file system that remembers what it is told of files, as FUSE does for a second, ask again:
+/// under one name it does not see what is done under another.
+pub(crate) fn ask_anew(dir: &DestDir, name: &[u8]) {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_FORCE_SYNC;
+    let _ = rustix::fs::statx(&dir.fd, name, flags, StatxFlags::NLINK);
 }
 
 /// A directory that is open as a place, open to be synced or listed.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use bc_walk::{FileKind, Identity};
 
-use crate::job::Job;
+use crate::job::{Job, ask_anew};
 use crate::results::{Outcome, Proof, State};
 use crate::single::medium;
 use crate::small::{SMALL, small};
@@ -112,6 +112,7 @@ fn look_again(worker: &mut Worker<'_>, mut items: Vec<Item>, origins: &HashMap<I
         let Ok(place) = worker.place(item) else {
             continue;
         };
+        ask_anew(&place.dir, place.name());
         let found = job.outcome(item, state, &place.dir, place.name(), digest);
         job.results
             .put(found.map(|found| Outcome { proof, ..found }));

@@ -41,7 +41,7 @@ impl Place {
 }
 
 /// Kernels keep times in steps of up to 10 ms, some file systems of up to 2 s.
-const STEP_NS: i64 = 100_000_000;
+pub(crate) const STEP_NS: i64 = 100_000_000;
 const COARSE_NS: i64 = 2_100_000_000;
 
 /// The time by the clock that stamps files, in nanoseconds since 1970.

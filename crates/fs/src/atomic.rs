@@ -174,13 +174,7 @@ impl AtomicFile {
     /// Of fsync, link or rename; the target is then as it was. An error after
     /// the rename (of the directory's fsync) is reported as well.
     pub fn commit(mut self) -> Result<(), Uncommitted> {
-        self.file.sync_all().map_err(Uncommitted::at("sync"))?;
-        // What lies there now need not be what lay there at the start.
-        self.place.existing().map_err(Uncommitted::at("rename"))?;
-        let temporary = match &self.temporary {
-            Some(temporary) => temporary.clone(),
-            None => self.link().map_err(Uncommitted::at("link"))?,
-        };
+        let temporary = self.be_ready()?;
         let directory = self.place.directory();
         rustix::fs::renameat(directory, &temporary, directory, self.place.name())
             .map_err(Uncommitted::at("rename"))?;
@@ -210,10 +204,8 @@ impl AtomicFile {
             }
         };
         match (linked, self.temporary.clone()) {
-            (
-                Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK),
-                Some(temporary),
-            ) => {
+            // Whatever a file system without links says to one.
+            (Err(errno), Some(temporary)) if errno != Errno::EXIST => {
                 self.rename_new(&temporary)?;
                 self.temporary = None;
             }
@@ -232,12 +224,7 @@ impl AtomicFile {
     /// was, and what was to be kept has to be read again; otherwise as of [`commit`](Self::commit).
     pub fn commit_over(mut self, old: &File) -> Result<(), Uncommitted> {
         let changed = || Uncommitted::at("rename")(Errno::EXIST);
-        self.file.sync_all().map_err(Uncommitted::at("sync"))?;
-        self.place.existing().map_err(Uncommitted::at("rename"))?;
-        let temporary = match &self.temporary {
-            Some(temporary) => temporary.clone(),
-            None => self.link().map_err(Uncommitted::at("link"))?,
-        };
+        let temporary = self.be_ready()?;
         if !self.place.means(old) {
             return Err(changed());
         }
@@ -254,14 +241,24 @@ impl AtomicFile {
                 return Err(changed());
             }
             Err(Errno::NOENT) => return Err(changed()),
-            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                rustix::fs::renameat(directory, &temporary, directory, name)
-                    .map_err(Uncommitted::at("rename"))?;
-            }
-            Err(errno) => return Err(Uncommitted::at("rename")(errno)),
+            // Not every file system can, nor does every filter of calls allow it; what else is wrong a
+            // rename says, too.
+            Err(_) => rustix::fs::renameat(directory, &temporary, directory, name)
+                .map_err(Uncommitted::at("rename"))?,
         }
         self.temporary = None;
         self.sync_directory()
+    }
+
+    /// Makes the content durable, and gives it a temporary name to be renamed from.
+    fn be_ready(&mut self) -> Result<OsString, Uncommitted> {
+        self.file.sync_all().map_err(Uncommitted::at("sync"))?;
+        // What lies there now need not be what lay there at the start.
+        self.place.existing().map_err(Uncommitted::at("rename"))?;
+        match &self.temporary {
+            Some(temporary) => Ok(temporary.clone()),
+            None => self.link().map_err(Uncommitted::at("link")),
+        }
     }
 
     /// Renames the temporary, if the name is free.

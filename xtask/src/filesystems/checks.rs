@@ -2,6 +2,7 @@
 //! not, it is laid anew.
 
 mod calls;
+mod copy;
 mod damage;
 mod dup;
 mod hash;
@@ -40,6 +41,7 @@ pub(super) fn all(lab: &Lab, kind: &'static Kind, quick: bool, row: &mut Row) {
     // How often a cold file is not there yet depends on how busy the machine is: not for CI.
     let states: &[&str] = if quick { &["warm"] } else { &["cold", "warm"] };
     row.set("calls", calls::check(&mut place, states));
+    row.set("copy", copy::check(&place));
     // Last: what is damaged stays so.
     row.set("damage", damage::damage(&mut place));
     if let Err(error) = place.close() {

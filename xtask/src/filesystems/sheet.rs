@@ -23,6 +23,7 @@ pub(super) const COLUMNS: &[&str] = &[
     "rewrite",
     "damage",
     "calls",
+    "copy",
 ];
 
 /// What a check found.

@@ -11,8 +11,10 @@ use rustix::fs::AtFlags;
 
 use super::{Plan, below, kind};
 use crate::beneath::DestDir;
+use crate::decide::born;
 use crate::job::Job;
 use crate::meta::fstat;
+use crate::place::STEP_NS;
 use crate::results::meta_of;
 use crate::tree::parts;
 use crate::worker::Worker;
@@ -39,6 +41,15 @@ pub(super) fn find(job: &Job<'_>, plan: &Plan) -> Vec<Entry> {
         let Some((dir, now)) = beside.there(target) else {
             continue;
         };
+        // What somebody has put there since, or what was there before, is his.
+        let is_ours = |born: i64| {
+            let is_since = job.went_on.is_some_and(|began| born >= began);
+            // The last one was made after it was recorded.
+            is_since && job.known.can_have_made(born.saturating_sub(STEP_NS))
+        };
+        if !born(&dir, parts(target).1).is_some_and(is_ours) {
+            continue;
+        }
         match now.kind() {
             // Of a file it would be known that it was copied.
             FileKind::File | FileKind::Dir => {}
