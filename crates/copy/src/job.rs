@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use bc_digest::Digest;
-use bc_fs::mount::{Traits, traits_or_unknown};
+use bc_fs::mount::{Answer, Traits, traits_or_unknown};
 use bc_pool::Cancel;
 use bc_walk::{Error, FileKind, FileStat, Stamp};
 use rustix::fs::{AtFlags, StatxFlags};
@@ -288,7 +288,7 @@ impl<'a> Job<'a> {
                 let mut now = FileStat::from(&look()?);
                 if now.nlink > 1 && now.kind() != FileKind::Dir {
                     // Where a name is given by a link, the stage was another one a moment ago.
-                    ask_anew(dir, name);
+                    self.ask_anew(dir, name);
                     now = FileStat::from(&look()?);
                 }
                 Some(meta_of(&now))
@@ -301,6 +301,16 @@ impl<'a> Job<'a> {
             digest,
             proof: Proof::None,
         })
+    }
+
+    /// Has a file system that remembers what it is told of files, as FUSE does for a second, ask again:
+    /// under one name it does not see what is done under another.
+    pub(crate) fn ask_anew(&self, dir: &DestDir, name: &[u8]) {
+        let knows = self.top_traits.asks_at_open == Answer::No && dir.id.dev == self.top.id.dev;
+        if !knows {
+            let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_FORCE_SYNC;
+            let _ = rustix::fs::statx(&dir.fd, name, flags, StatxFlags::NLINK);
+        }
     }
 
     /// Whether a source is in the state in which it was walked.
@@ -419,13 +429,6 @@ impl<'a> Job<'a> {
             .iter()
             .try_for_each(|(_, dir)| retry_on_intr(|| rustix::fs::syncfs(dir)))
     }
-}
-
-/// Has a file system that remembers what it is told of files, as FUSE does for a second, ask again:
-/// under one name it does not see what is done under another.
-pub(crate) fn ask_anew(dir: &DestDir, name: &[u8]) {
-    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_FORCE_SYNC;
-    let _ = rustix::fs::statx(&dir.fd, name, flags, StatxFlags::NLINK);
 }
 
 /// A directory that is open as a place, open to be synced or listed.

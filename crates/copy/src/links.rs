@@ -5,12 +5,12 @@ use std::collections::HashMap;
 
 use bc_walk::{FileKind, Identity};
 
-use crate::job::{Job, ask_anew};
+use crate::job::Job;
 use crate::results::{Outcome, Proof, State};
 use crate::single::medium;
 use crate::small::{SMALL, small};
 use crate::tree::Item;
-use crate::worker::Worker;
+use crate::worker::{BATCH, USUAL, Worker};
 
 /// The names.
 #[derive(Default)]
@@ -58,9 +58,13 @@ impl Links {
         let mut firsts = self.firsts.clone();
         let mut linked_items = Vec::new();
         let mut origins = HashMap::new();
-        for (item, id) in self.further.iter().copied() {
+        for (nth, (item, id)) in self.further.iter().copied().enumerate() {
             if job.is_over() {
                 break;
+            }
+            if nth % BATCH == 0 {
+                let end = self.further.len().min(nth + BATCH);
+                record(worker, &self.further[nth..end]);
             }
             if job.results.state(item) != State::Left {
                 continue;
@@ -89,6 +93,19 @@ impl Links {
     }
 }
 
+/// Records names before they are given.
+fn record(worker: &Worker<'_>, names: &[(Item, Identity)]) {
+    let target = |(item, _): &(Item, Identity)| {
+        let mut target = Vec::with_capacity(USUAL);
+        worker.job.tree.write_target(*item, &mut target);
+        target
+    };
+    if worker.job.log.is_kept() {
+        let targets: Vec<Vec<u8>> = names.iter().map(target).collect();
+        worker.record_begun(targets.iter().map(Vec::as_slice));
+    }
+}
+
 /// Each further name has changed what is to be said of the others: how many there are. What is proven
 /// of the first is of the others that were its names when they were walked.
 fn look_again(worker: &mut Worker<'_>, mut items: Vec<Item>, origins: &HashMap<Item, Item>) {
@@ -112,7 +129,7 @@ fn look_again(worker: &mut Worker<'_>, mut items: Vec<Item>, origins: &HashMap<I
         let Ok(place) = worker.place(item) else {
             continue;
         };
-        ask_anew(&place.dir, place.name());
+        job.ask_anew(&place.dir, place.name());
         let found = job.outcome(item, state, &place.dir, place.name(), digest);
         job.results
             .put(found.map(|found| Outcome { proof, ..found }));

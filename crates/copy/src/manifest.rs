@@ -73,7 +73,7 @@ pub(crate) fn write(
     if job.was_done.load(Relaxed) {
         return Ok(Written::old(shown));
     }
-    let beside = beside::find(job, plan);
+    let beside = beside::find(job, plan, found.0);
     let about = About {
         job,
         plan,

@@ -14,7 +14,6 @@ use crate::event::{Event, Why};
 use crate::meta::{self, Wanted};
 use crate::options::OnConflict;
 use crate::place::Place;
-use crate::record;
 use crate::results::State;
 use crate::small::incomplete;
 use crate::stage::{self, NoStage, Over, refuse_foreign};
@@ -241,7 +240,6 @@ impl Worker<'_> {
                 }
             }
         }
-        self.record_link(&place, item, first, &FileStat::from(&found));
         if !self.linked(&origin, &place) {
             return Ok(false);
         }
@@ -253,25 +251,6 @@ impl Worker<'_> {
         }
         self.told(&place, job.results.digest(first))?;
         Ok(true)
-    }
-
-    /// Records a further name before it is given, and before its stage is: `now` is what it will lead
-    /// to.
-    fn record_link(&self, place: &Place, item: Item, first: Item, now: &FileStat) {
-        let job = self.job;
-        let entry = job.tree.entry(item);
-        let source = entry.and_then(|(listing, id)| listing.stat(id));
-        let is_short = place.target.len() <= record::LONGEST_PATH;
-        if job.tree.kind(item) != FileKind::File {
-            self.record_begun([&place.target[..]]);
-        } else if let Some(source) = source.filter(|_| is_short && job.log.is_kept()) {
-            let settled = job.was_settled(&source.stamp);
-            let digest = job.results.digest(first);
-            let done = record::done_of(&place.target, &source, settled, now, digest);
-            let mut piece = Vec::new();
-            record::push_done(&mut piece, &done);
-            job.append(&mut piece);
-        }
     }
 
     /// Whether a copy could be given the name of a stage too.

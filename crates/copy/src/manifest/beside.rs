@@ -2,11 +2,12 @@
 //! the source has it no more, or other paths are asked for. It was proven when it was copied, and is
 //! recorded with what is copied now, as nobody will come back for it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
+use bc_digest::Digest;
 use bc_manifest::integrity::Entry;
-use bc_walk::{FileKind, FileStat};
+use bc_walk::{FileKind, FileStat, Identity};
 use rustix::fs::AtFlags;
 
 use super::{Plan, below, kind};
@@ -15,32 +16,37 @@ use crate::decide::born;
 use crate::job::Job;
 use crate::meta::fstat;
 use crate::place::STEP_NS;
-use crate::results::meta_of;
-use crate::tree::parts;
+use crate::results::{Rows, meta_of};
+use crate::tree::{Item, parts};
 use crate::worker::Worker;
 
 /// The files that are still what was made then, links and what else has no content, and the
 /// directories that they are in.
-pub(super) fn find(job: &Job<'_>, plan: &Plan) -> Vec<Entry> {
+pub(super) fn find(job: &Job<'_>, plan: &Plan, rows: &Rows) -> Vec<Entry> {
     let mut beside = Beside {
         plan,
         worker: Worker::new(job),
         found: Vec::new(),
         dirs: BTreeSet::new(),
     };
+    let (mut proven, mut names) = (HashMap::new(), Vec::new());
     for (target, digest) in job.known.others() {
         if let Some((_, now)) = beside.there(target)
             && now.kind() == FileKind::File
             && let Some(digest) = digest(&now)
         {
-            let entry = beside.entry(target, &now);
-            entry.digest = Some(digest);
+            proven.insert(now.id, digest);
+            beside.entry(target, &now).digest = Some(digest);
         }
     }
     for target in job.known.begun_before() {
         let Some((dir, now)) = beside.there(target) else {
             continue;
         };
+        if now.kind() == FileKind::File && now.nlink > 1 {
+            names.push((target, now));
+            continue;
+        }
         // What somebody has put there since, or what was there before, is his.
         let is_ours = |born: i64| {
             let is_since = job.went_on.is_some_and(|began| born >= began);
@@ -67,6 +73,7 @@ pub(super) fn find(job: &Job<'_>, plan: &Plan) -> Vec<Entry> {
             }
         }
     }
+    beside.further_names(proven, &names, rows);
     beside.end()
 }
 
@@ -98,6 +105,34 @@ impl Beside<'_> {
         self.found.push(entry(self.plan, target, now));
         let last = self.found.len() - 1;
         &mut self.found[last]
+    }
+
+    /// Further names are known by what they lead to: to a file that is proven under another name, here
+    /// or among what is copied now.
+    fn further_names(
+        &mut self,
+        mut proven: HashMap<Identity, Digest>,
+        names: &[(&[u8], FileStat)],
+        rows: &Rows,
+    ) {
+        let job = self.worker.job;
+        let wanted: HashSet<u64> = names.iter().map(|(_, now)| now.id.ino).collect();
+        for item in (0..job.tree.len()).map(Item).filter(|_| !names.is_empty()) {
+            let is_wanted = rows
+                .meta(item)
+                .is_some_and(|meta| wanted.contains(&meta.ino));
+            if let Some(digest) = rows.digest(item).filter(|_| is_wanted)
+                && let Ok(place) = self.worker.place(item)
+                && let Ok(Some(there)) = self.worker.there(&place)
+            {
+                proven.insert(FileStat::from(&there).id, digest);
+            }
+        }
+        for (target, now) in names {
+            if let Some(digest) = proven.get(&now.id) {
+                self.entry(target, now).digest = Some(*digest);
+            }
+        }
     }
 
     fn end(mut self) -> Vec<Entry> {
