@@ -336,8 +336,10 @@ impl Session {
         let mut options = bc_read::ReadOptions::default()
             .backend(self.common.io)
             .tables(crate::tables::of_workers(self.common.memory_budget));
-        if let Some(Size(budget)) = self.common.memory_budget {
-            budget::fit(&mut options, budget, workers, width, state)?;
+        match self.common.memory_budget {
+            Some(Size(budget)) => budget::fit(&mut options, budget, workers, width, state)?,
+            // As a budget may not allow for.
+            None => options.waiting = self.walk_workers().most(),
         }
         Ok(options)
     }

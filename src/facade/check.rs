@@ -93,6 +93,7 @@ impl CheckJob<'_> {
         // Which algorithms are asked for is in the lines.
         let mut options = HashOptions::new(vec![Algorithm::Blake3]);
         options.workers = self.run.workers();
+        options.read = self.run.reading();
         options.start = self.run.start();
         let cancel = &self.run.cancel;
         let verdicts = Run::watched(&mut tell, now, || -> Result<_, Error> {

@@ -86,6 +86,7 @@ impl DirectoriesJob<'_> {
         let options = ScanOptions::default()
             .min_size(walk.min_size)
             .workers(self.run.workers())
+            .read(self.run.reading())
             .start(self.run.start());
         let cancel = &self.run.cancel;
         let scan = scan(&listing, &options, None, cancel, progress)?;

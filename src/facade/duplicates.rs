@@ -174,6 +174,7 @@ impl Wanted<'_, '_> {
             .min_size(walk.min_size)
             .references(Arc::clone(&references))
             .workers(self.run.workers())
+            .read(self.run.reading())
             .start(self.run.start());
         let scan = scan(&listing, &options, cache, &self.run.cancel, progress)?;
         let errors = listing.errors().iter().chain(&scan.errors);

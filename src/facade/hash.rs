@@ -82,6 +82,7 @@ impl HashJob<'_> {
         let mut options = HashOptions::new(self.algorithms);
         options.check()?;
         options.workers = self.run.workers();
+        options.read = self.run.reading();
         options.start = self.run.start();
         Run::watched(&mut tell, now, || {
             let cancel = &self.run.cancel;

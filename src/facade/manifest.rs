@@ -235,6 +235,7 @@ pub(crate) fn working<T>(
         totals[1].store(job.bytes.unwrap_or(0), Relaxed);
         let mut reading = Reading::new(run.workers());
         reading.start = run.start();
+        reading.read = run.reading();
         Ok(reading)
     };
     let mut means = Work::new(run.walkers(), &reading, &run.cancel, &progress);

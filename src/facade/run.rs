@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bc_pool::Cancel;
 use bc_pool::dispatch::{Start, Threads};
+use bc_read::ReadOptions;
 use bc_walk::Workers;
 
 use super::error::{Error, ErrorKind};
@@ -53,10 +54,12 @@ impl Run<'_> {
 
     /// Threads of a walk.
     pub(crate) fn walkers(&self) -> Workers {
-        match self.threads {
-            Threads::Auto => Workers::adaptive(self.workers()),
-            _ => Workers::from(self.workers()),
-        }
+        self.threads.workers()
+    }
+
+    /// How files are read.
+    pub(crate) fn reading(&self) -> ReadOptions {
+        ReadOptions::default().waiting(self.threads.workers().most())
     }
 
     /// What a job came to. After a cancellation an error tells of that and of nothing else, whatever

@@ -169,6 +169,7 @@ impl UniqueJob<'_> {
         let mut options = UniqueOptions::new();
         options.scan.equality = self.equality;
         options.scan.workers = self.run.workers();
+        options.scan.read = self.run.reading();
         options.scan.start = self.run.start();
         options
     }

@@ -66,10 +66,7 @@ impl Setup {
 
     /// Threads that may look files up.
     pub fn walk_workers(&self) -> Workers {
-        match self.threads {
-            Threads::Auto => Workers::adaptive(self.threads.most()),
-            threads => Workers::from(threads.most()),
-        }
+        self.threads.workers()
     }
 
     /// Threads for so many files, with so many bytes if that is known.
@@ -98,6 +95,8 @@ impl Setup {
                 options.workers = options.workers.min(affordable).max(1);
             }
             budget::fit(&mut options.read, bytes, options.workers, width, state)?;
+        } else {
+            options.read.waiting = self.threads.workers().most();
         }
         Ok(options)
     }

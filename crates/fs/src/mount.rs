@@ -83,6 +83,20 @@ pub enum Shows {
     Others,
 }
 
+/// Whether the kernel decompresses what is read, so that a read waits for a processor more than for
+/// a disk, and a part costs what a whole block does.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Decompression {
+    /// It does not, or not all files.
+    #[default]
+    None,
+    /// Each reader has what it reads decompressed.
+    ByEach,
+    /// Readers share one decompressor, or one for each processor (`SQUASHFS_DECOMP_SINGLE` and its
+    /// like in fs/squashfs/Kconfig): more of them only get into each other's way.
+    InTurn,
+}
+
 /// A device, or several that count their bytes as one: where two files have an extent at the same
 /// place of equal disks, as `FIEMAP` tells it, they have the same bytes.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -141,10 +155,10 @@ pub struct Traits {
     /// Whether each open of a file asks a server, whatever the kernel remembers of its name
     /// (`RESOLVE_CACHED` is about the name alone).
     pub asks_at_open: Answer,
-    /// Whether the kernel decompresses what is read of its files, so that a read waits for a
-    /// processor more than for a disk, and a part costs what a whole block does. `false` where
-    /// only some files are compressed.
-    pub decompresses: bool,
+    /// Whether the kernel decompresses what is read of its files, and how.
+    pub decompression: Decompression,
+    /// Whether its files are nowhere but in memory, so that nothing is waited for.
+    pub in_memory: bool,
     /// Whether nothing can ever be changed in it, however it is mounted.
     pub immutable: bool,
     /// Whether nothing can be changed through this mount.

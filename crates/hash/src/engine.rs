@@ -2,11 +2,11 @@
 
 use bc_pool::dispatch::{Effort, Recruiter, Team};
 use bc_pool::{Cancel, Tables};
-use bc_read::Plan;
+use bc_read::{Plan, run_readers};
 use bc_walk::{EntryId, Listing};
 
 use crate::error::{Error, ErrorKind};
-use crate::lanes::Lanes;
+use crate::lanes::{Crew, Lanes};
 use crate::large::Alone;
 use crate::links::Links;
 use crate::options::{DigestSink, HashOptions, HashProgress, Totals};
@@ -44,16 +44,21 @@ pub fn hash_with<S: DigestSink>(
     let links = Links::new(listing);
     plan.set_workers(workers);
     // The journal is opened by whichever worker begins it, and is all workers' from then on.
-    let tables = match options.resume {
-        Some(_) => Tables::SHARED,
-        None => options.read.tables,
-    };
+    let mut read = options.read.clone();
+    if options.resume.is_some() {
+        read.tables = Tables::SHARED;
+    }
     let named: Vec<_> = listing.descriptors().collect();
-    let done = bc_pool::run_growing_in(tables, &named, workers, most, |worker, spawner| {
-        let recruiter = Recruiter::new(&team, spawner);
+    let crew = (workers, most);
+    let done = run_readers(plan, &read, &named, crew, |worker, spawner, company| {
+        let crew = Crew {
+            team: &team,
+            recruiter: Recruiter::new(&team, spawner),
+            company: Some(company),
+        };
         let alone = Alone::new(listing, options, cancel);
         let sink = sink(worker);
-        let mut consumer = Lanes::new(alone, plan, (&team, recruiter), &links, progress, sink);
+        let mut consumer = Lanes::new(alone, plan, crew, &links, progress, sink);
         let mut stats = bc_read::pump(listing, plan, &options.read, cancel, &mut consumer);
         consumer.counter.publish();
         consumer.hand_over();

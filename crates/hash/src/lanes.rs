@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use bc_digest::{Batch, Chunk, Digest};
 use bc_fs::mount::Mounts;
 use bc_pool::dispatch::{Recruiter, Team};
-use bc_read::{Consumer, Counter, Feed, Opened, Plan};
+use bc_read::{Company, Consumer, Counter, Feed, Opened, Plan, Waiting};
 use bc_walk::{EntryId, Error, ErrorKind, FileStat, Identity};
 
 use crate::large::{self, Alone};
@@ -44,6 +44,14 @@ pub fn advance_batch<'f, 'd: 'f>(
 /// Bytes of a file that takes so long to read that what was read before it is better recorded.
 const LONG: u64 = 64 << 20;
 
+/// The workers of a run, as one of them sees it.
+pub(crate) struct Crew<'a> {
+    pub(crate) team: &'a Team,
+    pub(crate) recruiter: Recruiter<'a>,
+    /// Those who join where all wait.
+    pub(crate) company: Option<Company<'a>>,
+}
+
 /// A pump's consumer that hashes.
 pub(crate) struct Lanes<'a, S> {
     batch: Batch,
@@ -52,8 +60,7 @@ pub(crate) struct Lanes<'a, S> {
     pub(crate) counter: Counter<'a>,
     progress: &'a HashProgress,
     plan: &'a Plan,
-    recruiter: Recruiter<'a>,
-    team: &'a Team,
+    crew: Crew<'a>,
     pub(crate) alone: Alone<'a>,
     links: &'a Links<'a>,
     /// What this worker knows of devices that hold files of several names.
@@ -67,7 +74,7 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
     pub(crate) fn new(
         alone: Alone<'a>,
         plan: &'a Plan,
-        (team, recruiter): (&'a Team, Recruiter<'a>),
+        crew: Crew<'a>,
         links: &'a Links<'a>,
         progress: &'a HashProgress,
         sink: S,
@@ -80,8 +87,7 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
             counter: Counter::new(&progress.files, &progress.bytes),
             progress,
             plan,
-            recruiter,
-            team,
+            crew,
             alone,
             links,
             mounts: Mounts::default(),
@@ -142,8 +148,9 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
     #[inline]
     fn recruit(&mut self, bytes: u64) {
         let plan = self.plan;
-        if self.recruiter.begin(bytes, || plan.left()) {
-            plan.more_workers(self.team.workers());
+        let crew = &mut self.crew;
+        if crew.recruiter.begin(bytes, || plan.left()) {
+            plan.more_workers(crew.team.workers());
         }
     }
 
@@ -205,6 +212,12 @@ impl<S: DigestSink> Consumer for Lanes<'_, S> {
         }
         self.hash_alone(opened, &file, stat, threads);
         true
+    }
+
+    fn waiting(&mut self, run: Waiting) {
+        if let Some(company) = &mut self.crew.company {
+            company.waiting(run);
+        }
     }
 
     fn knows(&mut self, opened: &Opened, _file: BorrowedFd<'_>) -> bool {
@@ -334,7 +347,11 @@ mod tests {
                 inner: Lanes::new(
                     Alone::new(&listing, &options, &cancel),
                     &plan,
-                    (&team, Recruiter::new(&team, spawner)),
+                    Crew {
+                        team: &team,
+                        recruiter: Recruiter::new(&team, spawner),
+                        company: None,
+                    },
                     &links,
                     &progress,
                     Count(0),

@@ -4,13 +4,17 @@
 //! file is open, and what a file costs depends on where it lies. Constants measured on a machine
 //! beforehand decided nothing that this does not: see [`Effort`] for the three that are left.
 
+mod adaptive;
 mod recruit;
+mod workers;
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+pub use adaptive::{AdaptiveWorkers, Pace, Pretend, Watch};
 pub use recruit::{Recruiter, Team};
+pub use workers::Workers;
 
 use crate::cpus::physical_cores;
 use crate::{MAX_WORKERS, available_cpus};
@@ -18,7 +22,8 @@ use crate::{MAX_WORKERS, available_cpus};
 /// What `--threads` asks for.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Threads {
-    /// As many as pay, at most one per logical CPU: see [`Start::AsItPays`].
+    /// As many as pay, at most one per logical CPU: see [`Start::AsItPays`]; more where they wait:
+    /// see [`Workers::adaptive`].
     #[default]
     Auto,
     /// One, the caller's own thread.
@@ -103,6 +108,15 @@ impl Threads {
             Threads::Exactly(count) => count.clamp(1, MAX_WORKERS),
             Threads::Auto | Threads::Io => available_cpus().min(MAX_WORKERS),
             Threads::Compute => physical_cores().min(MAX_WORKERS),
+        }
+    }
+
+    /// The usual number and that of a run that waits for its storage: the same for who names a
+    /// number.
+    pub fn workers(self) -> Workers {
+        match self {
+            Threads::Auto => Workers::adaptive(self.most()),
+            _ => Workers::from(self.most()),
         }
     }
 

@@ -89,6 +89,7 @@
 
 mod buffer;
 mod close;
+mod company;
 mod counter;
 mod cursor;
 pub mod dedupe;
@@ -112,6 +113,7 @@ mod types;
 mod uring;
 mod watch;
 
+pub use company::{Company, run_readers};
 pub use counter::Counter;
 pub use open::{Opener, open_checked};
 pub use plan::{HUGE, Plan};
@@ -121,7 +123,7 @@ pub use steady::{at_rest_before, is_fresh, read_fresh};
 pub use stream::{STREAM_MEMORY, map_chunks, stream, unchanged};
 pub use types::{
     Backend, Changed, Choice, Consumer, Feed, Opened, ReadOptions, ReadStats, SizeTrust,
-    VerifyWhen, Want,
+    VerifyWhen, Waiting, Want,
 };
 pub use uring::uring_available;
 

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
-use bc_fs::mount::{Answer, Inodes, Traits, basic_traits, traits_or_unknown};
+use bc_fs::mount::{Answer, Decompression, Inodes, Shows, Traits, basic_traits, traits_or_unknown};
 use bc_walk::{
     BasicStat, DirFdCache, DirId, EntryId, Error, ErrorKind, FileKind, FileStat, Listing,
 };
@@ -54,6 +54,8 @@ pub struct Opener<'a> {
     cached: Lookup,
     /// Devices that wait for something else than a disk, as far as that was asked.
     known: Vec<(u64, Waits)>,
+    /// Devices of which is known that their files do not say what is resident.
+    silent: Vec<u64>,
 }
 
 /// A directory that files are opened in.
@@ -68,12 +70,15 @@ pub(crate) struct Place {
 pub(crate) enum Waits {
     /// A disk, unless the kernel remembers what it is asked for.
     Disk,
-    /// A server, which is asked at each open, so that a name that is known says nothing about how
-    /// long that takes.
-    Server,
+    /// Something of which nothing is known before: a server, which is asked at each open, so that a
+    /// name that is known says nothing about how long that takes, or a disk below a file system
+    /// that does not say what is resident.
+    Unsaid,
     /// A processor, which decompresses. The ring would hand all of it to threads of the kernel,
     /// which get no more processors than plain calls do, and want to be woken for each call.
     Processor,
+    /// The same, one file at a time.
+    Decompressor,
 }
 
 /// Whether `openat2(RESOLVE_CACHED)` works (Linux 5.12, and no filter).
@@ -100,6 +105,7 @@ impl<'a> Opener<'a> {
             noatime: OFlags::NOATIME,
             cached: Lookup::Cached,
             known: Vec::new(),
+            silent: Vec::new(),
         }
     }
 
@@ -150,9 +156,10 @@ impl<'a> Opener<'a> {
         }
         let opened = self.dirs.open(id);
         let dir = opened.map_err(|error| self.rename(&error, entry))?;
-        let waits = match self.listing.decompresses(id) {
-            true => Waits::Processor,
-            false => self.known_waits(&dir),
+        let waits = match self.listing.decompression(id) {
+            Decompression::None => self.known_waits(&dir),
+            Decompression::ByEach => Waits::Processor,
+            Decompression::InTurn => Waits::Decompressor,
         };
         let place = Place { dir, waits };
         self.last = Some((id, place.clone()));
@@ -169,16 +176,22 @@ impl<'a> Opener<'a> {
         known.map_or(Waits::Disk, |(_, waits)| *waits)
     }
 
-    /// Asks what the directory used last waits for, and remembers that of its device.
-    /// Not asked for each directory: those of a disk would pay for it.
-    pub(crate) fn find_waits(&mut self) -> Waits {
+    /// Asks what the directory used last waits for, and remembers that of its device; `is_silent`:
+    /// its files do not say what is resident. Not asked for each directory: those of a disk would
+    /// pay for it.
+    pub(crate) fn find_waits(&mut self, is_silent: bool) -> Waits {
         let Some((_, place)) = &mut self.last else {
             return Waits::Disk;
         };
         let waits = match basic_traits(&*place.dir) {
-            Ok(traits) if decompresses(&traits) => Waits::Processor,
-            Ok(traits) if traits.asks_at_open == Answer::No => return Waits::Disk,
-            _ => Waits::Server,
+            Ok(traits) => match decompression(&traits) {
+                Decompression::ByEach => Waits::Processor,
+                Decompression::InTurn => Waits::Decompressor,
+                Decompression::None if in_memory(&traits) => return Waits::Disk,
+                Decompression::None if !is_silent && says(&traits) => return Waits::Disk,
+                Decompression::None => Waits::Unsaid,
+            },
+            Err(_) => Waits::Unsaid,
         };
         place.waits = waits;
         if let Ok(stat) = retry_on_intr(|| rustix::fs::fstat(&*place.dir))
@@ -187,6 +200,15 @@ impl<'a> Opener<'a> {
             self.known.push((stat.st_dev, waits));
         }
         waits
+    }
+
+    /// Takes note that files of a device do not say what is resident, of which this is one that was
+    /// opened last.
+    pub(crate) fn is_silent(&mut self, entry: EntryId, dev: u64) {
+        if self.waits(entry) == Waits::Disk && !self.silent.contains(&dev) {
+            self.silent.push(dev);
+            self.find_waits(true);
+        }
     }
 
     /// What is known of the place of an entry that was just opened.
@@ -267,12 +289,26 @@ impl<'a> Opener<'a> {
     }
 }
 
-fn decompresses(traits: &Traits) -> bool {
+fn decompression(traits: &Traits) -> Decompression {
     #[cfg(test)]
     if crate::tests::pretends_decompression() {
-        return true;
+        return Decompression::ByEach;
     }
-    traits.decompresses
+    traits.decompression
+}
+
+fn in_memory(traits: &Traits) -> bool {
+    // Where tests may be run.
+    #[cfg(test)]
+    if crate::tests::pretends_unknown() {
+        return false;
+    }
+    traits.in_memory
+}
+
+/// Whether a name that is known can be opened without waiting.
+fn says(traits: &Traits) -> bool {
+    traits.asks_at_open == Answer::No && traits.shows == Shows::Own
 }
 
 /// What the listing knows of a regular file; `None` without metadata.

@@ -125,6 +125,8 @@ struct Pump<'a, C> {
     open_latency: Latency,
     /// Whether the first file's file system was asked what it waits for.
     knows_waits: bool,
+    /// Small files in a row that may have waited.
+    small: u32,
     silent: Silent,
     chunk: usize,
     stats: ReadStats,
@@ -185,6 +187,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
             latency: Latency::default(),
             open_latency: Latency::default(),
             knows_waits: false,
+            small: 0,
             silent: Silent::new(&options.residency),
             chunk,
             stats: ReadStats::default(),

@@ -124,6 +124,9 @@ pub struct ReadOptions {
     pub sizes: SizeTrust,
     /// What has been learned about residency; clones of these options share it.
     pub residency: Residency,
+    /// Threads at most that an engine reads with where they wait and a ring is no help, if that is
+    /// more than it has otherwise; see [`Workers`](bc_pool::dispatch::Workers). 0: no more.
+    pub waiting: usize,
     /// Which tables of descriptors the threads of an engine use that read with these options.
     pub tables: Tables,
 }
@@ -136,6 +139,7 @@ setters! {
     changed: Changed,
     sizes: SizeTrust,
     residency: Residency,
+    waiting: usize,
     tables: Tables,
 }
 
@@ -148,6 +152,7 @@ impl Default for ReadOptions {
             changed: Changed::Refuse,
             sizes: SizeTrust::Trusted,
             residency: Residency::default(),
+            waiting: 0,
             tables: Tables::SHARED,
         }
     }
@@ -196,6 +201,16 @@ pub struct Feed<'a> {
     pub end: bool,
 }
 
+/// Where in a run of files a pump is that one call each reads and of which nothing tells whether it
+/// will wait.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Waiting {
+    /// Before the first of them.
+    Begins,
+    /// After some more.
+    GoesOn,
+}
+
 /// What a pump feeds. For each entry taken from the plan, in this order:
 /// [`want`](Consumer::want); [`begin`](Consumer::begin) if it could be opened;
 /// pieces through [`advance`](Consumer::advance); and
@@ -232,6 +247,12 @@ pub trait Consumer {
     fn take_over(&mut self, opened: &Opened) -> bool {
         let _ = opened;
         false
+    }
+
+    /// Told of files that one call each reads, where the file system does not say whether that call
+    /// will wait: the moment to have [others](bc_pool::dispatch::AdaptiveWorkers) join.
+    fn waiting(&mut self, run: Waiting) {
+        let _ = run;
     }
 
     /// Whether the content of a file that was just opened, as `file`, is known, or will be, from

@@ -149,7 +149,7 @@ impl<'a> Ring<'a> {
         let mut entry = opcode::OpenAt::new(types::Fd(dir.as_raw_fd()), name.as_ptr())
             .flags(flags.bits() as i32)
             .build();
-        if waits == Waits::Server {
+        if waits == Waits::Unsaid {
             entry = entry.flags(squeue::Flags::ASYNC);
         }
         self.push(slot, entry, Op::Open { _dir: dir })

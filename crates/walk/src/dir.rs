@@ -9,11 +9,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use bc_fs::mount::Answer;
+use bc_pool::dispatch::Watch;
 use rustix::fs::RawDir;
 use rustix::io::Errno;
 
 use crate::absent::Declined;
-use crate::adaptive::Watch;
 use crate::columns::{Class, Recent};
 use crate::ignores::Ignores;
 use crate::kept::Own;

@@ -34,7 +34,6 @@
 #![forbid(unsafe_code)]
 
 mod absent;
-mod adaptive;
 mod ancestors;
 mod columns;
 mod dir;
@@ -55,10 +54,11 @@ mod roots;
 mod shard;
 mod stat;
 mod tree;
+mod tuning;
 mod walk;
 mod worker_output;
-mod workers;
 
+pub use bc_pool::dispatch::Workers;
 pub use dir_fds::DirFdCache;
 pub use error::{Error, ErrorKind};
 pub use exact::ExactPaths;
@@ -74,7 +74,6 @@ pub use places::OwnFile;
 pub use shard::{DirectorySet, Shard, UnknownShard};
 pub use stat::{BasicStat, FileKind, FileStat, Identity, Stamp};
 pub use walk::{list_files, walk, walk_with};
-pub use workers::Workers;
 
 /// The examples of the registry's page run, too.
 #[cfg(doctest)]

@@ -4,6 +4,7 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use bc_fs::mount::Decompression;
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
@@ -65,8 +66,7 @@ pub struct Listing {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Began {
     pub(crate) dev: u64,
-    /// See [`Traits::decompresses`](bc_fs::mount::Traits::decompresses).
-    pub(crate) decompresses: bool,
+    pub(crate) decompression: Decompression,
 }
 
 /// 16 bytes. The kind is in the tag before the name.
@@ -336,16 +336,20 @@ impl Listing {
         &self.gaps
     }
 
-    /// Whether the kernel decompresses what is read of the files in this directory. `false` also
+    /// Whether the kernel decompresses what is read of the files in this directory. `None` also
     /// where nobody asked: of a directory that only the paths of roots that are files lead to.
-    pub fn decompresses(&self, dir: DirId) -> bool {
+    pub fn decompression(&self, dir: DirId) -> Decompression {
         let began = self.began.get(self.dirs[dir.0 as usize].walk_root as usize);
-        began.is_some_and(|began| began.decompresses)
+        began.map_or(Decompression::None, |began| began.decompression)
     }
 
     /// Whether it does so wherever the walk went.
     pub fn is_decompressed(&self) -> bool {
-        !self.began.is_empty() && self.began.iter().all(|began| began.decompresses)
+        !self.began.is_empty()
+            && self
+                .began
+                .iter()
+                .all(|began| began.decompression != Decompression::None)
     }
 
     /// Descriptors that the listing holds open, by which [`open_dir`](Listing::open_dir) begins: what

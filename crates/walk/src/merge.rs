@@ -184,7 +184,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
             .iter()
             .map(|walk_root| Began {
                 dev: walk_root.id.dev,
-                decompresses: walk_root.traits.decompresses,
+                decompression: walk_root.traits.decompression,
             })
             .collect(),
         arenas,

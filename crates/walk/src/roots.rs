@@ -7,17 +7,18 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::sync::Arc;
 
 use bc_fs::mount::basic_traits;
+use bc_pool::dispatch::AdaptiveWorkers;
 use bc_pool::{Cancel, Cursor, WorkerPanic, run_growing};
 use rustix::fs::{CWD, fstat};
 use rustix::io::Errno;
 
-use crate::adaptive::{AdaptiveWorkers, Tuning};
 use crate::ancestors::{AncestorFds, is_long};
 use crate::fd::{PATH_DIR, READ_DIR, open_following, open_following_from, stat_at};
 use crate::listing::PathPrefix;
 use crate::places::{Places, way_where_needed};
 use crate::shard::ROOT;
 use crate::tree::{Listed, Shared, WalkRoot};
+use crate::tuning::Tuning;
 use crate::{
     Entries, Error, ErrorKind, FileKind, FileStat, Identity, Metadata, SkipReason, Skipped,
     SkippedDetail, SkippedPath, Spellings, Symlinks, WalkOptions, Workers,

@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use bc_fs::mount::{Traits, basic_traits};
+use bc_pool::dispatch::{AdaptiveWorkers, Pace};
 use bc_pool::{Cancel, WorkQueue, WorkerPanic, run, run_growing};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
 use crate::absent::Declined;
-use crate::adaptive::{AdaptiveWorkers, Pace, Tuning};
 use crate::dir::Worker;
 use crate::fd::{Mounts, Opener, PATH_DIR, open_following};
 use crate::kept::KeptDirs;
@@ -23,6 +23,7 @@ use crate::merge::{Parts, merge};
 use crate::places::{Places, way_where_needed};
 use crate::roots::{Given, Roots, resolve};
 use crate::tree::{Context, Listed, Shared, Task, WalkRoot};
+use crate::tuning::Tuning;
 use crate::worker_output::{Pending, WorkerOutput, take_declined};
 use crate::{
     DirectorySet, Entries, Error, FileStat, FileStats, Identity, Listing, Metadata, Repeats,

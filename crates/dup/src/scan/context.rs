@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use bc_pool::dispatch::Effort;
 use bc_pool::{Cancel, WorkerPanic};
-use bc_read::{Opened, Plan};
+use bc_read::{Company, Opened, Plan};
 use bc_walk::{Error, ErrorKind, Listing};
 
 use super::candidates::Candidates;
@@ -69,16 +69,23 @@ impl<'a> Context<'a> {
         workers
     }
 
-    /// Runs `f` on each of some workers, which read with the options' tables of descriptors: they
-    /// have those of the listing, and those that they open themselves.
+    /// Runs `f` on each of some workers that read `plan`, with the options' tables of descriptors:
+    /// they have those of the listing, and those that they open themselves. Others join while they
+    /// wait: `f` is given what it tells that to.
     pub(crate) fn run<T: Send>(
         &self,
+        plan: &Plan,
         workers: usize,
-        f: impl Fn() -> T + Sync,
+        f: impl Fn(Company<'_>) -> T + Sync,
     ) -> Result<Vec<T>, WorkerPanic> {
         let named: Vec<_> = self.listing.descriptors().collect();
-        let tables = self.options.read.tables;
-        bc_pool::run_growing_in(tables, &named, workers, workers, |_, _| f())
+        bc_read::run_readers(
+            plan,
+            &self.options.read,
+            &named,
+            (workers, workers),
+            |_, _, company| f(company),
+        )
     }
 
     /// The entries that open these candidates.

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Batch, Digest};
 use bc_pool::WorkerPanic;
-use bc_read::{Consumer, Feed, Opened, ReadStats, VerifyWhen, Want};
+use bc_read::{Company, Consumer, Feed, Opened, ReadStats, VerifyWhen, Waiting, Want};
 use bc_walk::{EntryId, Error};
 
 use super::context::Context;
@@ -142,9 +142,10 @@ impl Context<'_> {
             .sum();
         self.progress.planned_bytes.fetch_add(bytes, Relaxed);
         let workers = self.workers(&plan, bytes);
-        let done = self.run(workers, || {
+        let done = self.run(&plan, workers, |company| {
             let mut worker = Worker {
                 context: self,
+                company,
                 how,
                 heads: Vec::new(),
                 follow,
@@ -172,6 +173,7 @@ impl Context<'_> {
 
 struct Worker<'a> {
     context: &'a Context<'a>,
+    company: Company<'a>,
     how: How,
     follow: Follow,
     asker: Asker<'a>,
@@ -325,6 +327,10 @@ impl Consumer for Worker<'_> {
         planned.fetch_sub(to_read(self.how.limit, size), Relaxed);
         self.count_file();
         true
+    }
+
+    fn waiting(&mut self, run: Waiting) {
+        self.company.waiting(run);
     }
 
     fn begin(&mut self, slot: usize, opened: &Opened) {

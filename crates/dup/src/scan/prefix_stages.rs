@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Digest, Hasher};
 use bc_pool::WorkerPanic;
-use bc_read::{Consumer, Feed, Opened, Want};
+use bc_read::{Company, Consumer, Feed, Opened, Waiting, Want};
 use bc_walk::{EntryId, Error};
 
 use super::context::Context;
@@ -117,9 +117,10 @@ fn all_stages(context: &Context<'_>, groups: &[Vec<u32>]) -> Result<Done, Worker
         planned.fetch_sub(all - unread, Relaxed);
         let plan = context.plan(context.set_of(unknown.into_iter()));
         let workers = context.workers(&plan, unread);
-        let results = context.run(workers, || {
+        let results = context.run(&plan, workers, |company| {
             let mut worker = Worker {
                 context,
+                company,
                 live: &live,
                 hashers: &hashers,
                 range: start..end,
@@ -215,6 +216,7 @@ fn split(context: &Context<'_>, groups: &[Vec<u32>], end: u64) -> Vec<Vec<u32>> 
 
 struct Worker<'a> {
     context: &'a Context<'a>,
+    company: Company<'a>,
     live: &'a [u32],
     hashers: &'a [Mutex<Option<Hasher>>],
     range: std::ops::Range<u64>,
@@ -249,6 +251,10 @@ impl Consumer for Worker<'_> {
             offset: start,
             len: self.range.end - start,
         }
+    }
+
+    fn waiting(&mut self, run: Waiting) {
+        self.company.waiting(run);
     }
 
     fn begin(&mut self, slot: usize, opened: &Opened) {

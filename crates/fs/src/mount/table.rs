@@ -3,7 +3,8 @@
 //! `linux/magic.h` where not said otherwise. Paths are those of the Linux sources.
 
 use super::Answer::{No, Unknown, Yes};
-use super::{CtimeTrust, Inodes, Links, Shows, Traits};
+use super::Decompression::{ByEach, InTurn};
+use super::{CtimeTrust, Decompression, Inodes, Links, Shows, Traits};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -28,7 +29,8 @@ pub(super) const UNKNOWN: Traits = Traits {
     frees_later: false,
     network: Unknown,
     asks_at_open: Unknown,
-    decompresses: false,
+    decompression: Decompression::None,
+    in_memory: false,
     immutable: false,
     read_only: false,
 };
@@ -127,9 +129,9 @@ const BY_MAGIC: &[(u32, Traits)] = &[
     (0xca45_1a4e, Traits { plain: No, reflinks: Yes, inline: Yes,
         ..named("bcachefs", DISK) }),
     // mm/shmem.c: numbers are given in order at each mount, ctime is the clock's.
-    (0x0102_1994, named("tmpfs", DISK)),
+    (0x0102_1994, Traits { in_memory: true, ..named("tmpfs", DISK) }),
     // fs/ramfs/inode.c, as tmpfs.
-    (0x8584_58f6, named("ramfs", DISK)),
+    (0x8584_58f6, Traits { in_memory: true, ..named("ramfs", DISK) }),
     // Documentation/filesystems/f2fs.rst: inline_data by default, casefold a feature.
     (0xf2f5_2010, Traits { inline: Yes, ..named("F2FS", DISK) }),
     // Documentation/filesystems/ocfs2.rst: a cluster's shared disk with refcount trees.
@@ -162,16 +164,17 @@ const BY_MAGIC: &[(u32, Traits)] = &[
         ..named("HFS+", DISK) }),
     // fs/squashfs/inode.c: one time for all three; file.c: blocks of 128 KiB by default, and the
     // ends of files share some.
-    (0x7371_7368, Traits { inline: Yes, decompresses: true, ..named("SquashFS", IMAGE) }),
+    (0x7371_7368, Traits { inline: Yes, decompression: InTurn,
+        ..named("SquashFS", IMAGE) }),
     // fs/erofs/inode.c: one time for all three; zdata.c, where its maker had it compress.
-    (0xe0f5_e1e2, Traits { mtime_step_ns: 1, inline: Yes, decompresses: true,
+    (0xe0f5_e1e2, Traits { mtime_step_ns: 1, inline: Yes, decompression: ByEach,
         ..named("EROFS", IMAGE) }),
     // fs/isofs/inode.c, rock.c: numbers are places in the image.
     (0x0000_9660, named("ISO 9660", IMAGE)),
     // fs/udf/inode.c: numbers are places on the disc, which may be exchanged.
     (0x1501_3346, Traits { plain: Unknown, mtime_step_ns: 1_000, ..named("UDF", IMAGE) }),
     // fs/cramfs/inode.c: no times at all; each page is compressed.
-    (0x28cd_3d45, Traits { plain: Unknown, decompresses: true, ..named("cramfs", IMAGE) }),
+    (0x28cd_3d45, Traits { plain: Unknown, decompression: InTurn, ..named("cramfs", IMAGE) }),
     // Documentation/filesystems/overlayfs.rst, "Inode properties" and "Non-directories". Other
     // layers' times are other file systems'.
     (0x794c_7630, Traits { plain: No, inodes: Inodes::Unknown, mtime_step_ns: 2 * SECOND,
@@ -337,10 +340,14 @@ mod tests {
     #[test]
     fn compressed_images_are_told_from_what_lies_on_a_disk_as_it_is_read() {
         for magic in [0x7371_7368, 0xe0f5_e1e2, 0x28cd_3d45] {
-            assert!(by_magic(magic).decompresses, "{}", by_magic(magic).name);
+            let traits = by_magic(magic);
+            assert_ne!(traits.decompression, Decompression::None, "{}", traits.name);
         }
+        // fs/cramfs/inode.c: under one mutex for all mounts.
+        assert_eq!(by_magic(0x28cd_3d45).decompression, InTurn);
         for magic in [0xef53, 0x9660, 0x9123_683e, 0x0102_1994, 0x1234_5678] {
-            assert!(!by_magic(magic).decompresses, "{}", by_magic(magic).name);
+            let traits = by_magic(magic);
+            assert_eq!(traits.decompression, Decompression::None, "{}", traits.name);
         }
     }
 

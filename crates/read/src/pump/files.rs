@@ -87,6 +87,7 @@ impl<C: Consumer> Pump<'_, C> {
             self.stats.files += 1;
             return self.free_unread(slot, file);
         }
+        self.watch_waiting(entry, cursor.left());
         let length = Length::of(cursor.left());
         if length == Length::Huge && verified && self.take_over(&opened, cursor.left()) {
             return self.free_unread(slot, file);
@@ -250,6 +251,8 @@ impl<C: Consumer> Pump<'_, C> {
             let read = match plain {
                 Ok(Plain::Read(n)) => Ok(n),
                 Ok(Plain::Unknown) if !self.latency.queues() => {
+                    self.opener
+                        .is_silent(active.opened.entry, active.opened.stat.id.dev);
                     self.latency.timed(|| active.read())
                 }
                 Ok(Plain::Miss | Plain::Unknown | Plain::Unsupported) => match self.queue.ring() {

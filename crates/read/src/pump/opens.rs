@@ -11,7 +11,10 @@ use crate::open::{Cached, Waits};
 use crate::queue::Way;
 use crate::residency::Call;
 use crate::slot::Slot;
-use crate::types::{Consumer, Want};
+use crate::types::{Consumer, Waiting, Want};
+
+/// Small files from one look at the clocks to the next.
+const SMALL_FILES: u32 = 8;
 
 impl<C: Consumer> Pump<'_, C> {
     /// Opens an entry, or has the ring open it (`None`).
@@ -23,17 +26,17 @@ impl<C: Consumer> Pump<'_, C> {
     ) -> Result<Option<OwnedFd>, Error> {
         let mut place = self.opener.place(entry)?;
         let way = self.queue.way(Call::Open);
-        if way == Way::Cached
+        if self.queue.chooses()
             && !std::mem::replace(&mut self.knows_waits, true)
             && place.waits == Waits::Disk
         {
-            place.waits = self.opener.find_waits();
+            place.waits = self.opener.find_waits(false);
         }
         if self.is_plain(place.waits) {
             return self.opener.open(&place.dir, entry).map(Some);
         }
         match way {
-            Way::Cached | Way::Plain if place.waits == Waits::Server => {
+            _ if place.waits == Waits::Unsaid && self.queue.chooses() => {
                 if !self.open_latency.queues() {
                     let open = || self.opener.open(&place.dir, entry);
                     return self.open_latency.timed_call(open, |_| 0).map(Some);
@@ -44,7 +47,7 @@ impl<C: Consumer> Pump<'_, C> {
                     self.queue.found();
                     return Ok(Some(file));
                 }
-                Cached::Miss => match self.opener.find_waits() {
+                Cached::Miss => match self.opener.find_waits(false) {
                     Waits::Disk => self.queue.miss(Call::Open),
                     waits if self.is_plain(waits) => {
                         return self.opener.open(&place.dir, entry).map(Some);
@@ -70,7 +73,28 @@ impl<C: Consumer> Pump<'_, C> {
 
     /// Whether what waits for this is left to plain calls.
     pub(super) fn is_plain(&self, waits: Waits) -> bool {
-        waits == Waits::Processor && self.queue.chooses()
+        matches!(waits, Waits::Processor | Waits::Decompressor) && self.queue.chooses()
+    }
+
+    /// Looks after each file that one call reads whether the calls before have waited, where the
+    /// ring is not their way: then other workers may join. Where there is one decompressor they
+    /// would only wait for that, and a long file keeps its disk busy by itself, or a spinning one's
+    /// arm on its track.
+    pub(super) fn watch_waiting(&mut self, entry: EntryId, bytes: u64) {
+        let may_wait = match self.opener.waits(entry) {
+            Waits::Unsaid | Waits::Processor => self.queue.chooses(),
+            Waits::Disk | Waits::Decompressor => false,
+        };
+        if !may_wait || bytes > self.options.slot_size as u64 {
+            self.small = 0;
+            return;
+        }
+        if self.small == 0 {
+            self.consumer.waiting(Waiting::Begins);
+        } else if self.small.is_multiple_of(SMALL_FILES) {
+            self.consumer.waiting(Waiting::GoesOn);
+        }
+        self.small = self.small.wrapping_add(1).max(1);
     }
 
     /// The ring has opened a file, or could not.

@@ -1,9 +1,12 @@
 //! What comes out is what is in the files, whatever their sizes.
 
+use std::fs;
+use std::path::PathBuf;
+
 use bc_walk::Metadata;
 
 use super::{Pretend, Recorder, each_backend, files, list, options, pretend, read_all, walk};
-use crate::{Backend, Changed, Choice, Plan, ReadOptions, SizeTrust, Want, pump};
+use crate::{Backend, Changed, Choice, Plan, ReadOptions, SizeTrust, Waiting, Want, pump};
 
 const PAGE: usize = 4096;
 
@@ -121,7 +124,7 @@ fn pseudo_files_are_read_to_their_end() {
         .into_iter()
         .map(std::path::PathBuf::from)
         .collect();
-    let expected = std::fs::read("/proc/version").unwrap();
+    let expected = fs::read("/proc/version").unwrap();
     let listing = list(&paths, Metadata::None);
     let version = listing
         .ids()
@@ -147,7 +150,7 @@ fn pseudo_files_are_read_to_their_end() {
 #[test]
 fn sizes_made_up_by_sysfs_are_seen_through() {
     let path = std::path::PathBuf::from("/sys/kernel/mm/transparent_hugepage/enabled");
-    let Ok(expected) = std::fs::read(&path) else {
+    let Ok(expected) = fs::read(&path) else {
         return bc_testkit::left_out("no sysfs here");
     };
     let listing = list(&[path], Metadata::None);
@@ -161,7 +164,7 @@ fn sizes_made_up_by_sysfs_are_seen_through() {
 /// `/proc/PID/mem` gives data up to the end of a mapping, and then EIO.
 #[test]
 fn an_error_in_the_middle_is_an_error() {
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
     let mut end_of_last = 0;
     let mut hole = None;
     for line in maps.lines() {
@@ -199,7 +202,7 @@ fn an_error_in_the_middle_is_an_error() {
 
 /// Whether all of a file could be read without waiting for the disk; `None` if not even a part.
 fn resident(path: &std::path::Path) -> Option<bool> {
-    let file = std::fs::File::open(path).unwrap();
+    let file = fs::File::open(path).unwrap();
     let len = file.metadata().unwrap().len() as usize;
     let mut bytes = vec![0; len];
     let mut room = [std::io::IoSliceMut::new(&mut bytes)];
@@ -215,7 +218,7 @@ fn resident(path: &std::path::Path) -> Option<bool> {
 fn cold_files_are_queued() {
     let (_tree, paths, contents) = files(&[100_000; 40]);
     for path in &paths {
-        let file = std::fs::File::open(path).unwrap();
+        let file = fs::File::open(path).unwrap();
         file.sync_all().unwrap();
         rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
     }
@@ -235,7 +238,7 @@ fn cold_files_are_queued() {
     // now and then, but not each time.
     let warm = (0..DISTURBED).any(|_| {
         let ready = paths.iter().all(|path| {
-            std::fs::read(path).unwrap();
+            fs::read(path).unwrap();
             resident(path) == Some(true)
         });
         let mut recorder = Recorder::new(4);
@@ -250,7 +253,7 @@ fn cold_files_are_queued() {
 const DISTURBED: u32 = 200;
 
 /// What is resident never waits for a ring; what is not goes there; what cannot
-/// be known goes there once reads have been slow.
+/// be known goes there once opens and reads have been slow.
 #[test]
 fn auto_goes_by_what_it_is_told() {
     let (_tree, paths, contents) = files(&[3000; 200]);
@@ -259,7 +262,7 @@ fn auto_goes_by_what_it_is_told() {
     for (what, queued) in [
         (Pretend::Nothing, 0..=0),
         (Pretend::Unknown, 0..=0),
-        (Pretend::UnknownSlow, 150..=199),
+        (Pretend::UnknownSlow, 300..=399),
         (Pretend::Decompresses, 0..=0),
         (Pretend::Mixed, 200..=200),
         (Pretend::Cold, 400..=400),
@@ -314,4 +317,36 @@ fn thousands_of_files_in_nested_directories_with_several_workers() {
         }
         assert!(seen == expected);
     });
+}
+
+#[test]
+fn whoever_may_wait_is_looked_at_while_files_are_small() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut paths: Vec<PathBuf> = (0..60)
+        .map(|number| dir.path().join(format!("{number:02}")))
+        .collect();
+    paths.iter().for_each(|path| fs::write(path, "x").unwrap());
+    let looks = |what, choice, paths: &[PathBuf]| {
+        pretend(what);
+        let listing = list(paths, Metadata::None);
+        let mut recorder = Recorder::new(1);
+        read_all(&listing, &options(choice), &mut recorder);
+        pretend(Pretend::Nothing);
+        recorder.contents(&listing);
+        let begins = |run: &&Waiting| **run == Waiting::Begins;
+        let begun = recorder.waiting.iter().filter(begins).count();
+        (begun, recorder.waiting.len() - begun)
+    };
+    for what in [Pretend::Unknown, Pretend::Decompresses] {
+        assert_eq!(looks(what, Choice::Auto, &paths), (1, 7), "{what:?}");
+        assert_eq!(looks(what, Choice::Sync, &paths), (0, 0), "{what:?}");
+    }
+    // The ring reads what a disk has, and others would not help it.
+    assert_eq!(looks(Pretend::Cold, Choice::Auto, &paths), (0, 0));
+    // A long one among them: they begin again.
+    let long = fs::File::create(&paths[30]).unwrap();
+    long.set_len(1 << 20).unwrap();
+    drop(long);
+    paths.sort();
+    assert_eq!(looks(Pretend::Decompresses, Choice::Auto, &paths), (2, 6));
 }

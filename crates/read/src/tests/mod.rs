@@ -19,7 +19,7 @@ use bc_testkit::{TestTree, left_out};
 use bc_walk::{EntryId, Error, Listing, Metadata};
 
 use crate::{
-    Choice, Consumer, Feed, Opened, Plan, ReadOptions, ReadStats, VerifyWhen, Want, pump,
+    Choice, Consumer, Feed, Opened, Plan, ReadOptions, ReadStats, VerifyWhen, Waiting, Want, pump,
     uring_available,
 };
 
@@ -168,6 +168,8 @@ struct Recorder<'a> {
     pieces: HashMap<EntryId, Vec<usize>>,
     turns: usize,
     widest: usize,
+    /// Told of files that may have waited.
+    waiting: Vec<Waiting>,
     /// Called with the first piece of each file before it is consumed.
     hook: Hook<'a>,
 }
@@ -195,6 +197,7 @@ impl<'a> Recorder<'a> {
             pieces: HashMap::new(),
             turns: 0,
             widest: 0,
+            waiting: Vec::new(),
             hook: Box::new(|_| {}),
         }
     }
@@ -241,6 +244,10 @@ impl Consumer for Recorder<'_> {
 
     fn verify(&self, _: EntryId) -> VerifyWhen {
         self.verify
+    }
+
+    fn waiting(&mut self, run: Waiting) {
+        self.waiting.push(run);
     }
 
     fn begin(&mut self, slot: usize, opened: &Opened) {

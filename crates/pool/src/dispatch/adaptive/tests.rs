@@ -1,7 +1,7 @@
 //! When there are more workers, and how many.
 
 use super::*;
-use bc_pool::run_growing;
+use crate::run_growing;
 
 const MS: Duration = Duration::from_millis(1);
 

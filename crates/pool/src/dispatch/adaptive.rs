@@ -1,19 +1,16 @@
-//! More workers for a walk that waits for its storage.
+//! More workers for a run that waits for its storage.
 
 mod meter;
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit};
 
 use self::meter::Meter;
-use crate::Workers;
-
-/// Walks this long on the caller's thread before it starts others: about what starting a
-/// thread costs, so a small tree never does and a large one loses nothing that counts.
-const ALONE: Duration = Duration::from_micros(250);
+use super::Workers;
 
 /// A worker looks at its clocks this often. That takes some 200 ns; a cold disk has answered a
 /// dozen requests in the meantime.
@@ -31,47 +28,57 @@ const WAITED: u32 = 8;
 /// and of the steps to it, an ignore file and the meter's.
 const DESCRIPTORS: u64 = 16;
 
-/// When a walk gets more workers. Nothing but the time that it takes depends on it.
-pub(crate) struct Tuning {
-    /// How long the caller's thread is alone.
-    pub(crate) alone: Duration,
-    /// How soon those that wait for storage are joined by others.
-    pub(crate) pace: Pace,
+/// How soon those that wait for storage are joined by others. Nothing but the time that a run
+/// takes depends on it.
+pub struct Pace {
+    /// A worker looks at its clocks when it has been at work for so long.
+    pub window: Duration,
+    /// Asked instead of the clocks, by tests: for how much of the time that a worker has been at
+    /// work had it the CPU or wanted it?
+    pub pretend: Option<Box<Pretend>>,
 }
 
-impl Default for Tuning {
-    fn default() -> Tuning {
-        Tuning {
-            alone: ALONE,
-            pace: Pace::default(),
-        }
+/// See [`Pace::pretend`].
+pub type Pretend = dyn Fn(Duration) -> Duration + Sync;
+
+impl fmt::Debug for Pace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pace")
+            .field("window", &self.window)
+            .finish_non_exhaustive()
     }
 }
-
-/// How often to look at what.
-pub(crate) struct Pace {
-    pub(crate) window: Duration,
-    #[cfg(test)]
-    pub(crate) pretend: Option<Box<Pretend>>,
-}
-
-/// Asked instead of the clocks: for how much of the time that a worker has been at work had it
-/// the CPU or wanted it?
-#[cfg(test)]
-pub(crate) type Pretend = dyn Fn(Duration) -> Duration + Sync;
 
 impl Default for Pace {
     fn default() -> Pace {
         Pace {
             window: WINDOW,
-            #[cfg(test)]
             pretend: None,
         }
     }
 }
 
-/// Decides whether there are to be more workers, from what all of them report.
-pub(crate) struct AdaptiveWorkers<'g> {
+/// Decides whether there are to be more workers, from what all of them report of how much they
+/// wait. Losing the CPU to others is no waiting.
+///
+/// ```
+/// use bc_pool::dispatch::{AdaptiveWorkers, Pace, Workers};
+///
+/// let (workers, pace, left) = (Workers::adaptive(2), Pace::default(), || 100);
+/// let adaptive = AdaptiveWorkers::new(workers, &pace, &left);
+/// bc_pool::run_growing(workers.usual(), workers.most(), |_, spawner| {
+///     let spawn = || spawner.spawn();
+///     let mut watch = adaptive.watch(&spawn);
+///     for _file in 0..10 {
+///         // What may wait is done here, and then:
+///         if let Some(watch) = &mut watch {
+///             watch.look();
+///         }
+///     }
+/// })?;
+/// # Ok::<(), bc_pool::WorkerPanic>(())
+/// ```
+pub struct AdaptiveWorkers<'g> {
     /// How many more would find something to do.
     waiting: &'g (dyn Fn() -> usize + Sync),
     pace: &'g Pace,
@@ -95,8 +102,16 @@ struct Spent {
     running: Duration,
 }
 
+impl fmt::Debug for AdaptiveWorkers<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AdaptiveWorkers").finish_non_exhaustive()
+    }
+}
+
 impl<'g> AdaptiveWorkers<'g> {
-    pub(crate) fn new(
+    /// For a run that has the usual number of workers, or is about to; `waiting` tells how many
+    /// more would find something to do.
+    pub fn new(
         workers: Workers,
         pace: &'g Pace,
         waiting: &'g (dyn Fn() -> usize + Sync),
@@ -113,9 +128,14 @@ impl<'g> AdaptiveWorkers<'g> {
         }
     }
 
+    /// The workers there are, or are about to be.
+    pub fn workers(&self) -> usize {
+        self.lock().workers
+    }
+
     /// For a worker, with a way to start another that says whether it did; `None` if there are
     /// as many as there will be.
-    pub(crate) fn watch(&'g self, spawn: &'g dyn Fn() -> bool) -> Option<Watch<'g>> {
+    pub fn watch(&'g self, spawn: &'g dyn Fn() -> bool) -> Option<Watch<'g>> {
         let is_over = self.over.load(Ordering::Relaxed);
         (!is_over).then(|| Watch {
             adaptive: self,
@@ -126,17 +146,22 @@ impl<'g> AdaptiveWorkers<'g> {
         })
     }
 
-    /// Takes a worker's report, and when enough has been reported, decides.
-    fn note(&self, spent: Spent, spawn: &dyn Fn() -> bool) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a worker's report, and when enough has been reported, decides; returns whether others
+    /// have joined.
+    fn note(&self, spent: Spent, spawn: &dyn Fn() -> bool) -> bool {
+        let mut state = self.lock();
         state.spent.busy += spent.busy;
         state.spent.running += spent.running.min(spent.busy);
         if state.spent.busy < self.pace.window * WINDOWS * state.workers as u32 {
-            return;
+            return false;
         }
         let Spent { busy, running } = std::mem::take(&mut state.spent);
         if (busy - running) * WAITED <= busy || self.over.load(Ordering::Relaxed) {
-            return;
+            return false;
         }
         // Twice as many: what they wait for may be all that holds them up.
         let most = state.most.min(affordable()).max(state.workers);
@@ -149,6 +174,7 @@ impl<'g> AdaptiveWorkers<'g> {
         if state.workers == most || started < more {
             self.over.store(true, Ordering::Relaxed);
         }
+        started > 0
     }
 }
 
@@ -162,7 +188,7 @@ fn affordable_below(limit: Option<u64>) -> usize {
 }
 
 /// One worker's view of its time, for [`AdaptiveWorkers`].
-pub(crate) struct Watch<'g> {
+pub struct Watch<'g> {
     adaptive: &'g AdaptiveWorkers<'g>,
     spawn: &'g dyn Fn() -> bool,
     meter: Meter,
@@ -171,34 +197,42 @@ pub(crate) struct Watch<'g> {
     busy: Duration,
 }
 
-impl<'g> Watch<'g> {
+impl fmt::Debug for Watch<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").finish_non_exhaustive()
+    }
+}
+
+impl Watch<'_> {
     /// Called when the worker has got something to do: it had nothing before.
-    pub(crate) fn begin(&mut self) {
+    pub fn begin(&mut self) {
         if !self.adaptive.over.load(Ordering::Relaxed) {
             self.since = Instant::now();
         }
     }
 
-    /// Called when it is done, and every now and then until then.
-    pub(crate) fn look(&mut self) {
+    /// Called when it is done, and every now and then until then: others join if the time since the
+    /// last look was waited. Returns whether any did.
+    pub fn look(&mut self) -> bool {
         if self.adaptive.over.load(Ordering::Relaxed) {
-            return;
+            return false;
         }
         let now = Instant::now();
         self.busy += now - self.since;
         self.since = now;
         if self.busy < self.adaptive.pace.window {
-            return;
+            return false;
         }
         let busy = std::mem::take(&mut self.busy);
-        if let Some(running) = self.running(busy) {
-            self.adaptive.note(Spent { busy, running }, self.spawn);
-            self.since = Instant::now();
-        }
+        let Some(running) = self.running(busy) else {
+            return false;
+        };
+        let joined = self.adaptive.note(Spent { busy, running }, self.spawn);
+        self.since = Instant::now();
+        joined
     }
 
     fn running(&mut self, busy: Duration) -> Option<Duration> {
-        #[cfg(test)]
         if let Some(pretend) = &self.adaptive.pace.pretend {
             return Some(pretend(busy));
         }

@@ -1,0 +1,26 @@
+//! When a walk gets more workers.
+
+use std::time::Duration;
+
+use bc_pool::dispatch::Pace;
+
+/// Walks this long on the caller's thread before it starts others: about what starting a
+/// thread costs, so a small tree never does and a large one loses nothing that counts.
+const ALONE: Duration = Duration::from_micros(250);
+
+/// When a walk gets more workers. Nothing but the time that it takes depends on it.
+pub(crate) struct Tuning {
+    /// How long the caller's thread is alone.
+    pub(crate) alone: Duration,
+    /// How soon those that wait for storage are joined by others.
+    pub(crate) pace: Pace,
+}
+
+impl Default for Tuning {
+    fn default() -> Tuning {
+        Tuning {
+            alone: ALONE,
+            pace: Pace::default(),
+        }
+    }
+}
