@@ -55,7 +55,8 @@ pub struct Common {
     /// auto, mono (one), compute (one per core), io (one per logical CPU) or a number up to 1024
     ///
     /// auto begins with as many as the work is known to deserve, takes more as files and bytes turn up,
-    /// at most one per logical CPU, and up to 8 for a walk that waits for the disk. Results never depend
+    /// at most one per logical CPU, and up to 8 while a walk waits for the disk, or small files for a
+    /// file system that does not say when it will make them wait (FUSE, overlays). Results never depend
     /// on it. Affinity masks and CPU quotas are respected.
     #[arg(add = Configurable, short = 'j', long, value_name = "N", default_value = "auto")]
     pub threads: Threads,

@@ -204,7 +204,7 @@ impl<'a> Opener<'a> {
 
     /// Takes note that files of a device do not say what is resident, of which this is one that was
     /// opened last.
-    pub(crate) fn is_silent(&mut self, entry: EntryId, dev: u64) {
+    pub(crate) fn note_silent(&mut self, entry: EntryId, dev: u64) {
         if self.waits(entry) == Waits::Disk && !self.silent.contains(&dev) {
             self.silent.push(dev);
             self.find_waits(true);

@@ -252,7 +252,7 @@ impl<C: Consumer> Pump<'_, C> {
                 Ok(Plain::Read(n)) => Ok(n),
                 Ok(Plain::Unknown) if !self.latency.queues() => {
                     self.opener
-                        .is_silent(active.opened.entry, active.opened.stat.id.dev);
+                        .note_silent(active.opened.entry, active.opened.stat.id.dev);
                     self.latency.timed(|| active.read())
                 }
                 Ok(Plain::Miss | Plain::Unknown | Plain::Unsupported) => match self.queue.ring() {
