@@ -83,7 +83,7 @@ pub enum Shows {
     Others,
 }
 
-/// Whether the kernel decompresses what is read, so that a read waits for a processor more than for
+/// Whether what is read is decompressed, so that a read waits for a processor more than for
 /// a disk, and a part costs what a whole block does.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Decompression {
@@ -93,7 +93,8 @@ pub enum Decompression {
     /// Each reader has what it reads decompressed.
     ByEach,
     /// Readers share one decompressor, or one for each processor (`SQUASHFS_DECOMP_SINGLE` and its
-    /// like in fs/squashfs/Kconfig): more of them only get into each other's way.
+    /// like in fs/squashfs/Kconfig), or a few blocks that are kept: more of them only get into each
+    /// other's way.
     InTurn,
 }
 
@@ -155,7 +156,7 @@ pub struct Traits {
     /// Whether each open of a file asks a server, whatever the kernel remembers of its name
     /// (`RESOLVE_CACHED` is about the name alone).
     pub asks_at_open: Answer,
-    /// Whether the kernel decompresses what is read of its files, and how.
+    /// Whether the kernel, or a server, decompresses what is read of its files, and how.
     pub decompression: Decompression,
     /// Whether its files are nowhere but in memory, so that nothing is waited for.
     pub in_memory: bool,

@@ -183,7 +183,15 @@ impl<'a> Opener<'a> {
         let Some((_, place)) = &mut self.last else {
             return Waits::Disk;
         };
-        let waits = match basic_traits(&*place.dir) {
+        let stat = retry_on_intr(|| rustix::fs::fstat(&*place.dir));
+        let waits = match (basic_traits(&*place.dir), &stat) {
+            // One number stands for many servers, of which some decompress.
+            (Ok(traits), Ok(stat)) if traits.asks_at_open != Answer::No => {
+                Ok(traits_or_unknown(&*place.dir, stat.st_dev))
+            }
+            (traits, _) => traits,
+        };
+        let waits = match waits {
             Ok(traits) => match decompression(&traits) {
                 Decompression::ByEach => Waits::Processor,
                 Decompression::InTurn => Waits::Decompressor,
@@ -194,7 +202,7 @@ impl<'a> Opener<'a> {
             Err(_) => Waits::Unsaid,
         };
         place.waits = waits;
-        if let Ok(stat) = retry_on_intr(|| rustix::fs::fstat(&*place.dir))
+        if let Ok(stat) = stat
             && !self.known.contains(&(stat.st_dev, waits))
         {
             self.known.push((stat.st_dev, waits));

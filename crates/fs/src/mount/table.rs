@@ -245,14 +245,15 @@ const BY_TYPE: &[(&[u8], Traits)] = &[
     // (draft-ietf-secsh-filexfer-02, 5). It may follow no links upwards (`contain_symlinks`).
     (b"fuse.sshfs", Traits { inodes: Inodes::Moving, ctime: CtimeTrust::MadeUp, reflinks: No,
         blocks: No, network: Yes, ..named("sshfs", FUSE) }),
-    // squashfuse(1): numbered at lookup, one time for all three.
+    // squashfuse(1): numbered at lookup, one time for all three; cache.c keeps a few decompressed
+    // blocks, which the more readers there are the sooner one takes from another.
     (b"fuse.squashfuse", Traits { inodes: Inodes::Moving, ctime: CtimeTrust::MadeUp, reflinks: No,
-        network: No, ..named("squashfuse", FUSE) }),
+        network: No, decompression: InTurn, ..named("squashfuse", FUSE) }),
     (b"fuse.squashfuse_ll", Traits { inodes: Inodes::Moving, ctime: CtimeTrust::MadeUp, reflinks: No,
-        network: No, ..named("squashfuse", FUSE) }),
-    // fuseiso(1): numbered at lookup, times as on the image.
+        network: No, decompression: InTurn, ..named("squashfuse", FUSE) }),
+    // fuseiso(1): numbered at lookup, times as on the image; compressed files (zisofs) one by one.
     (b"fuse.fuseiso", Traits { inodes: Inodes::Moving, ctime: CtimeTrust::MadeUp, reflinks: No,
-        network: No, ..named("fuseiso", FUSE) }),
+        network: No, decompression: InTurn, ..named("fuseiso", FUSE) }),
     // unionfs(8): numbered at lookup, times of the branches; with `-o cow` files are copied up.
     (b"fuse.unionfs", Traits { inodes: Inodes::Moving, ctime: CtimeTrust::Real, symlinks: Yes, copy_up: Yes,
         network: No, ..named("unionfs", FUSE) }),
