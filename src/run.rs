@@ -338,7 +338,9 @@ impl Session {
             .tables(crate::tables::of_workers(self.common.memory_budget));
         match self.common.memory_budget {
             Some(Size(budget)) => budget::fit(&mut options, budget, workers, width, state)?,
-            // As a budget may not allow for.
+            // As a budget may not allow for; nor for a few small files, for which nobody has asked
+            // how many CPUs there are.
+            None if self.most_workers.get().is_none() => {}
             None => options.waiting = self.walk_workers().most(),
         }
         Ok(options)

@@ -1,6 +1,7 @@
 //! How a job runs: its threads, its cancellation, and who is told how far it is.
 
 use std::fmt;
+use std::sync::OnceLock;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::Builder;
 use std::time::Duration;
@@ -39,12 +40,14 @@ pub(crate) struct Run<'a> {
     pub(crate) threads: Threads,
     pub(crate) cancel: Cancel,
     pub(crate) tell: Option<Tell<'a>>,
+    /// Asked once: the answer takes some 100 µs to find out.
+    pub(crate) workers: OnceLock<Workers>,
 }
 
 impl Run<'_> {
     /// The most threads that there may be.
     pub(crate) fn workers(&self) -> usize {
-        self.threads.most()
+        self.walkers().usual()
     }
 
     /// Whether they all start at once.
@@ -54,12 +57,12 @@ impl Run<'_> {
 
     /// Threads of a walk.
     pub(crate) fn walkers(&self) -> Workers {
-        self.threads.workers()
+        *self.workers.get_or_init(|| self.threads.workers())
     }
 
     /// How files are read.
     pub(crate) fn reading(&self) -> ReadOptions {
-        ReadOptions::default().waiting(self.threads.workers().most())
+        ReadOptions::default().waiting(self.walkers().most())
     }
 
     /// What a job came to. After a cancellation an error tells of that and of nothing else, whatever
@@ -127,6 +130,7 @@ macro_rules! runs {
             /// there are as many as pay, at most one for each CPU.
             pub fn threads(mut self, count: usize) -> Self {
                 self.run.threads = bc_pool::dispatch::Threads::Exactly(count.max(1));
+                self.run.workers = std::sync::OnceLock::new();
                 self
             }
         }

@@ -83,7 +83,8 @@ impl Setup {
         let mut options = HashOptions::new(vec![algorithm]);
         options.cpu = self.cpu;
         options.start = self.threads.start();
-        options.workers = self.threads.most();
+        let workers = self.threads.workers();
+        options.workers = workers.usual();
         options.read.changed = bc_read::Changed::Allow;
         options.read.backend = self.io;
         if let Some(bytes) = self.budget {
@@ -96,7 +97,7 @@ impl Setup {
             }
             budget::fit(&mut options.read, bytes, options.workers, width, state)?;
         } else {
-            options.read.waiting = self.threads.workers().most();
+            options.read.waiting = workers.most();
         }
         Ok(options)
     }
