@@ -12,7 +12,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use bc_fs::Size;
 use bc_fs::streams::Stream;
 use bc_pool::Cancel;
-use bc_pool::dispatch::{Effort, Start, Threads};
+use bc_pool::dispatch::{Effort, Start};
 use bc_read::Choice as Reader;
 use bc_walk::{Entries, Listing, Metadata, OwnFile, SkippedDetail, Workers};
 use signal_hook::consts::SIGXFSZ;
@@ -40,7 +40,7 @@ pub struct Session {
     pub metrics: Metrics,
     started: Instant,
     /// Asked once: the answer takes some 100 µs to find out.
-    most_workers: OnceLock<usize>,
+    walk_workers: OnceLock<Workers>,
     /// Bytes of the files, if each of them was named.
     named_bytes: OnceLock<u64>,
 }
@@ -65,7 +65,7 @@ impl Session {
             common: common.clone(),
             metrics: Metrics::new(applet, command),
             started: Instant::now(),
-            most_workers: OnceLock::new(),
+            walk_workers: OnceLock::new(),
             named_bytes: OnceLock::new(),
         };
         session.spare(read, written)?;
@@ -273,15 +273,14 @@ impl Session {
     /// Threads that the walk may use; it starts on one and takes the others
     /// only once the tree proves large. Whoever names a number gets no more.
     pub fn walk_workers(&self) -> Workers {
-        match self.common.threads {
-            Threads::Auto => Workers::adaptive(self.most_workers()),
-            _ => Workers::from(self.most_workers()),
-        }
+        *self
+            .walk_workers
+            .get_or_init(|| self.common.threads.workers())
     }
 
     /// All threads that there may be.
     pub fn most_workers(&self) -> usize {
-        *self.most_workers.get_or_init(|| self.common.threads.most())
+        self.walk_workers().usual()
     }
 
     /// Threads that may read and hash `files` files, `width` at once each: all that there may be
@@ -340,7 +339,7 @@ impl Session {
             Some(Size(budget)) => budget::fit(&mut options, budget, workers, width, state)?,
             // As a budget may not allow for; nor for a few small files, for which nobody has asked
             // how many CPUs there are.
-            None if self.most_workers.get().is_none() => {}
+            None if self.walk_workers.get().is_none() => {}
             None => options.waiting = self.walk_workers().most(),
         }
         Ok(options)
