@@ -186,6 +186,7 @@ impl PrunePlan {
         }
         let mut options = PruneOptions::new(args.action.clone());
         options.mode = mode;
+        options.workers = session.common.threads.most();
         options.max_links = args.max_links;
         options.rules = KeepRules::new(
             keep,

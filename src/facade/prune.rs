@@ -210,6 +210,7 @@ impl PruneJob<'_> {
             true => RunMode::DryRun,
             false => RunMode::Execute,
         };
+        options.workers = self.run.workers();
         options.rules.keep.clone_from(&self.keep);
         options.rules.roots = self.roots;
         options.on_metadata_diff = self.on_metadata_diff;

@@ -86,7 +86,7 @@ fn a_journal_that_says_what_prune_never_does_is_refused() {
     let root = t.path().canonicalize().unwrap();
     let root = root.to_str().unwrap();
     for (from, to, reason) in [
-        ("\"schema\":2", "\"schema\":3", "another program or version"),
+        ("\"schema\":3", "\"schema\":4", "another program or version"),
         (
             "\"step\":1,\"action\":\"hardlink\"",
             "\"step\":1,\"action\":\"chmod\"",
@@ -126,7 +126,7 @@ fn a_journal_that_says_what_prune_never_does_is_refused() {
     // Version 1 knew no roots.
     let header = good.lines().next().unwrap();
     let roots = header.find(",\"roots\"").unwrap();
-    let old = format!("{}}}", &header[..roots]).replace("\"schema\":2", "\"schema\":1");
+    let old = format!("{}}}", &header[..roots]).replace("\"schema\":3", "\"schema\":1");
     std::fs::write(&journal, good.replace(header, &old)).unwrap();
     t.bc_line("dup undo ../j")
         .go()

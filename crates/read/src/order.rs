@@ -70,6 +70,12 @@ fn for_disk_with(
     seeks
 }
 
+/// Whether to read this open file of the device `dev` (as `st_dev`) a spinning disk has to seek, as
+/// far as that can be told from its first byte.
+pub fn seeks(file: impl AsFd, dev: u64) -> bool {
+    must_be_fetched(file) == Some(true) && is_rotational(dev)
+}
+
 /// Whether the first byte is not in the page cache; `None` where the file system never says.
 fn must_be_fetched(file: impl AsFd) -> Option<bool> {
     let mut byte = [0];

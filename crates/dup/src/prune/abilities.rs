@@ -22,11 +22,6 @@ pub(super) struct Abilities<'a> {
     refused: HashSet<u64>,
     /// Devices that turned out to follow no links upwards.
     contained: HashSet<u64>,
-    told: HashSet<Unable>,
-    /// Whether it was told that files cannot be told apart.
-    unstable: bool,
-    /// Whether it was told that layers cannot be told apart.
-    layers: bool,
 }
 
 impl<'a> Abilities<'a> {
@@ -36,9 +31,6 @@ impl<'a> Abilities<'a> {
             mounts: Mounts::default(),
             refused: HashSet::new(),
             contained: HashSet::new(),
-            told: HashSet::new(),
-            unstable: false,
-            layers: false,
         }
     }
 
@@ -57,20 +49,13 @@ impl<'a> Abilities<'a> {
         Skip::Unable(Unable { dev, system, lack })
     }
 
-    /// Whether this was told before.
-    pub(super) fn is_told(&mut self, skip: &Skip) -> bool {
-        match skip {
-            Skip::Unable(unable) => !self.told.insert(*unable),
-            Skip::UnstableInodes => std::mem::replace(&mut self.unstable, true),
-            Skip::UnknownLayer => std::mem::replace(&mut self.layers, true),
-            _ => false,
-        }
-    }
-
     /// Refuses what can be changed under no name, or not under this one.
     pub(super) fn writable(&mut self, target: &OpenFile, kind: &StepKind) -> Result<(), Skip> {
         if self.traits(target).immutable {
             return Err(self.unable(target, Lack::Writing));
+        }
+        if target.dir.is_writable.get() {
+            return Ok(());
         }
         // By each name's own directory: a disk may be mounted twice.
         match sys::may_change(&target.dir) {
@@ -79,7 +64,11 @@ impl<'a> Abilities<'a> {
             Err(failed) if failed.errno == Errno::ACCESS && *kind != StepKind::Reflink => {
                 Err(failed.into())
             }
-            Ok(()) | Err(_) => Ok(()),
+            Ok(()) => {
+                target.dir.is_writable.set(true);
+                Ok(())
+            }
+            Err(_) => Ok(()),
         }
     }
 

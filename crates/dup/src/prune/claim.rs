@@ -6,6 +6,8 @@
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bc_fs::mount::{Answer, Shows};
@@ -14,6 +16,7 @@ use bc_walk::{FileStat, Identity};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, StatxAttributes, StatxFlags, flock};
 use rustix::io::{Errno, retry_on_intr};
 
+use super::dir::Dir;
 use super::fail::point;
 use super::skip::Skip;
 use super::sys::{self, Failed};
@@ -29,11 +32,10 @@ impl Claim {
     /// directory: from a sticky one the owners of either and root can.
     pub(crate) fn check_removable(&self, owner: u32) -> Result<(), Skip> {
         const STICKY: u32 = 0o1000;
-        let own = rustix::process::geteuid().as_raw();
-        if self.stat.mode & STICKY == 0 || own == 0 || own == self.stat.uid || own == owner {
-            Ok(())
-        } else {
-            Err(not_permitted())
+        let may = |own: u32| own == 0 || own == self.stat.uid || own == owner;
+        match self.stat.mode & STICKY == 0 || may(rustix::process::geteuid().as_raw()) {
+            true => Ok(()),
+            false => Err(not_permitted()),
         }
     }
 }
@@ -59,20 +61,20 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Directories that are not worked in again: a name that is made there cannot
-/// be removed, or another program keeps them locked.
-#[derive(Default)]
-pub(crate) struct Blocked(HashSet<Identity>);
+/// be removed, or another program keeps them locked. Clones know them together.
+#[derive(Clone, Default)]
+pub(crate) struct Blocked(Arc<Mutex<HashSet<Identity>>>);
 
 impl Blocked {
     /// Claims `dir` for temporary names.
     ///
     /// Refused where names can be added and not taken away again (`chattr +a`),
     /// which would leave one behind each time.
-    pub(crate) fn claim(&mut self, dir: &OwnedFd, cancel: &Cancel) -> Result<Claim, Skip> {
+    pub(crate) fn claim(&self, dir: &OwnedFd, cancel: &Cancel) -> Result<Claim, Skip> {
         let opened = open(dir)?;
         let stat = sys::stat(&opened)?;
         let id = stat.id;
-        if self.0.contains(&id) || only_grows(&opened) {
+        if self.has(id) || only_grows(&opened) {
             return Err(not_permitted());
         }
         let mut waited = Duration::ZERO;
@@ -86,7 +88,7 @@ impl Blocked {
                     waited += PAUSE;
                 }
                 Err(Errno::WOULDBLOCK) => {
-                    self.0.insert(id);
+                    self.add(id);
                     return Err(Skip::System {
                         op: "lock directory",
                         errno: Errno::WOULDBLOCK.raw_os_error(),
@@ -98,11 +100,38 @@ impl Blocked {
         }
     }
 
-    /// Nothing is made in `dir` any more: what was made could not be removed.
-    pub(crate) fn block(&mut self, dir: &OwnedFd) {
-        if let Ok(stat) = sys::stat(dir) {
-            self.0.insert(stat.id);
+    /// The claim on `dir` that an earlier step left there, or else a new one, which stays until it is
+    /// [given up](super::dir::Parents::unlock) or nobody holds the directory any longer.
+    pub(super) fn claim_held(&self, dir: &Dir, cancel: &Cancel) -> Result<Rc<Claim>, Skip> {
+        if let Some(claim) = &*dir.claim.borrow() {
+            return match self.has(claim.stat.id) {
+                true => Err(not_permitted()),
+                false => Ok(Rc::clone(claim)),
+            };
         }
+        let claim = Rc::new(self.claim(dir, cancel)?);
+        dir.claim.replace(Some(Rc::clone(&claim)));
+        Ok(claim)
+    }
+
+    /// Nothing is made in `dir` any more: what was made could not be removed.
+    pub(crate) fn block(&self, dir: &OwnedFd) {
+        if let Ok(stat) = sys::stat(dir) {
+            self.add(stat.id);
+        }
+    }
+
+    fn has(&self, id: Identity) -> bool {
+        self.lock().contains(&id)
+    }
+
+    fn add(&self, id: Identity) {
+        self.lock().insert(id);
+    }
+
+    /// Nothing is done under the lock that could panic halfway.
+    fn lock(&self) -> MutexGuard<'_, HashSet<Identity>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

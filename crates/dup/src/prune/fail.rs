@@ -12,12 +12,13 @@ pub(crate) fn point(_op: &'static str) -> Result<(), Errno> {
 #[cfg(test)]
 pub(crate) use armed::point;
 #[cfg(test)]
-pub(crate) use armed::{Fault, arm, arm_all, arm_first, disarm};
+pub(crate) use armed::{Fault, arm, arm_all, arm_first, disarm, kill_at};
 
 #[cfg(test)]
 mod armed {
     use super::Errno;
     use std::cell::RefCell;
+    use std::sync::atomic::{AtomicIsize, Ordering};
 
     /// What happens at the chosen call.
     pub(crate) enum Fault {
@@ -34,6 +35,14 @@ mod armed {
         calls: Vec<&'static str>,
         armed: Vec<(usize, Fault)>,
         first: Option<(&'static str, Fault)>,
+    }
+
+    /// Calls until the process dies, whichever thread makes them; negative: it does not.
+    static LEFT: AtomicIsize = AtomicIsize::new(-1);
+
+    /// Has the process die at the `n`th call from here of all threads together, counted from 0.
+    pub(crate) fn kill_at(n: usize) {
+        LEFT.store(isize::try_from(n).unwrap(), Ordering::Relaxed);
     }
 
     thread_local! {
@@ -67,6 +76,9 @@ mod armed {
     }
 
     pub(crate) fn point(op: &'static str) -> Result<(), Errno> {
+        if LEFT.load(Ordering::Relaxed) >= 0 && LEFT.fetch_sub(1, Ordering::Relaxed) == 0 {
+            die();
+        }
         let fault = STATE.with_borrow_mut(|state| {
             let now = state.calls.len();
             state.calls.push(op);
@@ -85,13 +97,13 @@ mod armed {
                 run();
                 Ok(())
             }
-            Some(Fault::Kill) => {
-                let _ = rustix::process::kill_process(
-                    rustix::process::getpid(),
-                    rustix::process::Signal::KILL,
-                );
-                unreachable!("killed")
-            }
+            Some(Fault::Kill) => die(),
         }
+    }
+
+    fn die() -> ! {
+        let _ =
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+        unreachable!("killed")
     }
 }

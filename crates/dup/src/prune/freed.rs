@@ -8,9 +8,10 @@ use bc_fs::mount::{Answer, Layer, Mounts, layer_of};
 use bc_walk::Identity;
 
 use super::abilities::Abilities;
+use super::dir;
 use super::distinct::is_one_mount;
 use super::keep::FileRef;
-use super::open_file::{self, OpenFile};
+use super::open_file::OpenFile;
 use super::options::{Force, RunMode};
 use super::skip::Skip;
 use super::step::{PruneSummary, StepKind};
@@ -148,7 +149,7 @@ impl<'g> Ledger<'g> {
 
 /// What a file that was found takes, if it is still that file.
 fn space_of(file: &FileRef, mounts: &mut Mounts) -> Option<Space> {
-    let (dir, name) = open_file::open_parent(file).ok()?;
+    let (dir, name) = dir::open_parent(file).ok()?;
     let opened = sys::open_file(&dir, &name, Access::Read).ok()?;
     let stat = sys::stat(&opened).ok()?;
     let traits = mounts.of(stat.id.dev, || Some(&opened));

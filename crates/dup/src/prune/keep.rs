@@ -1,10 +1,11 @@
 //! Which file of a group stays: keep rules, reference files, roots. Pure
 //! decisions on what a scan or a report said; nothing here touches a file.
 
-use std::cell::Cell;
 use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use bc_walk::{Globs, Identity, Stamp};
 
@@ -79,11 +80,22 @@ pub enum Keep {
 }
 
 /// A compiled glob that remembers whether it ever matched.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Pattern {
     text: String,
     globs: Globs,
-    matched: Cell<bool>,
+    /// Nothing else depends on it.
+    matched: AtomicBool,
+}
+
+impl Clone for Pattern {
+    fn clone(&self) -> Pattern {
+        Pattern {
+            text: self.text.clone(),
+            globs: self.globs.clone(),
+            matched: AtomicBool::new(self.has_matched()),
+        }
+    }
 }
 
 /// A keep rule that cannot be understood.
@@ -111,7 +123,7 @@ impl std::str::FromStr for Keep {
             Ok(Pattern {
                 text: text.to_owned(),
                 globs,
-                matched: Cell::new(false),
+                matched: AtomicBool::new(false),
             })
         };
         Ok(match text {
@@ -164,15 +176,15 @@ impl Keep {
             Keep::Path(_) => pattern.path(file),
             _ => pattern.name(file),
         };
-        if !pattern.matched.get() && files.iter().any(matches) {
-            pattern.matched.set(true);
+        if !pattern.has_matched() && files.iter().any(matches) {
+            pattern.matched.store(true, Relaxed);
         }
     }
 
     /// The rule as written, if it holds a pattern that no file matched so far.
     pub fn unmatched(&self) -> Option<&str> {
         match self {
-            Keep::Path(pattern) | Keep::Name(pattern) if !pattern.matched.get() => {
+            Keep::Path(pattern) | Keep::Name(pattern) if !pattern.has_matched() => {
                 Some(&pattern.text)
             }
             _ => None,
@@ -188,6 +200,10 @@ impl Pattern {
     /// The rule as written, with the `path:` or `name:` before the pattern.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    fn has_matched(&self) -> bool {
+        self.matched.load(Relaxed)
     }
 
     fn path(&self, file: &FileRef) -> bool {

@@ -5,7 +5,8 @@
 //! One group at a time: choose a keeper and hold it open; for each target
 //! open it by its directory's descriptor, compare its identity and stamp with
 //! the scan's, compare the bytes, check both again, write the journal, act.
-//! A dry run goes the same way and stops before the journal.
+//! A dry run goes the same way and stops before the journal. Where that is safe, groups are dealt with
+//! on several threads.
 
 mod abilities;
 mod arrival;
@@ -15,7 +16,9 @@ mod climb;
 mod compare;
 mod copies;
 mod copy;
+mod crew;
 mod delete;
+mod dir;
 mod distinct;
 mod fail;
 mod freed;
@@ -26,6 +29,7 @@ mod lack;
 mod leftover;
 mod meta;
 mod moving;
+mod news;
 pub(crate) mod open_file;
 mod options;
 mod precheck;

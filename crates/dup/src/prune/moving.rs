@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use bc_fs::mount::Answer;
 use bc_walk::Identity;
 
+use super::dir::Dir;
 use super::leftover;
 use super::open_file::OpenFile;
 use super::relocate::{self, Arrived, How, Means, Move};
@@ -117,13 +118,13 @@ impl Run<'_> {
             false => How::Rename,
         };
         let acceptable = self.copies.acceptable(self.options, keeper, target, to);
-        let mut journal = self.journal.as_deref_mut().zip(number);
+        let journal = self.journal.zip(number);
         let means = Means {
-            temps: &mut self.temps,
-            blocked: &mut self.blocked,
+            temps: &mut self.shared.temps,
+            blocked: &mut self.shared.blocked,
             cancel: self.cancel,
-            record: &mut |id, origin, made| match &mut journal {
-                Some((journal, step)) => journal.copied(*step, id, origin, made),
+            record: &mut |id, origin, made| match journal {
+                Some((journal, step)) => journal.copied(step, id, origin, made),
                 None => Ok(()),
             },
         };
@@ -157,7 +158,7 @@ impl Run<'_> {
             }
             if state.pending > 1 {
                 let id = placed.id;
-                let dir = to_dir;
+                let dir = Dir::new(to_dir);
                 state.arrived = Some((source, Arrived { dir, name, id }));
             }
         }

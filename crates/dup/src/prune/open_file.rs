@@ -4,6 +4,7 @@
 use std::cell::OnceCell;
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use bc_fs::InodeFlags;
@@ -13,23 +14,25 @@ use bc_walk::{FileKind, FileStat, Identity, Stamp};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
+use super::dir::{Dir, open_parent};
 use super::keep::FileRef;
 use super::leftover::Mark;
 use super::meta::{Metadata, nanoseconds};
 use super::skip::Skip;
 use super::sys::{self, Access};
 use crate::clock::now_ns;
-use crate::path::split;
 
 /// A file held open, and the directory and name it was opened by.
 pub(crate) struct OpenFile {
     pub(crate) path: Vec<u8>,
-    pub(crate) dir: OwnedFd,
+    pub(crate) dir: Rc<Dir>,
     pub(crate) name: CString,
     pub(crate) file: OwnedFd,
     /// As of the last check.
     pub(crate) stat: FileStat,
     pub(crate) atime_ns: i64,
+    /// When it was made, in nanoseconds since 1970; `None` where its file system does not keep that.
+    pub(crate) born_ns: Option<u64>,
     /// Names that it has: without those that a dry run would take from it, or that this run took
     /// and that a lower layer still counts.
     pub(crate) links: u64,
@@ -55,24 +58,20 @@ pub(crate) enum Watched {
     No(i32),
 }
 
-/// Opens the directory that holds `file`: its root as given, no links below it.
-pub(crate) fn open_parent(file: &FileRef) -> Result<(OwnedFd, CString), Skip> {
-    let (parent, name) = split(&file.path);
-    let name = sys::name(name)?;
-    let dir = if file.root_len < file.path.len() && file.root_len <= parent.len() {
-        let (root, below) = parent.split_at(file.root_len);
-        // A root of `/` or `dir/` ends in the slash.
-        let below = below.strip_prefix(b"/").unwrap_or(below);
-        sys::open_below(sys::open_root(root)?, below)?
-    } else {
-        sys::open_root(parent)?
-    };
-    Ok((dir, name))
-}
-
 /// Opens the file and proves that it is the one that `file` names, in the state given.
 pub(crate) fn open(file: &FileRef, stamp: Stamp) -> Result<OpenFile, Skip> {
-    let held = open_any(file)?;
+    let (dir, name) = open_parent(file)?;
+    open_in(&Dir::new(dir), &name, file, stamp)
+}
+
+/// The same by the name that it has in a directory.
+pub(crate) fn open_in(
+    dir: &Rc<Dir>,
+    name: &CString,
+    file: &FileRef,
+    stamp: Stamp,
+) -> Result<OpenFile, Skip> {
+    let held = open_any(dir, name, file)?;
     if held.stat.id != file.id || held.stat.stamp != stamp {
         return Err(Skip::Changed);
     }
@@ -87,7 +86,18 @@ pub(crate) fn open(file: &FileRef, stamp: Stamp) -> Result<OpenFile, Skip> {
 /// does not count, and that the bytes are the keeper's is proven as ever. Where files are copied
 /// up, the other name need not have noticed at all.
 pub(crate) fn open_again(file: &FileRef, stamp: Stamp) -> Result<OpenFile, Skip> {
-    let mut held = open_any(file)?;
+    let (dir, name) = open_parent(file)?;
+    open_again_in(&Dir::new(dir), &name, file, stamp)
+}
+
+/// The same by the name that it has in a directory.
+pub(crate) fn open_again_in(
+    dir: &Rc<Dir>,
+    name: &CString,
+    file: &FileRef,
+    stamp: Stamp,
+) -> Result<OpenFile, Skip> {
+    let mut held = open_any(dir, name, file)?;
     let traits = sys::traits(&held.file)?;
     let apart = traits.copy_up == Answer::Yes && held.stat.stamp == file.stamp;
     if traits.shows == Shows::Others {
@@ -107,25 +117,15 @@ pub(crate) fn open_again(file: &FileRef, stamp: Stamp) -> Result<OpenFile, Skip>
 }
 
 /// Opens whatever regular file the name leads to.
-fn open_any(file: &FileRef) -> Result<OpenFile, Skip> {
-    let (dir, name) = open_parent(file)?;
-    let opened = sys::open_file(&dir, &name, Access::Read)?;
-    let (stat, atime_ns) = full_stat(&opened)?;
-    if stat.kind() != FileKind::File {
+fn open_any(dir: &Rc<Dir>, name: &CString, file: &FileRef) -> Result<OpenFile, Skip> {
+    let opened = sys::open_file(dir, name, Access::Read)?;
+    let held = OpenFile::new(opened, Rc::clone(dir), name.clone(), file.path.clone())?;
+    if held.stat.kind() != FileKind::File {
         return Err(Skip::NotRegular);
     }
     Ok(OpenFile {
-        path: file.path.clone(),
-        dir,
-        name,
-        file: opened,
-        links: stat.nlink,
-        stat,
-        atime_ns,
-        settled: false,
-        leased: false,
         protected: file.protected,
-        flags: OnceCell::new(),
+        ..held
     })
 }
 
@@ -175,13 +175,25 @@ pub(crate) fn wait_past(ctime_ns: i64) {
     }
 }
 
-fn full_stat(file: &OwnedFd) -> Result<(FileStat, i64), Skip> {
-    let stat = sys::raw_stat(file)?;
-    let atime_ns = nanoseconds(stat.st_atime, stat.st_atime_nsec);
-    Ok((FileStat::from(&stat), atime_ns))
-}
-
 impl OpenFile {
+    fn new(file: OwnedFd, dir: Rc<Dir>, name: CString, path: Vec<u8>) -> Result<OpenFile, Skip> {
+        let found = sys::stat_all(&file)?;
+        Ok(OpenFile {
+            path,
+            dir,
+            name,
+            file,
+            links: found.stat.nlink,
+            stat: found.stat,
+            atime_ns: found.atime_ns,
+            born_ns: found.born_ns,
+            settled: false,
+            leased: false,
+            protected: false,
+            flags: OnceCell::new(),
+        })
+    }
+
     /// Holds whatever regular file the name leads to now.
     pub(crate) fn find(dir: &OwnedFd, name: &CString, path: &[u8]) -> Result<OpenFile, Skip> {
         OpenFile::of(sys::open_file(dir, name, Access::Read)?, dir, name, path)
@@ -208,30 +220,17 @@ impl OpenFile {
         name: &CString,
         path: &[u8],
     ) -> Result<OpenFile, Skip> {
-        let (stat, atime_ns) = full_stat(&file)?;
         let dir = dir.try_clone().map_err(|error| Skip::System {
             op: "dup",
             errno: error.raw_os_error().unwrap_or_default(),
         })?;
-        Ok(OpenFile {
-            path: path.to_vec(),
-            dir,
-            name: name.clone(),
-            file,
-            links: stat.nlink,
-            stat,
-            atime_ns,
-            settled: false,
-            leased: false,
-            protected: false,
-            flags: OnceCell::new(),
-        })
+        OpenFile::new(file, Dir::new(dir), name.clone(), path.to_vec())
     }
 
     /// Proves that the file is still in the state it was opened in and that
     /// its name still leads to it.
     pub(crate) fn check(&self) -> Result<(), Skip> {
-        let (now, _) = full_stat(&self.file)?;
+        let now = sys::stat(&self.file)?;
         if now.stamp != self.stat.stamp || now.mode != self.stat.mode {
             return Err(Skip::Changed);
         }
@@ -268,7 +267,7 @@ impl OpenFile {
     /// has opened it for writing. The ctime does not count: renaming and linking
     /// the file change it.
     pub(crate) fn check_content(&self) -> Result<(), Skip> {
-        let (now, _) = full_stat(&self.file)?;
+        let now = sys::stat(&self.file)?;
         if self.same_content(now.stamp) {
             self.check_lease()
         } else {
@@ -374,18 +373,23 @@ impl OpenFile {
     /// Takes the state that our own change of its names left the file in: from the server, as
     /// the kernel need not have noticed a change of another name.
     pub(crate) fn refresh(&mut self) -> Result<(), Skip> {
-        let now = sys::stat_now(&self.file, c"")?;
-        if !self.same_content(now.stamp) {
+        let now = sys::stat_all_now(&self.file)?;
+        if !self.same_content(now.stat.stamp) {
             return Err(Skip::Changed);
         }
-        self.stat = now;
+        self.stat = now.stat;
+        // A file that was copied up is another one.
+        self.born_ns = now.born_ns;
         self.links = self.stat.nlink;
         Ok(())
     }
 
     /// What tells a later run that it is this file.
     pub(crate) fn mark(&self) -> Mark {
-        Mark::of(&self.file, self.stat.id)
+        Mark {
+            id: self.stat.id,
+            born_ns: self.born_ns,
+        }
     }
 
     /// Everything about it that is not its content.

@@ -65,6 +65,10 @@ pub struct PruneOptions {
     /// What is never changed, whatever the groups say of it. Groups need not
     /// know: files in there are marked as the run comes to them.
     pub references: Arc<Subtrees>,
+    /// Threads that act at the same time at most, in groups that have no file in common; 1 at least.
+    /// The thread of the caller is not one of them: it tells. Where files are moved, where there are
+    /// references, and for a few groups there is one.
+    pub workers: usize,
 }
 
 setters! {
@@ -78,6 +82,7 @@ setters! {
     earlier: Vec<PathBuf>,
     journal: Option<PathBuf>,
     references: Arc<Subtrees>,
+    workers: usize,
 }
 
 impl PruneOptions {
@@ -93,6 +98,7 @@ impl PruneOptions {
             earlier: Vec::new(),
             journal: None,
             references: Arc::default(),
+            workers: 1,
         }
     }
 }

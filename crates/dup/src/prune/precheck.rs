@@ -1,6 +1,8 @@
 //! Every check of one target, in the order from cheap to dear; nothing is
 //! changed here but leftovers of dead runs removed on the way.
 
+use std::sync::{Arc, PoisonError};
+
 use bc_digest::Digest;
 use bc_walk::Identity;
 use rustix::io::Errno;
@@ -9,12 +11,19 @@ use super::compare::compare_while;
 use super::distinct;
 use super::freed::Stock;
 use super::keep::FileRef;
+use super::meta::Metadata;
 use super::open_file::{self, OpenFile, Watched};
 use super::options::{Force, OnMetadataDiff};
 use super::skip::Skip;
 use super::state::{Run, State};
 use super::step::StepKind;
-use super::{reflink, symlink, sys};
+use super::{reflink, symlink};
+
+/// Bytes of a file that takes so long to compare that no directory is kept locked meanwhile.
+const LONG: u64 = 16 << 20;
+
+/// Bytes of a file that take a spinning disk longer than to find them.
+const FAR: u64 = 1 << 20;
 
 /// A target that passed every check.
 pub(super) struct Ready {
@@ -22,6 +31,9 @@ pub(super) struct Ready {
     /// What it was found as; a copy-up gives it another number.
     pub(super) id: Identity,
     pub(super) digest: Digest,
+    /// What it has besides its content and what the kept file has, where they were compared before
+    /// both were proven to be what they were.
+    pub(super) metadata: Option<(Metadata, Metadata)>,
     pub(super) links_left: u64,
     pub(super) stock: Stock,
 }
@@ -35,28 +47,36 @@ impl Run<'_> {
         state: &mut State<'_>,
         kind: &mut StepKind,
     ) -> Result<Ready, Refusal> {
-        let (dir, name) = open_file::open_parent(file)?;
-        let entry = (sys::stat(&dir).map_err(Skip::from)?.id, name);
+        let (dir, id, name) = self.parents.of(file)?;
+        let entry = (id, name);
         if state.entries.contains(&entry) {
             return Err(Skip::SameName.into());
         }
         self.sweep(&dir, &entry.0, &file.path);
-        if open_file::identity_at(&dir, &entry.1)? == Some(keeper.stat.id) {
-            return Err(Skip::AlreadyLinked.into());
-        }
-        let mut held = match state.stamps.get(&file.id) {
-            None if state.may_be_other_name(file) => open_file::open_again(file, file.stamp)?,
-            None => open_file::open(file, file.stamp)?,
-            Some(stamp) => open_file::open_again(file, *stamp)?,
+        let opened = match state.stamps.get(&file.id) {
+            None if state.may_be_other_name(file) => {
+                open_file::open_again_in(&dir, &entry.1, file, file.stamp)
+            }
+            None => open_file::open_in(&dir, &entry.1, file, file.stamp),
+            Some(stamp) => open_file::open_again_in(&dir, &entry.1, file, *stamp),
         };
+        let mut held = opened.or_else(|why| {
+            let found = open_file::identity_at(&dir, &entry.1)?;
+            Err(match found == Some(keeper.stat.id) {
+                true => Skip::AlreadyLinked,
+                false => why,
+            })
+        })?;
         if held.stat.id == keeper.stat.id {
             return Err(Skip::AlreadyLinked.into());
         }
         if *kind == StepKind::Reflink && state.ledger.is_reflinked(held.stat.id) {
             return Err(Skip::AlreadyShared.into());
         }
-        keeper.check().map_err(Skip::of_keeper)?;
-        let room = self.refuse(keeper, &held, kind)?;
+        if !std::mem::take(&mut state.is_fresh) {
+            keeper.check().map_err(Skip::of_keeper)?;
+        }
+        let (room, metadata) = self.refuse(keeper, &held, kind)?;
         self.abilities.writable(&held, kind)?;
         let room = match self.abilities.check_layers(keeper, &held, kind)? {
             true => room,
@@ -71,6 +91,9 @@ impl Run<'_> {
         if *kind != StepKind::Reflink {
             self.watch(keeper).map_err(Skip::of_keeper)?;
             self.watch(&mut held)?;
+        }
+        if keeper.stat.stamp.size > LONG {
+            self.parents.unlock();
         }
         let digest = self.compare(keeper, &held)?;
         match room {
@@ -95,6 +118,7 @@ impl Run<'_> {
             id: held.stat.id,
             held,
             digest,
+            metadata,
             links_left,
             stock,
         })
@@ -115,6 +139,13 @@ impl Run<'_> {
             keeper.check_lease().map_err(Skip::of_keeper)?;
             held.check_lease()
         };
+        // Two pairs at a time would keep the heads of a disk on their way.
+        let disk = Arc::clone(&self.shared.disk);
+        let seeks = size > FAR
+            && [keeper, held]
+                .iter()
+                .any(|file| bc_read::order::seeks(&file.file, file.stat.id.dev));
+        let _turn = seeks.then(|| disk.lock().unwrap_or_else(PoisonError::into_inner));
         let digest = compare_while(&keeper.file, &held.file, size, self.cancel, unwritten)?;
         keeper.check().map_err(Skip::of_keeper)?;
         held.check()?;
@@ -128,32 +159,34 @@ impl Run<'_> {
         keeper: &OpenFile,
         held: &OpenFile,
         kind: &mut StepKind,
-    ) -> Result<Room, Skip> {
+    ) -> Result<(Room, Option<(Metadata, Metadata)>), Skip> {
         let options = self.options;
         let across = self.abilities.across(keeper, held);
-        let same_metadata = || -> Result<(), Skip> {
+        let same_metadata = || -> Result<Option<(Metadata, Metadata)>, Skip> {
             let (kept, flags) = (keeper.flags()?, held.flags()?);
             if !kept.same_encryption(flags) {
                 return Err(Skip::EncryptionDiffers);
             }
             if options.on_metadata_diff == OnMetadataDiff::Ignore {
-                return Ok(());
+                return Ok(None);
             }
             if let Some(what) = flags.difference(kept) {
                 return Err(Skip::MetadataDiffers(what));
             }
-            match keeper.metadata()?.difference(&held.metadata()?) {
+            let (kept, own) = (keeper.metadata()?, held.metadata()?);
+            match kept.difference(&own) {
                 Some(what) => Err(Skip::MetadataDiffers(what)),
-                None => Ok(()),
+                None => Ok(Some((own, kept))),
             }
         };
-        match kind {
+        let mut metadata = None;
+        let room = match kind {
             StepKind::Hardlink if across => Err(Skip::System {
                 op: "link",
                 errno: Errno::XDEV.raw_os_error(),
             }),
             StepKind::Hardlink => {
-                same_metadata()?;
+                metadata = same_metadata()?;
                 let most = self.abilities.max_links(keeper);
                 let most = options.max_links.unwrap_or(most).min(most);
                 Ok(if keeper.links < most {
@@ -164,7 +197,7 @@ impl Run<'_> {
             }
             StepKind::Reflink if reflink::shared(keeper, held) => Err(Skip::AlreadyShared),
             StepKind::Symlink(text) => {
-                same_metadata()?;
+                metadata = same_metadata()?;
                 self.distinct(keeper, held)?;
                 self.abilities.apart(keeper, held)?;
                 *text = symlink::text(keeper, held)?;
@@ -183,7 +216,8 @@ impl Run<'_> {
                 Ok(Room::Free)
             }
             StepKind::Reflink | StepKind::Leftover => Ok(Room::Free),
-        }
+        };
+        Ok((room?, metadata))
     }
 
     pub(super) fn distinct(&self, keeper: &OpenFile, held: &OpenFile) -> Result<(), Skip> {

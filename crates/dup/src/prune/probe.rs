@@ -115,9 +115,7 @@ impl Run<'_> {
     }
 
     fn unasked(&mut self, path: &[u8]) {
-        if !std::mem::replace(&mut self.questions.told_unasked, true) {
-            self.event(PruneEvent::Unasked(path));
-        }
+        self.event(PruneEvent::Unasked(path));
     }
 
     /// Makes a file in `dir` and proves that it is in none of `places`.
@@ -129,8 +127,11 @@ impl Run<'_> {
         if let Some(errno) = self.questions.stuck.get(&id.dev) {
             return Err(Skip::Unasked(*errno));
         }
-        let _claim = self.blocked.claim(dir, self.cancel)?;
-        let name = self.temps.probe(|name| sys::create(dir, name).map(drop))?;
+        let _claim = self.shared.blocked.claim(dir, self.cancel)?;
+        let name = self
+            .shared
+            .temps
+            .probe(|name| sys::create(dir, name).map(drop))?;
         let seen = places.iter().any(|place| is_there(place, &name));
         let stayed = sys::stat_at(dir, &name);
         let removed = sys::unlink(dir, &name);
@@ -144,7 +145,7 @@ impl Run<'_> {
             // Somebody cleared it away, perhaps before it was looked for.
             (_, Err(failed)) => Err(failed.into()),
             (Err(failed), _) => {
-                self.blocked.block(dir);
+                self.shared.blocked.block(dir);
                 let path = sibling(beside, name.as_bytes());
                 let errno = failed.errno.raw_os_error();
                 self.stuck(dir, &path, errno);

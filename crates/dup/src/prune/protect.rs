@@ -12,8 +12,9 @@ use bc_pool::Cancel;
 use bc_walk::{Error, Identity, Symlinks};
 
 use super::climb::{climb, deepest_existing};
+use super::dir;
 use super::keep::FileGroup;
-use super::open_file::{self, OpenFile};
+use super::open_file::OpenFile;
 use super::skip::Skip;
 use super::step::Action;
 use super::sys::{self, Failed};
@@ -146,7 +147,7 @@ impl<'a> Places<'a> {
         let before = group.files.len();
         let mut in_view = false;
         group.files.retain_mut(|file| {
-            let opened = open_file::open_parent(file).ok();
+            let opened = dir::open_parent(file).ok();
             let place = opened
                 .as_ref()
                 .and_then(|(dir, _)| self.place(dir).ok())

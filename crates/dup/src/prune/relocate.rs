@@ -3,6 +3,7 @@
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 
 use bc_fs::Escaped;
 use bc_fs::mount::Shows;
@@ -16,6 +17,7 @@ use super::aside::{give_up, take_back};
 use super::claim::Blocked;
 use super::compare::compare;
 use super::copy::{Blocks, Source, copy};
+use super::dir::Dir;
 use super::leftover::Mark;
 use super::meta::Metadata;
 use super::open_file::{OpenFile, identity_at};
@@ -117,7 +119,7 @@ fn create_all(dir: &[u8]) -> Result<(), Skip> {
 
 /// Another name of the file that is moved, where it has arrived already.
 pub(crate) struct Arrived {
-    pub(crate) dir: OwnedFd,
+    pub(crate) dir: Rc<Dir>,
     pub(crate) name: CString,
     pub(crate) id: Identity,
 }

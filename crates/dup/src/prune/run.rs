@@ -1,14 +1,18 @@
 //! The run: groups in, steps out.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
+use std::rc::Rc;
 
 use bc_pool::Cancel;
 use rustix::io::Errno;
 
 use super::claim;
+use super::crew;
 use super::freed::Ledger;
 use super::journal::Journal;
 use super::keep::{FileGroup, FileRef};
+use super::news::News;
 use super::open_file::{self, OpenFile};
 use super::options::{PruneOptions, RunMode};
 use super::precheck::{Ready, Refusal};
@@ -28,27 +32,37 @@ pub fn prune(
     cancel: &Cancel,
     observer: &mut dyn FnMut(PruneEvent<'_>),
 ) -> PruneSummary {
-    let mut run = Run::new(options, journal, cancel, observer);
-    for mut group in groups {
-        if cancel.is_cancelled() {
-            break;
-        }
-        run.summary.groups += 1;
-        let mut moved = run.places.sort_out(&mut group);
-        if run.find_destination() {
-            moved += run.places.sort_out(&mut group);
-        }
-        for _ in 0..moved {
-            run.summary.skip(&Skip::InDestination);
-        }
-        if group.files.len() > 1 {
-            run.group(&group);
-        }
+    let news = RefCell::new(News::new(observer));
+    let mut tell = |event: PruneEvent<'_>| news.borrow_mut().tell(event);
+    let mut run = Run::new(options, journal.map(|journal| &*journal), cancel, &mut tell);
+    if crew::may_share(options) {
+        let mut tell = |event: PruneEvent<'_>| news.borrow_mut().tell(event);
+        crew::prune(groups.into_iter(), &mut run, &mut tell);
+    } else {
+        groups.into_iter().for_each(|group| run.files(group));
     }
     run.finish()
 }
 
 impl Run<'_> {
+    /// Acts on a group, unless the run was cancelled.
+    pub(super) fn files(&mut self, mut group: FileGroup) {
+        if self.cancel.is_cancelled() {
+            return;
+        }
+        self.summary.groups += 1;
+        let mut moved = self.places.sort_out(&mut group);
+        if self.find_destination() {
+            moved += self.places.sort_out(&mut group);
+        }
+        for _ in 0..moved {
+            self.summary.skip(&Skip::InDestination);
+        }
+        if group.files.len() > 1 {
+            self.group(&group);
+        }
+    }
+
     /// Ends the journal and the account.
     pub(super) fn finish(mut self) -> PruneSummary {
         if let Some(journal) = &mut self.journal
@@ -90,7 +104,10 @@ impl Run<'_> {
         let Some((mut keeper, mut keeper_ref)) = keeper else {
             return;
         };
+        state.is_fresh = true;
+        let mut left = group.files.len();
         for inode in &inodes {
+            left -= inode.names.len();
             if unusable.contains(&inode.id) {
                 continue;
             }
@@ -99,10 +116,12 @@ impl Run<'_> {
             let acted = names.filter(|name| rules.acts_on(inode, keeper_ref, name));
             state.pending = acted.count() as u64 + 1;
             // What killed runs left first: where it arrived the other names go as well.
-            let left = |index: &&usize| leftover::is_ours(group.files[**index].name());
-            let (left, rest): (Vec<&usize>, Vec<&usize>) = inode.names.iter().partition(left);
-            for index in left.into_iter().chain(rest) {
+            let ours = |index: &&usize| leftover::is_ours(group.files[**index].name());
+            let (ours, rest): (Vec<&usize>, Vec<&usize>) = inode.names.iter().partition(ours);
+            let last = rest.last().or(ours.last()).copied().filter(|_| left == 0);
+            for index in ours.into_iter().chain(rest) {
                 let target = &group.files[*index];
+                state.is_last = last == Some(index);
                 let left_over = leftover::is_ours(target.name());
                 if self.cancel.is_cancelled() {
                     return;
@@ -126,7 +145,11 @@ impl Run<'_> {
     }
 
     fn open_keeper<'g>(&mut self, file: &'g FileRef) -> Option<(OpenFile, &'g FileRef)> {
-        match open_file::open(file, file.stamp) {
+        let opened = self
+            .parents
+            .of(file)
+            .and_then(|(dir, _, name)| open_file::open_in(&dir, &name, file, file.stamp));
+        match opened {
             Ok(held) => Some((held, file)),
             Err(skip) => {
                 (self.observer)(PruneEvent::Unusable(&file.path, &skip));
@@ -152,6 +175,7 @@ impl Run<'_> {
             Action::Move(dir) => StepKind::Move(relocate::destination(dir, &file.path)),
         };
         let mut step = self.step(kind, file, keeper);
+        state.catch_up(keeper);
         let proven = self.precheck(keeper, file, state, &mut step.kind);
         let mut promoted = None;
         let outcome = match proven {
@@ -175,9 +199,13 @@ impl Run<'_> {
                 }
             },
         };
-        keeper.release();
         if let Some(promoted) = &mut promoted {
+            state.catch_up(keeper);
             promoted.release();
+        }
+        // Else it ends with its descriptor, right away.
+        if !state.is_last {
+            keeper.release();
         }
         self.tell(&step, &outcome);
         promoted
@@ -238,7 +266,7 @@ impl Run<'_> {
         let place = self.open_destination(kind, &ready.held)?;
         if *kind == StepKind::Hardlink && ready.stock.copies_up(&state.ledger) {
             // First, so that the journal knows it by the number that it has from here on.
-            hardlink::copy_up(keeper, &ready.held, &mut self.temps)?;
+            hardlink::copy_up(keeper, &ready.held, &mut self.shared.temps)?;
             state.ledger.book_copy(&ready.stock, &mut self.summary);
             state.ledger.copied_up(keeper.stat.id);
         }
@@ -248,22 +276,25 @@ impl Run<'_> {
         };
         let action = self.options.action.name();
         let target = &ready.held;
-        let begin = |journal: &mut &mut Journal| {
-            journal.begin(action, target, keeper, &ready.digest, destination)
+        let begin = |journal: &Journal| {
+            let known = ready.metadata.as_ref();
+            journal.begin(action, (target, keeper), known, &ready.digest, destination)
         };
-        let number = self.journal.as_mut().map(begin).transpose()?;
+        let number = self.journal.map(begin).transpose()?;
         if !matches!(kind, StepKind::Hardlink | StepKind::Reflink) {
             keeper.wait_for_tick();
         }
         let mut lost = Vec::new();
         let acted = match kind {
-            StepKind::Hardlink => hardlink::act(keeper, target, &mut self.temps),
-            StepKind::Symlink(_) => symlink::act(keeper, target, &mut self.temps),
+            StepKind::Hardlink => hardlink::act(keeper, target, &mut self.shared.temps),
+            StepKind::Symlink(_) => symlink::act(keeper, target, &mut self.shared.temps),
             StepKind::Reflink => reflink::act(keeper, target, self.cancel),
             StepKind::Move(to) => self
                 .relocate(place, keeper, target, to, number, state)
                 .map(|found| lost = found),
-            StepKind::Delete | StepKind::Leftover => delete::act(keeper, target, &mut self.temps),
+            StepKind::Delete | StepKind::Leftover => {
+                delete::act(keeper, target, &mut self.shared.temps)
+            }
         };
         self.end(number, &acted, target);
         state.update(keeper, ready, kind, acted.is_ok());
@@ -280,7 +311,7 @@ impl Run<'_> {
         if let Err(Skip::Left { errno, .. }) = acted
             && let Errno::PERM | Errno::ACCESS = Errno::from_raw_os_error(*errno)
         {
-            self.blocked.block(&target.dir);
+            self.shared.blocked.block(&target.dir);
         }
         if let (Some(number), Some(journal)) = (number, &mut self.journal)
             && let Err(skip) = journal.end(number, acted)
@@ -306,11 +337,11 @@ impl Run<'_> {
         kind: &StepKind,
         keeper: &OpenFile,
         target: &OpenFile,
-    ) -> Result<Option<claim::Claim>, Skip> {
+    ) -> Result<Option<Rc<claim::Claim>>, Skip> {
         if matches!(kind, StepKind::Reflink | StepKind::Move(_)) {
             return Ok(None);
         }
-        let claim = self.blocked.claim(&target.dir, self.cancel)?;
+        let claim = self.shared.blocked.claim_held(&target.dir, self.cancel)?;
         if matches!(kind, StepKind::Hardlink) {
             // Its temporary name is one of the kept file.
             claim.check_removable(keeper.stat.uid)?;
@@ -321,14 +352,27 @@ impl Run<'_> {
 }
 
 impl State<'_> {
-    /// Takes the states that a step left both files in.
-    fn update(&mut self, keeper: &mut OpenFile, ready: &mut Ready, kind: &StepKind, done: bool) {
+    /// Takes the state that a step left the kept file in, before the next.
+    pub(super) fn catch_up(&mut self, keeper: &mut OpenFile) {
+        if !std::mem::take(&mut self.is_stale) {
+            return;
+        }
         // Our changes of names moved the ctime; anything more shows up as a change.
         if keeper.refresh().is_ok() {
             self.stamps.insert(keeper.stat.id, keeper.stat.stamp);
         }
+    }
+
+    /// Takes the states that a step left both files in.
+    fn update(&mut self, keeper: &mut OpenFile, ready: &mut Ready, kind: &StepKind, done: bool) {
+        self.is_stale = true;
+        if matches!(kind, StepKind::Reflink | StepKind::Move(_)) {
+            self.catch_up(keeper);
+        }
         let (id, held) = (ready.id, &mut ready.held);
-        if held.refresh().is_ok() {
+        // Nobody asks again for a file that has no other name.
+        let is_gone = done && *kind == StepKind::Hardlink && held.stat.nlink == 1;
+        if !is_gone && held.refresh().is_ok() {
             self.stamps.insert(id, held.stat.stamp);
             // Copied up, it has left its other names below; a server that keeps a removed name until
             // its file is closed counts that one too.

@@ -5,8 +5,8 @@
 use bc_fs::mount::Mounts;
 use bc_pool::Cancel;
 
+use super::dir;
 use super::keep::{FileGroup, FileRef};
-use super::open_file;
 use super::options::PruneOptions;
 use super::protect::Places;
 use super::step::Action;
@@ -87,7 +87,7 @@ struct Found {
 }
 
 fn find(file: &FileRef, mounts: &mut Mounts) -> Option<Found> {
-    let (dir, name) = open_file::open_parent(file).ok()?;
+    let (dir, name) = dir::open_parent(file).ok()?;
     let opened = sys::open_file(&dir, &name, Access::Read).ok()?;
     let stat = sys::stat(&opened).ok()?;
     let traits = mounts.of(stat.id.dev, || Some(&opened));

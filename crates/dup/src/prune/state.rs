@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use bc_fs::InodeFlags;
 use bc_pool::Cancel;
@@ -10,6 +11,7 @@ use bc_walk::{Identity, Stamp};
 use super::abilities::Abilities;
 use super::claim::Blocked;
 use super::copies::Copies;
+use super::dir::Parents;
 use super::freed::Ledger;
 use super::journal::Journal;
 use super::keep::FileRef;
@@ -24,26 +26,47 @@ use super::temp::Temps;
 /// A run.
 pub(super) struct Run<'a> {
     pub(super) options: &'a PruneOptions,
-    pub(super) journal: Option<&'a mut Journal>,
+    pub(super) journal: Option<&'a Journal>,
     pub(super) cancel: &'a Cancel,
     pub(super) observer: &'a mut dyn FnMut(PruneEvent<'_>),
     pub(super) summary: PruneSummary,
-    pub(super) temps: Temps,
-    pub(super) blocked: Blocked,
     pub(super) copies: Copies,
     /// Paths that files were moved to, or would be.
     pub(super) taken: HashSet<Vec<u8>>,
     /// What directories had whose names are going, by what they were.
     pub(super) dir_metadata: HashMap<Identity, (Metadata, InodeFlags)>,
-    /// Directories that were searched for leftovers.
-    pub(super) swept: HashSet<Identity>,
+    /// What the run has in common with its other threads.
+    pub(super) shared: Shared,
     /// Of the file systems met.
     pub(super) abilities: Abilities<'a>,
-    /// Whether [`PruneEvent::Unwatched`] was told.
-    told_unwatched: bool,
     /// What only the file system could tell.
     pub(super) questions: Questions,
     pub(super) places: Places<'a>,
+    /// The directories that it came to last.
+    pub(super) parents: Parents,
+}
+
+/// What the threads of a run have in common.
+#[derive(Clone, Default)]
+pub(super) struct Shared {
+    pub(super) temps: Temps,
+    pub(super) blocked: Blocked,
+    /// Directories that were searched for leftovers, or are: who comes to one waits for that.
+    swept: Arc<Mutex<HashMap<Identity, Arc<Once>>>>,
+    /// Held while two long files are read from a disk that seeks.
+    pub(super) disk: Arc<Mutex<()>>,
+}
+
+impl Shared {
+    /// Searches the directory of this identity for leftovers, once; returns when that is done.
+    pub(super) fn sweep(&self, id: Identity, search: impl FnOnce()) {
+        let once = {
+            let swept = self.swept.lock();
+            let mut swept = swept.unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(swept.entry(id).or_insert_with(|| Arc::new(Once::new())))
+        };
+        once.call_once(search);
+    }
 }
 
 /// What only the file system could tell.
@@ -54,8 +77,6 @@ pub(super) struct Questions {
     pub(super) asked: HashMap<(Identity, bool), bool>,
     /// Whether the directory that files are moved to was asked for.
     pub(super) destination: bool,
-    /// Whether [`PruneEvent::Unasked`] was told.
-    pub(super) told_unasked: bool,
     /// Devices where what was made could not be removed, and why: nothing more is made there.
     pub(super) stuck: HashMap<u64, i32>,
 }
@@ -63,7 +84,7 @@ pub(super) struct Questions {
 impl<'a> Run<'a> {
     pub(super) fn new(
         options: &'a PruneOptions,
-        journal: Option<&'a mut Journal>,
+        journal: Option<&'a Journal>,
         cancel: &'a Cancel,
         observer: &'a mut dyn FnMut(PruneEvent<'_>),
     ) -> Run<'a> {
@@ -73,23 +94,24 @@ impl<'a> Run<'a> {
             cancel,
             observer,
             summary: PruneSummary::default(),
-            temps: Temps::new(),
-            blocked: Blocked::default(),
             copies: Copies::default(),
             taken: HashSet::new(),
             dir_metadata: HashMap::new(),
-            swept: HashSet::new(),
+            shared: Shared::default(),
             abilities: Abilities::new(options),
-            told_unwatched: false,
             questions: Questions::default(),
             places: Places::new(&options.references, &options.action, cancel),
+            parents: Parents::default(),
         }
     }
 
+    /// Works as one thread of the run that `shared` is of.
+    pub(super) fn join(&mut self, shared: &Shared) {
+        self.shared = shared.clone();
+    }
+
     pub(super) fn unwatched(&mut self, path: &[u8], errno: i32) {
-        if !std::mem::replace(&mut self.told_unwatched, true) {
-            (self.observer)(PruneEvent::Unwatched(path, errno));
-        }
+        self.event(PruneEvent::Unwatched(path, errno));
     }
 
     pub(super) fn event(&mut self, event: PruneEvent<'_>) {
@@ -109,9 +131,6 @@ impl<'a> Run<'a> {
             }
             StepOutcome::Skipped(skip) => {
                 self.summary.skip(skip);
-                if self.abilities.is_told(skip) {
-                    return;
-                }
             }
         }
         (self.observer)(PruneEvent::Step(step, outcome));
@@ -137,6 +156,12 @@ pub(super) struct State<'g> {
     pub(super) links: HashMap<Identity, u64>,
     /// Directory entries that were acted on.
     pub(super) entries: HashSet<(Identity, CString)>,
+    /// Whether the kept file was just proven to be what it was.
+    pub(super) is_fresh: bool,
+    /// Whether our own changes of its names left the kept file in a state that was not looked at.
+    pub(super) is_stale: bool,
+    /// Whether no other name of the group follows the one at hand.
+    pub(super) is_last: bool,
     /// How many names of the file at hand are still to be dealt with, with the
     /// one that is being dealt with.
     pub(super) pending: u64,

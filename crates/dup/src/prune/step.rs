@@ -252,6 +252,36 @@ impl PruneSummary {
         self.errors == 0
     }
 
+    /// Adds what another thread of the same run did.
+    pub(crate) fn add(&mut self, other: &PruneSummary) {
+        let PruneSummary {
+            groups,
+            changed,
+            dirs,
+            freed,
+            used,
+            layers_unknown,
+            untold,
+            incomplete,
+            leftovers,
+            skipped,
+            errors,
+        } = other;
+        self.groups += groups;
+        self.changed += changed;
+        self.dirs += dirs;
+        self.freed += freed;
+        self.used += used;
+        self.layers_unknown += layers_unknown;
+        self.untold += untold;
+        self.incomplete += incomplete;
+        self.leftovers += leftovers;
+        self.errors += errors;
+        for (reason, count) in skipped {
+            *self.skipped.entry(reason).or_default() += count;
+        }
+    }
+
     pub(crate) fn skip(&mut self, skip: &Skip) {
         *self.skipped.entry(skip.reason()).or_default() += 1;
         self.errors += u64::from(skip.is_error());

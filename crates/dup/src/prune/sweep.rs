@@ -30,6 +30,8 @@ impl Run<'_> {
         state: &mut State<'_>,
     ) {
         let step = self.step(StepKind::Leftover, file, keeper);
+        state.catch_up(keeper);
+        self.parents.unlock();
         let outcome = match self.remove_left_over(keeper, file, state) {
             Ok(outcome) => outcome,
             Err(skip) => StepOutcome::Skipped(skip),
@@ -85,13 +87,13 @@ impl Run<'_> {
         } else {
             keeper.wait_for_tick();
             match copy {
-                None => delete::act(keeper, &held, &mut self.temps)?,
+                None => delete::act(keeper, &held, &mut self.shared.temps)?,
                 Some(copy) => {
                     let own = held.metadata()?;
                     let id = copy.mark();
                     let proof = || keeper.outlives(&held).and_then(|()| copy.check());
                     let last = || copy.check();
-                    give_up(&held, &own, id, &mut self.temps, proof, last)?;
+                    give_up(&held, &own, id, &mut self.shared.temps, proof, last)?;
                     self.sweep_beside(&copy);
                     let (dir, name, id) = (copy.dir, copy.name, copy.stat.id);
                     state.arrived = Some((held.stat.id, Arrived { dir, name, id }));
@@ -157,7 +159,12 @@ impl Run<'_> {
 
     /// Removes dead runs' links and unfinished copies from a directory.
     pub(super) fn sweep(&mut self, dir: &OwnedFd, id: &Identity, beside: &[u8]) {
-        if !self.swept.insert(*id) || self.places.protect(dir) {
+        let shared = self.shared.clone();
+        shared.sweep(*id, || self.search(dir, beside));
+    }
+
+    fn search(&mut self, dir: &OwnedFd, beside: &[u8]) {
+        if self.places.protect(dir) {
             return;
         }
         // The names that prove it go now.

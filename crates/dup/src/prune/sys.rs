@@ -3,20 +3,21 @@
 //! make things go wrong.
 
 use std::ffi::{CStr, CString};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use bc_fs::InodeFlags;
 use bc_fs::lease::{self, Refused};
 use bc_walk::FileStat;
 use rustix::fs::{
-    self, AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags, Stat, StatxAttributes, StatxFlags,
-    Timespec, Timestamps,
+    self, AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags, Stat, Statx, StatxAttributes,
+    StatxFlags, Timespec, Timestamps,
 };
 use rustix::io::{Errno, retry_on_intr};
 
 use bc_fs::mount::{Traits, basic_traits};
 
 use super::fail::point;
+use super::meta::nanoseconds;
 
 mod dirs;
 
@@ -99,52 +100,59 @@ pub(crate) fn open_named(path: &[u8]) -> Result<OwnedFd> {
     }
 }
 
-/// Opens the directory `path` below `root`; a symbolic link anywhere in it is
-/// an error (ELOOP, or ENOTDIR from kernels before 5.6).
-pub(crate) fn open_below(root: OwnedFd, path: &[u8]) -> Result<OwnedFd> {
-    let mut at = root;
-    let mut rest = path;
+/// Opens the directory `path` below `root`, or that itself if the path is empty; a symbolic link
+/// anywhere in it is an error (ELOOP, or ENOTDIR from kernels before 5.6).
+pub(crate) fn open_below(root: impl AsFd, path: &[u8]) -> Result<OwnedFd> {
+    let path: &[u8] = if path.is_empty() { b"." } else { path };
+    let (mut at, mut rest) = open_chunk(root.as_fd(), path)?;
     while !rest.is_empty() {
-        let take = if rest.len() <= CHUNK {
-            rest.len()
-        } else {
-            // A component has at most 255 bytes, so there is a slash.
-            rest[..CHUNK]
-                .iter()
-                .rposition(|byte| *byte == b'/')
-                .unwrap_or(CHUNK)
-        };
-        let (chunk, after) = rest.split_at(take);
-        at = open_chunk(at, chunk)?;
-        rest = after.strip_prefix(b"/").unwrap_or(after);
+        (at, rest) = open_chunk(at.as_fd(), rest)?;
     }
     Ok(at)
 }
 
-fn open_chunk(at: OwnedFd, chunk: &[u8]) -> Result<OwnedFd> {
+/// Opens as much of the way as the kernel takes at once; with what is left of it.
+fn open_chunk<'p>(at: BorrowedFd<'_>, path: &'p [u8]) -> Result<(OwnedFd, &'p [u8])> {
+    let take = if path.len() <= CHUNK {
+        path.len()
+    } else {
+        // A component has at most 255 bytes, so there is a slash.
+        path[..CHUNK]
+            .iter()
+            .rposition(|byte| *byte == b'/')
+            .unwrap_or(CHUNK)
+    };
+    let (chunk, rest) = path.split_at(take);
+    let rest = rest.strip_prefix(b"/").unwrap_or(rest);
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let found = call("open directory", || {
-        fs::openat2(&at, chunk, DIRECTORY, Mode::empty(), resolve)
+        fs::openat2(at, chunk, DIRECTORY, Mode::empty(), resolve)
     });
     match found {
         // Older kernels do not know the call, some filters answer EPERM.
         Err(Failed {
             errno: Errno::NOSYS | Errno::PERM,
             ..
-        }) => {
-            let mut at = at;
-            for part in chunk
-                .split(|byte| *byte == b'/')
-                .filter(|part| !part.is_empty())
-            {
-                at = call("open directory", || {
-                    fs::openat(&at, part, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())
-                })?;
-            }
-            Ok(at)
-        }
-        found => found,
+        }) => Ok((open_parts(at, chunk)?, rest)),
+        found => Ok((found?, rest)),
     }
+}
+
+/// The same one component after the other.
+fn open_parts(at: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd> {
+    let open = |at: BorrowedFd<'_>, part: &[u8]| {
+        call("open directory", || {
+            fs::openat(at, part, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())
+        })
+    };
+    let mut held = open(at, b".")?;
+    for part in path
+        .split(|byte| *byte == b'/')
+        .filter(|part| !part.is_empty())
+    {
+        held = open(held.as_fd(), part)?;
+    }
+    Ok(held)
 }
 
 /// How to open a file's content.
@@ -215,11 +223,35 @@ pub(crate) fn stat_now(at: impl AsFd, name: &CStr) -> Result<FileStat> {
     }
 }
 
-/// When an open file was made, in nanoseconds since 1970; `None` where its file
-/// system does not keep that.
-pub(crate) fn born_ns(file: impl AsFd) -> Option<u64> {
-    let flags = AtFlags::EMPTY_PATH;
-    let found = call("stat", || fs::statx(&file, c"", flags, StatxFlags::BTIME)).ok()?;
+/// A file, and what its [`FileStat`] leaves out.
+pub(crate) struct FullStat {
+    pub(crate) stat: FileStat,
+    pub(crate) atime_ns: i64,
+    /// When it was made, in nanoseconds since 1970; `None` where its file system does not keep that.
+    pub(crate) born_ns: Option<u64>,
+}
+
+impl From<&Statx> for FullStat {
+    fn from(found: &Statx) -> FullStat {
+        FullStat {
+            stat: FileStat::from(found),
+            atime_ns: nanoseconds(found.stx_atime.tv_sec, u64::from(found.stx_atime.tv_nsec)),
+            born_ns: birth(found),
+        }
+    }
+}
+
+impl From<&Stat> for FullStat {
+    fn from(found: &Stat) -> FullStat {
+        FullStat {
+            stat: FileStat::from(found),
+            atime_ns: nanoseconds(found.st_atime, found.st_atime_nsec),
+            born_ns: None,
+        }
+    }
+}
+
+fn birth(found: &Statx) -> Option<u64> {
     let told = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME);
     let seconds = u64::try_from(found.stx_btime.tv_sec)
         .ok()
@@ -227,6 +259,40 @@ pub(crate) fn born_ns(file: impl AsFd) -> Option<u64> {
     let born = seconds.checked_mul(1_000_000_000)?;
     born.checked_add(u64::from(found.stx_btime.tv_nsec))
         .filter(|born| *born > 0)
+}
+
+/// All that is known of an open file.
+pub(crate) fn stat_all(file: impl AsFd) -> Result<FullStat> {
+    full(file, AtFlags::empty())
+}
+
+/// The same from the server, where what the kernel remembers may be of the past.
+pub(crate) fn stat_all_now(file: impl AsFd) -> Result<FullStat> {
+    full(file, AtFlags::STATX_FORCE_SYNC)
+}
+
+fn full(file: impl AsFd, more: AtFlags) -> Result<FullStat> {
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    let found = call("stat", || {
+        fs::statx(&file, c"", AtFlags::EMPTY_PATH | more, wanted)
+    });
+    match found {
+        Ok(found) => Ok(FullStat::from(&found)),
+        // Some filters do not know the call.
+        Err(Failed {
+            errno: Errno::NOSYS | Errno::PERM,
+            ..
+        }) => raw_stat(file).map(|found| FullStat::from(&found)),
+        Err(failed) => Err(failed),
+    }
+}
+
+/// When an open file was made, in nanoseconds since 1970; `None` where its file
+/// system does not keep that.
+pub(crate) fn born_ns(file: impl AsFd) -> Option<u64> {
+    let flags = AtFlags::EMPTY_PATH;
+    let found = call("stat", || fs::statx(&file, c"", flags, StatxFlags::BTIME));
+    birth(&found.ok()?)
 }
 
 /// Takes a read lease, as [`lease::take`].
@@ -371,8 +437,20 @@ pub(crate) fn make_dir(dir: impl AsFd, name: &CStr, mode: u32) -> Result<()> {
 
 /// Fills as much of `buffer` as there is from `offset`.
 pub(crate) fn read_at(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Result<usize> {
+    let whole = buffer.len();
+    read_at_least(file, buffer, offset, whole)
+}
+
+/// The same until `enough` bytes are there. Where that is all that a file should have from `offset`
+/// on and the buffer has room for more, a call that brings just that has met the end.
+pub(crate) fn read_at_least(
+    file: impl AsFd,
+    buffer: &mut [u8],
+    offset: u64,
+    enough: usize,
+) -> Result<usize> {
     let mut filled = 0;
-    while filled < buffer.len() {
+    while filled < enough {
         let read = call("read", || {
             rustix::io::pread(&file, &mut buffer[filled..], offset + filled as u64)
         })?;

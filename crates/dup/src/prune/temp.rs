@@ -4,6 +4,8 @@
 
 use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bc_walk::Identity;
 use rustix::io::Errno;
@@ -16,19 +18,24 @@ use crate::path::sibling;
 
 /// Gives temporary names: `.bc-dup.PID.START.N.tmp`. The process's start time
 /// tells its names from those of a dead process with the same number.
+///
+/// Clones give them in turn, and none twice.
+#[derive(Clone)]
 pub(crate) struct Temps {
-    prefix: String,
-    next: u64,
+    prefix: Arc<str>,
+    next: Arc<AtomicU64>,
+}
+
+impl Default for Temps {
+    fn default() -> Temps {
+        Temps {
+            prefix: leftover::own_prefix().into(),
+            next: Arc::default(),
+        }
+    }
 }
 
 impl Temps {
-    pub(crate) fn new() -> Temps {
-        Temps {
-            prefix: leftover::own_prefix(),
-            next: 0,
-        }
-    }
-
     /// A free name for something that may hold the only copy of a content for
     /// a moment; made by `make`, which fails with EEXIST where it is taken.
     pub(crate) fn name(
@@ -79,8 +86,8 @@ impl Temps {
         mut make: impl FnMut(&CStr) -> sys::Result<()>,
     ) -> sys::Result<CString> {
         loop {
-            let name = sys::name(format!("{}{}{suffix}", self.prefix, self.next).as_bytes())?;
-            self.next += 1;
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let name = sys::name(format!("{}{number}{suffix}", self.prefix).as_bytes())?;
             match make(&name) {
                 Ok(()) => return Ok(name),
                 Err(Failed {

@@ -1,6 +1,9 @@
 //! The journal: one JSON line before each step with all that undo needs, one
 //! after it with how it went.
 //!
+//! Steps of different groups may be under way at a time: then the lines of one stand between those of
+//! another, and each says by its number which step it is about.
+//!
 //! A line is one `write`, so a killed process loses none. It is forced to the
 //! disk once a second and at the end, not for every step: after a power cut
 //! the last second's lines may be missing, which costs the metadata of those
@@ -21,6 +24,9 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
@@ -46,6 +52,7 @@ use super::standing::Origin;
 use super::step::Action;
 use crate::clock::now_ns;
 use crate::json::JsonPath;
+use crate::path::sibling;
 use bc_fs::Escaped;
 use bc_fs::place::Place;
 
@@ -113,14 +120,25 @@ impl fmt::Display for JournalError {
 impl std::error::Error for JournalError {}
 
 /// A journal being written, locked against other runs.
+///
+/// Several threads may write to it at a time, each about steps of its own.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
     file: Locked,
-    length: u64,
-    step: u64,
-    synced: Instant,
     bounds: Bounds,
+    /// Steps begun by this run.
+    steps: AtomicU64,
+    written: Mutex<Written>,
+}
+
+/// What of a journal is there.
+#[derive(Debug)]
+struct Written {
+    /// Bytes of whole lines.
+    length: u64,
+    /// When they were forced to the disk last.
+    synced: Instant,
 }
 
 impl Journal {
@@ -150,17 +168,9 @@ impl Journal {
         let fail = |op: &'static str| move |error: io::Error| JournalError::new(path, op, error);
         let file = open(path)?;
         let file = trust::lock(file, path, RunMode::Execute)?;
-        let length = file.metadata().map_err(fail("stat"))?.len();
-        let mut journal = Journal {
-            path: path.to_owned(),
-            file,
-            length,
-            step: 0,
-            synced: Instant::now(),
-            bounds: Bounds::of(groups, action),
-        };
+        let mut length = file.metadata().map_err(fail("stat"))?.len();
         if length > 0 {
-            let Some(index) = read::indexed(&journal.file, path, cancel)? else {
+            let Some(index) = read::indexed(&file, path, cancel)? else {
                 return Err(JournalError::refused(path, "read", "interrupted"));
             };
             if !index.is_ours {
@@ -169,13 +179,20 @@ impl Journal {
             }
             if index.complete < length {
                 // Half a line of a run that was cut off: never to be completed.
-                journal.length = index.complete;
-                journal
-                    .file
-                    .set_len(journal.length)
-                    .map_err(fail("truncate"))?;
+                length = index.complete;
+                file.set_len(length).map_err(fail("truncate"))?;
             }
         }
+        let journal = Journal {
+            path: path.to_owned(),
+            file,
+            bounds: Bounds::of(groups, action),
+            steps: AtomicU64::new(0),
+            written: Mutex::new(Written {
+                length,
+                synced: Instant::now(),
+            }),
+        };
         let mut roots: Vec<&Vec<u8>> = journal.bounds.roots.iter().collect();
         roots.sort();
         let header = Header {
@@ -205,35 +222,42 @@ impl Journal {
         &self.path
     }
 
-    fn line(&mut self, value: &impl Serialize) -> io::Result<()> {
+    fn line(&self, value: &impl Serialize) -> io::Result<()> {
         let mut line = serde_json::to_vec(value)?;
         line.push(b'\n');
-        let written = point("journal")
+        let mut written = self.written();
+        let done = point("journal")
             .map_err(io::Error::from)
-            .and_then(|()| self.file.write_all_at(&line, self.length));
-        match written {
+            .and_then(|()| self.file.write_all_at(&line, written.length));
+        match done {
             Ok(()) => {
-                self.length += line.len() as u64;
+                written.length += line.len() as u64;
                 Ok(())
             }
             Err(error) => {
                 // Not half a line.
-                let _ = self.file.set_len(self.length);
+                let _ = self.file.set_len(written.length);
                 Err(error)
             }
         }
     }
 
+    /// Nothing is done under the lock that could panic halfway.
+    fn written(&self) -> MutexGuard<'_, Written> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Records what is about to happen.
+    /// What the two have besides their content, in the same order, is asked for where it is not known.
     pub(crate) fn begin(
-        &mut self,
+        &self,
         action: &'static str,
-        target: &OpenFile,
-        keeper: &OpenFile,
+        both: (&OpenFile, &OpenFile),
+        known: Option<&(Metadata, Metadata)>,
         digest: &Digest,
         destination: Option<&[u8]>,
     ) -> Result<u64, Skip> {
-        let entry = self.entry(action, (target, keeper), destination)?;
+        let entry = self.entry(action, both, known, destination)?;
         self.write(&Entry {
             digest: digest.to_string(),
             ..entry
@@ -243,13 +267,13 @@ impl Journal {
     /// Records what is about to happen to a directory, or to a link that leads to `text`, with what
     /// stays in its place.
     pub(crate) fn begin_tree(
-        &mut self,
+        &self,
         action: TreeAction,
         (target, keeper): (&OpenFile, &OpenFile),
         destination: Option<&[u8]>,
         text: Option<&[u8]>,
     ) -> Result<u64, Skip> {
-        let entry = self.entry(action.name(), (target, keeper), destination)?;
+        let entry = self.entry(action.name(), (target, keeper), None, destination)?;
         self.write(&Entry {
             text: text.map(JsonPath::new),
             ..entry
@@ -258,34 +282,40 @@ impl Journal {
 
     /// The next step, by the paths that the journal may name.
     fn entry(
-        &mut self,
+        &self,
         action: &str,
         (target, keeper): (&OpenFile, &OpenFile),
+        known: Option<&(Metadata, Metadata)>,
         destination: Option<&[u8]>,
     ) -> Result<Entry, Skip> {
         let target_path = self.bounds.path_of(target).ok_or(Skip::Changed)?;
-        let keeper_path = self.bounds.path_of(keeper).ok_or(Skip::KeeperChanged)?;
+        let keeper_path = match Rc::ptr_eq(&keeper.dir, &target.dir) {
+            true => sibling(&target_path, keeper.name.as_bytes()),
+            false => self.bounds.path_of(keeper).ok_or(Skip::KeeperChanged)?,
+        };
         let destination = destination
             .map(|to| self.bounds.destination_of(to).ok_or(Skip::Changed))
             .transpose()?;
-        self.step += 1;
+        let target = Recorded::with_flags(target, &target_path, known.map(|(own, _)| own))?;
+        let keeper = Recorded::new(keeper, &keeper_path, known.map(|(_, kept)| kept))?;
         Ok(Entry {
-            step: self.step,
+            step: self.steps.fetch_add(1, Ordering::Relaxed) + 1,
             action: action.to_owned(),
-            target: Recorded::with_flags(target, &target_path)?,
-            keeper: Recorded::new(keeper, &keeper_path)?,
+            target,
+            keeper,
             digest: String::new(),
             destination: destination.map(|path| JsonPath::new(&path)),
             text: None,
         })
     }
 
-    fn write(&mut self, entry: &Entry) -> Result<u64, Skip> {
+    fn write(&self, entry: &Entry) -> Result<u64, Skip> {
         self.line(entry).map_err(unwritable)?;
-        if self.synced.elapsed() >= SYNC_EVERY {
+        let is_due = self.written().synced.elapsed() >= SYNC_EVERY;
+        if is_due {
             self.sync()?;
         }
-        Ok(self.step)
+        Ok(entry.step)
     }
 
     /// Records which file the copy is that is about to get the name of a
@@ -294,7 +324,7 @@ impl Journal {
     /// that was found there is recorded as such. What it was `made` with tells
     /// undo what of it was changed since.
     pub(crate) fn copied(
-        &mut self,
+        &self,
         step: u64,
         copy: Mark,
         origin: Origin,
@@ -317,7 +347,7 @@ impl Journal {
     }
 
     /// Records how it went.
-    pub(crate) fn end(&mut self, step: u64, result: &Result<(), Skip>) -> Result<(), Skip> {
+    pub(crate) fn end(&self, step: u64, result: &Result<(), Skip>) -> Result<(), Skip> {
         let end = End {
             step,
             done: match result {
@@ -330,8 +360,8 @@ impl Journal {
     }
 
     /// Forces what was written to the disk.
-    pub(crate) fn sync(&mut self) -> Result<(), Skip> {
-        self.synced = Instant::now();
+    pub(crate) fn sync(&self) -> Result<(), Skip> {
+        self.written().synced = Instant::now();
         rustix::fs::fdatasync(self.file.as_fd()).map_err(|errno| unwritable(errno.into()))
     }
 }

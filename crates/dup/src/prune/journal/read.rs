@@ -33,7 +33,6 @@ const LONGEST: u64 = 64 << 20;
 pub(crate) struct Place {
     offset: u64,
     length: u32,
-    step: u64,
     /// Which of the runs that the journal tells of made it: an inode number
     /// means one file within a run only, the next may find it given again.
     pub(crate) run: u64,
@@ -118,9 +117,9 @@ struct Run {
     /// Which one it is; 0 while none has started.
     number: u64,
     roots: Option<HashSet<Vec<u8>>>,
-    /// Whether a step of it has begun.
-    any: bool,
-    /// Whether the line of a step may be among the damaged ones since the last.
+    /// The places of its steps that have begun and not ended, by number.
+    open: HashMap<u64, usize>,
+    /// Whether a line of it is damaged, which may be that of a step's begin.
     gap: bool,
 }
 
@@ -204,13 +203,14 @@ impl Index {
         }
         if probe.done.is_some() {
             let end: End = serde_json::from_slice(text).map_err(json)?;
-            if let Some((_, place)) = self.last(end.step, run)? {
-                place.took_effect = Some(end.done);
+            if let Some(at) = run.open(end.step)? {
+                run.open.remove(&end.step);
+                self.places[at].took_effect = Some(end.done);
             }
         } else if probe.copied.is_some() {
             let line: Copied = serde_json::from_slice(text).map_err(json)?;
             let Copied { step, copied, .. } = line;
-            let Some((at, _)) = self.last(step, run)? else {
+            let Some(at) = run.open(step)? else {
                 return Ok(());
             };
             let id = Identity {
@@ -240,16 +240,14 @@ impl Index {
                 (None, _) => self.linked |= entry.target.nlink() > 1,
                 _ => {}
             }
+            run.open.insert(entry.step, self.places.len());
             self.places.push(Place {
                 offset: self.at,
                 // At most LONGEST.
                 length: text.len() as u32,
-                step: entry.step,
                 run: run.number,
                 took_effect: None,
             });
-            run.any = true;
-            run.gap = false;
         }
         Ok(())
     }
@@ -271,15 +269,16 @@ impl Index {
             made: line.made.and_then(|made| made.metadata()),
         }))
     }
+}
 
-    /// The step that a line about `step` belongs to: a run makes one after the
-    /// other, so it is the last one; `None` if that is among the damaged ones.
-    fn last(&mut self, step: u64, run: &Run) -> Result<Option<(usize, &mut Place)>, String> {
-        let at = self.places.len();
-        match self.places.last_mut() {
-            Some(place) if run.any && place.step == step => Ok(Some((at - 1, place))),
-            _ if run.gap => Ok(None),
-            _ => Err("ends a step that is not the one before it".to_owned()),
+impl Run {
+    /// The place of the step that a line about `step` belongs to; `None` if its begin may be among
+    /// the damaged lines.
+    fn open(&self, step: u64) -> Result<Option<usize>, String> {
+        match self.open.get(&step) {
+            Some(at) => Ok(Some(*at)),
+            None if self.gap => Ok(None),
+            None => Err("is about a step that has not begun, or has ended".to_owned()),
         }
     }
 }
@@ -301,7 +300,7 @@ fn begin(header: &Header, number: u64) -> Result<Run, String> {
     Ok(Run {
         number,
         roots: (header.schema > 1).then_some(roots),
-        any: false,
+        open: HashMap::new(),
         gap: false,
     })
 }

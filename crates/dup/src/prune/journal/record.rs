@@ -1,5 +1,6 @@
 //! The lines of a journal, as JSON has them.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use bc_digest::Digest;
@@ -14,13 +15,12 @@ use crate::prune::leftover::Mark;
 use crate::prune::meta::Metadata;
 use crate::prune::open_file::OpenFile;
 use crate::prune::skip::Skip;
-use crate::prune::sys;
 
 /// What the first line says it is.
 pub(super) const MAGIC: &str = "bc dup prune";
 
-/// The version written. Version 1 had no roots.
-pub(super) const SCHEMA: u32 = 2;
+/// The version written. Version 1 had no roots; until version 2 a step ended before the next began.
+pub(super) const SCHEMA: u32 = 3;
 
 /// What a step of a journal can have done; the names are [`Action::name`]'s.
 ///
@@ -174,8 +174,16 @@ pub(super) struct Inode {
 }
 
 impl Recorded {
-    pub(super) fn new(held: &OpenFile, path: &[u8]) -> Result<Recorded, Skip> {
-        let metadata = held.metadata()?;
+    /// With what the file has besides its content, if that is `known`.
+    pub(super) fn new(
+        held: &OpenFile,
+        path: &[u8],
+        known: Option<&Metadata>,
+    ) -> Result<Recorded, Skip> {
+        let metadata = match known {
+            Some(known) => Cow::Borrowed(known),
+            None => Cow::Owned(held.metadata()?),
+        };
         let stamp = held.stat.stamp;
         let (path, path_b64) = JsonPath::new(path).into_parts();
         Ok(Recorded {
@@ -191,14 +199,18 @@ impl Recorded {
             uid: metadata.uid,
             gid: metadata.gid,
             atime_ns: metadata.atime_ns,
-            born_ns: sys::born_ns(&held.file),
+            born_ns: held.born_ns,
             xattrs: attributes(&metadata),
             flags: 0,
         })
     }
 
     /// The same with the flags of `chattr`, which a step would lose.
-    pub(super) fn with_flags(held: &OpenFile, path: &[u8]) -> Result<Recorded, Skip> {
+    pub(super) fn with_flags(
+        held: &OpenFile,
+        path: &[u8],
+        known: Option<&Metadata>,
+    ) -> Result<Recorded, Skip> {
         let flags = match held.stat.kind() {
             FileKind::File | FileKind::Dir => held.flags()?.chattr(),
             // A link has none.
@@ -206,7 +218,7 @@ impl Recorded {
         };
         Ok(Recorded {
             flags,
-            ..Recorded::new(held, path)?
+            ..Recorded::new(held, path, known)?
         })
     }
 

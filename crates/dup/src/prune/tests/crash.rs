@@ -10,6 +10,7 @@ const TREE: &str = "BC_DUP_TEST_TREE";
 const ACTION: &str = "BC_DUP_TEST_ACTION";
 const UNDO: &str = "BC_DUP_TEST_UNDO";
 const KILL_AT: &str = "BC_DUP_TEST_KILL_AT";
+const WORKERS: &str = "BC_DUP_TEST_WORKERS";
 
 #[test]
 fn hardlink() {
@@ -55,6 +56,12 @@ fn child() {
         return;
     }
     let mut journal = Journal::create(&journal_path, &action, &groups, &Cancel::new()).unwrap();
+    if let Ok(workers) = std::env::var(WORKERS) {
+        fail::kill_at(kill_at);
+        let options = options(action).workers(workers.parse().unwrap());
+        run_groups(groups, &options, Some(&mut journal));
+        return;
+    }
     fail::arm(kill_at, fail::Fault::Kill);
     run_groups(groups, &options(action), Some(&mut journal));
     fail::disarm();
@@ -73,6 +80,19 @@ pub(super) fn spawn(tree: &TestTree, action: &str, kill_at: usize) -> std::proce
 pub(super) fn spawn_undo(tree: &TestTree, action: &str, kill_at: usize) -> std::process::Child {
     command(tree, action, kill_at)
         .env(UNDO, "1")
+        .spawn()
+        .unwrap()
+}
+
+/// The same of so many threads, at the `kill_at`th system call of all of them.
+pub(super) fn spawn_crew(
+    tree: &TestTree,
+    action: &str,
+    workers: usize,
+    kill_at: usize,
+) -> std::process::Child {
+    command(tree, action, kill_at)
+        .env(WORKERS, workers.to_string())
         .spawn()
         .unwrap()
 }

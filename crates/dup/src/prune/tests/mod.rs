@@ -3,6 +3,7 @@
 
 mod actions;
 mod crash;
+mod crew;
 mod faults;
 pub(crate) mod images;
 mod locks;
@@ -142,6 +143,15 @@ pub(super) fn quick_sample() -> TestTree {
     match probe {
         Ok(_) => sample_in(memory),
         Err(_) => sample(),
+    }
+}
+
+/// An empty tree where `fsync` costs nothing, if there is such a place.
+pub(super) fn quick_tree() -> TestTree {
+    let memory = Path::new("/dev/shm");
+    match tempfile::Builder::new().tempfile_in(memory) {
+        Ok(_) => TestTree::new_in(memory),
+        Err(_) => TestTree::new(),
     }
 }
 

@@ -8,14 +8,15 @@ use bc_walk::FileKind;
 use rustix::fs::Dir;
 
 use super::TreeCopy;
+use crate::prune::dir;
 use crate::prune::keep::FileRef;
-use crate::prune::open_file::{self, OpenFile};
+use crate::prune::open_file::OpenFile;
 use crate::prune::skip::Skip;
 use crate::prune::sys;
 
 /// Opens a directory that can be listed; no link leads to it, and it is the one that was found.
 pub(super) fn open_dir(dir: &FileRef) -> Result<OpenFile, Skip> {
-    let (parent, name) = open_file::open_parent(dir)?;
+    let (parent, name) = dir::open_parent(dir)?;
     let opened = sys::open_listed(&parent, &name)?;
     let held = OpenFile::link(opened, &parent, &name, &dir.path)?;
     match held.stat.id == dir.id && held.stat.kind() == FileKind::Dir {
@@ -26,7 +27,7 @@ pub(super) fn open_dir(dir: &FileRef) -> Result<OpenFile, Skip> {
 
 /// Opens a symbolic link itself, if it is the one that was found, and gives its text.
 pub(super) fn open_link(link: &FileRef) -> Result<(OpenFile, Vec<u8>), Skip> {
-    let (parent, name) = open_file::open_parent(link)?;
+    let (parent, name) = dir::open_parent(link)?;
     let opened = sys::open_link(&parent, &name)?;
     let held = OpenFile::link(opened, &parent, &name, &link.path)?;
     if held.stat.id != link.id || held.stat.kind() != FileKind::Symlink {

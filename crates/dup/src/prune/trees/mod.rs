@@ -23,6 +23,7 @@ use bc_walk::{Identity, Stamp};
 use self::group::Done;
 use super::journal::Journal;
 use super::keep::FileRef;
+use super::news::News;
 use super::options::PruneOptions;
 use super::relocate;
 use super::state::Run;
@@ -147,8 +148,10 @@ pub fn prune_trees(
         matches!(options.action, Action::Delete | Action::Move(_)),
         "directories are deleted or moved"
     );
-    let mut run = Run::new(options, journal, cancel, observer);
-    let mut done = Done::new(run.journal.as_deref(), options);
+    let mut news = News::new(observer);
+    let mut tell = |event: PruneEvent<'_>| news.tell(event);
+    let mut run = Run::new(options, journal.map(|journal| &*journal), cancel, &mut tell);
+    let mut done = Done::new(run.journal, options);
     for group in groups {
         if cancel.is_cancelled() {
             break;

@@ -82,8 +82,8 @@ impl Run<'_> {
                 Ok(()) | Err(_) => {}
             }
         }
-        drop(self.blocked.claim(&dir.file, self.cancel)?);
-        let above = self.blocked.claim(&dir.dir, self.cancel)?;
+        drop(self.shared.blocked.claim(&dir.file, self.cancel)?);
+        let above = self.shared.blocked.claim(&dir.dir, self.cancel)?;
         above.check_removable(dir.stat.uid)
     }
 

@@ -155,7 +155,7 @@ impl Run<'_> {
         way: &Way,
     ) -> Result<(), Skip> {
         let (kept, held, text) = self.prove_link(twin, link)?;
-        let _claim = self.blocked.claim(&held.dir, self.cancel)?;
+        let _claim = self.shared.blocked.claim(&held.dir, self.cancel)?;
         let to = match way {
             Way::Copy(to) => Some(pair.below(to, link)),
             Way::Delete | Way::Rename(_) => None,
@@ -176,7 +176,7 @@ impl Run<'_> {
             (_, found) if found == text => Ok(()),
             _ => Err(Skip::KeeperChanged),
         };
-        let acted = copied.and_then(|()| remove(&held, &mut self.temps, stays));
+        let acted = copied.and_then(|()| remove(&held, &mut self.shared.temps, stays));
         self.end(number, &acted, &held);
         acted
     }

@@ -12,6 +12,7 @@ use super::reference;
 use crate::path::sibling;
 use crate::prune::compare::compare;
 use crate::prune::copy::digest;
+use crate::prune::dir;
 use crate::prune::distinct;
 use crate::prune::journal::Entry;
 use crate::prune::leftover::Mark;
@@ -85,7 +86,7 @@ impl Leftovers {
             let (Some(path), Some(id)) = (path, id) else {
                 return Ok(false);
             };
-            match open_file::open_parent(&reference(&path, &entry.target)) {
+            match dir::open_parent(&reference(&path, &entry.target)) {
                 Ok((dir, name)) => {
                     self.put_back_in(entry, (&dir, &name), (id, other), mode, cancel)
                 }
@@ -147,7 +148,7 @@ impl Leftovers {
         }
         let rest = |path: Option<Vec<u8>>, id: Identity| {
             let path = path?;
-            let (dir, _) = open_file::open_parent(&reference(&path, &entry.target)).ok()?;
+            let (dir, _) = dir::open_parent(&reference(&path, &entry.target)).ok()?;
             let names = self.found.get(&sys::stat(&dir).ok()?.id)?;
             let left = names.iter().find(|left| {
                 leftover::aside_for(left.as_bytes()).is_some()
@@ -206,7 +207,7 @@ impl Leftovers {
         if self.found.values().all(Vec::is_empty) {
             return;
         }
-        let Ok((here, name)) = open_file::open_parent(&reference(path, &entry.target)) else {
+        let Ok((here, name)) = dir::open_parent(&reference(path, &entry.target)) else {
             return;
         };
         let Ok(kept) = OpenFile::find(&here, &name, path) else {
@@ -248,9 +249,9 @@ fn is_last(entry: &Entry, dir: &OwnedFd, name: &CStr, cancel: &Cancel) -> bool {
         return false;
     }
     let recorded = [&entry.target, &entry.keeper];
-    let mut places = recorded.into_iter().filter_map(|recorded| {
-        open_file::open_parent(&reference(&recorded.path()?, recorded)).ok()
-    });
+    let mut places = recorded
+        .into_iter()
+        .filter_map(|recorded| dir::open_parent(&reference(&recorded.path()?, recorded)).ok());
     !places.any(|(dir, name)| {
         bears(&dir, &name) || leftover::files(&dir).iter().any(|left| bears(&dir, left))
     })
@@ -285,5 +286,5 @@ fn directories(entry: &Entry) -> impl Iterator<Item = (OwnedFd, CString)> {
     places
         .into_iter()
         .flatten()
-        .filter_map(|path| open_file::open_parent(&reference(&path, &entry.target)).ok())
+        .filter_map(|path| dir::open_parent(&reference(&path, &entry.target)).ok())
 }

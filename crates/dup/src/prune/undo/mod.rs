@@ -32,6 +32,7 @@ use rustix::io::Errno;
 use crate::path::split;
 use crate::prune::claim::Blocked;
 use crate::prune::copy::digest;
+use crate::prune::dir;
 use crate::prune::journal::{self, Entry, JournalError, Recorded, Steps, TreeAction};
 use crate::prune::keep::FileRef;
 use crate::prune::open_file::{self, OpenFile, identity_at};
@@ -73,7 +74,7 @@ fn undo_at(
     let mut undo = Undo {
         mode,
         cancel,
-        temps: Temps::new(),
+        temps: Temps::default(),
         blocked: Blocked::default(),
         leftovers: Leftovers::default(),
         foreseen: HashMap::new(),
@@ -214,7 +215,7 @@ fn reference(path: &[u8], recorded: &Recorded) -> FileRef {
 }
 
 fn find(path: &[u8], recorded: &Recorded) -> Result<Found, Skip> {
-    let (dir, name) = open_file::open_parent(&reference(path, recorded))?;
+    let (dir, name) = dir::open_parent(&reference(path, recorded))?;
     let stat = match sys::stat_at(&dir, &name) {
         Ok(stat) => Some(stat),
         Err(Failed {

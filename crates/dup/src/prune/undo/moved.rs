@@ -8,6 +8,7 @@ use super::names::Content;
 use super::{Found, Undo, UndoOutcome, find};
 use crate::prune::aside::give_up;
 use crate::prune::compare::compare;
+use crate::prune::dir::Dir;
 use crate::prune::distinct;
 use crate::prune::journal::{Copy, Entry};
 use crate::prune::meta::Metadata;
@@ -94,7 +95,7 @@ impl Undo<'_> {
             let other = find(&other, &entry.target).ok()?;
             let found = other.stat.as_ref().is_some_and(|stat| stat.id == id);
             found.then_some(Arrived {
-                dir: other.dir,
+                dir: Dir::new(other.dir),
                 name: other.name,
                 id,
             })

@@ -7,9 +7,10 @@ use bc_walk::{FileKind, Identity};
 
 use super::{Undo, reference};
 use crate::path::split;
+use crate::prune::dir;
 use crate::prune::journal::{Entry, Index};
 use crate::prune::leftover::{self, Mark};
-use crate::prune::open_file::{self, OpenFile};
+use crate::prune::open_file::OpenFile;
 use crate::prune::options::RunMode;
 use crate::prune::sys;
 
@@ -140,7 +141,7 @@ impl Undo<'_> {
 
     /// The regular file of this name.
     fn held(&self, entry: &Entry, path: &[u8]) -> Option<OpenFile> {
-        let (dir, name) = open_file::open_parent(&reference(path, &entry.target)).ok()?;
+        let (dir, name) = dir::open_parent(&reference(path, &entry.target)).ok()?;
         OpenFile::find(&dir, &name, path).ok()
     }
 }

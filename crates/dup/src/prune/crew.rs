@@ -1,0 +1,261 @@
+//! A run on several threads. Groups that have no file in common are dealt with at the same time, each
+//! by one thread, in the very steps of a run on one thread: two threads are to each other what two
+//! runs are, and every proof that holds against another run holds between them. Who called is told
+//! of the steps by his own thread, in the order of the groups.
+//!
+//! Not everything is shared out. Moves and references ask questions of places that the whole run has
+//! in common; they stay with one thread. So does, at the end, what killed runs left: a thread that is
+//! to remove that must be alone in its directory.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use bc_pool::Cancel;
+use bc_walk::Identity;
+
+use super::journal::Journal;
+use super::keep::FileGroup;
+use super::leftover;
+use super::news::Kept;
+use super::options::PruneOptions;
+use super::state::{Run, Shared};
+use super::step::{Action, PruneEvent, PruneSummary};
+
+/// Groups that one thread takes at a time. To hand over and to be told of so many pairs of small
+/// files takes a hundredth of the time that it takes to link them (20 µs each).
+const GROUPS: usize = 64;
+
+/// Bytes of files after which a thread takes no more groups: what comes of them is told then.
+const BYTES: u64 = 16 << 20;
+
+/// Batches that may be dealt with before the first of them is told: more would fill the memory while
+/// one thread compares two very large files.
+const AHEAD: usize = 256;
+
+/// What the threads of a run have in common.
+struct Crew<'a> {
+    options: &'a PruneOptions,
+    journal: Option<&'a Journal>,
+    cancel: &'a Cancel,
+    shared: &'a Shared,
+    batches: Mutex<Receiver<Batch>>,
+}
+
+/// Groups in their order, and which of the batches these are.
+struct Batch {
+    number: usize,
+    groups: Vec<FileGroup>,
+}
+
+/// What became of a batch; `None` from a thread that panicked.
+type Report = Option<(usize, Vec<Kept>)>;
+
+/// Whether groups may be dealt with at the same time.
+pub(super) fn may_share(options: &PruneOptions) -> bool {
+    !matches!(options.action, Action::Move(_)) && options.references.is_empty()
+}
+
+/// Deals with `groups`: on as many threads as `options` allow and there are batches for, and with
+/// `run` at the end, for which some have to wait.
+///
+/// # Panics
+/// If a thread did.
+pub(super) fn prune(
+    groups: impl Iterator<Item = FileGroup>,
+    run: &mut Run<'_>,
+    tell: &mut dyn FnMut(PruneEvent<'_>),
+) {
+    let mut batches = Batches::new(groups, run.cancel);
+    let first: Vec<Batch> = batches.by_ref().take(2).collect();
+    let is_shared = first.len() > 1 && run.options.workers > 1;
+    let mut all = first.into_iter().chain(batches.by_ref());
+    if is_shared {
+        let (sender, receiver) = channel();
+        let crew = Crew {
+            options: run.options,
+            journal: run.journal,
+            cancel: run.cancel,
+            shared: &run.shared,
+            batches: Mutex::new(receiver),
+        };
+        if let Some(done) = crew.work(&mut all, sender, tell) {
+            run.summary.add(&done);
+        }
+    }
+    // All of them, on one thread or where the system refuses another.
+    for group in all.flat_map(|batch| batch.groups) {
+        run.files(group);
+    }
+    for group in batches.late {
+        run.files(group);
+    }
+}
+
+impl Crew<'_> {
+    /// Deals with all batches and tells what became of them; the totals. `None`, with nothing done,
+    /// where the system refuses a thread.
+    fn work(
+        &self,
+        batches: &mut impl Iterator<Item = Batch>,
+        sender: Sender<Batch>,
+        tell: &mut dyn FnMut(PruneEvent<'_>),
+    ) -> Option<PruneSummary> {
+        let (reporter, reports) = channel();
+        let totals = thread::scope(|scope| {
+            let threads = thread::Builder::new()
+                .name("bc-prune".to_owned())
+                .spawn_scoped(scope, move || {
+                    bc_pool::run(self.options.workers, |_| self.worker(&reporter))
+                })
+                .ok()?;
+            hand_out(batches, sender, &reports, tell);
+            Some(threads.join())
+        })?;
+        let totals = match totals {
+            Ok(Ok(totals)) => totals,
+            Ok(Err(panic)) => std::panic::resume_unwind(Box::new(panic.message)),
+            Err(payload) => std::panic::resume_unwind(payload),
+        };
+        let mut sum = PruneSummary::default();
+        totals.iter().for_each(|one| sum.add(one));
+        Some(sum)
+    }
+
+    fn worker(&self, reporter: &Sender<Report>) -> PruneSummary {
+        let _alarm = Alarm(reporter);
+        let events = RefCell::new(Vec::new());
+        let mut keep = |event: PruneEvent<'_>| events.borrow_mut().push(Kept::from(event));
+        let mut run = Run::new(self.options, self.journal, self.cancel, &mut keep);
+        run.join(self.shared);
+        while let Some(batch) = self.next() {
+            for group in batch.groups {
+                if self.cancel.is_cancelled() {
+                    break;
+                }
+                run.files(group);
+            }
+            // Nobody listens only where another thread panicked.
+            let _ = reporter.send(Some((batch.number, events.take())));
+        }
+        run.summary
+    }
+
+    fn next(&self) -> Option<Batch> {
+        let batches = self.batches.lock();
+        batches.unwrap_or_else(PoisonError::into_inner).recv().ok()
+    }
+}
+
+/// Hands out batches, and tells what became of them in their order, until nobody works any more.
+fn hand_out(
+    batches: &mut impl Iterator<Item = Batch>,
+    sender: Sender<Batch>,
+    reports: &Receiver<Report>,
+    tell: &mut dyn FnMut(PruneEvent<'_>),
+) {
+    let mut sender = Some(sender);
+    let (mut sent, mut told) = (0, 0);
+    let mut early = BTreeMap::new();
+    loop {
+        while let Some(out) = &sender
+            && sent < told + AHEAD
+        {
+            match batches.next().map(|batch| out.send(batch)) {
+                Some(Ok(())) => sent += 1,
+                // Without a sender the threads end after what they have.
+                Some(Err(_)) | None => sender = None,
+            }
+        }
+        match reports.recv() {
+            Ok(Some((number, events))) => early.insert(number, events),
+            Ok(None) => {
+                sender = None;
+                continue;
+            }
+            Err(_) => break,
+        };
+        while let Some(events) = early.remove(&told) {
+            events.iter().for_each(|event: &Kept| tell(event.event()));
+            told += 1;
+        }
+    }
+    // What comes after a batch that was lost was done all the same.
+    for events in early.into_values() {
+        events.iter().for_each(|event| tell(event.event()));
+    }
+}
+
+/// Says so if its thread panics, or who hands out would wait for it.
+struct Alarm<'a>(&'a Sender<Report>);
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let _ = self.0.send(None);
+        }
+    }
+}
+
+/// Groups in batches, of which no two have a file in common.
+struct Batches<'a, I> {
+    groups: I,
+    cancel: &'a Cancel,
+    number: usize,
+    seen: HashSet<Identity>,
+    /// Those that have to wait until all others are done.
+    late: Vec<FileGroup>,
+}
+
+impl<'a, I: Iterator<Item = FileGroup>> Batches<'a, I> {
+    fn new(groups: I, cancel: &'a Cancel) -> Batches<'a, I> {
+        Batches {
+            groups,
+            cancel,
+            number: 0,
+            seen: HashSet::new(),
+            late: Vec::new(),
+        }
+    }
+
+    /// Whether the group has to wait: it has a file of one before it, as groups of a report may, or
+    /// a name that a killed run left.
+    fn is_late(&mut self, group: &FileGroup) -> bool {
+        let own: HashSet<Identity> = group.files.iter().map(|file| file.id).collect();
+        let known = own.iter().any(|id| self.seen.contains(id));
+        self.seen.extend(own);
+        known
+            || group
+                .files
+                .iter()
+                .any(|file| leftover::is_ours(file.name()))
+    }
+}
+
+impl<I: Iterator<Item = FileGroup>> Iterator for Batches<'_, I> {
+    type Item = Batch;
+
+    fn next(&mut self) -> Option<Batch> {
+        let (mut groups, mut bytes) = (Vec::new(), 0_u64);
+        while groups.len() < GROUPS && bytes < BYTES && !self.cancel.is_cancelled() {
+            let Some(group) = self.groups.next() else {
+                break;
+            };
+            if self.is_late(&group) {
+                self.late.push(group);
+                continue;
+            }
+            let sizes = group.files.iter().map(|file| file.stamp.size);
+            bytes = sizes.fold(bytes, u64::saturating_add);
+            groups.push(group);
+        }
+        if groups.is_empty() {
+            return None;
+        }
+        let number = self.number;
+        self.number += 1;
+        Some(Batch { number, groups })
+    }
+}

@@ -1,0 +1,164 @@
+//! Directories held open. A run comes back to one for every file in it, so the ones that it came to
+//! last are kept: opening the way to them again for each file is a third of the system calls of a
+//! small file's step.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::ffi::CString;
+use std::ops::Deref;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
+
+use bc_walk::Identity;
+use rustix::io::Errno;
+
+use super::claim::Claim;
+use super::keep::FileRef;
+use super::skip::Skip;
+use super::sys::{self, Failed};
+use crate::path::split;
+
+/// A directory as a place to stand on, and what is known of it.
+pub(crate) struct Dir {
+    fd: OwnedFd,
+    /// Whether its names were found to be changeable through this descriptor's mount.
+    pub(crate) is_writable: Cell<bool>,
+    /// The lock under which this run has temporary names in it, once it had any.
+    pub(super) claim: RefCell<Option<Rc<Claim>>>,
+}
+
+impl Dir {
+    pub(crate) fn new(fd: OwnedFd) -> Rc<Dir> {
+        Rc::new(Dir {
+            fd,
+            is_writable: Cell::new(false),
+            claim: RefCell::new(None),
+        })
+    }
+}
+
+impl Deref for Dir {
+    type Target = OwnedFd;
+
+    fn deref(&self) -> &OwnedFd {
+        &self.fd
+    }
+}
+
+impl AsFd for Dir {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// The path of the root of `file` as it was given, the way from there to the directory that has the
+/// file, and the file's name. Links are followed in the first and refused in the second.
+fn way(file: &FileRef) -> (&[u8], &[u8], &[u8]) {
+    let (parent, name) = split(&file.path);
+    if file.root_len < file.path.len() && file.root_len <= parent.len() {
+        let (root, below) = parent.split_at(file.root_len);
+        // A root of `/` or `dir/` ends in the slash.
+        (root, below.strip_prefix(b"/").unwrap_or(below), name)
+    } else {
+        (parent, b"", name)
+    }
+}
+
+/// Opens the directory that holds `file`: its root as given, no links below it.
+pub(crate) fn open_parent(file: &FileRef) -> Result<(OwnedFd, CString), Skip> {
+    let (root, below, name) = way(file);
+    let name = sys::name(name)?;
+    let root = sys::open_root(root)?;
+    match below.is_empty() {
+        true => Ok((root, name)),
+        false => Ok((sys::open_below(&root, below)?, name)),
+    }
+}
+
+/// How many directories are held besides the roots'. Duplicates come in the order of their paths where
+/// they waste alike, so that the next one is most often in the same; where they do not, no small
+/// number helps. A run may have as few as 64 descriptors.
+const RECENT: usize = 4;
+
+/// The directories that a run came to last.
+#[derive(Default)]
+pub(super) struct Parents {
+    /// The root that the last one lies below, by the name that it was given.
+    root: Option<(Vec<u8>, Rc<Dir>)>,
+    /// The latest last.
+    recent: VecDeque<Recent>,
+}
+
+struct Recent {
+    path: Vec<u8>,
+    root_len: usize,
+    id: Identity,
+    dir: Rc<Dir>,
+}
+
+impl Parents {
+    /// The directory that holds `file`, which it is, and the file's name: as [`open_parent`], but for
+    /// what is held already.
+    pub(super) fn of(&mut self, file: &FileRef) -> Result<(Rc<Dir>, Identity, CString), Skip> {
+        let (root, below, name) = way(file);
+        let name = sys::name(name)?;
+        let path = split(&file.path).0;
+        let same = |held: &Recent| held.path == path && held.root_len == root.len();
+        if let Some(at) = self.recent.iter().rposition(same) {
+            let last = self.recent.len() - 1;
+            self.recent.swap(at, last);
+            let held = &self.recent[last];
+            return Ok((Rc::clone(&held.dir), held.id, name));
+        }
+        let opened = match self.open(root, below) {
+            Err(Failed {
+                errno: Errno::MFILE | Errno::NFILE,
+                ..
+            }) => {
+                self.let_go();
+                self.open(root, below)
+            }
+            opened => opened,
+        };
+        let dir = opened?;
+        let id = sys::stat(&dir)?.id;
+        if self.recent.len() >= RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(Recent {
+            path: path.to_vec(),
+            root_len: root.len(),
+            id,
+            dir: Rc::clone(&dir),
+        });
+        Ok((dir, id, name))
+    }
+
+    fn open(&mut self, root: &[u8], below: &[u8]) -> sys::Result<Rc<Dir>> {
+        let top = match &self.root {
+            Some((path, dir)) if path == root => Rc::clone(dir),
+            _ => {
+                let dir = Dir::new(sys::open_root(root)?);
+                self.root = Some((root.to_vec(), Rc::clone(&dir)));
+                dir
+            }
+        };
+        match below.is_empty() {
+            true => Ok(top),
+            false => Ok(Dir::new(sys::open_below(&top, below)?)),
+        }
+    }
+
+    /// Holds none of them any longer, as far as no file does.
+    fn let_go(&mut self) {
+        *self = Parents::default();
+    }
+
+    /// Gives up the locks on them: others may remove what killed runs left there.
+    pub(super) fn unlock(&self) {
+        let held = self.recent.iter().map(|held| &held.dir);
+        for dir in held.chain(self.root.iter().map(|(_, dir)| dir)) {
+            drop(dir.claim.take());
+        }
+    }
+}

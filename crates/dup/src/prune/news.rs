@@ -1,0 +1,100 @@
+//! What a run tells: each event at once, or kept to be told later, and nothing twice that is said of a
+//! whole file system.
+
+use std::collections::HashSet;
+
+use super::lack::Unable;
+use super::skip::Skip;
+use super::step::{PruneEvent, Step, StepOutcome, TreeStep};
+
+/// Tells the caller of a run what is new.
+pub(super) struct News<'a> {
+    observer: &'a mut dyn FnMut(PruneEvent<'_>),
+    /// What file systems lack.
+    lacks: HashSet<Unable>,
+    /// That files cannot be told apart.
+    unstable: bool,
+    /// That layers cannot be told apart.
+    layers: bool,
+    /// That writers of a file go unnoticed.
+    unwatched: bool,
+    /// That something is found out only by making a file.
+    unasked: bool,
+}
+
+impl<'a> News<'a> {
+    pub(super) fn new(observer: &'a mut dyn FnMut(PruneEvent<'_>)) -> News<'a> {
+        News {
+            observer,
+            lacks: HashSet::new(),
+            unstable: false,
+            layers: false,
+            unwatched: false,
+            unasked: false,
+        }
+    }
+
+    pub(super) fn tell(&mut self, event: PruneEvent<'_>) {
+        if !self.is_told(event) {
+            (self.observer)(event);
+        }
+    }
+
+    /// Whether this was told before, and need not be told again.
+    fn is_told(&mut self, event: PruneEvent<'_>) -> bool {
+        match event {
+            PruneEvent::Step(_, StepOutcome::Skipped(skip)) => match skip {
+                Skip::Unable(unable) => !self.lacks.insert(*unable),
+                Skip::UnstableInodes => std::mem::replace(&mut self.unstable, true),
+                Skip::UnknownLayer => std::mem::replace(&mut self.layers, true),
+                _ => false,
+            },
+            PruneEvent::Unwatched(..) => std::mem::replace(&mut self.unwatched, true),
+            PruneEvent::Unasked(_) => std::mem::replace(&mut self.unasked, true),
+            PruneEvent::Step(..)
+            | PruneEvent::Tree(..)
+            | PruneEvent::Unusable(..)
+            | PruneEvent::Stuck(..)
+            | PruneEvent::Journal(_) => false,
+        }
+    }
+}
+
+/// A [`PruneEvent`] that is kept.
+pub(super) enum Kept {
+    Step(Step, StepOutcome),
+    Tree(TreeStep, StepOutcome),
+    Unusable(Vec<u8>, Skip),
+    Unwatched(Vec<u8>, i32),
+    Unasked(Vec<u8>),
+    Stuck(Vec<u8>, i32),
+    Journal(Skip),
+}
+
+impl From<PruneEvent<'_>> for Kept {
+    fn from(event: PruneEvent<'_>) -> Kept {
+        match event {
+            PruneEvent::Step(step, outcome) => Kept::Step(step.clone(), outcome.clone()),
+            PruneEvent::Tree(step, outcome) => Kept::Tree(step.clone(), outcome.clone()),
+            PruneEvent::Unusable(path, skip) => Kept::Unusable(path.to_vec(), skip.clone()),
+            PruneEvent::Unwatched(path, errno) => Kept::Unwatched(path.to_vec(), errno),
+            PruneEvent::Unasked(path) => Kept::Unasked(path.to_vec()),
+            PruneEvent::Stuck(path, errno) => Kept::Stuck(path.to_vec(), errno),
+            PruneEvent::Journal(skip) => Kept::Journal(skip.clone()),
+        }
+    }
+}
+
+impl Kept {
+    pub(super) fn event(&self) -> PruneEvent<'_> {
+        match self {
+            Kept::Step(step, outcome) => PruneEvent::Step(step, outcome),
+            Kept::Tree(step, outcome) => PruneEvent::Tree(step, outcome),
+            Kept::Unusable(path, skip) => PruneEvent::Unusable(path, skip),
+            Kept::Unwatched(path, errno) => PruneEvent::Unwatched(path, *errno),
+            Kept::Unasked(path) => PruneEvent::Unasked(path),
+            Kept::Stuck(path, errno) => PruneEvent::Stuck(path, *errno),
+            Kept::Journal(skip) => PruneEvent::Journal(skip),
+        }
+    }
+}
