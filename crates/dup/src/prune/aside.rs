@@ -16,7 +16,7 @@ use super::meta::Metadata;
 use super::open_file::{self, OpenFile, identity_at};
 use super::skip::Skip;
 use super::sys;
-use super::temp::{Temps, aside, restore};
+use super::temp::{Temps, restore};
 
 /// Removes the name of `target`, whose metadata were `own` when it was last
 /// looked at, while `proof` holds that the file `other` replaces it; `last` is
@@ -37,7 +37,8 @@ pub(crate) fn give_up(
     target.check()?;
     let dir = &target.dir;
     let temp = temps.aside(other, |temp| sys::rename_new(dir, &target.name, dir, temp))?;
-    let proven = aside(target, &temp)
+    let proven = target
+        .check_content_at(&temp)
         .and_then(|()| proof())
         .and_then(|()| check_untouched(target, own))
         .and_then(|()| last())

@@ -36,9 +36,6 @@ pub(crate) fn act(keeper: &OpenFile, target: &OpenFile, temps: &mut Temps) -> Re
         Err(why) => return Err(discard(target, &temp, keeper.stat.id, why)),
     }
     replace(target, &temp, keeper.stat.id, || {
-        keeper
-            .check_content()
-            .and_then(|()| keeper.check_name())
-            .map_err(Skip::of_keeper)
+        keeper.check_named_content().map_err(Skip::of_keeper)
     })
 }

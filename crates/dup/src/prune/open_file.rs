@@ -2,7 +2,7 @@
 //! to the scanned file in the scanned state, and its bytes are the keeper's.
 
 use std::cell::OnceCell;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::{Duration, Instant, UNIX_EPOCH};
@@ -228,13 +228,22 @@ impl OpenFile {
     }
 
     /// Proves that the file is still in the state it was opened in and that
-    /// its name still leads to it.
+    /// its name still leads to it: one look by the name tells both.
     pub(crate) fn check(&self) -> Result<(), Skip> {
-        let now = sys::stat(&self.file)?;
-        if now.stamp != self.stat.stamp || now.mode != self.stat.mode {
-            return Err(Skip::Changed);
+        let now = self.named()?;
+        match now.stamp == self.stat.stamp && now.mode == self.stat.mode {
+            true => Ok(()),
+            false => Err(Skip::Changed),
         }
-        self.check_name()
+    }
+
+    /// What the name leads to now, which is this very file.
+    fn named(&self) -> Result<FileStat, Skip> {
+        match stat_at(&self.dir, &self.name)? {
+            Some(now) if now.id == self.stat.id => Ok(now),
+            Some(_) => Err(Skip::Changed),
+            None => Err(Skip::Gone),
+        }
     }
 
     /// Proves that the name leads to this very file, and that nothing was done to that since it
@@ -256,22 +265,36 @@ impl OpenFile {
 
     /// Proves that the name leads to this very file.
     pub(crate) fn check_name(&self) -> Result<(), Skip> {
-        match identity_at(&self.dir, &self.name)? {
-            Some(id) if id == self.stat.id => Ok(()),
-            Some(_) => Err(Skip::Changed),
-            None => Err(Skip::Gone),
-        }
+        self.named().map(drop)
     }
 
     /// Proves that the content is as it was at the last check, and that nobody
     /// has opened it for writing. The ctime does not count: renaming and linking
     /// the file change it.
     pub(crate) fn check_content(&self) -> Result<(), Skip> {
-        let now = sys::stat(&self.file)?;
-        if self.same_content(now.stamp) {
-            self.check_lease()
-        } else {
-            Err(Skip::Changed)
+        self.check_content_of(sys::stat(&self.file)?)
+    }
+
+    /// The same, and that the name leads to this very file.
+    pub(crate) fn check_named_content(&self) -> Result<(), Skip> {
+        self.check_content_of(self.named()?)
+    }
+
+    /// The same of another name, which it has now.
+    pub(crate) fn check_content_at(&self, name: &CStr) -> Result<(), Skip> {
+        match stat_at(&self.dir, name)? {
+            Some(now) if now.id == self.stat.id => self.check_content_of(now),
+            // A rename may copy it up and give it another number with that: then the open file has
+            // it, too.
+            Some(now) if self.is(now.id) => self.check_content(),
+            _ => Err(Skip::Changed),
+        }
+    }
+
+    fn check_content_of(&self, now: FileStat) -> Result<(), Skip> {
+        match self.same_content(now.stamp) {
+            true => self.check_lease(),
+            false => Err(Skip::Changed),
         }
     }
 
@@ -424,9 +447,13 @@ fn is_image(file: &OwnedFd, errno: Errno) -> bool {
 }
 
 /// Which file a name of a directory is; `None` if there is no such name.
-pub(crate) fn identity_at(dir: &OwnedFd, name: &std::ffi::CStr) -> Result<Option<Identity>, Skip> {
+pub(crate) fn identity_at(dir: &OwnedFd, name: &CStr) -> Result<Option<Identity>, Skip> {
+    Ok(stat_at(dir, name)?.map(|stat| stat.id))
+}
+
+fn stat_at(dir: &OwnedFd, name: &CStr) -> Result<Option<FileStat>, Skip> {
     match sys::stat_at(dir, name) {
-        Ok(stat) => Ok(Some(stat.id)),
+        Ok(stat) => Ok(Some(stat)),
         Err(failed) if failed.errno == Errno::NOENT => Ok(None),
         Err(failed) => Err(failed.into()),
     }

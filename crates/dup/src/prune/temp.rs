@@ -143,7 +143,7 @@ pub(crate) fn replace(
         }) => return replace_by_rename(target, temp, ours, proof),
         Err(failed) => return Err(discard(target, temp, ours, failed.into())),
     }
-    let proven = aside(target, temp).and_then(|()| proof());
+    let proven = target.check_content_at(temp).and_then(|()| proof());
     match proven {
         Ok(()) => sys::unlink(&target.dir, temp).map_err(|failed| left(target, temp, failed.errno)),
         Err(why) => Err(match sys::exchange(&target.dir, temp, &target.name) {
@@ -169,14 +169,6 @@ fn replace_by_rename(
     proven.map_err(|why| discard(target, temp, ours, why))
 }
 
-/// Proves that `temp` now leads to the verified file in the verified state.
-pub(crate) fn aside(target: &OpenFile, temp: &CStr) -> Result<(), Skip> {
-    match identity_at(&target.dir, temp)? {
-        Some(id) if target.is(id) => target.check_content(),
-        _ => Err(Skip::Changed),
-    }
-}
-
 /// Removes the name of a verified file while `proof` holds: moves it aside,
 /// looks at what was moved, and removes that or puts it back.
 pub(crate) fn remove(
@@ -186,7 +178,7 @@ pub(crate) fn remove(
 ) -> Result<(), Skip> {
     let dir: &OwnedFd = &target.dir;
     let temp = temps.name(|temp| sys::rename_new(dir, &target.name, dir, temp))?;
-    match aside(target, &temp).and_then(|()| proof()) {
+    match target.check_content_at(&temp).and_then(|()| proof()) {
         Ok(()) => {
             let why = match sys::unlink(dir, &temp) {
                 Ok(()) => return Ok(()),

@@ -26,10 +26,10 @@ fn many() -> TestTree {
             }
         }
         if at % 5 == 0 {
-            tree.hard_link(&first, &format!("d{}/{at:04}-too", at % 7));
+            tree.hard_link(&first, format!("d{}/{at:04}-too", at % 7));
         }
         if at % 13 == 0 {
-            tree.hard_link(&format!("e{}/{at:04}-0", at % 5), &format!("f/{at:04}"));
+            tree.hard_link(format!("e{}/{at:04}-0", at % 5), format!("f/{at:04}"));
         }
         tree.mtime(&first, 1_000_000_000, 0);
     }
