@@ -1,5 +1,5 @@
 //! Who is at work in a directory. A run holds a shared lock (`flock`) on every
-//! directory in which it has temporary names, as long as it has any; whoever
+//! directory in which it has temporary names, as long as it has any and until it goes on to others; whoever
 //! gets the exclusive one knows that all temporary names there are left over.
 //! Links cannot carry a lock of their own, directories can: the kernel drops
 //! it with the process, and it holds across PID namespaces and users.

@@ -9,12 +9,14 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use bc_pool::Cancel;
 use bc_walk::Identity;
+use rustix::process::{Resource, getrlimit};
 
 use super::journal::Journal;
 use super::keep::FileGroup;
@@ -35,13 +37,20 @@ const BYTES: u64 = 16 << 20;
 /// one thread compares two very large files.
 const AHEAD: usize = 256;
 
+/// Descriptors that a thread has at most: the directories that it came to last with the locks on them,
+/// and the two files with theirs.
+const DESCRIPTORS: u64 = 16;
+
 /// What the threads of a run have in common.
 struct Crew<'a> {
     options: &'a PruneOptions,
     journal: Option<&'a Journal>,
     cancel: &'a Cancel,
     shared: &'a Shared,
+    workers: usize,
     batches: Mutex<Receiver<Batch>>,
+    /// Whether a thread panicked: nothing more is done.
+    is_lost: AtomicBool,
 }
 
 /// Groups in their order, and which of the batches these are.
@@ -58,7 +67,7 @@ pub(super) fn may_share(options: &PruneOptions) -> bool {
     !matches!(options.action, Action::Move(_)) && options.references.is_empty()
 }
 
-/// Deals with `groups`: on as many threads as `options` allow and there are batches for, and with
+/// Deals with `groups` as [`super::prune`] says: on as many threads as `options` allow and there are batches for, and with
 /// `run` at the end, for which some have to wait.
 ///
 /// # Panics
@@ -70,7 +79,8 @@ pub(super) fn prune(
 ) {
     let mut batches = Batches::new(groups, run.cancel);
     let first: Vec<Batch> = batches.by_ref().take(2).collect();
-    let is_shared = first.len() > 1 && run.options.workers > 1;
+    let workers = run.options.workers.min(affordable());
+    let is_shared = first.len() > 1 && workers > 1;
     let mut all = first.into_iter().chain(batches.by_ref());
     if is_shared {
         let (sender, receiver) = channel();
@@ -79,7 +89,9 @@ pub(super) fn prune(
             journal: run.journal,
             cancel: run.cancel,
             shared: &run.shared,
+            workers,
             batches: Mutex::new(receiver),
+            is_lost: AtomicBool::new(false),
         };
         if let Some(done) = crew.work(&mut all, sender, tell) {
             run.summary.add(&done);
@@ -92,6 +104,12 @@ pub(super) fn prune(
     for group in batches.late {
         run.files(group);
     }
+}
+
+/// Threads for which the descriptors suffice, with half of them for others.
+fn affordable() -> usize {
+    let limit = getrlimit(Resource::Nofile).current;
+    limit.map_or(usize::MAX, |limit| (limit / 2 / DESCRIPTORS) as usize)
 }
 
 impl Crew<'_> {
@@ -108,9 +126,10 @@ impl Crew<'_> {
             let threads = thread::Builder::new()
                 .name("bc-prune".to_owned())
                 .spawn_scoped(scope, move || {
-                    bc_pool::run(self.options.workers, |_| self.worker(&reporter))
+                    bc_pool::run(self.workers, |_| self.worker(&reporter))
                 })
                 .ok()?;
+            let _alarm = Alarm(|| self.is_lost.store(true, Ordering::Relaxed));
             hand_out(batches, sender, &reports, tell);
             Some(threads.join())
         })?;
@@ -125,19 +144,24 @@ impl Crew<'_> {
     }
 
     fn worker(&self, reporter: &Sender<Report>) -> PruneSummary {
-        let _alarm = Alarm(reporter);
+        let _alarm = Alarm(|| {
+            self.is_lost.store(true, Ordering::Relaxed);
+            let _ = reporter.send(None);
+        });
         let events = RefCell::new(Vec::new());
         let mut keep = |event: PruneEvent<'_>| events.borrow_mut().push(Kept::from(event));
         let mut run = Run::new(self.options, self.journal, self.cancel, &mut keep);
         run.join(self.shared);
         while let Some(batch) = self.next() {
             for group in batch.groups {
-                if self.cancel.is_cancelled() {
+                if self.cancel.is_cancelled() || self.is_lost.load(Ordering::Relaxed) {
                     break;
                 }
                 run.files(group);
             }
-            // Nobody listens only where another thread panicked.
+            // It may have to wait for the next.
+            run.parents.let_go();
+            // Where the one who listens panicked, nobody does.
             let _ = reporter.send(Some((batch.number, events.take())));
         }
         run.summary
@@ -188,13 +212,13 @@ fn hand_out(
     }
 }
 
-/// Says so if its thread panics, or who hands out would wait for it.
-struct Alarm<'a>(&'a Sender<Report>);
+/// Says so if its thread panics: others would wait for it, or go on.
+struct Alarm<F: FnMut()>(F);
 
-impl Drop for Alarm<'_> {
+impl<F: FnMut()> Drop for Alarm<F> {
     fn drop(&mut self) {
         if thread::panicking() {
-            let _ = self.0.send(None);
+            (self.0)();
         }
     }
 }

@@ -8,6 +8,7 @@ use std::ffi::CString;
 use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use bc_walk::Identity;
 use rustix::io::Errno;
@@ -15,7 +16,7 @@ use rustix::io::Errno;
 use super::claim::Claim;
 use super::keep::FileRef;
 use super::skip::Skip;
-use super::sys::{self, Failed};
+use super::sys;
 use crate::path::split;
 
 /// A directory as a place to stand on, and what is known of it.
@@ -75,6 +76,16 @@ pub(crate) fn open_parent(file: &FileRef) -> Result<(OwnedFd, CString), Skip> {
     }
 }
 
+/// Whether there are no more descriptors.
+pub(super) fn is_shortage(errno: Errno) -> bool {
+    matches!(errno, Errno::MFILE | Errno::NFILE)
+}
+
+/// For how long a path that was opened is taken to lead to the same directory still. Some hundred small
+/// files are dealt with meanwhile, so that a shorter time wins nothing back; and one large file is
+/// compared as long with the way to it opened just once.
+const FRESH: Duration = Duration::from_millis(20);
+
 /// How many directories are held besides the roots'. Duplicates come in the order of their paths where
 /// they waste alike, so that the next one is most often in the same; where they do not, no small
 /// number helps. A run may have as few as 64 descriptors.
@@ -83,8 +94,8 @@ const RECENT: usize = 4;
 /// The directories that a run came to last.
 #[derive(Default)]
 pub(super) struct Parents {
-    /// The root that the last one lies below, by the name that it was given.
-    root: Option<(Vec<u8>, Rc<Dir>)>,
+    /// The root that the last one lies below, by the name that it was given, and when it was opened.
+    root: Option<(Vec<u8>, Instant, Rc<Dir>)>,
     /// The latest last.
     recent: VecDeque<Recent>,
 }
@@ -92,6 +103,7 @@ pub(super) struct Parents {
 struct Recent {
     path: Vec<u8>,
     root_len: usize,
+    opened: Instant,
     id: Identity,
     dir: Rc<Dir>,
 }
@@ -103,6 +115,7 @@ impl Parents {
         let (root, below, name) = way(file);
         let name = sys::name(name)?;
         let path = split(&file.path).0;
+        self.recent.retain(|held| held.opened.elapsed() < FRESH);
         let same = |held: &Recent| held.path == path && held.root_len == root.len();
         if let Some(at) = self.recent.iter().rposition(same) {
             let last = self.recent.len() - 1;
@@ -111,10 +124,7 @@ impl Parents {
             return Ok((Rc::clone(&held.dir), held.id, name));
         }
         let opened = match self.open(root, below) {
-            Err(Failed {
-                errno: Errno::MFILE | Errno::NFILE,
-                ..
-            }) => {
+            Err(failed) if is_shortage(failed.errno) => {
                 self.let_go();
                 self.open(root, below)
             }
@@ -128,6 +138,7 @@ impl Parents {
         self.recent.push_back(Recent {
             path: path.to_vec(),
             root_len: root.len(),
+            opened: Instant::now(),
             id,
             dir: Rc::clone(&dir),
         });
@@ -136,10 +147,10 @@ impl Parents {
 
     fn open(&mut self, root: &[u8], below: &[u8]) -> sys::Result<Rc<Dir>> {
         let top = match &self.root {
-            Some((path, dir)) if path == root => Rc::clone(dir),
+            Some((path, opened, dir)) if path == root && opened.elapsed() < FRESH => Rc::clone(dir),
             _ => {
                 let dir = Dir::new(sys::open_root(root)?);
-                self.root = Some((root.to_vec(), Rc::clone(&dir)));
+                self.root = Some((root.to_vec(), Instant::now(), Rc::clone(&dir)));
                 dir
             }
         };
@@ -150,14 +161,14 @@ impl Parents {
     }
 
     /// Holds none of them any longer, as far as no file does.
-    fn let_go(&mut self) {
+    pub(super) fn let_go(&mut self) {
         *self = Parents::default();
     }
 
     /// Gives up the locks on them: others may remove what killed runs left there.
     pub(super) fn unlock(&self) {
         let held = self.recent.iter().map(|held| &held.dir);
-        for dir in held.chain(self.root.iter().map(|(_, dir)| dir)) {
+        for dir in held.chain(self.root.iter().map(|(.., dir)| dir)) {
             drop(dir.claim.take());
         }
     }

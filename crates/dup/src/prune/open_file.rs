@@ -42,7 +42,7 @@ pub(crate) struct OpenFile {
     pub(crate) protected: bool,
     /// Whether `file` has a read lease.
     pub(crate) leased: bool,
-    /// Once asked; to change them moves the ctime.
+    /// Once asked in this state.
     pub(crate) flags: OnceCell<InodeFlags>,
 }
 
@@ -228,12 +228,25 @@ impl OpenFile {
     }
 
     /// Proves that the file is still in the state it was opened in and that
-    /// its name still leads to it: one look by the name tells both.
+    /// its name still leads to it.
     pub(crate) fn check(&self) -> Result<(), Skip> {
-        let now = self.named()?;
+        let now = self.seen_by_name()?;
         match now.stamp == self.stat.stamp && now.mode == self.stat.mode {
             true => Ok(()),
             false => Err(Skip::Changed),
+        }
+    }
+
+    /// The state of the file now, to which its name leads. One look by the name tells both, where
+    /// there is a lease: on network file systems, which give none, another machine may have removed
+    /// the file and its number may be given again.
+    fn seen_by_name(&self) -> Result<FileStat, Skip> {
+        match self.leased {
+            true => self.named(),
+            false => {
+                let now = sys::stat(&self.file)?;
+                self.named().map(|_| now)
+            }
         }
     }
 
@@ -277,13 +290,13 @@ impl OpenFile {
 
     /// The same, and that the name leads to this very file.
     pub(crate) fn check_named_content(&self) -> Result<(), Skip> {
-        self.check_content_of(self.named()?)
+        self.check_content_of(self.seen_by_name()?)
     }
 
     /// The same of another name, which it has now.
     pub(crate) fn check_content_at(&self, name: &CStr) -> Result<(), Skip> {
         match stat_at(&self.dir, name)? {
-            Some(now) if now.id == self.stat.id => self.check_content_of(now),
+            Some(now) if now.id == self.stat.id && self.leased => self.check_content_of(now),
             // A rename may copy it up and give it another number with that: then the open file has
             // it, too.
             Some(now) if self.is(now.id) => self.check_content(),
@@ -401,6 +414,8 @@ impl OpenFile {
             return Err(Skip::Changed);
         }
         self.stat = now.stat;
+        // Whoever changed them moved the ctime that is taken over.
+        self.flags = OnceCell::new();
         // A file that was copied up is another one.
         self.born_ns = now.born_ns;
         self.links = self.stat.nlink;

@@ -2,6 +2,7 @@
 //! changed here but leftovers of dead runs removed on the way.
 
 use std::sync::{Arc, PoisonError};
+use std::time::Instant;
 
 use bc_digest::Digest;
 use bc_walk::Identity;
@@ -19,11 +20,9 @@ use super::state::{Run, State};
 use super::step::StepKind;
 use super::{reflink, symlink};
 
-/// Bytes of a file that takes so long to compare that no directory is kept locked meanwhile.
-const LONG: u64 = 16 << 20;
-
-/// Bytes of a file that take a spinning disk longer than to find them.
-const FAR: u64 = 1 << 20;
+/// Bytes of a file that takes so long to compare that no directory is kept locked meanwhile, and a
+/// spinning disk longer to read than to find.
+const LONG: u64 = 1 << 20;
 
 /// A target that passed every check.
 pub(super) struct Ready {
@@ -34,6 +33,8 @@ pub(super) struct Ready {
     /// What it has besides its content and what the kept file has, where they were compared before
     /// both were proven to be what they were.
     pub(super) metadata: Option<(Metadata, Metadata)>,
+    /// When that was.
+    pub(super) proven: Instant,
     pub(super) links_left: u64,
     pub(super) stock: Stock,
 }
@@ -86,14 +87,22 @@ impl Run<'_> {
         if *kind == StepKind::Reflink {
             self.abilities.shareable(keeper, &held)?;
         }
+        let disk = Arc::clone(&self.shared.disk);
+        let mut _turn = None;
+        if keeper.stat.stamp.size > LONG {
+            self.parents.unlock();
+            drop(keeper.dir.claim.take());
+            // Two pairs at a time would keep the heads of a disk on their way. Nothing is leased yet.
+            let seeks = |file: &OpenFile| bc_read::order::seeks(&file.file, file.stat.id.dev);
+            if seeks(keeper) || seeks(&held) {
+                _turn = Some(disk.lock().unwrap_or_else(PoisonError::into_inner));
+            }
+        }
         // The kernel compares what it is to share under its own lock, and the target is opened for
         // writing then, which a lease of ours would hold up.
         if *kind != StepKind::Reflink {
             self.watch(keeper).map_err(Skip::of_keeper)?;
             self.watch(&mut held)?;
-        }
-        if keeper.stat.stamp.size > LONG {
-            self.parents.unlock();
         }
         let digest = self.compare(keeper, &held)?;
         match room {
@@ -119,6 +128,7 @@ impl Run<'_> {
             held,
             digest,
             metadata,
+            proven: Instant::now(),
             links_left,
             stock,
         })
@@ -139,13 +149,6 @@ impl Run<'_> {
             keeper.check_lease().map_err(Skip::of_keeper)?;
             held.check_lease()
         };
-        // Two pairs at a time would keep the heads of a disk on their way.
-        let disk = Arc::clone(&self.shared.disk);
-        let seeks = size > FAR
-            && [keeper, held]
-                .iter()
-                .any(|file| bc_read::order::seeks(&file.file, file.stat.id.dev));
-        let _turn = seeks.then(|| disk.lock().unwrap_or_else(PoisonError::into_inner));
         let digest = compare_while(&keeper.file, &held.file, size, self.cancel, unwritten)?;
         keeper.check().map_err(Skip::of_keeper)?;
         held.check()?;

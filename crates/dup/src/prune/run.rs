@@ -3,12 +3,14 @@
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::rc::Rc;
+use std::time::Duration;
 
 use bc_pool::Cancel;
 use rustix::io::Errno;
 
 use super::claim;
 use super::crew;
+use super::dir;
 use super::freed::Ledger;
 use super::journal::Journal;
 use super::keep::{FileGroup, FileRef};
@@ -21,10 +23,20 @@ use super::state::{Run, State};
 use super::step::{Action, PruneEvent, PruneSummary, StepKind, StepOutcome};
 use super::{delete, hardlink, leftover, reflink, relocate, symlink};
 
-/// Acts on each group. Steps are written to `journal` before they are done;
-/// a front end should always give one when it executes.
+/// How long ago a file was proven to be in a state that is written down unseen: less than two ticks of
+/// the clock for file times.
+const JUST_NOW: Duration = Duration::from_millis(20);
+
+/// Acts on each group, on several threads where the options allow and it is safe. Steps are written
+/// to `journal` before they are done; a front end should always give one when it executes.
+///
+/// The observer is called by the thread of the caller, in the order of the groups; groups that have a
+/// file of one before them, or a name that a killed run left, come last.
 ///
 /// Returns early, between two steps, when cancelled.
+///
+/// # Panics
+/// If one of its threads, or the observer, does.
 pub fn prune(
     groups: impl IntoIterator<Item = FileGroup>,
     options: &PruneOptions,
@@ -176,7 +188,13 @@ impl Run<'_> {
         };
         let mut step = self.step(kind, file, keeper);
         state.catch_up(keeper);
-        let proven = self.precheck(keeper, file, state, &mut step.kind);
+        let mut proven = self.precheck(keeper, file, state, &mut step.kind);
+        if let Err(Refusal::Skip(Skip::System { errno, .. })) = &proven
+            && dir::is_shortage(Errno::from_raw_os_error(*errno))
+        {
+            self.parents.let_go();
+            proven = self.precheck(keeper, file, state, &mut step.kind);
+        }
         let mut promoted = None;
         let outcome = match proven {
             Err(Refusal::Skip(skip)) => StepOutcome::Skipped(skip),
@@ -203,8 +221,8 @@ impl Run<'_> {
             state.catch_up(keeper);
             promoted.release();
         }
-        // Else it ends with its descriptor, right away.
-        if !state.is_last {
+        // Where nobody is told before the file is closed, that ends it soon enough.
+        if !state.is_last || !self.tells_later {
             keeper.release();
         }
         self.tell(&step, &outcome);
@@ -277,7 +295,9 @@ impl Run<'_> {
         let action = self.options.action.name();
         let target = &ready.held;
         let begin = |journal: &Journal| {
-            let known = ready.metadata.as_ref();
+            // Much may have been waited for since.
+            let is_new = ready.proven.elapsed() < JUST_NOW;
+            let known = ready.metadata.as_ref().filter(|_| is_new);
             journal.begin(action, (target, keeper), known, &ready.digest, destination)
         };
         let number = self.journal.map(begin).transpose()?;
@@ -341,7 +361,17 @@ impl Run<'_> {
         if matches!(kind, StepKind::Reflink | StepKind::Move(_)) {
             return Ok(None);
         }
-        let claim = self.shared.blocked.claim_held(&target.dir, self.cancel)?;
+        let (blocked, cancel) = (&self.shared.blocked, self.cancel);
+        let claim = blocked.claim_held(&target.dir, cancel).or_else(|why| {
+            let Skip::System { errno, .. } = why else {
+                return Err(why);
+            };
+            if !dir::is_shortage(Errno::from_raw_os_error(errno)) {
+                return Err(why);
+            }
+            self.parents.let_go();
+            blocked.claim_held(&target.dir, cancel)
+        })?;
         if matches!(kind, StepKind::Hardlink) {
             // Its temporary name is one of the kept file.
             claim.check_removable(keeper.stat.uid)?;
@@ -371,7 +401,8 @@ impl State<'_> {
         }
         let (id, held) = (ready.id, &mut ready.held);
         // Nobody asks again for a file that has no other name.
-        let is_gone = done && *kind == StepKind::Hardlink && held.stat.nlink == 1;
+        let is_gone =
+            done && *kind == StepKind::Hardlink && held.stat.nlink == 1 && self.pending <= 1;
         if !is_gone && held.refresh().is_ok() {
             self.stamps.insert(id, held.stat.stamp);
             // Copied up, it has left its other names below; a server that keeps a removed name until

@@ -35,8 +35,12 @@ pub(super) struct Run<'a> {
     pub(super) taken: HashSet<Vec<u8>>,
     /// What directories had whose names are going, by what they were.
     pub(super) dir_metadata: HashMap<Identity, (Metadata, InodeFlags)>,
+    /// Directories that this thread knows to have been searched for leftovers.
+    pub(super) swept: HashSet<Identity>,
     /// What the run has in common with its other threads.
     pub(super) shared: Shared,
+    /// Whether whoever listens is told by another thread.
+    pub(super) tells_later: bool,
     /// Of the file systems met.
     pub(super) abilities: Abilities<'a>,
     /// What only the file system could tell.
@@ -97,7 +101,9 @@ impl<'a> Run<'a> {
             copies: Copies::default(),
             taken: HashSet::new(),
             dir_metadata: HashMap::new(),
+            swept: HashSet::new(),
             shared: Shared::default(),
+            tells_later: false,
             abilities: Abilities::new(options),
             questions: Questions::default(),
             places: Places::new(&options.references, &options.action, cancel),
@@ -108,6 +114,7 @@ impl<'a> Run<'a> {
     /// Works as one thread of the run that `shared` is of.
     pub(super) fn join(&mut self, shared: &Shared) {
         self.shared = shared.clone();
+        self.tells_later = true;
     }
 
     pub(super) fn unwatched(&mut self, path: &[u8], errno: i32) {

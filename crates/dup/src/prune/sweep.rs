@@ -32,6 +32,7 @@ impl Run<'_> {
         let step = self.step(StepKind::Leftover, file, keeper);
         state.catch_up(keeper);
         self.parents.unlock();
+        drop(keeper.dir.claim.take());
         let outcome = match self.remove_left_over(keeper, file, state) {
             Ok(outcome) => outcome,
             Err(skip) => StepOutcome::Skipped(skip),
@@ -159,8 +160,10 @@ impl Run<'_> {
 
     /// Removes dead runs' links and unfinished copies from a directory.
     pub(super) fn sweep(&mut self, dir: &OwnedFd, id: &Identity, beside: &[u8]) {
-        let shared = self.shared.clone();
-        shared.sweep(*id, || self.search(dir, beside));
+        if self.swept.insert(*id) {
+            let shared = self.shared.clone();
+            shared.sweep(*id, || self.search(dir, beside));
+        }
     }
 
     fn search(&mut self, dir: &OwnedFd, beside: &[u8]) {

@@ -48,7 +48,7 @@ fn every_fault(index: usize) {
             let context = format!(
                 "{} {errno:?} at {n} {:?}: {lines:?}",
                 action.name(),
-                seen[n]
+                seen.get(n)
             );
             check_invariant(&tree, &before, &action, &context);
 

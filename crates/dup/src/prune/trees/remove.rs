@@ -87,6 +87,8 @@ impl Run<'_> {
                 .map_err(|why| why.of(&link.path))?;
             progress.any = true;
         }
+        // A server may keep a directory that is open.
+        self.parents.let_go();
         for at in pair.dirs().rev() {
             let (twin, dir) = pair.both(at);
             self.remove_dir(&twin, &dir)
