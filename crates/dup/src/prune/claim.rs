@@ -6,7 +6,6 @@
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
-use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,7 +15,6 @@ use bc_walk::{FileStat, Identity};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, StatxAttributes, StatxFlags, flock};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::dir::Dir;
 use super::fail::point;
 use super::skip::Skip;
 use super::sys::{self, Failed};
@@ -100,18 +98,12 @@ impl Blocked {
         }
     }
 
-    /// The claim on `dir` that an earlier step left there, or else a new one, which stays until it is
-    /// [given up](super::dir::Parents::unlock) or nobody holds the directory any longer.
-    pub(super) fn claim_held(&self, dir: &Dir, cancel: &Cancel) -> Result<Rc<Claim>, Skip> {
-        if let Some(claim) = &*dir.claim.borrow() {
-            return match self.has(claim.stat.id) {
-                true => Err(not_permitted()),
-                false => Ok(Rc::clone(claim)),
-            };
+    /// Whether the claimed directory may be worked in still.
+    pub(super) fn renew(&self, claim: &Claim) -> Result<(), Skip> {
+        match self.has(claim.stat.id) {
+            true => Err(not_permitted()),
+            false => Ok(()),
         }
-        let claim = Rc::new(self.claim(dir, cancel)?);
-        dir.claim.replace(Some(Rc::clone(&claim)));
-        Ok(claim)
     }
 
     /// Nothing is made in `dir` any more: what was made could not be removed.

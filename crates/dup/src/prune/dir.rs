@@ -10,10 +10,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use bc_pool::Cancel;
 use bc_walk::Identity;
 use rustix::io::Errno;
 
-use super::claim::Claim;
+use super::claim::{Blocked, Claim};
 use super::keep::FileRef;
 use super::skip::Skip;
 use super::sys;
@@ -25,7 +26,7 @@ pub(crate) struct Dir {
     /// Whether its names were found to be changeable through this descriptor's mount.
     pub(crate) is_writable: Cell<bool>,
     /// The lock under which this run has temporary names in it, once it had any.
-    pub(super) claim: RefCell<Option<Rc<Claim>>>,
+    claim: RefCell<Option<Rc<Claim>>>,
 }
 
 impl Dir {
@@ -35,6 +36,22 @@ impl Dir {
             is_writable: Cell::new(false),
             claim: RefCell::new(None),
         })
+    }
+
+    /// The claim that an earlier step left here, or else a new one, which stays until it is
+    /// [given up](Dir::unlock) or nobody holds the directory any longer.
+    pub(super) fn claim(&self, blocked: &Blocked, cancel: &Cancel) -> Result<Rc<Claim>, Skip> {
+        if let Some(claim) = &*self.claim.borrow() {
+            return blocked.renew(claim).map(|()| Rc::clone(claim));
+        }
+        let claim = Rc::new(blocked.claim(self, cancel)?);
+        self.claim.replace(Some(Rc::clone(&claim)));
+        Ok(claim)
+    }
+
+    /// Gives up the claim: others may remove what killed runs left here.
+    pub(super) fn unlock(&self) {
+        drop(self.claim.take());
     }
 }
 
@@ -165,11 +182,11 @@ impl Parents {
         *self = Parents::default();
     }
 
-    /// Gives up the locks on them: others may remove what killed runs left there.
+    /// Gives up the claims on them.
     pub(super) fn unlock(&self) {
         let held = self.recent.iter().map(|held| &held.dir);
         for dir in held.chain(self.root.iter().map(|(.., dir)| dir)) {
-            drop(dir.claim.take());
+            dir.unlock();
         }
     }
 }

@@ -275,15 +275,6 @@ impl Metadata {
     }
 }
 
-/// Nanoseconds since 1970 from the pair that `stat` gives.
-#[allow(clippy::unnecessary_cast)] // The fields' widths differ between architectures.
-pub(crate) fn nanoseconds(seconds: impl Into<i64>, nanoseconds: impl TryInto<i64>) -> i64 {
-    seconds
-        .into()
-        .saturating_mul(1_000_000_000)
-        .saturating_add(nanoseconds.try_into().unwrap_or(0))
-}
-
 fn timespec(ns: i64) -> Timespec {
     Timespec {
         tv_sec: ns.div_euclid(1_000_000_000),

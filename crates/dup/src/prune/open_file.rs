@@ -17,10 +17,10 @@ use rustix::time::{ClockId, clock_gettime};
 use super::dir::{Dir, open_parent};
 use super::keep::FileRef;
 use super::leftover::Mark;
-use super::meta::{Metadata, nanoseconds};
+use super::meta::Metadata;
 use super::skip::Skip;
 use super::sys::{self, Access};
-use crate::clock::now_ns;
+use crate::clock::{nanoseconds, now_ns};
 
 /// A file held open, and the directory and name it was opened by.
 pub(crate) struct OpenFile {

@@ -91,7 +91,7 @@ impl Run<'_> {
         let mut _turn = None;
         if keeper.stat.stamp.size > LONG {
             self.parents.unlock();
-            drop(keeper.dir.claim.take());
+            keeper.dir.unlock();
             // Two pairs at a time would keep the heads of a disk on their way. Nothing is leased yet.
             let seeks = |file: &OpenFile| bc_read::order::seeks(&file.file, file.stat.id.dev);
             if seeks(keeper) || seeks(&held) {

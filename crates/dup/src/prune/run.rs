@@ -362,7 +362,7 @@ impl Run<'_> {
             return Ok(None);
         }
         let (blocked, cancel) = (&self.shared.blocked, self.cancel);
-        let claim = blocked.claim_held(&target.dir, cancel).or_else(|why| {
+        let claim = target.dir.claim(blocked, cancel).or_else(|why| {
             let Skip::System { errno, .. } = why else {
                 return Err(why);
             };
@@ -370,7 +370,7 @@ impl Run<'_> {
                 return Err(why);
             }
             self.parents.let_go();
-            blocked.claim_held(&target.dir, cancel)
+            target.dir.claim(blocked, cancel)
         })?;
         if matches!(kind, StepKind::Hardlink) {
             // Its temporary name is one of the kept file.

@@ -32,7 +32,7 @@ impl Run<'_> {
         let step = self.step(StepKind::Leftover, file, keeper);
         state.catch_up(keeper);
         self.parents.unlock();
-        drop(keeper.dir.claim.take());
+        keeper.dir.unlock();
         let outcome = match self.remove_left_over(keeper, file, state) {
             Ok(outcome) => outcome,
             Err(skip) => StepOutcome::Skipped(skip),

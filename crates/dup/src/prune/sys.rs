@@ -9,19 +9,20 @@ use bc_fs::InodeFlags;
 use bc_fs::lease::{self, Refused};
 use bc_walk::FileStat;
 use rustix::fs::{
-    self, AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags, Stat, Statx, StatxAttributes,
-    StatxFlags, Timespec, Timestamps,
+    self, AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags, Stat, StatxAttributes, StatxFlags,
+    Timespec, Timestamps,
 };
 use rustix::io::{Errno, retry_on_intr};
 
 use bc_fs::mount::{Traits, basic_traits};
 
 use super::fail::point;
-use super::meta::nanoseconds;
 
 mod dirs;
+mod full;
 
 pub(crate) use self::dirs::{link_text, open_link, open_listed, relist, remove_dir};
+pub(crate) use self::full::{born_ns, stat_all, stat_all_now};
 
 /// A call that failed: its name and the system's reason.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -221,78 +222,6 @@ pub(crate) fn stat_now(at: impl AsFd, name: &CStr) -> Result<FileStat> {
         },
         Err(failed) => Err(failed),
     }
-}
-
-/// A file, and what its [`FileStat`] leaves out.
-pub(crate) struct FullStat {
-    pub(crate) stat: FileStat,
-    pub(crate) atime_ns: i64,
-    /// When it was made, in nanoseconds since 1970; `None` where its file system does not keep that.
-    pub(crate) born_ns: Option<u64>,
-}
-
-impl From<&Statx> for FullStat {
-    fn from(found: &Statx) -> FullStat {
-        FullStat {
-            stat: FileStat::from(found),
-            atime_ns: nanoseconds(found.stx_atime.tv_sec, u64::from(found.stx_atime.tv_nsec)),
-            born_ns: birth(found),
-        }
-    }
-}
-
-impl From<&Stat> for FullStat {
-    fn from(found: &Stat) -> FullStat {
-        FullStat {
-            stat: FileStat::from(found),
-            atime_ns: nanoseconds(found.st_atime, found.st_atime_nsec),
-            born_ns: None,
-        }
-    }
-}
-
-fn birth(found: &Statx) -> Option<u64> {
-    let told = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME);
-    let seconds = u64::try_from(found.stx_btime.tv_sec)
-        .ok()
-        .filter(|_| told)?;
-    let born = seconds.checked_mul(1_000_000_000)?;
-    born.checked_add(u64::from(found.stx_btime.tv_nsec))
-        .filter(|born| *born > 0)
-}
-
-/// All that is known of an open file.
-pub(crate) fn stat_all(file: impl AsFd) -> Result<FullStat> {
-    full(file, AtFlags::empty())
-}
-
-/// The same from the server, where what the kernel remembers may be of the past.
-pub(crate) fn stat_all_now(file: impl AsFd) -> Result<FullStat> {
-    full(file, AtFlags::STATX_FORCE_SYNC)
-}
-
-fn full(file: impl AsFd, more: AtFlags) -> Result<FullStat> {
-    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
-    let found = call("stat", || {
-        fs::statx(&file, c"", AtFlags::EMPTY_PATH | more, wanted)
-    });
-    match found {
-        Ok(found) => Ok(FullStat::from(&found)),
-        // Some filters do not know the call.
-        Err(Failed {
-            errno: Errno::NOSYS | Errno::PERM,
-            ..
-        }) => raw_stat(file).map(|found| FullStat::from(&found)),
-        Err(failed) => Err(failed),
-    }
-}
-
-/// When an open file was made, in nanoseconds since 1970; `None` where its file
-/// system does not keep that.
-pub(crate) fn born_ns(file: impl AsFd) -> Option<u64> {
-    let flags = AtFlags::EMPTY_PATH;
-    let found = call("stat", || fs::statx(&file, c"", flags, StatxFlags::BTIME));
-    birth(&found.ok()?)
 }
 
 /// Takes a read lease, as [`lease::take`].
