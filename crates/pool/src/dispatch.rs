@@ -12,7 +12,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-pub use adaptive::{AdaptiveWorkers, Pace, Pretend, Watch};
+pub use adaptive::{AdaptiveWorkers, Pace, Pretend, Watch, affordable_workers};
 pub use recruit::{Recruiter, Team};
 pub use workers::Workers;
 

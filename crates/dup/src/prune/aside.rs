@@ -29,7 +29,7 @@ pub(crate) fn give_up(
     target: &OpenFile,
     own: &Metadata,
     other: Mark,
-    temps: &mut Temps,
+    temps: &Temps,
     proof: impl Fn() -> Result<(), Skip>,
     last: impl Fn() -> Result<(), Skip>,
 ) -> Result<(), Skip> {
@@ -76,7 +76,7 @@ pub(crate) fn take_back(
     made: &Metadata,
     original: &OpenFile,
     kept: impl Fn() -> bool,
-    temps: &mut Temps,
+    temps: &Temps,
     cancel: &Cancel,
 ) -> Result<(), Skip> {
     let before = standing(original)?;

@@ -61,7 +61,7 @@ pub(crate) fn copy(
     metadata: &Metadata,
     flags: Option<&InodeFlags>,
     dir: &OwnedFd,
-    temps: &mut Temps,
+    temps: &Temps,
     cancel: &Cancel,
 ) -> Result<Copy, Skip> {
     let Source {

@@ -15,8 +15,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use bc_pool::Cancel;
+use bc_pool::dispatch::affordable_workers;
 use bc_walk::Identity;
-use rustix::process::{Resource, getrlimit};
 
 use super::journal::Journal;
 use super::keep::FileGroup;
@@ -37,8 +37,8 @@ const BYTES: u64 = 16 << 20;
 /// one thread compares two very large files.
 const AHEAD: usize = 256;
 
-/// Descriptors that a thread has at most: the directories that it came to last with the locks on them,
-/// and the two files with theirs.
+/// Descriptors that a thread has as a rule: the directories that it came to last with the locks on
+/// them, and the two files with theirs. Where there are none left it lets go of the directories.
 const DESCRIPTORS: u64 = 16;
 
 /// What the threads of a run have in common.
@@ -79,7 +79,7 @@ pub(super) fn prune(
 ) {
     let mut batches = Batches::new(groups, run.cancel);
     let first: Vec<Batch> = batches.by_ref().take(2).collect();
-    let workers = run.options.workers.min(affordable());
+    let workers = run.options.workers.min(affordable_workers(DESCRIPTORS));
     let is_shared = first.len() > 1 && workers > 1;
     let mut all = first.into_iter().chain(batches.by_ref());
     if is_shared {
@@ -104,12 +104,6 @@ pub(super) fn prune(
     for group in batches.late {
         run.files(group);
     }
-}
-
-/// Threads for which the descriptors suffice, with half of them for others.
-fn affordable() -> usize {
-    let limit = getrlimit(Resource::Nofile).current;
-    limit.map_or(usize::MAX, |limit| (limit / 2 / DESCRIPTORS) as usize)
 }
 
 impl Crew<'_> {
@@ -150,8 +144,9 @@ impl Crew<'_> {
         });
         let events = RefCell::new(Vec::new());
         let mut keep = |event: PruneEvent<'_>| events.borrow_mut().push(Kept::from(event));
-        let mut run = Run::new(self.options, self.journal, self.cancel, &mut keep);
-        run.join(self.shared);
+        let shared = self.shared.clone();
+        let mut run = Run::new(self.options, self.journal, self.cancel, shared, &mut keep);
+        run.tells_later = true;
         while let Some(batch) = self.next() {
             for group in batch.groups {
                 if self.cancel.is_cancelled() || self.is_lost.load(Ordering::Relaxed) {
@@ -247,9 +242,8 @@ impl<'a, I: Iterator<Item = FileGroup>> Batches<'a, I> {
     /// Whether the group has to wait: it has a file of one before it, as groups of a report may, or
     /// a name that a killed run left.
     fn is_late(&mut self, group: &FileGroup) -> bool {
-        let own: HashSet<Identity> = group.files.iter().map(|file| file.id).collect();
-        let known = own.iter().any(|id| self.seen.contains(id));
-        self.seen.extend(own);
+        let known = group.files.iter().any(|file| self.seen.contains(&file.id));
+        self.seen.extend(group.files.iter().map(|file| file.id));
         known
             || group
                 .files

@@ -6,7 +6,7 @@ use super::skip::Skip;
 use super::sys;
 use super::temp::{Temps, remove};
 
-pub(crate) fn act(keeper: &OpenFile, target: &OpenFile, temps: &mut Temps) -> Result<(), Skip> {
+pub(crate) fn act(keeper: &OpenFile, target: &OpenFile, temps: &Temps) -> Result<(), Skip> {
     if keeper.stat.id == target.stat.id {
         return Err(Skip::AlreadyLinked);
     }

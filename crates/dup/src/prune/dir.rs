@@ -8,7 +8,6 @@ use std::ffi::CString;
 use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
-use std::time::{Duration, Instant};
 
 use bc_pool::Cancel;
 use bc_walk::Identity;
@@ -16,6 +15,7 @@ use rustix::io::Errno;
 
 use super::claim::{Blocked, Claim};
 use super::keep::FileRef;
+use super::moment::Moment;
 use super::skip::Skip;
 use super::sys;
 use crate::path::split;
@@ -98,11 +98,6 @@ pub(super) fn is_shortage(errno: Errno) -> bool {
     matches!(errno, Errno::MFILE | Errno::NFILE)
 }
 
-/// For how long a path that was opened is taken to lead to the same directory still. Some hundred small
-/// files are dealt with meanwhile, so that a shorter time wins nothing back; and one large file is
-/// compared as long with the way to it opened just once.
-const FRESH: Duration = Duration::from_millis(20);
-
 /// How many directories are held besides the roots'. Duplicates come in the order of their paths where
 /// they waste alike, so that the next one is most often in the same; where they do not, no small
 /// number helps. A run may have as few as 64 descriptors.
@@ -112,7 +107,7 @@ const RECENT: usize = 4;
 #[derive(Default)]
 pub(super) struct Parents {
     /// The root that the last one lies below, by the name that it was given, and when it was opened.
-    root: Option<(Vec<u8>, Instant, Rc<Dir>)>,
+    root: Option<(Vec<u8>, Moment, Rc<Dir>)>,
     /// The latest last.
     recent: VecDeque<Recent>,
 }
@@ -120,7 +115,7 @@ pub(super) struct Parents {
 struct Recent {
     path: Vec<u8>,
     root_len: usize,
-    opened: Instant,
+    opened: Moment,
     id: Identity,
     dir: Rc<Dir>,
 }
@@ -132,7 +127,8 @@ impl Parents {
         let (root, below, name) = way(file);
         let name = sys::name(name)?;
         let path = split(&file.path).0;
-        self.recent.retain(|held| held.opened.elapsed() < FRESH);
+        let now = Moment::now();
+        self.recent.retain(|held| held.opened.is_fresh(now));
         let same = |held: &Recent| held.path == path && held.root_len == root.len();
         if let Some(at) = self.recent.iter().rposition(same) {
             let last = self.recent.len() - 1;
@@ -140,10 +136,10 @@ impl Parents {
             let held = &self.recent[last];
             return Ok((Rc::clone(&held.dir), held.id, name));
         }
-        let opened = match self.open(root, below) {
+        let opened = match self.open(root, below, now) {
             Err(failed) if is_shortage(failed.errno) => {
                 self.let_go();
-                self.open(root, below)
+                self.open(root, below, now)
             }
             opened => opened,
         };
@@ -155,19 +151,19 @@ impl Parents {
         self.recent.push_back(Recent {
             path: path.to_vec(),
             root_len: root.len(),
-            opened: Instant::now(),
+            opened: now,
             id,
             dir: Rc::clone(&dir),
         });
         Ok((dir, id, name))
     }
 
-    fn open(&mut self, root: &[u8], below: &[u8]) -> sys::Result<Rc<Dir>> {
+    fn open(&mut self, root: &[u8], below: &[u8], now: Moment) -> sys::Result<Rc<Dir>> {
         let top = match &self.root {
-            Some((path, opened, dir)) if path == root && opened.elapsed() < FRESH => Rc::clone(dir),
+            Some((path, opened, dir)) if path == root && opened.is_fresh(now) => Rc::clone(dir),
             _ => {
                 let dir = Dir::new(sys::open_root(root)?);
-                self.root = Some((root.to_vec(), Instant::now(), Rc::clone(&dir)));
+                self.root = Some((root.to_vec(), now, Rc::clone(&dir)));
                 dir
             }
         };
@@ -180,13 +176,5 @@ impl Parents {
     /// Holds none of them any longer, as far as no file does.
     pub(super) fn let_go(&mut self) {
         *self = Parents::default();
-    }
-
-    /// Gives up the claims on them.
-    pub(super) fn unlock(&self) {
-        let held = self.recent.iter().map(|held| &held.dir);
-        for dir in held.chain(self.root.iter().map(|(.., dir)| dir)) {
-            dir.unlock();
-        }
     }
 }

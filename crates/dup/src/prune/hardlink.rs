@@ -7,11 +7,7 @@ use super::temp::{Temps, discard, left, replace};
 
 /// Has the kept file copied out of its lower layer, as a link to it would, and takes the number
 /// that it has there. The link beside `target` that this takes is gone again afterwards.
-pub(crate) fn copy_up(
-    keeper: &mut OpenFile,
-    target: &OpenFile,
-    temps: &mut Temps,
-) -> Result<(), Skip> {
+pub(crate) fn copy_up(keeper: &mut OpenFile, target: &OpenFile, temps: &Temps) -> Result<(), Skip> {
     let temp = temps.name(|temp| sys::link(&keeper.dir, &keeper.name, &target.dir, temp))?;
     let found = match identity_at(&target.dir, &temp) {
         Ok(Some(id)) => id,
@@ -25,7 +21,7 @@ pub(crate) fn copy_up(
     keeper.refresh().map_err(Skip::of_keeper)
 }
 
-pub(crate) fn act(keeper: &OpenFile, target: &OpenFile, temps: &mut Temps) -> Result<(), Skip> {
+pub(crate) fn act(keeper: &OpenFile, target: &OpenFile, temps: &Temps) -> Result<(), Skip> {
     let temp = temps.name(|temp| sys::link(&keeper.dir, &keeper.name, &target.dir, temp))?;
     match identity_at(&target.dir, &temp) {
         Ok(Some(id)) if id == keeper.stat.id => {}

@@ -28,6 +28,7 @@ mod keep;
 mod lack;
 mod leftover;
 mod meta;
+mod moment;
 mod moving;
 mod news;
 pub(crate) mod open_file;

@@ -120,7 +120,7 @@ impl Run<'_> {
         let acceptable = self.copies.acceptable(self.options, keeper, target, to);
         let journal = self.journal.zip(number);
         let means = Means {
-            temps: &mut self.shared.temps,
+            temps: &self.shared.temps,
             blocked: &mut self.shared.blocked,
             cancel: self.cancel,
             record: &mut |id, origin, made| match journal {

@@ -2,7 +2,6 @@
 //! changed here but leftovers of dead runs removed on the way.
 
 use std::sync::{Arc, PoisonError};
-use std::time::Instant;
 
 use bc_digest::Digest;
 use bc_walk::Identity;
@@ -13,6 +12,7 @@ use super::distinct;
 use super::freed::Stock;
 use super::keep::FileRef;
 use super::meta::Metadata;
+use super::moment::Moment;
 use super::open_file::{self, OpenFile, Watched};
 use super::options::{Force, OnMetadataDiff};
 use super::skip::Skip;
@@ -34,7 +34,7 @@ pub(super) struct Ready {
     /// both were proven to be what they were.
     pub(super) metadata: Option<(Metadata, Metadata)>,
     /// When that was.
-    pub(super) proven: Instant,
+    pub(super) proven: Moment,
     pub(super) links_left: u64,
     pub(super) stock: Stock,
 }
@@ -90,8 +90,9 @@ impl Run<'_> {
         let disk = Arc::clone(&self.shared.disk);
         let mut _turn = None;
         if keeper.stat.stamp.size > LONG {
-            self.parents.unlock();
+            self.parents.let_go();
             keeper.dir.unlock();
+            held.dir.unlock();
             // Two pairs at a time would keep the heads of a disk on their way. Nothing is leased yet.
             let seeks = |file: &OpenFile| bc_read::order::seeks(&file.file, file.stat.id.dev);
             if seeks(keeper) || seeks(&held) {
@@ -128,7 +129,7 @@ impl Run<'_> {
             held,
             digest,
             metadata,
-            proven: Instant::now(),
+            proven: Moment::now(),
             links_left,
             stock,
         })

@@ -173,7 +173,7 @@ pub(crate) struct Placed {
 
 /// What moves share.
 pub(crate) struct Means<'a> {
-    pub(crate) temps: &'a mut Temps,
+    pub(crate) temps: &'a Temps,
     pub(crate) blocked: &'a mut Blocked,
     pub(crate) cancel: &'a Cancel,
     /// Told which file a copy is, and what it has besides the bytes, before it is

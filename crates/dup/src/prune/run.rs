@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::rc::Rc;
-use std::time::Duration;
 
 use bc_pool::Cancel;
 use rustix::io::Errno;
@@ -14,18 +13,15 @@ use super::dir;
 use super::freed::Ledger;
 use super::journal::Journal;
 use super::keep::{FileGroup, FileRef};
+use super::moment::Moment;
 use super::news::News;
 use super::open_file::{self, OpenFile};
 use super::options::{PruneOptions, RunMode};
 use super::precheck::{Ready, Refusal};
 use super::skip::Skip;
-use super::state::{Run, State};
+use super::state::{Run, Shared, State};
 use super::step::{Action, PruneEvent, PruneSummary, StepKind, StepOutcome};
 use super::{delete, hardlink, leftover, reflink, relocate, symlink};
-
-/// How long ago a file was proven to be in a state that is written down unseen: less than two ticks of
-/// the clock for file times.
-const JUST_NOW: Duration = Duration::from_millis(20);
 
 /// Acts on each group, on several threads where the options allow and it is safe. Steps are written
 /// to `journal` before they are done; a front end should always give one when it executes.
@@ -46,7 +42,8 @@ pub fn prune(
 ) -> PruneSummary {
     let news = RefCell::new(News::new(observer));
     let mut tell = |event: PruneEvent<'_>| news.borrow_mut().tell(event);
-    let mut run = Run::new(options, journal.map(|journal| &*journal), cancel, &mut tell);
+    let (journal, shared) = (journal.map(|journal| &*journal), Shared::default());
+    let mut run = Run::new(options, journal, cancel, shared, &mut tell);
     if crew::may_share(options) {
         let mut tell = |event: PruneEvent<'_>| news.borrow_mut().tell(event);
         crew::prune(groups.into_iter(), &mut run, &mut tell);
@@ -284,7 +281,7 @@ impl Run<'_> {
         let place = self.open_destination(kind, &ready.held)?;
         if *kind == StepKind::Hardlink && ready.stock.copies_up(&state.ledger) {
             // First, so that the journal knows it by the number that it has from here on.
-            hardlink::copy_up(keeper, &ready.held, &mut self.shared.temps)?;
+            hardlink::copy_up(keeper, &ready.held, &self.shared.temps)?;
             state.ledger.book_copy(&ready.stock, &mut self.summary);
             state.ledger.copied_up(keeper.stat.id);
         }
@@ -296,7 +293,7 @@ impl Run<'_> {
         let target = &ready.held;
         let begin = |journal: &Journal| {
             // Much may have been waited for since.
-            let is_new = ready.proven.elapsed() < JUST_NOW;
+            let is_new = ready.proven.is_fresh(Moment::now());
             let known = ready.metadata.as_ref().filter(|_| is_new);
             journal.begin(action, (target, keeper), known, &ready.digest, destination)
         };
@@ -306,14 +303,14 @@ impl Run<'_> {
         }
         let mut lost = Vec::new();
         let acted = match kind {
-            StepKind::Hardlink => hardlink::act(keeper, target, &mut self.shared.temps),
-            StepKind::Symlink(_) => symlink::act(keeper, target, &mut self.shared.temps),
+            StepKind::Hardlink => hardlink::act(keeper, target, &self.shared.temps),
+            StepKind::Symlink(_) => symlink::act(keeper, target, &self.shared.temps),
             StepKind::Reflink => reflink::act(keeper, target, self.cancel),
             StepKind::Move(to) => self
                 .relocate(place, keeper, target, to, number, state)
                 .map(|found| lost = found),
             StepKind::Delete | StepKind::Leftover => {
-                delete::act(keeper, target, &mut self.shared.temps)
+                delete::act(keeper, target, &self.shared.temps)
             }
         };
         self.end(number, &acted, target);

@@ -90,6 +90,7 @@ impl<'a> Run<'a> {
         options: &'a PruneOptions,
         journal: Option<&'a Journal>,
         cancel: &'a Cancel,
+        shared: Shared,
         observer: &'a mut dyn FnMut(PruneEvent<'_>),
     ) -> Run<'a> {
         Run {
@@ -102,19 +103,13 @@ impl<'a> Run<'a> {
             taken: HashSet::new(),
             dir_metadata: HashMap::new(),
             swept: HashSet::new(),
-            shared: Shared::default(),
+            shared,
             tells_later: false,
             abilities: Abilities::new(options),
             questions: Questions::default(),
             places: Places::new(&options.references, &options.action, cancel),
             parents: Parents::default(),
         }
-    }
-
-    /// Works as one thread of the run that `shared` is of.
-    pub(super) fn join(&mut self, shared: &Shared) {
-        self.shared = shared.clone();
-        self.tells_later = true;
     }
 
     pub(super) fn unwatched(&mut self, path: &[u8], errno: i32) {

@@ -31,7 +31,7 @@ impl Run<'_> {
     ) {
         let step = self.step(StepKind::Leftover, file, keeper);
         state.catch_up(keeper);
-        self.parents.unlock();
+        self.parents.let_go();
         keeper.dir.unlock();
         let outcome = match self.remove_left_over(keeper, file, state) {
             Ok(outcome) => outcome,
@@ -88,13 +88,13 @@ impl Run<'_> {
         } else {
             keeper.wait_for_tick();
             match copy {
-                None => delete::act(keeper, &held, &mut self.shared.temps)?,
+                None => delete::act(keeper, &held, &self.shared.temps)?,
                 Some(copy) => {
                     let own = held.metadata()?;
                     let id = copy.mark();
                     let proof = || keeper.outlives(&held).and_then(|()| copy.check());
                     let last = || copy.check();
-                    give_up(&held, &own, id, &mut self.shared.temps, proof, last)?;
+                    give_up(&held, &own, id, &self.shared.temps, proof, last)?;
                     self.sweep_beside(&copy);
                     let (dir, name, id) = (copy.dir, copy.name, copy.stat.id);
                     state.arrived = Some((held.stat.id, Arrived { dir, name, id }));

@@ -15,7 +15,7 @@ pub(crate) fn leads_up(text: &[u8]) -> bool {
     text.starts_with(b"../")
 }
 
-pub(crate) fn act(keeper: &OpenFile, target: &OpenFile, temps: &mut Temps) -> Result<(), Skip> {
+pub(crate) fn act(keeper: &OpenFile, target: &OpenFile, temps: &Temps) -> Result<(), Skip> {
     let text = text(keeper, target)?;
     let temp = temps.name(|temp| sys::symlink(&text, &target.dir, temp))?;
     let made = match sys::stat_at(&target.dir, &temp) {

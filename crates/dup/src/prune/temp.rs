@@ -38,24 +38,18 @@ impl Default for Temps {
 impl Temps {
     /// A free name for something that may hold the only copy of a content for
     /// a moment; made by `make`, which fails with EEXIST where it is taken.
-    pub(crate) fn name(
-        &mut self,
-        make: impl FnMut(&CStr) -> sys::Result<()>,
-    ) -> sys::Result<CString> {
+    pub(crate) fn name(&self, make: impl FnMut(&CStr) -> sys::Result<()>) -> sys::Result<CString> {
         self.make(leftover::NAME, make)
     }
 
     /// A free name for a copy that is being written.
-    pub(crate) fn part(
-        &mut self,
-        make: impl FnMut(&CStr) -> sys::Result<()>,
-    ) -> sys::Result<CString> {
+    pub(crate) fn part(&self, make: impl FnMut(&CStr) -> sys::Result<()>) -> sys::Result<CString> {
         self.make(leftover::PART, make)
     }
 
     /// A free name for the original of a move while its copy is `copy`.
     pub(crate) fn aside(
-        &mut self,
+        &self,
         copy: Mark,
         make: impl FnMut(&CStr) -> sys::Result<()>,
     ) -> sys::Result<CString> {
@@ -64,7 +58,7 @@ impl Temps {
 
     /// A free name for the copy of `original` that is being made.
     pub(crate) fn part_of(
-        &mut self,
+        &self,
         original: Mark,
         make: impl FnMut(&CStr) -> sys::Result<()>,
     ) -> sys::Result<CString> {
@@ -73,15 +67,12 @@ impl Temps {
 
     /// A free name for an empty file that shows where its directory is seen. No name is given
     /// twice, so that nobody has looked for it before and been told that there is none.
-    pub(crate) fn probe(
-        &mut self,
-        make: impl FnMut(&CStr) -> sys::Result<()>,
-    ) -> sys::Result<CString> {
+    pub(crate) fn probe(&self, make: impl FnMut(&CStr) -> sys::Result<()>) -> sys::Result<CString> {
         self.make(leftover::PROBE, make)
     }
 
     fn make(
-        &mut self,
+        &self,
         suffix: &str,
         mut make: impl FnMut(&CStr) -> sys::Result<()>,
     ) -> sys::Result<CString> {
@@ -173,7 +164,7 @@ fn replace_by_rename(
 /// looks at what was moved, and removes that or puts it back.
 pub(crate) fn remove(
     target: &OpenFile,
-    temps: &mut Temps,
+    temps: &Temps,
     proof: impl Fn() -> Result<(), Skip>,
 ) -> Result<(), Skip> {
     let dir: &OwnedFd = &target.dir;

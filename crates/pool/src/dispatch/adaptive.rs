@@ -164,7 +164,10 @@ impl<'g> AdaptiveWorkers<'g> {
             return false;
         }
         // Twice as many: what they wait for may be all that holds them up.
-        let most = state.most.min(affordable()).max(state.workers);
+        let most = state
+            .most
+            .min(affordable_workers(DESCRIPTORS))
+            .max(state.workers);
         let more = state
             .workers
             .min((self.waiting)())
@@ -178,13 +181,17 @@ impl<'g> AdaptiveWorkers<'g> {
     }
 }
 
-/// The number of workers for which the descriptors suffice, with half of them for others.
-fn affordable() -> usize {
-    affordable_below(getrlimit(Resource::Nofile).current)
+/// The number of workers for which the descriptors suffice that this process may have, if each has
+/// so many, with half of them for others; 0 where not even one has enough.
+///
+/// # Panics
+/// If `descriptors` is 0.
+pub fn affordable_workers(descriptors: u64) -> usize {
+    affordable_below(getrlimit(Resource::Nofile).current, descriptors)
 }
 
-fn affordable_below(limit: Option<u64>) -> usize {
-    limit.map_or(usize::MAX, |limit| (limit / 2 / DESCRIPTORS) as usize)
+fn affordable_below(limit: Option<u64>, descriptors: u64) -> usize {
+    limit.map_or(usize::MAX, |limit| (limit / 2 / descriptors) as usize)
 }
 
 /// One worker's view of its time, for [`AdaptiveWorkers`].

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{fmt, io};
 
 use bc_digest::Digest;
@@ -45,6 +45,7 @@ use super::fail::point;
 use super::keep::FileGroup;
 use super::leftover::Mark;
 use super::meta::Metadata;
+use super::moment::Moment;
 use super::open_file::OpenFile;
 use super::options::RunMode;
 use super::skip::Skip;
@@ -138,7 +139,7 @@ struct Written {
     /// Bytes of whole lines.
     length: u64,
     /// When they were forced to the disk last.
-    synced: Instant,
+    synced: Moment,
 }
 
 impl Journal {
@@ -190,7 +191,7 @@ impl Journal {
             steps: AtomicU64::new(0),
             written: Mutex::new(Written {
                 length,
-                synced: Instant::now(),
+                synced: Moment::now(),
             }),
         };
         let mut roots: Vec<&Vec<u8>> = journal.bounds.roots.iter().collect();
@@ -311,7 +312,7 @@ impl Journal {
 
     fn write(&self, entry: &Entry) -> Result<u64, Skip> {
         self.line(entry).map_err(unwritable)?;
-        let is_due = self.written().synced.elapsed() >= SYNC_EVERY;
+        let is_due = Moment::now().since(self.written().synced) >= SYNC_EVERY;
         if is_due {
             self.sync()?;
         }
@@ -361,7 +362,7 @@ impl Journal {
 
     /// Forces what was written to the disk.
     pub(crate) fn sync(&self) -> Result<(), Skip> {
-        self.written().synced = Instant::now();
+        self.written().synced = Moment::now();
         rustix::fs::fdatasync(self.file.as_fd()).map_err(|errno| unwritable(errno.into()))
     }
 }

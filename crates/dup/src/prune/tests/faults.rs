@@ -2,8 +2,10 @@
 //! matters. Nothing may be lost, and a second, undisturbed run must finish
 //! the work and leave no temporary name.
 
+use super::super::moment::clock;
 use super::*;
 use rustix::io::Errno;
+use std::time::Duration;
 
 const ERRORS: [Errno; 5] = [
     Errno::IO,
@@ -16,6 +18,14 @@ const ERRORS: [Errno; 5] = [
 #[test]
 fn hardlink() {
     every_fault(0);
+}
+
+/// So that each directory is opened again every time.
+#[test]
+fn hardlink_slowly() {
+    clock::pass_each_time(super::dirs::LATER);
+    every_fault(0);
+    clock::pass_each_time(Duration::ZERO);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 mod actions;
 mod crash;
 mod crew;
+mod dirs;
 mod faults;
 pub(crate) mod images;
 mod locks;

@@ -26,7 +26,7 @@ use super::keep::FileRef;
 use super::news::News;
 use super::options::PruneOptions;
 use super::relocate;
-use super::state::Run;
+use super::state::{Run, Shared};
 use super::step::{Action, PruneEvent, PruneSummary, TreeStep};
 
 /// A directory with all that is in it, as a search found it.
@@ -150,7 +150,8 @@ pub fn prune_trees(
     );
     let mut news = News::new(observer);
     let mut tell = |event: PruneEvent<'_>| news.tell(event);
-    let mut run = Run::new(options, journal.map(|journal| &*journal), cancel, &mut tell);
+    let (journal, shared) = (journal.map(|journal| &*journal), Shared::default());
+    let mut run = Run::new(options, journal, cancel, shared, &mut tell);
     let mut done = Done::new(run.journal, options);
     for group in groups {
         if cancel.is_cancelled() {

@@ -178,7 +178,7 @@ impl Run<'_> {
             (_, found) if found == text => Ok(()),
             _ => Err(Skip::KeeperChanged),
         };
-        let acted = copied.and_then(|()| remove(&held, &mut self.shared.temps, stays));
+        let acted = copied.and_then(|()| remove(&held, &self.shared.temps, stays));
         self.end(number, &acted, &held);
         acted
     }

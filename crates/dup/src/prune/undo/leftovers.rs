@@ -201,7 +201,7 @@ impl Leftovers {
         &mut self,
         entry: &Entry,
         path: &[u8],
-        temps: &mut Temps,
+        temps: &Temps,
         cancel: &Cancel,
     ) {
         if self.found.values().all(Vec::is_empty) {
@@ -257,13 +257,7 @@ fn is_last(entry: &Entry, dir: &OwnedFd, name: &CStr, cancel: &Cancel) -> bool {
     })
 }
 
-fn remove(
-    kept: &OpenFile,
-    dir: &OwnedFd,
-    name: &CString,
-    temps: &mut Temps,
-    cancel: &Cancel,
-) -> bool {
+fn remove(kept: &OpenFile, dir: &OwnedFd, name: &CString, temps: &Temps, cancel: &Cancel) -> bool {
     if leftover::aside_for(name.as_bytes()).is_some() {
         return false;
     }

@@ -119,7 +119,7 @@ fn undo_at(
             && action.is_none()
         {
             undo.leftovers
-                .remove_equal(&entry, &path, &mut undo.temps, cancel);
+                .remove_equal(&entry, &path, &undo.temps, cancel);
         }
         if let UndoOutcome::Restored { .. } | UndoOutcome::Unneeded = outcome {
             undo.trees.settle(&path, &steps.index);

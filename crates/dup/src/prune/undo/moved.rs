@@ -116,7 +116,7 @@ impl Undo<'_> {
         }
         .go(
             Means {
-                temps: &mut self.temps,
+                temps: &self.temps,
                 blocked: &mut self.blocked,
                 cancel: self.cancel,
                 record: &mut |_, _, _| Ok(()),
@@ -214,14 +214,7 @@ impl Undo<'_> {
         sys::sync(&original.file)?;
         sys::sync_dir(dir)?;
         let stands = || original.check();
-        give_up(
-            &copy,
-            &own,
-            original.mark(),
-            &mut self.temps,
-            stands,
-            stands,
-        )?;
+        give_up(&copy, &own, original.mark(), &self.temps, stands, stands)?;
         Ok(self.done(entry, id, path, dir, Vec::new()))
     }
 }

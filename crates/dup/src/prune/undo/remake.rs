@@ -73,7 +73,7 @@ impl Undo<'_> {
             &metadata,
             Some(&entry.target.flags()),
             dir,
-            &mut self.temps,
+            &self.temps,
             self.cancel,
         )?;
         made.refused.extend(left_out);

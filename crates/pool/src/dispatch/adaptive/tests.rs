@@ -83,8 +83,8 @@ fn a_decision_takes_two_windows_of_each_worker() {
 
 #[test]
 fn half_of_the_descriptors_are_for_others() {
-    assert_eq!(affordable_below(None), usize::MAX);
-    assert_eq!(affordable_below(Some(1024)), 32);
-    assert_eq!(affordable_below(Some(255)), 7);
-    assert_eq!(affordable_below(Some(20)), 0);
+    assert_eq!(affordable_below(None, 16), usize::MAX);
+    assert_eq!(affordable_below(Some(1024), 16), 32);
+    assert_eq!(affordable_below(Some(255), 16), 7);
+    assert_eq!(affordable_below(Some(20), 16), 0);
 }

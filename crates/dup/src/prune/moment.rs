@@ -1,0 +1,63 @@
+//! How long ago something was found out.
+
+use std::time::{Duration, Instant};
+
+/// For how long what was found out is taken to be so still: which directory a path leads to, and what
+/// a file has besides its content. Some hundred small files are dealt with meanwhile, so that a longer
+/// time wins nothing, and one large file is compared as long; it is less than two ticks of the clock
+/// for file times.
+const FRESH: Duration = Duration::from_millis(20);
+
+/// When something was found out or done.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Moment(Instant);
+
+impl Moment {
+    /// In tests a [clock](clock) that they set: where each call of a run fails in turn, how many
+    /// there are must not depend on how fast the run is.
+    pub(super) fn now() -> Moment {
+        #[cfg(not(test))]
+        return Moment(Instant::now());
+        #[cfg(test)]
+        return Moment(clock::now());
+    }
+
+    pub(super) fn since(self, earlier: Moment) -> Duration {
+        self.0.saturating_duration_since(earlier.0)
+    }
+
+    /// Whether what was found out then can be relied on `now`.
+    pub(super) fn is_fresh(self, now: Moment) -> bool {
+        now.since(self) < FRESH
+    }
+}
+
+/// The clock of each thread of the tests of this crate.
+#[cfg(test)]
+pub(super) mod clock {
+    use std::cell::Cell;
+    use std::sync::OnceLock;
+    use std::time::{Duration, Instant};
+
+    static START: OnceLock<Instant> = OnceLock::new();
+
+    thread_local! {
+        static PASSED: Cell<Duration> = Cell::default();
+        static STEP: Cell<Duration> = Cell::default();
+    }
+
+    pub(super) fn now() -> Instant {
+        pass(STEP.get());
+        *START.get_or_init(Instant::now) + PASSED.get()
+    }
+
+    /// Lets time pass.
+    pub(in crate::prune) fn pass(time: Duration) {
+        PASSED.set(PASSED.get() + time);
+    }
+
+    /// Has so much time pass whenever somebody asks what time it is. At first none does.
+    pub(in crate::prune) fn pass_each_time(time: Duration) {
+        STEP.set(time);
+    }
+}
