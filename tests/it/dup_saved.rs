@@ -291,3 +291,45 @@ fn only_patterns_that_match_nothing_are_warned_of() {
     t.remove("b");
     quiet("--keep=path:a --keep=name:a");
 }
+
+/// Reports that are put together may have a file in several groups.
+#[test]
+fn groups_that_have_a_file_in_common_are_one() {
+    let report = |t: &TestTree| {
+        for name in ["a", "b", "c", "d", "e"] {
+            t.write(name, "the same in all of them")
+                .mtime(name, 1_000_000, 0);
+        }
+        t.hard_link("b", "b-too");
+        let out = t.bc_line("dup scan --format=json .").go();
+        let text = out.code(0).text();
+        let mut report: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let group = report["groups"][0].clone();
+        let of = |names: &[&str]| {
+            let mut group = group.clone();
+            let files = group["files"].as_array_mut().unwrap();
+            files.retain(|file| names.iter().any(|name| file["path"] == format!("./{name}")));
+            assert_eq!(files.len(), names.len());
+            group
+        };
+        // The last one joins the two before it.
+        let groups = vec![
+            of(&["a", "b"]),
+            of(&["d", "e"]),
+            of(&["b-too", "c"]),
+            of(&["e", "c"]),
+        ];
+        report["groups"] = groups.into();
+        t.write("../r.json", report.to_string());
+    };
+    for action in ["hardlink", "symlink --yes", "delete --yes"] {
+        let t = TestTree::new();
+        report(&t);
+        let line = format!("dup prune --from=../r.json --keep=first --action={action}");
+        let dry = t.bc_line(&format!("{line} --dry-run")).go();
+        let real = t.bc_line(&line).go();
+        dry.code(0);
+        real.code(0).stdout_is(dry.text());
+        assert_eq!(dry.lines().len(), 5, "{}", dry.text());
+    }
+}

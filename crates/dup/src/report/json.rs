@@ -7,6 +7,7 @@
 //! "ctime_ns"}]}]}`; a path that is not UTF-8 has its bytes as base64 in
 //! `path_b64` beside a lossy `path`, a root in `b64` beside `path`.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, Write};
 
@@ -261,13 +262,50 @@ pub fn read(text: &[u8]) -> Result<Saved, ReadError> {
         references.map(|index| roots.get(*index).cloned()).collect();
     Ok(Saved {
         references: references.ok_or_else(|| fail("no such root as a reference".to_owned()))?,
-        groups: document
-            .groups
-            .into_iter()
-            .enumerate()
-            .map(read)
-            .collect::<Result<_, _>>()?,
+        groups: merged(
+            document
+                .groups
+                .into_iter()
+                .enumerate()
+                .map(read)
+                .collect::<Result<_, _>>()?,
+        ),
     })
+}
+
+/// The groups, of which those are one that have a file in common: a report that was put together of
+/// others may name it twice, and what is done to it in one group would be unknown to a dry run of the
+/// other.
+fn merged(groups: Vec<prune::FileGroup>) -> Vec<prune::FileGroup> {
+    let mut merged: Vec<prune::FileGroup> = Vec::with_capacity(groups.len());
+    // Which of these has a file.
+    let mut homes: HashMap<(Identity, u64), usize> = HashMap::new();
+    for group in groups {
+        let known = |file: &prune::FileRef| homes.get(&(file.id, file.stamp.size)).copied();
+        let mut others: Vec<usize> = group.files.iter().filter_map(known).collect();
+        others.sort_unstable();
+        others.dedup();
+        let Some((&home, others)) = others.split_first() else {
+            let files = group.files.iter();
+            homes.extend(files.map(|file| ((file.id, file.stamp.size), merged.len())));
+            merged.push(group);
+            continue;
+        };
+        let mut joining = group.files;
+        for other in others {
+            joining.append(&mut merged[*other].files);
+        }
+        homes.extend(
+            joining
+                .iter()
+                .map(|file| ((file.id, file.stamp.size), home)),
+        );
+        let files = &mut merged[home].files;
+        joining.retain(|file| !files.contains(file));
+        files.append(&mut joining);
+    }
+    merged.retain(|group| !group.files.is_empty());
+    merged
 }
 
 fn accept(group: &JsonGroup, roots: &[Vec<u8>]) -> Result<prune::FileGroup, String> {
