@@ -41,6 +41,7 @@ mod dup_linked_names;
 mod dup_manifests;
 mod dup_moved_originals;
 mod dup_odd_names;
+mod dup_permitted;
 mod dup_prune_dirs;
 mod dup_question;
 mod dup_recipes;

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use super::lack::{Lack, Unable};
 use super::open_file::OpenFile;
 use super::options::{PruneOptions, RunMode};
+use super::permitted::Caller;
 use super::skip::Skip;
 use super::step::StepKind;
 use super::{symlink, sys};
@@ -18,6 +19,7 @@ use crate::space::Space;
 pub(super) struct Abilities<'a> {
     pub(super) options: &'a PruneOptions,
     pub(super) mounts: Mounts,
+    pub(super) caller: Caller,
     /// Devices that turned out to be unable to do what this run does.
     refused: HashSet<u64>,
     /// Devices that turned out to follow no links upwards.
@@ -29,6 +31,7 @@ impl<'a> Abilities<'a> {
         Abilities {
             options,
             mounts: Mounts::default(),
+            caller: Caller::own(),
             refused: HashSet::new(),
             contained: HashSet::new(),
         }

@@ -16,6 +16,7 @@ use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, StatxAttributes, StatxFl
 use rustix::io::{Errno, retry_on_intr};
 
 use super::fail::point;
+use super::permitted::{Caller, FIXED, STUCK, denied};
 use super::skip::Skip;
 use super::sys::{self, Failed};
 
@@ -26,14 +27,11 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// Whether a name of a file of this owner can be removed from the
-    /// directory: from a sticky one the owners of either and root can.
-    pub(crate) fn check_removable(&self, owner: u32) -> Result<(), Skip> {
-        const STICKY: u32 = 0o1000;
-        let may = |own: u32| own == 0 || own == self.stat.uid || own == owner;
-        match self.stat.mode & STICKY == 0 || may(rustix::process::geteuid().as_raw()) {
+    /// Proves that the caller can remove a name of a file of this owner from the directory.
+    pub(super) fn check_removable(&self, caller: &Caller, owner: u32) -> Result<(), Skip> {
+        match caller.may_remove(&self.stat, owner) {
             true => Ok(()),
-            false => Err(not_permitted()),
+            false => Err(denied("rename", STUCK)),
         }
     }
 }
@@ -72,12 +70,15 @@ impl Blocked {
         let opened = open(dir)?;
         let stat = sys::stat(&opened)?;
         let id = stat.id;
-        if self.has(id) || only_grows(&opened) {
+        if self.has(id) {
             return Err(not_permitted());
+        }
+        if only_grows(&opened) {
+            return Err(denied("rename", FIXED));
         }
         let mut waited = Duration::ZERO;
         loop {
-            match lock(&opened, FlockOperation::NonBlockingLockShared) {
+            match sys::lock(&opened, FlockOperation::NonBlockingLockShared) {
                 Err(Errno::WOULDBLOCK) if waited < PATIENCE => {
                     if cancel.is_cancelled() {
                         return Err(Skip::Cancelled);
@@ -135,7 +136,7 @@ pub(crate) fn alone(dir: &OwnedFd) -> Option<Claim> {
         return None;
     }
     let opened = open(dir).ok()?;
-    lock(&opened, FlockOperation::NonBlockingLockExclusive).ok()?;
+    sys::lock(&opened, FlockOperation::NonBlockingLockExclusive).ok()?;
     let stat = sys::stat(&opened).ok()?;
     Some(Claim { dir: opened, stat })
 }
@@ -146,10 +147,6 @@ fn open(dir: &OwnedFd) -> sys::Result<OwnedFd> {
     point(op)
         .and_then(|()| retry_on_intr(|| rustix::fs::openat(dir, c".", flags, Mode::empty())))
         .map_err(|errno| Failed { op, errno })
-}
-
-fn lock(dir: &OwnedFd, how: FlockOperation) -> Result<(), Errno> {
-    point("lock").and_then(|()| retry_on_intr(|| flock(dir, how)))
 }
 
 /// Whether the directory is marked append-only or immutable, where the file

@@ -2,7 +2,7 @@
 //! last are kept: opening the way to them again for each file is a third of the system calls of a
 //! small file's step.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::ffi::CString;
 use std::ops::Deref;
@@ -17,12 +17,14 @@ use super::claim::{Blocked, Claim};
 use super::keep::FileRef;
 use super::moment::Moment;
 use super::skip::Skip;
-use super::sys;
+use super::sys::{self, FullStat};
 use crate::path::split;
 
 /// A directory as a place to stand on, and what is known of it.
 pub(crate) struct Dir {
     fd: OwnedFd,
+    /// What it was when it was opened.
+    facts: OnceCell<FullStat>,
     /// Whether its names were found to be changeable through this descriptor's mount.
     pub(crate) is_writable: Cell<bool>,
     /// The lock under which this run has temporary names in it, once it had any.
@@ -33,9 +35,19 @@ impl Dir {
     pub(crate) fn new(fd: OwnedFd) -> Rc<Dir> {
         Rc::new(Dir {
             fd,
+            facts: OnceCell::new(),
             is_writable: Cell::new(false),
             claim: RefCell::new(None),
         })
+    }
+
+    /// What it is; asked for once.
+    pub(super) fn facts(&self) -> sys::Result<&FullStat> {
+        if let Some(known) = self.facts.get() {
+            return Ok(known);
+        }
+        let found = sys::stat_all(&self.fd)?;
+        Ok(self.facts.get_or_init(|| found))
     }
 
     /// The claim that an earlier step left here, or else a new one, which stays until it is
@@ -144,7 +156,7 @@ impl Parents {
             opened => opened,
         };
         let dir = opened?;
-        let id = sys::stat(&dir)?.id;
+        let id = dir.facts()?.stat.id;
         if self.recent.len() >= RECENT {
             self.recent.pop_front();
         }

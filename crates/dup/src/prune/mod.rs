@@ -33,6 +33,7 @@ mod moving;
 mod news;
 pub(crate) mod open_file;
 mod options;
+mod permitted;
 mod precheck;
 mod probe;
 mod protect;

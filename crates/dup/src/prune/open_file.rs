@@ -11,6 +11,7 @@ use bc_fs::InodeFlags;
 use bc_fs::lease::{self, Refused};
 use bc_fs::mount::{Answer, Shows};
 use bc_walk::{FileKind, FileStat, Identity, Stamp};
+use rustix::fs::{FlockOperation, StatxAttributes};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -18,6 +19,7 @@ use super::dir::{Dir, open_parent};
 use super::keep::FileRef;
 use super::leftover::Mark;
 use super::meta::Metadata;
+use super::options::RunMode;
 use super::skip::Skip;
 use super::sys::{self, Access};
 use crate::clock::{nanoseconds, now_ns};
@@ -33,6 +35,8 @@ pub(crate) struct OpenFile {
     pub(crate) atime_ns: i64,
     /// When it was made, in nanoseconds since 1970; `None` where its file system does not keep that.
     pub(crate) born_ns: Option<u64>,
+    /// What it was marked as (`chattr`) when it was opened.
+    pub(crate) marks: StatxAttributes,
     /// Names that it has: without those that a dry run would take from it, or that this run took
     /// and that a lower layer still counts.
     pub(crate) links: u64,
@@ -187,6 +191,7 @@ impl OpenFile {
             stat: found.stat,
             atime_ns: found.atime_ns,
             born_ns: found.born_ns,
+            marks: found.marks,
             settled: false,
             leased: false,
             protected: false,
@@ -332,6 +337,22 @@ impl OpenFile {
         }
     }
 
+    /// Keeps other runs off the file until it is closed. Two that put their own in the place of one name
+    /// at a time would each find the other's under its temporary name, and leave that.
+    ///
+    /// # Errors
+    /// [`Skip::Locked`]. Where there are no such locks, nobody is kept off.
+    pub(crate) fn lock(&self, mode: RunMode) -> Result<(), Skip> {
+        let how = match mode {
+            RunMode::DryRun => FlockOperation::NonBlockingLockShared,
+            RunMode::Execute => FlockOperation::NonBlockingLockExclusive,
+        };
+        match sys::lock(&self.file, how) {
+            Err(Errno::WOULDBLOCK) => Err(Skip::Locked),
+            _ => Ok(()),
+        }
+    }
+
     /// Proves that nobody has opened the file for writing since it is watched.
     pub(crate) fn check_lease(&self) -> Result<(), Skip> {
         if !self.leased || sys::holds_lease(&self.file)? {
@@ -446,13 +467,18 @@ impl OpenFile {
 
     /// The absolute path, as the kernel knows the directory.
     pub(crate) fn real_path(&self) -> Option<Vec<u8>> {
-        let mut path = sys::real_path(&self.dir)?;
-        if path.last() != Some(&b'/') {
-            path.push(b'/');
-        }
-        path.extend_from_slice(self.name.as_bytes());
-        Some(path)
+        real_path_in(&self.dir, &self.name)
     }
+}
+
+/// The same of a name in a directory.
+pub(crate) fn real_path_in(dir: &OwnedFd, name: &CStr) -> Option<Vec<u8>> {
+    let mut path = sys::real_path(dir)?;
+    if path.last() != Some(&b'/') {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name.to_bytes());
+    Some(path)
 }
 
 /// Whether `fsync` failed because the file is on a read-only file system.

@@ -4,6 +4,7 @@
 use std::sync::{Arc, PoisonError};
 
 use bc_digest::Digest;
+use bc_fs::mount::Answer;
 use bc_walk::Identity;
 use rustix::io::Errno;
 
@@ -79,6 +80,7 @@ impl Run<'_> {
         }
         let (room, metadata) = self.refuse(keeper, &held, kind)?;
         self.abilities.writable(&held, kind)?;
+        self.abilities.caller.check(keeper, &held, kind)?;
         let room = match self.abilities.check_layers(keeper, &held, kind)? {
             true => room,
             false => Room::Below,
@@ -104,6 +106,9 @@ impl Run<'_> {
         if *kind != StepKind::Reflink {
             self.watch(keeper).map_err(Skip::of_keeper)?;
             self.watch(&mut held)?;
+            if self.abilities.traits(&held).network == Answer::No {
+                held.lock(self.options.mode)?;
+            }
         }
         let digest = self.compare(keeper, &held)?;
         match room {

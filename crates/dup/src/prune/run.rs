@@ -11,7 +11,7 @@ use super::claim;
 use super::crew;
 use super::dir;
 use super::freed::Ledger;
-use super::journal::Journal;
+use super::journal::{About, Journal};
 use super::keep::{FileGroup, FileRef};
 use super::moment::Moment;
 use super::news::News;
@@ -127,10 +127,15 @@ impl Run<'_> {
             // What killed runs left first: where it arrived the other names go as well.
             let ours = |index: &&usize| leftover::is_ours(group.files[**index].name());
             let (ours, rest): (Vec<&usize>, Vec<&usize>) = inode.names.iter().partition(ours);
-            let last = rest.last().or(ours.last()).copied().filter(|_| left == 0);
+            let end = rest.last().or(ours.last()).copied();
+            let last = end.filter(|_| left == 0);
+            let end = end.map(|index| &group.files[*index]);
+            let mut names = inode.names.iter().map(|index| &group.files[*index]);
+            let mut stays = names.find(|name| !rules.acts_on(inode, keeper_ref, name));
             for index in ours.into_iter().chain(rest) {
                 let target = &group.files[*index];
                 state.is_last = last == Some(index);
+                state.other = stays.or(end).filter(|other| other.path != target.path);
                 let left_over = leftover::is_ours(target.name());
                 if self.cancel.is_cancelled() {
                     return;
@@ -139,6 +144,7 @@ impl Run<'_> {
                     continue;
                 }
                 state.pending = state.pending.saturating_sub(1);
+                let changed = self.summary.changed;
                 let promoted = if left_over {
                     self.left_over(&mut keeper, target, &mut state);
                     None
@@ -148,6 +154,9 @@ impl Run<'_> {
                 if let Some(held) = promoted {
                     (keeper, keeper_ref) = (held, target);
                     break;
+                }
+                if self.summary.changed == changed {
+                    stays = stays.or(Some(target));
                 }
             }
         }
@@ -291,11 +300,20 @@ impl Run<'_> {
         };
         let action = self.options.action.name();
         let target = &ready.held;
+        let other = state.other.filter(|_| target.links > 1);
+        let other = other.and_then(|other| Some((self.parents.of(other).ok()?, other)));
         let begin = |journal: &Journal| {
             // Much may have been waited for since.
             let is_new = ready.proven.is_fresh(Moment::now());
-            let known = ready.metadata.as_ref().filter(|_| is_new);
-            journal.begin(action, (target, keeper), known, &ready.digest, destination)
+            let about = About {
+                known: ready.metadata.as_ref().filter(|_| is_new),
+                digest: &ready.digest,
+                destination,
+                other: other
+                    .as_ref()
+                    .map(|((dir, _, name), other)| (dir, name.as_c_str(), other.path.as_slice())),
+            };
+            journal.begin(action, (target, keeper), about)
         };
         let number = self.journal.map(begin).transpose()?;
         if !matches!(kind, StepKind::Hardlink | StepKind::Reflink) {
@@ -371,8 +389,9 @@ impl Run<'_> {
         })?;
         if matches!(kind, StepKind::Hardlink) {
             // Its temporary name is one of the kept file.
-            claim.check_removable(keeper.stat.uid)?;
-            claim.check_removable(target.stat.uid)?;
+            let caller = &self.abilities.caller;
+            claim.check_removable(caller, keeper.stat.uid)?;
+            claim.check_removable(caller, target.stat.uid)?;
         }
         Ok(Some(claim))
     }

@@ -124,12 +124,24 @@ pub enum Skip {
     },
     /// A temporary name that another run may be using.
     InUse,
+    /// Another program has locked it (`flock`), as a run does with a file whose name it is about to
+    /// change.
+    Locked,
     /// The run was cancelled.
     Cancelled,
     /// The file system cannot do this with any of its files.
     Unable(Unable),
     /// The journal could not be written; nothing is done without it.
     Journal(i32),
+    /// The system would refuse it.
+    Denied {
+        /// The operation.
+        op: &'static str,
+        /// The error number.
+        errno: i32,
+        /// What stands against it.
+        why: &'static str,
+    },
     /// The system refused.
     System {
         /// The operation.
@@ -187,7 +199,7 @@ impl Skip {
     /// What the system refused and the number of its reason, if that is why.
     pub fn system(&self) -> Option<(&'static str, i32)> {
         match self {
-            Skip::System { op, errno } => Some((op, *errno)),
+            Skip::System { op, errno } | Skip::Denied { op, errno, .. } => Some((op, *errno)),
             Skip::Left { errno, .. } | Skip::Unasked(errno) => Some(("unlink", *errno)),
             Skip::Journal(errno) => Some(("write journal", *errno)),
             Skip::Gone => Some(("open", Errno::NOENT.raw_os_error())),
@@ -231,6 +243,7 @@ impl Skip {
             Skip::Rest { why, .. } => why.reason(),
             Skip::Original => "original of a killed move",
             Skip::InUse => "temporary of another run",
+            Skip::Locked => "locked",
             Skip::Holds(_) => "holds what has to stay",
             Skip::HasMore(_) => "holds something new",
             Skip::Filtered(_) => "filtered",
@@ -239,16 +252,20 @@ impl Skip {
             Skip::Cancelled => "cancelled",
             Skip::Unable(unable) => unable.reason(),
             Skip::Journal(_) => "journal not writable",
-            Skip::System { errno, .. } => match Errno::from_raw_os_error(*errno) {
-                Errno::XDEV => "other file system",
-                Errno::MLINK => "too many links",
-                Errno::PERM | Errno::ACCESS => "not permitted",
-                Errno::NOSPC | Errno::DQUOT => "no space",
-                Errno::TXTBSY | Errno::BUSY => "busy",
-                Errno::ROFS => "read-only file system",
-                Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL | Errno::NOSYS => "not supported",
-                _ => "system error",
-            },
+            Skip::System { errno, .. } | Skip::Denied { errno, .. } => {
+                match Errno::from_raw_os_error(*errno) {
+                    Errno::XDEV => "other file system",
+                    Errno::MLINK => "too many links",
+                    Errno::PERM | Errno::ACCESS => "not permitted",
+                    Errno::NOSPC | Errno::DQUOT => "no space",
+                    Errno::TXTBSY | Errno::BUSY => "busy",
+                    Errno::ROFS => "read-only file system",
+                    Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL | Errno::NOSYS => {
+                        "not supported"
+                    }
+                    _ => "system error",
+                }
+            }
         }
     }
 }
@@ -344,10 +361,12 @@ impl fmt::Display for Skip {
                 "{why}; stopped after {gone} of its files; 'bc dup undo' fills it again"
             ),
             Skip::InUse => f.write_str("may be in use by another run"),
+            Skip::Locked => f.write_str("locked by another run or program"),
             Skip::Cancelled => f.write_str("cancelled"),
             Skip::Unable(unable) => unable.fmt(f),
             Skip::Journal(errno) => write!(f, "journal: {}", system(*errno)),
             Skip::System { op, errno } => write!(f, "{op}: {}", system(*errno)),
+            Skip::Denied { op, errno, why } => write!(f, "{op}: {}; {why}", system(*errno)),
         }
     }
 }

@@ -164,6 +164,8 @@ pub(super) struct State<'g> {
     pub(super) is_stale: bool,
     /// Whether no other name of the group follows the one at hand.
     pub(super) is_last: bool,
+    /// Another name of the file at hand, which no step takes or a later one: where undo finds the file.
+    pub(super) other: Option<&'g FileRef>,
     /// How many names of the file at hand are still to be dealt with, with the
     /// one that is being dealt with.
     pub(super) pending: u64,

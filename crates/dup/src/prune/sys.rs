@@ -9,8 +9,8 @@ use bc_fs::InodeFlags;
 use bc_fs::lease::{self, Refused};
 use bc_walk::FileStat;
 use rustix::fs::{
-    self, AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags, Stat, StatxAttributes, StatxFlags,
-    Timespec, Timestamps,
+    self, AtFlags, CWD, FlockOperation, Mode, OFlags, RenameFlags, ResolveFlags, Stat,
+    StatxAttributes, StatxFlags, Timespec, Timestamps,
 };
 use rustix::io::{Errno, retry_on_intr};
 
@@ -22,7 +22,7 @@ mod dirs;
 mod full;
 
 pub(crate) use self::dirs::{link_text, open_link, open_listed, relist, remove_dir};
-pub(crate) use self::full::{born_ns, stat_all, stat_all_now};
+pub(crate) use self::full::{FullStat, born_ns, stat_all, stat_all_now};
 
 /// A call that failed: its name and the system's reason.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -277,6 +277,19 @@ pub(crate) fn may_change(dir: impl AsFd) -> Result<()> {
     let access = fs::Access::WRITE_OK | fs::Access::EXEC_OK;
     call("write directory", || {
         fs::accessat(&dir, c".", access, AtFlags::EACCESS)
+    })
+}
+
+/// Takes a lock of flock(2).
+pub(crate) fn lock(file: impl AsFd, how: FlockOperation) -> std::result::Result<(), Errno> {
+    point("lock").and_then(|()| retry_on_intr(|| fs::flock(&file, how)))
+}
+
+/// Whether the file of this name may be read and written to by this process: EACCES, EROFS.
+pub(crate) fn may_read_and_write(dir: impl AsFd, name: &CStr) -> Result<()> {
+    let access = fs::Access::READ_OK | fs::Access::WRITE_OK;
+    call("access", || {
+        fs::accessat(&dir, name, access, AtFlags::EACCESS)
     })
 }
 

@@ -20,6 +20,7 @@ mod roots;
 mod tree_action;
 mod trust;
 
+use std::ffi::CStr;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
@@ -41,6 +42,7 @@ use serde::Serialize;
 use self::record::{Copied, End, Header, Inode, MAGIC, Made, SCHEMA};
 use self::roots::Bounds;
 use self::trust::Locked;
+use super::dir::Dir;
 use super::fail::point;
 use super::keep::FileGroup;
 use super::leftover::Mark;
@@ -131,6 +133,19 @@ pub struct Journal {
     /// Steps begun by this run.
     steps: AtomicU64,
     written: Mutex<Written>,
+}
+
+/// What a journal is told of a step with a file.
+pub(crate) struct About<'a> {
+    /// What the file and the one that stays have besides their content; asked for where it is not
+    /// known.
+    pub(crate) known: Option<&'a (Metadata, Metadata)>,
+    pub(crate) digest: &'a Digest,
+    /// Where it is moved to.
+    pub(crate) destination: Option<&'a [u8]>,
+    /// Another name of it: the directory, the name in that and what the whole is called. One in the
+    /// same directory is found without.
+    pub(crate) other: Option<(&'a Rc<Dir>, &'a CStr, &'a [u8])>,
 }
 
 /// What of a journal is there.
@@ -248,19 +263,21 @@ impl Journal {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records what is about to happen.
-    /// What the two have besides their content, in the same order, is asked for where it is not known.
+    /// Records what is about to happen to the first of the two, with what stays.
     pub(crate) fn begin(
         &self,
         action: &'static str,
         both: (&OpenFile, &OpenFile),
-        known: Option<&(Metadata, Metadata)>,
-        digest: &Digest,
-        destination: Option<&[u8]>,
+        about: About<'_>,
     ) -> Result<u64, Skip> {
-        let entry = self.entry(action, both, known, destination)?;
+        let entry = self.entry(action, both, about.known, about.destination)?;
+        let other = about
+            .other
+            .filter(|(dir, _, _)| !Rc::ptr_eq(dir, &both.0.dir))
+            .and_then(|(dir, name, given)| self.bounds.path_in(dir, name, given));
         self.write(&Entry {
-            digest: digest.to_string(),
+            digest: about.digest.to_string(),
+            other: other.map(|path| JsonPath::new(&path)),
             ..entry
         })
     }
@@ -307,6 +324,7 @@ impl Journal {
             digest: String::new(),
             destination: destination.map(|path| JsonPath::new(&path)),
             text: None,
+            other: None,
         })
     }
 

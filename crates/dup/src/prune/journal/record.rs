@@ -89,6 +89,9 @@ pub(crate) struct Entry {
     /// Where a link leads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) text: Option<JsonPath>,
+    /// Another name of the target, in another directory. Not recorded by the first versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) other: Option<JsonPath>,
 }
 
 /// How a step went.
@@ -286,6 +289,12 @@ impl Entry {
         bytes.starts_with(b"/").then_some(bytes)
     }
 
+    /// Another name that the file had, which may be there still.
+    pub(crate) fn other(&self) -> Option<Vec<u8>> {
+        let bytes = self.other.as_ref()?.bytes()?;
+        bytes.starts_with(b"/").then_some(bytes)
+    }
+
     /// What was done to a directory or a link, if anything was.
     pub(crate) fn tree_action(&self) -> Option<TreeAction> {
         let mut all = TreeAction::ALL.into_iter();
@@ -333,7 +342,7 @@ impl Entry {
             return Some("a size that no file can have".to_owned());
         }
         let roots = roots?;
-        [Some(target), Some(keeper), destination]
+        [Some(target), Some(keeper), destination, self.other()]
             .into_iter()
             .flatten()
             .find(|path| !super::roots::contain(roots, path))

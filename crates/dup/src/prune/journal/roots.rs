@@ -2,13 +2,14 @@
 //! in the journal's first line, and the bounds of what undo will touch.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::path::{join, split};
 use crate::prune::keep::FileGroup;
-use crate::prune::open_file::OpenFile;
+use crate::prune::open_file::{OpenFile, real_path_in};
 use crate::prune::step::Action;
 
 /// Where a run acts.
@@ -61,7 +62,12 @@ impl Bounds {
     /// The real path of an open file; `None` if that is none of the run's: its
     /// directory was moved away meanwhile.
     pub(super) fn path_of(&self, held: &OpenFile) -> Option<Vec<u8>> {
-        let path = held.real_path().unwrap_or_else(|| self.by_root(&held.path));
+        self.path_in(&held.dir, &held.name, &held.path)
+    }
+
+    /// The same of a name in a directory, which is called `given`.
+    pub(super) fn path_in(&self, dir: &OwnedFd, name: &CStr, given: &[u8]) -> Option<Vec<u8>> {
+        let path = real_path_in(dir, name).unwrap_or_else(|| self.by_root(given));
         contain(&self.roots, &path).then_some(path)
     }
 

@@ -3,7 +3,7 @@
 use std::os::fd::AsFd;
 
 use bc_walk::FileStat;
-use rustix::fs::{self, AtFlags, Stat, Statx, StatxFlags};
+use rustix::fs::{self, AtFlags, Stat, Statx, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
 use super::{Failed, Result, call, raw_stat};
@@ -15,6 +15,8 @@ pub(crate) struct FullStat {
     pub(crate) atime_ns: i64,
     /// When it was made, in nanoseconds since 1970; `None` where its file system does not keep that.
     pub(crate) born_ns: Option<u64>,
+    /// What it is marked as (`chattr`), as far as its file system tells.
+    pub(crate) marks: StatxAttributes,
 }
 
 impl From<&Statx> for FullStat {
@@ -23,6 +25,7 @@ impl From<&Statx> for FullStat {
             stat: FileStat::from(found),
             atime_ns: nanoseconds(found.stx_atime.tv_sec, u64::from(found.stx_atime.tv_nsec)),
             born_ns: birth(found),
+            marks: found.stx_attributes,
         }
     }
 }
@@ -33,6 +36,7 @@ impl From<&Stat> for FullStat {
             stat: FileStat::from(found),
             atime_ns: nanoseconds(found.st_atime, found.st_atime_nsec),
             born_ns: None,
+            marks: StatxAttributes::empty(),
         }
     }
 }

@@ -95,6 +95,25 @@ fn any_number_of_threads_does_and_says_the_same() {
     }
 }
 
+/// Each of them has to find either what the scan saw or what the other one made of it.
+#[test]
+fn two_runs_that_race_for_the_same_names_leave_nothing_behind() {
+    for round in 0..10 {
+        let tree = many();
+        let before = snapshot(tree.path());
+        let groups = groups(tree.path());
+        std::thread::scope(|scope| {
+            for action in [Action::Hardlink, Action::Symlink] {
+                let groups = groups.clone();
+                scope.spawn(move || run_groups(groups, &options(action), None));
+            }
+        });
+        let context = format!("round {round}");
+        assert_eq!(snapshot(tree.path()), before, "{context}");
+        assert_eq!(temporaries(tree.path()), [] as [PathBuf; 0], "{context}");
+    }
+}
+
 #[test]
 fn threads_that_are_killed_lose_nothing() {
     for action in [Action::Hardlink, Action::Symlink, Action::Delete] {

@@ -12,6 +12,7 @@ mod lost;
 mod moves;
 mod open;
 mod parted;
+mod permitted;
 mod protect;
 mod race;
 mod reflink;

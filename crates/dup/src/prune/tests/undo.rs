@@ -101,6 +101,61 @@ fn everything_comes_back() {
     }
 }
 
+/// A file that keeps a name, in another directory than the one that went, is found by that.
+#[test]
+fn a_file_that_kept_one_of_its_names_is_one_file_again() {
+    let make = || {
+        let tree = TestTree::new();
+        tree.write("a/1", "same")
+            .hard_link("a/1", "a/2")
+            .write("b/1", "same")
+            .hard_link("b/1", "c/1")
+            .hard_link("b/1", "c/d/1")
+            .write("e/1", "same");
+        for file in ["a/1", "b/1", "e/1"] {
+            tree.mtime(file, 1_000_000, 0);
+        }
+        tree
+    };
+    for index in 0..4 {
+        // The kept file has no room for all names of the next.
+        let tree = make();
+        let action = actions(&tree)[index].clone();
+        let mut options = options(action.clone());
+        options.max_links = Some(3);
+        let before = facts(&tree);
+        prune_with_journal(&tree, &options);
+        let (undone, lines) = undo_all(&tree, RunMode::Execute);
+        assert_eq!((undone.failed, undone.incomplete), (0, 0), "{lines:?}");
+        assert_eq!(facts(&tree), before, "{action:?}: {lines:?}");
+        assert_eq!(inode(tree.join("b/1")), inode(tree.join("c/d/1")));
+
+        // One of its names is not to be touched, whichever that is.
+        for stays in ["b/1", "c/1", "c/d/1"] {
+            let tree = make();
+            let action = actions(&tree)[index].clone();
+            let mut options = super::options(action.clone());
+            options.rules.roots = Roots::Across;
+            let mut groups = groups(tree.path());
+            for file in &mut groups[0].files {
+                let below = file.relative();
+                file.root = u32::from(below != b"a/1" && below != stays.as_bytes());
+            }
+            let before = facts(&tree);
+            let path = tree.scratch("journal");
+            let mut journal = Journal::create(&path, &action, &groups, &Cancel::new()).unwrap();
+            let (summary, lines) = run_groups(groups, &options, Some(&mut journal));
+            drop(journal);
+            assert!(summary.changed >= 2, "{lines:?}");
+            assert_eq!(facts(&tree)[&tree.join(stays)].content, b"same");
+            let (undone, lines) = undo_all(&tree, RunMode::Execute);
+            let context = format!("{action:?}, {stays}: {lines:?}");
+            assert_eq!((undone.failed, undone.incomplete), (0, 0), "{context}");
+            assert_eq!(facts(&tree), before, "{context}");
+        }
+    }
+}
+
 #[test]
 fn what_changed_since_is_left_alone() {
     for index in 0..4 {

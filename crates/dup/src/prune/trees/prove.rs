@@ -84,7 +84,7 @@ impl Run<'_> {
         }
         drop(self.shared.blocked.claim(&dir.file, self.cancel)?);
         let above = self.shared.blocked.claim(&dir.dir, self.cancel)?;
-        above.check_removable(dir.stat.uid)
+        above.check_removable(&self.abilities.caller, dir.stat.uid)
     }
 
     /// That both links lead to the same, as far as their texts go.

@@ -96,7 +96,8 @@ impl Undo<'_> {
         }
         let path = entry.target.path()?;
         let ino = entry.target.id().ino;
-        let names = self.names.with_number(self.run, split(&path).0, ino);
+        let mut names = self.names.with_number(self.run, split(&path).0, ino);
+        names.extend(entry.other());
         let is_it = |path: &Vec<u8>| {
             let held = self.held(entry, path)?;
             let (before, now) = (entry.target.mark(), Mark::of(&held.file, held.stat.id));

@@ -1,0 +1,68 @@
+//! What the system will refuse is refused by a dry run as well.
+
+use std::process::Command;
+
+use super::*;
+
+/// A path with a flag of `chattr`, until dropped.
+struct Marked(PathBuf, char);
+
+impl Marked {
+    /// `None` where there are no such flags, or this process may not set them.
+    fn new(path: PathBuf, flag: char) -> Option<Marked> {
+        let marked = Marked(path, flag);
+        marked.set('+').then_some(marked)
+    }
+
+    fn set(&self, sign: char) -> bool {
+        let mut command = Command::new("chattr");
+        command.arg(format!("{sign}{}", self.1)).arg(&self.0);
+        command.output().is_ok_and(|out| out.status.success())
+    }
+}
+
+impl Drop for Marked {
+    fn drop(&mut self) {
+        self.set('-');
+    }
+}
+
+#[test]
+fn what_is_immutable_or_append_only() {
+    for marked in [&["a/keep"][..], &["b/one"], &["a/keep", "b/one"], &["b"]] {
+        for flag in ['i', 'a'] {
+            for index in 0..4 {
+                let tree = sample();
+                let action = actions(&tree)[index].clone();
+                let marks = marked.iter().map(|path| Marked::new(tree.join(path), flag));
+                let Some(_marks) = marks.collect::<Option<Vec<Marked>>>() else {
+                    return bc_testkit::left_out("chattr does not work here");
+                };
+                let mut options = options(action.clone());
+                options.on_metadata_diff = OnMetadataDiff::Ignore;
+                let before = snapshot(tree.path());
+                let dry = run(&tree, &options.clone().mode(RunMode::DryRun));
+                let real = run(&tree, &options);
+                let context = format!("{marked:?} {flag} {action:?}");
+                assert_eq!(dry.1, real.1, "{context}");
+                assert_eq!(dry.0.skipped, real.0.skipped, "{context}: {:?}", real.1);
+                assert_eq!(dry.0.changed, real.0.changed, "{context}: {:?}", real.1);
+                // A kept file that cannot be changed may stay all the same.
+                let keeper_alone = marked == ["a/keep"];
+                let refused = !keeper_alone || action == Action::Hardlink;
+                let told = real.0.skipped.contains_key("not permitted");
+                assert_eq!(told, refused, "{context}: {:?}", real.1);
+                check_invariant(&tree, &before, &action, &context);
+                assert!(temporaries(tree.path()).is_empty(), "{context}");
+                let one = tree.join("b/one");
+                if refused {
+                    assert_eq!(
+                        snapshot(tree.path()).get(&one),
+                        before.get(&one),
+                        "{context}"
+                    );
+                }
+            }
+        }
+    }
+}

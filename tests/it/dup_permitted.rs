@@ -1,0 +1,88 @@
+//! What an ordinary user may not do with others' files: a dry run says so as well.
+
+use std::os::unix::fs::chown;
+
+use bc_testkit::{NOBODY, TestTree, is_root, left_out};
+
+use crate::common::Bc;
+
+/// Somebody who is neither root nor the one who runs the program.
+const ANOTHER: u32 = 1;
+
+/// Who owns the files and the directories, and their modes; the second of two equal files and its
+/// directory.
+struct Case {
+    files: (u32, u32),
+    dirs: (u32, u32),
+}
+
+#[test]
+fn dry_runs_foresee_what_another_users_files_allow() {
+    if !is_root() {
+        return left_out("not root: files cannot be given to another user");
+    }
+    let owners = [ANOTHER, NOBODY];
+    let mut refused = 0;
+    for dirs in owners
+        .map(|owner| [(owner, 0o777), (owner, 0o1777)])
+        .as_flattened()
+    {
+        for owner in owners {
+            for mode in [0o644, 0o666, 0o4666, 0o2676, 0o600] {
+                let case = Case {
+                    files: (owner, mode),
+                    dirs: *dirs,
+                };
+                for action in ["hardlink", "symlink --yes", "delete --yes"] {
+                    refused += usize::from(!case.is_done(action));
+                }
+            }
+        }
+    }
+    assert!(refused > 10, "{refused}");
+}
+
+impl Case {
+    /// Whether the action was done, after a dry run that said so.
+    fn is_done(&self, action: &str) -> bool {
+        let t = TestTree::new();
+        t.write("a/one", "the same").write("b/two", "the same");
+        for file in ["a/one", "b/two"] {
+            t.mtime(file, 1_000_000, 0);
+            let (owner, mode) = self.files;
+            chown(t.join(file), Some(owner), Some(owner)).unwrap();
+            t.mode(file, mode);
+        }
+        for dir in ["a", "b"] {
+            let (owner, mode) = self.dirs;
+            chown(t.join(dir), Some(owner), Some(owner)).unwrap();
+            t.mode(dir, mode);
+        }
+        let journal = t.scratch("journals");
+        std::fs::create_dir(&journal).unwrap();
+        chown(&journal, Some(NOBODY), Some(NOBODY)).unwrap();
+        let line = format!("dup prune --keep=first --action={action} a b");
+        let run = |more: &str| {
+            let journal = format!("--journal={}", journal.join("one").display());
+            let line = format!("{line} {more}");
+            let run = t.bc_line(&line);
+            let run = if more.is_empty() {
+                run.arg(journal)
+            } else {
+                run
+            };
+            run.as_nobody().go()
+        };
+        let (dry, real) = (run("--dry-run"), run(""));
+        let context = format!(
+            "{action}, files of {:?}, directories of {:?}: {} against {}",
+            self.files,
+            self.dirs,
+            dry.error_text(),
+            real.error_text(),
+        );
+        assert_eq!(dry.status.code(), real.status.code(), "{context}");
+        assert_eq!(dry.text(), real.text(), "{context}");
+        !real.text().is_empty()
+    }
+}
