@@ -22,6 +22,7 @@ mod dir;
 mod distinct;
 mod fail;
 mod freed;
+mod handle;
 mod hardlink;
 pub(crate) mod journal;
 mod keep;

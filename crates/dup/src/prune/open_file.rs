@@ -11,15 +11,15 @@ use bc_fs::InodeFlags;
 use bc_fs::lease::{self, Refused};
 use bc_fs::mount::{Answer, Shows};
 use bc_walk::{FileKind, FileStat, Identity, Stamp};
-use rustix::fs::{FlockOperation, StatxAttributes};
+use rustix::fs::StatxAttributes;
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::dir::{Dir, open_parent};
+use super::handle::Handle;
 use super::keep::FileRef;
 use super::leftover::Mark;
 use super::meta::Metadata;
-use super::options::RunMode;
 use super::skip::Skip;
 use super::sys::{self, Access};
 use crate::clock::{nanoseconds, now_ns};
@@ -29,7 +29,7 @@ pub(crate) struct OpenFile {
     pub(crate) path: Vec<u8>,
     pub(crate) dir: Rc<Dir>,
     pub(crate) name: CString,
-    pub(crate) file: OwnedFd,
+    pub(crate) file: Handle,
     /// As of the last check.
     pub(crate) stat: FileStat,
     pub(crate) atime_ns: i64,
@@ -186,7 +186,7 @@ impl OpenFile {
             path,
             dir,
             name,
-            file,
+            file: file.into(),
             links: found.stat.nlink,
             stat: found.stat,
             atime_ns: found.atime_ns,
@@ -334,22 +334,6 @@ impl OpenFile {
                 }
                 Err(Refused::Writer) => std::thread::sleep(Duration::from_millis(1)),
             }
-        }
-    }
-
-    /// Keeps other runs off the file until it is closed. Two that put their own in the place of one name
-    /// at a time would each find the other's under its temporary name, and leave that.
-    ///
-    /// # Errors
-    /// [`Skip::Locked`]. Where there are no such locks, nobody is kept off.
-    pub(crate) fn lock(&self, mode: RunMode) -> Result<(), Skip> {
-        let how = match mode {
-            RunMode::DryRun => FlockOperation::NonBlockingLockShared,
-            RunMode::Execute => FlockOperation::NonBlockingLockExclusive,
-        };
-        match sys::lock(&self.file, how) {
-            Err(Errno::WOULDBLOCK) => Err(Skip::Locked),
-            _ => Ok(()),
         }
     }
 

@@ -107,7 +107,7 @@ impl Run<'_> {
             self.watch(keeper).map_err(Skip::of_keeper)?;
             self.watch(&mut held)?;
             if self.abilities.traits(&held).network == Answer::No {
-                held.lock(self.options.mode)?;
+                held.file.lock(self.options.mode)?;
             }
         }
         let digest = self.compare(keeper, &held)?;

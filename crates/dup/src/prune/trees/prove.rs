@@ -1,6 +1,7 @@
 //! The first pass: everything in a directory is in the one that stays, and nothing else is in it.
 
 use std::collections::HashSet;
+use std::os::fd::AsFd;
 
 use bc_walk::Identity;
 use rustix::io::Errno;
@@ -74,7 +75,7 @@ impl Run<'_> {
 
     /// That names in the directory can be taken away, and its own.
     fn changeable(&mut self, dir: &OpenFile) -> Result<(), Skip> {
-        for at in [&dir.dir, &dir.file] {
+        for at in [dir.dir.as_fd(), dir.file.as_fd()] {
             match sys::may_change(at) {
                 Err(failed) if matches!(failed.errno, Errno::ROFS | Errno::ACCESS) => {
                     return Err(failed.into());
