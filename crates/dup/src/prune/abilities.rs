@@ -6,10 +6,10 @@ use std::collections::HashSet;
 use bc_fs::mount::{Answer, Inodes, Links, Mounts, Shows, Traits};
 use rustix::io::Errno;
 
+use super::caller::Caller;
 use super::lack::{Lack, Unable};
 use super::open_file::OpenFile;
 use super::options::{PruneOptions, RunMode};
-use super::permitted::Caller;
 use super::skip::Skip;
 use super::step::StepKind;
 use super::{symlink, sys};

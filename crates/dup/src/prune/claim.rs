@@ -15,8 +15,8 @@ use bc_walk::{FileStat, Identity};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, StatxAttributes, StatxFlags, flock};
 use rustix::io::{Errno, retry_on_intr};
 
+use super::caller::{Caller, FIXED, STUCK, denied};
 use super::fail::point;
-use super::permitted::{Caller, FIXED, STUCK, denied};
 use super::skip::Skip;
 use super::sys::{self, Failed};
 

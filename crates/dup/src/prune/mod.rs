@@ -11,6 +11,7 @@
 mod abilities;
 mod arrival;
 mod aside;
+mod caller;
 mod claim;
 mod climb;
 mod compare;

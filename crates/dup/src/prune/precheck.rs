@@ -19,7 +19,7 @@ use super::options::{Force, OnMetadataDiff};
 use super::skip::Skip;
 use super::state::{Run, State};
 use super::step::StepKind;
-use super::{reflink, symlink};
+use super::{permitted, reflink, symlink};
 
 /// Bytes of a file that takes so long to compare that no directory is kept locked meanwhile, and a
 /// spinning disk longer to read than to find.
@@ -80,7 +80,7 @@ impl Run<'_> {
         }
         let (room, metadata) = self.refuse(keeper, &held, kind)?;
         self.abilities.writable(&held, kind)?;
-        self.abilities.caller.check(keeper, &held, kind)?;
+        permitted::check(&self.abilities.caller, keeper, &held, kind)?;
         let room = match self.abilities.check_layers(keeper, &held, kind)? {
             true => room,
             false => Room::Below,
