@@ -7,7 +7,7 @@
 //! "ctime_ns"}]}]}`; a path that is not UTF-8 has its bytes as base64 in
 //! `path_b64` beside a lossy `path`, a root in `b64` beside `path`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io::{self, Write};
 
@@ -278,6 +278,7 @@ pub fn read(text: &[u8]) -> Result<Saved, ReadError> {
 /// other.
 fn merged(groups: Vec<prune::FileGroup>) -> Vec<prune::FileGroup> {
     let mut merged: Vec<prune::FileGroup> = Vec::with_capacity(groups.len());
+    let mut joined: HashSet<usize> = HashSet::new();
     // Which of these has a file.
     let mut homes: HashMap<(Identity, u64), usize> = HashMap::new();
     for group in groups {
@@ -300,9 +301,14 @@ fn merged(groups: Vec<prune::FileGroup>) -> Vec<prune::FileGroup> {
                 .iter()
                 .map(|file| ((file.id, file.stamp.size), home)),
         );
+        merged[home].files.append(&mut joining);
+        joined.insert(home);
+    }
+    // A file that joins two groups was in both.
+    for home in joined {
+        let mut known = HashSet::new();
         let files = &mut merged[home].files;
-        joining.retain(|file| !files.contains(file));
-        files.append(&mut joining);
+        files.retain(|file| known.insert((file.path.clone(), file.id, file.stamp)));
     }
     merged.retain(|group| !group.files.is_empty());
     merged
