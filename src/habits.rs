@@ -14,9 +14,10 @@ mod rows;
 use std::ffi::OsString;
 use std::path::Path;
 
+use bc_fs::quote::shell_word;
+
 use crate::applet::Applet;
 use line::Line;
-pub use meaning::quoted;
 
 /// Subcommands that change files, or by whose answer somebody deletes them: what stands beside them
 /// is taken word for word. `-n` is nothing to fdupes, and keeps `prune` from deleting.
@@ -112,5 +113,5 @@ pub fn applet_of(word: &str) -> Option<String> {
         return Some(format!("bc hash --type={algorithm}"));
     }
     let there = Path::new(word).is_dir();
-    there.then(|| format!("bc hash {0}' or 'bc dup {0}", quoted(word.as_ref())))
+    there.then(|| format!("bc hash {0}' or 'bc dup {0}", shell_word(word.as_bytes())))
 }

@@ -2,15 +2,13 @@
 
 mod waste;
 
-use std::ffi::OsStr;
 use std::fmt::Write;
-use std::os::unix::ffi::OsStrExt;
 
 use bc_dup::prune::{self, Inode, KeepRules};
 use bc_dup::report::ScanReport;
 use bc_dup::scan;
+use bc_fs::quote::shell_word;
 
-use crate::habits::quoted;
 use crate::html::dirs::Dirs;
 use crate::html::escape::{Path, Text, shown};
 use crate::html::provenance::absolute;
@@ -112,7 +110,7 @@ fn next(report: &ScanReport<'_>) -> String {
         roots => {
             let words = roots.iter().enumerate().map(|(number, root)| {
                 let root = absolute(root);
-                let root = quoted(OsStr::from_bytes(&root));
+                let root = shell_word(&root);
                 match report.reference_roots.contains(&number) {
                     true => format!("--reference={root}"),
                     false => root.into_owned(),

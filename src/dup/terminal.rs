@@ -3,8 +3,10 @@
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::ffi::OsStrExt;
 
-use crate::habits::quoted;
+use bc_fs::quote::shell_word;
+
 use crate::output::Output;
 use crate::progress::{size, thousands};
 use crate::style::Meaning;
@@ -84,7 +86,10 @@ fn command(found: &Found, paths: &[OsString]) -> Option<String> {
     if found.scan.groups().len() == 0 {
         return None;
     }
-    let roots: Vec<_> = paths.iter().map(|path| quoted(path)).collect();
+    let roots: Vec<_> = paths
+        .iter()
+        .map(|path| shell_word(path.as_bytes()))
+        .collect();
     let roots = match roots.len() {
         1..=SHORT => roots.join(" "),
         _ => "…".to_owned(),

@@ -1,9 +1,10 @@
 //! Writes a command line that was taken apart as ours, or says what to type.
 
-use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+
+use bc_fs::quote::shell_word;
 
 use super::Meant;
 use super::hash::Length;
@@ -114,7 +115,7 @@ impl<'a> Line<'a> {
     fn as_typed(&self, program: &str, why: &str) -> String {
         let words = self.args.iter().chain(self.behind);
         let command = words.fold(program.to_owned(), |command, word| {
-            command + " " + &quoted(word)
+            command + " " + &shell_word(word.as_bytes())
         });
         format!("{why}; use: {command}")
     }
@@ -126,9 +127,12 @@ impl<'a> Line<'a> {
         let Some(first) = first.filter(|_| self.current.is_empty()) else {
             return Meant::AsTyped;
         };
-        let root = quoted(first);
+        let root = shell_word(first.as_bytes());
         Meant::Refused(match self.paths.get(1) {
-            Some(manifest) => format!("use: {called} verify {root} {}", quoted(manifest)),
+            Some(manifest) => format!(
+                "use: {called} verify {root} {}",
+                shell_word(manifest.as_bytes())
+            ),
             None => format!("use: {called} manifest --output=MANIFEST {root}"),
         })
     }
@@ -178,7 +182,10 @@ impl<'a> Line<'a> {
             let mut found = self.found.iter();
             let found = found.find(|found| !text(found.habit).is_empty());
             found.map_or(String::new(), |found| {
-                text(found.habit).replace("{}", &quoted(found.value.as_deref().unwrap_or_default()))
+                text(found.habit).replace(
+                    "{}",
+                    &shell_word(found.value.as_deref().unwrap_or_default().as_bytes()),
+                )
             })
         };
         let (first, mut then) = (around(|habit| habit.first), around(|habit| habit.then));
@@ -206,7 +213,7 @@ impl<'a> Line<'a> {
         }
         for word in words.iter().chain(&paths) {
             command.push(' ');
-            command.push_str(&quoted(word));
+            command.push_str(&shell_word(word.as_bytes()));
         }
         match why {
             "" => format!("use: {command}{then}"),
@@ -243,7 +250,7 @@ fn for_find(words: &[OsString], then: &mut String) -> Vec<OsString> {
                 tests.extend(["-not", "-path", value, "-not", "-path"].map(OsString::from));
                 tests.push(format!("{value}/*").into());
             }
-            "--output" => then.push_str(&format!(" > {}", quoted(value.as_ref()))),
+            "--output" => then.push_str(&format!(" > {}", shell_word(value.as_bytes()))),
             _ => {}
         }
     }
@@ -276,14 +283,4 @@ impl Found<'_> {
         };
         self.habit.puts.split_whitespace().map(fill).collect()
     }
-}
-
-/// A word as a shell reads it; only quoted where it must be.
-pub fn quoted(word: &OsStr) -> Cow<'_, str> {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_=+./,:%@~".contains(byte);
-    let text = word.to_string_lossy();
-    if !word.is_empty() && word.as_bytes().iter().all(plain) {
-        return text;
-    }
-    format!("'{}'", text.replace('\'', r"'\''")).into()
 }

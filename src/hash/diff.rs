@@ -1,15 +1,16 @@
 //! `bc hash diff`: two manifests of any format, compared without reading files.
 
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use bc_fs::quote::shell_word;
 use bc_hash::FileDigests;
 use bc_hash::diff::{DiffEntry, Differences};
 use bc_hash::lines::Hint;
 use serde_json::json;
 
 use crate::exit::Exit;
-use crate::habits::quoted;
 use crate::json::insert_path;
 use crate::output::Output;
 use crate::run::{Outcome, Session};
@@ -66,7 +67,7 @@ fn of_directories(args: &DiffArgs) -> Option<String> {
     let mut made = String::new();
     let names = ["old.sha256", "new.sha256"].map(String::from);
     let [old, new] = [0, 1].map(|at: usize| {
-        let shown = quoted(sides[at].as_os_str());
+        let shown = shell_word(sides[at].as_os_str().as_bytes());
         if !sides[at].is_dir() {
             return shown.into_owned();
         }

@@ -2,22 +2,22 @@
 //! with the command that reads them.
 
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use bc_fs::quote::shell_word;
 use serde_json::Value;
-
-use crate::habits::quoted;
 
 /// What reads the list called `name` that begins with `head`; None if it may be one of ours.
 pub fn advice(head: &[u8], name: &OsStr) -> Option<String> {
     let text = String::from_utf8_lossy(head);
     let first = text.lines().next().unwrap_or_default();
-    let list = quoted(name);
+    let list = shell_word(name.as_bytes());
     if let Ok(header) = serde_json::from_str::<Value>(first)
         && header["tool"] == "bc integrity"
     {
         let root = header["root"].as_str().unwrap_or("ROOT");
-        let root = quoted(root.as_ref());
+        let root = shell_word(root.as_bytes());
         return Some(format!(
             "a manifest of bc integrity; use: bc integrity verify {root} {list}"
         ));
@@ -63,7 +63,7 @@ fn hashdeep(text: &str, list: &str) -> String {
         .lines()
         .filter(|line| !line.starts_with(['%', '#']))
         .any(|line| line.contains(",/"));
-    let root = quoted(called.unwrap_or(".").as_ref());
+    let root = shell_word(called.unwrap_or(".").as_bytes());
     let prefix = match is_absolute {
         true => format!("--strip-prefix={root} "),
         false => String::new(),

@@ -151,11 +151,6 @@ const RULES: &[Rule] = &[
 /// The packages that may hold unsafe code; all others forbid it in every target.
 const UNSAFE: &[&str] = &["bc-digest", "bc-fs", "bc-pool", "bc-read", "bit-crafts"];
 
-/// A file longer than this is listed; it needs a reason.
-const LONG: usize = 500;
-/// A file longer than this is two things.
-const TOO_LONG: usize = 900;
-
 /// Leftovers, cut in two so that this file is not found.
 const LEFTOVERS: &[&str] = &[
     concat!("#[ig", "nore"),
@@ -288,12 +283,6 @@ fn relative(path: &Path) -> &Path {
 fn sources(rust: &BTreeMap<&PathBuf, String>, complaints: &mut Vec<String>) {
     for (path, text) in rust {
         let shown = path.display();
-        let lines = text.lines().count();
-        if lines > TOO_LONG {
-            complaints.push(format!("{shown}: {lines} lines: which two things is it?"));
-        } else if lines > LONG {
-            println!("long: {shown}: {lines} lines");
-        }
         if !text.starts_with("//!") {
             complaints.push(format!("{shown}: does not open with //!"));
         }

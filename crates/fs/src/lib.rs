@@ -13,6 +13,7 @@
 //! - [`mount`] knows what each file system can be trusted with.
 //! - [`escape`](fn@escape) and [`Escaped`] make paths safe to show; [`safe`] makes whole
 //!   streams so.
+//! - [`quote`] makes a word one that a shell reads back.
 //! - [`spill`] keeps what a memory budget has no room for in files.
 //! - [`streams`] opens the standard streams and knows which were closed; [`signal`] which signals
 //!   are ignored.
@@ -34,6 +35,7 @@ pub mod journal;
 pub mod lease;
 pub mod mount;
 pub mod place;
+pub mod quote;
 pub mod safe;
 pub mod signal;
 mod size;

@@ -3,6 +3,7 @@
 
 use std::io::{self, Write};
 
+use bc_fs::quote::single_quoted;
 use bc_walk::EntryId;
 
 use super::{Names, ScanReport};
@@ -65,18 +66,10 @@ pub(super) fn script(report: &ScanReport<'_>, how: Names, out: &mut dyn Write) -
 /// In single quotes, where only the quote itself means anything; a relative
 /// path gets `./` so that no name can be taken for an option.
 fn quote(line: &mut Vec<u8>, path: &[u8]) {
-    line.push(b'\'');
-    if !path.starts_with(b"/") && !path.starts_with(b"./") {
-        line.extend_from_slice(b"./");
+    match path {
+        [b'/', ..] | [b'.', b'/', ..] => single_quoted(line, path),
+        _ => single_quoted(line, &[b"./", path].concat()),
     }
-    for byte in path {
-        if *byte == b'\'' {
-            line.extend_from_slice(b"'\\''");
-        } else {
-            line.push(*byte);
-        }
-    }
-    line.push(b'\'');
 }
 
 #[cfg(test)]
