@@ -6,7 +6,7 @@ use bc_testkit::{TestTree, full_disk, is_root, left_out, seen};
 
 use crate::common::Bc;
 use crate::copy_trees::{MANIFEST, complete, litter, nothing_is_half_done, tree};
-use crate::strace;
+use crate::strace::{self, KILL};
 
 /// Both copies are what their source is, and have their own proof.
 #[track_caller]
@@ -201,29 +201,29 @@ fn killed_it_goes_on_at_each() {
         return;
     }
     let line = "copy r one --to=two";
-    let calls = ["renameat2", "linkat", "pwrite64"];
-    let counts = strace::counted(&tree(), &calls, line);
-    for (call, count) in counts {
-        for n in [count / 2, count] {
-            let t = tree();
-            let context = format!("killed at {call} {n} of {count}");
-            strace::injected(&t, call, "signal=KILL", n.max(1), line);
-            for to in ["one", "two"] {
-                nothing_is_half_done(&t, to, &context);
-            }
-            if n == count {
-                t.bc_line("copy r two").go();
-            }
-            let out = t.bc_line(line).go();
-            let over = ["one", "two"].map(|to| t.exists(Path::new(to).join("r")));
-            assert_eq!(out.status.code(), Some(0), "{context}: {out}");
-            for (to, over) in ["one", "two"].into_iter().zip(over) {
-                // What was complete before is a directory now, to copy into.
-                match over {
-                    true => assert!(t.exists(Path::new(to).join("r/second")), "{context}"),
-                    false => complete(&t, to, &context),
-                }
+    let mut sweep = strace::kills(2)
+        .of(&["renameat2", "linkat", "pwrite64"])
+        .ways(2);
+    while let Some(point) = sweep.next() {
+        let t = tree();
+        let context = format!("killed at {point}");
+        let (_, killed) = strace::disturbed(&mut sweep, &t, &point, KILL, line);
+        for to in ["one", "two"] {
+            nothing_is_half_done(&t, to, &context);
+        }
+        if killed && sweep.way() == 0 {
+            t.bc_line("copy r two").go();
+        }
+        let out = t.bc_line(line).go();
+        let over = ["one", "two"].map(|to| t.exists(Path::new(to).join("r")));
+        assert_eq!(out.status.code(), Some(0), "{context}: {out}");
+        for (to, over) in ["one", "two"].into_iter().zip(over) {
+            // What was complete before is a directory now, to copy into.
+            match over {
+                true => assert!(t.exists(Path::new(to).join("r/second")), "{context}"),
+                false => complete(&t, to, &context),
             }
         }
     }
+    assert!(sweep.reached() > 1, "{}", sweep.reached());
 }

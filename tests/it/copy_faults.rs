@@ -1,6 +1,5 @@
 //! `bc copy` where one system call fails: nothing half done, nothing lost, every failure told once,
-//! and the same command completes the copy afterwards. `BC_TEST_POINTS=100000` has each of the calls
-//! fail in each of the ways.
+//! and the same command completes the copy afterwards.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -9,9 +8,7 @@ use bc_testkit::{Outcome, TestTree, full_disk, left_out};
 use serde_json::Value;
 
 use crate::common::Bc;
-use crate::copy_trees::{
-    complete, figures, is_over, litter, nothing_is_half_done, points, spread, tree,
-};
+use crate::copy_trees::{complete, figures, is_over, litter, nothing_is_half_done, tree};
 use crate::strace;
 
 /// Calls, and errors that they may fail with.
@@ -79,34 +76,6 @@ const LINES: [(&str, &[&str]); 4] = [
         &["copy_file_range", "pread64"],
     ),
 ];
-
-/// A call, the error it fails with, and which of the calls of that name it is.
-type Fault = (&'static str, &'static str, usize);
-
-/// The faults of one line: of each kind of call the middle, a later one and the last, each with
-/// another error; or every call with every error, as far as `BC_TEST_POINTS` goes.
-fn faults(line: &str, only: &[&str]) -> Vec<Fault> {
-    let calls = FAULTS.map(|(call, _)| call);
-    let counts = strace::counted(&tree(), &calls, line);
-    let mut some = Vec::new();
-    let mut all = Vec::new();
-    for (call, errors) in FAULTS {
-        let count = counts.get(call).copied().unwrap_or(0);
-        // Of the calls before the program begins its loader makes some.
-        let at = BTreeSet::from([count / 2, count * 3 / 4, count]);
-        let at = at.into_iter().filter(|n| *n > 0);
-        let at = at.filter(|_| only.is_empty() || only.contains(&call));
-        for (turn, n) in at.enumerate() {
-            some.push((call, errors[turn % errors.len()], n));
-        }
-        let each = |n| errors.iter().map(move |error| (call, *error, n));
-        all.extend((1..=count).flat_map(each));
-    }
-    match points(0) {
-        0 => some,
-        many => spread(&all, many),
-    }
-}
 
 /// What a run told: errors by path and operation, and its counts if it came to them.
 fn told(out: &Outcome) -> (Vec<(String, String)>, Option<[u64; 5]>) {
@@ -181,18 +150,21 @@ fn every_fault_is_told_and_the_next_run_completes_the_copy() {
         return;
     }
     for (line, only) in LINES {
-        let faults = faults(line, only);
-        assert!(!faults.is_empty(), "{line}");
-        for (call, error, n) in &faults {
+        let mut sweep = strace::faults(&FAULTS, 3);
+        if !only.is_empty() {
+            sweep = sweep.of(only);
+        }
+        while let Some(point) = sweep.next() {
             let t = tree();
-            let out = strace::injected(&t, call, &format!("error={error}"), *n, line);
-            let context = format!("{line}: {error} at {call} {n}: {out}");
+            let error = strace::error(&FAULTS, &point, &sweep);
+            let (out, _) = strace::disturbed(&mut sweep, &t, &point, &error, line);
+            let context = format!("{line}: {error} at {point}: {out}");
             nothing_is_half_done(&t, "to", &context);
             let text = out.error_text();
             match out.status.code() {
                 Some(127) if text.contains("shared librar") => continue,
                 // Whoever cannot write a message has none.
-                Some(0..=2) if *call == "write" => {}
+                Some(0..=2) if point.call == "write" => {}
                 Some(0..=2) => is_accounted_for(&out, &context),
                 _ => panic!("{context}"),
             }
@@ -204,12 +176,13 @@ fn every_fault_is_told_and_the_next_run_completes_the_copy() {
                     |path: &PathBuf| path.extension().is_some_and(|end| end == "journal");
                 let left = litter(&t);
                 assert!(
-                    left.iter().all(is_journal) || *call == "unlinkat",
+                    left.iter().all(is_journal) || point.call == "unlinkat",
                     "{context}"
                 );
             }
         }
-        figures(&format!("{line}: {} faults", faults.len()));
+        assert!(sweep.reached() > 0, "{line}");
+        figures(&format!("{line}: {} faults", sweep.reached()));
     }
 }
 

@@ -1,22 +1,21 @@
 //! `bc copy` to a disk whose power is cut: file systems on loop devices are shut down without a
-//! flush (`FS_IOC_SHUTDOWN`) at points spread over the copy, and mounted again. The same command
-//! completes the copy, whatever `--sync` says; with `batch` and `file` no name that survives the
-//! cut has wrong bytes. `BC_TEST_POINTS=50` tries as many points for each of them.
+//! flush (`FS_IOC_SHUTDOWN`) at calls of the copy that change something, and mounted again. The same
+//! command completes the copy, whatever `--sync` says; with `batch` and `file` no name that survives
+//! the cut has wrong bytes.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use bc_testkit::{LoopDisk, TestTree, left_out, loop_disk, remove_tree};
-use rustix::process::{Pid, Signal, kill_process};
+use bc_testkit::{LoopDisk, Point, Sweep, TestTree, left_out, loop_disk, remove_tree};
 
 use crate::common::Bc;
-use crate::copy_trees::{complete, figures, half_done, litter, pattern, points, rich};
+use crate::copy_trees::{complete, figures, half_done, litter, pattern, rich};
 use crate::file_systems::{missing, script};
+use crate::strace::{self, KILL};
 
-/// Points for each file system and mode, where nobody asks for more.
+/// Calls for each file system and mode, where nobody asks for more.
 const FEW: usize = 2;
 
 /// What is copied: enough that it takes a while.
@@ -48,25 +47,6 @@ fn others_sync(root: &Path, over: &AtomicBool) {
     }
 }
 
-/// Has no thread of it begin another system call: what the cut finds it at is its last. One that
-/// waits for the disk is cut off there.
-fn stop(run: &Child) {
-    let _ = kill_process(Pid::from_child(run), Signal::STOP);
-    let tasks = format!("/proc/{}/task", run.id());
-    let runs = |stat: String| {
-        stat.rsplit_once(") ")
-            .is_some_and(|(_, rest)| rest.starts_with('R'))
-    };
-    loop {
-        let all = std::fs::read_dir(&tasks).into_iter().flatten().flatten();
-        let stat = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("stat")).ok();
-        if !all.filter_map(stat).any(runs) {
-            return;
-        }
-        std::thread::yield_now();
-    }
-}
-
 /// A copy that is under way when the power goes.
 struct Cut<'a> {
     t: &'a TestTree,
@@ -80,28 +60,23 @@ struct Cut<'a> {
 }
 
 impl Cut<'_> {
-    /// Runs it for so long.
-    fn run(&self, wait: Duration) -> Result<(), String> {
+    /// Runs it to the sweep's point, where the power goes.
+    fn run(&self, sweep: &mut Sweep, point: &Point) -> Result<(), String> {
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| others_sync(self.disk.path(), &over));
-            let mut command = self.t.bc_line(&self.line).command();
-            command.stdout(Stdio::null()).stderr(Stdio::null());
-            let mut run = command.spawn().unwrap();
-            std::thread::sleep(wait);
-            stop(&run);
+            // The call itself is not made any more, and none after it.
+            strace::disturbed(sweep, self.t, point, KILL, &self.line);
             let cut = self.disk.cut();
-            let _ = run.kill();
-            let _ = run.wait();
             over.store(true, Ordering::Relaxed);
             cut
         })?;
         self.disk.mount_again()
     }
 
-    /// Runs it for so long, and looks at what is left. Whether there is something to go on with.
-    fn after(&mut self, wait: Duration, context: &str) -> Result<bool, String> {
-        self.run(wait)?;
+    /// The same, and a look at what is left. Whether there is something to go on with.
+    fn after(&mut self, sweep: &mut Sweep, point: &Point, context: &str) -> Result<bool, String> {
+        self.run(sweep, point)?;
         let wrong = half_done(&self.t.join("r"), &self.to);
         self.torn.0 += usize::from(!wrong.is_empty());
         self.torn.1 += wrong.len();
@@ -126,22 +101,25 @@ impl Cut<'_> {
         rustix::fs::syncfs(File::open(self.disk.path()).unwrap()).unwrap();
     }
 
-    /// Cuts the power once, or twice, and completes the copy. Whether it was cut before its end.
-    fn point(&mut self, wait: Duration, twice: bool, context: &str) -> Result<bool, String> {
+    /// Cuts the power once, or twice, and completes the copy.
+    fn point(&mut self, sweep: &mut Sweep, point: &Point, context: &str) -> Result<(), String> {
         self.clear();
-        if !self.after(wait, context)? {
-            return Ok(false);
-        }
-        if !twice || self.after(wait / 2, context)? {
+        let twice = sweep.way() == 0;
+        if self.after(sweep, point, context)?
+            && (!twice || self.after(&mut Sweep::new(1), point, context)?)
+        {
             let out = self.t.bc_line(&self.line).go();
             assert_eq!(out.status.code(), Some(0), "{context}: {out}");
             complete(self.t, &self.shown(), context);
         }
-        Ok(true)
+        Ok(())
     }
 }
 
 fn cut_at_points(kind: &str, sync: &str) {
+    if !strace::is_able() {
+        return;
+    }
     let disk = match loop_disk(kind, 512 << 20) {
         Ok(disk) => disk,
         Err(reason) => return left_out(&reason),
@@ -149,9 +127,6 @@ fn cut_at_points(kind: &str, sync: &str) {
     let t = tree();
     let to = disk.path().join("to");
     let line = format!("copy --sync={sync} r {}", to.display());
-    let begun = Instant::now();
-    t.bc_line(&line).go().code(0);
-    let whole = begun.elapsed();
     let mut cut = Cut {
         t: &t,
         disk: &disk,
@@ -160,26 +135,18 @@ fn cut_at_points(kind: &str, sync: &str) {
         line,
         torn: (0, 0),
     };
-    let (many, mut ended) = (points(FEW), 0);
-    for point in 0..many {
-        let context = format!("{kind} --sync={sync}: point {point} of {many}");
-        let wait = whole * (2 * point as u32 + 1) / (2 * many as u32);
-        // Every fourth run that goes on meets with the same fate. On a machine with other things to
-        // do it is not as quick each time: one that came to its end is cut off sooner.
-        let attempts = [wait, wait * 2 / 3, wait / 3];
-        let cuts = attempts
-            .into_iter()
-            .map(|wait| cut.point(wait, point % 4 == 3, &context));
-        match cuts.into_iter().find(|cut| !matches!(cut, Ok(false))) {
-            Some(Ok(_)) => {}
-            Some(Err(reason)) => return left_out(&reason),
-            None => ended += 1,
+    // Every fourth run that goes on meets with the same fate.
+    let mut sweep = strace::kills(1).few_names(FEW).ways(4);
+    while let Some(point) = sweep.next() {
+        let context = format!("{kind} --sync={sync}: cut at {point}");
+        if let Err(reason) = cut.point(&mut sweep, &point, &context) {
+            return left_out(&reason);
         }
     }
     let (cuts, names) = cut.torn;
     figures(&format!(
-        "{kind} --sync={sync}: {many} points, {ended} of them behind the end; after {cuts} cuts \
-         {names} names had wrong bytes"
+        "{kind} --sync={sync}: {} points; after {cuts} cuts {names} names had wrong bytes",
+        sweep.reached()
     ));
 }
 

@@ -1,20 +1,18 @@
 //! `bc copy`, killed at any moment: what was copied by then is not copied again but for 64 MiB for
-//! each worker, by the bytes that the kernel counted. `BC_TEST_POINTS=50` kills it as often in each
-//! way.
+//! each worker, by the bytes that the kernel counted.
 
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
 
-use bc_testkit::{Rng, TestTree};
+use bc_testkit::{Point, TestTree};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use crate::common::Bc;
-use crate::copy_trees::{
-    complete, figures, is_over, nothing_is_half_done, pattern, points, rich, spread,
-};
+use crate::copy_trees::{complete, figures, is_over, nothing_is_half_done, pattern, rich};
+use crate::strace::{self, KILL};
 
 /// What may be written again by each worker.
 const BOUND: u64 = 64 << 20;
@@ -50,7 +48,15 @@ struct Counted {
 
 impl Counted {
     fn spawn(t: &TestTree, line: &str) -> Counted {
-        let mut command = t.bc_line(line).command();
+        Counted::of(t.bc_line(line).command())
+    }
+
+    /// The same, killed at a call.
+    fn killed(t: &TestTree, point: &Point, line: &str) -> Counted {
+        Counted::of(strace::beside(t, point, KILL, line).command())
+    }
+
+    fn of(mut command: Command) -> Counted {
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let run = command.spawn().unwrap();
         // Once it has ended only root could open it.
@@ -70,14 +76,11 @@ impl Counted {
     }
 }
 
-/// Kills a run in the middle; the next one completes the copy.
+/// Kills a run at a call; the next one completes the copy. Nothing if it did not come to the call.
 #[track_caller]
-fn killed_once(t: &TestTree, line: &str, wait: Duration, whole: u64, bound: u64) -> Option<u64> {
-    let mut first = Counted::spawn(t, line);
-    std::thread::sleep(wait);
-    let _ = first.run.kill();
-    let (status, before) = first.written();
-    let context = format!("{line}: killed after {wait:?} and {before} bytes");
+fn killed_once(t: &TestTree, line: &str, point: &Point, whole: u64, bound: u64) -> Option<u64> {
+    let (status, before) = Counted::killed(t, point, line).written();
+    let context = format!("{line}: killed at {point} after {before} bytes");
     nothing_is_half_done(t, "to", &context);
     if status.signal() != Some(9) || is_over(t, "to") {
         t.remove("to");
@@ -94,29 +97,40 @@ fn killed_once(t: &TestTree, line: &str, wait: Duration, whole: u64, bound: u64)
 
 #[test]
 fn little_is_written_again_after_a_kill() {
+    if !strace::is_able() {
+        return;
+    }
     let t = tree();
-    let mut rng = Rng::new(64);
-    let ways: Vec<String> = ["none", "end", "batch", "file"]
-        .iter()
-        .flat_map(|sync| ["mono", "2"].map(|n| format!("copy --sync={sync} --threads={n} r to")))
-        .collect();
     // One of each kind, or all of them.
-    let many = points(1);
-    let ways = if many > 1 { ways } else { spread(&ways, 3) };
-    for line in ways {
-        let begun = Instant::now();
+    let is_asked = bc_testkit::asked_points().is_some();
+    let ways = ["none", "end", "batch", "file"]
+        .into_iter()
+        .flat_map(|sync| [1, 2].map(|workers| (sync, workers)))
+        .filter(|way| is_asked || [("none", 2), ("batch", 1), ("file", 2)].contains(way));
+    for (sync, workers) in ways {
+        let threads = ["mono", "2"][workers - 1];
+        let line = format!("copy --sync={sync} --threads={threads} r to");
         let (status, whole) = Counted::spawn(&t, &line).written();
-        let length = begun.elapsed().as_micros() as u64;
         assert_eq!(status.code(), Some(0), "{line}");
         t.remove("to");
-        let workers = if line.contains("mono") { 1 } else { 2 };
+        let mut sweep = strace::kills(1).few_names(1).of(&[
+            "copy_file_range",
+            "pwrite64",
+            "renameat2",
+            "utimensat",
+        ]);
         let (mut most, mut kills) = (0, 0);
-        for _ in 0..many {
-            let wait = Duration::from_micros(length / 10 + rng.next_u64() % length);
-            if let Some(again) = killed_once(&t, &line, wait, whole, BOUND * workers) {
-                most = most.max(again);
-                kills += 1;
+        while let Some(point) = sweep.next() {
+            if point.nth == 0 {
+                // What calls it makes.
+                strace::disturbed(&mut sweep, &t, &point, KILL, &line);
+                t.remove("to");
+                continue;
             }
+            let again = killed_once(&t, &line, &point, whole, BOUND * workers as u64);
+            sweep.ran(again.is_some(), [""; 0]);
+            most = most.max(again.unwrap_or(0));
+            kills += usize::from(again.is_some());
         }
         figures(&format!(
             "{line}: killed {kills} times, at most {most} bytes of {whole} written again"
@@ -128,7 +142,7 @@ fn little_is_written_again_after_a_kill() {
 /// get its name.
 #[test]
 fn nothing_of_what_was_complete_is_written_again() {
-    if !crate::strace::is_able() {
+    if !strace::is_able() {
         return;
     }
     for (sync, call, nth) in [
@@ -149,7 +163,7 @@ fn nothing_of_what_was_complete_is_written_again() {
         std::thread::sleep(Duration::from_millis(300));
         let line = format!("copy --sync={sync} r to");
         let context = format!("{line}: killed at {call}");
-        let out = crate::strace::injected(&t, call, "signal=KILL", nth, &line);
+        let out = strace::injected(&t, call, KILL, nth, &line);
         assert_eq!(out.status.signal(), Some(9), "{context}: {out}");
         let (status, again) = Counted::spawn(&t, &line).written();
         assert_eq!(status.code(), Some(0), "{context}");

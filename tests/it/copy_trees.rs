@@ -5,34 +5,19 @@ use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use bc_testkit::{TestTree, is_root, seen};
+use bc_testkit::{TestTree, asked_points, is_root, seen};
 use rustix::fs::{XattrFlags, setxattr};
 
 use crate::common::Bc;
 
 pub const MANIFEST: &str = ".bc-copy-manifest.jsonl";
 
-/// How many points of interruption are tried: `few`, unless `BC_TEST_POINTS` says how many.
-pub fn points(few: usize) -> usize {
-    let wanted = std::env::var("BC_TEST_POINTS").ok();
-    wanted.map_or(few, |wanted| {
-        wanted.parse().expect("BC_TEST_POINTS is a number")
-    })
-}
-
 /// Says what a run of more points than usual came to.
 #[expect(clippy::print_stderr, reason = "it is for people")]
 pub fn figures(text: &str) {
-    if std::env::var_os("BC_TEST_POINTS").is_some() {
+    if asked_points().is_some() {
         eprintln!("{text}");
     }
-}
-
-/// So many of them, evenly spread.
-pub fn spread<T: Clone>(all: &[T], many: usize) -> Vec<T> {
-    let many = many.min(all.len());
-    let at = |nth: usize| all[(2 * nth + 1) * all.len() / (2 * many)].clone();
-    (0..many).map(at).collect()
 }
 
 /// Something of everything, small; times of long ago, so that they prove what they say.

@@ -43,8 +43,8 @@ const FILES: [(&str, &str); 5] = [
     ("c", "third"),
 ];
 
-/// Runs `line` in a tree of its own each time, with each kind of call failing at its first, its
-/// middle and its last, each time with another error; `check` is told how it went.
+/// Runs `line` in a tree of its own each time, with each kind of call failing at its last and at some
+/// before that, each time with another error; `check` is told how it went.
 pub fn each_fault(
     line: &str,
     make: impl Fn() -> TestTree,
@@ -53,33 +53,23 @@ pub fn each_fault(
     if !strace::is_able() {
         return;
     }
-    let calls = FAULTS.map(|(call, _)| call);
-    let counts = strace::counted(&make(), &calls, line);
-    let mut runs = 0;
-    for (call, errors) in FAULTS {
-        let Some(count) = counts.get(call) else {
-            continue;
-        };
-        let at = BTreeSet::from([1, count / 2 + 1, *count]);
-        for (turn, n) in at.into_iter().enumerate() {
-            let error = errors[turn % errors.len()];
-            let t = make();
-            let out = strace::injected(&t, call, &format!("error={error}"), n, line);
-            let context = format!("{line}: {error} at {call} {n} of {count}: {out}");
-            match out.status.code() {
-                Some(0) => {}
-                // Whoever cannot write a message has none.
-                Some(1 | 2) => {
-                    assert!(call == "write" || !out.stderr.is_empty(), "{context}");
-                }
-                Some(127) if out.error_text().contains("shared librar") => {}
-                _ => panic!("{context}"),
-            }
-            check(&t, &out, &context);
-            runs += 1;
+    let mut sweep = strace::faults(&FAULTS, 3);
+    while let Some(point) = sweep.next() {
+        let t = make();
+        let error = strace::error(&FAULTS, &point, &sweep);
+        let (out, failed) = strace::disturbed(&mut sweep, &t, &point, &error, line);
+        let context = format!("{line}: {error} at {point}: {out}");
+        match out.status.code() {
+            Some(0) => {}
+            // Whoever cannot write a message has none; and a difference is none.
+            Some(1 | 2) if point.call == "write" || !failed => {}
+            Some(1 | 2) => assert!(!out.stderr.is_empty(), "{context}"),
+            Some(127) if out.error_text().contains("shared librar") => {}
+            _ => panic!("{context}"),
         }
+        check(&t, &out, &context);
     }
-    assert!(runs >= 12, "{line}: {counts:?}");
+    assert!(sweep.reached() >= 12, "{line}: {}", sweep.reached());
 }
 
 /// The lines that are `wanted` of a text that may end within one.

@@ -3,29 +3,12 @@
 //! its calls; here it is the program with its journal, as it is installed.
 
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
 use bc_testkit::{TestTree, left_out};
 
 use crate::common::Bc;
-use crate::strace;
-
-/// Calls that change files or make changes last.
-pub const CALLS: [&str; 12] = [
-    "renameat2",
-    "linkat",
-    "symlinkat",
-    "unlinkat",
-    "mkdirat",
-    "pwrite64",
-    "ftruncate",
-    "fsync",
-    "fdatasync",
-    "fchmod",
-    "utimensat",
-    "ioctl",
-];
+use crate::strace::{self, KILL};
 
 const NAMES: [&str; 3] = ["a/keep", "b/one", "b/two"];
 
@@ -95,34 +78,30 @@ fn killed_at_every_call(action: &str, place: impl Fn(&TestTree) -> Option<PathBu
     }
     let whole = state(&t, &to);
     let _ = std::fs::remove_dir_all(&to);
-    let mut points = 0;
-    for call in CALLS {
-        for n in 1.. {
-            let t = tree();
-            let Some(to) = place(&t) else { return };
-            let status = strace::injected(&t, call, "signal=KILL", n, &line(&to, "j")).status;
-            let context = format!("{action}, killed at {call} {n}");
+    // What comes next: undo, or the same run once more.
+    let mut sweep = strace::kills(4).ways(2);
+    while let Some(point) = sweep.next() {
+        let t = tree();
+        let Some(to) = place(&t) else { return };
+        let line = |journal: &str| line(&to, journal);
+        let (out, killed) = strace::disturbed(&mut sweep, &t, &point, KILL, &line("j"));
+        let context = format!("{action}, killed at {point}");
+        nothing_is_lost(&t, &to, &context);
+        if !killed {
+            assert_eq!(out.status.code(), Some(0), "{context}");
+            assert_eq!(state(&t, &to), whole, "{context}");
+        } else if sweep.way() == 0 && t.scratch("j").exists() {
+            take_back(&t, &to, &context);
+        } else {
+            // With a journal of its own: that of the killed run is not at hand.
+            let out = t.bc_line(&line("second")).go();
+            assert_eq!(out.status.code(), Some(0), "{context}: {out}");
             nothing_is_lost(&t, &to, &context);
-            if status.signal() != Some(9) {
-                assert_eq!(status.code(), Some(0), "{context}");
-                assert_eq!(state(&t, &to), whole, "{context}");
-                let _ = std::fs::remove_dir_all(&to);
-                break;
-            }
-            points += 1;
-            if n % 2 == 0 && t.scratch("j").exists() {
-                take_back(&t, &to, &context);
-            } else {
-                // With a journal of its own: that of the killed run is not at hand.
-                let out = t.bc_line(&line(&to, "second")).go();
-                assert_eq!(out.status.code(), Some(0), "{context}: {out}");
-                nothing_is_lost(&t, &to, &context);
-                assert_eq!(state(&t, &to), whole, "{context}: {out}");
-            }
-            let _ = std::fs::remove_dir_all(&to);
+            assert_eq!(state(&t, &to), whole, "{context}: {out}");
         }
+        let _ = std::fs::remove_dir_all(&to);
     }
-    assert!(points >= 8, "{action}: {points}");
+    assert!(sweep.reached() >= 5, "{action}: {}", sweep.reached());
 }
 
 /// Undo of the killed run's journal: all is as it was.

@@ -3,15 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 
 use bc_testkit::TestTree;
 
 use crate::common::Bc;
 use crate::injected_errors::each_fault;
-use crate::kill_points::CALLS;
-use crate::strace;
+use crate::strace::{self, KILL};
 
 /// Two copies of a directory.
 fn tree() -> TestTree {
@@ -74,25 +72,18 @@ fn killed_at_every_call(action: &str) {
         return;
     }
     let line = line(action);
-    let mut points = 0;
-    for call in CALLS {
-        for n in 1.. {
-            let t = tree();
-            let status = strace::injected(&t, call, "signal=KILL", n, &line).status;
-            let context = format!("{action}, killed at {call} {n}");
-            let was_killed = status.signal() == Some(9);
-            if !was_killed {
-                assert_eq!(status.code(), Some(0), "{context}");
-                assert!(!t.exists("r/b"), "{context}");
-            }
-            check(&t, &context);
-            if !was_killed {
-                break;
-            }
-            points += 1;
+    let mut sweep = strace::kills(4);
+    while let Some(point) = sweep.next() {
+        let t = tree();
+        let (out, killed) = strace::disturbed(&mut sweep, &t, &point, KILL, &line);
+        let context = format!("{action}, killed at {point}");
+        if !killed {
+            assert_eq!(out.status.code(), Some(0), "{context}");
+            assert!(!t.exists("r/b"), "{context}");
         }
+        check(&t, &context);
     }
-    assert!(points >= 4, "{action}: {points}");
+    assert!(sweep.reached() >= 4, "{action}: {}", sweep.reached());
 }
 
 #[test]

@@ -1,19 +1,16 @@
 //! `bc integrity restore` killed at any of its calls, and with any of them failing: no content is gone,
 //! no path has less than it had, and the same command does the rest and leaves nothing behind.
-//! `BC_TEST_POINTS=100000` tries all of them.
 
 use std::collections::BTreeSet;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
 use bc_testkit::TestTree;
 
 use crate::common::Bc;
 use crate::copy_faults::FAULTS;
-use crate::copy_kill_points::changing;
-use crate::copy_trees::{figures, litter, points, spread};
+use crate::copy_trees::{figures, litter};
 use crate::restore::{LINE, contents, wounded};
-use crate::strace;
+use crate::strace::{self, KILL};
 
 /// Ways to heal the same tree.
 const LINES: [&str; 2] = [LINE, "integrity restore --discard-damaged --from=copy r m"];
@@ -73,20 +70,16 @@ fn killed_at_every_call_no_content_is_gone() {
     }
     let before = wounded();
     for line in LINES {
-        let all = changing(&wounded(), line);
-        assert!(all.len() >= 30, "{all:?}");
-        let some = spread(&all, points(50));
-        let mut kills = 0;
-        for (call, nth) in &some {
+        let mut sweep = strace::kills(3);
+        while let Some(point) = sweep.next() {
             let t = wounded();
-            let status = strace::injected(&t, call, "signal=KILL", *nth, line).status;
-            let context = format!("{line}: killed at {call} {nth}");
+            strace::disturbed(&mut sweep, &t, &point, KILL, line);
+            let context = format!("{line}: killed at {point}");
             nothing_is_gone(&before, &t, line, &context);
-            kills += usize::from(status.signal() == Some(9));
             the_next_run_heals(&before, &t, line, &context);
         }
-        assert!(kills * 10 >= some.len() * 9, "{kills} of {}", some.len());
-        figures(&format!("{line}: killed at {kills} of {} calls", all.len()));
+        assert!(sweep.reached() >= 8, "{line}: {}", sweep.reached());
+        figures(&format!("{line}: killed at {} calls", sweep.reached()));
     }
 }
 
@@ -97,26 +90,19 @@ fn every_fault_is_told_and_no_content_is_gone() {
     }
     let before = wounded();
     for line in LINES {
-        let calls = FAULTS.map(|(call, _)| call);
-        let counts = strace::counted(&wounded(), &calls, line);
-        let mut all = Vec::new();
-        for (call, errors) in FAULTS {
-            let count = counts.get(call).copied().unwrap_or(0);
-            let each = |n| errors.iter().map(move |error| (call, *error, n));
-            all.extend((1..=count).flat_map(each));
-        }
-        let some = spread(&all, points(60));
+        let mut sweep = strace::faults(&FAULTS, 3);
         let mut told = 0;
-        for (call, error, n) in &some {
+        while let Some(point) = sweep.next() {
             let t = wounded();
-            let out = strace::injected(&t, call, &format!("error={error}"), *n, line);
-            let context = format!("{line}: {error} at {call} {n}: {out}");
+            let error = strace::error(&FAULTS, &point, &sweep);
+            let (out, _) = strace::disturbed(&mut sweep, &t, &point, &error, line);
+            let context = format!("{line}: {error} at {point}: {out}");
             nothing_is_gone(&before, &t, line, &context);
             match out.status.code() {
                 Some(127) if out.error_text().contains("shared librar") => continue,
                 Some(0) => {}
                 // Whoever cannot write a message has none.
-                Some(1 | 2) if *call == "write" => {}
+                Some(1 | 2) if point.call == "write" => {}
                 Some(1 | 2) => {
                     assert!(!out.error_text().is_empty(), "{context}");
                     told += 1;
@@ -125,9 +111,8 @@ fn every_fault_is_told_and_no_content_is_gone() {
             }
             the_next_run_heals(&before, &t, line, &context);
         }
-        figures(&format!(
-            "{line}: {} faults, {told} of them told",
-            some.len()
-        ));
+        let faults = sweep.reached();
+        assert!(faults >= 12, "{line}: {faults}");
+        figures(&format!("{line}: {faults} faults, {told} of them told"));
     }
 }

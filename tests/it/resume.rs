@@ -13,7 +13,7 @@ use bc_testkit::{NOBODY, Outcome, Run, TestTree, is_heeded, is_root, left_out};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::Bc;
-use crate::strace;
+use crate::strace::{self, KILL};
 
 /// Files that are old enough.
 fn old() -> PathBuf {
@@ -347,42 +347,28 @@ fn a_manifest_killed_at_every_call_is_gone_on_from() {
     let line = format!("integrity manifest --resume --output=m {root}");
     t.bc_line(&line).go().code(0);
     let expected = but_for_the_time(&t.read("m"));
-    let (mut points, mut gone_on) = (0, 0);
-    for call in [
-        "pwrite64",
-        "write",
-        "fsync",
-        "fdatasync",
-        "linkat",
-        "renameat",
-        "unlinkat",
-        "unlink",
-        "ftruncate",
-        "fchmod",
-        "mkdir",
-        "flock",
-    ] {
-        for n in 1.. {
-            let t = TestTree::new();
-            let status = strace::injected(&t, call, "signal=KILL", n, &line).status;
-            let context = format!("killed at {call} {n}");
-            if status.signal() != Some(9) {
-                assert_eq!(status.code(), Some(0), "{context}");
-                assert!(!t.exists("m.partial"), "{context}");
-                break;
-            }
-            points += 1;
-            if t.exists("m") {
-                assert_eq!(but_for_the_time(&t.read("m")), expected, "{context}");
-            }
-            let outcome = t.bc_line(&line).go();
-            outcome.code(0);
-            gone_on += u64::from(outcome.error_text().contains("going on"));
-            assert_eq!(but_for_the_time(&t.read("m")), expected, "{context}");
+    let mut gone_on = 0;
+    let mut sweep = strace::kills(6);
+    while let Some(point) = sweep.next() {
+        let t = TestTree::new();
+        let (first, killed) = strace::disturbed(&mut sweep, &t, &point, KILL, &line);
+        let context = format!("killed at {point}");
+        if !killed {
+            assert_eq!(first.status.code(), Some(0), "{context}");
             assert!(!t.exists("m.partial"), "{context}");
+            continue;
         }
+        if t.exists("m") {
+            assert_eq!(but_for_the_time(&t.read("m")), expected, "{context}");
+        }
+        let outcome = t.bc_line(&line).go();
+        outcome.code(0);
+        gone_on += u64::from(outcome.error_text().contains("going on"));
+        assert_eq!(but_for_the_time(&t.read("m")), expected, "{context}");
+        assert!(!t.exists("m.partial"), "{context}");
     }
-    assert!(points >= 8 && gone_on >= 3, "{points} {gone_on}");
+    let points = sweep.reached();
+    assert!(points >= 6 && gone_on >= 2, "{points} {gone_on}");
 }
 
 #[test]

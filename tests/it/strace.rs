@@ -1,8 +1,11 @@
-//! Runs of `bc` in which one system call is the last, or fails.
+//! Runs of `bc` in which one system call is the last, or fails. It is addressed by its name and its
+//! number among those of that name: how many others come before it differs with the speed of the
+//! machine.
 
 use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
 
-use bc_testkit::{Outcome, Run, TestTree, left_out, tool};
+use bc_testkit::{Outcome, Point, Run, Sweep, TestTree, left_out, tool};
 
 use crate::common::BC;
 
@@ -33,7 +36,7 @@ fn traced(t: &TestTree, options: &[&str], line: &str) -> Run {
         .args(options)
         .args([BC])
         .args(line.split_whitespace())
-        .arg("--threads=mono")
+        .args((!line.contains("--threads=")).then_some("--threads=mono"))
 }
 
 /// `bc LINE`, whose `n`th `call` meets `fate`: `signal=KILL` or `error=EIO`.
@@ -44,17 +47,93 @@ pub fn injected(t: &TestTree, call: &str, fate: &str, n: usize, line: &str) -> O
     traced(t, &["-e", &trace, "-e", &inject], line).go()
 }
 
-/// All calls of an undisturbed `bc LINE`: name and what the log says of each.
-pub fn all_calls(t: &TestTree, line: &str) -> Vec<(String, String)> {
-    traced(t, &[], line).go();
-    let log = std::fs::read_to_string(t.scratch("log")).unwrap();
-    let call = |text: &str| {
-        let begun = text.split_once(' ')?.1.trim_start();
-        let name = begun.split_once('(')?.0;
-        let is_name = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-        is_name.then(|| (name.to_owned(), begun.to_owned()))
+/// Runs `bc LINE`, in which the call at a sweep's point meets `fate`, and hands the sweep on; whether
+/// the run came to the point.
+pub fn disturbed(
+    sweep: &mut Sweep,
+    t: &TestTree,
+    point: &Point,
+    fate: &str,
+    line: &str,
+) -> (Outcome, bool) {
+    let out = match point.nth {
+        0 => traced(t, &[], line).go(),
+        nth => injected(t, &point.call, fate, nth, line),
     };
-    log.lines().filter_map(call).collect()
+    let log = std::fs::read_to_string(t.scratch("log")).unwrap_or_default();
+    let reached = match fate {
+        KILL => out.status.signal() == Some(9),
+        _ => log.contains("(INJECTED)"),
+    };
+    sweep.ran(reached, calls(&log));
+    (out, reached)
+}
+
+/// The same, for tests that hold the process themselves: it is started by them and traced by another
+/// one.
+pub fn beside(t: &TestTree, point: &Point, fate: &str, line: &str) -> Run {
+    let Point { call, nth } = point;
+    let trace = format!("trace=?{call}");
+    let inject = format!("inject=?{call}:{fate}:when={nth}");
+    traced(t, &["-D", "-e", &trace, "-e", &inject], line)
+}
+
+/// Ends the process before the call.
+pub const KILL: &str = "signal=KILL";
+
+/// Points at which being killed differs.
+pub fn kills(many: usize) -> Sweep {
+    let pure: Vec<&str> = PURE.split_whitespace().collect();
+    Sweep::new(many).but(&pure)
+}
+
+/// Calls, and the errors that each may fail with.
+pub type Faults = [(&'static str, &'static [&'static str])];
+
+/// Points at which such calls fail; by turns with each of their errors.
+pub fn faults(faults: &Faults, many: usize) -> Sweep {
+    let calls: Vec<&str> = faults.iter().map(|(call, _)| *call).collect();
+    let errors = faults.iter().map(|(_, errors)| errors.len()).max();
+    Sweep::new(many).of(&calls).ways(errors.unwrap_or(1))
+}
+
+/// How the call at a sweep's point fails.
+pub fn error(faults: &Faults, point: &Point, sweep: &Sweep) -> String {
+    let errors = faults.iter().find(|(call, _)| *call == point.call);
+    let error = errors.map_or("EIO", |(_, errors)| errors[sweep.way() % errors.len()]);
+    format!("error={error}")
+}
+
+/// Calls that change nothing: to be killed there is to be killed at the next one that does.
+const PURE: &str = "
+    access arch_prctl brk clock_gettime clock_nanosleep clone clone3 close dup
+    epoll_create1 epoll_ctl epoll_pwait epoll_wait eventfd2 execve exit exit_group
+    fadvise64 fcntl fgetxattr flistxattr flock fstat fstatfs futex getcwd getdents64
+    getegid geteuid getgid getpid getrandom gettid getuid getxattr lgetxattr
+    llistxattr lseek madvise mmap mprotect mremap munmap newfstatat openat2 pipe2
+    poll prctl pread64 prlimit64 read readlink readlinkat rseq rt_sigaction
+    rt_sigprocmask sched_getaffinity set_robust_list set_tid_address sigaltstack
+    statx";
+
+/// Names of the calls in a log, each as often as the thread made it that made it most often: that is
+/// how they are counted.
+fn calls(log: &str) -> Vec<&str> {
+    let mut counts: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
+    for line in log.lines() {
+        let Some((thread, begun)) = line.split_once(' ') else {
+            continue;
+        };
+        let Some((name, _)) = begun.trim_start().split_once('(') else {
+            continue;
+        };
+        let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+        if name.bytes().all(is_name) {
+            *counts.entry(name).or_default().entry(thread).or_default() += 1;
+        }
+    }
+    let most =
+        |(name, of): (_, BTreeMap<_, usize>)| vec![name; of.into_values().max().unwrap_or(0)];
+    counts.into_iter().flat_map(most).collect()
 }
 
 /// `bc LINE`, for which no call reads anything of the file at `path`: as from a medium that is lost.

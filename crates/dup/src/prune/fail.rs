@@ -1,5 +1,7 @@
 //! Fault injection for the tests of this crate: every system call of prune and
-//! undo passes [`point`], which does nothing at all in any other build.
+//! undo passes [`point`], which does nothing at all in any other build. A call is addressed by its
+//! name and its number among those of that name: how many others come before it differs with the
+//! speed of the machine.
 
 use rustix::io::Errno;
 
@@ -12,18 +14,26 @@ pub(crate) fn point(_op: &'static str) -> Result<(), Errno> {
 #[cfg(test)]
 pub(crate) use armed::point;
 #[cfg(test)]
-pub(crate) use armed::{Fault, arm, arm_all, arm_first, disarm, kill_at};
+pub(crate) use armed::{
+    Fault, PURE, Seen, arm, arm_all, arm_then, arm_threads, disarm, disarm_threads, watch,
+};
 
 #[cfg(test)]
 mod armed {
-    use super::Errno;
     use std::cell::RefCell;
-    use std::sync::atomic::{AtomicIsize, Ordering};
+    use std::collections::HashMap;
+    use std::sync::Mutex;
+
+    use bc_testkit::{Point, Sweep};
+
+    use super::Errno;
 
     /// What happens at the chosen call.
     pub(crate) enum Fault {
         /// It fails with this error and has no effect.
         Errno(Errno),
+        /// So do this call and those after it, so many in all and of any name.
+        Errnos(Errno, usize),
         /// The process dies before it.
         Kill,
         /// Something else happens first: another process at work.
@@ -33,71 +43,159 @@ mod armed {
     #[derive(Default)]
     struct State {
         calls: Vec<&'static str>,
-        armed: Vec<(usize, Fault)>,
-        first: Option<(&'static str, Fault)>,
+        counts: HashMap<&'static str, usize>,
+        armed: Vec<(Point, Fault)>,
+        /// What is armed by the last of those, from which on calls are counted anew.
+        then: Option<(Point, Fault)>,
+        failing: Option<(Errno, usize)>,
+        at: Option<usize>,
     }
 
-    /// Calls until the process dies, whichever thread makes them; negative: it does not.
-    static LEFT: AtomicIsize = AtomicIsize::new(-1);
+    /// The calls that were made while faults were armed.
+    pub(crate) struct Seen {
+        pub(crate) calls: Vec<&'static str>,
+        /// Whether the run came to every call that was armed.
+        pub(crate) reached: bool,
+        /// The last of those, as an index of `calls`.
+        pub(crate) at: usize,
+    }
 
-    /// Has the process die at the `n`th call from here of all threads together, counted from 0.
-    pub(crate) fn kill_at(n: usize) {
-        LEFT.store(isize::try_from(n).unwrap(), Ordering::Relaxed);
+    impl Seen {
+        /// Hands a sweep on to its next point; whether the run came to this one.
+        pub(crate) fn of(&self, sweep: &mut Sweep) -> bool {
+            sweep.ran(self.reached, &self.calls);
+            self.reached
+        }
+
+        /// Index of the first call of this name; behind all of them if there is none.
+        pub(crate) fn first(&self, op: &str) -> usize {
+            let found = self.calls.iter().position(|call| *call == op);
+            found.unwrap_or(self.calls.len())
+        }
     }
 
     thread_local! {
         static STATE: RefCell<State> = RefCell::default();
     }
 
-    /// Arms the `n`th call from here, counted from 0, on this thread.
-    pub(crate) fn arm(n: usize, fault: Fault) {
-        arm_all(vec![(n, fault)]);
+    /// Arms a call of this thread, counted from here.
+    pub(crate) fn arm(point: Point, fault: Fault) {
+        arm_all([(point, fault)]);
+    }
+
+    /// Arms no call: those that are made are seen.
+    pub(crate) fn watch() {
+        arm_all([]);
     }
 
     /// Arms several calls.
-    pub(crate) fn arm_all(armed: Vec<(usize, Fault)>) {
-        STATE.with_borrow_mut(|state| {
-            *state = State {
-                calls: Vec::new(),
-                armed,
-                first: None,
-            }
+    pub(crate) fn arm_all(armed: impl IntoIterator<Item = (Point, Fault)>) {
+        let armed = armed.into_iter().collect();
+        STATE.set(State {
+            armed,
+            ..State::default()
         });
     }
 
-    /// Arms the first call of this name besides, wherever it comes.
-    pub(crate) fn arm_first(op: &'static str, fault: Fault) {
-        STATE.with_borrow_mut(|state| state.first = Some((op, fault)));
+    /// Arms a call, and one of those that come after it: only they are counted and seen.
+    pub(crate) fn arm_then(first: (Point, Fault), then: (Point, Fault)) {
+        STATE.set(State {
+            armed: vec![first],
+            then: Some(then),
+            ..State::default()
+        });
     }
 
-    /// Ends the injection; gives the calls seen since [`arm`].
-    pub(crate) fn disarm() -> Vec<&'static str> {
-        STATE.with_borrow_mut(|state| std::mem::take(state).calls)
+    /// Ends the injection.
+    pub(crate) fn disarm() -> Seen {
+        let state = STATE.take();
+        Seen {
+            reached: state.armed.is_empty() && state.then.is_none(),
+            at: state.at.unwrap_or(state.calls.len()),
+            calls: state.calls,
+        }
     }
+
+    /// Calls that change nothing which another process, or the next run, sees: to die at one of them
+    /// is to die at the next of the others.
+    pub(crate) const PURE: [&str; 12] = [
+        "access",
+        "get flags",
+        "getxattr",
+        "lease",
+        "listxattr",
+        "open",
+        "open directory",
+        "read",
+        "readlink",
+        "stat",
+        "statfs",
+        "write directory",
+    ];
 
     pub(crate) fn point(op: &'static str) -> Result<(), Errno> {
-        if LEFT.load(Ordering::Relaxed) >= 0 && LEFT.fetch_sub(1, Ordering::Relaxed) == 0 {
-            die();
-        }
+        of_all_threads(op);
         let fault = STATE.with_borrow_mut(|state| {
-            let now = state.calls.len();
             state.calls.push(op);
-            match state.armed.iter().position(|(n, _)| *n == now) {
-                Some(found) => Some(state.armed.swap_remove(found).1),
-                None => state
-                    .first
-                    .take_if(|(first, _)| *first == op)
-                    .map(|(_, fault)| fault),
+            let nth = state.counts.entry(op).or_default();
+            *nth += 1;
+            if let Some((errno, left)) = state.failing.take() {
+                state.failing = (left > 1).then_some((errno, left - 1));
+                return Some(Fault::Errno(errno));
             }
+            let is_now = |armed: &mut (Point, Fault)| armed.0.call == op && armed.0.nth == *nth;
+            let now: Vec<_> = state.armed.extract_if(.., is_now).collect();
+            let (_, fault) = now.into_iter().next()?;
+            state.at = Some(state.calls.len() - 1);
+            if state.armed.is_empty()
+                && let Some(then) = state.then.take()
+            {
+                *state = State {
+                    armed: vec![then],
+                    ..State::default()
+                };
+            }
+            if let Fault::Errnos(errno, many) = fault {
+                state.failing = (many > 1).then_some((errno, many - 1));
+            }
+            Some(fault)
         });
         match fault {
             None => Ok(()),
-            Some(Fault::Errno(errno)) => Err(errno),
+            Some(Fault::Errno(errno) | Fault::Errnos(errno, _)) => Err(errno),
             Some(Fault::Run(run)) => {
                 run();
                 Ok(())
             }
             Some(Fault::Kill) => die(),
+        }
+    }
+
+    /// The call of all threads together that the process dies at, and those made so far.
+    static THREADS: Mutex<Option<(Point, Vec<&'static str>)>> = Mutex::new(None);
+
+    /// Has the process die at a call, whichever thread makes it.
+    pub(crate) fn arm_threads(point: Point) {
+        *THREADS.lock().unwrap() = Some((point, Vec::new()));
+    }
+
+    /// Ends that; gives the calls of all threads.
+    pub(crate) fn disarm_threads() -> Vec<&'static str> {
+        let armed = THREADS.lock().unwrap().take();
+        armed.map(|(_, calls)| calls).unwrap_or_default()
+    }
+
+    fn of_all_threads(op: &'static str) {
+        let mut armed = THREADS.lock().unwrap();
+        let Some((point, calls)) = armed.as_mut() else {
+            return;
+        };
+        calls.push(op);
+        if point.call == op && point.nth > 0 {
+            point.nth -= 1;
+            if point.nth == 0 {
+                die();
+            }
         }
     }
 

@@ -1,15 +1,15 @@
-//! The process is killed before every system call of every action. The tests
+//! The process is killed before every system call of every action that changes something. The tests
 //! run themselves again as the process to be killed.
 
 use super::super::undo;
 use super::*;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 const TREE: &str = "BC_DUP_TEST_TREE";
 const ACTION: &str = "BC_DUP_TEST_ACTION";
 const UNDO: &str = "BC_DUP_TEST_UNDO";
-const KILL_AT: &str = "BC_DUP_TEST_KILL_AT";
+const POINT: &str = "BC_DUP_TEST_POINT";
 const WORKERS: &str = "BC_DUP_TEST_WORKERS";
 
 #[test]
@@ -38,72 +38,91 @@ fn move_() {
 fn child() {
     let Some(root) = std::env::var_os(TREE) else {
         let tree = quick_sample();
-        let status = spawn(&tree, "hardlink", 0).wait().unwrap();
+        let first = Point::first("open directory");
+        let status = spawn(&tree, "hardlink", &first).wait().unwrap();
         assert_eq!(status.signal(), Some(9));
         return;
     };
     let root = PathBuf::from(root);
     let action = std::env::var_os(ACTION).unwrap();
     let action = Action::parse(action.as_encoded_bytes()).unwrap();
-    let kill_at = std::env::var(KILL_AT).unwrap().parse().unwrap();
+    let point: Point = std::env::var(POINT).unwrap().parse().unwrap();
     let groups = groups(&root);
     let journal_path = root.with_file_name("journal");
     if std::env::var_os(UNDO).is_some() {
-        fail::arm(kill_at, fail::Fault::Kill);
+        fail::arm(point, fail::Fault::Kill);
         let undone = undo::undo(&journal_path, RunMode::Execute, &Cancel::new(), &mut |_| {});
         undone.unwrap();
-        fail::disarm();
-        return;
+        return survived(&root, &fail::disarm().calls);
     }
     let mut journal = Journal::create(&journal_path, &action, &groups, &Cancel::new()).unwrap();
     if let Ok(workers) = std::env::var(WORKERS) {
-        fail::kill_at(kill_at);
+        fail::arm_threads(point);
         let options = options(action).workers(workers.parse().unwrap());
         run_groups(groups, &options, Some(&mut journal));
-        return;
+        return survived(&root, &fail::disarm_threads());
     }
-    fail::arm(kill_at, fail::Fault::Kill);
+    fail::arm(point, fail::Fault::Kill);
     run_groups(groups, &options(action), Some(&mut journal));
-    fail::disarm();
+    survived(&root, &fail::disarm().calls);
 }
 
-/// Starts a process that dies at its `kill_at`th system call.
-pub(super) fn spawn(tree: &TestTree, action: &str, kill_at: usize) -> std::process::Child {
+/// Writes down the calls of a run that did not come to its point, for the sweep.
+pub(super) fn survived(root: &Path, calls: &[&str]) {
+    fs::write(root.with_file_name("calls"), calls.join("\n")).unwrap();
+}
+
+/// Waits for a process that was to die at the sweep's point; whether it did.
+#[track_caller]
+pub(super) fn died(sweep: &mut Sweep, tree: &TestTree, mut child: Child) -> bool {
+    let status = child.wait().unwrap();
+    let died = status.signal() == Some(9);
+    assert!(died || status.success(), "{status:?}");
+    let calls = fs::read_to_string(tree.scratch("calls")).unwrap_or_default();
+    sweep.ran(died, calls.lines());
+    died
+}
+
+/// Runs that action in a process that dies at a system call.
+#[track_caller]
+pub(super) fn kill(tree: &TestTree, action: &str, point: &Point) {
+    let status = spawn(tree, action, point).wait().unwrap();
+    assert_eq!(status.signal(), Some(9), "{point}");
+}
+
+/// Points at which being killed differs.
+pub(super) fn kills(many: usize) -> Sweep {
+    Sweep::new(many).but(&fail::PURE)
+}
+
+/// Starts a process that dies at a system call.
+pub(super) fn spawn(tree: &TestTree, action: &str, point: &Point) -> Child {
     let action = match action {
         "move" => format!("move:{}", tree.scratch("moved").display()),
         action => action.to_owned(),
     };
-    command(tree, &action, kill_at).spawn().unwrap()
+    command(tree, &action, point).spawn().unwrap()
 }
 
 /// The same of undoing that action.
-pub(super) fn spawn_undo(tree: &TestTree, action: &str, kill_at: usize) -> std::process::Child {
-    command(tree, action, kill_at)
-        .env(UNDO, "1")
-        .spawn()
-        .unwrap()
+pub(super) fn spawn_undo(tree: &TestTree, action: &str, point: &Point) -> Child {
+    let mut command = command(tree, action, point);
+    command.env(UNDO, "1").spawn().unwrap()
 }
 
-/// The same of so many threads, at the `kill_at`th system call of all of them.
-pub(super) fn spawn_crew(
-    tree: &TestTree,
-    action: &str,
-    workers: usize,
-    kill_at: usize,
-) -> std::process::Child {
-    command(tree, action, kill_at)
-        .env(WORKERS, workers.to_string())
-        .spawn()
-        .unwrap()
+/// The same of so many threads, at a system call of all of them.
+pub(super) fn spawn_crew(tree: &TestTree, action: &str, workers: usize, point: &Point) -> Child {
+    let mut command = command(tree, action, point);
+    command.env(WORKERS, workers.to_string()).spawn().unwrap()
 }
 
-fn command(tree: &TestTree, action: &str, kill_at: usize) -> Command {
+fn command(tree: &TestTree, action: &str, point: &Point) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args(["--exact", "prune::tests::crash::child", "--nocapture"])
         .env(TREE, tree.path())
         .env(ACTION, action)
-        .env(KILL_AT, kill_at.to_string())
+        .env(POINT, point.to_string())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
@@ -111,22 +130,20 @@ fn command(tree: &TestTree, action: &str, kill_at: usize) -> Command {
 }
 
 fn every_kill(name: &str) {
-    for kill_at in 0.. {
+    let mut sweep = kills(EVERY);
+    while let Some(point) = sweep.next() {
         let tree = quick_sample();
         let action = match name {
             "move" => actions(&tree)[3].clone(),
             name => Action::parse(name.as_bytes()).unwrap(),
         };
         let before = snapshot(tree.path());
-        let status = spawn(&tree, name, kill_at).wait().unwrap();
-        let context = format!("{name} killed at {kill_at}");
+        let died = died(&mut sweep, &tree, spawn(&tree, name, &point));
+        let context = format!("{name} killed at {point}");
         check_invariant(&tree, &before, &action, &context);
-        if status.success() {
-            // Past the last call.
-            assert!(kill_at > 20, "{context}");
-            break;
+        if !died {
+            continue;
         }
-        assert_eq!(status.signal(), Some(9), "{context}");
 
         // The next run finishes the work and clears up.
         let (summary, lines) = run(&tree, &options(action.clone()));
@@ -150,4 +167,5 @@ fn every_kill(name: &str) {
         assert!(undone.is_ok(), "{context}: {undone:?}");
         check_invariant(&tree, &before, &action, &context);
     }
+    assert!(sweep.reached() >= 4, "{name}: {}", sweep.reached());
 }

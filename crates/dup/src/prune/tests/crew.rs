@@ -1,10 +1,9 @@
 //! Several threads do what one does, and are killed as safely.
 
 use super::super::undo;
-use super::crash::spawn_crew;
+use super::crash::{died, kills, spawn_crew};
 use super::*;
 use std::collections::HashMap;
-use std::os::unix::process::ExitStatusExt;
 
 /// How many groups [`many`] makes: some batches, the last of which is not full.
 const GROUPS: usize = 300;
@@ -125,18 +124,16 @@ fn two_runs_that_race_for_the_same_names_leave_nothing_behind() {
 fn threads_that_are_killed_lose_nothing() {
     for action in [Action::Hardlink, Action::Symlink, Action::Delete] {
         let name = action.name();
-        // A prime: other moments of other steps each time.
-        for kill_at in (0..).step_by(997) {
+        let mut sweep = kills(1).few_names(3);
+        while let Some(point) = sweep.next() {
             let tree = many();
             let before = snapshot(tree.path());
-            let status = spawn_crew(&tree, name, 3, kill_at).wait().unwrap();
-            let context = format!("{name} killed at {kill_at}");
+            let died = died(&mut sweep, &tree, spawn_crew(&tree, name, 3, &point));
+            let context = format!("{name} killed at {point}");
             check_invariant(&tree, &before, &action, &context);
-            if status.success() {
-                assert!(kill_at > 5000, "{context}");
-                break;
+            if !died {
+                continue;
             }
-            assert_eq!(status.signal(), Some(9), "{context}");
 
             // What every thread had in hand is cleared up, and the rest is done.
             let next = options(action.clone()).workers(3);
@@ -155,6 +152,7 @@ fn threads_that_are_killed_lose_nothing() {
             assert!(undone.is_ok(), "{context}: {undone:?}");
             check_invariant(&tree, &before, &action, &context);
         }
+        assert!(sweep.reached() >= 2, "{name}: {}", sweep.reached());
     }
 }
 

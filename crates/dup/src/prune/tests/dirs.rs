@@ -42,10 +42,11 @@ fn a_slow_run_does_and_says_what_a_fast_one_does() {
             let before = snapshot(tree.path());
             let mut journal = create(&tree.scratch("journal"), action.clone(), &tree).unwrap();
             clock::pass_each_time(step);
-            fail::arm(usize::MAX, fail::Fault::Kill);
+            fail::watch();
             let groups = groups(tree.path());
             let (summary, lines) = run_groups(groups, &options(action), Some(&mut journal));
-            let calls = fail::disarm().len();
+            let mut calls = fail::disarm().calls;
+            calls.retain(|call| *call == "open directory");
             drop(journal);
             let root = tree.path().parent().unwrap().to_str().unwrap().to_owned();
             let lines: Vec<String> = lines.iter().map(|line| line.replace(&root, "")).collect();
@@ -54,7 +55,7 @@ fn a_slow_run_does_and_says_what_a_fast_one_does() {
             clock::pass_each_time(Duration::ZERO);
             assert_eq!(undone.unwrap().failed, 0, "{lines:?}");
             assert_eq!(snapshot(tree.path()), before);
-            ((summary, lines), calls)
+            ((summary, lines), calls.len())
         });
         assert_eq!(seen[0].0, seen[1].0);
         assert!(seen[0].1 < seen[1].1, "{} and {}", seen[0].1, seen[1].1);

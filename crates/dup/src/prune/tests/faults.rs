@@ -44,22 +44,16 @@ fn move_() {
 }
 
 fn every_fault(index: usize) {
-    let probe = quick_sample();
-    let calls = calls_of(&probe, &options(actions(&probe)[index].clone()));
-    assert!(calls.len() > 20, "{calls:?}");
     for errno in ERRORS {
-        for n in 0..calls.len() {
+        let mut sweep = Sweep::new(EVERY);
+        while let Some(point) = sweep.next() {
             let tree = quick_sample();
             let action = actions(&tree)[index].clone();
             let before = snapshot(tree.path());
-            fail::arm(n, fail::Fault::Errno(errno));
+            fail::arm(point.clone(), fail::Fault::Errno(errno));
             let (summary, lines) = run(&tree, &options(action.clone()));
-            let seen = fail::disarm();
-            let context = format!(
-                "{} {errno:?} at {n} {:?}: {lines:?}",
-                action.name(),
-                seen.get(n)
-            );
+            fail::disarm().of(&mut sweep);
+            let context = format!("{} {errno:?} at {point}: {lines:?}", action.name());
             check_invariant(&tree, &before, &action, &context);
 
             let (second, lines) = run(&tree, &options(action.clone()));
@@ -73,6 +67,7 @@ fn every_fault(index: usize) {
             let changed = summary.changed + left.unwrap_or(0) + second.changed;
             assert!(changed >= 3, "{context}");
         }
+        assert!(sweep.reached() >= 8, "{errno:?}: {}", sweep.reached());
     }
 }
 
@@ -87,37 +82,26 @@ fn assert_finished(tree: &TestTree, action: &Action, context: &str) {
 #[test]
 fn move_to_another_file_system_survives_every_fault() {
     // The first rename of a target answers EXDEV, then one more call fails.
-    let probe = quick_sample();
-    let calls = calls_of(&probe, &options(actions(&probe)[3].clone()));
-    let first_rename = calls.iter().position(|op| *op == "rename").unwrap();
-    let copied = calls_after_exdev(first_rename);
-    for n in 0..copied {
+    let mut sweep = Sweep::new(EVERY);
+    while let Some(point) = sweep.next() {
         let tree = quick_sample();
         let action = actions(&tree)[3].clone();
         let before = snapshot(tree.path());
-        fail::arm_all(vec![
-            (first_rename, fail::Fault::Errno(Errno::XDEV)),
-            (first_rename + 1 + n, fail::Fault::Errno(Errno::IO)),
-        ]);
-        let (_, lines) = run(&tree, &options(action.clone()));
+        let no_rename = (Point::first("rename"), fail::Fault::Errno(Errno::XDEV));
+        fail::arm_then(no_rename, (point.clone(), fail::Fault::Errno(Errno::IO)));
+        let (summary, lines) = run(&tree, &options(action.clone()));
         let seen = fail::disarm();
-        let context = format!("copy, failure at {n} {:?}: {lines:?}", seen.last());
+        let failed = seen.of(&mut sweep);
+        let context = format!("copy, failure at {point}: {lines:?}");
+        if !failed {
+            assert!(summary.is_clean(), "{context}");
+            assert!(seen.calls.contains(&"fsync") && seen.calls.contains(&"create"));
+        }
         check_invariant(&tree, &before, &action, &context);
         let (second, lines) = run(&tree, &options(action.clone()));
         let context = format!("{context}, then {lines:?}");
         check_invariant(&tree, &before, &action, &context);
         assert_eq!(second.errors, 0, "{context}");
     }
-}
-
-/// Calls of a run whose first move takes the way of a copy, after that rename.
-fn calls_after_exdev(first_rename: usize) -> usize {
-    let tree = quick_sample();
-    let action = actions(&tree)[3].clone();
-    fail::arm(first_rename, fail::Fault::Errno(Errno::XDEV));
-    let (summary, lines) = run(&tree, &options(action));
-    let calls = fail::disarm();
-    assert!(summary.is_clean(), "{lines:?}");
-    assert!(calls.contains(&"fsync") && calls.contains(&"create"));
-    calls.len() - first_rename - 1
+    assert!(sweep.reached() >= 8, "{}", sweep.reached());
 }

@@ -13,14 +13,15 @@ fn open(dir: &Path) -> OwnedFd {
     rustix::fs::open(dir, flags, Permissions::empty()).unwrap()
 }
 
-/// Runs `work` once for each of its system calls, and looks right before that
+/// Runs `work` once for each of its system calls that may change that, and looks right before the
 /// call whether every directory with a temporary name is locked.
 fn every_temporary_is_locked(
     setup: impl Fn() -> (TestTree, Vec<PathBuf>),
     work: impl Fn(&TestTree),
 ) {
     let mut seen = 0;
-    for n in 0.. {
+    let mut sweep = Sweep::new(EVERY).but(&fail::PURE);
+    while let Some(point) = sweep.next() {
         let (tree, roots) = setup();
         let found: Rc<RefCell<Vec<(PathBuf, bool)>>> = Rc::default();
         let look = {
@@ -33,15 +34,12 @@ fn every_temporary_is_locked(
                 }
             }
         };
-        fail::arm(n, fail::Fault::Run(Box::new(look)));
+        fail::arm(point.clone(), fail::Fault::Run(Box::new(look)));
         work(&tree);
-        let calls = fail::disarm();
+        fail::disarm().of(&mut sweep);
         for (name, locked) in found.borrow().iter() {
-            assert!(locked, "{name:?} before {n} {:?}", calls.get(n));
+            assert!(locked, "{name:?} before {point}");
             seen += 1;
-        }
-        if n >= calls.len() {
-            break;
         }
     }
     assert!(seen > 0, "no temporary was ever there");

@@ -6,7 +6,6 @@ use super::moves::{action, moved, run_journalled, undo_all};
 use super::*;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::os::unix::process::ExitStatusExt;
 use std::rc::Rc;
 
 use rustix::fs::XattrFlags;
@@ -74,56 +73,54 @@ fn undo_takes_nothing_back_that_is_not_proven_elsewhere() {
             fs::rename(&new, one).is_ok()
         }),
     ];
-    // Each before other calls than the others: waits for the clock add up.
-    for (index, (what, race)) in races.into_iter().enumerate() {
-        for n in (index..).step_by(races.len()) {
-            let Some((tree, to, one)) = moved_pair() else {
-                return;
-            };
-            // The kept file has another content by now.
-            tree.write("a/keep", "other");
-            let stood = Rc::new(std::cell::Cell::new((false, false)));
-            let (back, there, note) = (tree.join("b/one"), one.clone(), Rc::clone(&stood));
-            let race = move || {
-                let restored = back.exists();
-                note.set((restored, there.exists() && race(&there)));
-            };
-            fail::arm(n, fail::Fault::Run(Box::new(race)));
-            let (summary, lines) = undo_all(&tree);
-            let calls = fail::disarm();
-            let context = format!("{what} before {n} {:?}: {lines:?}", calls.get(n));
-            let (restored, raced) = stood.get();
-            let paths = all(&tree, &to);
-            // What undo had restored is taken back for the moved file alone.
-            if restored && fs::read(&one).ok() != Some(content()) {
-                assert_eq!(tree.read("b/one"), content(), "{context}");
-                assert_eq!(summary.failed, 0, "{context}");
-            }
-            match what {
-                "edit" if raced => assert!(somewhere(&paths, is_edited), "{context}"),
-                "rename" if raced => {
-                    let mine = one.with_extension("mine");
-                    assert_eq!(fs::read(mine).unwrap(), content(), "{context}");
-                }
-                "replace" if raced => {
-                    let new = somewhere(&paths, |path| fs::read(path).unwrap() == b"new");
-                    assert!(new, "{context}");
-                }
-                _ => {}
-            }
-            assert!(temporaries(tree.path()).is_empty(), "{context}");
-            if n >= calls.len() {
-                assert!(n > 40 && tree.exists("b/one"), "{context}");
-                break;
-            }
+    let mut sweep = Sweep::new(EVERY).ways(races.len());
+    while let Some(point) = sweep.next() {
+        let (what, race) = races[sweep.way()];
+        let Some((tree, to, one)) = moved_pair() else {
+            return;
+        };
+        // The kept file has another content by now.
+        tree.write("a/keep", "other");
+        let stood = Rc::new(std::cell::Cell::new((false, false)));
+        let (back, there, note) = (tree.join("b/one"), one.clone(), Rc::clone(&stood));
+        let race = move || {
+            let restored = back.exists();
+            note.set((restored, there.exists() && race(&there)));
+        };
+        fail::arm(point.clone(), fail::Fault::Run(Box::new(race)));
+        let (summary, lines) = undo_all(&tree);
+        let reached = fail::disarm().of(&mut sweep);
+        let context = format!("{what} before {point}: {lines:?}");
+        let (restored, raced) = stood.get();
+        let paths = all(&tree, &to);
+        // What undo had restored is taken back for the moved file alone.
+        if restored && fs::read(&one).ok() != Some(content()) {
+            assert_eq!(tree.read("b/one"), content(), "{context}");
+            assert_eq!(summary.failed, 0, "{context}");
         }
+        match what {
+            "edit" if raced => assert!(somewhere(&paths, is_edited), "{context}"),
+            "rename" if raced => {
+                let mine = one.with_extension("mine");
+                assert_eq!(fs::read(mine).unwrap(), content(), "{context}");
+            }
+            "replace" if raced => {
+                let new = somewhere(&paths, |path| fs::read(path).unwrap() == b"new");
+                assert!(new, "{context}");
+            }
+            _ => {}
+        }
+        assert!(temporaries(tree.path()).is_empty(), "{context}");
+        assert!(reached || tree.exists("b/one"), "{context}");
     }
+    assert!(sweep.reached() >= 8, "{}", sweep.reached());
 }
 
 /// Two undos of one move, the one between any two calls of the other.
 #[test]
 fn undo_beside_undo_of_a_copy_of_the_journal_loses_nothing() {
-    for n in 0.. {
+    let mut sweep = Sweep::new(EVERY);
+    while let Some(point) = sweep.next() {
         let Some((tree, to, _)) = moved_pair() else {
             return;
         };
@@ -133,54 +130,46 @@ fn undo_beside_undo_of_a_copy_of_the_journal_loses_nothing() {
         let other = move || {
             let _ = undo(&second, RunMode::Execute, &Cancel::new(), &mut |_| {});
         };
-        fail::arm(n, fail::Fault::Run(Box::new(other)));
+        fail::arm(point.clone(), fail::Fault::Run(Box::new(other)));
         let (_, lines) = undo_all(&tree);
-        let calls = fail::disarm();
-        let context = format!("before {n}: {lines:?}");
+        fail::disarm().of(&mut sweep);
+        let context = format!("before {point}: {lines:?}");
         let (_, again) = undo_all(&tree);
         let stands = somewhere(&all(&tree, &to), |path| {
             fs::read(path).unwrap() == content()
         });
         assert!(stands, "{context}, then {again:?}");
-        if n >= calls.len() {
-            break;
-        }
     }
 }
 
 /// RunMode and attributes that the file at hand is given through a descriptor, which
 /// its temporary name does not keep off, before any call but the last.
 fn is_carried(make: impl Fn() -> Option<(TestTree, tempfile::TempDir, PathBuf)>, undoes: bool) {
-    for n in 0.. {
+    let mut sweep = Sweep::new(EVERY).ways(2);
+    while let Some(point) = sweep.next() {
         let Some((tree, to, path)) = make() else {
             return;
         };
         let file = OwnedFd::from(fs::File::open(&path).unwrap());
-        let change = n % 2 == 0;
+        let change = sweep.way() == 0;
         let race = move || match change {
             true => rustix::fs::fchmod(&file, rustix::fs::Mode::from_raw_mode(0o604)).unwrap(),
             false => {
                 let _ = rustix::fs::fsetxattr(&file, "user.mine", b"2", XattrFlags::empty());
             }
         };
-        fail::arm(n, fail::Fault::Run(Box::new(race)));
+        fail::arm(point.clone(), fail::Fault::Run(Box::new(race)));
         let lines = match undoes {
             true => undo_all(&tree).1,
             false => run(&tree, &options(action(to.path()))).1,
         };
-        let calls = fail::disarm();
-        if n >= calls.len() {
-            assert!(n > 40);
-            break;
-        }
+        let seen = fail::disarm();
         // Right before the name goes the last look is at the other file, and after that nobody
         // can look any more.
-        let gone = calls.iter().position(|op| *op == "unlink");
-        let gone = gone.unwrap_or(usize::MAX);
-        if n + 1 >= gone {
+        if !seen.of(&mut sweep) || seen.at + 1 >= seen.first("unlink") {
             continue;
         }
-        let context = format!("before {n} {:?} of {gone}: {lines:?}", calls[n]);
+        let context = format!("before {point}: {lines:?}");
         let carried = somewhere(&all(&tree, &to), |path| match change {
             true => path.metadata().unwrap().mode() & 0o777 == 0o604,
             false => has_attribute(path, "user.mine"),
@@ -191,6 +180,7 @@ fn is_carried(make: impl Fn() -> Option<(TestTree, tempfile::TempDir, PathBuf)>,
             "{context}"
         );
     }
+    assert!(sweep.reached() >= 8, "{}", sweep.reached());
 }
 
 fn has_attribute(path: &Path, name: &str) -> bool {
@@ -264,31 +254,20 @@ fn what_the_move_lost_comes_back_and_what_cannot_come_back_stays() {
         }
         let mut options = options(action(to.path()));
         options.on_metadata_diff = OnMetadataDiff::Ignore;
-        let calls = {
-            let Some((probe, to)) = pair() else { return };
-            let mut options = options.clone();
-            options.action = action(to.path());
-            fail::arm(usize::MAX, fail::Fault::Kill);
-            run_journalled(&probe, &options);
-            let moving = fail::disarm();
-            fail::arm(usize::MAX, fail::Fault::Kill);
-            undo_all(&probe);
-            [moving, fail::disarm()]
-        };
-        let fault = |when: &str, calls: &[&str]| {
-            let at = calls.iter().position(|op| *op == "setxattr").unwrap();
+        let fault = |when: &str| {
             if when == lost_when {
-                fail::arm(at, fail::Fault::Errno(Errno::OPNOTSUPP));
+                let refused = fail::Fault::Errno(Errno::OPNOTSUPP);
+                fail::arm(Point::first("setxattr"), refused);
             }
         };
-        fault("moved", &calls[0]);
+        fault("moved");
         run_journalled(&tree, &options);
-        fail::disarm();
+        assert!(fail::disarm().reached);
         let one = moved(to.path(), &tree, "b/one");
         assert_eq!(has_attribute(&one, "user.note"), lost_when == "undone");
-        fault("undone", &calls[1]);
+        fault("undone");
         let (summary, lines) = undo_all(&tree);
-        fail::disarm();
+        assert!(fail::disarm().reached);
         assert_eq!(summary.restored, 1, "{lines:?}");
         assert_eq!(tree.read("b/one"), content());
         assert_eq!(has_attribute(&back, "user.note"), lost_when == "moved");
@@ -334,26 +313,9 @@ fn capabilities_come_back_with_the_file_that_has_them() {
 
 /// A run that was killed right before the original, which it had set aside, went.
 pub(super) fn killed() -> Option<(TestTree, tempfile::TempDir, PathBuf)> {
-    let at = {
-        let (probe, to) = pair()?;
-        fail::arm(usize::MAX, fail::Fault::Kill);
-        run_journalled(&probe, &options(action(to.path())));
-        let calls = fail::disarm();
-        calls.iter().position(|op| *op == "unlink").unwrap()
-    };
     let (tree, to) = pair()?;
-    // The child makes its groups and its journal before calls are counted.
     let name = format!("move:{}", to.path().display());
-    let begun = {
-        let (probe, to) = pair()?;
-        fail::arm(usize::MAX, fail::Fault::Kill);
-        create(&probe.scratch("journal"), action(to.path()), &probe).unwrap();
-        fail::disarm().len()
-    };
-    let status = super::crash::spawn(&tree, &name, at - begun)
-        .wait()
-        .unwrap();
-    assert_eq!(status.signal(), Some(9));
+    super::crash::kill(&tree, &name, &Point::first("unlink"));
     let left = temporaries(tree.path());
     assert_eq!(left.len(), 1, "{left:?}");
     assert!(leftover::is_original(

@@ -29,7 +29,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use bc_pool::Cancel;
-use bc_testkit::TestTree;
+use bc_testkit::{EVERY, Point, Sweep, TestTree};
 use bc_walk::FileStat;
 
 use super::*;
@@ -236,13 +236,6 @@ pub(super) fn create(
     tree: &TestTree,
 ) -> Result<Journal, JournalError> {
     Journal::create(path, &action, &groups(tree.path()), &Cancel::new())
-}
-
-/// The system calls of an undisturbed run, by name.
-pub(super) fn calls_of(tree: &TestTree, options: &PruneOptions) -> Vec<&'static str> {
-    fail::arm(usize::MAX, fail::Fault::Kill);
-    run(tree, options);
-    fail::disarm()
 }
 
 pub(super) fn inode(path: impl AsRef<Path>) -> u64 {

@@ -1,9 +1,9 @@
 //! Moves to another file system: what is kept, what is said, and what a
 //! killed run leaves.
 
+use super::crash::{died, kills, spawn, spawn_undo};
 use super::*;
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::process::ExitStatusExt;
 
 use rustix::io::Errno;
 
@@ -85,7 +85,7 @@ fn hard_links_that_cannot_be_are_told() {
     let Some((tree, to)) = two_file_systems() else {
         return;
     };
-    fail::arm_first("link", fail::Fault::Errno(Errno::PERM));
+    fail::arm(Point::first("link"), fail::Fault::Errno(Errno::PERM));
     let (summary, lines) = run(&tree, &options(action(to.path())));
     fail::disarm();
     assert_eq!((summary.changed, summary.incomplete), (3, 1), "{lines:?}");
@@ -124,28 +124,9 @@ fn what_a_copy_cannot_have_is_told_or_refused() {
             if ignore {
                 options.on_metadata_diff = OnMetadataDiff::Ignore;
             }
-            let calls = {
-                let Some((probe, to)) = two_file_systems() else {
-                    return;
-                };
-                let _ = rustix::fs::setxattr(
-                    probe.join("b/one"),
-                    "user.note",
-                    b"mine",
-                    rustix::fs::XattrFlags::empty(),
-                );
-                calls_of(
-                    &probe,
-                    &PruneOptions {
-                        action: action(to.path()),
-                        ..options.clone()
-                    },
-                )
-            };
-            let at = calls.iter().position(|found| *found == op).unwrap();
-            fail::arm(at, fail::Fault::Errno(Errno::OPNOTSUPP));
+            fail::arm(Point::first(op), fail::Fault::Errno(Errno::OPNOTSUPP));
             let (summary, lines) = run(&tree, &options);
-            fail::disarm();
+            assert!(fail::disarm().reached);
             let context = format!("{op}, {ignore}: {lines:?}");
             let line = lines.iter().find(|line| line.contains("b/one")).unwrap();
             assert!(line.contains(what), "{context}");
@@ -159,11 +140,12 @@ fn what_a_copy_cannot_have_is_told_or_refused() {
     }
 }
 
-/// Killed before every system call: the next run finishes, or undo puts
+/// Killed before every system call that changes something: the next run finishes, or undo puts
 /// everything back; neither leaves a temporary, and none says for ever that
 /// the destination exists.
 fn every_kill(then: impl Fn(&TestTree, &Path, &str), across: bool) {
-    for kill_at in 0.. {
+    let mut sweep = kills(EVERY);
+    while let Some(point) = sweep.next() {
         let Some((tree, to)) = two_file_systems() else {
             return;
         };
@@ -174,17 +156,15 @@ fn every_kill(then: impl Fn(&TestTree, &Path, &str), across: bool) {
         };
         let before = snapshot(tree.path());
         let name = format!("move:{}", to.display());
-        let status = super::crash::spawn(&tree, &name, kill_at).wait().unwrap();
-        let context = format!("killed at {kill_at}");
+        let died = died(&mut sweep, &tree, spawn(&tree, &name, &point));
+        let context = format!("killed at {point}");
         check_invariant(&tree, &before, &action(&to), &context);
-        if status.success() {
-            assert!(kill_at > 20);
-            break;
+        if died {
+            then(&tree, &to, &context);
+            check_invariant(&tree, &before, &action(&to), &context);
         }
-        assert_eq!(status.signal(), Some(9), "{context}");
-        then(&tree, &to, &context);
-        check_invariant(&tree, &before, &action(&to), &context);
     }
+    assert!(sweep.reached() >= 3, "{}", sweep.reached());
 }
 
 /// All three names are there; where the run was killed after the last original had gone, and nothing
@@ -293,31 +273,27 @@ fn killed_while_renaming_undo_takes_it_back() {
 /// either is known for ours.
 #[test]
 fn every_fault_on_the_way_to_another_file_system_is_survived() {
-    for twice in [false, true] {
-        for n in 0.. {
+    for (many, points) in [(1, EVERY), (12, 4)] {
+        let mut sweep = Sweep::new(points);
+        while let Some(point) = sweep.next() {
             let Some((tree, to)) = two_file_systems() else {
                 return;
             };
             let mut options = options(action(to.path()));
             options.earlier = vec![tree.scratch("journal")];
             let before = snapshot(tree.path());
-            let fault = || fail::Fault::Errno(Errno::IO);
-            let mut faults = vec![(n, fault())];
-            if twice {
-                faults.extend((n + 1..n + 12).map(|n| (n, fault())));
-            }
             let groups = groups(tree.path());
             let path = tree.scratch("journal");
             let mut journal =
                 Journal::create(&path, &options.action, &groups, &Cancel::new()).unwrap();
-            fail::arm_all(faults);
+            fail::arm(point.clone(), fail::Fault::Errnos(Errno::IO, many));
             let (_, lines) = run_groups(groups, &options, Some(&mut journal));
-            let calls = fail::disarm();
+            let failed = fail::disarm().of(&mut sweep);
             drop(journal);
-            let context = format!("{twice}, at {n} {:?}: {lines:?}", calls.get(n));
+            let context = format!("{many} from {point}: {lines:?}");
             check_invariant(&tree, &before, &options.action, &context);
-            if n >= calls.len() {
-                break;
+            if !failed {
+                continue;
             }
             let (summary, lines) = run(&tree, &options);
             let context = format!("{context}, then {lines:?}");
@@ -329,7 +305,7 @@ fn every_fault_on_the_way_to_another_file_system_is_survived() {
     }
 }
 
-/// Undo is killed before every system call; undo again finishes.
+/// Undo is killed before every system call that changes something; undo again finishes.
 #[test]
 fn killed_while_undoing_a_second_undo_finishes() {
     for (name, across) in [
@@ -339,7 +315,8 @@ fn killed_while_undoing_a_second_undo_finishes() {
         ("symlink", false),
         ("delete", false),
     ] {
-        for kill_at in 0.. {
+        let mut sweep = kills(EVERY);
+        while let Some(point) = sweep.next() {
             let Some((tree, to)) = two_file_systems() else {
                 return;
             };
@@ -354,17 +331,10 @@ fn killed_while_undoing_a_second_undo_finishes() {
             };
             let action = Action::parse(name.as_bytes()).unwrap();
             run_journalled(&tree, &options(action.clone()));
-            let status = super::crash::spawn_undo(&tree, &name, kill_at)
-                .wait()
-                .unwrap();
-            let done = status.success();
-            assert!(done || status.signal() == Some(9), "{status:?}");
-            take_back(&tree, &to, &format!("{name}, undo killed at {kill_at}"));
-            if done {
-                assert!(kill_at > 20);
-                break;
-            }
+            died(&mut sweep, &tree, spawn_undo(&tree, &name, &point));
+            take_back(&tree, &to, &format!("{name}, undo killed at {point}"));
         }
+        assert!(sweep.reached() >= 3, "{name}: {}", sweep.reached());
     }
 }
 
@@ -372,7 +342,8 @@ fn killed_while_undoing_a_second_undo_finishes() {
 /// one keeps its owner, mode and times.
 #[test]
 fn metadata_never_goes_to_a_file_that_took_the_name() {
-    for n in 0.. {
+    let mut sweep = Sweep::new(EVERY);
+    while let Some(point) = sweep.next() {
         let Some((tree, to)) = two_file_systems() else {
             return;
         };
@@ -387,14 +358,14 @@ fn metadata_never_goes_to_a_file_that_took_the_name() {
         let name = tree.join("b/one");
         let (from, spare) = (victim.clone(), tree.scratch("spare"));
         fail::arm(
-            n,
+            point.clone(),
             fail::Fault::Run(Box::new(move || {
                 fs::hard_link(&from, &spare).unwrap();
                 fs::rename(&spare, &name).unwrap();
             })),
         );
         undo_all(&tree);
-        let calls = fail::disarm();
+        fail::disarm().of(&mut sweep);
         let after = victim.metadata().unwrap();
         assert_eq!(
             (after.mode(), after.uid(), after.mtime(), after.mtime_nsec()),
@@ -404,11 +375,7 @@ fn metadata_never_goes_to_a_file_that_took_the_name() {
                 before.mtime(),
                 before.mtime_nsec()
             ),
-            "before {n} {:?}",
-            calls.get(n)
+            "before {point}"
         );
-        if n >= calls.len() {
-            break;
-        }
     }
 }

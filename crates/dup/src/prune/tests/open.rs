@@ -61,10 +61,8 @@ fn whoever_opens_meanwhile_is_noticed() {
         if !leases(&probe) {
             return;
         }
-        let calls = calls_of(&probe, &options(actions(&probe)[index].clone()));
-        let questions = |(at, call): (usize, &&str)| (*call == "lease").then_some(at);
-        let last = calls.iter().enumerate().filter_map(questions);
-        for at in last.take(12) {
+        let mut sweep = Sweep::new(12).of(&["lease"]);
+        while let Some(point) = sweep.next() {
             let tree = quick_sample();
             let action = actions(&tree)[index].clone();
             let path = tree.join("b/one");
@@ -75,11 +73,11 @@ fn whoever_opens_meanwhile_is_noticed() {
                 let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
                 drop(options.custom_flags(flags).open(&path));
             };
-            fail::arm(at, fail::Fault::Run(Box::new(open)));
+            fail::arm(point.clone(), fail::Fault::Run(Box::new(open)));
             let before = snapshot(tree.path());
             let (_, lines) = run(&tree, &options(action.clone()));
-            fail::disarm();
-            let context = format!("before call {at}, {action:?}: {lines:?}");
+            fail::disarm().of(&mut sweep);
+            let context = format!("before {point}, {action:?}: {lines:?}");
             check_invariant(&tree, &before, &action, &context);
             if lines.iter().any(|line| line.ends_with("open for writing")) {
                 assert!(tree.join("b/one").exists(), "{context}");
@@ -91,20 +89,11 @@ fn whoever_opens_meanwhile_is_noticed() {
 /// Without leases the run goes on, and says so once.
 #[test]
 fn where_there_are_no_leases_that_is_said_once() {
-    let probe = quick_sample();
-    let calls = calls_of(&probe, &options(Action::Delete));
     let tree = quick_sample();
-    let none = calls
-        .iter()
-        .enumerate()
-        .filter(|(_, call)| **call == "lease");
     let errno = rustix::io::Errno::INVAL;
     // The two of the first target: from then on there is nothing to ask for.
-    fail::arm_all(
-        none.take(2)
-            .map(|(at, _)| (at, fail::Fault::Errno(errno)))
-            .collect(),
-    );
+    let both = [1, 2].map(|nth| (Point::new("lease", nth), fail::Fault::Errno(errno)));
+    fail::arm_all(both);
     let (summary, lines) = run(&tree, &options(Action::Delete));
     fail::disarm();
     assert!(summary.is_clean() && summary.changed == 3, "{lines:?}");

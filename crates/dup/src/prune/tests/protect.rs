@@ -104,20 +104,16 @@ fn a_destination_below_a_reference_takes_nothing() {
 #[test]
 fn every_failure_on_the_way_up_stops_the_step() {
     use rustix::io::Errno;
-    let count = {
-        let tree = sample();
-        let options = below_c(&tree);
-        calls_of(&tree, &options).len()
-    };
-    for call in 0..count {
+    let mut sweep = Sweep::new(EVERY);
+    while let Some(point) = sweep.next() {
         let tree = sample();
         let options = below_c(&tree);
         let kept = (inode(tree.join("c/two-too")), inode(tree.join("c/other")));
-        fail::arm(call, fail::Fault::Errno(Errno::ACCESS));
+        fail::arm(point.clone(), fail::Fault::Errno(Errno::ACCESS));
         run(&tree, &options);
-        fail::disarm();
+        fail::disarm().of(&mut sweep);
         let now = (inode(tree.join("c/two-too")), inode(tree.join("c/other")));
-        assert_eq!(now, kept, "call {call}");
+        assert_eq!(now, kept, "{point}");
     }
 }
 

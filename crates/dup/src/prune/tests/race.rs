@@ -122,34 +122,29 @@ fn move_() {
 }
 
 fn between_any_two_calls(index: usize) {
-    let probe = quick_sample();
-    let calls = calls_of(&probe, &options(actions(&probe)[index].clone()));
-    for race in RACES {
-        for name in ["a/keep", "b/one"] {
-            for n in 0..calls.len() {
-                one_race(index, race, name, n);
-            }
+    for name in ["a/keep", "b/one"] {
+        let mut sweep = Sweep::new(EVERY).ways(RACES.len());
+        while let Some(point) = sweep.next() {
+            one_race(index, RACES[sweep.way()], name, &point).of(&mut sweep);
         }
+        assert!(sweep.reached() >= 8, "{name}: {}", sweep.reached());
     }
 }
 
-fn one_race(index: usize, race: Race, name: &'static str, n: usize) {
+fn one_race(index: usize, race: Race, name: &'static str, point: &Point) -> fail::Seen {
     let tree = quick_sample();
     let action = actions(&tree)[index].clone();
     let root = tree.path().to_owned();
     let (sender, receiver) = std::sync::mpsc::channel();
     fail::arm(
-        n,
+        point.clone(),
         fail::Fault::Run(Box::new(move || {
             sender.send(race.go(&root, name)).unwrap();
         })),
     );
     let (_, lines) = run(&tree, &options(action.clone()));
     let seen = fail::disarm();
-    let context = format!(
-        "{action:?}, {race:?} of {name} before {n} {:?}: {lines:?}",
-        seen.get(n)
-    );
+    let context = format!("{action:?}, {race:?} of {name} before {point}: {lines:?}");
     let mut contents: Vec<Vec<u8>> = files(tree.path())
         .iter()
         .map(|path| fs::read(path).unwrap())
@@ -173,4 +168,5 @@ fn one_race(index: usize, race: Race, name: &'static str, n: usize) {
     let survivors = contents.iter().filter(|found| **found == content()).count();
     let by_us = matches!(race, Race::Replace | Race::RenameAway | Race::Relink);
     assert!(survivors > 0 || !by_us, "{context}: the content is gone");
+    seen
 }

@@ -195,20 +195,9 @@ fn cancelled_run_stops_between_steps() {
 #[test]
 fn journal_that_cannot_be_written_stops_the_step() {
     let tree = sample();
-    let calls = {
-        let tree = sample();
-        let mut journal = create(&tree.scratch("j"), Action::Delete, &tree).unwrap();
-        fail::arm(usize::MAX, fail::Fault::Kill);
-        run_groups(
-            groups(tree.path()),
-            &options(Action::Delete),
-            Some(&mut journal),
-        );
-        fail::disarm()
-    };
-    let at = calls.iter().position(|op| *op == "journal").unwrap();
     let mut journal = create(&tree.scratch("j"), Action::Delete, &tree).unwrap();
-    fail::arm(at, fail::Fault::Errno(rustix::io::Errno::NOSPC));
+    let fault = fail::Fault::Errno(rustix::io::Errno::NOSPC);
+    fail::arm(Point::first("journal"), fault);
     let (summary, lines) = run_groups(
         groups(tree.path()),
         &options(Action::Delete),

@@ -310,43 +310,43 @@ fn what_is_done_to_the_copy_meanwhile_is_not_lost() {
     };
     let remove = |one: &Path| fs::remove_file(one).unwrap();
     let races: [fn(&Path); 3] = [append, replace, remove];
-    for (index, race) in races.into_iter().enumerate() {
-        // Each race before other calls than the others: waits for the clock add up.
-        for n in (index..).step_by(3) {
-            let tree = quick_sample();
-            let to = tree.scratch("moved");
-            let one = copy_of_a_killed_run(&tree, &to);
-            let group = FileGroup {
-                files: ["a/keep", "b/one"]
-                    .map(|name| file_ref(tree.path(), &tree.join(name)))
-                    .into(),
-            };
-            let written = std::rc::Rc::new(std::cell::RefCell::new(None));
-            let (there, note) = (one.clone(), written.clone());
-            fail::arm(
-                n,
-                fail::Fault::Run(Box::new(move || {
-                    race(&there);
-                    *note.borrow_mut() = fs::read(&there).ok();
-                })),
-            );
-            let (_, lines) = run_groups(vec![group], &options(action(&to)), None);
-            let calls = fail::disarm();
-            let context = format!("race {index} before {n} {:?}: {lines:?}", calls.get(n));
-            assert_eq!(tree.read("a/keep"), content(), "{context}");
-            assert!(temporaries(tree.path()).is_empty(), "{context}");
-            if n >= calls.len() {
-                assert!(n > 40 && !tree.exists("b/one"), "{context}");
-                break;
-            }
-            if let Some(written) = written.take() {
-                assert_eq!(fs::read(&one).unwrap(), written, "{context}");
-            }
-            if tree.exists("b/one") {
-                assert_eq!(tree.read("b/one"), content(), "{context}");
-            }
+    let mut sweep = Sweep::new(EVERY).ways(races.len());
+    while let Some(point) = sweep.next() {
+        let race = races[sweep.way()];
+        let tree = quick_sample();
+        let to = tree.scratch("moved");
+        let one = copy_of_a_killed_run(&tree, &to);
+        let group = FileGroup {
+            files: ["a/keep", "b/one"]
+                .map(|name| file_ref(tree.path(), &tree.join(name)))
+                .into(),
+        };
+        let written = std::rc::Rc::new(std::cell::RefCell::new(None));
+        let (there, note) = (one.clone(), written.clone());
+        fail::arm(
+            point.clone(),
+            fail::Fault::Run(Box::new(move || {
+                race(&there);
+                *note.borrow_mut() = fs::read(&there).ok();
+            })),
+        );
+        let (_, lines) = run_groups(vec![group], &options(action(&to)), None);
+        let reached = fail::disarm().of(&mut sweep);
+        let context = format!("race {} before {point}: {lines:?}", sweep.way());
+        assert_eq!(tree.read("a/keep"), content(), "{context}");
+        assert!(temporaries(tree.path()).is_empty(), "{context}");
+        if !reached {
+            assert!(!tree.exists("b/one"), "{context}");
+            continue;
+        }
+        if let Some(written) = written.take() {
+            assert_eq!(fs::read(&one).unwrap(), written, "{context}");
+        }
+        if tree.exists("b/one") {
+            assert_eq!(tree.read("b/one"), content(), "{context}");
         }
     }
+    assert!(sweep.reached() >= 8, "{}", sweep.reached());
 }
 
 /// A journal's word for a copy counts for the file that was born when it says,

@@ -252,41 +252,33 @@ fn action(tree: &TestTree, name: &str) -> Action {
     }
 }
 
-fn calls_of_trees(tree: &TestTree, action: &Action) -> Vec<&'static str> {
-    let groups = vec![group(tree.path(), &["a", "b"])];
-    let mut journal = journal_of(tree, action, &groups);
-    fail::arm(usize::MAX, fail::Fault::Kill);
-    run_trees(groups, &options(action.clone()), Some(&mut journal));
-    fail::disarm()
-}
-
 #[test]
 fn every_call_fails_once() {
     for name in ["delete", "move"] {
-        let probe = copies();
-        let calls = calls_of_trees(&probe, &action(&probe, name));
-        assert!(calls.len() > 20, "{calls:?}");
-        for (n, call) in calls.iter().enumerate() {
-            one_fault(name, Errno::IO, n);
-            // Another file system is met by renames alone.
-            if *call == "rename" {
-                one_fault(name, Errno::XDEV, n);
+        // Another file system is met by renames alone.
+        let renames = Sweep::new(EVERY).of(&["rename"]);
+        for (errno, mut sweep) in [(Errno::IO, Sweep::new(EVERY)), (Errno::XDEV, renames)] {
+            while let Some(point) = sweep.next() {
+                one_fault(name, errno, &point).of(&mut sweep);
             }
+            let renames = usize::from(name == "move");
+            let least = if errno == Errno::IO { 8 } else { renames };
+            assert!(sweep.reached() >= least, "{errno:?}: {}", sweep.reached());
         }
     }
 }
 
-fn one_fault(name: &str, errno: Errno, n: usize) {
+fn one_fault(name: &str, errno: Errno, point: &Point) -> fail::Seen {
     let tree = copies();
     let action = action(&tree, name);
     let before = all_of(tree.path(), false);
     let groups = vec![group(tree.path(), &["a", "b"])];
     let mut journal = journal_of(&tree, &action, &groups);
-    fail::arm(n, fail::Fault::Errno(errno));
+    fail::arm(point.clone(), fail::Fault::Errno(errno));
     let (summary, lines) = run_trees(groups, &options(action), Some(&mut journal));
     let seen = fail::disarm();
     drop(journal);
-    let context = format!("{name} {errno:?} at {n} {:?}: {lines:?}", seen.get(n));
+    let context = format!("{name} {errno:?} at {point}: {lines:?}");
     check_kept(&tree, &before, &context);
     let whole = before
         .keys()
@@ -299,26 +291,25 @@ fn one_fault(name: &str, errno: Errno, n: usize) {
     let undone = undo_all(&tree);
     assert_eq!(undone.failed, 0, "{context}: {undone:?}");
     check_back(&tree, &before, &context);
+    seen
 }
 
 #[test]
 fn another_process_loses_nothing() {
+    let races = [Race::Edit, Race::Replace, Race::RenameAway];
     for name in ["delete", "move"] {
-        let probe = copies();
-        let calls = calls_of_trees(&probe, &action(&probe, name)).len();
-        let races = [Race::Edit, Race::Replace, Race::RenameAway];
-        for (nth, race) in races.into_iter().enumerate() {
-            for file in ["a/in/one", "b/in/one"] {
-                // Each call has one of them.
-                for n in (nth..calls).step_by(races.len()) {
-                    one_race(name, race, file, n);
-                }
+        for file in ["a/in/one", "b/in/one"] {
+            let mut sweep = Sweep::new(EVERY).ways(races.len());
+            while let Some(point) = sweep.next() {
+                let race = races[sweep.way()];
+                one_race(name, race, file, &point).of(&mut sweep);
             }
+            assert!(sweep.reached() >= 8, "{file}: {}", sweep.reached());
         }
     }
 }
 
-fn one_race(name: &str, race: Race, file: &'static str, n: usize) {
+fn one_race(name: &str, race: Race, file: &'static str, point: &Point) -> fail::Seen {
     let tree = copies();
     let action = action(&tree, name);
     let groups = vec![group(tree.path(), &["a", "b"])];
@@ -331,13 +322,10 @@ fn one_race(name: &str, race: Race, file: &'static str, n: usize) {
             sender.send(race.go(&root, file)).unwrap();
         }
     };
-    fail::arm(n, fail::Fault::Run(Box::new(go)));
+    fail::arm(point.clone(), fail::Fault::Run(Box::new(go)));
     let (_, lines) = run_trees(groups, &options(action), Some(&mut journal));
     let seen = fail::disarm();
-    let context = format!(
-        "{name}, {race:?} of {file} before {n} {:?}: {lines:?}",
-        seen.get(n)
-    );
+    let context = format!("{name}, {race:?} of {file} before {point}: {lines:?}");
     let mut found = files(tree.path());
     let moved = tree.scratch("moved");
     if moved.exists() {
@@ -359,6 +347,7 @@ fn one_race(name: &str, race: Race, file: &'static str, n: usize) {
     };
     let survives = contents.contains(&content());
     assert!(survives || !by_us, "{context}: the content is gone");
+    seen
 }
 
 /// What another process does that puts something new in the way.
@@ -382,11 +371,11 @@ fn swap(root: &Path, name: &str) -> std::io::Result<()> {
 #[test]
 fn what_comes_meanwhile_stays() {
     for name in ["delete", "move"] {
-        let probe = copies();
-        let calls = calls_of_trees(&probe, &action(&probe, name)).len();
-        for (nth, arrive) in ARRIVALS.into_iter().enumerate() {
-            // Each call has two or three of them.
-            for n in (nth % 2..calls).step_by(2) {
+        // Each call has two of them.
+        for turn in [0, 2] {
+            let mut sweep = Sweep::new(EVERY).ways(ARRIVALS.len());
+            while let Some(point) = sweep.next() {
+                let arrive = ARRIVALS[(sweep.way() + turn) % ARRIVALS.len()];
                 let tree = copies();
                 let action = action(&tree, name);
                 let groups = vec![group(tree.path(), &["a", "b"])];
@@ -394,20 +383,21 @@ fn what_comes_meanwhile_stays() {
                 let root = tree.path().to_owned();
                 let (sender, receiver) = std::sync::mpsc::channel();
                 let write = move || sender.send(arrive(&root).is_ok()).unwrap();
-                fail::arm(n, fail::Fault::Run(Box::new(write)));
+                fail::arm(point.clone(), fail::Fault::Run(Box::new(write)));
                 let (_, lines) = run_trees(groups, &options(action), Some(&mut journal));
-                fail::disarm();
-                let context = format!("{name}, before {n}: {lines:?}");
+                fail::disarm().of(&mut sweep);
+                let context = format!("{name}, before {point}: {lines:?}");
                 let mut found = files(tree.path());
                 if tree.scratch("moved").exists() {
                     found.extend(files(&tree.scratch("moved")));
                 }
-                let found: Vec<Vec<u8>> =
+                let contents: Vec<Vec<u8>> =
                     found.iter().map(|path| fs::read(path).unwrap()).collect();
                 let came = receiver.try_recv() == Ok(true);
-                assert!(!came || found.contains(&b"new".to_vec()), "{context}");
-                assert!(found.contains(&content()), "{context}");
+                assert!(!came || contents.contains(&b"new".to_vec()), "{context}");
+                assert!(contents.contains(&content()), "{context}");
             }
+            assert!(sweep.reached() >= 8, "{name}: {}", sweep.reached());
         }
     }
 }

@@ -205,49 +205,52 @@ fn a_damaged_file_is_not_what_comes_back() {
 
 #[test]
 fn a_file_that_is_damaged_meanwhile_is_not_what_comes_back() {
-    let undone = |n: usize| {
+    let undone = |point: Point| {
         let tree = quick_sample();
         prune_with_journal(&tree, &options(Action::Delete));
         let keep = tree.join("a/keep");
         let damage = move || fs::write(&keep, damaged()).unwrap();
-        fail::arm(n, fail::Fault::Run(Box::new(damage)));
+        fail::arm(point, fail::Fault::Run(Box::new(damage)));
         let (summary, lines) = undo_all(&tree, RunMode::Execute);
         (tree, summary, lines, fail::disarm())
     };
-    let (_, whole, lines, calls) = undone(usize::MAX);
-    assert_eq!(whole.restored, 3, "{lines:?}");
     let mut refused = 0;
-    for (n, call) in calls.iter().enumerate() {
-        let (tree, summary, lines, _) = undone(n);
+    let mut sweep = Sweep::new(EVERY);
+    while let Some(point) = sweep.next() {
+        let (tree, summary, lines, seen) = undone(point.clone());
+        if !seen.of(&mut sweep) {
+            assert_eq!(summary.restored, 3, "{lines:?}");
+        }
         for name in ["b/one", "b/two", "c/two-too"] {
             if let Ok(found) = fs::read(tree.join(name)) {
-                assert!(found == content(), "{name} at {n} {call}: {lines:?}");
+                assert!(found == content(), "{name} at {point}: {lines:?}");
             }
         }
-        assert!(temporaries(tree.path()).is_empty(), "{n} {call}: {lines:?}");
+        assert!(temporaries(tree.path()).is_empty(), "{point}: {lines:?}");
         refused += u64::from(summary.failed > 0);
     }
-    assert!(refused > 3, "{calls:?}");
+    assert!(refused > 3, "{refused}");
 }
 
 #[test]
 fn every_fault_of_undo_is_survived() {
     for index in 0..4 {
-        for n in 0.. {
+        let mut sweep = Sweep::new(EVERY);
+        while let Some(point) = sweep.next() {
             let tree = quick_sample();
             let action = actions(&tree)[index].clone();
             let original = facts(&tree);
             prune_with_journal(&tree, &options(action.clone()));
             let before = snapshot(tree.path());
-            fail::arm(n, fail::Fault::Errno(rustix::io::Errno::IO));
+            let fault = fail::Fault::Errno(rustix::io::Errno::IO);
+            fail::arm(point.clone(), fault);
             let (_, lines) = undo_all(&tree, RunMode::Execute);
-            let calls = fail::disarm();
-            let context = format!("{action:?} failing at {n}: {lines:?}");
+            let failed = fail::disarm().of(&mut sweep);
+            let context = format!("{action:?} failing at {point}: {lines:?}");
             check_invariant(&tree, &before, &action, &context);
-            if n >= calls.len() {
-                assert!(n > 20);
+            if !failed {
                 assert_eq!(facts(&tree), original, "{context}");
-                break;
+                continue;
             }
             let (_, lines) = undo_all(&tree, RunMode::Execute);
             let context = format!("{context}, then {lines:?}");
@@ -305,9 +308,7 @@ fn set_user_id_needs_the_recorded_owner() {
     let told = "set-user-ID and set-group-ID";
 
     let tree = program();
-    fail::arm(usize::MAX, fail::Fault::Kill);
     let (summary, lines) = undo_all(&tree, RunMode::Execute);
-    let calls = fail::disarm();
     assert_eq!(mode(&tree), 0o6755, "{lines:?}");
     assert_eq!(summary.incomplete, 0, "{lines:?}");
 
@@ -321,9 +322,11 @@ fn set_user_id_needs_the_recorded_owner() {
     let text = fs::read_to_string(&recorded).unwrap();
     let other = text.replace("\"uid\":0", "\"uid\":12345");
     fs::write(&recorded, other).unwrap();
-    let chowns = calls.iter().enumerate().filter(|(_, op)| **op == "chown");
-    let faults = chowns.map(|(n, _)| (n, fail::Fault::Errno(rustix::io::Errno::PERM)));
-    fail::arm_all(faults.collect());
+    let refused = |nth| {
+        let fault = fail::Fault::Errno(rustix::io::Errno::PERM);
+        (Point::new("chown", nth), fault)
+    };
+    fail::arm_all((1..100).map(refused));
     let (_, lines) = undo_all(&tree, RunMode::Execute);
     fail::disarm();
     assert_eq!(mode(&tree) & 0o6000, 0, "{lines:?}");

@@ -23,44 +23,44 @@ const RACES: [Race; 4] = [
 /// and no copy is told of that is not there.
 #[test]
 fn the_original_stays_where_the_copy_does_not() {
-    // Each before other calls than the others: waits for the clock add up.
-    for (index, (what, race)) in RACES.into_iter().enumerate() {
-        for n in (index..).step_by(RACES.len()) {
-            let Some((tree, to)) = pair() else { return };
-            let one = moved(to.path(), &tree, "b/one");
-            let raced = Rc::new(std::cell::Cell::new(false));
-            let (there, original, note) = (one.clone(), tree.join("b/one"), Rc::clone(&raced));
-            let race = move || {
-                let parent = original.parent().unwrap().to_owned();
-                // The original is there, under its own name or the temporary one.
-                let stands = !files(&parent).is_empty();
-                note.set(stands && there.exists() && race(&there));
-            };
-            fail::arm(n, fail::Fault::Run(Box::new(race)));
-            let (summary, lines) = run(&tree, &options(action(to.path())));
-            let calls = fail::disarm();
-            if n >= calls.len() {
-                break;
-            }
-            let context = format!("{what} before {n} {:?}: {lines:?}", calls[n]);
-            // Right before the name goes, nobody can look any more.
-            let removed = calls.iter().position(|op| *op == "unlink") == Some(n);
-            // To be named moves the change time as well: what is done in that moment hides behind it.
-            let hidden = what == "edit" && n > 0 && calls[n - 1] == "name";
-            if !raced.get() || removed || hidden {
-                continue;
-            }
-            let paths = all(&tree, &to);
-            assert!(tree.exists("b/one"), "{context}");
-            assert_eq!(tree.read("b/one"), content(), "{context}");
-            assert_eq!((summary.changed, summary.errors), (0, 1), "{context}");
-            assert!(what != "edit" || somewhere(&paths, is_edited), "{context}");
-            let told = lines
-                .iter()
-                .any(|line| line.contains("a copy of it is now"));
-            assert_eq!(told, one.exists(), "{context}");
-            let left = [temporaries(tree.path()), temporaries(to.path())].concat();
-            assert!(left.is_empty(), "{context}: {left:?}");
+    let mut sweep = Sweep::new(EVERY).ways(RACES.len());
+    while let Some(point) = sweep.next() {
+        let (what, race) = RACES[sweep.way()];
+        let Some((tree, to)) = pair() else { return };
+        let one = moved(to.path(), &tree, "b/one");
+        let raced = Rc::new(std::cell::Cell::new(false));
+        let (there, original, note) = (one.clone(), tree.join("b/one"), Rc::clone(&raced));
+        let race = move || {
+            let parent = original.parent().unwrap().to_owned();
+            // The original is there, under its own name or the temporary one.
+            let stands = !files(&parent).is_empty();
+            note.set(stands && there.exists() && race(&there));
+        };
+        fail::arm(point.clone(), fail::Fault::Run(Box::new(race)));
+        let (summary, lines) = run(&tree, &options(action(to.path())));
+        let seen = fail::disarm();
+        if !seen.of(&mut sweep) {
+            continue;
         }
+        let context = format!("{what} before {point}: {lines:?}");
+        // Right before the name goes, nobody can look any more.
+        let removed = seen.first("unlink") == seen.at;
+        // To be named moves the change time as well: what is done in that moment hides behind it.
+        let hidden = what == "edit" && seen.at > 0 && seen.calls[seen.at - 1] == "name";
+        if !raced.get() || removed || hidden {
+            continue;
+        }
+        let paths = all(&tree, &to);
+        assert!(tree.exists("b/one"), "{context}");
+        assert_eq!(tree.read("b/one"), content(), "{context}");
+        assert_eq!((summary.changed, summary.errors), (0, 1), "{context}");
+        assert!(what != "edit" || somewhere(&paths, is_edited), "{context}");
+        let told = lines
+            .iter()
+            .any(|line| line.contains("a copy of it is now"));
+        assert_eq!(told, one.exists(), "{context}");
+        let left = [temporaries(tree.path()), temporaries(to.path())].concat();
+        assert!(left.is_empty(), "{context}: {left:?}");
     }
+    assert!(sweep.reached() >= 8, "{}", sweep.reached());
 }

@@ -1,14 +1,15 @@
-//! The process is killed before every system call: while a directory goes, and while it comes back.
+//! The process is killed before every system call that changes something: while a directory goes, and
+//! while it comes back.
 
-use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 
 use super::*;
+use crate::prune::tests::crash::{died, kills, survived};
 
 const TREE: &str = "BC_DUP_TREES_TEST_TREE";
 const ACTION: &str = "BC_DUP_TREES_TEST_ACTION";
 const UNDO: &str = "BC_DUP_TREES_TEST_UNDO";
-const KILL_AT: &str = "BC_DUP_TREES_TEST_KILL_AT";
+const POINT: &str = "BC_DUP_TREES_TEST_POINT";
 const NO_RENAME: &str = "BC_DUP_TREES_TEST_NO_RENAME";
 
 #[test]
@@ -26,10 +27,9 @@ fn killed_while_copying() {
     every_kill("move", true);
 }
 
-/// The first call that renames, which is that of the directory, finds another file system. How many
-/// calls come before it differs from run to run.
-fn arm_rename() {
-    fail::arm_first("rename", fail::Fault::Errno(Errno::XDEV));
+/// The first call that renames, which is that of the directory, finds another file system.
+fn no_rename() -> (Point, fail::Fault) {
+    (Point::first("rename"), fail::Fault::Errno(Errno::XDEV))
 }
 
 /// The process that dies.
@@ -40,13 +40,13 @@ fn child() {
     };
     let action = std::env::var_os(ACTION).unwrap();
     let action = Action::parse(action.as_encoded_bytes()).unwrap();
-    let kill_at: usize = std::env::var(KILL_AT).unwrap().parse().unwrap();
+    let point: Point = std::env::var(POINT).unwrap().parse().unwrap();
+    let kill = (point, fail::Fault::Kill);
     let journal_path = root.with_file_name("journal");
     if std::env::var_os(UNDO).is_some() {
-        fail::arm(kill_at, fail::Fault::Kill);
+        fail::arm_all([kill]);
         crate::prune::undo(&journal_path, RunMode::Execute, &Cancel::new(), &mut |_| {}).unwrap();
-        fail::disarm();
-        return;
+        return survived(&root, &fail::disarm().calls);
     }
     let groups = vec![group(&root, &["a", "b"])];
     let dirs = groups[0].copies.iter().map(|copy| copy.dir.clone());
@@ -54,15 +54,15 @@ fn child() {
         files: dirs.collect(),
     };
     let mut journal = Journal::create(&journal_path, &action, &[dirs], &Cancel::new()).unwrap();
-    fail::arm(kill_at, fail::Fault::Kill);
-    if std::env::var_os(NO_RENAME).is_some() {
-        arm_rename();
+    match std::env::var_os(NO_RENAME) {
+        Some(_) => fail::arm_then(no_rename(), kill),
+        None => fail::arm_all([kill]),
     }
     run_trees(groups, &options(action), Some(&mut journal));
-    fail::disarm();
+    survived(&root, &fail::disarm().calls);
 }
 
-fn spawn(tree: &TestTree, name: &str, kill_at: usize, more: &[(&str, String)]) -> Child {
+fn spawn(tree: &TestTree, name: &str, point: &Point, more: &[(&str, String)]) -> Child {
     let action = match name {
         "move" => format!("move:{}", tree.scratch("moved").display()),
         name => name.to_owned(),
@@ -72,7 +72,7 @@ fn spawn(tree: &TestTree, name: &str, kill_at: usize, more: &[(&str, String)]) -
         .args(["--exact", "prune::tests::trees::kill::child", "--nocapture"])
         .env(TREE, tree.path())
         .env(ACTION, action)
-        .env(KILL_AT, kill_at.to_string())
+        .env(POINT, point.to_string())
         .envs(more.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -141,12 +141,13 @@ fn every_kill(name: &str, copied: bool) {
         true => vec![(NO_RENAME, "1".to_owned())],
         false => Vec::new(),
     };
-    for kill_at in 0.. {
+    let mut sweep = kills(EVERY);
+    while let Some(point) = sweep.next() {
         let tree = rich_copies(&quick_place());
         let before = all_of(tree.path(), false);
         let whole = whole_of(&tree);
-        let status = spawn(&tree, name, kill_at, &no_rename).wait().unwrap();
-        let context = format!("{name} killed at {kill_at}");
+        died(&mut sweep, &tree, spawn(&tree, name, &point, &no_rename));
+        let context = format!("{name} killed at {point}");
         check_kept(&tree, &before, &context);
         let undone = undo_all(&tree);
         assert_eq!(undone.failed, 0, "{context}: {undone:?}");
@@ -154,11 +155,8 @@ fn every_kill(name: &str, copied: bool) {
         check_whole(&tree, &whole, &context);
         assert_eq!(undone.incomplete, 0, "{context}: {undone:?}");
         assert_eq!(temporaries(tree.path()), Vec::<PathBuf>::new(), "{context}");
-        if status.success() {
-            assert!(kill_at > 20, "{context}");
-            break;
-        }
     }
+    assert!(sweep.reached() >= 3, "{name}: {}", sweep.reached());
 }
 
 #[test]
@@ -181,9 +179,9 @@ fn gone(tree: &TestTree, name: &str, copied: bool) {
     let action = action(tree, name);
     let groups = vec![group(tree.path(), &["a", "b"])];
     let mut journal = journal_of(tree, &action, &groups);
-    fail::arm_all(Vec::new());
-    if copied {
-        arm_rename();
+    match copied {
+        true => fail::arm_all([no_rename()]),
+        false => fail::watch(),
     }
     let (summary, lines) = run_trees(groups, &options(action), Some(&mut journal));
     fail::disarm();
@@ -192,9 +190,10 @@ fn gone(tree: &TestTree, name: &str, copied: bool) {
 
 /// Whatever a killed undo had come to, the next one comes to the end of one that nothing disturbed.
 fn every_kill_of_undo(name: &str, copied: bool) {
-    for kill_at in 0.. {
+    let mut sweep = kills(EVERY);
+    while let Some(point) = sweep.next() {
         // In memory numbers are new ones, on a disk those of what went are given again.
-        let place = match kill_at % 16 {
+        let place = match sweep.reached() % 16 {
             1 => std::env::temp_dir(),
             _ => quick_place(),
         };
@@ -211,8 +210,8 @@ fn every_kill_of_undo(name: &str, copied: bool) {
         let renamed = there.is_ok_and(|there| there.ino() == number);
         assert_eq!(renamed, name == "move" && !copied);
         let undo = (UNDO, "1".to_owned());
-        let status = spawn(&tree, name, kill_at, &[undo]).wait().unwrap();
-        let context = format!("undo of {name} copied {copied} killed at {kill_at}");
+        died(&mut sweep, &tree, spawn(&tree, name, &point, &[undo]));
+        let context = format!("undo of {name} copied {copied} killed at {point}");
         check_kept(&tree, &before, &context);
         let undone = undo_all(&tree);
         assert_eq!(
@@ -229,12 +228,8 @@ fn every_kill_of_undo(name: &str, copied: bool) {
             "{context}: {again:?}"
         );
         check_whole(&tree, &whole, &context);
-        if status.success() {
-            assert!(kill_at > 5, "{context}");
-            break;
-        }
-        assert_eq!(status.signal(), Some(9), "{context}");
     }
+    assert!(sweep.reached() >= 3, "{name}: {}", sweep.reached());
 }
 
 /// A directory that somebody works in again is not set back by another undo.
