@@ -22,6 +22,7 @@
 //!   refuses a name) is returned with its reason, so that a test can say what it left out.
 #![forbid(unsafe_code)]
 
+mod acl;
 pub mod diff;
 pub mod exposition;
 mod fleet;
@@ -40,6 +41,7 @@ mod synth;
 mod tools;
 mod tree;
 
+pub use acl::{give_acl, give_default_acl, has_acl};
 pub use fleet::{Fleet, KnownAnswer};
 pub use full_disk::{FullDisk, full_disk};
 pub use loop_disk::{LoopDisk, loop_disk};
