@@ -1,8 +1,9 @@
 //! Directories below the destination, opened so that nothing leads out of it: no link is followed
 //! on the way, whoever puts one there meanwhile.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+pub(crate) use bc_fs::metadata::own_path;
 use bc_walk::{FileStat, Identity};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::{Errno, retry_on_intr};
@@ -39,12 +40,17 @@ impl DestDir {
         let gives_acl = !matches!(found, Err(Errno::NODATA | Errno::NOTSUP | Errno::NOENT));
         Ok(DestDir { fd, id, gives_acl })
     }
-}
 
-/// The way to an open file through `/proc`, for calls that want a path: that of this thread, which
-/// may have a table of descriptors of its own.
-pub(crate) fn own_path(fd: impl AsFd) -> String {
-    format!("/proc/thread-self/fd/{}", fd.as_fd().as_raw_fd())
+    /// Permission bits with which a directory is made here that is to have those of `mode` when it
+    /// is filled. Until then nobody else gets in by a list that it inherits and is not to have: its
+    /// mask is what these say of the group.
+    pub(crate) fn mode_of_new_dir(&self, mode: u32) -> Mode {
+        let bits = match self.gives_acl {
+            true => 0o700,
+            false => mode & 0o777 | 0o700,
+        };
+        Mode::from_raw_mode(bits as _)
+    }
 }
 
 /// Opens the directory at `path` below `top` as a place.

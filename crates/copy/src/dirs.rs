@@ -4,6 +4,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering::Relaxed;
 
+use bc_fs::metadata::Subject;
 use bc_pool::Cursor;
 use bc_walk::{Error, FileKind, FileStat, Identity};
 use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
@@ -122,8 +123,7 @@ impl Worker<'_> {
             .tree
             .entry(item)
             .and_then(|(listing, id)| listing.stat(id));
-        let bits = stat.map_or(0, |stat| stat.mode & 0o777) | 0o700;
-        let mode = Mode::from_raw_mode(bits as _);
+        let mode = dir.mode_of_new_dir(stat.map_or(0, |stat| stat.mode));
         match retry_on_intr(|| rustix::fs::mkdirat(&dir.fd, name, mode)) {
             Ok(()) => return Ok(true),
             Err(Errno::EXIST) => {}
@@ -290,7 +290,8 @@ impl Worker<'_> {
         }
         // What it has got of the directory that it is in, which may be finished itself by now.
         let inherits = job.inherits.load(Relaxed) || job.went_on.is_some();
-        meta::give(dir.as_fd(), &wanted, &job.giving, inherits, &mut self.lost);
+        let subject = Subject::open(dir.as_fd());
+        meta::give(&subject, &wanted, &job.giving, inherits, &mut self.lost);
         let lost = !self.lost.is_empty();
         job.lost(target, &mut self.lost);
         if lost && job.options.strict {

@@ -3,11 +3,10 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
+use bc_fs::metadata::Subject;
 use bc_manifest::time::is_beyond;
-use bc_walk::{FileKind, FileStat};
-use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags,
-};
+use bc_walk::FileStat;
+use rustix::fs::{FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, Uid};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::beneath::own_path;
@@ -16,8 +15,6 @@ use crate::options::Preserve;
 /// The kernel's limit for one value and for the list of names (`linux/limits.h`).
 const XATTR_MAX: usize = 64 << 10;
 
-const ACL: &[u8] = b"system.posix_acl_access";
-const DEFAULT_ACL: &[u8] = b"system.posix_acl_default";
 const CAPABILITY: &[u8] = b"security.capability";
 /// What XFS shows root of its access control lists a second time, in a form of its own.
 const XFS_ACL: &[u8] = b"trusted.SGI_ACL_";
@@ -265,10 +262,10 @@ pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Gives an open file or directory what is wanted of it; `lost` gets what could not be given.
-/// `inherits`: it may have got an access control list from its directory.
+/// Gives a file what is wanted of it; `lost` gets what could not be given. `inherits`: it may have
+/// got an access control list from its directory.
 pub(crate) fn give(
-    file: BorrowedFd<'_>,
+    file: &Subject<'_>,
     wanted: &Wanted,
     giving: &Giving,
     inherits: bool,
@@ -280,7 +277,7 @@ pub(crate) fn give(
 
 /// Owner and permission bits.
 fn give_mode(
-    file: BorrowedFd<'_>,
+    file: &Subject<'_>,
     wanted: &Wanted,
     giving: &Giving,
     inherits: bool,
@@ -288,80 +285,41 @@ fn give_mode(
 ) {
     let mut dropped = 0;
     if giving.preserve.owner {
-        dropped = own(wanted, lost, |uid, gid| {
-            retry_on_intr(|| rustix::fs::fchown(file, uid, gid))
-        });
+        dropped = own(wanted, lost, |uid, gid| file.chown(uid, gid));
     } else {
         // It is another user's copy of the file.
         dropped |= SET_USER | SET_GROUP;
     }
-    if giving.preserve.xattrs && inherits {
+    // Permission bits that are those of the source mean the same only without a list beside them.
+    if inherits && (giving.preserve.mode || giving.preserve.xattrs) {
         let has = |list: &[u8]| wanted.xattrs.iter().any(|(name, _)| name == list);
-        for list in [ACL, DEFAULT_ACL].into_iter().filter(|list| !has(list)) {
-            let _ = rustix::fs::fremovexattr(file, list);
-        }
+        note(
+            lost,
+            "remove inherited ACL",
+            file.remove_inherited_acls(has),
+        );
     }
     let mode = giving.mode(wanted.mode, dropped);
-    note(
-        lost,
-        "chmod",
-        retry_on_intr(|| rustix::fs::fchmod(file, mode)),
-    );
+    note(lost, "chmod", file.chmod(mode));
 }
 
 /// What follows owner and permission bits: attributes and times.
 pub(crate) fn give_rest(
-    file: BorrowedFd<'_>,
+    file: &Subject<'_>,
     wanted: &Wanted,
     giving: &Giving,
     lost: &mut Vec<Lost>,
 ) {
     if giving.preserve.xattrs {
         for (name, value) in &wanted.xattrs {
-            let set = || rustix::fs::fsetxattr(file, &name[..], value, XattrFlags::empty());
-            let set = retry_on_intr(set);
+            let set = file.set_xattr(name, value);
             if name != LABEL {
                 note(lost, "setxattr", set);
             }
         }
     }
     if giving.preserve.times {
-        let set = retry_on_intr(|| rustix::fs::futimens(file, &wanted.times));
-        note(lost, "utimens", set);
-    }
-}
-
-/// The same for what cannot be opened: links, pipes, devices, sockets.
-pub(crate) fn give_at(
-    dir: BorrowedFd<'_>,
-    name: &[u8],
-    kind: FileKind,
-    wanted: &Wanted,
-    giving: &Giving,
-    lost: &mut Vec<Lost>,
-) {
-    let flags = AtFlags::SYMLINK_NOFOLLOW;
-    let mut dropped = 0;
-    if giving.preserve.owner {
-        let change = |uid, gid| rustix::fs::chownat(dir, name, uid, gid, flags);
-        dropped = own(wanted, lost, change);
-    }
-    if kind != FileKind::Symlink {
-        let mode = giving.mode(wanted.mode, dropped);
-        note(lost, "chmod", chmod_at(dir, name, mode));
-    }
-    if giving.preserve.xattrs && !wanted.xattrs.is_empty() {
-        let path = [own_path(dir).as_bytes(), b"/", name].concat();
-        for (attribute, value) in &wanted.xattrs {
-            let set = rustix::fs::lsetxattr(&path[..], &attribute[..], value, XattrFlags::empty());
-            if attribute != LABEL {
-                note(lost, "setxattr", set);
-            }
-        }
-    }
-    if giving.preserve.times {
-        let set = rustix::fs::utimensat(dir, name, &wanted.times, flags);
-        note(lost, "utimens", set);
+        note(lost, "utimens", file.set_times(&wanted.times));
     }
 }
 
@@ -434,11 +392,11 @@ mod tests {
         let mut names = [
             CAPABILITY.to_vec(),
             b"user.z".to_vec(),
-            ACL.to_vec(),
+            bc_fs::metadata::ACCESS_ACL.to_vec(),
             b"security.ima".to_vec(),
         ];
         names.sort_by_key(|name| rank(name));
         assert_eq!(names[3], CAPABILITY);
-        assert_eq!(names[2], ACL);
+        assert_eq!(names[2], bc_fs::metadata::ACCESS_ACL);
     }
 }

@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Digest, hash_many};
+use bc_fs::metadata::Subject;
 use bc_walk::{Error, ErrorKind, FileStat};
 use rustix::io::{Errno, retry_on_intr};
 
@@ -294,9 +295,9 @@ impl Worker<'_> {
 
     /// Gives a stage what is wanted of it, and looks at what it has then.
     fn give(&mut self, place: &Place, stage: &Stage, wanted: &Wanted) -> Result<FileStat, Error> {
-        let (fd, giving) = (stage.file.as_fd(), &self.job.giving);
+        let (file, giving) = (Subject::open(stage.file.as_fd()), &self.job.giving);
         if stage.made_with.is_some() {
-            meta::give_rest(fd, wanted, giving, &mut self.lost);
+            meta::give_rest(&file, wanted, giving, &mut self.lost);
             let staged = self.staged(place, stage)?;
             // Some file systems choose the owner, or the mode.
             if wanted.is_given(&staged) {
@@ -304,7 +305,7 @@ impl Worker<'_> {
             }
             self.lost.clear();
         }
-        meta::give(fd, wanted, giving, place.dir.gives_acl, &mut self.lost);
+        meta::give(&file, wanted, giving, place.dir.gives_acl, &mut self.lost);
         self.staged(place, stage)
     }
 

@@ -1,11 +1,13 @@
 //! What is no regular file: links, pipes, sockets, devices; and further names of files.
 
 use std::ffi::CStr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use bc_digest::Digest;
+use bc_fs::made::{self, Thing};
+use bc_fs::metadata::Subject;
 use bc_walk::{Error, ErrorKind, FileKind, FileStat};
-use rustix::fs::{AtFlags, FileType, Mode, Stat};
+use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;
 
 use crate::beneath::own_path;
@@ -21,9 +23,18 @@ use crate::tree::{Content, Item};
 use crate::worker::Worker;
 
 /// What is to be made.
-enum Thing {
+enum Owned {
     Link(Vec<u8>),
     Node(FileType, u64),
+}
+
+impl Owned {
+    fn thing(&self) -> Thing<'_> {
+        match self {
+            Owned::Link(text) => Thing::Link(text),
+            Owned::Node(kind, device) => Thing::Node(*kind, *device),
+        }
+    }
 }
 
 impl Worker<'_> {
@@ -77,7 +88,7 @@ impl Worker<'_> {
             };
             (stat, thing, Wanted::new(&raw, xattrs))
         };
-        place.over = match self.decide_special(&place, &stat, (&thing, &wanted))? {
+        place.over = match self.decide_special(&place, &stat, (thing.thing(), &wanted))? {
             Ok(over) => over,
             Err(Decision::Settled(outcome)) => {
                 job.done(vec![outcome]);
@@ -85,23 +96,25 @@ impl Worker<'_> {
             }
             Err(Decision::Copy(place)) => place.over,
         };
-        self.make(&place, &stat, &thing, &wanted)
+        self.make(&place, thing.thing(), &wanted)
     }
 
-    fn make(
-        &mut self,
-        place: &Place,
-        stat: &FileStat,
-        thing: &Thing,
-        wanted: &Wanted,
-    ) -> Result<(), Error> {
+    fn make(&mut self, place: &Place, thing: Thing<'_>, wanted: &Wanted) -> Result<(), Error> {
         let job = self.job;
         let dir = place.dir.fd.as_fd();
         let name = job.id.stage(&place.dir, &place.target, None);
         self.record_begun([&place.target[..]]);
-        make(dir, &name, thing).map_err(|errno| job.refused(&place.target, "create", errno))?;
-        let given = (job.giving, &mut self.lost);
-        meta::give_at(dir, name.as_bytes(), stat.kind(), wanted, &given.0, given.1);
+        let made = make(dir, &name, thing);
+        let held = made.map_err(|(op, errno)| match errno {
+            Some(errno) => job.refused(&place.target, op, errno),
+            None => swapped(job.shown(&place.target)),
+        })?;
+        let subject = match thing {
+            Thing::Link(_) => Subject::link(held.as_fd()),
+            Thing::Node(..) => Subject::place(held.as_fd()),
+        };
+        let inherits = place.dir.gives_acl;
+        meta::give(&subject, wanted, &job.giving, inherits, &mut self.lost);
         let lost = !self.lost.is_empty();
         job.lost(&place.target, &mut self.lost);
         if lost && job.options.strict {
@@ -135,7 +148,7 @@ impl Worker<'_> {
         &mut self,
         place: &Place,
         source: &FileStat,
-        (thing, wanted): (&Thing, &Wanted),
+        (thing, wanted): (Thing<'_>, &Wanted),
     ) -> Result<Result<Over, Decision>, Error> {
         let job = self.job;
         let Some(there) = self.there(place)? else {
@@ -272,34 +285,43 @@ impl Worker<'_> {
 
 // The field's width differs between architectures.
 #[allow(clippy::unnecessary_cast)]
-fn thing(dir: BorrowedFd<'_>, name: &CStr, stat: &Stat) -> Result<Thing, Errno> {
+fn thing(dir: BorrowedFd<'_>, name: &CStr, stat: &Stat) -> Result<Owned, Errno> {
     Ok(match FileType::from_raw_mode(stat.st_mode) {
         FileType::Symlink => {
             let target = rustix::fs::readlinkat(dir, name, Vec::new())?;
-            Thing::Link(target.into_bytes())
+            Owned::Link(target.into_bytes())
         }
-        kind => Thing::Node(kind, stat.st_rdev as u64),
+        kind => Owned::Node(kind, stat.st_rdev as u64),
     })
 }
 
-/// Makes a thing under the name of a stage.
-fn make(dir: BorrowedFd<'_>, name: &str, thing: &Thing) -> Result<(), Errno> {
-    let make = || match thing {
-        Thing::Link(target) => rustix::fs::symlinkat(&target[..], dir, name),
-        Thing::Node(kind, rdev) => {
-            let mode = Mode::from_raw_mode(0o600);
-            rustix::fs::mknodat(dir, name, *kind, mode, *rdev)
-        }
-    };
-    match make() {
+/// Makes a thing under the name of a stage, and holds it. An error without a reason: the name was
+/// given to another file meanwhile.
+pub(crate) fn make(
+    dir: BorrowedFd<'_>,
+    name: &str,
+    thing: Thing<'_>,
+) -> Result<OwnedFd, (&'static str, Option<Errno>)> {
+    let refused = |errno| ("create", Some(errno));
+    let since = made::file_clock();
+    match made::make(dir, name, thing) {
         Err(Errno::EXIST) => match refuse_foreign(dir, name) {
             Ok(()) => {
                 stage::remove(dir, name);
-                make()
+                made::make(dir, name, thing).map_err(refused)?;
             }
-            Err(NoStage::System(errno)) => Err(errno),
-            Err(NoStage::Foreign(_)) => Err(Errno::EXIST),
+            Err(NoStage::System(errno)) => return Err(refused(errno)),
+            Err(NoStage::Foreign(_)) => return Err(refused(Errno::EXIST)),
         },
-        made => made,
+        made => made.map_err(refused)?,
     }
+    let held = made::hold(dir, name, thing, since);
+    let held = held.map_err(|errno| ("open", Some(errno)))?;
+    held.ok_or(("create", None))
+}
+
+/// The failure of what has lost its name before it got all that it is to have.
+pub(crate) fn swapped(path: Vec<u8>) -> Error {
+    let text = "another program gave its temporary name to another file, which is left as it is";
+    Error::with_message(path, "create", text)
 }

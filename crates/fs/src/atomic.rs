@@ -9,7 +9,7 @@ use std::ffi::{CString, OsStr, OsString};
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -17,7 +17,11 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, flock};
 use rustix::io::Errno;
 
+use crate::metadata::{ACCESS_ACL, Subject, own_path};
 use crate::place::Place;
+
+/// Kernel's limit for one value (`linux/limits.h`).
+const XATTR_SIZE_MAX: usize = 64 << 10;
 
 /// A file being written that takes its target's place on [`commit`](Self::commit).
 /// Dropped before that, it vanishes and the target stays as it was.
@@ -79,14 +83,17 @@ impl AtomicFile {
     pub fn create_at(place: Place) -> io::Result<AtomicFile> {
         let old = place.existing()?;
         remove_abandoned(&place);
-        let mut new = match AtomicFile::nameless(place) {
+        // Nobody opens it before it has the mode that it is to have.
+        let mode = if old.is_some() { 0o600 } else { 0o666 };
+        let mut new = match AtomicFile::nameless(place, mode) {
             Ok(new) => new,
-            Err(place) => AtomicFile::named(place)?,
+            Err(place) => AtomicFile::named(place, mode)?,
         };
         if let Some(old) = old {
             if new.place.keeps_owner(&old) {
                 let _ = std::os::unix::fs::fchown(&new.file, Some(old.st_uid), Some(old.st_gid));
             }
+            new.take_acl();
             let mode = std::fs::Permissions::from_mode(old.st_mode & 0o777);
             // Not every file system has modes.
             let _ = new.file.set_permissions(mode);
@@ -97,13 +104,13 @@ impl AtomicFile {
 
     /// A file without a name, which a killed run cannot leave behind. Gives
     /// the place back where there are none.
-    fn nameless(place: Place) -> Result<AtomicFile, Place> {
+    fn nameless(place: Place, mode: u32) -> Result<AtomicFile, Place> {
         // Where it is given one from.
         if !Path::new("/proc/self/fd").exists() {
             return Err(place);
         }
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(0o666);
+        let mode = Mode::from_raw_mode(mode);
         let Ok(fd) = rustix::fs::openat(place.directory(), ".", flags, mode) else {
             return Err(place);
         };
@@ -118,10 +125,10 @@ impl AtomicFile {
         })
     }
 
-    fn named(place: Place) -> io::Result<AtomicFile> {
+    fn named(place: Place, mode: u32) -> io::Result<AtomicFile> {
         for temporary in temporaries(place.name()) {
             let new = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-            let file = match place.open(&temporary, new) {
+            let file = match place.open_with(&temporary, new, mode) {
                 Ok(fd) => File::from(fd),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(error),
@@ -143,6 +150,21 @@ impl AtomicFile {
             }
         }
         Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Gives it the access control list of the file that it replaces, or none where that has none:
+    /// the directory may have given it one that says more than the old file's mode.
+    fn take_acl(&self) {
+        let directory = own_path(self.place.directory());
+        let old = [directory.as_bytes(), b"/", self.place.name().as_bytes()].concat();
+        let mut list = vec![0; XATTR_SIZE_MAX];
+        let found = rustix::fs::lgetxattr(old, ACCESS_ACL, &mut list[..]);
+        let new = Subject::open(self.file.as_fd());
+        // Not every file system has lists.
+        let _ = match found {
+            Ok(length) => new.set_xattr(ACCESS_ACL, &list[..length]),
+            Err(_) => new.remove_inherited_acls(|_| false),
+        };
     }
 
     /// Lets nobody but its owner write to it, whatever the umask says: for what is believed later
@@ -189,7 +211,7 @@ impl AtomicFile {
     /// # Errors
     /// `AlreadyExists` if it is not; otherwise as of [`commit`](Self::commit).
     pub fn commit_new(mut self) -> Result<(), Uncommitted> {
-        self.file.sync_all().map_err(Uncommitted::at("sync"))?;
+        self.be_stored()?;
         let directory = self.place.directory();
         let linked = match &self.temporary {
             // Its temporary name goes when it is dropped.
@@ -250,9 +272,16 @@ impl AtomicFile {
         self.sync_directory()
     }
 
+    /// Makes the content durable, and has the file system say all that it has to say of it: some
+    /// report only at a close what could not be stored.
+    fn be_stored(&self) -> Result<(), Uncommitted> {
+        self.file.sync_all().map_err(Uncommitted::at("sync"))?;
+        crate::flush(&self.file).map_err(Uncommitted::at("close"))
+    }
+
     /// Makes the content durable, and gives it a temporary name to be renamed from.
     fn be_ready(&mut self) -> Result<OsString, Uncommitted> {
-        self.file.sync_all().map_err(Uncommitted::at("sync"))?;
+        self.be_stored()?;
         // What lies there now need not be what lay there at the start.
         self.place.existing().map_err(Uncommitted::at("rename"))?;
         match &self.temporary {

@@ -17,6 +17,9 @@
 //! - [`spill`] keeps what a memory budget has no room for in files.
 //! - [`streams`] opens the standard streams and knows which were closed; [`signal`] which signals
 //!   are ignored.
+//! - [`made`] makes links, FIFOs, sockets and devices, and holds what was made.
+//! - [`close`](fn@close) and [`flush`] say what of a written file could not be stored.
+//! - [`metadata`] gives files what they have beside their content, through their descriptors.
 //! - [`InodeFlags`] are what `chattr` sets, and how a file is encrypted.
 //! - [`file_system_uuid`] and [`uuid_at`] name the file system that a file is on; [`may_be_one_file_system`] tells
 //!   when two devices show one.
@@ -24,15 +27,18 @@
 //!
 //! # Invariants
 //! - Nothing here prints, reads arguments or the environment, or ends the process.
-//! - Unsafe code stands in [`lease`], [`streams`], [`signal`], [`spill`], `uuid`, `inode_flags` and
+//! - Unsafe code stands in `close`, [`lease`], [`streams`], [`signal`], [`spill`], `uuid`, `inode_flags` and
 //!   where [`mount`] asks one file system alone.
 #![deny(unsafe_code)]
 
 pub mod atomic;
+mod close;
 mod escape;
 mod inode_flags;
 pub mod journal;
 pub mod lease;
+pub mod made;
+pub mod metadata;
 pub mod mount;
 pub mod place;
 pub mod quote;
@@ -43,6 +49,7 @@ pub mod spill;
 pub mod streams;
 mod uuid;
 
+pub use close::{close, flush};
 pub use escape::{Escaped, escape};
 pub use inode_flags::InodeFlags;
 pub use size::{Size, SizeError};

@@ -192,8 +192,13 @@ impl Place {
     /// # Errors
     /// Those of `openat`; `ELOOP` for a link.
     pub fn open(&self, name: &OsStr, flags: OFlags) -> io::Result<OwnedFd> {
+        self.open_with(name, flags, 0o666)
+    }
+
+    /// The same; a file that is made gets these permission bits.
+    pub(crate) fn open_with(&self, name: &OsStr, flags: OFlags, mode: u32) -> io::Result<OwnedFd> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(0o666);
+        let mode = Mode::from_raw_mode(mode);
         Ok(rustix::fs::openat(&self.directory, name, flags, mode)?)
     }
 }

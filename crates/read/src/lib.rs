@@ -88,7 +88,6 @@
 #![deny(unsafe_code)]
 
 mod buffer;
-mod close;
 mod company;
 mod counter;
 mod cursor;

@@ -22,10 +22,13 @@
 //!   refuses a name) is returned with its reason, so that a test can say what it left out.
 #![forbid(unsafe_code)]
 
+mod acl;
+mod behind_disk;
 pub mod diff;
 pub mod exposition;
 mod fleet;
 mod full_disk;
+mod fuse;
 pub mod hostile;
 mod loop_disk;
 mod privilege;
@@ -41,6 +44,8 @@ mod synth;
 mod tools;
 mod tree;
 
+pub use acl::{give_acl, give_default_acl, has_acl};
+pub use behind_disk::{BehindDisk, Misbehaviour, UNSTORABLE, behind_disk};
 pub use fleet::{Fleet, KnownAnswer};
 pub use full_disk::{FullDisk, full_disk};
 pub use loop_disk::{LoopDisk, loop_disk};

@@ -124,7 +124,7 @@ impl LoopDisk {
 /// Gives the calling thread, what it starts included, mounts of its own. In a copy that another
 /// test makes of all mounts meanwhile, a file system that was shut down would live on, and be found
 /// again by `mount`.
-fn apart() -> Result<(), String> {
+pub(crate) fn apart() -> Result<(), String> {
     #[expect(
         deprecated,
         reason = "it would be unsafe for descriptor tables, not for mounts"

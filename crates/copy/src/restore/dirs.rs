@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use bc_fs::metadata::Subject;
 use bc_manifest::integrity::{Entry, ROOT};
 use bc_walk::FileStat;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Timestamps};
@@ -74,8 +75,7 @@ impl Dirs {
         self.note(state, parent, &parent_dir)?;
         let recorded = self.record(path).and_then(|entry| entry.meta);
         let bits = recorded.filter(|_| restore.trusts);
-        let bits = bits.map_or(0, |meta| meta.mode & 0o777) | 0o700;
-        let mode = Mode::from_raw_mode(bits as _);
+        let mode = parent_dir.mode_of_new_dir(bits.map_or(0, |meta| meta.mode));
         match retry_on_intr(|| rustix::fs::mkdirat(&parent_dir.fd, name, mode)) {
             Ok(()) => state.made.push(path.to_vec()),
             Err(Errno::EXIST) => {}
@@ -144,7 +144,8 @@ impl Dirs {
         let dir = retry_on_intr(open)?;
         let (wanted, giving) = restore.recorded(self.record(path), None, 0o777);
         let mut lost = Vec::new();
-        meta::give(dir.as_fd(), &wanted, &giving, parent.gives_acl, &mut lost);
+        let subject = Subject::open(dir.as_fd());
+        meta::give(&subject, &wanted, &giving, parent.gives_acl, &mut lost);
         restore.lost(path, &mut lost);
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Digest, hash};
+use bc_fs::metadata::Subject;
 use bc_walk::{Error, ErrorKind, Identity};
 use rustix::fs::AtFlags;
 use rustix::io::{Errno, retry_on_intr};
@@ -228,8 +229,8 @@ impl<'r, 'a> Healer<'r, 'a> {
             }
         };
         let (wanted, giving) = restore.recorded(Some(&need.entry), present, 0o666);
-        let fd = stage.file.as_fd();
-        meta::give(fd, &wanted, &giving, dir.gives_acl, &mut self.lost);
+        let file = Subject::open(stage.file.as_fd());
+        meta::give(&file, &wanted, &giving, dir.gives_acl, &mut self.lost);
         restore.lost(&need.path, &mut self.lost);
         if name.present.is_some() {
             // What is replaced may be the better one after a power cut.

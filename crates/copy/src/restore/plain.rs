@@ -2,9 +2,11 @@
 
 use std::os::fd::AsFd;
 
+use bc_fs::made::Thing;
+use bc_fs::metadata::Subject;
 use bc_manifest::integrity::Kind;
-use bc_walk::{Error, FileKind};
-use rustix::io::{Errno, retry_on_intr};
+use bc_walk::Error;
+use rustix::io::Errno;
 
 use super::Restore;
 use super::needs::Need;
@@ -12,6 +14,7 @@ use super::options::Mended;
 use super::put::{self, NotPut};
 use crate::beneath;
 use crate::meta;
+use crate::special::{make, swapped};
 use crate::tree::parts;
 
 /// Brings back what is no file. Everything else that is none, and has no content, is named.
@@ -97,19 +100,15 @@ fn make_link(restore: &Restore<'_>, need: &Need, target: &[u8]) -> Result<(), Er
     let dir = dir.map_err(|errno| failed("open directory", errno))?;
     let stage = restore.id.stage(&dir, &need.path, None);
     restore.stages.begun(&need.path);
-    let make = || rustix::fs::symlinkat(target, &dir.fd, &stage[..]);
-    retry_on_intr(make).map_err(|errno| failed("symlink", errno))?;
+    let made = make(dir.fd.as_fd(), &stage, Thing::Link(target));
+    let held = made.map_err(|(_, errno)| match errno {
+        Some(errno) => failed("symlink", errno),
+        None => swapped(restore.shown(&need.path)),
+    })?;
     let (wanted, giving) = restore.recorded(Some(&need.entry), None, 0o777);
     let mut lost = Vec::new();
-    let kind = FileKind::Symlink;
-    meta::give_at(
-        dir.fd.as_fd(),
-        stage.as_bytes(),
-        kind,
-        &wanted,
-        &giving,
-        &mut lost,
-    );
+    let subject = Subject::link(held.as_fd());
+    meta::give(&subject, &wanted, &giving, dir.gives_acl, &mut lost);
     restore.lost(&need.path, &mut lost);
     put::put_new(dir.fd.as_fd(), &stage, name).map_err(|why| match why {
         NotPut::System(op, errno) => failed(op, errno),

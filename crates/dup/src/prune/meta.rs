@@ -3,11 +3,11 @@
 //! in the journal, given to copies.
 
 use std::collections::BTreeSet;
-use std::ffi::CStr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
+use bc_fs::metadata::Subject;
 use bc_walk::{FileKind, FileStat};
-use rustix::fs::{self, AtFlags, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::fs::{self, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::fail::point;
@@ -219,6 +219,13 @@ impl Metadata {
         );
         let now = super::sys::stat(file)?;
         let owned = (now.uid, now.gid) == (self.uid, self.gid);
+        // Before the mode, which would open the file to those in a list of its directory.
+        let has = |name: &[u8]| self.xattr(name).is_some();
+        let inherited = Subject::open(file.as_fd());
+        note(
+            "ACL of the directory".to_owned(),
+            point("removexattr").and_then(|()| inherited.remove_inherited_acls(has)),
+        );
         for (name, value) in &self.xattrs {
             if name != PER_INODE && (owned || name != CAPABILITIES) {
                 note(
@@ -255,14 +262,13 @@ impl Metadata {
         point("utimens").and_then(|()| fs::futimens(file, &times))
     }
 
-    /// Gives a symbolic link of our own making its owner and its times.
-    pub(crate) fn apply_to_link(&self, dir: &OwnedFd, name: &CStr) -> Result<(), Errno> {
+    /// Gives a symbolic link of our own making, which is held with `O_PATH`, its owner and its
+    /// times.
+    pub(crate) fn apply_to_link(&self, link: &OwnedFd) -> Result<(), Errno> {
         let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
-        let itself = AtFlags::SYMLINK_NOFOLLOW;
-        let owner =
-            point("chown").and_then(|()| fs::chownat(dir, name, Some(uid), Some(gid), itself));
-        let times = self.times();
-        point("utimens").and_then(|()| fs::utimensat(dir, name, &times, itself))?;
+        let link = Subject::link(link.as_fd());
+        let owner = point("chown").and_then(|()| link.chown(Some(uid), Some(gid)));
+        point("utimens").and_then(|()| link.set_times(&self.times()))?;
         owner
     }
 

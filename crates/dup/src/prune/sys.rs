@@ -310,6 +310,15 @@ pub(crate) fn symlink(text: &[u8], dir: impl AsFd, name: &CStr) -> Result<()> {
     call("symlink", || fs::symlinkat(text, &dir, name))
 }
 
+/// Makes a symbolic link and holds it with `O_PATH`: `None` if its name was given to another file
+/// before that, which is left as it is.
+pub(crate) fn make_link(text: &[u8], dir: impl AsFd, name: &CStr) -> Result<Option<OwnedFd>> {
+    let since = bc_fs::made::file_clock();
+    symlink(text, &dir, name)?;
+    let link = bc_fs::made::Thing::Link(text);
+    call("open", || bc_fs::made::hold(&dir, name, link, since))
+}
+
 /// Swaps two names of a directory in one step.
 pub(crate) fn exchange(dir: impl AsFd, one: &CStr, other: &CStr) -> Result<()> {
     call("exchange", || {

@@ -15,8 +15,8 @@ fn names(directory: &Path) -> Vec<String> {
 /// Both ways to begin, where the file system has both.
 fn all(target: &Path) -> Vec<AtomicFile> {
     let place = || Place::find(target).unwrap();
-    let named = AtomicFile::named(place()).unwrap();
-    AtomicFile::nameless(place())
+    let named = AtomicFile::named(place(), 0o666).unwrap();
+    AtomicFile::nameless(place(), 0o666)
         .into_iter()
         .chain([named])
         .collect()

@@ -8,7 +8,6 @@ use rustix::io::Errno;
 
 use super::Pump;
 use crate::buffer::{Buffer, Pool};
-use crate::close::close;
 use crate::cursor::{ReadCursor, Step};
 use crate::open::verify;
 use crate::plan::Length;
@@ -127,7 +126,8 @@ impl<C: Consumer> Pump<'_, C> {
 
     /// Lets go of a file that the consumer has taken care of.
     fn free_unread(&mut self, slot: usize, file: OwnedFd) -> Start {
-        close(file);
+        // Nothing was written to it.
+        let _ = bc_fs::close(file);
         self.short = false;
         self.slots[slot] = Slot::Free;
         self.free.push(slot);
@@ -458,7 +458,8 @@ impl<C: Consumer> Pump<'_, C> {
             self.pool.put(buffer);
         }
         if let Some(file) = file {
-            close(file);
+            // Nothing was written to it.
+            let _ = bc_fs::close(file);
         }
         self.hand.end(length);
         self.short = false;

@@ -7,7 +7,6 @@ use rustix::io::retry_on_intr;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::Pump;
-use crate::close::close;
 use crate::cursor::Step;
 use crate::open::as_listed;
 use crate::slot::{Active, Slot, is_made_up};
@@ -96,7 +95,8 @@ impl<C: Consumer> Pump<'_, C> {
                     active.watch = Watch::Lease(readings);
                     if last && let Some(file) = active.file.take() {
                         // The lease goes with it: nobody waits for the consumer.
-                        close(file);
+                        // Nothing was written to it.
+                        let _ = bc_fs::close(file);
                     }
                     return true;
                 }

@@ -68,9 +68,9 @@ impl Run<'_> {
             return Err(Skip::Changed);
         };
         let (parent, name) = relocate::open_parent(root, to, &held.path)?;
-        sys::symlink(text, &parent, &name)?;
+        let made = sys::make_link(text, &parent, &name)?.ok_or(Skip::CopyChanged)?;
         // As far as the system lets them be had: a link holds nothing but its text.
-        let _ = held.metadata()?.apply_to_link(&parent, &name);
+        let _ = held.metadata()?.apply_to_link(&made);
         Ok(sys::sync_dir(&parent)?)
     }
 

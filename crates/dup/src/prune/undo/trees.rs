@@ -135,11 +135,15 @@ impl Undo<'_> {
     ) -> Result<Vec<String>, Skip> {
         let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
         let _claim = self.blocked.claim(&found.dir, self.cancel)?;
-        let temp = self
-            .temps
-            .name(|temp| sys::symlink(text, &found.dir, temp))?;
+        let mut held = None;
+        let temp = self.temps.name(|temp| {
+            held = sys::make_link(text, &found.dir, temp)?;
+            Ok(())
+        })?;
+        // Its name was given to another file.
+        let held = held.ok_or(Skip::Changed)?;
         let mut lost = Vec::new();
-        if let Err(errno) = metadata.apply_to_link(&found.dir, &temp) {
+        if let Err(errno) = metadata.apply_to_link(&held) {
             lost.push(format!("owner or times: {}", std::io::Error::from(errno)));
         }
         let placed = sys::rename_new(&found.dir, &temp, &found.dir, &found.name);

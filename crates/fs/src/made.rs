@@ -1,0 +1,211 @@
+//! Links, FIFOs, sockets and devices: no call makes one and opens it, so whoever may write to the
+//! directory can give the name to another file between the two. What is held here is shown to be
+//! what was made.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, StatxFlags};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::path::Arg;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::mount::{Shows, basic_traits};
+
+const SECOND: i64 = 1_000_000_000;
+
+/// File without content of its own.
+#[derive(Clone, Copy, Debug)]
+pub enum Thing<'a> {
+    /// A symbolic link with this text.
+    Link(&'a [u8]),
+    /// A FIFO, a socket or a device: kind and device number.
+    Node(FileType, u64),
+}
+
+/// Time by the clock that stamps files, in nanoseconds since 1970.
+pub fn file_clock() -> i64 {
+    let now = clock_gettime(ClockId::RealtimeCoarse);
+    now.tv_sec.saturating_mul(SECOND) + i64::from(now.tv_nsec)
+}
+
+/// Makes a thing of that name, a node for its owner alone.
+///
+/// # Errors
+/// Those of `symlinkat` and `mknodat`: `EXIST` if the name is taken.
+pub fn make(dir: impl AsFd, name: impl Arg + Copy, thing: Thing<'_>) -> Result<(), Errno> {
+    let mode = Mode::from_raw_mode(0o600);
+    retry_on_intr(|| match thing {
+        Thing::Link(text) => rustix::fs::symlinkat(text, &dir, name),
+        Thing::Node(kind, device) => rustix::fs::mknodat(&dir, name, kind, mode, device as _),
+    })
+}
+
+/// Holds, with `O_PATH`, what [`make`] made of that name no earlier than `since` by [`file_clock`].
+/// `None` if the name leads to another file by now. A link is any link of the same text with no
+/// other name, which can be given nothing that the made one could not.
+///
+/// # Errors
+/// Those of opening it and of looking at it.
+pub fn hold(
+    dir: impl AsFd,
+    name: impl Arg + Copy,
+    thing: Thing<'_>,
+    since: i64,
+) -> Result<Option<OwnedFd>, Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let held = match retry_on_intr(|| rustix::fs::openat(&dir, name, flags, Mode::empty())) {
+        Err(Errno::NOENT) => return Ok(None),
+        held => held?,
+    };
+    let stat = retry_on_intr(|| rustix::fs::fstat(&held))?;
+    let is_it = is_alike(&held, &stat, thing)? && is_ours(&held, &stat, thing, since)?;
+    Ok(is_it.then_some(held))
+}
+
+// The fields' widths differ between architectures.
+#[allow(clippy::unnecessary_cast)]
+fn is_alike(held: &OwnedFd, stat: &Stat, thing: Thing<'_>) -> Result<bool, Errno> {
+    let found = FileType::from_raw_mode(stat.st_mode);
+    Ok(stat.st_nlink == 1
+        && match thing {
+            Thing::Link(text) => {
+                found == FileType::Symlink
+                    && rustix::fs::readlinkat(held, c"", Vec::new())?.to_bytes() == text
+            }
+            Thing::Node(kind, device) => {
+                let has_number = matches!(kind, FileType::CharacterDevice | FileType::BlockDevice);
+                found == kind && (!has_number || stat.st_rdev as u64 == device)
+            }
+        })
+}
+
+/// Whether it belongs to this user, is open to nobody else and was made since, as far as its file
+/// system says so by itself and by our clock.
+#[allow(clippy::unnecessary_cast)]
+fn is_ours(held: &OwnedFd, stat: &Stat, thing: Thing<'_>, since: i64) -> Result<bool, Errno> {
+    let is_link = matches!(thing, Thing::Link(_));
+    let own = stat.st_uid == rustix::process::geteuid().as_raw();
+    if is_link && own {
+        return Ok(true);
+    }
+    if basic_traits(held)?.shows == Shows::Others {
+        // Servers give owners of their own choice.
+        return Ok(true);
+    }
+    let is_private = is_link || stat.st_mode as u32 & 0o7077 == 0;
+    Ok(own && is_private && (is_link || is_new(held, since)?))
+}
+
+fn is_new(held: &OwnedFd, since: i64) -> Result<bool, Errno> {
+    let found = rustix::fs::statx(held, c"", AtFlags::EMPTY_PATH, StatxFlags::BTIME);
+    let found = match found {
+        // Some filters do not know the call.
+        Err(Errno::NOSYS | Errno::PERM) => return Ok(true),
+        found => found?,
+    };
+    if found.stx_mask & StatxFlags::BTIME.bits() == 0 {
+        return Ok(true);
+    }
+    let born = found.stx_btime.tv_sec.saturating_mul(SECOND) + i64::from(found.stx_btime.tv_nsec);
+    // Where times are kept in steps they are rounded down.
+    let step = if born % SECOND == 0 { 2 * SECOND } else { 0 };
+    Ok(born >= since.saturating_sub(step))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::Path;
+
+    const PIPE: Thing<'_> = Thing::Node(FileType::Fifo, 0);
+
+    struct Ground {
+        dir: tempfile::TempDir,
+        fd: OwnedFd,
+    }
+
+    impl Ground {
+        fn new() -> Ground {
+            let dir = tempfile::tempdir().unwrap();
+            let flags = OFlags::PATH | OFlags::DIRECTORY;
+            let fd = rustix::fs::open(dir.path(), flags, Mode::empty()).unwrap();
+            Ground { dir, fd }
+        }
+
+        fn at(&self, name: &str) -> std::path::PathBuf {
+            self.dir.path().join(name)
+        }
+
+        /// Makes a thing, has a neighbour do something, and then looks whether it is held.
+        fn is_held(&self, thing: Thing<'_>, neighbour: impl FnOnce(&Path)) -> bool {
+            let _ = std::fs::remove_file(self.at("made"));
+            let since = file_clock();
+            make(&self.fd, c"made", thing).unwrap();
+            neighbour(&self.at("made"));
+            hold(&self.fd, c"made", thing, since).unwrap().is_some()
+        }
+    }
+
+    #[test]
+    fn only_what_was_made_is_held() {
+        let ground = Ground::new();
+        let link = Thing::Link(b"text");
+        assert!(ground.is_held(PIPE, |_| {}));
+        assert!(ground.is_held(link, |_| {}));
+        assert!(ground.is_held(Thing::Node(FileType::Socket, 0), |_| {}));
+        let victim = ground.at("victim");
+        type Maker<'a> = &'a dyn Fn(&Path);
+        let pipe = |path: &Path| make(&ground.fd, path, PIPE).unwrap();
+        let victims: [(&str, Maker<'_>); 4] = [
+            ("a file", &|path| std::fs::write(path, "secret").unwrap()),
+            ("a directory", &|path| std::fs::create_dir(path).unwrap()),
+            ("a link elsewhere", &|path| symlink("made", path).unwrap()),
+            ("a pipe that others may open", &|path| {
+                pipe(path);
+                std::fs::set_permissions(path, PermissionsExt::from_mode(0o644)).unwrap();
+            }),
+        ];
+        for (what, make) in victims {
+            make(&victim);
+            for thing in [PIPE, link] {
+                let swap = |made: &Path| {
+                    std::fs::remove_file(made).unwrap();
+                    std::fs::rename(&victim, made).unwrap();
+                };
+                assert!(!ground.is_held(thing, swap), "{what}");
+                std::fs::rename(ground.at("made"), &victim).unwrap();
+            }
+            let _ = std::fs::remove_file(&victim).or_else(|_| std::fs::remove_dir(&victim));
+        }
+        // A further name of something else that is alike.
+        let linked = |made: &Path| std::fs::hard_link(made, ground.at("second")).unwrap();
+        assert!(!ground.is_held(PIPE, linked));
+        let gone = |made: &Path| std::fs::remove_file(made).unwrap();
+        assert!(!ground.is_held(PIPE, gone));
+    }
+
+    #[test]
+    fn a_node_of_another_user_or_from_before_is_not_held() {
+        let ground = Ground::new();
+        let since = file_clock() + 3600 * SECOND;
+        make(&ground.fd, c"made", PIPE).unwrap();
+        let held = hold(&ground.fd, c"made", PIPE, since).unwrap();
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        let found = rustix::fs::statx(&ground.fd, c"made", flags, StatxFlags::BTIME).unwrap();
+        let tells = found.stx_mask & StatxFlags::BTIME.bits() != 0;
+        assert_eq!(held.is_none(), tells);
+        if !bc_testkit::is_root() {
+            return bc_testkit::left_out("another user's files need root");
+        }
+        for thing in [
+            PIPE,
+            Thing::Link(b"text"),
+            Thing::Node(FileType::CharacterDevice, 0x103),
+        ] {
+            let given = |made: &Path| std::os::unix::fs::lchown(made, Some(12), None).unwrap();
+            assert!(!ground.is_held(thing, given), "{thing:?}");
+            assert!(ground.is_held(thing, |_| {}), "{thing:?}");
+        }
+    }
+}

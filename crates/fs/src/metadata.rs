@@ -1,0 +1,185 @@
+//! Metadata given to files that this program made, through the descriptor that they are held by: a
+//! name may be given to another file at any time by whoever may write to its directory.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+use rustix::fs::{AtFlags, CWD, Gid, Mode, Timestamps, Uid, XattrFlags};
+use rustix::io::{Errno, retry_on_intr};
+
+/// Extended attribute that holds a file's access control list.
+pub const ACCESS_ACL: &[u8] = b"system.posix_acl_access";
+
+/// Extended attribute that holds the list which new files in a directory inherit.
+pub const DEFAULT_ACL: &[u8] = b"system.posix_acl_default";
+
+/// Path of an open file through `/proc`, for calls that take a path only: that of this thread,
+/// which may have a table of descriptors of its own.
+pub fn own_path(fd: impl AsFd) -> String {
+    format!("/proc/thread-self/fd/{}", fd.as_fd().as_raw_fd())
+}
+
+/// A file whose metadata is changed.
+#[derive(Clone, Debug)]
+pub struct Subject<'fd> {
+    fd: BorrowedFd<'fd>,
+    /// Path of what is held as a place alone, with whose descriptor fewer calls work.
+    path: Option<String>,
+    is_link: bool,
+}
+
+impl<'fd> Subject<'fd> {
+    /// A file or directory that is open for reading or writing.
+    pub fn open(fd: BorrowedFd<'fd>) -> Subject<'fd> {
+        Subject {
+            fd,
+            path: None,
+            is_link: false,
+        }
+    }
+
+    /// What is held with `O_PATH`: FIFOs, sockets and devices, which are not opened.
+    pub fn place(fd: BorrowedFd<'fd>) -> Subject<'fd> {
+        Subject {
+            fd,
+            path: Some(own_path(fd)),
+            is_link: false,
+        }
+    }
+
+    /// A symbolic link itself, held with `O_PATH`.
+    pub fn link(fd: BorrowedFd<'fd>) -> Subject<'fd> {
+        Subject {
+            is_link: true,
+            ..Subject::place(fd)
+        }
+    }
+
+    /// Changes owner and group.
+    ///
+    /// # Errors
+    /// Those of `fchown`.
+    pub fn chown(&self, uid: Option<Uid>, gid: Option<Gid>) -> Result<(), Errno> {
+        retry_on_intr(|| match self.path {
+            None => rustix::fs::fchown(self.fd, uid, gid),
+            Some(_) => rustix::fs::chownat(self.fd, c"", uid, gid, AtFlags::EMPTY_PATH),
+        })
+    }
+
+    /// Changes the permission bits; of a symbolic link, which has none, nothing.
+    ///
+    /// # Errors
+    /// Those of `fchmod`.
+    pub fn chmod(&self, mode: Mode) -> Result<(), Errno> {
+        if self.is_link {
+            return Ok(());
+        }
+        retry_on_intr(|| match &self.path {
+            None => rustix::fs::fchmod(self.fd, mode),
+            Some(path) => rustix::fs::chmod(path, mode),
+        })
+    }
+
+    /// Sets an extended attribute.
+    ///
+    /// # Errors
+    /// Those of `fsetxattr`.
+    pub fn set_xattr(&self, name: &[u8], value: &[u8]) -> Result<(), Errno> {
+        let flags = XattrFlags::empty();
+        retry_on_intr(|| match &self.path {
+            None => rustix::fs::fsetxattr(self.fd, name, value, flags),
+            // Through /proc it is the held file that the path leads to, be it a link itself.
+            Some(path) => rustix::fs::setxattr(path, name, value, flags),
+        })
+    }
+
+    /// Sets the times of the last access and the last modification.
+    ///
+    /// # Errors
+    /// Those of `futimens`.
+    pub fn set_times(&self, times: &Timestamps) -> Result<(), Errno> {
+        retry_on_intr(|| match &self.path {
+            None => rustix::fs::futimens(self.fd, times),
+            Some(path) => {
+                match rustix::fs::utimensat(self.fd, c"", times, AtFlags::EMPTY_PATH) {
+                    // Before Linux 5.8.
+                    Err(Errno::INVAL) => rustix::fs::utimensat(CWD, path, times, AtFlags::empty()),
+                    done => done,
+                }
+            }
+        })
+    }
+
+    /// Removes the access control lists that the directory's default list gave a new file, but for
+    /// those that are among the attributes that the file `has` to have. Before the permission bits
+    /// are given: a file that was made for its owner alone gives nobody else anything until then.
+    ///
+    /// # Errors
+    /// Those of `fremovexattr`, unless there is no such list.
+    pub fn remove_inherited_acls(&self, has: impl Fn(&[u8]) -> bool) -> Result<(), Errno> {
+        let mut done = Ok(());
+        if self.is_link {
+            return done;
+        }
+        for list in [ACCESS_ACL, DEFAULT_ACL]
+            .into_iter()
+            .filter(|list| !has(list))
+        {
+            let removed = retry_on_intr(|| match &self.path {
+                None => rustix::fs::fremovexattr(self.fd, list),
+                Some(path) => rustix::fs::removexattr(path, list),
+            });
+            match removed {
+                Ok(()) | Err(Errno::NODATA | Errno::NOTSUP | Errno::NOSYS) => {}
+                Err(errno) => done = done.and(Err(errno)),
+            }
+        }
+        done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{FileType, OFlags, Timespec, UTIME_OMIT};
+    use std::os::fd::OwnedFd;
+    use std::os::unix::fs::{MetadataExt, symlink};
+    use std::path::Path;
+
+    fn place(path: &Path) -> OwnedFd {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::open(path, flags, Mode::empty()).unwrap()
+    }
+
+    #[test]
+    fn what_is_not_opened_is_changed_all_the_same_and_a_link_itself() {
+        let dir = tempfile::tempdir().unwrap();
+        let (pipe, link) = (dir.path().join("pipe"), dir.path().join("link"));
+        let mode = Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, mode, 0).unwrap();
+        symlink("pipe", &link).unwrap();
+        let before = pipe.symlink_metadata().unwrap();
+        let time = |tv_sec, tv_nsec| Timespec { tv_sec, tv_nsec };
+        let times = Timestamps {
+            last_access: time(0, UTIME_OMIT),
+            last_modification: time(5, 6),
+        };
+        let held = place(&link);
+        let subject = Subject::link(held.as_fd());
+        subject.chmod(Mode::from_raw_mode(0o777)).unwrap();
+        subject.set_times(&times).unwrap();
+        subject.chown(None, None).unwrap();
+        subject.remove_inherited_acls(|_| false).unwrap();
+        assert_eq!(link.symlink_metadata().unwrap().mtime(), 5);
+        let meta = pipe.symlink_metadata().unwrap();
+        assert_eq!(
+            (meta.mtime(), meta.ctime_nsec()),
+            (before.mtime(), before.ctime_nsec())
+        );
+        let held = place(&pipe);
+        let subject = Subject::place(held.as_fd());
+        subject.chmod(Mode::from_raw_mode(0o640)).unwrap();
+        subject.set_times(&times).unwrap();
+        let meta = pipe.symlink_metadata().unwrap();
+        assert_eq!((meta.mtime(), meta.mode() & 0o7777), (5, 0o640));
+    }
+}
