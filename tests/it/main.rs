@@ -113,6 +113,7 @@ mod mounts;
 mod multicall;
 mod options;
 mod options_that_help;
+mod output_operands;
 mod outputs;
 mod outside_crate;
 mod own_output;

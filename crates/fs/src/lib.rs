@@ -7,6 +7,8 @@
 //! ```
 //!
 //! - [`atomic`] writes files that appear whole or not at all, and locks them.
+//! - [`output`] opens what results are written to, and never replaces what is no regular file;
+//!   [`close`](fn@close) says what a file system had kept until then.
 //! - [`journal`] keeps what a long run has done so far, and tells whose a journal is.
 //! - [`place`] finds where a file is to be written, and whom to believe there.
 //! - [`lease`] notices writers of a file while it is read.
@@ -23,16 +25,18 @@
 //!
 //! # Invariants
 //! - Nothing here prints, reads arguments or the environment, or ends the process.
-//! - Unsafe code stands in [`lease`], [`streams`], [`signal`], [`spill`], `uuid`, `inode_flags` and
-//!   where [`mount`] asks one file system alone.
+//! - Unsafe code stands in [`lease`], [`streams`], [`signal`], [`spill`], `close`, `uuid`,
+//!   `inode_flags` and where [`mount`] asks one file system alone.
 #![deny(unsafe_code)]
 
 pub mod atomic;
+mod close;
 mod escape;
 mod inode_flags;
 pub mod journal;
 pub mod lease;
 pub mod mount;
+pub mod output;
 pub mod place;
 pub mod safe;
 pub mod signal;
@@ -41,6 +45,7 @@ pub mod spill;
 pub mod streams;
 mod uuid;
 
+pub use close::close;
 pub use escape::{Escaped, escape};
 pub use inode_flags::InodeFlags;
 pub use size::{Size, SizeError};
