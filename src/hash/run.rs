@@ -68,7 +68,7 @@ pub fn run(args: &HashArgs) -> Outcome<Exit> {
     let result = output::write(&mut output, &hashed);
     let exit = match output.finish(result) {
         Ok(Written::Whole | Written::ReaderLeft) => {
-            recorded.iter().for_each(|recorded| recorded.resume.done());
+            recorded.iter().for_each(|recorded| recorded.done(&session));
             session.report.exit()
         }
         Err(text) => {

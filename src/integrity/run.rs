@@ -63,7 +63,7 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
         left();
         return Ok(session.end(exit));
     }
-    resume.into_iter().for_each(|resume| resume.done());
+    recorded.iter().for_each(|recorded| recorded.done(&session));
     tell_created(&mut session, &created);
     let exit = session.report.exit();
     Ok(session.end(exit))
