@@ -145,7 +145,7 @@ pub fn check(path: &Path) -> Result<(), Diagnostic> {
     if crate::args::is_dash(path.as_os_str()) {
         return stdin().map(drop);
     }
-    match crate::output::descriptor(path) {
+    match bc_fs::output::descriptor(path) {
         Some(0) => streams::open(Stream::Input)
             .map(drop)
             .map_err(|error| format!("{}: {error}", shown(path)).into()),

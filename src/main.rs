@@ -29,6 +29,7 @@ mod input;
 mod install;
 mod integrity;
 mod json;
+mod lists;
 mod metrics;
 mod names;
 mod output;

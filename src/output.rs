@@ -7,11 +7,11 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
 use bc_fs::atomic::AtomicFile;
+use bc_fs::output::{OutputFile, descriptor};
 use bc_fs::place::Place;
 use bc_fs::safe::{SafeWriter, Style};
 use bc_fs::streams::{self, Stream};
 use bc_walk::OwnFile;
-use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
 use crate::args::Choice;
@@ -24,7 +24,8 @@ use crate::style::{Meaning, OFF, colored};
 /// in: control characters and the like come out as escapes.
 pub struct Output {
     to: SafeWriter<BufWriter<Box<dyn Write + Send>>>,
-    pending: Option<AtomicFile>,
+    /// What is ended when all is written: a file that appears whole, or one whose close may fail.
+    file: Option<OutputFile>,
     /// The file that is written, or stands behind stdout, where a walk may come upon it.
     own: Option<OwnFile>,
     terminal: bool,
@@ -49,9 +50,6 @@ impl Output {
             return Output::stream(Stream::Output, OsStr::new("stdout"));
         };
         let name = target.as_os_str();
-        let failed = |operation: &'static str| {
-            move |error: io::Error| Diagnostic::failed(name, operation, &error)
-        };
         if let Some(number) = descriptor(target) {
             // What is behind it, a log perhaps, is the caller's: never replaced.
             return match number {
@@ -61,35 +59,32 @@ impl Output {
                     let error = io::Error::from(Errno::BADF);
                     Err(nameless(name, &error))
                 }
-                _ => File::options()
-                    .append(true)
-                    .open(target)
-                    .map(|file| Output::plain(file, name))
-                    .map_err(failed("open")),
+                _ => Output::file(target),
             };
         }
-        let place = Place::find(target).map_err(failed("create"))?;
-        let existing = place.existing().map_err(failed("create"))?;
-        match existing.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
-            None | Some(FileType::RegularFile) => {}
-            Some(FileType::Directory) => return Err(failed("open")(Errno::ISDIR.into())),
-            // A FIFO, /dev/full: nothing to replace, written as it comes.
-            Some(_) => {
-                let file = open_special(&place).map_err(failed("open"))?;
-                return Ok(Output::plain(file, name));
-            }
-        }
-        let pending = AtomicFile::create_at(place).map_err(failed("create"))?;
-        let file = pending.file().try_clone().map_err(failed("dup"))?;
+        Output::file(target)
+    }
+
+    fn file(target: &Path) -> Result<Output, Diagnostic> {
+        let name = target.as_os_str();
+        let is_cancelled = || crate::signals::interrupted().is_some();
+        let opened = OutputFile::create(target, is_cancelled)
+            .map_err(|not| Diagnostic::failed(name, not.operation, &not.error))?;
+        let file = opened.file().try_clone();
+        let file = file.map_err(|error| Diagnostic::failed(name, "dup", &error))?;
         let mut output = Output::plain(file, name);
-        output.pending = Some(pending);
+        output.file = Some(opened);
         Ok(output)
+    }
+
+    fn pending(&self) -> Option<&AtomicFile> {
+        self.file.as_ref().and_then(OutputFile::pending)
     }
 
     /// A file that others are to believe because only its owner can have written it: it gets no
     /// right to write for anybody else, whatever the umask says.
     pub fn only_owner_writes(self) -> Output {
-        if let Some(pending) = &self.pending {
+        if let Some(pending) = self.pending() {
             pending.only_owner_writes();
         }
         self
@@ -99,7 +94,7 @@ impl Output {
     pub fn nowhere() -> Output {
         Output {
             to: buffered(Box::new(io::sink()), Style::Exact),
-            pending: None,
+            file: None,
             own: None,
             terminal: false,
             color: false,
@@ -116,7 +111,7 @@ impl Output {
     /// Where the journal of a run that writes a file is, beside that file: `FILE.partial`. `None` for
     /// what is written as it comes.
     pub fn partial(&self) -> Option<io::Result<Place>> {
-        let pending = self.pending.as_ref()?;
+        let pending = self.pending()?;
         Some(pending.place().beside(".partial"))
     }
 
@@ -153,7 +148,7 @@ impl Output {
     /// With colours, if they are wanted; a file has none unless that is said.
     #[must_use]
     pub fn colors(mut self, choice: Choice) -> Output {
-        let is_file = self.pending.is_some();
+        let is_file = self.pending().is_some();
         self.color = match choice {
             Choice::Auto if is_file => false,
             choice => colored(choice, self.terminal),
@@ -200,6 +195,8 @@ impl Output {
         let terminal = file.is_terminal();
         let meta = file.metadata().ok().filter(std::fs::Metadata::is_file);
         let own = meta.and_then(|_| OwnFile::of(&file).ok());
+        // What a pipe or a terminal has taken, no close will deny.
+        let ended = own.as_ref().and_then(|_| file.try_clone().ok());
         let to = if terminal {
             buffered(Box::new(Shared(file)), Style::Text)
         } else {
@@ -207,7 +204,7 @@ impl Output {
         };
         Output {
             to,
-            pending: None,
+            file: ended.map(OutputFile::from),
             own,
             terminal,
             color: false,
@@ -230,9 +227,8 @@ impl Output {
                 return Err(Diagnostic::failed(&self.name, "write", reason));
             }
         }
-        if let Some(pending) = self.pending.take() {
-            pending
-                .commit()
+        if let Some(file) = self.file.take() {
+            file.end(AtomicFile::commit)
                 .map_err(|not| Diagnostic::failed(&self.name, not.operation, &not.error))?;
         }
         Ok(Written::Whole)
@@ -284,47 +280,6 @@ impl fmt::Display for Named {
 }
 
 impl std::error::Error for Named {}
-
-/// Opens what is no regular file. A FIFO is waited for until somebody reads it, or a signal comes.
-fn open_special(place: &Place) -> io::Result<File> {
-    let fd = loop {
-        // Without waiting in the kernel, where no signal would be noticed.
-        match place.open(place.name(), OFlags::WRONLY | OFlags::NOCTTY) {
-            Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
-                if crate::signals::interrupted().is_some() {
-                    return Err(io::ErrorKind::Interrupted.into());
-                }
-                std::thread::sleep(std::time::Duration::from_millis(20));
-            }
-            opened => break opened?,
-        }
-    };
-    let flags = rustix::fs::fcntl_getfl(&fd)?;
-    rustix::fs::fcntl_setfl(&fd, flags - OFlags::NONBLOCK)?;
-    Ok(File::from(fd))
-}
-
-/// The number of this process's descriptor that a path means, as `/dev/stdout` does, through any
-/// links: resolved step by step, since the last one leads to a file, or to the name that a deleted
-/// file once had.
-pub fn descriptor(target: &Path) -> Option<u32> {
-    let mut path = target.to_path_buf();
-    // As many links as the kernel follows.
-    for _ in 0..40 {
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder.canonicalize().ok()?,
-            Some(_) => Path::new(".").canonicalize().ok()?,
-            None => return None,
-        };
-        let own = Path::new("/proc/self/fd").canonicalize().ok()?;
-        if folder == own {
-            return path.file_name()?.to_str()?.parse().ok();
-        }
-        let next = std::fs::read_link(&path).ok()?;
-        path = folder.join(next);
-    }
-    None
-}
 
 /// Writes a small file atomically (metrics).
 pub fn write_whole(target: &Path, contents: &[u8]) -> Result<(), Diagnostic> {

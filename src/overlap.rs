@@ -1,14 +1,117 @@
 //! Files that a run would read and replace, or write twice: refused before anything is written.
 //! Files that are there are known by identity, whatever names lead to them.
+//!
+//! Of the files that a command works on, it replaces only what is a list that it writes itself: the
+//! result of last time, among the rest.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use bc_fs::place::Place;
 use bc_fs::streams::Stream;
-use bc_walk::Identity;
+use bc_pool::Cancel;
+use bc_walk::{Identity, OwnFile, Symlinks, Workers, is_among};
+use rustix::fs::OFlags;
 
-use crate::args::is_dash;
+use crate::args::{WalkArgs, is_dash};
+use crate::lists::{Kind, is_list};
+
+/// The files that a command is given.
+#[derive(Clone, Default)]
+pub struct Given<'a> {
+    /// Files that say what to do or compare (`-` is stdin): none of them is ever written.
+    inputs: Vec<&'a OsStr>,
+    /// Files and directories that the command works on.
+    operands: Vec<&'a OsStr>,
+    /// Whether it goes on where links lead.
+    symlinks: Symlinks,
+    /// The lists that it writes, if it does.
+    writes: Option<Kind>,
+}
+
+impl<'a> Given<'a> {
+    /// Files that say what to do or compare.
+    pub fn inputs(inputs: impl IntoIterator<Item = &'a OsStr>) -> Given<'a> {
+        Given {
+            inputs: inputs.into_iter().collect(),
+            ..Given::default()
+        }
+    }
+
+    /// More of them.
+    pub fn and_inputs(mut self, inputs: impl IntoIterator<Item = &'a OsStr>) -> Given<'a> {
+        self.inputs.extend(inputs);
+        self
+    }
+
+    /// Files and directories that it works on.
+    pub fn operands<P: AsRef<OsStr> + ?Sized + 'a>(
+        mut self,
+        operands: impl IntoIterator<Item = &'a P>,
+    ) -> Given<'a> {
+        let operands = operands.into_iter().map(AsRef::as_ref);
+        self.operands.extend(operands.filter(|name| !is_dash(name)));
+        self
+    }
+
+    /// How it walks them.
+    pub fn walking(mut self, walk: &WalkArgs) -> Given<'a> {
+        if walk.follow_symlinks {
+            self.symlinks = Symlinks::Follow;
+        }
+        self
+    }
+
+    /// The lists that it writes.
+    pub fn writes(mut self, kind: Kind) -> Given<'a> {
+        self.writes = Some(kind);
+        self
+    }
+
+    /// Whether a walk of the operands, whatever its filters, comes upon a file.
+    fn lead_to(&self, own: &OwnFile, workers: Workers) -> bool {
+        // Signals end the process here: none is handled yet.
+        let cancel = Cancel::new();
+        let found = is_among(&self.operands, own, self.symlinks, workers, &cancel);
+        // A walk that failed is no reason to replace anything.
+        found.unwrap_or(true)
+    }
+}
+
+/// A file that an output would replace, and that is no list of what the command writes.
+#[derive(Clone, Debug)]
+pub struct Precious {
+    shown: String,
+    file: OwnFile,
+}
+
+impl Precious {
+    fn of(path: &Path, shown: String, kind: Kind, given: &Given<'_>) -> Option<Precious> {
+        of_output(path)?;
+        // What cannot be looked at cannot be replaced either, which says why.
+        let place = Place::find(path).ok()?;
+        let file = OwnFile::at(path).ok()?;
+        let opened = place.open(place.name(), OFlags::RDONLY);
+        let is_list = opened.is_ok_and(|opened| is_list(opened.into(), kind, &given.operands));
+        (!is_list).then_some(Precious { shown, file })
+    }
+
+    /// Whether a path that is worked on leads to it.
+    pub fn is_at(&self, path: &[u8]) -> bool {
+        use std::os::unix::ffi::OsStrExt as _;
+        self.file.is_at(OsStr::from_bytes(path))
+    }
+
+    /// Why it is not replaced.
+    pub fn refusal(&self) -> String {
+        format!(
+            "{}: is one of the files that this command is given, and no list that it writes: it would \
+             be replaced; name another file",
+            self.shown
+        )
+    }
+}
 
 /// Why nothing may be written, and where that may be said.
 pub struct Refusal {
@@ -18,10 +121,42 @@ pub struct Refusal {
     pub say_on: Option<Stream>,
 }
 
-/// Looks at the files of a command: `read` are the inputs (`-` is stdin), `written` is what the
-/// command itself writes, `metrics` the file of `--metrics`.
-pub fn refusal(read: &[&OsStr], written: Option<&Path>, metrics: Option<&Path>) -> Option<Refusal> {
-    let text = reason(read, written, metrics)?;
+/// Looks at the files of a command before anything is done: `written` is what the command itself
+/// writes, `metrics` the file of `--metrics`. Gives those that it may replace only if nothing that
+/// it is yet to be told of leads there.
+pub fn check(
+    given: &Given<'_>,
+    written: Option<&Path>,
+    metrics: Option<&Path>,
+    workers: impl Fn() -> Workers,
+) -> Result<Vec<Precious>, Refusal> {
+    let read = &given.inputs[..];
+    let refused = |text| Err(refusal(text, read, written, metrics));
+    if let Some(text) = reason(read, written, metrics) {
+        return refused(text);
+    }
+    let written = written.zip(given.writes);
+    let outputs = written.map(|(path, kind)| (path, shown(path), kind));
+    let metrics = metrics.map(|path| {
+        let name = format!("--metrics={}", shown(path));
+        (path, name, Kind::Metrics)
+    });
+    let precious = outputs.into_iter().chain(metrics);
+    let precious = precious.filter_map(|(path, name, kind)| Precious::of(path, name, kind, given));
+    let precious: Vec<Precious> = precious.collect();
+    let is_given = |one: &&Precious| given.lead_to(&one.file, workers());
+    match precious.iter().find(is_given) {
+        Some(one) => refused(one.refusal()),
+        None => Ok(precious),
+    }
+}
+
+fn refusal(
+    text: String,
+    read: &[&OsStr],
+    written: Option<&Path>,
+    metrics: Option<&Path>,
+) -> Refusal {
     let own = [written, metrics]
         .into_iter()
         .flatten()
@@ -34,10 +169,10 @@ pub fn refusal(read: &[&OsStr], written: Option<&Path>, metrics: Option<&Path>) 
     let is_spared =
         |stream: &Stream| file_behind(*stream).is_some_and(|file| files.contains(&file));
     let streams = [Stream::Error, Stream::Output];
-    Some(Refusal {
+    Refusal {
         text,
         say_on: streams.into_iter().find(|stream| !is_spared(stream)),
-    })
+    }
 }
 
 fn reason(read: &[&OsStr], written: Option<&Path>, metrics: Option<&Path>) -> Option<String> {
@@ -98,7 +233,7 @@ fn file_behind(stream: Stream) -> Option<Identity> {
 
 /// Which regular file an output replaces or adds to. A descriptor by name is the stream itself.
 fn of_output(path: &Path) -> Option<Identity> {
-    let is_stream = is_dash(path.as_os_str()) || crate::output::descriptor(path).is_some();
+    let is_stream = is_dash(path.as_os_str()) || bc_fs::output::descriptor(path).is_some();
     regular(path).filter(|_| !is_stream)
 }
 

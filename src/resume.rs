@@ -62,9 +62,17 @@ pub fn begin(
         session.fatal(text)
     })?;
     match beginning {
-        Beginning::SetAside(aside) => session.report.warning(&format!(
-            "{name}: the journal of an interrupted run, which --resume would have gone on from; \
-             its name is {} now",
+        Beginning::Kept { is_same: true } => session.report.warning(&format!(
+            "{name}: found the journal of an interrupted run, which --resume would have continued; it \
+             stays until this run has read more"
+        )),
+        Beginning::Kept { is_same: false } => session.report.warning(&format!(
+            "{name}: found the journal of another interrupted run; it is set aside once this run keeps \
+             one"
+        )),
+        Beginning::Anew(aside) => session.report.warning(&format!(
+            "{name}: there is no journal of this name to continue, so everything is read; an earlier \
+             one was set aside as {}",
             Escaped(aside.as_encoded_bytes())
         )),
         Beginning::Without(why) => session.report.warning(&format!(
@@ -89,10 +97,28 @@ pub fn begin(
 impl Recorded {
     /// Says what an interrupted or failed run has left, if it has.
     pub fn left(&self, session: &Session) {
-        if self.resume.is_kept() {
+        let is_kept = self.resume.leave();
+        self.tell_aside(session);
+        if is_kept {
             session
                 .report
                 .summary(&format!("{}: --resume goes on from here", self.name));
+        }
+    }
+
+    /// The result is where it was asked to be.
+    pub fn done(&self, session: &Session) {
+        self.resume.done();
+        self.tell_aside(session);
+    }
+
+    fn tell_aside(&self, session: &Session) {
+        if let Some(aside) = self.resume.aside() {
+            session.report.warning(&format!(
+                "{}: the journal of the earlier run is {} now",
+                self.name,
+                Escaped(aside.as_encoded_bytes())
+            ));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What every subcommand does around its engine: signals, limits, options
 //! turned into plans, the walk, and the end of the run.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::BufReader;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,7 @@ use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
 use crate::input::Input;
 use crate::metrics::Metrics;
-use crate::overlap::Refusal;
+use crate::overlap::{Given, Precious, Refusal};
 use crate::report::Report;
 use crate::signals;
 
@@ -43,6 +43,10 @@ pub struct Session {
     walk_workers: OnceLock<Workers>,
     /// Bytes of the files, if each of them was named.
     named_bytes: OnceLock<u64>,
+    /// Files that outputs replace, if no list of files that is still to be read leads there.
+    precious: Vec<Precious>,
+    /// Set once one of those is found to be what the command works on.
+    spared: OnceLock<()>,
 }
 
 /// A fatal end that was already reported.
@@ -50,16 +54,16 @@ pub type Outcome<T> = Result<T, Exit>;
 
 impl Session {
     /// Installs signal handlers, raises the descriptor limit, checks the reader
-    /// asked for. `read` are the files that say what to do or compare, none of which may be
-    /// lost to an output, `written` is the file that the command itself writes.
+    /// asked for. None of the files that are `given` may be lost to an output; `written` is the
+    /// file that the command itself writes.
     pub fn start(
         applet: &'static str,
         command: &'static str,
         common: &Common,
-        read: &[&OsStr],
+        given: &Given<'_>,
         written: Option<&Path>,
     ) -> Outcome<Session> {
-        let session = Session {
+        let mut session = Session {
             report: Report::new(applet, common),
             cancel: signals::flag(),
             common: common.clone(),
@@ -67,8 +71,10 @@ impl Session {
             started: Instant::now(),
             walk_workers: OnceLock::new(),
             named_bytes: OnceLock::new(),
+            precious: Vec::new(),
+            spared: OnceLock::new(),
         };
-        session.spare(read, written)?;
+        session.precious = session.spare(given, written)?;
         for signal in signals::heeded() {
             let flag = session.cancel.flag();
             if let Err(error) = signal_hook::flag::register_usize(signal, flag, signal as usize) {
@@ -105,16 +111,32 @@ impl Session {
         Ok(session)
     }
 
-    /// Refuses to write what is read. `start` asks this for what is known from the beginning.
-    pub fn spare(&self, read: &[&OsStr], written: Option<&Path>) -> Outcome<()> {
+    /// Refuses to write what is read or worked on. `start` asks this for what is known from the
+    /// beginning.
+    pub fn spare(&self, given: &Given<'_>, written: Option<&Path>) -> Outcome<Vec<Precious>> {
         let config = self.common.config.as_deref().map(Path::as_os_str);
-        let read: Vec<&OsStr> = read.iter().copied().chain(config).collect();
-        match crate::overlap::refusal(&read, written, self.common.metrics.as_deref()) {
-            Some(Refusal { text, say_on }) => Err(match say_on {
-                Some(Stream::Error) => self.fatal(&text),
-                Some(_) => crate::report::fatal_on_stdout(self.report.applet(), &text),
-                None => Exit::Fatal,
-            }),
+        let given = given.clone().and_inputs(config);
+        let (metrics, workers) = (self.common.metrics.as_deref(), || self.walk_workers());
+        let checked = crate::overlap::check(&given, written, metrics, workers);
+        checked.map_err(|Refusal { text, say_on }| match say_on {
+            Some(Stream::Error) => self.fatal(&text),
+            Some(_) => crate::report::fatal_on_stdout(self.report.applet(), &text),
+            None => Exit::Fatal,
+        })
+    }
+
+    /// The same for files that a list names, which was read meanwhile.
+    pub fn spare_listed<'p>(&self, paths: impl IntoIterator<Item = &'p [u8]>) -> Outcome<()> {
+        if self.precious.is_empty() {
+            return Ok(());
+        }
+        let mut paths = paths.into_iter();
+        let leads_to = |path: &'p [u8]| self.precious.iter().find(|one| one.is_at(path));
+        match paths.find_map(leads_to) {
+            Some(one) => {
+                let _ = self.spared.set(());
+                Err(self.fatal(one.refusal()))
+            }
             None => Ok(()),
         }
     }
@@ -236,6 +258,7 @@ impl Session {
             Some(from) => {
                 let read = || self.read_list(from, args.null);
                 let paths = self.while_reading(from.as_os_str(), read)?;
+                self.spare_listed(paths.iter().map(Vec::as_slice))?;
                 bc_walk::list_files(paths, options, self.walk_workers(), &self.cancel)
             }
             None if roots.is_empty() => {
@@ -370,7 +393,8 @@ impl Session {
             self.report.note(1, &text);
         }
         details::ended(&self.report, self.started.elapsed());
-        if let Some(file) = self.common.metrics.clone() {
+        let metrics = self.common.metrics.clone();
+        if let Some(file) = metrics.filter(|_| self.spared.get().is_none()) {
             let code = match exit {
                 Exit::Done => 0,
                 Exit::Differs => 1,

@@ -103,8 +103,6 @@ pub fn plan(session: &Session, args: &CopyArgs) -> Outcome<Plan> {
         Some(name) if name == "none" => ManifestPlace::None,
         Some(file) => ManifestPlace::File(file.into()),
     };
-    // Every file that is named for output is replaced.
-    options.replace_manifest = true;
     options.restart = args.restart;
     options.dry_run = args.dry_run;
     options.state = state_dir();

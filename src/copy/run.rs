@@ -14,12 +14,16 @@ use super::plan::plan;
 use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
 use crate::output::Output;
+use crate::overlap::Given;
 use crate::progress::{Counts, Display};
 use crate::run::{Outcome, Session};
 
 pub fn copy(args: &CopyArgs) -> Outcome<Exit> {
     let written = args.manifest.as_deref().filter(|name| *name != "none");
-    let mut session = Session::start("copy", "copy", &args.common, &[], written.map(Path::new))?;
+    // Of what is copied, and copied to, the engine sees to it that no manifest takes the place.
+    let given = Given::default().operands(&args.paths).operands(&args.to);
+    let written = written.map(Path::new);
+    let mut session = Session::start("copy", "copy", &args.common, &given, written)?;
     let plan = plan(&session, args)?;
     crate::signals::end_at_the_second();
     let lines = (args.itemize || args.dry_run) && !args.common.quiet;

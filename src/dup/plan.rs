@@ -152,7 +152,8 @@ impl PrunePlan {
         read.extend(args.from.as_deref().map(Path::as_os_str));
         read.extend(args.search.cache.as_deref());
         let journal = args.journal.as_deref();
-        let session = Session::start("dup", "prune", &args.common, &read, journal)?;
+        let given = references::given(read, &args.paths, &args.search.reference, &args.walk);
+        let session = Session::start("dup", "prune", &args.common, &given, journal)?;
         references::refuse_manifests(&session, &args.search.reference)?;
         Output::open(None).map_err(|text| session.fatal(&text))?;
         let plan = PrunePlan::new(&session, args)?;

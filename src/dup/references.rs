@@ -1,7 +1,7 @@
 //! `--reference`: opened before anything is read, known by identity from then
 //! on.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 
@@ -12,12 +12,29 @@ use bc_walk::{Identity, Symlinks};
 
 use crate::args::WalkArgs;
 use crate::diagnostic::Diagnostic;
+use crate::overlap::Given;
 use crate::run::{Outcome, Session};
 
 /// The paths as the engine takes them.
 pub fn bytes(paths: &[OsString]) -> Vec<Vec<u8>> {
     let bytes = |path: &OsString| path.as_encoded_bytes().to_vec();
     paths.iter().map(bytes).collect()
+}
+
+/// The files of a command that searches: a reference that is a file is read, and never written.
+pub fn given<'a>(
+    read: Vec<&'a OsStr>,
+    paths: &'a [OsString],
+    references: &'a [OsString],
+    walk: &WalkArgs,
+) -> Given<'a> {
+    let is_file = |name: &&OsString| std::fs::metadata(name).is_ok_and(|meta| meta.is_file());
+    let files = references.iter().filter(is_file);
+    Given::inputs(read)
+        .and_inputs(files.map(OsString::as_os_str))
+        .operands(paths)
+        .operands(references)
+        .walking(walk)
 }
 
 /// Opens all, or fails: what was to be protected and is not found would be fair game.

@@ -8,7 +8,9 @@ use bc_dup::prune::{FileGroup, Journal, PruneOptions, PruneSummary, RunMode};
 use bc_dup::report::ReportFormat;
 
 use crate::exit::Exit;
+use crate::lists::Kind;
 use crate::output::{Output, Written};
+use crate::overlap::Given;
 use crate::run::{Outcome, Session};
 
 use super::args::{Format, PruneArgs, ScanArgs, SummaryArgs, UndoArgs};
@@ -25,7 +27,9 @@ pub fn scan(args: &ScanArgs) -> Outcome<Exit> {
         read.push(only);
     }
     let target = args.output.as_deref();
-    let session = Session::start("dup", "scan", &args.common, &read, target)?;
+    let given = references::given(read, &args.paths, &args.search.reference, &args.walk)
+        .writes(Kind::Duplicates);
+    let session = Session::start("dup", "scan", &args.common, &given, target)?;
     let output = Output::open(target).map_err(|text| session.fatal(&text))?;
     let output = match args.format {
         Format::Report(format) if format.is_json() => output.json(),
@@ -55,7 +59,8 @@ pub fn scan(args: &ScanArgs) -> Outcome<Exit> {
 pub fn summary(args: &SummaryArgs) -> Outcome<Exit> {
     let mut read = args.walk.inputs();
     read.extend(args.search.cache.as_deref());
-    let session = Session::start("dup", "summary", &args.common, &read, None)?;
+    let given = references::given(read, &args.paths, &args.search.reference, &args.walk);
+    let session = Session::start("dup", "summary", &args.common, &given, None)?;
     let output = Output::open(None).map_err(|text| session.fatal(&text))?;
     let plan = SearchPlan::new(&session, &args.paths, &args.search, &args.walk, None)?;
     let found = search(&session, plan)?;
@@ -181,12 +186,18 @@ fn act(
 }
 
 pub fn undo(args: &UndoArgs) -> Outcome<Exit> {
-    let session = Session::start("dup", "undo", &args.common, &[], args.journal.as_deref())?;
+    let session = Session::start(
+        "dup",
+        "undo",
+        &args.common,
+        &Given::default(),
+        args.journal.as_deref(),
+    )?;
     let journal = match &args.journal {
         Some(path) => path.clone(),
         None => journals::newest(&session)?,
     };
-    session.spare(&[journal.as_os_str()], None)?;
+    session.spare(&Given::inputs([journal.as_os_str()]), None)?;
     let mode = mode(args.dry_run);
     let mut printed = Printed::open(&session)?;
     let undone = bc_dup::prune::undo(&journal, mode, &session.cancel, &mut |event| {

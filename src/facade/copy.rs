@@ -202,7 +202,8 @@ impl CopyJob<'_> {
         self
     }
 
-    /// Replaces what lies where the manifest goes, whatever that is.
+    /// Replaces what lies where the manifest goes, whatever that is, but for a file that is copied. A
+    /// device or FIFO is written to.
     pub fn overwrite_manifest(mut self) -> Self {
         self.options.replace_manifest = true;
         self

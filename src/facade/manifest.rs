@@ -6,14 +6,15 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bc_digest::Algorithm;
-use bc_fs::atomic::{AtomicFile, Uncommitted};
+use bc_fs::atomic::Uncommitted;
+use bc_fs::output::{OutputFile, takes_at_once};
 use bc_hash::HashProgress;
 use bc_integrity::{
     CreateOptions, Created, Job, ManifestFile, Origin, Reading, Setting, TreeOptions, Work,
     XattrPolicy, create,
 };
 use bc_manifest::integrity::Header;
-use bc_walk::{Metadata, OwnFile};
+use bc_walk::{Metadata, OwnFile, is_among};
 
 use super::error::{Error, ErrorKind, PathError, path_of};
 use super::filter::{Filter, filters};
@@ -74,7 +75,8 @@ impl ManifestJob<'_> {
         self
     }
 
-    /// Replaces what lies where it is written to, whatever that is.
+    /// Replaces what lies where it is written to, whatever that is, but for a file of the tree that is
+    /// recorded and is no manifest.
     ///
     /// Not what keeps a manifest up to date: all files get the digests that they have now, also those
     /// that were damaged since, and nothing would ever tell. [`update`](crate::update) is for that.
@@ -89,7 +91,8 @@ impl ManifestJob<'_> {
     /// A file that is there and not empty is [refused](crate::ErrorKind::Refused): an earlier manifest
     /// of the tree is the only witness of what the files were.
     /// [`overwrite`](ManifestJob::overwrite) replaces it, [`update`](crate::update) brings it up to
-    /// date.
+    /// date. A device, FIFO or descriptor of this process is never replaced: it is written to, as
+    /// [`write_to`](ManifestJob::write_to) does.
     ///
     /// # Errors
     /// If the root is not there or cannot be read at all, a pattern is wrong or the file is there or
@@ -101,34 +104,69 @@ impl ManifestJob<'_> {
         if !overwrites {
             refuse_existing(path, &root)?;
         }
-        let failed = |operation: &'static str| {
-            move |error: std::io::Error| Error::io(path, operation, &error)
+        let failed = |failed: Uncommitted| Error::io(path, failed.operation, &failed.error);
+        let is_stream = takes_at_once(path);
+        let own: Vec<OwnFile> = match is_stream {
+            true => Vec::new(),
+            false => OwnFile::at(path).into_iter().collect(),
         };
-        let own: Vec<OwnFile> = OwnFile::at(path).into_iter().collect();
-        let target = AtomicFile::create(path).map_err(failed("create"))?;
-        target.only_owner_writes();
+        if overwrites && let Some(own) = own.first() {
+            self.refuse_recorded(path, own)?;
+        }
+        let is_cancelled = || self.run.cancel.is_cancelled();
+        let target = OutputFile::create(path, is_cancelled).map_err(failed)?;
         let mut leave_out = own;
-        leave_out.push(OwnFile::of(target.file()).map_err(failed("stat"))?);
-        let (_, written) = self.record(BufWriter::new(target.file()), leave_out)?;
-        let uncommitted = |failed: Uncommitted| Error::io(path, failed.operation, &failed.error);
-        let committed = match overwrites {
+        if let Some(new) = target.pending() {
+            new.only_owner_writes();
+            let own = OwnFile::of(new.file());
+            leave_out.push(own.map_err(|error| Error::io(path, "stat", &error))?);
+        }
+        let mut out = BufWriter::new(target.file());
+        let (flushed, written) = self.record(&mut out, leave_out)?;
+        flushed
+            .flush()
+            .map_err(|error| Error::io(path, "write", &error))?;
+        drop(out);
+        if !overwrites && !is_stream {
+            // What lies there now need not be what lay there at the start.
+            refuse_existing(path, &root)?;
+        }
+        let committed = target.end(|target| match overwrites {
             true => target.commit(),
             // An empty file may be replaced, which no link does.
-            false if path.exists() => {
-                refuse_existing(path, &root)?;
-                target.commit()
-            }
+            false if path.exists() => target.commit(),
             false => target.commit_new(),
-        };
+        });
         match committed {
-            // Somebody else has written one meanwhile.
-            Err(failed) if failed.error.kind() == std::io::ErrorKind::AlreadyExists => {
+            // Another program has written one meanwhile.
+            Err(not) if not.error.kind() == std::io::ErrorKind::AlreadyExists => {
                 refuse_existing(path, &root)?;
-                Err(uncommitted(failed))
+                Err(failed(not))
             }
-            committed => committed.map_err(uncommitted),
+            committed => committed.map_err(failed),
         }?;
         Ok(written)
+    }
+
+    /// A file of the tree that is no manifest is a part of what is recorded.
+    fn refuse_recorded(&self, path: &Path, own: &OwnFile) -> Result<(), Error> {
+        let is_list = |path: &Path| {
+            let is_empty = std::fs::metadata(path).is_ok_and(|meta| meta.len() == 0);
+            is_empty || ManifestFile::open(path).is_ok_and(|file| file.header().is_ok())
+        };
+        if is_list(path) {
+            return Ok(());
+        }
+        let roots = [self.root.as_os_str()];
+        let symlinks = self.filter.options.symlinks;
+        let among = is_among(&roots, own, symlinks, self.run.walkers(), &self.run.cancel);
+        match among.unwrap_or(true) {
+            true => {
+                let text = "is a file of the tree that is recorded, and no manifest: name another";
+                Err(Error::at(ErrorKind::Refused, path, text))
+            }
+            false => Ok(()),
+        }
     }
 
     /// Writes it to `out`, which is given back. After an error it holds half a manifest, which nothing

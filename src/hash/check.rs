@@ -20,12 +20,13 @@ use crate::budget::Kept;
 use crate::details;
 use crate::exit::Exit;
 use crate::output::{Output, Written};
+use crate::overlap::Given;
 use crate::progress::Display;
 use crate::run::{Outcome, Session};
 
 pub fn run(args: &CheckArgs) -> Outcome<Exit> {
-    let read: Vec<_> = args.manifests.iter().map(OsString::as_os_str).collect();
-    let mut session = Session::start("hash", "check", &args.common, &read, None)?;
+    let given = Given::inputs(args.manifests.iter().map(OsString::as_os_str));
+    let mut session = Session::start("hash", "check", &args.common, &given, None)?;
     if args.manifests.is_empty() {
         return Err(session.fatal("no MANIFEST given; see --help, or 'bc hash PATH' makes one"));
     }
@@ -110,6 +111,7 @@ impl Check<'_> {
             let paths = loaded.wanted.iter().map(|wanted| normal(&wanted.path));
             self.listed.extend(paths.map(<[u8]>::to_vec));
         }
+        session.spare_listed(loaded.wanted.iter().map(|wanted| wanted.path.as_slice()))?;
         let verdicts = self.verify(&shown, &mut loaded)?;
         if session.cancel.is_cancelled() {
             return Ok(Ok(()));

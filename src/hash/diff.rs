@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::exit::Exit;
 use crate::json::insert_path;
 use crate::output::Output;
+use crate::overlap::Given;
 use crate::run::{Outcome, Session};
 use crate::style::Meaning;
 
@@ -21,7 +22,13 @@ use super::manifest::{self, Line};
 
 pub fn run(args: &DiffArgs) -> Outcome<Exit> {
     let read = [args.old.as_os_str(), args.new.as_os_str()];
-    let session = Session::start("hash", "diff", &args.common, &read, args.output.as_deref())?;
+    let session = Session::start(
+        "hash",
+        "diff",
+        &args.common,
+        &Given::inputs(read),
+        args.output.as_deref(),
+    )?;
     if let Some(text) = of_directories(args) {
         return Err(session.fatal(&text));
     }

@@ -13,7 +13,9 @@ use super::stdin;
 use crate::budget::Kept;
 use crate::details;
 use crate::exit::Exit;
+use crate::lists::Kind;
 use crate::output::{Output, Written};
+use crate::overlap::Given;
 use crate::progress::Display;
 use crate::resume::{self, Recorded};
 use crate::run::{Outcome, Session};
@@ -24,7 +26,12 @@ pub fn run(args: &HashArgs) -> Outcome<Exit> {
     if let [only] = &*args.paths {
         read.push(only);
     }
-    let mut session = Session::start("hash", "hash", &args.common, &read, args.output.as_deref())?;
+    let given = Given::inputs(read)
+        .operands(&args.paths)
+        .walking(&args.walk)
+        .writes(Kind::Digests);
+    let output = args.output.as_deref();
+    let mut session = Session::start("hash", "hash", &args.common, &given, output)?;
     let plan = Plan::new(args).map_err(|text| session.fatal(&text))?;
     let mut output = open(args, &plan, &session)?;
     let recorded = record(args, &plan, &output, &session)?;
@@ -61,7 +68,7 @@ pub fn run(args: &HashArgs) -> Outcome<Exit> {
     let result = output::write(&mut output, &hashed);
     let exit = match output.finish(result) {
         Ok(Written::Whole | Written::ReaderLeft) => {
-            recorded.iter().for_each(|recorded| recorded.resume.done());
+            recorded.iter().for_each(|recorded| recorded.done(&session));
             session.report.exit()
         }
         Err(text) => {

@@ -1,6 +1,5 @@
 //! `bc integrity merge`: the manifests of the parts of a tree put together, or only checked.
 
-use std::ffi::OsStr;
 use std::io;
 
 use bc_integrity::{
@@ -15,11 +14,12 @@ use super::run::{opened_manifest, start};
 use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
 use crate::output::Written;
+use crate::overlap::Given;
 use crate::run::{Outcome, Session};
 
 pub fn run(args: &MergeArgs) -> Outcome<Exit> {
-    let inputs: Vec<&OsStr> = args.manifests.iter().map(|path| path.as_os_str()).collect();
-    let session = start("merge", &args.common, &inputs, args.output.as_deref())?;
+    let given = Given::inputs(args.manifests.iter().map(|path| path.as_os_str()));
+    let session = start("merge", &args.common, &given, args.output.as_deref())?;
     match args.check {
         true => check(args, session),
         false => merge(args, session),

@@ -1,7 +1,6 @@
 //! The commands of `bc integrity`: each opens what it reads and writes, has the engine work, and
 //! tells what came of it.
 
-use std::ffi::OsStr;
 use std::io::BufReader;
 use std::path::Path;
 
@@ -20,13 +19,19 @@ use crate::details;
 use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
 use crate::input::Input;
+use crate::lists::Kind;
 use crate::output::{Output, Written};
+use crate::overlap::Given;
 use crate::resume::{self, Recorded};
 use crate::run::{Outcome, Session};
 
 pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
-    let (inputs, file) = (args.walk.inputs(), args.output.as_deref());
-    let mut session = start("manifest", &args.common, &inputs, file)?;
+    let file = args.output.as_deref();
+    let given = Given::inputs(args.walk.inputs())
+        .operands([&args.root])
+        .walking(&args.walk)
+        .writes(Kind::Manifest);
+    let mut session = start("manifest", &args.common, &given, file)?;
     let mut plan = plan::manifest(args, &session)?;
     // The trailer's digest is that of the bytes as they are written.
     let mut output = opened_manifest(&session, file)?;
@@ -58,7 +63,7 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
         left();
         return Ok(session.end(exit));
     }
-    resume.into_iter().for_each(|resume| resume.done());
+    recorded.iter().for_each(|recorded| recorded.done(&session));
     tell_created(&mut session, &created);
     let exit = session.report.exit();
     Ok(session.end(exit))
@@ -76,8 +81,11 @@ fn record(args: &ManifestArgs, output: &Output, session: &Session) -> Outcome<Op
 }
 
 pub fn verify(args: &VerifyArgs) -> Outcome<Exit> {
-    let (inputs, file) = ([args.manifest.as_os_str()], args.output.as_deref());
-    let mut session = start("verify", &args.common, &inputs, file)?;
+    let file = args.output.as_deref();
+    let given = Given::inputs([args.manifest.as_os_str()])
+        .operands([&args.root])
+        .writes(Kind::Changes);
+    let mut session = start("verify", &args.common, &given, file)?;
     let manifest = open(&session, &args.manifest)?;
     let mut plan = plan::verify(args, &session, &manifest)?;
     let algorithm = algorithm_of(&session, &manifest)?;
@@ -116,8 +124,8 @@ pub fn verify(args: &VerifyArgs) -> Outcome<Exit> {
 }
 
 pub fn diff(args: &DiffArgs) -> Outcome<Exit> {
-    let inputs = [args.old.as_os_str(), args.new.as_os_str()];
-    let mut session = start("diff", &args.common, &inputs, args.output.as_deref())?;
+    let given = Given::inputs([args.old.as_os_str(), args.new.as_os_str()]);
+    let mut session = start("diff", &args.common, &given, args.output.as_deref())?;
     let (old, new) = (open(&session, &args.old)?, open(&session, &args.new)?);
     let plan = plan::diff(args, &session, &old, &new)?;
     let algorithm = algorithm_of(&session, &new)?;
@@ -144,9 +152,10 @@ pub fn diff(args: &DiffArgs) -> Outcome<Exit> {
 }
 
 pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
-    let mut session = start("update", &args.common, &[], Some(&args.manifest))?;
+    let given = Given::default().operands([&args.root]);
+    let mut session = start("update", &args.common, &given, Some(&args.manifest))?;
     // Its own replacing is what was asked for; what stdout appends would spoil it before.
-    session.spare(&[args.manifest.as_os_str()], None)?;
+    session.spare(&Given::inputs([args.manifest.as_os_str()]), None)?;
     let origin = origin();
     let mut plan = plan::update(args, &session, &origin)?;
     let algorithm = ManifestFile::open_to_replace(&args.manifest)
@@ -188,8 +197,8 @@ fn is_wrong(change: &Change) -> bool {
 }
 
 pub fn export(args: &ExportArgs) -> Outcome<Exit> {
-    let inputs = [args.manifest.as_os_str()];
-    let session = start("export", &args.common, &inputs, args.output.as_deref())?;
+    let given = Given::inputs([args.manifest.as_os_str()]);
+    let session = start("export", &args.common, &given, args.output.as_deref())?;
     let manifest = open(&session, &args.manifest)?;
     let mut output = opened(&session, args.output.as_deref())?;
     let trust = plan::trust(args.force);
@@ -223,7 +232,7 @@ const MOST: u64 = 1 << 30;
 
 pub fn import(args: &ImportArgs) -> Outcome<Exit> {
     let (name, file) = (args.file.as_os_str(), args.output.as_deref());
-    let session = start("import", &args.common, &[name], file)?;
+    let session = start("import", &args.common, &Given::inputs([name]), file)?;
     // A FIFO that nobody writes to waits here.
     let opened_input = session.while_reading(name, || Input::open_no_device(name, &session.cancel));
     let input = opened_input.map_err(|text| session.fatal(&text))?;
@@ -249,10 +258,10 @@ pub fn import(args: &ImportArgs) -> Outcome<Exit> {
 pub fn start(
     command: &'static str,
     common: &Common,
-    read: &[&OsStr],
+    given: &Given<'_>,
     written: Option<&Path>,
 ) -> Outcome<Session> {
-    Session::start("integrity", command, common, read, written)
+    Session::start("integrity", command, common, given, written)
 }
 
 /// Where a manifest goes.

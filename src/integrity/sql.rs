@@ -11,10 +11,11 @@ use super::args::SqlArgs;
 use super::run::{opened, start};
 use crate::exit::Exit;
 use crate::output::Written;
+use crate::overlap::Given;
 use crate::run::Outcome;
 
 pub fn run(args: &SqlArgs) -> Outcome<Exit> {
-    let session = start("sql", &args.common, &[], None)?;
+    let session = start("sql", &args.common, &Given::default(), None)?;
     let mut params = Vec::with_capacity(args.params.len());
     for param in &args.params {
         let text = "--param takes KEY=VALUE";

@@ -115,6 +115,7 @@ mod multicall;
 mod neighbours;
 mod options;
 mod options_that_help;
+mod output_operands;
 mod outputs;
 mod outside_crate;
 mod own_output;

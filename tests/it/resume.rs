@@ -152,13 +152,43 @@ fn without_the_option_it_is_named_and_set_aside() {
         interrupted(&t, "");
         let journal = t.read("out.partial");
         let aside = format!("out.partial-{nth}");
-        hash(&t, "").go().code(0).stderr_has(format!(
-            "out.partial: the journal of an interrupted run, which --resume would have gone on \
-             from; its name is {aside} now"
-        ));
+        let outcome = hash(&t, "").go();
+        outcome
+            .code(0)
+            .stderr_has("out.partial: found the journal of an interrupted run")
+            .stderr_has(format!("the journal of the earlier run is {aside} now"));
         assert_eq!(t.read(aside), journal);
         assert_eq!(t.read("out"), whole(&t, ""));
         t.remove("out");
+    }
+}
+
+/// A run without the option that ends before it has a journal of its own costs nothing.
+#[test]
+fn a_run_that_ends_early_leaves_the_earlier_journal() {
+    if !is_recorded() {
+        return;
+    }
+    for signal in [Signal::KILL, Signal::INT] {
+        if signal != Signal::KILL && !is_heeded(signal.as_raw()) {
+            continue;
+        }
+        let t = TestTree::new();
+        interrupted(&t, "");
+        let journal = t.read("out.partial");
+        Waiting::new(&t, hash(&t, "")).end(signal);
+        assert_eq!(t.read("out.partial"), journal);
+        let outcome = hash(&t, "--resume").go();
+        assert!(known(outcome.code(0)) > 5, "{outcome}");
+        assert_eq!(t.read("out"), whole(&t, ""));
+        // What was set aside by a run that came to its end is named.
+        interrupted(&t, "");
+        hash(&t, "").go().code(0);
+        hash(&t, "--resume")
+            .go()
+            .code(0)
+            .stderr_has("no journal of this name to continue")
+            .stderr_has("set aside as out.partial-1");
     }
 }
 

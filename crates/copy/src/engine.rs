@@ -17,8 +17,8 @@ use crate::dirs::finish_dirs;
 use crate::error::{Error, ErrorKind};
 use crate::event::{Copied, CopyProgress, Event, Observer};
 use crate::finish::{
-    finish, is_done, manifest_target, recorded, refuse_foreign_manifest, refuse_odd_manifest,
-    remove_stages,
+    finish, is_done, manifest_target, recorded, refuse_copied_manifest, refuse_foreign_manifest,
+    refuse_odd_manifest, remove_stages,
 };
 use crate::huge;
 use crate::job::Job;
@@ -94,6 +94,7 @@ fn fan_out_to(
     }
     for begun in begun.iter().flatten() {
         refuse_within(options, &begun.top, &walked)?;
+        refuse_copied_manifest(options, &begun.top, &walked)?;
     }
     let tops: Vec<u64> = begun.iter().flatten().map(|one| one.top.id.dev).collect();
     let (mut jobs, mut refused) = (Vec::with_capacity(each.len()), Vec::new());

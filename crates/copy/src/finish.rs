@@ -23,7 +23,7 @@ use crate::results::{Rows, State};
 use crate::stage::{self, NoStage, is_stage, refuse_foreign};
 use crate::stamp::Lasting;
 use crate::target::{Source, Top};
-use crate::tree::{Content, Item, Tree, parts};
+use crate::tree::{Content, Item, Tree, Walked, parts};
 use crate::unread::Unread;
 use crate::worker::Worker;
 
@@ -233,6 +233,19 @@ pub(crate) fn refuse_foreign_manifest(
     }
     let plan = early_plan(options, top, &sources[0]);
     plan.map_or(Ok(()), |plan| manifest::refuse_foreign(options, &plan))
+}
+
+/// A file that is copied is not replaced by the manifest.
+pub(crate) fn refuse_copied_manifest(
+    options: &CopyOptions,
+    top: &Top,
+    walked: &[Walked],
+) -> Result<(), Error> {
+    let first = walked.first().map(|one| &one.source);
+    let plan = first.and_then(|first| early_plan(options, top, first));
+    plan.map_or(Ok(()), |plan| {
+        manifest::refuse_copied(options, &plan, top, walked)
+    })
 }
 
 /// Whether an earlier run has done all of it, which is all that is to be said then.

@@ -3,6 +3,7 @@
 
 mod about;
 mod again;
+mod allowed;
 mod beside;
 mod earlier;
 mod heads;
@@ -10,34 +11,33 @@ mod pipe;
 mod plan;
 mod whole;
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind as IoErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::Digest;
-use bc_fs::atomic::AtomicFile;
+use bc_fs::atomic::{AtomicFile, Uncommitted};
+use bc_fs::output::OutputFile;
 use bc_fs::place::Place;
-use bc_integrity::Setting;
 use bc_manifest::integrity::{Entry, Header, Kind, Meta, ROOT, Scope};
 use bc_walk::{FileKind, FileStat};
 use rustix::io::Errno;
 use serde_json::{Map, Value};
 
 use crate::decide::{digest_of, open_there};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::event::Event;
 use crate::job::Job;
-use crate::options::{CopyOptions, ManifestPlace};
+use crate::options::ManifestPlace;
 use crate::results::{Proof, Rows, State};
 use crate::stamp::{Ends, Lasting, Stamp};
-use crate::target::place_of;
 use crate::tree::Item;
 use crate::unread::Unlisted;
 use crate::worker::{USUAL, Worker};
 use about::{header, scope};
 pub(crate) use again::read as read_recorded;
+pub(crate) use allowed::{refuse_copied, refuse_foreign};
 use earlier::{Earlier, Lying, Whole};
 use heads::{Head, Next, heads, push};
 use pipe::Entries;
@@ -133,6 +133,7 @@ fn replace(about: &About<'_, '_>, shown: &[u8], lasting: Lasting) -> Result<(), 
     /// Every time another copy comes to its end.
     const MOST_TIMES: u32 = 1000;
     for _ in 0..MOST_TIMES {
+        allowed::refuse_now(about.job, about.plan, about.found.0)?;
         let found = find_earlier(about, shown)?;
         if replace_once(about, shown, lasting, found)? {
             return Ok(());
@@ -181,8 +182,11 @@ fn replace_once(
 ) -> Result<bool, Error> {
     let &About { job, plan, .. } = about;
     let failed = |op: &'static str, error: std::io::Error| Error::system(shown, op, error);
-    let new = AtomicFile::create(&plan.file).map_err(|error| failed("create", error))?;
-    new.only_owner_writes();
+    let uncommitted = |not: Uncommitted| failed(not.operation, not.error);
+    let new = OutputFile::create(&plan.file, || job.is_over()).map_err(uncommitted)?;
+    new.pending()
+        .into_iter()
+        .for_each(AtomicFile::only_owner_writes);
     let (header, is_part) = about.header(earlier.as_ref().map(|earlier| &earlier.scope));
     let out = BufWriter::with_capacity(1 << 20, new.file());
     let written = pipe::write(out, &header, job.options.workers, |out| {
@@ -195,49 +199,14 @@ fn replace_once(
         }
         None => Error::usage(format!("{}: write: {error}", bc_fs::Escaped(shown))),
     })?;
-    let committed = match &over {
+    let committed = new.end(|new| match &over {
         Over::Nothing => new.commit_new(),
         Over::Earlier(old) => new.commit_over(old),
         Over::Anything => new.commit(),
-    };
+    });
     match committed {
         Err(not) if not.error.kind() == IoErrorKind::AlreadyExists => Ok(false),
-        committed => committed
-            .map(|()| true)
-            .map_err(|not| failed(not.operation, not.error)),
-    }
-}
-
-/// Before anything is copied: what lies where a manifest was named to be, and is none that this copy
-/// would carry on, is not replaced unasked.
-pub(crate) fn refuse_foreign(options: &CopyOptions, plan: &Plan) -> Result<(), Error> {
-    let shown = plan.file.as_os_str().as_bytes();
-    let refused = |why: String| {
-        let error = Error::at(ErrorKind::Refused, shown, why);
-        Err(error.unless(Setting::Overwrite))
-    };
-    let is_empty = |meta: std::fs::Metadata| meta.is_file() && meta.len() == 0;
-    if plan.file.metadata().is_ok_and(is_empty) {
-        return Ok(());
-    }
-    match earlier::look(options, plan, Whole::Proven) {
-        Lying::Nothing => Ok(()),
-        Lying::Other(why) => refused(format!(
-            "is there already, and cannot be carried on as the manifest of this copy: {why}"
-        )),
-        Lying::Manifest(earlier) => {
-            let root = place_of(OsStr::from_bytes(&plan.root));
-            let real = std::fs::canonicalize(OsStr::from_bytes(&root));
-            let real = real.map_or(root, |real| real.into_os_string().into_encoded_bytes());
-            match earlier.recorded_root() {
-                Some(recorded) if recorded == real => Ok(()),
-                Some(recorded) => refused(format!(
-                    "is the manifest of another destination, {}",
-                    bc_fs::Escaped(recorded)
-                )),
-                None => refused("is a manifest that does not say of which destination".to_owned()),
-            }
-        }
+        committed => committed.map(|()| true).map_err(uncommitted),
     }
 }
 

@@ -247,8 +247,9 @@ pub struct CopyOptions {
     pub algorithm: Option<Algorithm>,
     /// Where the manifest goes.
     pub manifest: ManifestPlace,
-    /// Whether a file that is named for the manifest is replaced, whatever it is. Without this it has
-    /// to be empty or a manifest of the same destination, which is carried on.
+    /// Whether a file that is named for the manifest is replaced, whatever it is, but for one that is
+    /// copied. Without this it has to be empty or a manifest of the same destination, which is carried
+    /// on. A device or FIFO is written to.
     pub replace_manifest: bool,
     /// Whether a file that cannot be given all that its source has fails.
     pub strict: bool,

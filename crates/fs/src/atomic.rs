@@ -14,7 +14,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, flock};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, flock,
+};
 use rustix::io::Errno;
 
 use crate::metadata::{ACCESS_ACL, Subject, own_path};
@@ -53,7 +55,7 @@ impl fmt::Display for Uncommitted {
 impl std::error::Error for Uncommitted {}
 
 impl Uncommitted {
-    fn at<E: Into<io::Error>>(operation: &'static str) -> impl Fn(E) -> Uncommitted {
+    pub(crate) fn at<E: Into<io::Error>>(operation: &'static str) -> impl Fn(E) -> Uncommitted {
         move |error| Uncommitted {
             operation,
             error: error.into(),
@@ -71,7 +73,7 @@ impl AtomicFile {
     /// Whatever looking the target up, or creating a file in its directory,
     /// fails with: a name that is too long or ends in a slash is refused here
     /// and not at the end of the work, and so is what another user laid into a
-    /// directory where others may write ([`Place::find`]).
+    /// directory where others may write ([`Place::find`]), and what is no regular file.
     pub fn create(target: impl AsRef<Path>) -> io::Result<AtomicFile> {
         AtomicFile::create_at(Place::find(target)?)
     }
@@ -81,7 +83,7 @@ impl AtomicFile {
     /// # Errors
     /// As of [`create`](Self::create).
     pub fn create_at(place: Place) -> io::Result<AtomicFile> {
-        let old = place.existing()?;
+        let old = replaceable(&place)?;
         remove_abandoned(&place);
         // Nobody opens it before it has the mode that it is to have.
         let mode = if old.is_some() { 0o600 } else { 0o666 };
@@ -283,7 +285,7 @@ impl AtomicFile {
     fn be_ready(&mut self) -> Result<OsString, Uncommitted> {
         self.be_stored()?;
         // What lies there now need not be what lay there at the start.
-        self.place.existing().map_err(Uncommitted::at("rename"))?;
+        replaceable(&self.place).map_err(Uncommitted::at("rename"))?;
         match &self.temporary {
             Some(temporary) => Ok(temporary.clone()),
             None => self.link().map_err(Uncommitted::at("link")),
@@ -348,6 +350,26 @@ impl Drop for AtomicFile {
             // Best effort: what stays is removed by the next run.
             remove(&self.place, temporary);
         }
+    }
+}
+
+/// The regular file that lies there, if one does.
+///
+/// # Errors
+/// `InvalidInput` for anything else that does: a device that is replaced by a file is lost to the
+/// whole machine. [`OutputFile`](crate::output::OutputFile) writes to it.
+fn replaceable(place: &Place) -> io::Result<Option<Stat>> {
+    let existing = place.existing()?;
+    match &existing {
+        None => Ok(None),
+        Some(stat) => match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Ok(existing),
+            FileType::Directory => Err(Errno::ISDIR.into()),
+            _ => {
+                let text = "not a regular file, and only such are replaced";
+                Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+            }
+        },
     }
 }
 

@@ -7,6 +7,8 @@
 //! ```
 //!
 //! - [`atomic`] writes files that appear whole or not at all, and locks them.
+//! - [`output`] opens what results are written to, and never replaces what is no regular file;
+//!   [`close`](fn@close) says what a file system had kept until then.
 //! - [`journal`] keeps what a long run has done so far, and tells whose a journal is.
 //! - [`place`] finds where a file is to be written, and whom to believe there.
 //! - [`lease`] notices writers of a file while it is read.
@@ -40,6 +42,7 @@ pub mod lease;
 pub mod made;
 pub mod metadata;
 pub mod mount;
+pub mod output;
 pub mod place;
 pub mod quote;
 pub mod safe;

@@ -34,6 +34,7 @@
 #![forbid(unsafe_code)]
 
 mod absent;
+mod among;
 mod ancestors;
 mod columns;
 mod dir;
@@ -58,6 +59,7 @@ mod tuning;
 mod walk;
 mod worker_output;
 
+pub use among::is_among;
 pub use bc_pool::dispatch::Workers;
 pub use dir_fds::DirFdCache;
 pub use error::{Error, ErrorKind};

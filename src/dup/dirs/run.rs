@@ -19,9 +19,11 @@ use crate::budget::Kept;
 use crate::dup::args::search::SearchArgs;
 use crate::dup::drawer::Drawer;
 use crate::dup::plan::SearchPlan;
+use crate::dup::references;
 use crate::dup::run::end_search;
 use crate::dup::search::{Found, search};
 use crate::exit::Exit;
+use crate::lists::Kind;
 use crate::output::Output;
 use crate::progress::{Display, reading};
 use crate::run::{Outcome, Session};
@@ -30,7 +32,9 @@ pub fn dirs(args: &DirsArgs) -> Outcome<Exit> {
     let mut read = args.walk.inputs();
     read.extend(args.search.cache.as_deref());
     let target = args.output.as_deref();
-    let mut session = Session::start("dup", "dirs", &args.common, &read, target)?;
+    let given = references::given(read, &args.paths, &args.search.reference, &args.walk)
+        .writes(Kind::Duplicates);
+    let mut session = Session::start("dup", "dirs", &args.common, &given, target)?;
     if args.walk.files_from.is_some() {
         let text = "--files-from: whole directories are compared; use --include";
         return Err(session.fatal(text));

@@ -15,15 +15,16 @@ use super::output::{self, Asked};
 use super::plan::UniquePlan;
 use super::report;
 use crate::budget::Kept;
+use crate::dup::references;
 use crate::exit::Exit;
 use crate::output::{Output, Written};
 use crate::progress::{Counts, Display};
 use crate::run::{Outcome, Session};
 
 pub fn unique(args: &UniqueArgs) -> Outcome<Exit> {
-    let mut read = args.walk.inputs();
-    read.extend(args.reference.iter().map(|name| name.as_os_str()));
-    let session = Session::start("dup", "unique", &args.common, &read, None)?;
+    let read = args.walk.inputs();
+    let given = references::given(read, &args.paths, &args.reference, &args.walk);
+    let session = Session::start("dup", "unique", &args.common, &given, None)?;
     let output = Output::open(None).map_err(|text| session.fatal(text))?;
     let output = match (args.format.is_json(), args.walk.null) {
         (true, _) => output.json(),

@@ -9,10 +9,14 @@ use crate::exit::Exit;
 use crate::integrity::job::{Stop, algorithm_of, open, working_shown};
 use crate::integrity::output::own_files;
 use crate::integrity::run::{opened, start};
+use crate::overlap::Given;
 use crate::run::Outcome;
 
 pub fn restore(args: &RestoreArgs) -> Outcome<Exit> {
-    let mut session = start("restore", &args.common, &[args.manifest.as_os_str()], None)?;
+    let given = Given::inputs([args.manifest.as_os_str()])
+        .operands([&args.root])
+        .operands(&args.from);
+    let mut session = start("restore", &args.common, &given, None)?;
     let manifest = open(&session, &args.manifest)?;
     let algorithm = algorithm_of(&session, &manifest)?;
     // The first one has what is in flight finished.

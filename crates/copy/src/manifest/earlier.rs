@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use bc_fs::journal::{FLAGS, check};
+use bc_fs::output::takes_at_once;
 use bc_fs::place::Place;
 use bc_manifest::integrity::{
     Entry, Header, Kind, Policy, ROOT, Reader, Scope, check_seal, path_order,
@@ -35,6 +36,14 @@ impl Earlier {
     }
 }
 
+/// Where the tree of a manifest lay that cannot be carried on, if what is there is one at all.
+pub(super) fn root_of_other(plan: &Plan) -> Option<Vec<u8>> {
+    let place = Place::find(&plan.file).ok()?;
+    let file = place.open(place.name(), OFlags::RDONLY | FLAGS).ok()?;
+    let reader = Reader::new(BufReader::new(File::from(file)), Policy::Force).ok()?;
+    reader.header().root.clone()
+}
+
 /// What is found where the manifest goes.
 pub(super) enum Lying {
     Nothing,
@@ -58,6 +67,9 @@ pub(super) fn look(options: &CopyOptions, plan: &Plan, whole: Whole) -> Lying {
     let Ok(place) = Place::find(&plan.file) else {
         return Lying::Nothing;
     };
+    if takes_at_once(&plan.file) {
+        return Lying::Nothing;
+    }
     match place.open(place.name(), OFlags::RDONLY | FLAGS) {
         Ok(file) => match Earlier::of(options, plan, File::from(file), whole) {
             Ok(earlier) => Lying::Manifest(Box::new(earlier)),

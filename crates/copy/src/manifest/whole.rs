@@ -12,6 +12,7 @@ use std::thread::Builder;
 
 use bc_digest::{Algorithm, Digest, Hasher};
 use bc_fs::journal::{FLAGS, check};
+use bc_fs::output::takes_at_once;
 use bc_fs::place::Place;
 use bc_manifest::integrity::{Meta, Policy, Reader, Scope, read_seal};
 use bc_pool::Cursor;
@@ -196,6 +197,9 @@ fn stamp_of(keys: &Map<String, Value>) -> Option<Stamp> {
 }
 
 fn open(plan: &Plan) -> Option<File> {
+    if takes_at_once(&plan.file) {
+        return None;
+    }
     let place = Place::find(&plan.file).ok()?;
     let file = File::from(place.open(place.name(), OFlags::RDONLY | FLAGS).ok()?);
     // What somebody else may have written says nothing.

@@ -27,7 +27,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, OFlags};
+use rustix::fs::{AtFlags, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use crate::place::Place;
@@ -218,6 +218,48 @@ impl Journal {
             let directory = self.place.directory();
             // What stays is set aside by the next run.
             let _ = rustix::fs::unlinkat(directory, self.place.name(), AtFlags::empty());
+        }
+    }
+
+    /// Begins one beside `place`, under a name that journals get which are
+    /// [set aside](Self::set_aside).
+    ///
+    /// # Errors
+    /// As of [`create`](Self::create).
+    pub fn create_beside(place: &Place, key: &Key, piece: &mut [u8]) -> io::Result<Journal> {
+        for attempt in 1..=MOST_ASIDE {
+            let place = place.beside(&format!("-{attempt}"))?;
+            if place.existing()?.is_none() {
+                return Journal::create(place, key, piece);
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Takes the name of another one, which is set aside; at one stroke where the file system can.
+    /// Gives the name that the other one has now.
+    ///
+    /// # Errors
+    /// Of the renaming, and `AlreadyExists` where either is not what its name leads to any more.
+    pub fn supersede(&mut self, other: Journal) -> io::Result<OsString> {
+        if !self.place.means(&self.file) || !other.place.means(&other.file) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let directory = self.place.directory();
+        let (own, others) = (self.place.name().to_owned(), other.place.name().to_owned());
+        let flags = RenameFlags::EXCHANGE;
+        match rustix::fs::renameat_with(directory, &own, directory, &others, flags) {
+            Ok(()) => {
+                self.place = other.place;
+                Ok(own)
+            }
+            Err(_) => {
+                let place = other.place.try_clone()?;
+                let aside = other.set_aside()?;
+                self.place.rename_to_new(&others)?;
+                self.place = place;
+                Ok(aside)
+            }
         }
     }
 

@@ -53,6 +53,14 @@ struct Run {
 }
 
 /// Reads a journal through. `None` if its first record is not a job, or after a cancellation.
+/// What the run was about that began a journal, if its first record is whole.
+pub(super) fn job_of(journal: &Journal) -> Option<Job> {
+    let mut records = journal.records();
+    let first = records.next_record().ok()?;
+    let first = first.filter(|record| record.kind == JOB)?;
+    Some(record::job(first.body)?.1)
+}
+
 pub(super) fn load(
     journal: &Journal,
     lengths: Vec<usize>,

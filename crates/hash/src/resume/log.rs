@@ -1,6 +1,7 @@
 //! The journal that all workers of a run write to: kept back while the run is young, begun once it
 //! lasts, given up where it cannot be written.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,13 +31,67 @@ pub(super) struct Site {
 }
 
 impl Site {
-    fn begin(self, early: &[u8]) -> io::Result<Journal> {
+    /// Begins the journal in its place, or beside one that is worth more.
+    fn begin(self, early: &[u8], before: &mut Before) -> io::Result<Journal> {
         let key = key(self.state.as_deref())?;
         let mut piece = Vec::new();
         record::push_job(&mut piece, self.created_at, &self.job);
         record::push_session(&mut piece, &Boot::this());
         piece.extend_from_slice(early);
-        Journal::create(self.place, &key, &mut piece)
+        match before.is_worth_more_than(piece.len() as u64) {
+            true => Journal::create_beside(&self.place, &key, &mut piece),
+            false => {
+                before.set_aside()?;
+                Journal::create(self.place, &key, &mut piece)
+            }
+        }
+    }
+}
+
+/// The journal of an earlier run from which this one does not go on. It keeps its name as long as a
+/// run that would go on from it has more of it than of this run's.
+#[derive(Debug, Default)]
+pub(super) struct Before {
+    journal: Option<Journal>,
+    /// Whether that run was about the same.
+    is_same: bool,
+    /// The name that it has got meanwhile.
+    aside: Option<OsString>,
+}
+
+impl Before {
+    pub(super) fn new(journal: Journal, is_same: bool) -> Before {
+        Before {
+            journal: Some(journal),
+            is_same,
+            aside: None,
+        }
+    }
+
+    fn is_worth_more_than(&self, length: u64) -> bool {
+        let journal = self.journal.as_ref();
+        self.is_same && journal.is_some_and(|journal| journal.length() > length)
+    }
+
+    /// Whether a run that goes on finds it.
+    fn is_kept(&self) -> bool {
+        self.is_same && self.journal.is_some()
+    }
+
+    fn set_aside(&mut self) -> io::Result<()> {
+        if let Some(journal) = self.journal.take() {
+            self.aside = Some(journal.set_aside()?);
+        }
+        Ok(())
+    }
+
+    /// Has a journal take its place once that is worth more.
+    fn yield_to(&mut self, journal: &mut Journal) {
+        if self.journal.is_some() && !self.is_worth_more_than(journal.length()) {
+            let own = self.journal.take();
+            // Where that fails it stays what a run goes on from.
+            self.aside = own.and_then(|own| journal.supersede(own).ok());
+        }
     }
 }
 
@@ -51,7 +106,7 @@ pub type Tell = Box<dyn Fn(&str) + Send + Sync>;
 
 /// Where the workers' records go.
 pub(super) struct Log {
-    state: Mutex<State>,
+    state: Mutex<Inner>,
     /// Nothing is taken any more.
     off: AtomicBool,
     begun: Instant,
@@ -59,6 +114,11 @@ pub(super) struct Log {
     /// Bytes of records that are kept back.
     early: usize,
     tell: Tell,
+}
+
+struct Inner {
+    state: State,
+    before: Before,
 }
 
 enum State {
@@ -91,10 +151,10 @@ impl fmt::Debug for Log {
 }
 
 impl Log {
-    fn new(state: State, after: Duration, early: usize, tell: Tell) -> Log {
+    fn new(state: State, before: Before, after: Duration, early: usize, tell: Tell) -> Log {
         Log {
             off: AtomicBool::new(matches!(state, State::Over(_))),
-            state: Mutex::new(state),
+            state: Mutex::new(Inner { state, before }),
             begun: Instant::now(),
             after,
             early,
@@ -103,8 +163,16 @@ impl Log {
     }
 
     /// One that is begun `after` so long, with up to `early` bytes of what came before.
-    pub(super) fn waiting(site: Site, after: Duration, early: usize, tell: Tell) -> Log {
-        Log::new(State::Waiting(site, Vec::new()), after, early, tell)
+    /// The journal that was there `before` stays as long as it is worth more.
+    pub(super) fn waiting(
+        site: Site,
+        before: Before,
+        after: Duration,
+        early: usize,
+        tell: Tell,
+    ) -> Log {
+        let state = State::Waiting(site, Vec::new());
+        Log::new(state, before, after, early, tell)
     }
 
     /// One that is there already; `head` are the first records of this run.
@@ -116,12 +184,13 @@ impl Log {
                 State::Over(Some(journal))
             }
         };
-        Log::new(state, Duration::ZERO, 0, tell)
+        Log::new(state, Before::default(), Duration::ZERO, 0, tell)
     }
 
     /// One that takes nothing.
     pub(super) fn off(journal: Option<Journal>, tell: Tell) -> Log {
-        Log::new(State::Over(journal), Duration::ZERO, 0, tell)
+        let (state, before) = (State::Over(journal), Before::default());
+        Log::new(state, before, Duration::ZERO, 0, tell)
     }
 
     pub(super) fn is_off(&self) -> bool {
@@ -130,8 +199,8 @@ impl Log {
 
     /// Takes a worker's records and leaves `piece` empty; false if they were dropped.
     pub(super) fn take(&self, piece: &mut Vec<u8>) -> bool {
-        let mut state = self.lock();
-        if let State::Waiting(_, early) = &mut *state
+        let mut inner = self.lock();
+        if let State::Waiting(_, early) = &mut inner.state
             && self.begun.elapsed() < self.after
         {
             let fits = early.len() + piece.len() <= self.early;
@@ -141,10 +210,10 @@ impl Log {
             piece.clear();
             return fits;
         }
-        let due = self.write(&mut state, piece);
+        let due = self.write(&mut inner, piece);
         piece.clear();
-        let taken = !matches!(*state, State::Over(_));
-        drop(state);
+        let taken = !matches!(inner.state, State::Over(_));
+        drop(inner);
         // Others write meanwhile.
         if let Some(Err(error)) = due.map(|view| view.sync()) {
             self.give_up(&format!("sync: {error}"));
@@ -153,12 +222,13 @@ impl Log {
     }
 
     /// Writes a piece; gives the file if it is time for it to be synced.
-    fn write(&self, state: &mut State, piece: &mut [u8]) -> Option<View> {
+    fn write(&self, inner: &mut Inner, piece: &mut [u8]) -> Option<View> {
+        let Inner { state, before } = inner;
         let over = State::Over(None);
         let written = match std::mem::replace(state, over) {
             State::Waiting(site, mut early) => {
                 early.extend_from_slice(piece);
-                let begun = site.begin(&early).map(Open::new);
+                let begun = site.begin(&early, before).map(Open::new);
                 let begun = begun.map(|open| *state = State::Open(open));
                 begun.map_err(|error| match error.kind() {
                     io::ErrorKind::WouldBlock => "another run is writing it".to_owned(),
@@ -167,6 +237,7 @@ impl Log {
             }
             State::Open(mut open) => {
                 let written = open.journal.append(piece);
+                before.yield_to(&mut open.journal);
                 *state = match written {
                     Ok(()) => State::Open(open),
                     Err(_) => State::Over(Some(open.journal)),
@@ -193,9 +264,9 @@ impl Log {
     }
 
     fn give_up(&self, why: &str) {
-        let mut state = self.lock();
-        if let State::Open(open) = std::mem::replace(&mut *state, State::Over(None)) {
-            *state = State::Over(Some(open.journal));
+        let mut inner = self.lock();
+        if let State::Open(open) = std::mem::replace(&mut inner.state, State::Over(None)) {
+            inner.state = State::Over(Some(open.journal));
             self.off.store(true, Ordering::Relaxed);
             (self.tell)(why);
         }
@@ -203,33 +274,58 @@ impl Log {
 
     /// Whether an interruption now leaves a journal.
     pub(super) fn is_kept(&self) -> bool {
-        match &*self.lock() {
+        let inner = self.lock();
+        let is_own = match &inner.state {
             State::Waiting(..) => false,
             State::Open(_) => true,
             State::Over(journal) => journal.is_some(),
-        }
+        };
+        is_own || inner.before.is_kept()
     }
 
-    /// The run is done: nothing is kept of it.
-    pub(super) fn remove(&self) {
+    /// The run ends before it is done: of two journals the one stays from which another run goes on.
+    pub(super) fn leave(&self) {
         self.off.store(true, Ordering::Relaxed);
-        match std::mem::replace(&mut *self.lock(), State::Over(None)) {
+        let mut inner = self.lock();
+        if !inner.before.is_kept() {
+            return;
+        }
+        match std::mem::replace(&mut inner.state, State::Over(None)) {
             State::Open(open) => open.journal.remove(),
             State::Over(Some(journal)) => journal.remove(),
             State::Waiting(..) | State::Over(None) => {}
         }
     }
 
-    /// Calls `f` with the journal, if there is one.
+    /// The run is done: nothing is kept of it, and what was there before has its other name.
+    pub(super) fn remove(&self) {
+        self.off.store(true, Ordering::Relaxed);
+        let mut inner = self.lock();
+        match std::mem::replace(&mut inner.state, State::Over(None)) {
+            State::Open(open) => open.journal.remove(),
+            State::Over(Some(journal)) => journal.remove(),
+            State::Waiting(..) | State::Over(None) => {}
+        }
+        // Where it keeps its name it is found by the next run, which says so.
+        let _ = inner.before.set_aside();
+    }
+
+    /// The name that an earlier journal was given, if it was.
+    pub(super) fn aside(&self) -> Option<OsString> {
+        self.lock().before.aside.clone()
+    }
+
+    /// Calls `f` with the journal, if there is one: of this run or of the one before.
     pub(super) fn with<T>(&self, f: impl FnOnce(&Journal) -> T) -> Option<T> {
-        match &*self.lock() {
+        let inner = self.lock();
+        match &inner.state {
             State::Open(open) => Some(f(&open.journal)),
             State::Over(Some(journal)) => Some(f(journal)),
-            State::Waiting(..) | State::Over(None) => None,
+            State::Waiting(..) | State::Over(None) => inner.before.journal.as_ref().map(f),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,6 +12,7 @@
 //! - What was read before a power cut, or before its file system was mounted anew, counts only if
 //!   the bytes came from the disk.
 //! - Whatever is wrong with the journal costs time, never a result.
+//! - The journal of an interrupted run keeps its name until there is one from which more is known.
 
 mod boot;
 mod job;
@@ -21,6 +22,7 @@ mod log;
 mod options;
 mod record;
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use bc_fs::journal::{Found, Journal, LONGEST};
@@ -29,7 +31,7 @@ use bc_walk::OwnFile;
 
 use boot::Boot;
 use known::{Known, Loaded};
-use log::{Log, Site};
+use log::{Before, Log, Site};
 
 pub use job::Job;
 pub(crate) use keeper::Keeper;
@@ -65,8 +67,12 @@ impl Resume {
         let journal = match look(&options) {
             Ok(Some(journal)) => journal,
             Ok(None) => {
-                let log = options.new_log();
-                return Ok((resume(log, None, now), Beginning::New));
+                let beginning = match options.set_aside_earlier().filter(|_| going_on) {
+                    Some(aside) => Beginning::Anew(aside),
+                    None => Beginning::New,
+                };
+                let log = options.new_log(Before::default());
+                return Ok((resume(log, None, now), beginning));
             }
             Err(why) if going_on => return Err(Refused::new(why)),
             Err(why) => {
@@ -75,14 +81,10 @@ impl Resume {
             }
         };
         if !going_on {
-            let (log, beginning) = match journal.set_aside() {
-                Ok(name) => (options.new_log(), Beginning::SetAside(name)),
-                Err(error) => {
-                    let why = format!("rename: {error}");
-                    (Log::off(None, options.tell), Beginning::Without(why))
-                }
-            };
-            return Ok((resume(log, None, now), beginning));
+            let job = known::job_of(&journal);
+            let is_same = job.is_some_and(|job| options.job.difference(&job).is_none());
+            let log = options.new_log(Before::new(journal, is_same));
+            return Ok((resume(log, None, now), Beginning::Kept { is_same }));
         }
         let boot = Boot::this();
         let lengths = options.algorithms.iter().map(|a| a.digest_len()).collect();
@@ -137,15 +139,37 @@ impl Resume {
         self.log.is_kept()
     }
 
-    /// The result is where it was asked to be: the journal is removed.
+    /// The result is where it was asked to be: the journal is removed, and one of an earlier run
+    /// [set aside](Self::aside).
     pub fn done(&self) {
         self.log.remove();
+    }
+
+    /// There will be no result: the journal stays from which the next run goes on. Whether there is
+    /// [one](Self::is_kept).
+    pub fn leave(&self) -> bool {
+        self.log.leave();
+        self.is_kept()
+    }
+
+    /// The name that the journal of an earlier run was given, which this one did not go on from.
+    pub fn aside(&self) -> Option<OsString> {
+        self.log.aside()
     }
 }
 
 impl ResumeOptions {
+    /// The name of a journal that an earlier run has set aside, if one is there.
+    fn set_aside_earlier(&self) -> Option<OsString> {
+        let place = self.place.beside("-1").ok()?;
+        place.existing().ok()??;
+        let key = log::key(self.state.as_deref()).ok()?;
+        let found = Journal::open(&place, &key);
+        matches!(found, Ok(Found::Journal(_))).then(|| place.name().to_owned())
+    }
+
     /// The log of a run that is the first.
-    fn new_log(self) -> Log {
+    fn new_log(self, before: Before) -> Log {
         // A record has a longest length: who names so many roots goes without.
         if self.job.encoded_len() + 64 > LONGEST {
             (self.tell)("too many roots and options for its first record");
@@ -161,7 +185,7 @@ impl ResumeOptions {
             created_at: self.now,
             job: self.job,
         };
-        Log::waiting(site, after, self.pace.early, self.tell)
+        Log::waiting(site, before, after, self.pace.early, self.tell)
     }
 }
 

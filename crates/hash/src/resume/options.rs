@@ -14,7 +14,7 @@ use super::log::Tell;
 /// What is to become of the journal of an earlier run.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Earlier {
-    /// It gets another name.
+    /// It gets another name, once this run has recorded more or is done.
     #[default]
     SetAside,
     /// This run goes on from it, and is refused if it cannot.
@@ -115,8 +115,13 @@ setters! {
 pub enum Beginning {
     /// There is no earlier journal.
     New,
-    /// There was one, which has this name now.
-    SetAside(OsString),
+    /// There is one, which keeps its name until this run has recorded more, or is done.
+    Kept {
+        /// Whether it is of a run about the same, so that another run would go on from it.
+        is_same: bool,
+    },
+    /// There is none to go on from; one that was set aside has this name.
+    Anew(OsString),
     /// What lies there cannot be set aside, and why; this run is not recorded.
     Without(String),
     /// With what an earlier run has read.

@@ -348,9 +348,90 @@ fn another_run_does_not_go_on_from_it() {
     let mut other = ground.options(Earlier::GoOn);
     other.state = None;
     assert!(ground.refused(other).contains("no directory for the key"));
-    let (_, beginning) = ground.begin(ground.options(Earlier::SetAside));
-    assert!(matches!(beginning, Beginning::SetAside(name) if name == "out.partial-1"));
+    let (anew, beginning) = ground.begin(ground.options(Earlier::SetAside));
+    assert!(matches!(beginning, Beginning::Kept { is_same: true }));
+    assert!(ground.journal().exists() && anew.aside().is_none());
+    anew.done();
+    assert_eq!(anew.aside().unwrap(), "out.partial-1");
+    assert!(ground.tree.scratch("out.partial-1").exists() && !ground.journal().exists());
+    // It is not gone on from by itself, nor passed over without a word.
+    let (_, beginning) = ground.going_on();
+    assert!(matches!(beginning, Beginning::Anew(name) if name == "out.partial-1"));
+}
+
+#[test]
+fn an_earlier_journal_stays_until_there_is_a_better_one() {
+    let ground = Ground::new();
+    let plant = |names: std::ops::Range<u32>| {
+        for name in names {
+            ground.tree.write(format!("{name:03}"), "abc");
+        }
+    };
+    plant(0..40);
+    if !ground.proves() {
+        return;
+    }
+    let (resume, _) = ground.going_on();
+    ground.hashed(Some(&resume), 1);
+    drop(resume);
+    let earlier = std::fs::read(ground.journal()).unwrap();
+    let stays = |what: &str| {
+        let now = std::fs::read(ground.journal()).unwrap();
+        assert!(now == earlier, "{what}");
+    };
+    // Ended before it had a journal of its own: whether killed or asked to.
+    for leaves in [true, false] {
+        let mut options = ground.options(Earlier::SetAside);
+        (options.pace.after, options.pace.early) = (Duration::from_secs(3600), 1 << 20);
+        let (resume, beginning) = ground.begin(options);
+        assert!(matches!(beginning, Beginning::Kept { is_same: true }));
+        ground.hashed(Some(&resume), 2);
+        assert!(resume.is_kept() && (!leaves || resume.leave()));
+        drop(resume);
+        stays("a young run");
+    }
+    // With one of its own, in which there is less.
+    for name in 5..40 {
+        ground.tree.remove(format!("{name:03}"));
+    }
+    let (resume, _) = ground.begin(ground.options(Earlier::SetAside));
+    ground.hashed(Some(&resume), 1);
     assert!(ground.tree.scratch("out.partial-1").exists());
+    stays("a short run");
+    assert!(resume.leave() && !ground.tree.scratch("out.partial-1").exists());
+    drop(resume);
+    stays("a short run that was ended");
+    // With more.
+    plant(5..200);
+    let (resume, _) = ground.begin(ground.options(Earlier::SetAside));
+    ground.hashed(Some(&resume), 1);
+    assert_eq!(resume.aside().unwrap(), "out.partial-1");
+    assert!(std::fs::read(ground.journal()).unwrap().len() > earlier.len());
+    assert!(std::fs::read(ground.tree.scratch("out.partial-1")).unwrap() == earlier);
+    drop(resume);
+    let (resume, beginning) = ground.going_on();
+    assert!(matches!(
+        beginning,
+        Beginning::GoesOn {
+            files: 200,
+            lost: 0
+        }
+    ));
+    resume.done();
+    // Of another job's nothing helps a run that goes on from this one.
+    let mut other = ground.options(Earlier::GoOn);
+    other.job = Job::default().with("root", "trees");
+    let (resume, _) = ground.begin(other);
+    ground.hashed(Some(&resume), 1);
+    drop(resume);
+    let (resume, beginning) = ground.begin(ground.options(Earlier::SetAside));
+    assert!(matches!(beginning, Beginning::Kept { is_same: false }));
+    assert!(!resume.is_kept());
+    ground.hashed(Some(&resume), 1);
+    assert!(resume.is_kept() && resume.aside().is_some());
+    drop(resume);
+    let beginning = ground.going_on().1;
+    assert!(matches!(beginning, Beginning::GoesOn { files: 200, .. }));
 }
 
 /// Of what was in memory alone a power cut leaves the old bytes, perhaps with the new times.

@@ -1,0 +1,186 @@
+//! What a manifest that is named may take the place of: of nothing that is copied, and of no file
+//! that is something else than a manifest of the same destination.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use bc_fs::Escaped;
+use bc_fs::output::takes_at_once;
+use bc_fs::place::Place;
+use bc_integrity::Setting;
+use bc_walk::{FileKind, FileStat, Identity};
+
+use super::earlier::{self, Lying, Whole};
+use super::plan::Plan;
+use crate::error::{Error, ErrorKind};
+use crate::job::Job;
+use crate::options::{CopyOptions, ManifestPlace};
+use crate::results::Rows;
+use crate::target::{Top, place_of};
+use crate::tree::{Content, Item, Tree, Walked};
+
+/// Before anything is copied: what lies where a manifest was named to be, and is none that this copy
+/// would carry on, is not replaced unasked.
+pub(crate) fn refuse_foreign(options: &CopyOptions, plan: &Plan) -> Result<(), Error> {
+    let shown = plan.file.as_os_str().as_bytes();
+    let refused = |why: String| {
+        let error = Error::at(ErrorKind::Refused, shown, why);
+        Err(error.unless(Setting::Overwrite))
+    };
+    let is_empty = |meta: std::fs::Metadata| meta.is_file() && meta.len() == 0;
+    if plan.file.metadata().is_ok_and(is_empty) {
+        return Ok(());
+    }
+    let recorded = match earlier::look(options, plan, Whole::Proven) {
+        Lying::Nothing => return Ok(()),
+        Lying::Manifest(earlier) => earlier.recorded_root().map(<[u8]>::to_vec),
+        // With other digests, or one that others may write: nothing of it is carried on, and it is
+        // a manifest all the same.
+        Lying::Other(why) => match earlier::root_of_other(plan) {
+            Some(root) => Some(root),
+            None => {
+                return refused(format!(
+                    "is there already, and cannot be carried on as the manifest of this copy: {why}"
+                ));
+            }
+        },
+    };
+    let root = place_of(OsStr::from_bytes(&plan.root));
+    let real = std::fs::canonicalize(OsStr::from_bytes(&root));
+    let real = real.map_or(root, |real| real.into_os_string().into_encoded_bytes());
+    match recorded {
+        Some(recorded) if recorded == real => Ok(()),
+        Some(recorded) => refused(format!(
+            "is the manifest of another destination, {}",
+            Escaped(&recorded)
+        )),
+        None => refused("is a manifest that does not say of which destination".to_owned()),
+    }
+}
+
+/// Before anything is copied: a manifest would take the place of what is copied, or lie where the
+/// next copy takes it for a part of the source.
+pub(crate) fn refuse_copied(
+    options: &CopyOptions,
+    plan: &Plan,
+    top: &Top,
+    walked: &[Walked],
+) -> Result<(), Error> {
+    if !is_named(options) || takes_at_once(&plan.file) {
+        return Ok(());
+    }
+    if let Ok(place) = Place::find(&plan.file) {
+        let existing = place.existing().ok().flatten();
+        let file = existing.map(|stat| FileStat::from(&stat).id);
+        let directory = rustix::fs::fstat(place.directory());
+        let directory = directory.ok().map(|stat| FileStat::from(&stat).id);
+        for one in walked {
+            refuse_source(plan, one, file, directory)?;
+        }
+    }
+    let Some(target) = target_of(top, &plan.file) else {
+        return Ok(());
+    };
+    let tree = Tree::new(walked, &top.names);
+    let mut path = Vec::new();
+    let mut is_copied = |item: Item| {
+        tree.write_target(item, &mut path);
+        path == target
+    };
+    match (0..tree.len()).map(Item).any(&mut is_copied) {
+        true => Err(refused(plan, "is where a file is copied to")),
+        false => Ok(()),
+    }
+}
+
+/// Refuses a file of a source, and a name in one of its directories.
+fn refuse_source(
+    plan: &Plan,
+    one: &Walked,
+    file: Option<Identity>,
+    directory: Option<Identity>,
+) -> Result<(), Error> {
+    let source = &one.source;
+    let Content::Listing(listing) = &*one.content else {
+        return match file == Some(source.stat.id) {
+            true => Err(refused(plan, "is what is copied")),
+            false => Ok(()),
+        };
+    };
+    for id in listing.ids() {
+        let Some(meta) = listing.meta(id) else {
+            continue;
+        };
+        let is_dir = listing.kind(id) == FileKind::Dir;
+        if !is_dir && Some(meta.id) == file {
+            return Err(refused(plan, "is one of the files that are copied"));
+        }
+        if is_dir && Some(meta.id) == directory {
+            let source = Escaped(source.path.as_bytes());
+            let why = format!("lies in what is copied, {source}, of which it would be a part");
+            return Err(refused(plan, why));
+        }
+    }
+    Ok(())
+}
+
+/// When it is written: by now the copy is there, by whichever way it is reached.
+pub(super) fn refuse_now(job: &Job<'_>, plan: &Plan, rows: &Rows) -> Result<(), Error> {
+    if !is_named(job.options) || takes_at_once(&plan.file) {
+        return Ok(());
+    }
+    let existing = Place::find(&plan.file).and_then(|place| place.existing());
+    let Some(stat) = existing.ok().flatten() else {
+        return Ok(());
+    };
+    let there = FileStat::from(&stat);
+    let is_there = |item: Item| {
+        let ino = rows.meta(item).map(|meta| meta.ino);
+        ino == Some(there.id.ino) && job.tree.kind(item) != FileKind::Dir
+    };
+    if there.id.dev == job.top.id.dev && (0..job.tree.len()).map(Item).any(is_there) {
+        return Err(refused(plan, "is one of the files that were copied"));
+    }
+    match job.options.replace_manifest {
+        true => Ok(()),
+        false => refuse_foreign(job.options, plan),
+    }
+}
+
+fn is_named(options: &CopyOptions) -> bool {
+    matches!(options.manifest, ManifestPlace::File(_))
+}
+
+fn refused(plan: &Plan, why: impl Into<String>) -> Error {
+    let shown = plan.file.as_os_str().as_bytes();
+    Error::at(ErrorKind::Refused, shown, why).unless(Setting::Manifest)
+}
+
+/// The path of a file below the top, links resolved as far as it exists.
+fn target_of(top: &Top, file: &Path) -> Option<Vec<u8>> {
+    let shown = match top.path.is_empty() {
+        true => OsStr::new("."),
+        false => OsStr::from_bytes(&top.path),
+    };
+    let real = std::fs::canonicalize(shown).ok()?;
+    let below = existing(file)?.strip_prefix(&real).ok()?.to_owned();
+    Some(below.into_os_string().into_encoded_bytes())
+}
+
+/// A path with its links resolved; what does not exist yet will be made as it is named.
+fn existing(file: &Path) -> Option<PathBuf> {
+    let mut rest = Vec::new();
+    let mut at = file;
+    loop {
+        let shown = match at.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => at,
+        };
+        if let Ok(real) = std::fs::canonicalize(shown) {
+            return Some(rest.iter().rev().fold(real, |path, name| path.join(name)));
+        }
+        rest.push(at.file_name()?);
+        at = at.parent()?;
+    }
+}

@@ -1,0 +1,286 @@
+//! Lists that a command has written before: the files among its own operands that its output may
+//! replace. Told by how they begin, and by what the command in question writes: a checksum list is
+//! no report of duplicates, and an earlier manifest no list of digests.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{BufRead, Read};
+
+use bc_manifest::{Item, Options, Reader};
+use serde_json::Value;
+
+/// The bytes that are looked at.
+const HEAD: u64 = 64 << 10;
+
+/// Groups of lists by who writes them.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Kind {
+    /// Checksum lists, of `bc hash`.
+    Digests,
+    /// Reports of `bc dup`.
+    Duplicates,
+    /// Manifests of `bc integrity`, and of `bc copy`.
+    Manifest,
+    /// Reports of comparisons.
+    Changes,
+    /// Figures of `--metrics`.
+    Metrics,
+}
+
+/// Whether a file holds nothing, or a list of this kind. `operands` are what the command is given
+/// now: the lines of a report without a header begin with one of them.
+pub fn is_list(file: File, kind: Kind, operands: &[&OsStr]) -> bool {
+    let Ok(head) = head(file) else {
+        return false;
+    };
+    if head.is_empty() {
+        return true;
+    }
+    match first_object(&head) {
+        Some(object) => is_header(&object, kind),
+        None if head.starts_with(b"{") => false,
+        None => is_text(&head, kind, operands),
+    }
+}
+
+/// The beginning of a file, decompressed.
+fn head(file: File) -> std::io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    file.take(HEAD).read_to_end(&mut head)?;
+    if bc_manifest::compress::is_compressed(&head) {
+        let mut inner = bc_manifest::compress::decompress(&head[..])?;
+        let mut text = Vec::new();
+        // Of a frame that is cut off here the beginning is known all the same.
+        while text.len() < HEAD as usize {
+            let Ok(piece) = inner.fill_buf() else { break };
+            if piece.is_empty() {
+                break;
+            }
+            let len = piece.len();
+            text.extend_from_slice(piece);
+            inner.consume(len);
+        }
+        // Nothing at all was compressed, or what there is cannot be told.
+        return Ok(if text.is_empty() { b"?".to_vec() } else { text });
+    }
+    Ok(head)
+}
+
+/// The object that JSON begins with, as far as it is closed: on its line, or behind one or some
+/// lines of members with the rest to follow.
+fn first_object(head: &[u8]) -> Option<Value> {
+    let text = head.strip_prefix(b"{").map(|_| head)?;
+    let lines = |count: usize| {
+        let mut ends = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+        let end = ends.nth(count - 1).map_or(text.len(), |(at, _)| at);
+        text[..end].trim_ascii_end()
+    };
+    let whole = |text: &[u8]| serde_json::from_slice(text).ok();
+    let cut = |text: &[u8]| {
+        let members = text.strip_suffix(b",")?;
+        whole(&[members, b"}"].concat())
+    };
+    let (one, three) = (lines(1), lines(3));
+    let found: [Option<Value>; 4] = [
+        whole(one),
+        cut(one),
+        cut(three),
+        whole(text.trim_ascii_end()),
+    ];
+    let has_schema = |object: &Value| object["schema"].is_u64();
+    found.into_iter().flatten().find(has_schema)
+}
+
+fn is_header(object: &Value, kind: Kind) -> bool {
+    let (tool, command) = (object["tool"].as_str(), object["command"].as_str());
+    let is_of = |commands: &[&str]| command.is_some_and(|command| commands.contains(&command));
+    let is_metrics = object["applet"].is_string();
+    match kind {
+        Kind::Metrics => is_metrics && command.is_some(),
+        _ if is_metrics => false,
+        Kind::Digests => tool == Some("bc hash") || is_of(&["hash"]),
+        Kind::Duplicates => is_of(&["dup scan", "dup dirs"]),
+        Kind::Manifest => tool == Some("bc integrity"),
+        Kind::Changes => is_of(&["verify", "diff", "hash diff"]),
+    }
+}
+
+fn is_text(head: &[u8], kind: Kind, operands: &[&OsStr]) -> bool {
+    let is_page = || {
+        let generator = b"<meta name=generator content=\"bit-crafts ";
+        let has = |part: &[u8]| head.windows(part.len()).any(|some| some == part);
+        head.starts_with(b"<!DOCTYPE html>") && has(generator)
+    };
+    match kind {
+        Kind::Digests => is_digests(head),
+        Kind::Duplicates => is_duplicates(head, operands) || is_page(),
+        Kind::Manifest => false,
+        Kind::Changes => is_changes(head) || is_page(),
+        Kind::Metrics => head.starts_with(b"# HELP bc_"),
+    }
+}
+
+/// Whether all lines are those of a checksum list; the last one may be cut off.
+fn is_digests(head: &[u8]) -> bool {
+    let is_cut = head.len() as u64 == HEAD;
+    let Ok(mut reader) = Reader::new(head, Options::default()) else {
+        return false;
+    };
+    let mut records = 0;
+    loop {
+        match reader.read() {
+            Ok(Some(Item::Record(_))) => records += 1,
+            Ok(Some(Item::Malformed { .. })) => {
+                return is_cut && records > 0 && matches!(reader.read(), Ok(None));
+            }
+            Ok(Some(_)) => {}
+            Ok(None) => break,
+            Err(_) => return false,
+        }
+    }
+    // The header of a list of no files.
+    records > 0 || head.starts_with(b"path,size,")
+}
+
+fn is_duplicates(head: &[u8], operands: &[&OsStr]) -> bool {
+    let is_below = |line: &[u8]| {
+        operands.iter().any(|operand| {
+            let operand = operand.as_encoded_bytes();
+            let rest = line.strip_prefix(operand);
+            rest.is_some_and(|rest| {
+                rest.is_empty() || rest.starts_with(b"/") || operand.ends_with(b"/")
+            })
+        })
+    };
+    head.starts_with(b"group,size,digest,reference,path,path_b64\r\n")
+        || head.starts_with(b"#!/bin/sh\n# Makes each duplicate below a hard link to the first")
+        || all_lines(head, |line| line.is_empty() || is_below(line))
+}
+
+fn is_changes(head: &[u8]) -> bool {
+    const MARKS: [&[u8]; 6] = [b"!! ", b"?? ", b"~c ", b"~m ", b"~t ", b"ok "];
+    // By themselves these are what any list has before its items.
+    const BULLETS: [&[u8]; 3] = [b"+ ", b"- ", b"> "];
+    let has = |line: &[u8], marks: &[&[u8]]| marks.iter().any(|mark| line.starts_with(mark));
+    let mut lines = head.split(|byte| *byte == b'\n');
+    let is_one = |line: &[u8]| has(line, &MARKS) || has(line, &BULLETS);
+    all_lines(head, is_one) && lines.any(|line| has(line, &MARKS))
+}
+
+/// Whether there are lines and all are of a kind; the last one may be cut off.
+fn all_lines(head: &[u8], is_one: impl Fn(&[u8]) -> bool) -> bool {
+    let whole = match head.iter().rposition(|byte| *byte == b'\n') {
+        Some(at) => &head[..at],
+        None => return false,
+    };
+    whole.split(|byte| *byte == b'\n').all(is_one)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Seek, Write};
+
+    fn is(text: &[u8], kind: Kind) -> bool {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(text).unwrap();
+        file.rewind().unwrap();
+        is_list(file, kind, &[OsStr::new("d")])
+    }
+
+    #[test]
+    fn each_kind_knows_its_own_only() {
+        const KINDS: [Kind; 5] = [
+            Kind::Digests,
+            Kind::Duplicates,
+            Kind::Manifest,
+            Kind::Changes,
+            Kind::Metrics,
+        ];
+        let sum = "d41d8cd98f00b204e9800998ecf8427e";
+        for (text, kind) in [
+            (format!("{sum}  d/a\n"), Kind::Digests),
+            (format!("\\{sum}  d/a\\nb\n"), Kind::Digests),
+            (format!("{sum}  d/a\0{sum}  d/b\0"), Kind::Digests),
+            (format!("MD5 (d/a) = {sum}\n"), Kind::Digests),
+            (
+                format!("path,size,md5,error\nd/a,0,{sum},\n"),
+                Kind::Digests,
+            ),
+            (
+                "{\"type\":\"header\",\"schema\":1,\"tool\":\"bc hash\"}\n{\"type\":".into(),
+                Kind::Digests,
+            ),
+            (
+                "{\n  \"schema\": 1,\n  \"command\": \"hash\",\n  \"files\": [".into(),
+                Kind::Digests,
+            ),
+            ("d/a\nd/b\n\nd/c\nd/d\n".into(), Kind::Duplicates),
+            (
+                "group,size,digest,reference,path,path_b64\r\n".into(),
+                Kind::Duplicates,
+            ),
+            (
+                "{\"command\":\"dup scan\",\"schema\":1,\n\"stats\":{".into(),
+                Kind::Duplicates,
+            ),
+            (
+                "{\"type\":\"header\",\"schema\":1,\"command\":\"dup dirs\"}\n".into(),
+                Kind::Duplicates,
+            ),
+            (
+                "{\"type\":\"header\",\"schema\":1,\"tool\":\"bc integrity\"}\n{".into(),
+                Kind::Manifest,
+            ),
+            ("~m .\n+ new\n".into(), Kind::Changes),
+            (
+                "{\"type\":\"header\",\"schema\":1,\"command\":\"verify\"}\n".into(),
+                Kind::Changes,
+            ),
+            ("# HELP bc_files Files hashed.\n".into(), Kind::Metrics),
+            (
+                "{\n  \"applet\": \"hash\",\n  \"command\": \"hash\",\n  \"schema\": 1\n}\n".into(),
+                Kind::Metrics,
+            ),
+        ] {
+            for other in KINDS {
+                assert_eq!(
+                    is(text.as_bytes(), other),
+                    other == kind,
+                    "{other:?}: {text}"
+                );
+            }
+        }
+        for text in [
+            "abc",
+            "abc\n",
+            "a letter\n",
+            "- milk\n- eggs\n",
+            "{\"schema\": 1}",
+            "{\"a\": [",
+            "{",
+            "<!DOCTYPE html>\n<html>\n",
+            "\0\0\0\n",
+            "d41d8cd98f00b204e9800998ecf8427e  a\nand a note\n",
+        ] {
+            for kind in KINDS {
+                assert!(!is(text.as_bytes(), kind), "{kind:?}: {text}");
+            }
+        }
+        assert!(KINDS.iter().all(|kind| is(b"", *kind)));
+    }
+
+    #[test]
+    fn a_list_longer_than_what_is_looked_at_is_one() {
+        let line = b"d41d8cd98f00b204e9800998ecf8427e  d/some/name/that/is/not/too/short\n";
+        assert!(is(&line.repeat(3000), Kind::Digests));
+        assert!(is(
+            &b"d/some/name/that/is/not/too/short\n".repeat(3000),
+            Kind::Duplicates
+        ));
+        assert!(!is(
+            &[&line.repeat(10)[..], &[b'x'; 200_000]].concat(),
+            Kind::Digests
+        ));
+    }
+}
