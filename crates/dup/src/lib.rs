@@ -93,6 +93,7 @@ mod clock;
 pub mod dirs;
 mod error;
 mod json;
+mod lasting;
 pub mod manifests;
 mod path;
 pub mod prune;

@@ -151,6 +151,8 @@ pub enum Obstacle {
     Mount,
     /// There is a FIFO, a socket or a device in it.
     Special,
+    /// A file in it was deleted already, and goes when it is closed, or is one that is not finished.
+    Temporary,
     /// A link that was followed leads to what is listed elsewhere.
     Elsewhere,
 }
@@ -163,6 +165,7 @@ impl Obstacle {
             Obstacle::Changed => "changed meanwhile",
             Obstacle::Mount => "something is mounted in it",
             Obstacle::Special => "it has a FIFO, a socket or a device",
+            Obstacle::Temporary => "it has a temporary file, or one that is deleted already",
             Obstacle::Elsewhere => "it has a link to what is listed elsewhere",
         }
     }

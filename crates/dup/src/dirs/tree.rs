@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use bc_walk::{DirId, EntryId, FileKind, Identity, Listing};
 
 use super::Obstacle;
+use crate::lasting::lasts;
 use crate::prune::sys;
 
 /// What an entry of a directory stands for.
@@ -92,7 +93,12 @@ impl<'a> Tree<'a> {
         for entry in listing.ids() {
             let dir = listing.dir(entry);
             match listing.kind(entry) {
-                FileKind::File => {}
+                FileKind::File => {
+                    let links = listing.meta(entry).map_or(1, |meta| meta.nlink);
+                    if !lasts(listing.name(entry).to_bytes(), links) {
+                        self.obstruct(dir, Obstacle::Temporary);
+                    }
+                }
                 FileKind::Symlink => self.links.push(entry),
                 FileKind::Dir if listing.name(entry) == c"." => {
                     self.named_by[dir.0 as usize] = entry.0;

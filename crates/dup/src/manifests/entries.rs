@@ -6,6 +6,8 @@ use bc_manifest::{Item, Name, Options, Record, hashdeep};
 use bc_pool::Cancel;
 
 use super::{Form, Manifest, ManifestError, strength};
+use crate::lasting::{is_stage, lasts};
+use crate::path::split;
 
 /// What a manifest says of one file's content.
 pub(super) struct Witness<'a> {
@@ -73,7 +75,9 @@ impl Manifest {
                 continue;
             }
             let digest = entry.digest.filter(|digest| {
-                is_certain(&entry) && digest.as_bytes().len() == algorithm.digest_len()
+                is_certain(&entry)
+                    && is_lasting(&entry.path, entry.meta.map_or(1, |meta| meta.nlink))
+                    && digest.as_bytes().len() == algorithm.digest_len()
             });
             found(match digest {
                 None => Found::Without,
@@ -143,7 +147,8 @@ impl Manifest {
         found: &mut dyn FnMut(Found<'_>),
     ) -> Result<(), ManifestError> {
         let at = |text: &str| self.refused(&format!("line {}: {text}", record.line));
-        if record.error.is_some() || record.digests.is_empty() {
+        let fleeting = !is_lasting(&record.path, 1);
+        if record.error.is_some() || record.digests.is_empty() || fleeting {
             found(Found::Without);
             return Ok(());
         }
@@ -198,6 +203,12 @@ fn is_certain(entry: &Entry) -> bool {
         (None, _) => false,
     };
     entry.error.is_none() && entry.found.is_none() && !failed_since
+}
+
+/// Whether the file was one that lasts when it was recorded.
+fn is_lasting(path: &[u8], links: u64) -> bool {
+    let name = split(path).1;
+    lasts(name, links) && !is_stage(name)
 }
 
 /// What a digest of this length and, perhaps, name is one of.

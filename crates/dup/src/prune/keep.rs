@@ -10,6 +10,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use bc_walk::{Globs, Identity, Stamp};
 
 use super::leftover;
+use super::skip::Skip;
+use crate::lasting;
 use crate::path::split;
 
 /// One name of a file as a scan found it.
@@ -46,6 +48,18 @@ impl FileRef {
     /// The last component.
     pub fn name(&self) -> &[u8] {
         split(&self.path).1
+    }
+
+    /// Why the name neither stays for others nor goes, if it is one that goes by itself.
+    pub(crate) fn fleeting(&self) -> Option<Skip> {
+        match self.nlink {
+            0 => Some(Skip::Deleted),
+            // What a run left is dealt with by name; a reference's stays as it is.
+            _ if lasting::is_temporary(self.name()) || self.protected && is_leftover(self) => {
+                Some(Skip::Temporary)
+            }
+            _ => None,
+        }
     }
 }
 
@@ -283,10 +297,12 @@ impl KeepRules {
     }
 
     /// The physical files of the group, the one to keep first. If any is
-    /// protected, the first is.
+    /// protected, the first is. Left out is what has been deleted, and names under which file
+    /// systems and programs of ours have what they will remove: nothing may go because of those.
     pub fn order(&self, group: &FileGroup) -> Vec<Inode> {
         self.keep.iter().for_each(|rule| rule.note(&group.files));
-        let mut order: Vec<usize> = (0..group.files.len()).collect();
+        let lasts = |at: &usize| group.files[*at].fleeting().is_none();
+        let mut order: Vec<usize> = (0..group.files.len()).filter(lasts).collect();
         order.sort_by(|a, b| self.compare(&group.files[*a], &group.files[*b]));
         let mut inodes: Vec<Inode> = Vec::new();
         let mut known = HashMap::new();

@@ -127,6 +127,9 @@ fn open_any(dir: &Rc<Dir>, name: &CString, file: &FileRef) -> Result<OpenFile, S
     if held.stat.kind() != FileKind::File {
         return Err(Skip::NotRegular);
     }
+    if held.stat.nlink == 0 {
+        return Err(Skip::Deleted);
+    }
     Ok(OpenFile {
         protected: file.protected,
         ..held

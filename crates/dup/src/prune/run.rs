@@ -67,6 +67,13 @@ impl Run<'_> {
         for _ in 0..moved {
             self.summary.skip(&Skip::InDestination);
         }
+        group.files.retain(|file| {
+            let fleeting = file.fleeting();
+            if let Some(skip) = &fleeting {
+                self.summary.skip(skip);
+            }
+            fleeting.is_none()
+        });
         if group.files.len() > 1 {
             self.group(&group);
         }
@@ -101,10 +108,13 @@ impl Run<'_> {
             if had_reference && !inode.protected || self.cancel.is_cancelled() {
                 break;
             }
-            keeper = inode
-                .names
-                .iter()
-                .find_map(|index| self.open_keeper(&group.files[*index]));
+            let mut lasting = inode.names.iter().map(|index| &group.files[*index]);
+            let lasting = lasting.by_ref().filter(|file| !leftover::is_ours(file.name()));
+            let lasting: Vec<&FileRef> = lasting.collect();
+            if lasting.is_empty() {
+                continue;
+            }
+            keeper = lasting.into_iter().find_map(|file| self.open_keeper(file));
             if keeper.is_some() {
                 break;
             }

@@ -49,6 +49,12 @@ pub enum Skip {
     KeeperOpenForWriting,
     /// It is the kept file itself, seen under another mount.
     SameFile,
+    /// It has no name any more, or its file system does not count names: what is seen goes when it
+    /// is closed.
+    Deleted,
+    /// Its name is that of what was deleted while it is open, or of what a program of ours has not
+    /// finished: it goes by itself.
+    Temporary,
     /// Not a regular file any more.
     NotRegular,
     /// The bytes are not the same, whatever the digests say.
@@ -191,6 +197,7 @@ impl Skip {
                 | Skip::InDestination
                 | Skip::NewKeeper
                 | Skip::KeeperBelow
+                | Skip::Temporary
                 | Skip::InUse
                 | Skip::Filtered(_)
         )
@@ -228,6 +235,8 @@ impl Skip {
             Skip::KeeperChanged | Skip::LinkDiffers => "kept file changed",
             Skip::OpenForWriting | Skip::KeeperOpenForWriting => "open for writing",
             Skip::SameFile | Skip::SameVolume => "same file under another mount",
+            Skip::Deleted => "deleted already",
+            Skip::Temporary => "temporary",
             Skip::NotRegular => "not a regular file",
             Skip::ContentDiffers => "different content",
             Skip::MetadataDiffers(_) => "different metadata",
@@ -297,6 +306,12 @@ impl fmt::Display for Skip {
             Skip::OpenForWriting => f.write_str("open for writing"),
             Skip::KeeperOpenForWriting => f.write_str("the kept file is open for writing"),
             Skip::SameFile => f.write_str("the kept file is the same file under another mount"),
+            Skip::Deleted => f.write_str(
+                "deleted already: its link count is 0, so it goes when it is closed",
+            ),
+            Skip::Temporary => f.write_str(
+                "the name of a temporary file, which the file system or the program that made it removes",
+            ),
             Skip::NotRegular => f.write_str("not a regular file"),
             Skip::ContentDiffers => f.write_str("content differs from the kept file's"),
             Skip::MetadataDiffers(what) => write!(f, "{what} differs from the kept file's"),

@@ -13,6 +13,7 @@ use std::io::{self, Write};
 use bc_digest::Algorithm;
 use bc_walk::{EntryId, Listing};
 
+use crate::lasting::lasts;
 use crate::prune;
 use crate::scan::{self, Scan};
 
@@ -132,14 +133,20 @@ impl ScanReport<'_> {
         all
     }
 
-    /// All names of a group: reference files first, then in path order.
+    /// All names of a group: reference files first, then in path order. Last are those that go by
+    /// themselves, so that nobody keeps them for being the first.
     pub fn names(&self, group: scan::Group<'_>) -> Vec<EntryId> {
         let mut names: Vec<EntryId> = group
             .files()
             .flat_map(|f| f.names.iter().copied())
             .collect();
-        names.sort_by_key(|id| (!self.is_reference(*id), *id));
+        names.sort_by_key(|id| (self.is_fleeting(*id), !self.is_reference(*id), *id));
         names
+    }
+
+    fn is_fleeting(&self, id: EntryId) -> bool {
+        let links = self.listing.meta(id).map_or(1, |meta| meta.nlink);
+        !lasts(self.listing.name(id).to_bytes(), links)
     }
 
     fn is_reference(&self, id: EntryId) -> bool {

@@ -5,7 +5,7 @@ use bc_pool::Cancel;
 use bc_walk::{EntryId, Listing};
 
 use crate::aliases::Aliases;
-use crate::prune::is_ours;
+use crate::lasting::{is_stage, lasts};
 use crate::subtrees::Subtrees;
 
 /// What tells witnesses from the trees' own files.
@@ -68,9 +68,9 @@ impl<'a> Witnesses<'a> {
         if names.iter().any(is_own) {
             return None;
         }
-        // Of a file with several names each has to be outside.
-        let stays = names.iter().all(|name| self.stays(*name));
-        if !stays {
+        // Of a file with several names each has to be outside, and one has to last.
+        let outside = names.iter().all(|name| self.is_outside(*name));
+        if !outside || !names.iter().any(|name| self.lasts(*name)) {
             self.refused += 1;
             return None;
         }
@@ -82,7 +82,14 @@ impl<'a> Witnesses<'a> {
         names.first().map(|name| self.listing.root(*name))
     }
 
-    fn stays(&mut self, entry: EntryId) -> bool {
+    /// Whether the file will have this name for as long as nobody removes it.
+    fn lasts(&self, entry: EntryId) -> bool {
+        let name = self.listing.name(entry).to_bytes();
+        let links = self.listing.meta(entry).map_or(0, |meta| meta.nlink);
+        lasts(name, links) && !is_stage(name)
+    }
+
+    fn is_outside(&mut self, entry: EntryId) -> bool {
         let listing = self.listing;
         let Some(dir) = listing.dir_identity(listing.dir(entry)) else {
             return false;
@@ -93,7 +100,7 @@ impl<'a> Witnesses<'a> {
         if self.trees.has_dir(dir) || self.trees.has_file(id) {
             return false;
         }
-        !is_stage(listing.name(entry).to_bytes()) && !self.may_be_seen(entry, dir.dev)
+        !self.may_be_seen(entry, dir.dev)
     }
 
     /// Whether it may be one of the trees' files under another number.
@@ -107,12 +114,16 @@ impl<'a> Witnesses<'a> {
         self.aliases.may_be_own(file, dev, dir)
     }
 
-    /// Whether these names of equal files are those of two files at least: not of one, and not of
-    /// one that a view shows under another number.
+    /// Whether these names of equal files are those of two files at least that last: not of one, and
+    /// not of one that a view shows under another number.
     pub(super) fn are_several(&mut self, names: &[EntryId]) -> bool {
         let listing = self.listing;
-        let first = names[0];
-        names[1..].iter().any(|name| {
+        let lasting = names.iter().filter(|name| self.lasts(**name));
+        let names: Vec<EntryId> = lasting.copied().collect();
+        let Some((&first, rest)) = names.split_first() else {
+            return false;
+        };
+        rest.iter().any(|name| {
             if listing.identity(*name) == listing.identity(first) {
                 return false;
             }
@@ -136,9 +147,4 @@ impl<'a> Witnesses<'a> {
         });
         shown.contains(&true)
     }
-}
-
-/// A temporary of a run of ours that was killed, or is at work: somebody will remove it.
-fn is_stage(name: &[u8]) -> bool {
-    is_ours(name) || name.starts_with(b".bc-copy.") && name.ends_with(b".part")
 }

@@ -8,6 +8,7 @@ use rustix::io::Errno;
 
 use super::held::{check_names, expected, open_dir, open_link};
 use super::{Done, Pair, TreeEntry, TreeKind, Way};
+use crate::lasting;
 use crate::path::split;
 use crate::prune::keep::FileRef;
 use crate::prune::leftover;
@@ -219,6 +220,14 @@ impl Pair<'_> {
             None => Ok(()),
         };
         holds("a temporary of a run", &|entry| is_stage(&entry.name))?;
+        // In either, as both have the same names.
+        let both = || self.keeper.entries.iter().chain(&self.target.entries);
+        let fleeting = |entry: &TreeEntry| {
+            entry.kind == TreeKind::File && !lasting::lasts(&entry.name, entry.nlink)
+        };
+        if both().any(fleeting) {
+            return Err(Skip::Holds("a file that is deleted already"));
+        }
         holds("a file of the directory that stays", &|entry| {
             kept.contains(&entry.id)
         })
