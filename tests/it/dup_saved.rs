@@ -333,3 +333,114 @@ fn groups_that_have_a_file_in_common_are_one() {
         assert_eq!(dry.lines().len(), 5, "{}", dry.text());
     }
 }
+
+/// A report that somebody forged or edited: another file than the one that it names is never
+/// touched, however its path and its root are spelled.
+#[test]
+fn paths_of_reports_are_those_that_are_acted_on() {
+    let t = TestTree::new();
+    let own = t.join("r/ef/f").display().to_string();
+    t.write("r/ef/f", "the same content")
+        .write("w/k", "the same content")
+        .write("ref/f", "something else..")
+        .write("ef/f", "something else..")
+        .symlink("w", "r/to-w");
+    let scan = |root: &str| {
+        let out = t.bc_line(&format!("dup scan --format=json {root} w")).go();
+        let text = out.code(0).text();
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()
+    };
+    let mut tried = 0;
+    let mut refuse = |root: &str, forged: &str, path: &str| {
+        let mut report = scan(root);
+        report["roots"][0]["path"] = forged.into();
+        let files = report["groups"][0]["files"].as_array_mut().unwrap();
+        let file = files.iter_mut().find(|file| file["root"] == 0).unwrap();
+        file["path"] = path.into();
+        t.write("../forged.json", report.to_string());
+        for dry in ["--dry-run", ""] {
+            let line = format!("dup prune --action=delete --yes --keep=name:k {dry}");
+            let out = t.bc_line(&line).arg("--from=../forged.json").go();
+            assert_ne!(
+                out.status.code(),
+                Some(0),
+                "{root} {forged} {path}: {}",
+                out.text()
+            );
+            assert!(
+                !out.text().contains("delete"),
+                "{forged} {path}: {}",
+                out.text()
+            );
+            assert!(t.exists("r/ef/f") && t.exists("w/k"), "{forged} {path}");
+            tried += 1;
+        }
+    };
+    for root in ["r", "./r", "r/"] {
+        refuse(root, "r", "ref/f");
+        refuse(root, "r", "r//ef/f");
+        refuse(root, "r", &format!("r/{own}"));
+        refuse(root, "r/", &format!("r/{own}"));
+        refuse(root, "r", "r/./ef/f");
+        refuse(root, "r", "r/ef/../ef/f");
+        refuse(root, "r", "r/../r/ef/f");
+        refuse(root, "r", "r/ef/f/");
+        refuse(root, "r/e", "r/ef/f");
+        refuse(root, "/", &own[1..]);
+        refuse(root, ".", "r/ef/f");
+        refuse(root, "./r", "r/ef/f");
+        refuse(root, "r", "./r/ef/f");
+    }
+    assert_eq!(tried, 78);
+    // Roots as they may be written, and the paths that a search finds below them.
+    for root in [
+        "r",
+        "r/",
+        "r//",
+        "./r",
+        "r/.",
+        "r/ef/..",
+        "r/ef/f",
+        "r//ef/./f",
+    ] {
+        t.write("../r.json", scan(root).to_string());
+        let out = t
+            .bc_line("dup prune --action=delete --dry-run --keep=name:k --from=../r.json")
+            .go();
+        assert_eq!(out.code(0).lines().len(), 1, "{root}: {}", out.text());
+    }
+    let mut report = scan("r");
+    let file = &mut report["groups"][0]["files"][0];
+    file["path_b64"] = "cmVmL2Y=".into();
+    t.write("../forged.json", report.to_string());
+    t.bc_line("dup prune --action=delete --yes --from=../forged.json")
+        .go()
+        .code(2)
+        .stderr_has("group 1: a path is");
+}
+
+/// Files that were listed have no root: their own paths are what is opened, in a report as well.
+#[test]
+fn listed_files_are_acted_on_by_their_own_paths() {
+    let t = TestTree::new();
+    t.write("a/f", "twice").write("b/g", "twice");
+    let here = |name: &str| t.join(name).display().to_string();
+    for names in [[here("a/f"), here("b/g")], ["a/f".into(), "./b/g".into()]] {
+        t.write("../list", names.join("\n"));
+        let line = "dup prune --action=delete --keep=name:f --dry-run";
+        let step = format!("delete {} (kept: {})\n", names[1], names[0]);
+        t.bc_line(line)
+            .arg("--files-from=../list")
+            .go()
+            .code(0)
+            .stdout_is(&step);
+        t.bc_line("dup scan --format=json --files-from=../list --output=../r.json")
+            .go()
+            .code(0);
+        t.bc_line(line)
+            .arg("--from=../r.json")
+            .go()
+            .code(0)
+            .stdout_is(&step);
+    }
+}

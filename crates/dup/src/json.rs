@@ -37,10 +37,15 @@ impl JsonPath {
         (self.path, self.path_b64)
     }
 
-    /// The bytes; `None` if they are no path: not base64, empty, or with NUL.
+    /// The bytes; `None` if they are no path: not base64, empty, or with NUL; nor if `path`, which
+    /// people read, is that of another file.
     pub(crate) fn bytes(&self) -> Option<Vec<u8>> {
         let bytes = match &self.path_b64 {
-            Some(text) => base64::decode(text.as_bytes())?,
+            Some(text) => {
+                let bytes = base64::decode(text.as_bytes())?;
+                let shown = String::from_utf8_lossy(&bytes);
+                (shown == self.path).then_some(bytes)?
+            }
             None => self.path.clone().into_bytes(),
         };
         (!bytes.is_empty() && !bytes.contains(&0)).then_some(bytes)
@@ -69,6 +74,9 @@ mod tests {
             let back: JsonPath = serde_json::from_str(&text).unwrap();
             assert_eq!(back.bytes().unwrap(), path, "{text}");
         }
+        let mut other = JsonPath::new(b"\xff/odd");
+        other.path = "another/name".to_owned();
+        assert_eq!(other.bytes(), None);
         assert_eq!(JsonPath::new(b"").bytes(), None);
         assert_eq!(JsonPath::new(b"a\0b").bytes(), None);
     }

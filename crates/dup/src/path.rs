@@ -9,6 +9,17 @@ pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
+/// The rest of a path behind the directory `root` and a slash; `None` where `root` is not all of
+/// the components that the path begins with, or there is no rest.
+pub(crate) fn below<'p>(path: &'p [u8], root: &[u8]) -> Option<&'p [u8]> {
+    let rest = path.strip_prefix(root).filter(|_| !root.is_empty())?;
+    let rest = match root.ends_with(b"/") {
+        true => rest,
+        false => rest.strip_prefix(b"/")?,
+    };
+    Some(rest).filter(|rest| !rest.is_empty())
+}
+
 /// Another name in the directory of `path`.
 pub(crate) fn sibling(path: &[u8], name: &[u8]) -> Vec<u8> {
     let base = split(path).1.len();
@@ -33,6 +44,30 @@ pub(crate) fn join(dir: &[u8], rest: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_lies_below_is_told_by_components() {
+        for (path, root, rest) in [
+            ("r/f", "r", Some("f")),
+            ("r/ef/f", "r/", Some("ef/f")),
+            ("/f", "/", Some("f")),
+            ("./f", ".", Some("f")),
+            ("r//f", "r", Some("/f")),
+            ("ref/f", "r", None),
+            ("/f", "", None),
+            ("f", "", None),
+            ("r", "r", None),
+            ("r/", "r", None),
+            ("r", "r/", None),
+        ] {
+            let rest = rest.map(str::as_bytes);
+            assert_eq!(
+                below(path.as_bytes(), root.as_bytes()),
+                rest,
+                "{path} {root}"
+            );
+        }
+    }
 
     #[test]
     fn names_and_their_directories() {

@@ -7,20 +7,24 @@
 use std::arch::x86_64::*;
 
 use super::{Order, factors, tables};
+use crate::CpuFeatures;
 
 /// Shorter pieces are not worth the way in and out.
 pub(super) const LEAST: usize = 64;
 
-/// The register after `data`, of at least [`LEAST`] bytes. The CPU must have PCLMULQDQ, SSSE3 and
-/// SSE4.1: a [`CpuFeatures`](crate::CpuFeatures) says so.
-pub(super) fn update(order: Order, register: u32, data: &[u8]) -> u32 {
-    // SAFETY: only called where `may_clmul` has shown that the instructions are there.
-    unsafe {
+/// The register after `data`; `None` where `cpu` has no PCLMULQDQ, SSSE3 or SSE4.1, or the bytes are
+/// fewer than [`LEAST`].
+pub(super) fn update(cpu: CpuFeatures, order: Order, register: u32, data: &[u8]) -> Option<u32> {
+    if !cpu.may_clmul() || data.len() < LEAST {
+        return None;
+    }
+    // SAFETY: `cpu` is the proof that the instructions are there.
+    Some(unsafe {
         match order {
             Order::Normal => folded::<false>(register, data),
             Order::Reflected => folded::<true>(register, data),
         }
-    }
+    })
 }
 
 pub(super) const fn order(reflected: bool) -> Order {

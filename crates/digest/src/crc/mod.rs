@@ -56,13 +56,9 @@ impl Crc {
 
 #[cfg(target_arch = "x86_64")]
 fn update(cpu: CpuFeatures, order: Order, register: u32, data: &[u8]) -> u32 {
-    if cpu.may_vclmul() && data.len() >= vclmul::LEAST {
-        vclmul::update(order, register, data)
-    } else if cpu.may_clmul() && data.len() >= clmul::LEAST {
-        clmul::update(order, register, data)
-    } else {
-        tables::update(order, register, data)
-    }
+    vclmul::update(cpu, order, register, data)
+        .or_else(|| clmul::update(cpu, order, register, data))
+        .unwrap_or_else(|| tables::update(order, register, data))
 }
 
 #[cfg(not(target_arch = "x86_64"))]

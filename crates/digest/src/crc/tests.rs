@@ -34,10 +34,18 @@ fn ways() -> Vec<(&'static str, usize, Update)> {
     {
         let cpu = crate::CpuFeatures::detect();
         if cpu.may_clmul() {
-            ways.push(("clmul", super::clmul::LEAST, super::clmul::update));
+            let update: Update = |order, register, data| {
+                let cpu = crate::CpuFeatures::detect();
+                super::clmul::update(cpu, order, register, data).expect("long enough")
+            };
+            ways.push(("clmul", super::clmul::LEAST, update));
         }
         if cpu.may_vclmul() {
-            ways.push(("vclmul", super::vclmul::LEAST, super::vclmul::update));
+            let update: Update = |order, register, data| {
+                let cpu = crate::CpuFeatures::detect();
+                super::vclmul::update(cpu, order, register, data).expect("long enough")
+            };
+            ways.push(("vclmul", super::vclmul::LEAST, update));
         }
     }
     ways
@@ -77,6 +85,27 @@ fn every_way_is_the_definition_at_every_boundary() {
             }
         }
     }
+}
+
+/// A kernel asks for its proof itself: whoever has none is refused, and nothing is executed.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn kernels_ask_for_proof() {
+    use super::{clmul, vclmul};
+    use crate::CpuFeatures;
+    let data = noise(1024);
+    for cpu in CpuFeatures::available() {
+        let folded = clmul::update(cpu, Order::Normal, 0, &data);
+        let wide = vclmul::update(cpu, Order::Normal, 0, &data);
+        assert_eq!(folded.is_some(), cpu.may_clmul(), "{cpu:?}");
+        assert_eq!(wide.is_some(), cpu.may_vclmul(), "{cpu:?}");
+        let few = &data[..clmul::LEAST - 1];
+        assert_eq!(clmul::update(cpu, Order::Normal, 0, few), None);
+        assert_eq!(vclmul::update(cpu, Order::Normal, 0, few), None);
+    }
+    let none = CpuFeatures::portable();
+    assert_eq!(clmul::update(none, Order::Normal, 0, &data), None);
+    assert_eq!(vclmul::update(none, Order::Normal, 0, &data), None);
 }
 
 /// The check values of the catalogue of parametrised CRC algorithms: CRC-32/CKSUM, CRC-32/BZIP2 and

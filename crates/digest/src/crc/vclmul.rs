@@ -7,21 +7,25 @@
 use std::arch::x86_64::*;
 
 use super::clmul::{self, order};
-use super::{Order, factors};
+use super::{Order, factors, tables};
+use crate::CpuFeatures;
 
 /// Shorter pieces are not worth the way in and out.
 pub(super) const LEAST: usize = 256;
 
-/// The register after `data`, of at least [`LEAST`] bytes. The CPU must have VPCLMULQDQ, AVX-512 F
-/// and BW, and what [`clmul`] needs: a [`CpuFeatures`](crate::CpuFeatures) says so.
-pub(super) fn update(order: Order, register: u32, data: &[u8]) -> u32 {
-    // SAFETY: only called where `may_vclmul` has shown that the instructions are there.
-    unsafe {
+/// The register after `data`; `None` where `cpu` has no VPCLMULQDQ, AVX-512 F or BW, or lacks what
+/// [`clmul`] needs, or the bytes are fewer than [`LEAST`].
+pub(super) fn update(cpu: CpuFeatures, order: Order, register: u32, data: &[u8]) -> Option<u32> {
+    if !cpu.may_vclmul() || data.len() < LEAST {
+        return None;
+    }
+    // SAFETY: `cpu` is the proof that the instructions are there.
+    Some(unsafe {
         match order {
             Order::Normal => folded::<false>(register, data),
             Order::Reflected => folded::<true>(register, data),
         }
-    }
+    })
 }
 
 #[target_feature(enable = "vpclmulqdq,avx512f,avx512bw,pclmulqdq,ssse3,sse4.1")]
@@ -61,7 +65,7 @@ fn folded<const REFLECTED: bool>(register: u32, data: &[u8]) -> u32 {
     let (wide, rest) = data.as_chunks::<64>();
     let (fours, ones) = wide.as_chunks::<4>();
     let Some((first, fours)) = fours.split_first() else {
-        return clmul::update(order(REFLECTED), register, data);
+        return tables::update(order(REFLECTED), register, data);
     };
     let mut sums = [
         load::<REFLECTED>(&first[0]),

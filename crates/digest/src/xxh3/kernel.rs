@@ -6,10 +6,13 @@ use super::{Accumulators, STRIPE, scalar};
 use super::{avx2, avx512, sse2};
 use crate::CpuFeatures;
 
-/// Values but `Scalar` and `Sse2` come from a [`CpuFeatures`], which proves that they may run.
+/// A kernel that may run: it comes from a [`CpuFeatures`], which proves it, and from nowhere else.
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+pub(super) struct Kernel(Which);
+
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
 #[cfg_attr(target_arch = "x86_64", allow(dead_code))] // `Scalar` is for the other architectures
-pub(super) enum Kernel {
+enum Which {
     Scalar,
     #[cfg(target_arch = "x86_64")]
     Sse2,
@@ -24,18 +27,18 @@ impl Kernel {
     #[inline]
     pub(super) fn select(cpu: CpuFeatures) -> Kernel {
         if cpu.may_avx512() {
-            Kernel::Avx512
+            Kernel(Which::Avx512)
         } else if cpu.may_avx2() {
-            Kernel::Avx2
+            Kernel(Which::Avx2)
         } else {
-            Kernel::Sse2
+            Kernel(Which::Sse2)
         }
     }
 
     #[cfg(not(target_arch = "x86_64"))]
     #[inline]
     pub(super) fn select(_kernels: CpuFeatures) -> Kernel {
-        Kernel::Scalar
+        Kernel(Which::Scalar)
     }
 
     /// Accumulates whole stripes and scrambles after every sixteenth, of which `phase` (0 to 15)
@@ -43,17 +46,17 @@ impl Kernel {
     #[inline]
     pub(super) fn accumulate(self, acc: &mut Accumulators, stripes: &[u8], phase: usize) -> usize {
         debug_assert!(stripes.len().is_multiple_of(STRIPE));
-        match self {
-            Kernel::Scalar => scalar::accumulate(acc, stripes, phase),
+        match self.0 {
+            Which::Scalar => scalar::accumulate(acc, stripes, phase),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: SSE2 is part of x86-64.
-            Kernel::Sse2 => unsafe { sse2::accumulate(acc, stripes, phase) },
+            Which::Sse2 => unsafe { sse2::accumulate(acc, stripes, phase) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the value came from a `CpuFeatures` with AVX2.
-            Kernel::Avx2 => unsafe { avx2::accumulate(acc, stripes, phase) },
+            Which::Avx2 => unsafe { avx2::accumulate(acc, stripes, phase) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the value came from a `CpuFeatures` with AVX-512.
-            Kernel::Avx512 => unsafe { avx512::accumulate(acc, stripes, phase) },
+            Which::Avx512 => unsafe { avx512::accumulate(acc, stripes, phase) },
         }
     }
 
@@ -63,17 +66,17 @@ impl Kernel {
     #[inline]
     pub(super) fn whole(self, stripes: &[u8], last: &[u8; STRIPE]) -> Accumulators {
         debug_assert!(stripes.len().is_multiple_of(STRIPE));
-        match self {
-            Kernel::Scalar => scalar::whole(stripes, last),
+        match self.0 {
+            Which::Scalar => scalar::whole(stripes, last),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: SSE2 is part of x86-64.
-            Kernel::Sse2 => unsafe { sse2::whole(stripes, last) },
+            Which::Sse2 => unsafe { sse2::whole(stripes, last) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the value came from a `CpuFeatures` with AVX2.
-            Kernel::Avx2 => unsafe { avx2::whole(stripes, last) },
+            Which::Avx2 => unsafe { avx2::whole(stripes, last) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the value came from a `CpuFeatures` with AVX-512.
-            Kernel::Avx512 => unsafe { avx512::whole(stripes, last) },
+            Which::Avx512 => unsafe { avx512::whole(stripes, last) },
         }
     }
 }

@@ -18,7 +18,7 @@ use super::keep::FileRef;
 use super::moment::Moment;
 use super::skip::Skip;
 use super::sys::{self, FullStat};
-use crate::path::split;
+use crate::path::{below, split};
 
 /// A directory as a place to stand on, and what is known of it.
 pub(crate) struct Dir {
@@ -82,15 +82,14 @@ impl AsFd for Dir {
 }
 
 /// The path of the root of `file` as it was given, the way from there to the directory that has the
-/// file, and the file's name. Links are followed in the first and refused in the second.
-fn way(file: &FileRef) -> (&[u8], &[u8], &[u8]) {
+/// file, and the file's name. Links are followed in the first and refused in the second. Where the
+/// root is not all of the first components, the whole directory counts as named.
+pub(super) fn way(file: &FileRef) -> (&[u8], &[u8], &[u8]) {
     let (parent, name) = split(&file.path);
-    if file.root_len < file.path.len() && file.root_len <= parent.len() {
-        let (root, below) = parent.split_at(file.root_len);
-        // A root of `/` or `dir/` ends in the slash.
-        (root, below.strip_prefix(b"/").unwrap_or(below), name)
-    } else {
-        (parent, b"", name)
+    let root = file.path.get(..file.root_len).unwrap_or_default();
+    match below(parent, root) {
+        Some(rest) => (root, rest, name),
+        None => (parent, b"", name),
     }
 }
 

@@ -12,7 +12,7 @@ use bc_walk::{Globs, Identity, Stamp};
 use super::leftover;
 use super::skip::Skip;
 use crate::lasting;
-use crate::path::split;
+use crate::path::{below, split};
 
 /// One name of a file as a scan found it.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -21,7 +21,7 @@ pub struct FileRef {
     pub path: Vec<u8>,
     /// Bytes of `path` that are the root it was found under: links in that part
     /// are followed, links below are refused. Equal to the length of `path`
-    /// where the file itself was the root.
+    /// where the file itself was the root, 0 where it was listed without one.
     pub root_len: usize,
     /// Index of the root.
     pub root: u32,
@@ -38,10 +38,10 @@ pub struct FileRef {
 impl FileRef {
     /// The path below its root; the base name where the root is the file.
     pub fn relative(&self) -> &[u8] {
-        match self.path.get(self.root_len..) {
-            Some([b'/', rest @ ..]) => rest,
-            Some(rest) if !rest.is_empty() => rest,
-            _ => self.name(),
+        match self.path.get(..self.root_len) {
+            Some(b"") => &self.path,
+            Some(root) => below(&self.path, root).unwrap_or_else(|| self.name()),
+            None => self.name(),
         }
     }
 

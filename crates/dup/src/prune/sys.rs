@@ -102,14 +102,22 @@ pub(crate) fn open_named(path: &[u8]) -> Result<OwnedFd> {
 }
 
 /// Opens the directory `path` below `root`, or that itself if the path is empty; a symbolic link
-/// anywhere in it is an error (ELOOP, or ENOTDIR from kernels before 5.6).
+/// anywhere in it is an error (ELOOP, or ENOTDIR from kernels before 5.6), and so is a way out of it
+/// (EXDEV). A slash at its start does not make it a path from the top.
 pub(crate) fn open_below(root: impl AsFd, path: &[u8]) -> Result<OwnedFd> {
+    let path = relative(path);
     let path: &[u8] = if path.is_empty() { b"." } else { path };
     let (mut at, mut rest) = open_chunk(root.as_fd(), path)?;
     while !rest.is_empty() {
         (at, rest) = open_chunk(at.as_fd(), rest)?;
     }
     Ok(at)
+}
+
+/// A path without the slashes that it begins with.
+fn relative(path: &[u8]) -> &[u8] {
+    let slashes = path.iter().take_while(|byte| **byte == b'/').count();
+    &path[slashes..]
 }
 
 /// Opens as much of the way as the kernel takes at once; with what is left of it.
@@ -124,8 +132,8 @@ fn open_chunk<'p>(at: BorrowedFd<'_>, path: &'p [u8]) -> Result<(OwnedFd, &'p [u
             .unwrap_or(CHUNK)
     };
     let (chunk, rest) = path.split_at(take);
-    let rest = rest.strip_prefix(b"/").unwrap_or(rest);
-    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let rest = relative(rest);
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let found = call("open directory", || {
         fs::openat2(at, chunk, DIRECTORY, Mode::empty(), resolve)
     });
@@ -151,6 +159,12 @@ fn open_parts(at: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd> {
         .split(|byte| *byte == b'/')
         .filter(|part| !part.is_empty())
     {
+        if part == b".." {
+            return Err(Failed {
+                op: "open directory",
+                errno: Errno::XDEV,
+            });
+        }
         held = open(held.as_fd(), part)?;
     }
     Ok(held)

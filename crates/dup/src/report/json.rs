@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use super::{ScanReport, root_len};
 use crate::json::JsonPath;
+use crate::path::below;
 use crate::prune;
 use crate::scan::Group;
 
@@ -332,17 +333,24 @@ fn accept(group: &JsonGroup, roots: &[Vec<u8>]) -> Result<prune::FileGroup, Stri
             .bytes()
             .ok_or("a path is empty, has a NUL byte or is not valid base64")?;
         let shown = bc_fs::escape(&path).into_owned();
-        let root = roots
-            .get(file.root as usize)
-            .ok_or_else(|| format!("{shown}: no such root"))?;
-        if path.is_empty() || path.contains(&0) || !path.starts_with(root) {
-            return Err(format!("{shown}: not a path under its root"));
-        }
-        if path[root.len()..]
-            .split(|byte| *byte == b'/')
-            .any(|part| part == b"..")
-        {
-            return Err(format!("{shown}: climbs out of its root"));
+        let root: &[u8] = match roots {
+            // The files were listed, not found below directories.
+            [] => b"",
+            roots => roots
+                .get(file.root as usize)
+                .ok_or_else(|| format!("{shown}: no such root"))?,
+        };
+        if !root.is_empty() && path != root {
+            let rest =
+                below(&path, root).ok_or_else(|| format!("{shown}: not a path under its root"))?;
+            for part in rest.split(|byte| *byte == b'/') {
+                match part {
+                    b".." => return Err(format!("{shown}: climbs out of its root")),
+                    // Reports are written without.
+                    b"" | b"." => return Err(format!("{shown}: not a path under its root")),
+                    _ => {}
+                }
+            }
         }
         if file.size != group.size {
             return Err(format!("{shown}: another size than its group"));

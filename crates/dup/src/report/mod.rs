@@ -14,6 +14,7 @@ use bc_digest::Algorithm;
 use bc_walk::{EntryId, Listing};
 
 use crate::lasting::lasts;
+use crate::path::below;
 use crate::prune;
 use crate::scan::{self, Scan};
 
@@ -201,11 +202,12 @@ impl ScanReport<'_> {
 
 /// Bytes of `path` that are its root argument; all of them where it is the
 /// root itself, or where it does not begin with it (then every link in the
-/// directory part is followed, as in any path that was named directly).
+/// directory part is followed, as in any path that was named directly); none
+/// where there is no root.
 pub(crate) fn root_len(path: &[u8], root: &[u8]) -> usize {
-    if path.starts_with(root) {
-        root.len()
-    } else {
-        path.len()
+    match below(path, root) {
+        Some(_) => root.len(),
+        None if root.is_empty() => 0,
+        None => path.len(),
     }
 }

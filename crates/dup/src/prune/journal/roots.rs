@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::path::{join, split};
+use crate::prune::dir;
 use crate::prune::keep::FileGroup;
 use crate::prune::open_file::{OpenFile, real_path_in};
 use crate::prune::step::Action;
@@ -30,12 +31,7 @@ impl Bounds {
         let mut asked: HashSet<&[u8]> = HashSet::new();
         for file in groups.iter().flat_map(|group| &group.files) {
             // Of a file that was named itself the directory counts.
-            let root = if file.root_len < file.path.len() {
-                &file.path[..file.root_len]
-            } else {
-                split(&file.path).0
-            };
-            asked.insert(root);
+            asked.insert(dir::way(file).0);
         }
         let given: HashMap<Vec<u8>, Vec<u8>> = asked
             .into_iter()
