@@ -10,6 +10,8 @@ mod clocks;
 mod damage;
 mod foreign;
 mod large_manifests;
+mod merging;
+mod nights;
 mod recording;
 mod refusals;
 mod resuming;

@@ -142,6 +142,8 @@ fn integrity_lines() {
         entry.copy_stamp = (kind == Kind::File).then_some([0xa5; 16]);
         entry.tried_at = (kind == Kind::File).then_some(7);
         entry.found = (kind == Kind::File).then_some(Found::Damaged);
+        entry.damaged_digest = entry.found.and(entry.digest);
+        entry.unproven = kind == Kind::File;
         entry.dev = Some(0);
         entry.mount = (kind == Kind::Dir).then(|| {
             Box::new(Mounted {
