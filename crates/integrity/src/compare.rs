@@ -5,6 +5,7 @@
 mod joined;
 mod noted;
 
+use std::collections::HashSet;
 use std::io;
 
 use bc_manifest::Failure;
@@ -121,6 +122,8 @@ pub(crate) struct Comparison<'a> {
     swaps: Vec<Renamed<[u8; 16]>>,
     /// The same by inode number, size and mtime, where numbers tell files apart.
     swapped_files: Vec<Renamed<FileKey>>,
+    /// Both sides of those.
+    taken_over: Vec<[Candidate; 2]>,
     /// What is compared becomes the new record.
     records: bool,
     /// Contents that the old side knows to be damaged.
@@ -147,6 +150,7 @@ impl<'a> Comparison<'a> {
             candidates: Vec::new(),
             swaps: Vec::new(),
             swapped_files: Vec::new(),
+            taken_over: Vec::new(),
             records: false,
             known: None,
             summary: ComparisonSummary::default(),
@@ -230,7 +234,7 @@ impl<'a> Comparison<'a> {
             class => class,
         };
         if self.detail != Detail::First
-            && (self.may_be_swapped(class, old, new, &mut site)
+            && (self.may_be_swapped((path, class), old, new, &mut site)
                 || self.may_have_another_name(&change, old, new)
                 || self.may_be_renamed(&change, old, new, site))
         {
@@ -329,7 +333,7 @@ impl<'a> Comparison<'a> {
     /// May what looks damaged be another undamaged file of this size and time?
     fn may_be_swapped(
         &mut self,
-        class: Class,
+        (path, class): (&[u8], Class),
         old: &EntryRef<'_>,
         new: &EntryRef<'_>,
         site: &mut impl Site,
@@ -350,6 +354,9 @@ impl<'a> Comparison<'a> {
         };
         if let (Some(was), Some(is), Numbers::Stable) = (file(old), file(new), site.numbers()) {
             self.swapped_files.push(Renamed { was, is, name });
+            let side = |side, view| Candidate::new(side, path, view, Numbers::Stable, name);
+            let both = side(Side::Removed, old).zip(side(Side::Added, new));
+            self.taken_over.extend(both.map(|(was, is)| [was, is]));
         }
         true
     }
@@ -505,6 +512,23 @@ impl<'a> Comparison<'a> {
         all
     }
 
+    /// Names whose files lost other ones, with the content that they had there: they were moved over
+    /// files of their size and time, which they are no damage of.
+    fn taken_over(&mut self) -> HashSet<u64> {
+        let both = std::mem::take(&mut self.taken_over);
+        if both.is_empty() {
+            return HashSet::new();
+        }
+        let removed = self.candidates.iter().filter(|one| one.is_removed());
+        let removed = removed.chain(both.iter().map(|[was, _]| was));
+        let lost: HashSet<_> = removed.filter_map(Candidate::file_and_content).collect();
+        let here = both.iter().filter_map(|[_, is]| {
+            let file = is.file_and_content()?;
+            lost.contains(&file).then(|| is.record())
+        });
+        here.collect()
+    }
+
     /// Is there content that both sides have under different names?
     fn moves_possible(&mut self) -> bool {
         any_pair(&mut self.candidates) || !rings(&self.swaps).is_empty()
@@ -521,6 +545,7 @@ impl<'a> Comparison<'a> {
         let buffer = std::mem::take(&mut self.buffer);
         let swaps = std::mem::take(&mut self.swaps);
         let swapped = self.rings(swaps);
+        let taken_over = self.taken_over();
         let mut confirmed = Ok(());
         let pairs = pair(std::mem::take(&mut self.candidates), |pair| {
             proof_of(&buffer, pair, &mut later).unwrap_or_else(|error| {
@@ -562,6 +587,18 @@ impl<'a> Comparison<'a> {
                     moved.ctime = Some(later.ctime(to, ctime));
                 }
                 (self.sink)(&moved)?;
+                continue;
+            }
+            if taken_over.contains(&offset) {
+                self.summary.damaged(&change, Class::Modified);
+                let class = Class::Modified;
+                let change = Change {
+                    class,
+                    ctime: None,
+                    reason: None,
+                    ..change
+                };
+                (self.sink)(&without_identity(change, self.rules))?;
                 continue;
             }
             let moved = pairs.next_if(|pair| pair.removed() == offset);

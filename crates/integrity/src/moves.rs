@@ -31,8 +31,8 @@ pub(crate) struct Candidate {
 
 /// A number of 64 bits in halves, the higher one first, so that it needs not begin at a multiple of
 /// eight bytes.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-struct Word([u32; 2]);
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub(crate) struct Word([u32; 2]);
 
 impl From<u64> for Word {
     fn from(number: u64) -> Word {
@@ -110,6 +110,15 @@ impl Candidate {
         }
     }
 
+    /// Which file with which content it is, where the inode number tells.
+    pub(crate) fn file_and_content(&self) -> Option<(Word, [u8; 16])> {
+        (self.file != Word::from(0)).then_some((self.file, self.key))
+    }
+
+    pub(crate) fn is_removed(&self) -> bool {
+        self.side() == Side::Removed
+    }
+
     fn number(&self) -> u64 {
         self.record.into()
     }
@@ -126,7 +135,7 @@ impl Candidate {
         }
     }
 
-    fn record(&self) -> u64 {
+    pub(crate) fn record(&self) -> u64 {
         self.number() / 4
     }
 }

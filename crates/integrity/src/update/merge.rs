@@ -87,6 +87,19 @@ impl Merge<'_, '_> {
         }
     }
 
+    /// True if a name has a file that had another one, which holds what it did there or is that file
+    /// for certain: what this name had is not expected of it.
+    fn is_moved_here(&mut self, id: Option<EntryId>, digest: Option<&[u8]>) -> bool {
+        let Some(id) = id.filter(|id| self.plan.renames.is_swapped(*id)) else {
+            return false;
+        };
+        let was = self.plan.renames.was(id).unwrap_or_default();
+        was.iter().any(|was| {
+            Some(was.digest.as_bytes()) == digest
+                || self.hints.proof(Some(id), was.ctime_ns) == Proof::Same
+        })
+    }
+
     /// A file that had another name stays what it was there, so that later runs find again what
     /// is wrong with it.
     fn renamed(&mut self, id: Option<EntryId>, fresh: &mut Entry) {
@@ -193,7 +206,7 @@ impl Merge<'_, '_> {
         if keeps && class == Class::Modified && undecided(&before, &compared).is_some() {
             return self.keep(entry, new.view.device);
         }
-        let swapped = new.id.is_some_and(|id| self.plan.renames.is_swapped(id));
+        let swapped = class == Class::Damaged && self.is_moved_here(new.id, compared.digest);
         // What is known to be damaged is compared with the record of the file that it was.
         let renamed = !is_untouched(&before, &compared)
             && new.id.is_some_and(|id| self.plan.renames.was(id).is_some());

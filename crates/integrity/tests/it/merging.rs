@@ -34,7 +34,7 @@ fn parts_take_no_memory_before_they_are_there() {
     let cancel = Cancel::new();
     let what = MergeOptions::new(&parts, 1, &cancel);
     let error = merge(&what, Vec::new()).unwrap_err().to_string();
-    assert!(says_missing(&error), "{error}");
+    assert!(error.contains("too many"), "{error}");
 }
 
 fn says_missing(text: &str) -> bool {

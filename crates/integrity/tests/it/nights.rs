@@ -44,7 +44,10 @@ fn no_night_takes_damage_for_right_or_work_for_damage() {
     let now = std::time::SystemTime::now().duration_since(UNIX_EPOCH);
     let fresh = now.unwrap().as_nanos() as u64;
     let mut updates = 0;
-    for seed in SEEDS.into_iter().chain((0..histories()).map(|nth| fresh + nth)) {
+    for seed in SEEDS
+        .into_iter()
+        .chain((0..histories()).map(|nth| fresh + nth))
+    {
         let played = std::panic::catch_unwind(|| {
             let mut history = History::new(seed);
             history.play();
@@ -171,11 +174,7 @@ impl History {
     /// A path where nothing is.
     fn free(&mut self) -> Option<String> {
         let dirs = ["", "d/", "e/"];
-        let path = format!(
-            "{}n{}",
-            dirs[self.rng.below(3) as usize],
-            self.rng.below(6)
-        );
+        let path = format!("{}n{}", dirs[self.rng.below(3) as usize], self.rng.below(6));
         let taken = self.files.contains_key(&path) || self.others.contains(&path);
         (!taken).then_some(path)
     }
@@ -380,7 +379,12 @@ impl History {
         let meta = self.at(&path).metadata().unwrap();
         let ctime = meta.ctime() * 1_000_000_000 + meta.ctime_nsec();
         let bytes = fs::read(&self.manifest).unwrap();
-        let names: Vec<&String> = self.files.iter().filter(|f| *f.1 == node).map(|f| f.0).collect();
+        let names: Vec<&String> = self
+            .files
+            .iter()
+            .filter(|f| *f.1 == node)
+            .map(|f| f.0)
+            .collect();
         let changed = resealed(&bytes, |lines| {
             for line in lines {
                 let mut entry: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -416,7 +420,9 @@ impl History {
         self.put(&path, &content, mtime);
         let same = self.at(&path).metadata().unwrap().ino() == ino;
         self.reused += u64::from(same);
-        self.note(format!("rm {old}, create {path} alike, same number: {same}"));
+        self.note(format!(
+            "rm {old}, create {path} alike, same number: {same}"
+        ));
     }
 
     fn change_kind(&mut self) {
@@ -425,7 +431,9 @@ impl History {
             Some(path) => {
                 self.note(format!("{path} becomes a file"));
                 let at = self.at(&path);
-                fs::remove_dir(&at).or_else(|_| fs::remove_file(&at)).unwrap();
+                fs::remove_dir(&at)
+                    .or_else(|_| fs::remove_file(&at))
+                    .unwrap();
                 self.others.remove(&path);
                 let (content, mtime) = (self.content(), self.time());
                 self.put(&path, &content, mtime);
@@ -497,7 +505,11 @@ impl History {
     }
 
     fn all_recorded(&mut self) {
-        for node in self.nodes.iter_mut().filter(|node| !node.closed && !node.bad) {
+        for node in self
+            .nodes
+            .iter_mut()
+            .filter(|node| !node.closed && !node.bad)
+        {
             node.recorded = true;
             node.was = (node.content.clone(), node.mtime);
         }
@@ -514,7 +526,11 @@ impl History {
             _ => Reread::None,
         };
         let accepts = self.rng.below(12) == 0;
-        let damaged = if accepts { Damaged::Accept } else { Damaged::Keep };
+        let damaged = if accepts {
+            Damaged::Accept
+        } else {
+            Damaged::Keep
+        };
         self.note(format!("update {reread:?} {damaged:?}"));
         let what = an_update(self.tree.path().as_os_str(), &self.manifest)
             .reread(reread)
@@ -577,7 +593,9 @@ impl History {
 
     /// Paths that are reported as damaged, where they lie now.
     fn damaged_of(&self, changes: &[Change]) -> BTreeSet<String> {
-        let damaged = changes.iter().filter(|change| change.class == Class::Damaged);
+        let damaged = changes
+            .iter()
+            .filter(|change| change.class == Class::Damaged);
         damaged
             .map(|change| String::from_utf8(change.now_at().to_vec()).unwrap())
             .collect()
@@ -609,7 +627,9 @@ impl History {
         assert_eq!(damaged, bad, "verify: {}", say());
         let closed = |path: &[u8]| {
             let path = std::str::from_utf8(path).unwrap();
-            self.files.get(path).is_some_and(|node| self.nodes[*node].closed)
+            self.files
+                .get(path)
+                .is_some_and(|node| self.nodes[*node].closed)
         };
         for change in &changes {
             let expected = change.class == Class::Damaged || closed(change.now_at());
