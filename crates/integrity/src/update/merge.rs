@@ -210,11 +210,18 @@ impl Merge<'_, '_> {
         // What is known to be damaged is compared with the record of the file that it was.
         let renamed = !is_untouched(&before, &compared)
             && new.id.is_some_and(|id| self.plan.renames.was(id).is_some());
+        // What is known of a file that cannot be read goes with it to its new name.
+        let unread_elsewhere = class == Class::Unreadable
+            && before.ino.is_some()
+            && before.ino != now.ino
+            && new.id.is_some_and(|id| self.plan.renames.was(id).is_some());
         let in_place = entry.kind == Kind::File && !swapped && !renamed;
         let found = match class {
             Class::Damaged if keeps && in_place => Some(Found::Damaged),
             // Better what was last known than nothing.
-            Class::Unreadable if now.error.is_some() && before.error.is_none() => {
+            Class::Unreadable
+                if now.error.is_some() && before.error.is_none() && !unread_elsewhere =>
+            {
                 Some(entry.found.unwrap_or(Found::Unreadable))
             }
             _ => None,
@@ -234,6 +241,7 @@ impl Merge<'_, '_> {
             let may_be_renamed = match class {
                 Class::Modified | Class::Replaced => true,
                 Class::Damaged => !in_place,
+                Class::Unreadable => unread_elsewhere,
                 _ => false,
             };
             if may_be_renamed {

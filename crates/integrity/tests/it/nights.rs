@@ -26,7 +26,7 @@ const SEEDS: [u64; 4] = [0, 1, 2, 3];
 
 /// Histories that are played beside them.
 fn histories() -> u64 {
-    std::env::var("BC_TEST_POINTS").map_or(40, |count| count.parse().expect("a number"))
+    std::env::var("BC_TEST_POINTS").map_or(24, |count| count.parse().expect("a number"))
 }
 
 #[test]
@@ -140,8 +140,38 @@ impl History {
             for _ in 0..1 + self.rng.below(6) {
                 self.step();
             }
+            self.tell_apart();
             self.update();
             self.verify();
+        }
+    }
+
+    fn entries(&self) -> BTreeMap<String, serde_json::Value> {
+        let bytes = fs::read(&self.manifest).unwrap();
+        let entries = lines(&bytes).into_iter();
+        entries
+            .filter(|line| line["type"] == "entry")
+            .map(|line| (line["path"].as_str().unwrap().to_owned(), line))
+            .collect()
+    }
+
+    /// A new file under a recorded name, of the recorded size and time, is damage by that alone: no
+    /// time of birth tells a new version from a damaged copy that was put in its place.
+    fn tell_apart(&mut self) {
+        let entries = self.entries();
+        for (path, node) in self.files.clone() {
+            let (was, is) = (entries.get(&path), &self.nodes[node]);
+            let alike = was.is_some_and(|was| {
+                was["size"] == is.content.len()
+                    && was["mtime_ns"] == is.mtime * 1_000_000_000
+                    && was["digest"] != History::digest(&is.content)[..]
+            });
+            if alike && !is.bad && !is.recorded && !is.closed {
+                self.note(format!("touch {path}, which is new"));
+                self.clock += 1;
+                self.set_time(&path, self.clock);
+                self.nodes[node].mtime = self.clock;
+            }
         }
     }
 
@@ -555,12 +585,7 @@ impl History {
         assert_eq!(summary.undecided, 0, "{}", self.say());
         let is_damaged = summary.conclusion() == Conclusion::Damaged;
         assert_eq!(is_damaged, !damaged.is_empty(), "{}", self.say());
-        let bytes = fs::read(&self.manifest).unwrap();
-        let entries: BTreeMap<String, serde_json::Value> = lines(&bytes)
-            .into_iter()
-            .filter(|line| line["type"] == "entry")
-            .map(|line| (line["path"].as_str().unwrap().to_owned(), line))
-            .collect();
+        let entries = self.entries();
         let mut unread = 0;
         for (path, node) in &self.files {
             let node = &self.nodes[*node];
