@@ -10,7 +10,6 @@ use std::io;
 
 use bc_manifest::Failure;
 use bc_manifest::integrity::Kind;
-use bc_manifest::time::is_beyond;
 
 use crate::change::{Change, Class, Ctime, Difference, Value};
 use crate::entry_ref::EntryRef;
@@ -24,8 +23,7 @@ use crate::summary::ComparisonSummary;
 use crate::swaps::{Renamed, rings};
 use crate::unread::in_unread;
 use joined::{
-    ALL_RECORDED, class_of, has_content_of, moved_change, proof_of, renamed_change, with,
-    without_identity,
+    ALL_RECORDED, class_of, moved_change, proof_of, renamed_change, with, without_identity,
 };
 
 /// Which changes are reported, and when to stop.
@@ -118,21 +116,16 @@ pub(crate) struct Comparison<'a> {
     matches: u64,
     buffer: SpillBuffer,
     candidates: Vec<Candidate>,
-    /// What looks damaged and is perhaps another of them under its name, by content.
+    /// What looks damaged and is perhaps another of them under its name.
     swaps: Vec<Renamed<[u8; 16]>>,
-    /// The same by inode number, size and mtime, where numbers tell files apart.
-    swapped_files: Vec<Renamed<FileKey>>,
-    /// Both sides of those.
-    taken_over: Vec<[Candidate; 2]>,
+    /// The new sides of those, where inode numbers tell files apart.
+    taken_over: Vec<Candidate>,
     /// What is compared becomes the new record.
     records: bool,
     /// Contents that the old side knows to be damaged.
     known: Option<&'a KnownDamage<'a>>,
     summary: ComparisonSummary,
 }
-
-/// Inode number, size, mtime.
-type FileKey = (u64, u64, i64);
 
 impl<'a> Comparison<'a> {
     pub(crate) fn new(
@@ -149,7 +142,6 @@ impl<'a> Comparison<'a> {
             buffer: SpillBuffer::default(),
             candidates: Vec::new(),
             swaps: Vec::new(),
-            swapped_files: Vec::new(),
             taken_over: Vec::new(),
             records: false,
             known: None,
@@ -342,21 +334,22 @@ impl<'a> Comparison<'a> {
         if class != Class::Damaged || in_place {
             return false;
         }
-        let key = |side: &EntryRef<'_>| moves::key(side.digest?, side.size?);
+        let key = |side: &EntryRef<'_>| moves::key(side.digest?, Some(side.size?));
         let (Some(was), Some(is)) = (key(old), key(new)) else {
             return false;
         };
         let name = self.buffer.len();
         self.swaps.push(Renamed { was, is, name });
-        let file = |side: &EntryRef<'_>| {
-            let mtime = side.mtime_ns.filter(|time| !is_beyond(*time));
-            Some((side.ino?, side.size?, mtime?))
-        };
-        if let (Some(was), Some(is), Numbers::Stable) = (file(old), file(new), site.numbers()) {
-            self.swapped_files.push(Renamed { was, is, name });
-            let side = |side, view| Candidate::new(side, path, view, Numbers::Stable, name);
-            let both = side(Side::Removed, old).zip(side(Side::Added, new));
-            self.taken_over.extend(both.map(|(was, is)| [was, is]));
+        let numbers = site.numbers();
+        if numbers == Numbers::Stable {
+            let side = |side, view| {
+                let candidate = Candidate::new(side, path, view, numbers, name);
+                candidate.map(Candidate::of_a_kept_name)
+            };
+            let new = side(Side::Added, new);
+            self.taken_over.extend(new);
+            self.candidates
+                .extend(side(Side::Removed, old).into_iter().chain(new));
         }
         true
     }
@@ -500,29 +493,16 @@ impl<'a> Comparison<'a> {
         self.matches == 0 && !self.moves_possible()
     }
 
-    /// Names that files changed among themselves: by what files they are, which their contents need
-    /// not be equal for, else by contents.
-    fn rings(&mut self, swaps: Vec<Renamed<[u8; 16]>>) -> Vec<(u64, u64)> {
-        let mut all = rings(&std::mem::take(&mut self.swapped_files));
-        let by_file: Vec<u64> = all.iter().map(|pair| pair.0).collect();
-        let rest = swaps.into_iter();
-        let rest = rest.filter(|one| by_file.binary_search(&one.name).is_err());
-        all.extend(rings(&rest.collect::<Vec<_>>()));
-        all.sort_unstable();
-        all
-    }
-
     /// Names whose files lost other ones, with the content that they had there: they were moved over
     /// files of their size and time, which they are no damage of.
     fn taken_over(&mut self) -> HashSet<u64> {
-        let both = std::mem::take(&mut self.taken_over);
-        if both.is_empty() {
+        let new = std::mem::take(&mut self.taken_over);
+        if new.is_empty() {
             return HashSet::new();
         }
         let removed = self.candidates.iter().filter(|one| one.is_removed());
-        let removed = removed.chain(both.iter().map(|[was, _]| was));
         let lost: HashSet<_> = removed.filter_map(Candidate::file_and_content).collect();
-        let here = both.iter().filter_map(|[_, is]| {
+        let here = new.iter().filter_map(|is| {
             let file = is.file_and_content()?;
             lost.contains(&file).then(|| is.record())
         });
@@ -543,8 +523,7 @@ impl<'a> Comparison<'a> {
 
     fn flush(&mut self, mut later: impl Later) -> io::Result<()> {
         let buffer = std::mem::take(&mut self.buffer);
-        let swaps = std::mem::take(&mut self.swaps);
-        let swapped = self.rings(swaps);
+        let swapped = rings(&std::mem::take(&mut self.swaps));
         let taken_over = self.taken_over();
         let mut confirmed = Ok(());
         let pairs = pair(std::mem::take(&mut self.candidates), |pair| {
@@ -574,19 +553,9 @@ impl<'a> Comparison<'a> {
                 continue;
             }
             if let Ok(at) = swapped.binary_search_by_key(&offset, |pair| pair.0) {
+                self.summary.swapped();
                 let to = buffer.get(swapped[at].1)?;
-                let class = match has_content_of(&change, &to) {
-                    true => Class::Moved,
-                    false => Class::Damaged,
-                };
-                if class == Class::Moved {
-                    self.summary.swapped();
-                }
-                let mut moved = moved_change(change, to, class, self.rules);
-                if let (Some(ctime), Some(to)) = (moved.ctime, &moved.to) {
-                    moved.ctime = Some(later.ctime(to, ctime));
-                }
-                (self.sink)(&moved)?;
+                (self.sink)(&moved_change(change, to, Class::Moved, self.rules))?;
                 continue;
             }
             if taken_over.contains(&offset) {

@@ -6,8 +6,11 @@
 //! Many to many: of equal digests the pairs with the same base name come
 //! first, the rest in path order; what is left over stays removed or added.
 
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::LazyLock;
 
+use bc_digest::{Algorithm, Digest, hash};
 use bc_manifest::time::is_beyond;
 
 use crate::entry_ref::EntryRef;
@@ -46,18 +49,27 @@ impl From<Word> for u64 {
     }
 }
 
-/// What stands for a content of so many bytes, if there is any.
-pub(crate) fn key(digest: &[u8], size: u64) -> Option<[u8; 16]> {
-    if size == 0 || digest.is_empty() {
+/// What stands for a content of so many bytes, if there is any. Where the size is not known, as of
+/// lists of other tools, the digest says enough if it is not short.
+pub(crate) fn key(digest: &[u8], size: Option<u64>) -> Option<[u8; 16]> {
+    let is_empty = size.map_or_else(|| is_of_nothing(digest), |size| size == 0);
+    if is_empty || digest.is_empty() {
         return None;
     }
     let mut key = [0; 16];
     let kept = digest.len().min(key.len());
     key[..kept].copy_from_slice(&digest[..kept]);
     if kept <= 8 {
-        key[8..].copy_from_slice(&size.to_le_bytes());
+        key[8..].copy_from_slice(&size?.to_le_bytes());
     }
     Some(key)
+}
+
+/// True for the digest of no bytes, by any algorithm.
+fn is_of_nothing(digest: &[u8]) -> bool {
+    static ALL: LazyLock<HashSet<Digest>> =
+        LazyLock::new(|| Algorithm::ALL.iter().map(|of| hash(*of, b"")).collect());
+    Digest::from_slice(digest).is_some_and(|digest| ALL.contains(&digest))
 }
 
 /// Whether inode numbers tell which file it was, or may have come to another one, as they do where
@@ -84,17 +96,18 @@ impl Candidate {
         numbers: Numbers,
         record: u64,
     ) -> Option<Candidate> {
-        let size = file.size?;
-        let key = key(file.digest?, size)?;
+        let key = key(file.digest?, file.size)?;
         let base = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
         Some(Candidate {
             key,
             name: hash_of(base) as u32,
             file: Word::from(match numbers {
                 Numbers::Stable
-                    if file.ino.is_some() && file.mtime_ns.is_some_and(|time| !is_beyond(time)) =>
+                    if file.ino.is_some()
+                        && file.size.is_some()
+                        && file.mtime_ns.is_some_and(|time| !is_beyond(time)) =>
                 {
-                    hash_of((file.ino, size, file.mtime_ns))
+                    hash_of((file.ino, file.size, file.mtime_ns))
                 }
                 Numbers::Stable | Numbers::Moving => 0,
             }),

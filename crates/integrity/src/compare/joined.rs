@@ -42,12 +42,6 @@ pub(super) fn class_of(pair: &Pair) -> Class {
     }
 }
 
-/// Whether one name has the content that another one had.
-pub(super) fn has_content_of(was: &Change, is: &Change) -> bool {
-    let (was, is) = (found(was, Field::Digest), found(is, Field::Digest));
-    matches!((was, is), (Some(was), Some(is)) if was.old == is.new)
-}
-
 /// One change out of a removal and an addition: moved, or moved and damaged.
 pub(super) fn moved_change(
     removed: Change,

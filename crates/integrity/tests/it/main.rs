@@ -8,6 +8,7 @@ mod bad_manifests;
 mod classes;
 mod clocks;
 mod damage;
+mod doubts;
 mod foreign;
 mod large_manifests;
 mod merging;

@@ -73,6 +73,7 @@ fn is_of_type(name: &Value, value: &Value) -> bool {
         "string" => value.is_string(),
         "null" => value.is_null(),
         "integer" => value.is_i64() || value.is_u64(),
+        "boolean" => value.is_boolean(),
         other => panic!("type {other}"),
     }
 }
