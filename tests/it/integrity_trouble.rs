@@ -40,8 +40,8 @@ fn unreadable_news_are_named_and_counted() {
         .as_nobody()
         .go()
         .code(0)
-        .stdout_has("?? file: no content recorded: ")
-        .stdout_has("?? dir/below: not recorded: in dir: open: Permission denied");
+        .stdout_has("+ file: readable now; before: open: ")
+        .stdout_has("+ dir/below: readable now; before: in dir: open: Permission denied");
     t.bc_line(&format!("integrity verify . {m}")).go().code(0);
     // What can be read again is recorded: for cron there is nothing wrong with it.
     std::fs::write(&m, unread).unwrap();

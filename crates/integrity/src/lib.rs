@@ -101,16 +101,20 @@ mod import;
 mod input;
 mod join;
 pub mod judge;
+mod known_damage;
 mod manifest_stream;
 mod merge;
+mod mount_guard;
 mod mounts;
 mod moves;
 mod options;
 mod passing;
 mod place;
+mod proof;
 pub mod report;
 mod reread;
 mod runs;
+mod second;
 mod setting;
 mod soundness;
 mod spill_buffer;
@@ -136,10 +140,11 @@ pub use merge::{
 pub use options::{Job, Reading, RootCheck, TreeOptions, WalkObserver, Work, XattrPolicy};
 pub use place::Origin;
 pub use reread::{Reread, UnknownReread};
+pub use second::{is_second, second_ending};
 pub use setting::Setting;
 pub use summary::{ComparisonSummary, Conclusion};
 pub use update::{Damaged, UpdateOptions, Updated, update};
-pub use verify::{Verified, VerifyOptions, verify};
+pub use verify::{MissingMounts, Verified, VerifyOptions, verify};
 
 /// The examples of the registry's page run, too.
 #[cfg(doctest)]

@@ -32,6 +32,7 @@ use crate::fields::{CompareMode, CompareRules, Fields};
 use crate::hashing;
 use crate::hint::Hints;
 use crate::input::{ManifestFile, Trust};
+use crate::known_damage::KnownDamage;
 use crate::manifest_stream::Prefetch;
 use crate::options::{RootCheck, TreeOptions, Work};
 use crate::place::{self, Origin, is_elsewhere};
@@ -340,13 +341,18 @@ impl Updater<'_> {
         self.header
             .extra
             .insert("updated_at".to_string(), now.into());
+        let known = KnownDamage::of(self.manifest, what.trust);
+        let hints = Hints::new(self.tree, self.elsewhere, &self.header);
         let mut merge = Merge {
             what,
             tree: self.tree,
             plan,
             scrubbed,
             was_on,
-            comparison: Comparison::new(CompareRules::default(), what.detail, sink),
+            comparison: Comparison::new(CompareRules::default(), what.detail, sink)
+                .knowing(&known)
+                .recording(),
+            known: &known,
             output: Output::create(
                 what.manifest,
                 (self.manifest, self.held),
@@ -354,7 +360,7 @@ impl Updater<'_> {
                 plan.differs,
             )?,
             devices: Devices::new(self.tree.root_dev()),
-            hints: Hints::new(self.tree, self.elsewhere),
+            hints,
             unmounted: Unmounted::with(what.root_check, &plan.replaced),
             unread: UnreadDirs::default(),
         };
@@ -386,12 +392,12 @@ impl Updater<'_> {
         let Merge {
             comparison,
             output,
-            mut hints,
+            hints,
             ..
         } = merge;
         totals.merge(scrubbed.totals.clone());
         let written = output.finish()?;
-        let summary = comparison.finish(|path, ctime| hints.judge(self.tree.find(path), ctime));
+        let summary = comparison.finish(hints);
         let mut summary = summary.map_err(|error| report_failed(&error))?;
         (summary.files_read, summary.bytes_read) = (totals.read.files, totals.read.bytes);
         Ok(Updated {
