@@ -13,7 +13,8 @@ use rustix::fs::AtFlags;
 
 use crate::error::{Error, ErrorKind};
 use crate::event::{Event, Observer};
-use crate::journal::{Earlier, Known, Log, Site, boot_id, look};
+use crate::journal::{Earlier, Log, Site, boot_id, look};
+use crate::known::Known;
 use crate::options::CopyOptions;
 use crate::orphans;
 use crate::place::coarse_now;

@@ -286,7 +286,7 @@ fn run(jobs: &[Job<'_>]) -> Result<(), Error> {
     }
     for main in &mut mains {
         links.make(main);
-        main.commit();
+        main.end();
         if !main.job.is_over() {
             remove_stages(main.job);
             finish_dirs(main)?;
@@ -319,6 +319,6 @@ fn share(jobs: &[Job<'_>], shares: &Shares) -> Result<(), Error> {
                 worker.special(&special[batch.clone()]);
             }
         }
-        each.iter_mut().for_each(Worker::commit);
+        each.iter_mut().for_each(Worker::end);
     })
 }

@@ -213,11 +213,11 @@ impl Worker<'_> {
             return Ok(false);
         };
         let id = FileStat::from(&found).id;
-        if let Some(there) = self.there(&place)? {
-            let now = FileStat::from(&there);
+        if let Some(there) = self.existing(&place)? {
+            let now = &there.stat;
             if now.id == id {
                 let digest = job.results.digest(first);
-                let settled = self.settle_as(&place, &now, State::Before, Why::Done, digest);
+                let settled = self.settle_as(&place, now, State::Before, Why::Done, digest);
                 if let Decision::Settled(outcome) = settled {
                     job.done(vec![outcome]);
                 }
@@ -226,8 +226,7 @@ impl Worker<'_> {
             let Some(walked) = job.tree.entry(item).and_then(|(list, id)| list.stat(id)) else {
                 return Ok(false);
             };
-            let source = (walked.id, walked.stamp);
-            if job.known.file(&place.target, source, &now).is_some() {
+            if self.ours(&place, &there, &walked)?.is_some() {
                 // A copy of its own, of a run that had nothing to link it to.
                 place.over = Over::Anything;
             } else {

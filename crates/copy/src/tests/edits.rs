@@ -1,0 +1,132 @@
+//! What the user has changed of what an interrupted run left is his, whatever happened meanwhile.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use super::resume::settle;
+use super::{Ground, rewrite_journal, run};
+use crate::{CopyOptions, OnConflict, Target, record};
+
+/// A copy of three files that one conflict has left incomplete, with its journal.
+fn left() -> (Ground, CopyOptions) {
+    let ground = Ground::new();
+    for name in ["edited", "kept", "mine"] {
+        ground.write(&format!("from/{name}"), format!("of the source: {name}").as_bytes());
+    }
+    ground.write("to/mine", b"the user's");
+    settle();
+    let mut options = ground.options(&["from"], "to");
+    options.target = Target::Exactly;
+    assert_eq!(run(&options).0.unwrap().failed, 1);
+    (ground, options)
+}
+
+/// What may have happened since.
+#[derive(Clone, Copy, Debug)]
+enum Since {
+    Nothing,
+    Boot,
+    Mount,
+    /// The journal is that of an earlier version, which recorded no states.
+    Update,
+}
+
+impl Since {
+    const ALL: [Since; 4] = [Since::Nothing, Since::Boot, Since::Mount, Since::Update];
+
+    fn happens(self, ground: &Ground) {
+        rewrite_journal(ground, |kind, body| {
+            match (self, kind) {
+                (Since::Boot, record::SESSION) => body[0] ^= 1,
+                (Since::Mount, record::SESSION) => body[16] ^= 1,
+                (Since::Update, record::PLACED) => return false,
+                _ => {}
+            }
+            true
+        });
+    }
+}
+
+/// Writes into a file as it is. `is_secret`: with its size and time of modification.
+fn edit(path: &Path, is_secret: bool) {
+    let file = File::options().write(true).open(path).unwrap();
+    let time = file.metadata().unwrap().modified().unwrap();
+    match is_secret {
+        true => {
+            file.write_all_at(b"MY", 0).unwrap();
+            file.set_modified(time).unwrap();
+        }
+        false => file.write_all_at(b"my own words, which nobody else has", 0).unwrap(),
+    }
+}
+
+#[test]
+fn an_edit_in_place_meets_the_policy_whatever_happened() {
+    for since in Since::ALL {
+        for is_secret in [false, true] {
+            for policy in OnConflict::ALL {
+                let (ground, mut options) = left();
+                edit(&ground.at("to/edited"), is_secret);
+                let edited = std::fs::read(ground.at("to/edited")).unwrap();
+                since.happens(&ground);
+                options.on_conflict = policy;
+                let (copied, told) = run(&options);
+                let context = format!("{since:?} {is_secret} {policy:?}: {told:#?}");
+                let now = std::fs::read(ground.at("to/edited")).unwrap();
+                let is_replaced = matches!(policy, OnConflict::Replace | OnConflict::Verify);
+                assert_eq!(now != edited, is_replaced, "{context}");
+                let copied = copied.unwrap();
+                let failed = if policy == OnConflict::Fail { 2 } else { 0 };
+                assert_eq!((copied.failed, copied.before), (failed, 1), "{context}");
+            }
+        }
+    }
+}
+
+/// Which of his files the user has put where one of the copy would be makes no difference.
+#[test]
+fn a_file_of_the_users_that_was_in_the_way_stays_in_the_way() {
+    for since in Since::ALL {
+        let (ground, options) = left();
+        since.happens(&ground);
+        let (copied, told) = run(&options);
+        assert_eq!(copied.unwrap().failed, 1, "{since:?}: {told:#?}");
+        let mine = std::fs::read(ground.at("to/mine")).unwrap();
+        assert_eq!(mine, b"the user's", "{since:?}");
+    }
+}
+
+/// What has the recorded bytes is the copy's own, whatever its times are: it follows its source.
+#[test]
+fn what_was_only_touched_is_still_ours() {
+    for since in Since::ALL {
+        let (ground, options) = left();
+        let file = File::options().write(true).open(ground.at("to/kept")).unwrap();
+        file.set_modified(std::time::SystemTime::now()).unwrap();
+        ground.write("from/kept", b"other words");
+        since.happens(&ground);
+        let (copied, told) = run(&options);
+        assert_eq!(copied.unwrap().failed, 1, "{since:?}: {told:#?}");
+        let kept = std::fs::read(ground.at("to/kept")).unwrap();
+        assert_eq!(kept, b"other words", "{since:?}: {told:#?}");
+    }
+}
+
+/// `--restart` begins anew what the copy has made, and nothing else.
+#[test]
+fn a_restart_replaces_what_the_copy_has_made_alone() {
+    for since in Since::ALL {
+        let (ground, mut options) = left();
+        edit(&ground.at("to/edited"), true);
+        let edited = std::fs::read(ground.at("to/edited")).unwrap();
+        since.happens(&ground);
+        options.restart = true;
+        let (copied, told) = run(&options);
+        assert_eq!(copied.unwrap().failed, 2, "{since:?}: {told:#?}");
+        let is_kept = |line: &String| line.starts_with('~') && line.ends_with("/kept");
+        assert!(told.iter().any(is_kept), "{since:?}: {told:#?}");
+        let now = std::fs::read(ground.at("to/edited")).unwrap();
+        assert_eq!(now, edited, "{since:?}");
+    }
+}
