@@ -83,7 +83,7 @@ fn fan_out_to(
         return Ok(begun.into_iter().map(|begun| begun.map(nothing)).collect());
     }
     let living = begun.iter().flatten();
-    let journals: Vec<OwnFile> = living.filter_map(|begun| begun.log.own_file()).collect();
+    let journals: Vec<OwnFile> = living.filter_map(Begun::own_file).collect();
     let walked = walk(options, sources, &journals, cancel, observer)?;
     let missing = missing + unopened(&walked);
     if cancel.is_cancelled() {

@@ -6,13 +6,13 @@
 //! it has its name is recorded after that.
 
 use std::fs::DirBuilder;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bc_fs::journal::{Found, Journal, Key, Locked};
+use bc_fs::journal::{Claim, Found, Journal, Key, Locked};
 use bc_fs::place::Place;
 use bc_walk::OwnFile;
 
@@ -26,20 +26,32 @@ pub(crate) struct Earlier {
     pub(crate) journal: Journal,
 }
 
+/// A place for a journal, held against other runs of the same copy.
+pub(crate) struct Free {
+    pub(crate) claim: Claim,
+    pub(crate) key: Key,
+}
+
 /// Where the journal of a copy lies, or why there is none.
 pub(crate) enum Site {
-    /// Nothing is there yet.
-    Free(Place, Key),
+    /// Nothing is there yet. The place is held, if that was asked for.
+    Free(Option<Free>),
     /// An unfinished run.
-    Earlier(Box<Earlier>, Place, Key),
+    Earlier(Box<Earlier>),
     /// A living one.
     Busy,
     /// Something that is not ours.
     Foreign(String),
 }
 
-/// Looks for the journal of the job with this name (a digest in hexadecimal digits).
-pub(crate) fn look(state: &Path, name: &str, boot: &[u8; 16]) -> io::Result<Site> {
+/// Where the journal of the job with this name (a digest in hexadecimal digits) lies.
+pub(crate) fn path(state: &Path, name: &str) -> PathBuf {
+    state.join("copy").join(format!("{name}.journal"))
+}
+
+/// Looks for the journal of the job with this name, and, to `claim` it, holds its place where there
+/// is none.
+pub(crate) fn look(state: &Path, name: &str, boot: &[u8; 16], claim: bool) -> io::Result<Site> {
     let key = Key::kept_in(state)?;
     let directory = state.join("copy");
     DirBuilder::new()
@@ -50,9 +62,25 @@ pub(crate) fn look(state: &Path, name: &str, boot: &[u8; 16]) -> io::Result<Site
             let shown = bc_fs::escape(directory.as_os_str().as_encoded_bytes());
             io::Error::new(error.kind(), format!("{shown}: mkdir: {error}"))
         })?;
-    let place = Place::find(directory.join(format!("{name}.journal")))?;
+    let place = Place::find(path(state, name))?;
+    let free = |place: Place, key: Key| match claim {
+        false => Ok(Site::Free(None)),
+        true => match Claim::new(place) {
+            Ok(claim) => Ok(Site::Free(Some(Free { claim, key }))),
+            // Another run has begun since the look.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::WouldBlock | ErrorKind::AlreadyExists
+                ) =>
+            {
+                Ok(Site::Busy)
+            }
+            Err(error) => Err(error),
+        },
+    };
     Ok(match Journal::open(&place, &key)? {
-        Found::Nothing => Site::Free(place, key),
+        Found::Nothing => free(place, key)?,
         Found::Busy => Site::Busy,
         Found::Foreign(why) => Site::Foreign(why),
         Found::Journal(mut journal) => match load(&journal, boot)? {
@@ -63,12 +91,12 @@ pub(crate) fn look(state: &Path, name: &str, boot: &[u8; 16]) -> io::Result<Site
                     known,
                     journal,
                 };
-                Site::Earlier(Box::new(earlier), place, key)
+                Site::Earlier(Box::new(earlier))
             }
             // Killed while its first record was written: nothing was done yet.
             None => {
                 journal.remove();
-                Site::Free(place, key)
+                free(place, key)?
             }
         },
     })

@@ -71,7 +71,7 @@ fn session(piece: &mut Vec<u8>, boot: &[u8; 16], mount: u64, algorithm: &str) {
 /// What a journal tells of `a` and `b`, whose records have `between` them.
 fn known(boot: &[u8; 16], mount: u64, between: impl Fn(&mut Vec<u8>)) -> Known {
     let dir = tempfile::tempdir().unwrap();
-    let Site::Free(place, key) = look(dir.path(), "name", &NOW).unwrap() else {
+    let Site::Free(Some(free)) = look(dir.path(), "name", &NOW, true).unwrap() else {
         panic!("something is there");
     };
     let job = JobRecord {
@@ -88,8 +88,8 @@ fn known(boot: &[u8; 16], mount: u64, between: impl Fn(&mut Vec<u8>)) -> Known {
     push_file(&mut piece, "a");
     between(&mut piece);
     push_file(&mut piece, "b");
-    drop(Journal::create(place, &key, &mut piece).unwrap());
-    let Site::Earlier(earlier, ..) = look(dir.path(), "name", &NOW).unwrap() else {
+    drop(free.claim.begin(&free.key, &mut piece).unwrap());
+    let Site::Earlier(earlier) = look(dir.path(), "name", &NOW, true).unwrap() else {
         panic!("no journal");
     };
     let Earlier {
@@ -202,7 +202,13 @@ fn only_what_is_in_the_recorded_state_is_proven() {
     let mut untrusted = known.file(b"a", source, (&now, false));
     assert!(!untrusted.next().unwrap().is_proven);
     let edited = (identity(10), Stamp { size: 9, ..stamp() });
-    let outdated = |source| known.file(b"a", source, (&now, true)).next().unwrap().outdated;
+    let outdated = |source| {
+        known
+            .file(b"a", source, (&now, true))
+            .next()
+            .unwrap()
+            .outdated
+    };
     assert!(outdated(edited) && !outdated(source));
 }
 
@@ -221,7 +227,11 @@ fn a_state_that_an_edit_may_leave_alone_proves_nothing() {
     let now = |mtime_ns: i64, ctime_ns: i64| {
         let mut now = existing(20);
         let size = 3;
-        now.stat.stamp = Stamp { size, mtime_ns, ctime_ns };
+        now.stat.stamp = Stamp {
+            size,
+            mtime_ns,
+            ctime_ns,
+        };
         now
     };
     let second = 1_000_000_000;
@@ -246,7 +256,10 @@ fn a_state_that_an_edit_may_leave_alone_proves_nothing() {
 #[test]
 fn what_had_the_name_before_is_known_still() {
     let again = |piece: &mut Vec<u8>| {
-        let later = bc_walk::FileStat { id: identity(11), ..stat(10) };
+        let later = bc_walk::FileStat {
+            id: identity(11),
+            ..stat(10)
+        };
         let digest = Some(Digest::new(&[8; 32]));
         let done = record::done_of(b"a", &later, true, &stat(21), digest);
         record::push_done(piece, &done);
@@ -255,7 +268,10 @@ fn what_had_the_name_before_is_known_still() {
     let now = existing(20);
     let source = (identity(11), stamp());
     let all: Vec<Before> = known.file(b"a", source, (&now, true)).collect();
-    let told: Vec<_> = all.iter().map(|one| (one.is_proven, one.outdated)).collect();
+    let told: Vec<_> = all
+        .iter()
+        .map(|one| (one.is_proven, one.outdated))
+        .collect();
     assert_eq!(told, [(false, false), (true, true)]);
     assert!(known.has_made(b"a", 20) && known.has_made(b"a", 21) && !known.has_made(b"a", 22));
 }

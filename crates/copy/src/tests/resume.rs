@@ -190,6 +190,43 @@ fn a_living_run_of_the_same_copy_is_not_disturbed() {
     assert!(inner.load(Ordering::Relaxed) > 0);
 }
 
+/// Two runs that begin at once, of which the second is there before the first has written anything.
+#[test]
+fn a_run_that_begins_at_the_same_time_is_refused() {
+    let ground = Ground::new();
+    ground.write("from/a", b"a");
+    let mut options = ground.options(&["from"], "to");
+    options.walk.only = Some(std::sync::Arc::new(bc_walk::ExactPaths::new(
+        ["a", "absent"].map(|path| path.as_bytes().to_vec()),
+    )));
+    let inner = AtomicU32::new(0);
+    // What is absent is told before the journal is begun.
+    let observer = |event: Event<'_>| {
+        if matches!(event, Event::Failed(_)) && inner.fetch_add(1, Ordering::Relaxed) == 0 {
+            assert!(!ground.at("to").exists());
+            let (second, _) = run(&options);
+            assert_eq!(second.unwrap_err().kind(), crate::ErrorKind::Busy);
+        }
+    };
+    let progress = CopyProgress::default();
+    let first = copy(&options, &Cancel::new(), &progress, &observer).unwrap();
+    assert_eq!((first.failed, inner.load(Ordering::Relaxed)), (1, 1));
+    assert_eq!(std::fs::read(ground.at("to/a")).unwrap(), b"a");
+}
+
+/// What is refused, or only looked at, leaves nothing in the state directory but the key.
+#[test]
+fn a_run_that_is_refused_leaves_no_journal() {
+    let ground = Ground::new();
+    ground.write("from/a", b"a");
+    for (to, dry_run) in [("from/within", false), ("absent/to", false), ("to", true)] {
+        let mut options = ground.options(&["from"], to);
+        options.dry_run = dry_run;
+        assert_eq!(run(&options).0.is_ok(), dry_run, "{to}");
+        assert_eq!(super::journal(&ground), None, "{to}");
+    }
+}
+
 /// Makes the journal that is left one of another start of the system, without the records of `but`.
 fn as_of_another_boot(ground: &Ground, but: &[&[u8]]) {
     rewrite_journal(ground, |kind, body| {
@@ -292,7 +329,11 @@ fn what_was_forced_to_the_disk_is_not_read_again() {
         let manifest = ground.at("to").join(crate::MANIFEST_NAME);
         let found = super::proof::verify(&ground.at("to"), &manifest);
         let was_read = found.iter().all(|one| one.ends_with(" b"));
-        assert_eq!(was_read, durability == Durability::End, "{durability:?}: {found:?}");
+        assert_eq!(
+            was_read,
+            durability == Durability::End,
+            "{durability:?}: {found:?}"
+        );
     }
 }
 
