@@ -32,6 +32,13 @@ pub(crate) enum Decision {
 }
 
 impl Decision {
+    /// It is copied in the place of what is there, which is the copy's own.
+    pub(crate) fn own(mut place: Place, there: &Existing) -> Decision {
+        place.over = Over::Anything;
+        place.expected = Some(Placed::of(there));
+        Decision::Copy(place)
+    }
+
     /// The same with what the manifest may say of it.
     fn with(self, proof: Proof) -> Decision {
         match self {
@@ -46,11 +53,7 @@ const PIECE: usize = 256 << 10;
 
 impl Worker<'_> {
     /// Decides about a regular file.
-    pub(crate) fn decide(
-        &mut self,
-        mut place: Place,
-        source: &FileStat,
-    ) -> Result<Decision, Error> {
+    pub(crate) fn decide(&mut self, place: Place, source: &FileStat) -> Result<Decision, Error> {
         let job = self.job;
         let (root, _) = job.tree.root(place.item);
         if job.new_roots[root].load(Relaxed) {
@@ -79,26 +82,22 @@ impl Worker<'_> {
                 }
                 return Ok(self.settle_as(&place, now, State::Before, Why::Done, digest));
             }
-            place.over = Over::Anything;
-            return Ok(Decision::Copy(place));
+            return Ok(Decision::own(place, &there));
         }
         if let Some(began) = job.went_on {
             // A power cut takes records with it, not always the names that were given after them;
             // on a full disk names can be given when records cannot be written any more; and some
             // file systems number their files anew whenever they like.
             let doubtful = job.known.is_doubtful();
-            let ours = (there.born_ns)
-                .is_some_and(|born| born >= began && job.known.can_have_made(born));
+            let ours =
+                (there.born_ns).is_some_and(|born| born >= began && job.known.can_have_made(born));
             let is_torn = doubtful && (ours || job.known.has_made(&place.target, now.id.ino));
             if doubtful || ours || job.known.names(&place.target) {
                 match self.compare(&place, now, source, is_torn)? {
                     Compared::Same(digest) => {
                         return Ok(self.settle_as(&place, now, State::Before, Why::Done, digest));
                     }
-                    Compared::Less => {
-                        place.over = Over::Anything;
-                        return Ok(Decision::Copy(place));
-                    }
+                    Compared::Less => return Ok(Decision::own(place, &there)),
                     Compared::Other => {}
                 }
             }
@@ -346,7 +345,9 @@ impl Worker<'_> {
             same &= other == count && ours[..count] == theirs[..count];
             let holds_less = || {
                 let mut pairs = ours[..count].iter().zip(&theirs[..other]);
-                is_torn && other <= count && pairs.all(|(ours, theirs)| ours == theirs || *theirs == 0)
+                is_torn
+                    && other <= count
+                    && pairs.all(|(ours, theirs)| ours == theirs || *theirs == 0)
             };
             if !same && !holds_less() {
                 return Ok(Compared::Other);

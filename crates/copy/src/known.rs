@@ -331,4 +331,3 @@ impl Known {
         self.files.len()
     }
 }
-

@@ -53,6 +53,12 @@ impl Links {
         found.is_ok()
     }
 
+    /// The entry of which one is another name.
+    pub(crate) fn first_of(&self, item: Item) -> Option<Item> {
+        let at = self.further.binary_search_by_key(&item, |(item, _)| *item);
+        self.firsts.get(&self.further[at.ok()?].1).copied()
+    }
+
     /// Makes the further names, once the first ones are there.
     pub(crate) fn make(&self, worker: &mut Worker<'_>) {
         worker.commit();
@@ -117,7 +123,9 @@ impl States {
         let Some(left) = job.results.meta(first) else {
             return;
         };
-        let found = worker.place(first).and_then(|place| worker.existing(&place));
+        let found = worker
+            .place(first)
+            .and_then(|place| worker.existing(&place));
         if let Ok(Some(now)) = found {
             let meta = meta_of(&now.stat);
             let known = match self.0.get(&first) {

@@ -201,7 +201,9 @@ fn publish(
             proof: proof(job, waiting),
         });
     }
-    if let Err(error) = job.publish(&waiting.place, &waiting.stage) {
+    let given =
+        still_own(job, &waiting.place).and_then(|()| job.publish(&waiting.place, &waiting.stage));
+    if let Err(error) = given {
         stage::remove(fd, &waiting.stage);
         return Err(error);
     }
@@ -214,22 +216,44 @@ fn publish(
         Over::Nothing => Event::Copied(&shown),
         Over::Anything => Event::Replaced(&shown),
     });
-    let now = match job.has_manifest() || piece.is_some() {
-        true => Some(job.look(dir, name)),
-        false => None,
+    let now = match job.has_manifest() {
+        true => Some(
+            job.look(dir, name)
+                .map_err(|errno| Error::new(shown, "stat", errno))?,
+        ),
+        // What is not recorded is read by a run that goes on.
+        false => piece.as_ref().and_then(|_| job.look(dir, name).ok()),
     };
-    let now = now.transpose();
-    let now = now.map_err(|errno| Error::new(shown, "stat", errno))?;
     if let Some(now) = &now {
         push_state(piece, waiting, now);
     }
     Ok(Outcome {
         item: *item,
         state: State::Copied,
-        meta: now.filter(|_| job.has_manifest()).map(|now| meta_of(&now.stat)),
+        meta: now
+            .filter(|_| job.has_manifest())
+            .map(|now| meta_of(&now.stat)),
         digest: waiting.digest,
         proof: proof(job, waiting),
     })
+}
+
+/// Refuses to take over what was the copy's own and was changed since that was found out.
+fn still_own(job: &Job<'_>, place: &Place) -> Result<(), Error> {
+    let Some(expected) = place.expected else {
+        return Ok(());
+    };
+    match Existing::at(&place.dir.fd, place.name()) {
+        Ok(now) if Placed::of(&now) != expected => {
+            let text = "is not what the copy had left any more: it was changed meanwhile";
+            Err(Error::with_message(
+                job.shown(&place.target),
+                "rename",
+                text,
+            ))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Records the state of what has its name, unless that was changed since.

@@ -250,7 +250,10 @@ impl Placed {
 pub(crate) fn push_placed(piece: &mut Vec<u8>, path: &[u8], state: &Placed) {
     journal::push(piece, PLACED, |out| {
         let (is_kept, born) = (state.born_ns.is_some(), state.born_ns.unwrap_or_default());
-        put(out, &[state.ino, state.size, u64::from(is_kept), born as u64]);
+        put(
+            out,
+            &[state.ino, state.size, u64::from(is_kept), born as u64],
+        );
         put(out, &[state.mtime_ns as u64, state.ctime_ns as u64]);
         out.extend_from_slice(path);
     });

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use bc_digest::Digest;
-use bc_walk::{Error, ErrorKind, FileKind, FileStat};
+use bc_walk::{Error, ErrorKind, FileKind, FileStat, Identity};
 use rustix::fs::{AtFlags, FileType, Mode, Stat};
 use rustix::io::Errno;
 
@@ -42,7 +42,8 @@ impl Worker<'_> {
         }
     }
 
-    fn try_special(&mut self, item: Item) -> Result<(), Error> {
+    /// Makes one of them, or, in a dry run, tells that it would.
+    pub(crate) fn try_special(&mut self, item: Item) -> Result<(), Error> {
         let job = self.job;
         let mut place = self.place(item)?;
         let path = || job.tree.source_path(item);
@@ -85,6 +86,10 @@ impl Worker<'_> {
             }
             Err(Decision::Copy(place)) => place.over,
         };
+        if job.options.dry_run {
+            job.would_be(item, &place.target, place.over);
+            return Ok(());
+        }
         self.make(&place, &stat, &thing, &wanted)
     }
 
@@ -208,37 +213,19 @@ impl Worker<'_> {
     /// cannot be, and the file is to be copied.
     pub(crate) fn link(&mut self, item: Item, first: Item) -> Result<bool, Error> {
         let job = self.job;
-        let (mut place, origin) = (self.place(item)?, self.place(first)?);
+        let (place, origin) = (self.place(item)?, self.place(first)?);
         let Some(found) = self.there(&origin)? else {
             return Ok(false);
         };
         let id = FileStat::from(&found).id;
-        if let Some(there) = self.existing(&place)? {
-            let now = &there.stat;
-            if now.id == id {
-                let digest = job.results.digest(first);
-                let settled = self.settle_as(&place, now, State::Before, Why::Done, digest);
-                if let Decision::Settled(outcome) = settled {
-                    job.done(vec![outcome]);
-                }
+        let place = match self.decide_link(place, first, Some(id))? {
+            Some(Decision::Settled(outcome)) => {
+                job.done(vec![outcome]);
                 return Ok(true);
             }
-            let Some(walked) = job.tree.entry(item).and_then(|(list, id)| list.stat(id)) else {
-                return Ok(false);
-            };
-            if self.ours(&place, &there, &walked)?.is_some() {
-                // A copy of its own, of a run that had nothing to link it to.
-                place.over = Over::Anything;
-            } else {
-                match self.decide(place, &walked)? {
-                    Decision::Settled(outcome) => {
-                        job.done(vec![outcome]);
-                        return Ok(true);
-                    }
-                    Decision::Copy(decided) => place = decided,
-                }
-            }
-        }
+            Some(Decision::Copy(place)) => place,
+            None => return Ok(false),
+        };
         if !self.linked(&origin, &place) {
             return Ok(false);
         }
@@ -250,6 +237,35 @@ impl Worker<'_> {
         }
         self.told(&place, job.results.digest(first))?;
         Ok(true)
+    }
+
+    /// As [`decide`](Worker::decide) for a further name of what `first` has become, or is to become.
+    /// `id`: which file that is, if it is there. `None` where the name is to be copied by itself.
+    pub(crate) fn decide_link(
+        &mut self,
+        place: Place,
+        first: Item,
+        id: Option<Identity>,
+    ) -> Result<Option<Decision>, Error> {
+        let job = self.job;
+        let Some(there) = self.existing(&place)? else {
+            return Ok(Some(Decision::Copy(place)));
+        };
+        let now = &there.stat;
+        if Some(now.id) == id {
+            let digest = job.results.digest(first);
+            let settled = self.settle_as(&place, now, State::Before, Why::Done, digest);
+            return Ok(Some(settled));
+        }
+        let entry = job.tree.entry(place.item);
+        let Some(walked) = entry.and_then(|(list, id)| list.stat(id)) else {
+            return Ok(None);
+        };
+        if self.ours(&place, &there, &walked)?.is_some() {
+            // A copy of its own, of a run that had nothing to link it to.
+            return Ok(Some(Decision::own(place, &there)));
+        }
+        self.decide(place, &walked).map(Some)
     }
 
     /// Whether a copy could be given the name of a stage too.

@@ -220,6 +220,7 @@ impl<'a> Worker<'a> {
             target,
             dir,
             over: Over::Nothing,
+            expected: None,
             settled: false,
             is_whole: true,
         })

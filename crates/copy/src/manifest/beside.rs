@@ -99,8 +99,13 @@ impl Beside<'_> {
     /// Of a file that is still what was made then: by its state, or else by its bytes.
     fn digest(&self, target: &[u8], dir: &DestDir, there: &Existing) -> Option<Digest> {
         let job = self.worker.job;
-        let before = job.known.other(target, there, job.states_prove(dir, there))?;
-        let has_content = || self.worker.has_content(dir, parts(target).1, there, &before);
+        let before = job
+            .known
+            .other(target, there, job.states_prove(dir, there))?;
+        let has_content = || {
+            self.worker
+                .has_content(dir, parts(target).1, there, &before)
+        };
         let is_ours = before.is_proven || has_content().is_ok_and(|has| has);
         before.digest.filter(|_| is_ours)
     }

@@ -47,8 +47,11 @@ impl History {
         let mut rng = Rng::new(seed);
         let mut options = ground.options(&["from"], "to");
         options.target = Target::Exactly;
-        options.algorithm = [Some(Algorithm::Blake3), None, Algorithm::from_name("xxh128")]
-            [rng.below(3) as usize];
+        options.algorithm = [
+            Some(Algorithm::Blake3),
+            None,
+            Algorithm::from_name("xxh128"),
+        ][rng.below(3) as usize];
         options.durability = Durability::ALL[rng.below(4) as usize];
         options.workers = 1 + rng.below(2) as usize;
         if rng.below(4) == 0 {
@@ -70,7 +73,9 @@ impl History {
         if history.rng.below(5) != 0 {
             // A conflict, for which the journal stays.
             let name = history.name();
-            history.ground.write(&format!("to/{name}"), b"of the user from the start");
+            history
+                .ground
+                .write(&format!("to/{name}"), b"of the user from the start");
         }
         history
     }
@@ -98,7 +103,12 @@ impl History {
         let path = self.ground.at("from").join(name);
         self.ground.write(&format!("from/{name}"), &content);
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(self.clock);
-        File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+        File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_modified(time)
+            .unwrap();
         if name == LINKED[1] {
             std::fs::remove_file(&path).unwrap();
             std::fs::hard_link(self.ground.at("from").join(LINKED[0]), &path).unwrap();
@@ -109,13 +119,23 @@ impl History {
         let mut all = Files::new();
         for name in NAMES {
             let path = self.ground.at(root).join(name);
-            all.extend(std::fs::read(path).ok().map(|content| (name.to_owned(), content)));
+            all.extend(
+                std::fs::read(path)
+                    .ok()
+                    .map(|content| (name.to_owned(), content)),
+            );
         }
         all
     }
 
     fn modified(&self, root: &str, name: &str) -> Option<SystemTime> {
-        self.ground.at(root).join(name).metadata().ok()?.modified().ok()
+        self.ground
+            .at(root)
+            .join(name)
+            .metadata()
+            .ok()?
+            .modified()
+            .ok()
     }
 
     /// Something that people, or other programs, do to what is at the destination.
@@ -144,7 +164,9 @@ impl History {
             }
             2 => file.write_all_at(b"more", content.len() as u64).unwrap(),
             3 => file.set_len(at).unwrap(),
-            4 => file.write_all_at(&vec![0; content.len().saturating_sub(at as usize)], at).unwrap(),
+            4 => file
+                .write_all_at(&vec![0; content.len().saturating_sub(at as usize)], at)
+                .unwrap(),
             5 => {
                 let own = self.content();
                 self.ground.write("to/own", &own);
@@ -212,7 +234,9 @@ impl History {
         let name = self.name();
         let path = self.ground.at("to").join(name);
         let known = self.ours.get(name).cloned().unwrap_or_default();
-        let Some(content) = std::fs::read(&path).ok().filter(|content| known.contains(content))
+        let Some(content) = std::fs::read(&path)
+            .ok()
+            .filter(|content| known.contains(content))
         else {
             return;
         };
@@ -222,7 +246,9 @@ impl History {
         let at = self.rng.below(content.len().max(1) as u64);
         match self.rng.below(2) {
             0 => file.set_len(at).unwrap(),
-            _ => file.write_all_at(&vec![0; content.len().saturating_sub(at as usize)], at).unwrap(),
+            _ => file
+                .write_all_at(&vec![0; content.len().saturating_sub(at as usize)], at)
+                .unwrap(),
         }
         file.set_modified(time).unwrap();
     }
@@ -245,7 +271,7 @@ impl History {
         let observer = |event: Event<'_>| {
             let shown = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
             told.lock().unwrap().push(match event {
-                Event::Copied(path) => format!("+ {}", shown(path)),
+                Event::Made(path) | Event::Copied(path) => format!("+ {}", shown(path)),
                 Event::Replaced(path) => format!("~ {}", shown(path)),
                 Event::Skipped(path, why) => format!("= {}: {}", shown(path), why.text()),
                 Event::Failed(error) => format!("! {error}"),
@@ -302,7 +328,10 @@ impl History {
                     };
                     // What was equal is as good as copied.
                     if told.iter().any(is_given) || source.get(name) == Some(now) {
-                        self.ours.entry(name.clone()).or_default().insert(now.clone());
+                        self.ours
+                            .entry(name.clone())
+                            .or_default()
+                            .insert(now.clone());
                     }
                 }
             }
@@ -347,7 +376,9 @@ fn history(seed: u64) {
 #[test]
 fn nothing_of_the_users_is_replaced_unasked() {
     let cases = std::env::var("BC_TEST_CASES").ok();
-    let cases = cases.map_or(FEW, |cases| cases.parse().expect("BC_TEST_CASES is a number"));
+    let cases = cases.map_or(FEW, |cases| {
+        cases.parse().expect("BC_TEST_CASES is a number")
+    });
     for seed in 0..cases {
         history(seed);
     }

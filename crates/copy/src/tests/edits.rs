@@ -12,7 +12,10 @@ use crate::{CopyOptions, OnConflict, Target, record};
 fn left() -> (Ground, CopyOptions) {
     let ground = Ground::new();
     for name in ["edited", "kept", "mine"] {
-        ground.write(&format!("from/{name}"), format!("of the source: {name}").as_bytes());
+        ground.write(
+            &format!("from/{name}"),
+            format!("of the source: {name}").as_bytes(),
+        );
     }
     ground.write("to/mine", b"the user's");
     settle();
@@ -57,7 +60,9 @@ fn edit(path: &Path, is_secret: bool) {
             file.write_all_at(b"MY", 0).unwrap();
             file.set_modified(time).unwrap();
         }
-        false => file.write_all_at(b"my own words, which nobody else has", 0).unwrap(),
+        false => file
+            .write_all_at(b"my own words, which nobody else has", 0)
+            .unwrap(),
     }
 }
 
@@ -97,12 +102,62 @@ fn a_file_of_the_users_that_was_in_the_way_stays_in_the_way() {
     }
 }
 
+/// Nor does it if a run has met it there, and its file was made while the journal was written to.
+#[test]
+fn a_file_that_the_user_has_made_between_two_runs_stays_in_the_way() {
+    for since in Since::ALL {
+        let (ground, options) = left();
+        std::fs::remove_file(ground.at("to/kept")).unwrap();
+        ground.write("to/kept", b"of my own");
+        assert_eq!(run(&options).0.unwrap().failed, 2, "{since:?}");
+        since.happens(&ground);
+        let (copied, told) = run(&options);
+        assert_eq!(copied.unwrap().failed, 2, "{since:?}: {told:#?}");
+        let kept = std::fs::read(ground.at("to/kept")).unwrap();
+        assert_eq!(kept, b"of my own", "{since:?}");
+    }
+}
+
+/// What is changed after it was found to be the copy's own, just before its successor has its name.
+#[test]
+fn an_edit_while_its_successor_is_copied_stays() {
+    for is_secret in [false, true] {
+        let (ground, mut options) = left();
+        options.workers = 1;
+        for name in ["edited", "kept"] {
+            ground.write(&format!("from/{name}"), b"other words");
+        }
+        let other = std::sync::Mutex::new(None);
+        let observer = |event: crate::Event<'_>| {
+            let mut other = other.lock().unwrap();
+            // Both are copied by then, and one has its name.
+            if let (crate::Event::Replaced(path), None) = (event, &*other) {
+                let name = if path.ends_with(b"/kept") {
+                    "to/edited"
+                } else {
+                    "to/kept"
+                };
+                edit(&ground.at(name), is_secret);
+                *other = Some((name, std::fs::read(ground.at(name)).unwrap()));
+            }
+        };
+        let progress = crate::CopyProgress::default();
+        let copied = crate::copy(&options, &bc_pool::Cancel::new(), &progress, &observer);
+        assert_eq!(copied.unwrap().failed, 2);
+        let (name, content) = other.into_inner().unwrap().unwrap();
+        assert_eq!(std::fs::read(ground.at(name)).unwrap(), content);
+    }
+}
+
 /// What has the recorded bytes is the copy's own, whatever its times are: it follows its source.
 #[test]
 fn what_was_only_touched_is_still_ours() {
     for since in Since::ALL {
         let (ground, options) = left();
-        let file = File::options().write(true).open(ground.at("to/kept")).unwrap();
+        let file = File::options()
+            .write(true)
+            .open(ground.at("to/kept"))
+            .unwrap();
         file.set_modified(std::time::SystemTime::now()).unwrap();
         ground.write("from/kept", b"other words");
         since.happens(&ground);

@@ -10,6 +10,7 @@ mod moving;
 mod orphans;
 mod proof;
 mod properties;
+mod reports;
 mod resume;
 
 use std::collections::BTreeMap;
@@ -123,7 +124,7 @@ pub(super) fn run(options: &CopyOptions) -> (Result<Copied, Error>, Told) {
     let shown = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
     let observer = |event: Event<'_>| {
         let text = match event {
-            Event::Copied(path) => format!("+ {}", shown(path)),
+            Event::Made(path) | Event::Copied(path) => format!("+ {}", shown(path)),
             Event::Replaced(path) => format!("~ {}", shown(path)),
             Event::Skipped(path, why) => format!("= {}: {}", shown(path), why.text()),
             Event::Failed(error) => format!("! {error}"),
