@@ -35,7 +35,7 @@ impl Decision {
     /// It is copied in the place of what is there, which is the copy's own.
     pub(crate) fn own(mut place: Place, there: &Existing) -> Decision {
         place.over = Over::Anything;
-        place.expected = Some(Placed::of(there));
+        place.own = Some(Box::new(there.clone()));
         Decision::Copy(place)
     }
 

@@ -240,20 +240,26 @@ fn publish(
 
 /// Refuses to take over what was the copy's own and was changed since that was found out.
 fn still_own(job: &Job<'_>, place: &Place) -> Result<(), Error> {
-    let Some(expected) = place.expected else {
+    let Some(own) = &place.own else {
         return Ok(());
     };
-    match Existing::at(&place.dir.fd, place.name()) {
-        Ok(now) if Placed::of(&now) != expected => {
-            let text = "is not what the copy had left any more: it was changed meanwhile";
-            Err(Error::with_message(
-                job.shown(&place.target),
-                "rename",
-                text,
-            ))
-        }
-        _ => Ok(()),
+    let Ok(now) = Existing::at(&place.dir.fd, place.name()) else {
+        return Ok(());
+    };
+    let (mut then, now_placed) = (Placed::of(own), Placed::of(&now));
+    if own.stat.nlink != now.stat.nlink {
+        // That another name of it was taken over has changed its time of change.
+        then.ctime_ns = now_placed.ctime_ns;
     }
+    if then == now_placed {
+        return Ok(());
+    }
+    let text = "is not what the copy had left any more: it was changed meanwhile";
+    Err(Error::with_message(
+        job.shown(&place.target),
+        "rename",
+        text,
+    ))
 }
 
 /// Records the state of what has its name, unless that was changed since.

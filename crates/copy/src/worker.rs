@@ -220,7 +220,7 @@ impl<'a> Worker<'a> {
             target,
             dir,
             over: Over::Nothing,
-            expected: None,
+            own: None,
             settled: false,
             is_whole: true,
         })

@@ -185,3 +185,31 @@ fn a_restart_replaces_what_the_copy_has_made_alone() {
         assert_eq!(now, edited, "{since:?}");
     }
 }
+
+/// Copies that were made one file since, as `bc dup prune` does: that one of the names is replaced
+/// changes what there is to see of the other one.
+#[test]
+fn copies_that_were_linked_since_are_replaced_each() {
+    let ground = Ground::new();
+    for name in ["one", "two"] {
+        ground.write(&format!("from/{name}"), b"of both");
+    }
+    ground.write("from/mine", b"of the source");
+    ground.write("to/mine", b"the user's");
+    settle();
+    let mut options = ground.options(&["from"], "to");
+    options.target = Target::Exactly;
+    options.workers = 1;
+    assert_eq!(run(&options).0.unwrap().failed, 1);
+    std::fs::remove_file(ground.at("to/two")).unwrap();
+    std::fs::hard_link(ground.at("to/one"), ground.at("to/two")).unwrap();
+    for name in ["one", "two"] {
+        ground.write(&format!("from/{name}"), name.as_bytes());
+    }
+    let (copied, told) = run(&options);
+    assert_eq!(copied.unwrap().failed, 1, "{told:#?}");
+    for name in ["one", "two"] {
+        let path = ground.at("to").join(name);
+        assert_eq!(std::fs::read(path).unwrap(), name.as_bytes());
+    }
+}
