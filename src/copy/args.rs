@@ -132,7 +132,7 @@ pub struct CopyArgs {
     /// Only tell what would be done
     #[arg(long)]
     pub dry_run: bool,
-    /// A line for each path: + copied, ~ replaced, = left, with the reason
+    /// A line for each path: + copied or directory made, ~ replaced, = left, with the reason
     #[arg(long)]
     pub itemize: bool,
     /// Accepted as cp has them: what they ask for is the default

@@ -34,7 +34,7 @@ impl<'a> Teller<'a> {
     pub fn tell(&self, event: Event<'_>) {
         let report = &self.session.report;
         match event {
-            Event::Copied(path) => self.line(Meaning::Added, "+", path, None),
+            Event::Made(path) | Event::Copied(path) => self.line(Meaning::Added, "+", path, None),
             Event::Replaced(path) => self.line(Meaning::Changed, "~", path, None),
             Event::Skipped(path, why) => {
                 self.line(Meaning::Plain, "=", path, Some(why.text()));

@@ -96,7 +96,7 @@ impl<'a> CopyJob<'a> {
     /// particular order; what fails is in [`CopyReport::errors`]. It is called by the threads that copy,
     /// one at a time, so that all wait for one that is slow; it may begin a copy of its own. When it has
     /// panicked it hears nothing more, and the copy ends with an error of the kind
-    /// [`Panic`](crate::ErrorKind::Panic). A dry run tells of directories that would be made, too.
+    /// [`Panic`](crate::ErrorKind::Panic).
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

@@ -13,6 +13,7 @@ mod common;
 mod compressed_images;
 mod copy;
 mod copy_again;
+mod copy_edits;
 mod copy_evidence;
 mod copy_fan_out;
 mod copy_faults;

@@ -3,17 +3,17 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 
 use bc_fs::Escaped;
-use bc_fs::journal::{Journal, Key};
 use bc_fs::mount::mount_number;
-use bc_fs::place::Place;
-use bc_walk::FileStat;
+use bc_walk::{FileStat, OwnFile};
 use rustix::fs::AtFlags;
 
 use crate::error::{Error, ErrorKind};
 use crate::event::{Event, Observer};
-use crate::journal::{Earlier, Known, Log, Site, boot_id, look};
+use crate::journal::{self, Earlier, Free, Log, Site, boot_id};
+use crate::known::Known;
 use crate::options::CopyOptions;
 use crate::orphans;
 use crate::place::coarse_now;
@@ -34,7 +34,18 @@ pub(crate) struct Begun {
     pub(crate) began: i64,
     pub(crate) log: Log,
     /// Where a journal is to be made.
-    free: Option<(Place, Key)>,
+    free: Option<Free>,
+}
+
+impl Begun {
+    /// The journal, or what holds its place: it is no part of what is copied.
+    pub(crate) fn own_file(&self) -> Option<OwnFile> {
+        let claimed = self.free.as_ref().and_then(|free| free.claim.file());
+        match claimed {
+            Some(file) => OwnFile::of(file).ok(),
+            None => self.log.own_file(),
+        }
+    }
 }
 
 /// Finds journal and destination, and refuses what makes no sense.
@@ -43,24 +54,7 @@ pub(crate) fn begin(
     sources: &[Source],
     observer: &Observer<'_>,
 ) -> Result<Begun, Error> {
-    let boot = boot_id();
-    let mut free = None;
-    let mut earlier = None;
-    match find_journal(options, &boot, observer)? {
-        Some(Site::Free(place, key)) => free = Some((place, key)),
-        Some(Site::Earlier(found, place, key)) => {
-            match still_fits(options, sources, &found.job, &found.known) {
-                Some(top) => earlier = Some((found, top)),
-                None if options.dry_run => {}
-                // What it made is not there any more.
-                None => {
-                    found.journal.remove();
-                    free = Some((place, key));
-                }
-            }
-        }
-        _ => {}
-    }
+    let (earlier, free) = find_journal(options, sources, observer)?;
     let begun = match earlier {
         Some((found, top)) => gone_on(options, *found, top)?,
         None => anew(target::find(options, sources, None)?, free)?,
@@ -98,7 +92,7 @@ fn gone_on(options: &CopyOptions, found: Earlier, top: Top) -> Result<Begun, Err
 }
 
 /// A copy that is begun.
-fn anew(top: Top, free: Option<(Place, Key)>) -> Result<Begun, Error> {
+fn anew(top: Top, free: Option<Free>) -> Result<Begun, Error> {
     Ok(Begun {
         top,
         id: JobId(random()?),
@@ -111,24 +105,59 @@ fn anew(top: Top, free: Option<(Place, Key)>) -> Result<Begun, Error> {
     })
 }
 
+/// An unfinished run and its destination, or where a journal is to be made.
+type FoundJournal = (Option<(Box<Earlier>, Top)>, Option<Free>);
+
 fn find_journal(
     options: &CopyOptions,
-    boot: &[u8; 16],
+    sources: &[Source],
+    observer: &Observer<'_>,
+) -> Result<FoundJournal, Error> {
+    let Some(state) = &options.state else {
+        return Ok((None, None));
+    };
+    let names = target::JobNames::of(options);
+    // One that does not fit may be about another volume: it stays.
+    if let Some(name) = &names.without_volume
+        && journal::path(state, name).exists()
+        && let Some(Site::Earlier(found)) = look(state, (name, false), observer)?
+        && let Some(top) = still_fits(options, sources, &found, false)
+    {
+        return Ok((Some((found, top)), None));
+    }
+    // A run that writes nothing makes no key either.
+    if options.dry_run && !journal::path(state, &names.own).exists() {
+        return Ok((None, None));
+    }
+    let claim = !options.dry_run;
+    let is_of_volume = names.without_volume.is_some();
+    let mut site = look(state, (&names.own, claim), observer)?;
+    if let Some(Site::Earlier(found)) = site {
+        match still_fits(options, sources, &found, is_of_volume) {
+            Some(top) => return Ok((Some((found, top)), None)),
+            None if options.dry_run => return Ok((None, None)),
+            // What it made is not there any more.
+            None => found.journal.remove(),
+        }
+        site = look(state, (&names.own, claim), observer)?;
+    }
+    Ok(match site {
+        Some(Site::Free(free)) => (None, free),
+        _ => (None, None),
+    })
+}
+
+/// Looks for the journal of that name, and claims its place if that is to be.
+fn look(
+    state: &Path,
+    (name, claim): (&str, bool),
     observer: &Observer<'_>,
 ) -> Result<Option<Site>, Error> {
-    let Some(state) = &options.state else {
-        return Ok(None);
-    };
-    let name = target::job_name(options);
-    // A run that writes nothing makes no key either.
-    if options.dry_run && !state.join("copy").join(format!("{name}.journal")).exists() {
-        return Ok(None);
-    }
     let without = |why: &str| {
         let text = format!("{why}; should this copy be interrupted, it cannot be gone on from");
         observer(Event::Warning(&text));
     };
-    match look(state, &name, boot) {
+    match journal::look(state, name, &boot_id(), claim) {
         Ok(Site::Busy) => {
             let text = "another run of the same copy is at work";
             Err(Error::new(ErrorKind::Busy, text))
@@ -148,18 +177,19 @@ fn find_journal(
     }
 }
 
-/// The destination as an unfinished run had it, if it is still that.
+/// The destination as an unfinished run had it, if it is still that. `is_of_volume`: the name of the
+/// journal tells the volume.
 fn still_fits(
     options: &CopyOptions,
     sources: &[Source],
-    job: &JobRecord,
-    known: &Known,
+    Earlier { job, known, .. }: &Earlier,
+    is_of_volume: bool,
 ) -> Option<Top> {
     let top = target::find(options, sources, Some(job.into)).ok()?;
     // Another disk may be mounted there, and its root have the same number.
     let file_system = target::file_system(&top.path, top.id.dev);
     let same = match (&job.file_system[..], &file_system[..]) {
-        ("", _) | (_, "") => top.id.dev == job.top.dev,
+        ("", _) | (_, "") => is_of_volume || top.id.dev == job.top.dev,
         (then, now) => then == now,
     };
     if !same || top.id.ino != job.top.ino {
@@ -191,7 +221,7 @@ pub(crate) fn start(begun: &mut Begun, options: &CopyOptions, observer: &Observe
         algorithm: algorithm(options).to_owned(),
     };
     let begin = match begun.free.take() {
-        Some((place, key)) => {
+        Some(Free { claim, key }) => {
             let job = JobRecord {
                 id: begun.id.0,
                 // By the clock that stamps files: none of this run's is older.
@@ -204,7 +234,7 @@ pub(crate) fn start(begun: &mut Begun, options: &CopyOptions, observer: &Observe
             record::push_job(&mut piece, &job);
             orphans::push_top(&mut piece, &begun.top.path);
             record::push_session(&mut piece, &session);
-            Journal::create(place, &key, &mut piece).map(|journal| {
+            claim.begin(&key, &mut piece).map(|journal| {
                 begun.log = Log::new(Some(journal));
             })
         }

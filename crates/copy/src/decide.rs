@@ -6,16 +6,18 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Digest, Hasher};
 use bc_fs::mount::traits_or_unknown;
-use bc_walk::{Error, FileKind, FileStat};
-use rustix::fs::{AtFlags, Mode, OFlags, Stat, StatxFlags};
+use bc_walk::{Error, ErrorKind, FileKind, FileStat};
+use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::beneath::DestDir;
 use crate::event::{Event, Why};
-use crate::journal::Before;
+use crate::existing::Existing;
+use crate::known::Before;
 use crate::meta::Wanted;
 use crate::options::OnConflict;
-use crate::place::Place;
+use crate::place::{Place, is_settled};
+use crate::record::Placed;
 use crate::results::{Outcome, Proof, State, meta_of};
 use crate::stage::Over;
 use crate::stamp::{Ends, Lasting};
@@ -30,6 +32,13 @@ pub(crate) enum Decision {
 }
 
 impl Decision {
+    /// It is copied in the place of what is there, which is the copy's own.
+    pub(crate) fn own(mut place: Place, there: &Existing) -> Decision {
+        place.over = Over::Anything;
+        place.own = Some(Box::new(there.clone()));
+        Decision::Copy(place)
+    }
+
     /// The same with what the manifest may say of it.
     fn with(self, proof: Proof) -> Decision {
         match self {
@@ -44,73 +53,107 @@ const PIECE: usize = 256 << 10;
 
 impl Worker<'_> {
     /// Decides about a regular file.
-    pub(crate) fn decide(
-        &mut self,
-        mut place: Place,
-        source: &FileStat,
-    ) -> Result<Decision, Error> {
+    pub(crate) fn decide(&mut self, place: Place, source: &FileStat) -> Result<Decision, Error> {
         let job = self.job;
         let (root, _) = job.tree.root(place.item);
         if job.new_roots[root].load(Relaxed) {
             return Ok(Decision::Copy(place));
         }
-        let Some(there) = self.there(&place)? else {
+        let Some(there) = self.existing(&place)? else {
             return Ok(Decision::Copy(place));
         };
-        let now = FileStat::from(&there);
-        if let Some(before) = job
-            .known
-            .file(&place.target, (source.id, source.stamp), &now)
-        {
-            let proven = match before {
-                Before { outdated: true, .. } => None,
-                Before {
-                    unsettled: true, ..
-                } => self.same_content(&place, &now, source)?,
-                // What the name leads to is what was made, but its bytes may not have reached the
-                // disk.
-                Before { doubtful: true, .. } => {
-                    let found = self.digest_there(&place);
-                    before
-                        .digest
-                        .filter(|digest| found == Some(*digest))
-                        .map(Some)
-                }
-                Before { digest, .. } => Some(digest),
-            };
-            if let Some(digest) = proven {
-                return Ok(self.settle_as(&place, &now, State::Before, Why::Done, digest));
-            }
-            place.over = Over::Anything;
-            return Ok(Decision::Copy(place));
-        }
+        let now = &there.stat;
         if now.id == source.id {
             let path = job.shown(&place.target);
             let text = "is the source itself";
             return Err(Error::with_message(path, "copy", text));
+        }
+        if let Some(before) = self.ours(&place, &there, source)? {
+            let same = match before {
+                Before { outdated: true, .. } => None,
+                Before {
+                    unsettled: true, ..
+                } => self.same_content(&place, now, source)?,
+                Before { digest, .. } => Some(digest),
+            };
+            if let Some(digest) = same {
+                if !before.is_proven {
+                    self.record_state(&place, &there);
+                }
+                return Ok(self.settle_as(&place, now, State::Before, Why::Done, digest));
+            }
+            return Ok(Decision::own(place, &there));
         }
         if let Some(began) = job.went_on {
             // A power cut takes records with it, not always the names that were given after them;
             // on a full disk names can be given when records cannot be written any more; and some
             // file systems number their files anew whenever they like.
             let doubtful = job.known.is_doubtful();
-            let ours = born(&place.dir, place.name())
-                .is_some_and(|born| born >= began && job.known.can_have_made(born));
-            if (doubtful || ours || job.known.names(&place.target))
-                && let Some(digest) = self.same_content(&place, &now, source)?
-            {
-                return Ok(self.settle_as(&place, &now, State::Before, Why::Done, digest));
-            }
-            if doubtful && ours {
-                place.over = Over::Anything;
-                return Ok(Decision::Copy(place));
+            let ours =
+                (there.born_ns).is_some_and(|born| born >= began && job.known.can_have_made(born));
+            let is_torn = doubtful && (ours || job.known.has_made(&place.target, now.id.ino));
+            if doubtful || ours || job.known.names(&place.target) {
+                match self.compare(&place, now, source, is_torn)? {
+                    Compared::Same(digest) => {
+                        return Ok(self.settle_as(&place, now, State::Before, Why::Done, digest));
+                    }
+                    Compared::Less => return Ok(Decision::own(place, &there)),
+                    Compared::Other => {}
+                }
             }
         }
-        if let Some((digest, proof)) = self.recorded(&place, &now, source)? {
-            let settled = self.settle_as(&place, &now, State::Before, Why::Done, digest);
+        if let Some((digest, proof)) = self.recorded(&place, now, source)? {
+            let settled = self.settle_as(&place, now, State::Before, Why::Done, digest);
             return Ok(settled.with(proof));
         }
-        self.by_policy(place, &now, source)
+        self.by_policy(place, now, source)
+    }
+
+    /// The record of what has the name of a place, if that is proven to be what was recorded: by its
+    /// state, or else by its bytes.
+    pub(crate) fn ours(
+        &mut self,
+        place: &Place,
+        there: &Existing,
+        source: &FileStat,
+    ) -> Result<Option<Before>, Error> {
+        let job = self.job;
+        let now = (there, job.states_prove(&place.dir, there));
+        let records = job
+            .known
+            .file(&place.target, (source.id, source.stamp), now);
+        for before in records {
+            if before.is_proven || self.has_content(&place.dir, place.name(), there, &before)? {
+                return Ok(Some(before));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether what has a name has the bytes of which a record tells.
+    pub(crate) fn has_content(
+        &self,
+        dir: &DestDir,
+        name: &[u8],
+        there: &Existing,
+        before: &Before,
+    ) -> Result<bool, Error> {
+        let Some((algorithm, digest)) = before.content else {
+            return Ok(false);
+        };
+        if there.stat.kind() != FileKind::File || there.stat.stamp.size != before.size {
+            return Ok(false);
+        }
+        let Ok(file) = open_file(dir, name) else {
+            return Ok(false);
+        };
+        let go_on = || !self.job.cancel.is_cancelled();
+        // The buffer of the batch is not touched.
+        match digest_of(&file, algorithm, &mut Vec::new(), &go_on) {
+            Ok(Some(found)) => Ok(found == digest),
+            Ok(None) => Err(cancelled(name)),
+            Err(_) => Ok(false),
+        }
     }
 
     /// The digest of what an earlier copy has made of a source, if the two are the same still: by
@@ -215,6 +258,15 @@ impl Worker<'_> {
         Ok(Decision::Copy(place))
     }
 
+    /// What has the name of a place, with its birth time.
+    pub(crate) fn existing(&self, place: &Place) -> Result<Option<Existing>, Error> {
+        match Existing::at(&place.dir.fd, place.name()) {
+            Ok(existing) => Ok(Some(existing)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(Error::new(self.job.shown(&place.target), "stat", errno)),
+        }
+    }
+
     /// What has the name of a place.
     pub(crate) fn there(&self, place: &Place) -> Result<Option<Stat>, Error> {
         let flags = AtFlags::SYMLINK_NOFOLLOW;
@@ -248,17 +300,6 @@ impl Worker<'_> {
         })
     }
 
-    /// Of what has the name, if it can be read.
-    fn digest_there(&mut self, place: &Place) -> Option<Digest> {
-        let algorithm = self.job.options.algorithm?;
-        let file = open_there(place).ok()?;
-        // It is overwritten by nobody meanwhile: the buffer of the batch is not touched.
-        let go_on = || !self.job.cancel.is_cancelled();
-        digest_of(&file, algorithm, &mut Vec::new(), &go_on)
-            .ok()
-            .flatten()
-    }
-
     /// Whether what has the name has the bytes of the source: with their digest, if one is wanted.
     fn same_content(
         &mut self,
@@ -266,37 +307,85 @@ impl Worker<'_> {
         now: &FileStat,
         source: &FileStat,
     ) -> Result<Option<Option<Digest>>, Error> {
-        if now.kind() != FileKind::File || now.stamp.size != source.stamp.size {
-            return Ok(None);
+        Ok(match self.compare(place, now, source, false)? {
+            Compared::Same(digest) => Some(digest),
+            Compared::Less | Compared::Other => None,
+        })
+    }
+
+    /// Compares what has the name with the source. `is_torn`: whether it may be what a power cut
+    /// left of a copy of it.
+    fn compare(
+        &mut self,
+        place: &Place,
+        now: &FileStat,
+        source: &FileStat,
+        is_torn: bool,
+    ) -> Result<Compared, Error> {
+        let sizes = now.stamp.size.cmp(&source.stamp.size);
+        if now.kind() != FileKind::File || sizes.is_gt() || (sizes.is_lt() && !is_torn) {
+            return Ok(Compared::Other);
         }
         let open = self.open(place.item)?;
         let Ok(there) = open_there(place) else {
-            return Ok(None);
+            return Ok(Compared::Other);
         };
         let mut hasher = self.job.options.algorithm.map(Hasher::new);
         let (mut ours, mut theirs) = (vec![0; PIECE], vec![0; PIECE]);
-        let mut at = 0;
+        let (mut at, mut same) = (0, true);
         loop {
             if self.job.cancel.is_cancelled() {
-                return Ok(None);
+                return Err(cancelled(&place.target));
             }
-            let read = |file: &OwnedFd, buffer: &mut [u8]| read_full(file, buffer, at);
             let failed = |errno| Error::new(self.job.tree.source_path(place.item), "read", errno);
-            let count = read(&open.file, &mut ours).map_err(failed)?;
-            let same = read(&there, &mut theirs).is_ok_and(|other| other == count)
-                && ours[..count] == theirs[..count];
-            if !same {
-                return Ok(None);
+            let count = read_full(&open.file, &mut ours, at).map_err(failed)?;
+            let Ok(other) = read_full(&there, &mut theirs, at) else {
+                return Ok(Compared::Other);
+            };
+            same &= other == count && ours[..count] == theirs[..count];
+            let holds_less = || {
+                let mut pairs = ours[..count].iter().zip(&theirs[..other]);
+                is_torn
+                    && other <= count
+                    && pairs.all(|(ours, theirs)| ours == theirs || *theirs == 0)
+            };
+            if !same && !holds_less() {
+                return Ok(Compared::Other);
             }
             if let Some(hasher) = &mut hasher {
                 hasher.update(&ours[..count]);
             }
+            if other < PIECE && !same {
+                return Ok(Compared::Less);
+            }
             if count < PIECE {
-                return Ok(Some(hasher.map(|hasher| hasher.finalize())));
+                return Ok(Compared::Same(hasher.map(|hasher| hasher.finalize())));
             }
             at += count as u64;
         }
     }
+
+    /// Records the state of what has the name of a place, which has the bytes that are recorded of
+    /// it: the next run need not read them. What was changed a moment ago may be changed once more
+    /// without having another state.
+    fn record_state(&mut self, place: &Place, there: &Existing) {
+        if self.job.log.is_kept() && is_settled(&there.stat.stamp) {
+            self.placed(&place.target, &Placed::of(there));
+        }
+    }
+}
+
+/// The outcome of comparing what has a name with a source.
+enum Compared {
+    /// It has its bytes; with their digest, if one is wanted.
+    Same(Option<Digest>),
+    /// It has nothing that the source has not: some of its bytes, and zeros.
+    Less,
+    Other,
+}
+
+fn cancelled(path: &[u8]) -> Error {
+    Error::of_kind(path, "compare", ErrorKind::Cancelled)
 }
 
 /// Whether a source was modified after what has the name. A file system that keeps coarser times has
@@ -330,8 +419,12 @@ pub(crate) fn is_newer(place: &Place, source: &FileStat, now: &FileStat) -> bool
 
 /// Opens what has the name of a place, if it is a regular file.
 pub(crate) fn open_there(place: &Place) -> Result<OwnedFd, Errno> {
+    open_file(&place.dir, place.name())
+}
+
+fn open_file(dir: &DestDir, name: &[u8]) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let open = || rustix::fs::openat(&place.dir.fd, place.name(), flags, Mode::empty());
+    let open = || rustix::fs::openat(&dir.fd, name, flags, Mode::empty());
     let file = retry_on_intr(open)?;
     let stat = FileStat::from(&rustix::fs::fstat(&file)?);
     match stat.kind() {
@@ -372,13 +465,4 @@ pub(crate) fn digest_of(
         at += count as u64;
     }
     Ok(None)
-}
-
-/// When what has the name was made, in nanoseconds since 1970, where the file system tells.
-pub(crate) fn born(dir: &DestDir, name: &[u8]) -> Option<i64> {
-    let flags = AtFlags::SYMLINK_NOFOLLOW;
-    let found = rustix::fs::statx(&dir.fd, name, flags, StatxFlags::BTIME).ok()?;
-    let known = found.stx_mask & StatxFlags::BTIME.bits() != 0;
-    let time = found.stx_btime;
-    known.then(|| time.tv_sec.saturating_mul(1_000_000_000) + i64::from(time.tv_nsec))
 }

@@ -12,6 +12,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 use crate::beneath::own_path;
 use crate::crew::run_workers;
+use crate::event::Event;
 use crate::meta::{self, Wanted, XattrReader};
 use crate::record::{self, RootRecord};
 use crate::results::{Outcome, Proof, State, meta_of};
@@ -125,7 +126,10 @@ impl Worker<'_> {
             .and_then(|(listing, id)| listing.stat(id));
         let mode = dir.mode_of_new_dir(stat.map_or(0, |stat| stat.mode));
         match retry_on_intr(|| rustix::fs::mkdirat(&dir.fd, name, mode)) {
-            Ok(()) => return Ok(true),
+            Ok(()) => {
+                (job.observer)(Event::Made(&job.shown(target)));
+                return Ok(true);
+            }
             Err(Errno::EXIST) => {}
             Err(errno) => return Err(job.not_made(target, errno)),
         }

@@ -1,4 +1,5 @@
-//! What a copy would do, without doing it.
+//! A copy without copying: each entry is looked at as the run would look at it, and reported with the
+//! same words.
 
 use bc_walk::{Error, FileKind, FileStat};
 use rustix::fs::AtFlags;
@@ -7,6 +8,7 @@ use rustix::io::Errno;
 use crate::decide::Decision;
 use crate::event::Event;
 use crate::job::Job;
+use crate::links::Links;
 use crate::results::{Outcome, Proof, State};
 use crate::stage::Over;
 use crate::tree::Item;
@@ -16,6 +18,7 @@ use crate::worker::Worker;
 pub(crate) fn run(job: &Job<'_>) {
     let mut worker = Worker::new(job);
     let mut target = Vec::new();
+    let links = Links::find(job);
     for item in (0..job.tree.len()).map(Item) {
         if job.is_over() {
             return;
@@ -25,18 +28,24 @@ pub(crate) fn run(job: &Job<'_>) {
             continue;
         }
         job.tree.write_target(item, &mut target);
-        match one(&mut worker, item, &target) {
-            Ok(Some(over)) => {
-                let shown = job.shown(&target);
-                (job.observer)(match over {
-                    Over::Nothing => Event::Copied(&shown),
-                    Over::Anything => Event::Replaced(&shown),
-                });
-                job.done(vec![done(item)]);
-            }
+        match one(&mut worker, item, (&target, &links)) {
+            Ok(Some(over)) => job.would_be(item, &target, over),
             Ok(None) => {}
-            Err(error) => job.fail(item, &error),
+            Err(error) => worker.failed(item, &error),
         }
+    }
+}
+
+impl Job<'_> {
+    /// Tells what would become of an entry.
+    pub(crate) fn would_be(&self, item: Item, target: &[u8], over: Over) {
+        let shown = self.shown(target);
+        (self.observer)(match over {
+            Over::Nothing if self.tree.kind(item) == FileKind::Dir => Event::Made(&shown),
+            Over::Nothing => Event::Copied(&shown),
+            Over::Anything => Event::Replaced(&shown),
+        });
+        self.done(vec![done(item)]);
     }
 }
 
@@ -51,7 +60,11 @@ fn done(item: Item) -> Outcome {
 }
 
 /// Whether an entry would be copied; `None` where it is settled otherwise.
-fn one(worker: &mut Worker<'_>, item: Item, target: &[u8]) -> Result<Option<Over>, Error> {
+fn one(
+    worker: &mut Worker<'_>,
+    item: Item,
+    (target, links): (&[u8], &Links),
+) -> Result<Option<Over>, Error> {
     let job = worker.job;
     let place = match worker.place(item) {
         Ok(place) => place,
@@ -85,18 +98,41 @@ fn one(worker: &mut Worker<'_>, item: Item, target: &[u8]) -> Result<Option<Over
             Err(_) => Ok(Some(Over::Nothing)),
         };
     }
-    let stat = match job.tree.entry(item) {
-        Some((listing, id)) => listing.stat(id),
-        None => Some(job.tree.root(item).1.source.stat.clone()),
-    };
-    let Some(stat) = stat else {
-        return Ok(Some(Over::Nothing));
-    };
-    match worker.decide(place, &stat)? {
-        Decision::Copy(place) => Ok(Some(place.over)),
+    let first = links.first_of(item);
+    if let Some((first, state)) = first.map(|first| (first, job.results.state(first)))
+        && matches!(state, State::Copied | State::Before)
+    {
+        let found = match state {
+            State::Before => worker
+                .place(first)
+                .and_then(|origin| worker.there(&origin))?,
+            // It would be another file.
+            _ => None,
+        };
+        let id = found.map(|found| FileStat::from(&found).id);
+        if let Some(decision) = worker.decide_link(place.clone(), first, id)? {
+            return Ok(settled(job, decision));
+        }
+    }
+    if kind != FileKind::File {
+        return worker.try_special(item).map(|()| None);
+    }
+    let walked = job
+        .tree
+        .entry(item)
+        .and_then(|(listing, id)| listing.stat(id));
+    match walked {
+        Some(walked) => Ok(settled(job, worker.decide(place, &walked)?)),
+        None => Ok(Some(Over::Nothing)),
+    }
+}
+
+fn settled(job: &Job<'_>, decision: Decision) -> Option<Over> {
+    match decision {
+        Decision::Copy(place) => Some(place.over),
         Decision::Settled(outcome) => {
             job.done(vec![outcome]);
-            Ok(None)
+            None
         }
     }
 }

@@ -83,7 +83,7 @@ fn fan_out_to(
         return Ok(begun.into_iter().map(|begun| begun.map(nothing)).collect());
     }
     let living = begun.iter().flatten();
-    let journals: Vec<OwnFile> = living.filter_map(|begun| begun.log.own_file()).collect();
+    let journals: Vec<OwnFile> = living.filter_map(Begun::own_file).collect();
     let walked = walk(options, sources, &journals, cancel, observer)?;
     let missing = missing + unopened(&walked);
     if cancel.is_cancelled() {
@@ -287,7 +287,7 @@ fn run(jobs: &[Job<'_>]) -> Result<(), Error> {
     }
     for main in &mut mains {
         links.make(main);
-        main.commit();
+        main.end();
         if !main.job.is_over() {
             remove_stages(main.job);
             finish_dirs(main)?;
@@ -320,6 +320,6 @@ fn share(jobs: &[Job<'_>], shares: &Shares) -> Result<(), Error> {
                 worker.special(&special[batch.clone()]);
             }
         }
-        each.iter_mut().for_each(Worker::commit);
+        each.iter_mut().for_each(Worker::end);
     })
 }

@@ -5,10 +5,12 @@ use std::sync::atomic::AtomicU64;
 use bc_walk::Skipped;
 
 /// Something that happened to one path. Paths are those of the destination, as they are shown. A
-/// directory is told of where it fails or lacks something, and where one would be made.
+/// directory is told of where it is made, and where it fails or lacks something.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
+    /// A directory was made, or would be.
+    Made(&'a [u8]),
     /// It was copied, or would be, to a name that was free.
     Copied(&'a [u8]),
     /// It was copied, or would be, in the place of something else.

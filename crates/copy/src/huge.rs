@@ -16,7 +16,7 @@ use rustix::fs::FallocateFlags;
 use crate::data::{self, BLOCK, DataError, Layout, PART, layout};
 use crate::decide::read_full;
 use crate::job::Job;
-use crate::journal::Blocks;
+use crate::known::Blocks;
 use crate::options::CopyOptions;
 use crate::place::Open;
 use crate::receiver::{Receiver, begin, complete, give_up, one_state, stages};

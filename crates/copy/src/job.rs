@@ -16,7 +16,9 @@ use rustix::io::{Errno, retry_on_intr};
 
 use crate::beneath::DestDir;
 use crate::event::{CopyProgress, Event, Observer, Why};
-use crate::journal::{Known, Log};
+use crate::existing::Existing;
+use crate::journal::Log;
+use crate::known::Known;
 use crate::meta::{Giving, Lost};
 use crate::named::Named;
 use crate::options::{CopyOptions, MANIFEST_NAME, ManifestPlace};
@@ -282,17 +284,7 @@ impl<'a> Job<'a> {
     ) -> Result<Outcome, Errno> {
         let meta = match self.has_manifest() {
             false => None,
-            true => {
-                let flags = AtFlags::SYMLINK_NOFOLLOW;
-                let look = || retry_on_intr(|| rustix::fs::statat(&dir.fd, name, flags));
-                let mut now = FileStat::from(&look()?);
-                if now.nlink > 1 && now.kind() != FileKind::Dir {
-                    // Where a name is given by a link, the stage was another one a moment ago.
-                    self.ask_anew(dir, name);
-                    now = FileStat::from(&look()?);
-                }
-                Some(meta_of(&now))
-            }
+            true => Some(meta_of(&self.look(dir, name)?.stat)),
         };
         Ok(Outcome {
             item,
@@ -301,6 +293,17 @@ impl<'a> Job<'a> {
             digest,
             proof: Proof::None,
         })
+    }
+
+    /// Looks at what was given a name.
+    pub(crate) fn look(&self, dir: &DestDir, name: &[u8]) -> Result<Existing, Errno> {
+        let now = Existing::at(&dir.fd, name)?;
+        if now.stat.nlink < 2 || now.stat.kind() == FileKind::Dir {
+            return Ok(now);
+        }
+        // Where a name is given by a link, the stage was another one a moment ago.
+        self.ask_anew(dir, name);
+        Existing::at(&dir.fd, name)
     }
 
     /// Has a file system that remembers what it is told of files, as FUSE does for a second, ask again:
@@ -321,6 +324,15 @@ impl<'a> Job<'a> {
             let state = |stat: &FileStat| (stat.id, stat.stamp, stat.mode, stat.uid, stat.gid);
             state(&walked) == state(source)
         })
+    }
+
+    /// Whether the state of what is there, as `stat` tells it, proves its content: where inode numbers
+    /// move or change times are made up it does not, nor on what is mounted below the top, of which
+    /// no record tells how.
+    pub(crate) fn states_prove(&self, dir: &DestDir, there: &Existing) -> bool {
+        let id = there.stat.id;
+        let is_here = dir.id.dev == self.top.id.dev && id.dev == self.top.id.dev;
+        is_here && self.top_traits.identity_proves_content(id.ino)
     }
 
     /// Tells of properties that a copy could not be given.

@@ -2,248 +2,22 @@
 //!
 //! It lies in the user's state directory, never in the destination: who may write there cannot
 //! touch it, and nothing is left behind there. A file's record is written before the file gets its
-//! name, and counts once the name leads to the inode that it tells: so no moment is left at which
-//! a file has its name and nobody knows of it.
+//! name, so that no moment is left at which it has that and nobody knows of it. The state in which
+//! it has its name is recorded after that.
 
-use std::collections::{HashMap, HashSet};
 use std::fs::DirBuilder;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bc_digest::Digest;
-use bc_fs::journal::{Found, Journal, Key, Locked};
+use bc_fs::journal::{Claim, Found, Journal, Key, Locked};
 use bc_fs::place::Place;
-use bc_walk::{FileStat, Identity, OwnFile, Stamp};
+use bc_walk::OwnFile;
 
-use crate::record::{self, Done, JobRecord, Made, RootRecord, SessionRecord};
-
-/// Blocks of a stage by their numbers, and what their parts hash to.
-pub(crate) type Blocks = HashMap<u64, Vec<[u8; 32]>>;
-
-/// What an earlier run of the same copy has done.
-#[derive(Debug, Default)]
-pub(crate) struct Known {
-    /// Files by their path below the top.
-    files: HashMap<Vec<u8>, KnownFile>,
-    /// Blocks of stages, by the stage's name, as the last run has recorded them and those before it
-    /// that took the same digest.
-    pub(crate) blocks: HashMap<String, Blocks>,
-    /// Stages of large files, and where they are.
-    pub(crate) stages: Vec<(String, Vec<u8>)>,
-    /// What was begun and is not recorded as complete: its stage may be there.
-    pub(crate) begun: HashSet<Vec<u8>>,
-    /// Whether it is no copy, but the healing of a tree.
-    pub(crate) heals: bool,
-    /// What the stages of a healing may lead to, by the paths that they are for.
-    pub(crate) made: HashMap<Vec<u8>, Vec<Made>>,
-    /// Directories that its roots were.
-    pub(crate) roots: Vec<RootRecord>,
-    /// The runs.
-    runs: Vec<Run>,
-    /// How what is written to is mounted now.
-    mount: u64,
-    /// Whether what was done is to be done again.
-    anew: bool,
-    /// When the journal was last written to, in nanoseconds since 1970.
-    written_ns: i64,
-}
-
-/// A run.
-#[derive(Debug)]
-struct Run {
-    /// Whether it was in this boot.
-    same_boot: bool,
-    /// How what it wrote to was mounted.
-    mount: u64,
-    /// The digest that it took.
-    algorithm: String,
-    /// Its records before this one are on the disk.
-    durable: usize,
-}
-
-#[derive(Debug)]
-struct KnownFile {
-    source: Identity,
-    stamp: Stamp,
-    ino: u64,
-    mtime_ns: i64,
-    settled: bool,
-    digest: Option<Digest>,
-    run: usize,
-    nth: usize,
-    /// Whether this run has looked at what has its name.
-    seen: AtomicBool,
-}
-
-impl KnownFile {
-    /// Whether what is there now is what was made then.
-    fn is(&self, now: &FileStat) -> bool {
-        self.ino == now.id.ino
-            && self.stamp.size == now.stamp.size
-            && self.mtime_ns == now.stamp.mtime_ns
-    }
-}
-
-/// A file that an earlier run has copied.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Before {
-    /// Of its content, if there was one taken.
-    pub(crate) digest: Option<Digest>,
-    /// Whether its bytes can have been lost since: they are to be read.
-    pub(crate) doubtful: bool,
-    /// Whether the source is another one now, or in another state: its copy is to be made anew.
-    pub(crate) outdated: bool,
-    /// Whether the source was written to so shortly before that equal times prove nothing: the two
-    /// are to be compared.
-    pub(crate) unsettled: bool,
-}
-
-impl Known {
-    /// What is known of the file at `path`, if it is still what was made then.
-    pub(crate) fn file(
-        &self,
-        path: &[u8],
-        source: (Identity, Stamp),
-        now: &FileStat,
-    ) -> Option<Before> {
-        let known = self.files.get(path)?;
-        known.seen.store(true, Relaxed);
-        known.is(now).then_some(Before {
-            digest: known.digest,
-            // Devices have other numbers after a restart.
-            outdated: self.anew || (known.source.ino, known.stamp) != (source.0.ino, source.1),
-            unsettled: !known.settled,
-            doubtful: self.is_lost(known),
-        })
-    }
-
-    /// Files that an earlier run has copied and this one has not met: their sources are gone, or are
-    /// not asked for. Each with what tells what it hashes to, if that is known for sure and what has
-    /// its name is still that copy.
-    pub(crate) fn others(
-        &self,
-    ) -> impl Iterator<Item = (&[u8], impl Fn(&FileStat) -> Option<Digest>)> {
-        let files = self.files.iter();
-        let others = files
-            .filter(move |(_, file)| !self.anew && !file.seen.load(Relaxed) && !self.is_lost(file));
-        others.map(|(path, file)| {
-            let digest = move |now: &FileStat| file.digest.filter(|_| file.is(now));
-            (path.as_slice(), digest)
-        })
-    }
-
-    /// What an earlier run has begun and recorded no end of: what has no content has none.
-    pub(crate) fn begun_before(&self) -> impl Iterator<Item = &[u8]> {
-        let begun = self.begun.iter().filter(|_| !self.anew);
-        begun.map(Vec::as_slice)
-    }
-
-    /// Whether the bytes of a copy can have been lost since it was made.
-    fn is_lost(&self, file: &KnownFile) -> bool {
-        !self.is_durable(file) && !self.is_of_now(file.run)
-    }
-
-    /// Whether there is a record of the file at `path`, whatever is there now.
-    pub(crate) fn names(&self, path: &[u8]) -> bool {
-        self.files.contains_key(path)
-    }
-
-    /// Tells how what is written to is mounted.
-    pub(crate) fn mounted(&mut self, mount: u64) {
-        self.mount = mount;
-    }
-
-    /// Whether a file can have been made by one of the runs, by when it was made: each tells what it
-    /// begins before it makes it. Of a journal the end may be lost with the power, no more than
-    /// what a system keeps in memory for so long.
-    pub(crate) fn can_have_made(&self, born_ns: i64) -> bool {
-        const LOST_NS: i64 = 60_000_000_000;
-        let lost = match self.runs.last() {
-            Some(last) if last.same_boot => 0,
-            _ => LOST_NS,
-        };
-        born_ns <= self.written_ns.saturating_add(lost)
-    }
-
-    /// Whether the system was started, or the file system mounted, since any of the runs: what is
-    /// not known to be on the disk is to be looked at.
-    pub(crate) fn is_doubtful(&self) -> bool {
-        (1..=self.runs.len()).any(|run| !self.is_of_now(run))
-    }
-
-    fn is_of_now(&self, run: usize) -> bool {
-        let found = self.run(run);
-        found.is_some_and(|run| run.same_boot && run.mount == self.mount)
-    }
-
-    /// A run by its number: the first is 1.
-    fn run(&self, run: usize) -> Option<&Run> {
-        run.checked_sub(1).and_then(|run| self.runs.get(run))
-    }
-
-    /// Another run: what a digest of another kind says of stages proves nothing any more, because
-    /// that run has used them for its own.
-    fn begin_run(&mut self, session: Option<SessionRecord>, boot: &[u8; 16]) {
-        let session = session.unwrap_or_default();
-        if self.runs.last().map(|run| &run.algorithm) != Some(&session.algorithm) {
-            self.blocks.clear();
-        }
-        let same_boot = session.boot == *boot && session.boot != [0; 16];
-        self.runs.push(Run {
-            same_boot,
-            mount: if same_boot { session.mount } else { 0 },
-            algorithm: session.algorithm,
-            durable: 0,
-        });
-    }
-
-    fn is_durable(&self, file: &KnownFile) -> bool {
-        let run = self.run(file.run);
-        run.is_some_and(|run| file.nth < run.durable)
-    }
-
-    /// Paths below the top whose stages may still be there, though this run has met none of them:
-    /// their sources are gone.
-    pub(crate) fn unseen(&self) -> impl Iterator<Item = &[u8]> {
-        let files = self.files.iter();
-        let unseen = files.filter(|(_, file)| !file.seen.load(Relaxed));
-        let begun = self.begun.iter().map(Vec::as_slice);
-        begun.chain(unseen.map(|(path, _)| path.as_slice()))
-    }
-
-    /// What was done is to be done again: it is known, so that it is in nobody's way.
-    pub(crate) fn begin_anew(&mut self) {
-        self.anew = true;
-        self.blocks.clear();
-    }
-
-    /// Whether what was done is to be done again.
-    pub(crate) fn is_anew(&self) -> bool {
-        self.anew
-    }
-
-    /// Digests of another algorithm say nothing.
-    pub(crate) fn keep_digests_of(&mut self, algorithm: &str) {
-        let is_it = |run: &Run| run.algorithm == algorithm;
-        let runs: Vec<bool> = self.runs.iter().map(is_it).collect();
-        for file in self.files.values_mut() {
-            let of = file.run.checked_sub(1).and_then(|run| runs.get(run));
-            file.digest = file.digest.filter(|_| of == Some(&true));
-        }
-        if runs.last() != Some(&true) {
-            self.blocks.clear();
-        }
-    }
-
-    /// Files that are recorded.
-    pub(crate) fn len(&self) -> usize {
-        self.files.len()
-    }
-}
+use crate::known::Known;
+use crate::record::{self, JobRecord};
 
 /// What was found of earlier runs.
 pub(crate) struct Earlier {
@@ -252,20 +26,32 @@ pub(crate) struct Earlier {
     pub(crate) journal: Journal,
 }
 
+/// A place for a journal, held against other runs of the same copy.
+pub(crate) struct Free {
+    pub(crate) claim: Claim,
+    pub(crate) key: Key,
+}
+
 /// Where the journal of a copy lies, or why there is none.
 pub(crate) enum Site {
-    /// Nothing is there yet.
-    Free(Place, Key),
+    /// Nothing is there yet. The place is held, if that was asked for.
+    Free(Option<Free>),
     /// An unfinished run.
-    Earlier(Box<Earlier>, Place, Key),
+    Earlier(Box<Earlier>),
     /// A living one.
     Busy,
     /// Something that is not ours.
     Foreign(String),
 }
 
-/// Looks for the journal of the job with this name (a digest in hexadecimal digits).
-pub(crate) fn look(state: &Path, name: &str, boot: &[u8; 16]) -> io::Result<Site> {
+/// Where the journal of the job with this name (a digest in hexadecimal digits) lies.
+pub(crate) fn path(state: &Path, name: &str) -> PathBuf {
+    state.join("copy").join(format!("{name}.journal"))
+}
+
+/// Looks for the journal of the job with this name, and, to `claim` it, holds its place where there
+/// is none.
+pub(crate) fn look(state: &Path, name: &str, boot: &[u8; 16], claim: bool) -> io::Result<Site> {
     let key = Key::kept_in(state)?;
     let directory = state.join("copy");
     DirBuilder::new()
@@ -276,9 +62,25 @@ pub(crate) fn look(state: &Path, name: &str, boot: &[u8; 16]) -> io::Result<Site
             let shown = bc_fs::escape(directory.as_os_str().as_encoded_bytes());
             io::Error::new(error.kind(), format!("{shown}: mkdir: {error}"))
         })?;
-    let place = Place::find(directory.join(format!("{name}.journal")))?;
+    let place = Place::find(path(state, name))?;
+    let free = |place: Place, key: Key| match claim {
+        false => Ok(Site::Free(None)),
+        true => match Claim::new(place) {
+            Ok(claim) => Ok(Site::Free(Some(Free { claim, key }))),
+            // Another run has begun since the look.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::WouldBlock | ErrorKind::AlreadyExists
+                ) =>
+            {
+                Ok(Site::Busy)
+            }
+            Err(error) => Err(error),
+        },
+    };
     Ok(match Journal::open(&place, &key)? {
-        Found::Nothing => Site::Free(place, key),
+        Found::Nothing => free(place, key)?,
         Found::Busy => Site::Busy,
         Found::Foreign(why) => Site::Foreign(why),
         Found::Journal(mut journal) => match load(&journal, boot)? {
@@ -289,12 +91,12 @@ pub(crate) fn look(state: &Path, name: &str, boot: &[u8; 16]) -> io::Result<Site
                     known,
                     journal,
                 };
-                Site::Earlier(Box::new(earlier), place, key)
+                Site::Earlier(Box::new(earlier))
             }
             // Killed while its first record was written: nothing was done yet.
             None => {
                 journal.remove();
-                Site::Free(place, key)
+                free(place, key)?
             }
         },
     })
@@ -312,12 +114,8 @@ pub(crate) fn load(
         return Ok(None);
     };
     let written = journal.file().metadata()?;
-    let mut known = Known {
-        written_ns: (written.mtime().saturating_mul(1_000_000_000))
-            .saturating_add(written.mtime_nsec()),
-        ..Known::default()
-    };
-    let mut nth = 0;
+    let written_ns = written.mtime().saturating_mul(1_000_000_000);
+    let mut known = Known::written_at(written_ns.saturating_add(written.mtime_nsec()));
     while let Some(found) = records.next_record()? {
         let body = found.body;
         match found.kind {
@@ -332,9 +130,12 @@ pub(crate) fn load(
             record::BEGUN => drop(known.begun.insert(body.to_vec())),
             record::DONE => {
                 if let Some(done) = record::done(body) {
-                    known.begun.remove(&done.path);
-                    known.insert(done, nth);
-                    nth += 1;
+                    known.insert(done);
+                }
+            }
+            record::PLACED => {
+                if let Some((path, state)) = record::placed(body) {
+                    known.placed(&path, state);
                 }
             }
             record::BLOCK => {
@@ -342,12 +143,7 @@ pub(crate) fn load(
                     known.blocks.entry(stage).or_default().insert(block, parts);
                 }
             }
-            // What earlier runs wrote may have been lost before this one began.
-            record::DURABLE => {
-                if let Some(run) = known.runs.last_mut() {
-                    run.durable = nth;
-                }
-            }
+            record::DURABLE => known.made_durable(),
             record::STAGE => known.stages.extend(record::stage(body)),
             record::HEALS => known.heals = true,
             record::MADE => {
@@ -359,23 +155,6 @@ pub(crate) fn load(
         }
     }
     Ok(Some((job, known, records.end())))
-}
-
-impl Known {
-    fn insert(&mut self, done: Done, nth: usize) {
-        let file = KnownFile {
-            source: done.source,
-            stamp: done.stamp,
-            ino: done.ino,
-            mtime_ns: done.mtime_ns,
-            settled: done.settled,
-            digest: done.digest,
-            run: self.runs.len(),
-            nth,
-            seen: AtomicBool::new(false),
-        };
-        self.files.insert(done.path, file);
-    }
 }
 
 /// The journal that is written to, or none.

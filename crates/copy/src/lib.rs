@@ -39,8 +39,9 @@
 //! - Nothing is ever removed or replaced unless that was asked for; a name that is taken meanwhile
 //!   is not taken over.
 //! - Below the destination no link is followed.
-//! - A file's record is in the journal before the file gets its name, and counts only while the
-//!   name leads to the recorded inode.
+//! - A file's record is in the journal before the file gets its name, its state once it has that. It
+//!   counts while the name leads to a file in that state, in the mount that it was recorded in or
+//!   forced to the disk; else the bytes have to be those that were recorded. All else is the user's.
 //! - One failure never stops the rest: each is told once, and the entries copied, skipped, failed
 //!   and left are all that were walked.
 
@@ -57,10 +58,12 @@ mod dry;
 mod engine;
 mod error;
 mod event;
+mod existing;
 mod finish;
 mod huge;
 mod job;
 mod journal;
+mod known;
 mod links;
 mod manifest;
 mod meta;

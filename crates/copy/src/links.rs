@@ -5,8 +5,10 @@ use std::collections::HashMap;
 
 use bc_walk::{FileKind, Identity};
 
+use crate::existing::Existing;
 use crate::job::Job;
-use crate::results::{Outcome, Proof, State};
+use crate::record::Placed;
+use crate::results::{Outcome, Proof, State, meta_of};
 use crate::single::medium;
 use crate::small::{SMALL, small};
 use crate::tree::Item;
@@ -51,6 +53,12 @@ impl Links {
         found.is_ok()
     }
 
+    /// The entry of which one is another name.
+    pub(crate) fn first_of(&self, item: Item) -> Option<Item> {
+        let at = self.further.binary_search_by_key(&item, |(item, _)| *item);
+        self.firsts.get(&self.further[at.ok()?].1).copied()
+    }
+
     /// Makes the further names, once the first ones are there.
     pub(crate) fn make(&self, worker: &mut Worker<'_>) {
         worker.commit();
@@ -58,6 +66,7 @@ impl Links {
         let mut firsts = self.firsts.clone();
         let mut linked_items = Vec::new();
         let mut origins = HashMap::new();
+        let mut states = States::default();
         for (nth, (item, id)) in self.further.iter().copied().enumerate() {
             if job.is_over() {
                 break;
@@ -72,13 +81,17 @@ impl Links {
             let first = firsts.get(&id).copied().unwrap_or(item);
             let is_there = matches!(job.results.state(first), State::Copied | State::Before);
             let linked = match is_there && first != item {
-                true => worker.link(item, first),
+                true => {
+                    states.before(worker, first);
+                    worker.link(item, first)
+                }
                 false => Ok(false),
             };
             match linked {
                 Ok(true) => {
                     linked_items.extend([first, item]);
                     origins.insert(item, first);
+                    states.after(worker, first, item);
                 }
                 // This one is copied, and is what the next ones are linked to.
                 Ok(false) => {
@@ -89,7 +102,60 @@ impl Links {
                 Err(error) => worker.failed(item, &error),
             }
         }
+        states.record(worker);
         look_again(worker, linked_items, &origins);
+    }
+}
+
+/// The states of files that were given further names: each name changes the time of change, which
+/// is recorded anew unless somebody else has changed the file meanwhile. Without a manifest nobody
+/// knows, and the next run reads the file.
+#[derive(Default)]
+struct States(HashMap<Item, (Existing, bool)>);
+
+impl States {
+    /// Looks at a file that is to get a further name.
+    fn before(&mut self, worker: &mut Worker<'_>, first: Item) {
+        let job = worker.job;
+        if !job.log.is_kept() || job.tree.kind(first) != FileKind::File {
+            return;
+        }
+        let Some(left) = job.results.meta(first) else {
+            return;
+        };
+        let found = worker
+            .place(first)
+            .and_then(|place| worker.existing(&place));
+        if let Ok(Some(now)) = found {
+            let meta = meta_of(&now.stat);
+            let known = match self.0.get(&first) {
+                Some((state, is_ours)) => *is_ours && meta_of(&state.stat) == meta,
+                None => left == meta,
+            };
+            self.0.insert(first, (now, known));
+        }
+    }
+
+    /// It has one, that of `item`.
+    fn after(&mut self, worker: &Worker<'_>, first: Item, item: Item) {
+        if let (Some((state, is_ours)), Some(meta)) =
+            (self.0.get_mut(&first), worker.job.results.meta(item))
+        {
+            let stamp = &mut state.stat.stamp;
+            *is_ours &= (meta.ino, meta.size, meta.mtime_ns)
+                == (state.stat.id.ino, stamp.size, stamp.mtime_ns);
+            (stamp.ctime_ns, state.stat.nlink) = (meta.ctime_ns, meta.nlink);
+        }
+    }
+
+    fn record(&self, worker: &mut Worker<'_>) {
+        let mut target = Vec::new();
+        for (first, (state, is_ours)) in &self.0 {
+            if *is_ours {
+                worker.job.tree.write_target(*first, &mut target);
+                worker.placed(&target, &Placed::of(state));
+            }
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use bc_fs::Escaped;
-use bc_fs::journal::{FLAGS, Found, Journal, Key, Locked, check, push};
+use bc_fs::journal::{Claim, FLAGS, Found, Journal, Key, Locked, check, push};
 use bc_fs::place::Place;
 use bc_manifest::time::format_rfc3339;
 use bc_walk::FileStat;
@@ -26,7 +26,8 @@ use rustix::io::Errno;
 use crate::beneath::{DestDir, open_named};
 use crate::event::{Event, Observer};
 use crate::job::shown_below;
-use crate::journal::{Known, load};
+use crate::journal::load;
+use crate::known::Known;
 use crate::meta::fstat;
 use crate::record::{self, JobRecord};
 use crate::stage::{self, JobId, is_stage};
@@ -93,7 +94,9 @@ fn journal(path: &Path, key: &Key, now: i64, observer: &Observer<'_>) {
     let journal = match Journal::open(&place, key) {
         Ok(Found::Journal(journal)) => journal,
         Ok(Found::Foreign(why)) => return warn(&why),
-        Ok(Found::Nothing | Found::Busy) => return,
+        // A run that was killed before it recorded anything has held the place by that.
+        Ok(Found::Nothing) => return drop(Claim::new(place)),
+        Ok(Found::Busy) => return,
         Err(error) => return warn(&error.to_string()),
     };
     let Some((job, at)) = about(&journal) else {

@@ -8,6 +8,7 @@ use rustix::fs::Stat;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::beneath::DestDir;
+use crate::existing::Existing;
 use crate::stage::Over;
 use crate::tree::{Item, parts};
 
@@ -28,6 +29,8 @@ pub(crate) struct Place {
     pub(crate) target: Vec<u8>,
     pub(crate) dir: Rc<DestDir>,
     pub(crate) over: Over,
+    /// The file that is taken over because it is the copy's own: in another state it is not.
+    pub(crate) own: Option<Box<Existing>>,
     /// Whether a later write to the source would give it another time.
     pub(crate) settled: bool,
     /// Whether its copy was given all that its source has.

@@ -8,7 +8,7 @@ use bc_digest::{Algorithm, Digest, Hasher};
 
 use crate::data::{BLOCK, DataError, PART};
 use crate::decide::read_full;
-use crate::journal::Blocks;
+use crate::known::Blocks;
 
 /// A digest as a record of a block holds it: in pieces of 32 bytes, the last one filled with zeros.
 pub(crate) fn pieces(digest: &Digest) -> Vec<[u8; 32]> {

@@ -9,10 +9,11 @@ use bc_walk::{Error, FileStat};
 use rustix::io::retry_on_intr;
 
 use crate::event::Event;
+use crate::existing::Existing;
 use crate::job::{Job, readable};
 use crate::options::Durability;
 use crate::place::Place;
-use crate::record;
+use crate::record::{self, Placed};
 use crate::results::{Outcome, Proof, State, meta_of};
 use crate::stage::{self, Over, Stage};
 use crate::unnamed;
@@ -98,10 +99,11 @@ impl Queue {
             }
             return;
         }
-        self.record(job, &waiting);
+        let is_recorded = self.record(job, &waiting);
         let mut outcomes = Vec::with_capacity(waiting.len());
         for waiting in waiting {
-            match publish(job, &waiting) {
+            let piece = is_recorded.then_some(&mut self.piece);
+            match publish(job, &waiting, piece) {
                 Ok(outcome) => outcomes.push(outcome),
                 Err(error) => job.fail(waiting.place.item, &error),
             }
@@ -112,10 +114,36 @@ impl Queue {
         job.done(outcomes);
     }
 
-    /// Records files before they get their names.
-    fn record(&mut self, job: &Job<'_>, waiting: &[Waiting]) {
-        if !job.log.is_kept() {
+    /// Has the state of a file that has its name recorded with what is recorded next.
+    pub(crate) fn placed(&mut self, target: &[u8], state: &Placed) {
+        if target.len() <= record::LONGEST_PATH {
+            record::push_placed(&mut self.piece, target, state);
+        }
+    }
+
+    /// Records what is yet to be recorded.
+    pub(crate) fn flush(&mut self, job: &Job<'_>) {
+        if self.piece.is_empty() {
             return;
+        }
+        // What comes between the barriers of others would be taken for what they have forced to
+        // the disk.
+        let _alone = (job.options.durability == Durability::Batch).then(|| job.barrier());
+        self.push_durable(job);
+        job.append(&mut self.piece);
+    }
+
+    /// Of files that were each forced to the disk before they came here, their names too.
+    fn push_durable(&mut self, job: &Job<'_>) {
+        if job.options.durability == Durability::File && !self.piece.is_empty() {
+            bc_fs::journal::push(&mut self.piece, record::DURABLE, |_| {});
+        }
+    }
+
+    /// Records files before they get their names, and whether that is done at all.
+    fn record(&mut self, job: &Job<'_>, waiting: &[Waiting]) -> bool {
+        if !job.log.is_kept() {
+            return false;
         }
         for waiting in waiting {
             let target = &waiting.place.target;
@@ -126,11 +154,9 @@ impl Queue {
             let done = record::done_of(target, source, settled, &waiting.staged, waiting.digest);
             record::push_done(&mut self.piece, &done);
         }
-        if job.options.durability == Durability::File && !self.piece.is_empty() {
-            // Each was synced before it came here.
-            bc_fs::journal::push(&mut self.piece, record::DURABLE, |_| {});
-        }
+        self.push_durable(job);
         job.append(&mut self.piece);
+        true
     }
 
     fn second_barrier(&mut self, job: &Job<'_>) {
@@ -148,8 +174,12 @@ impl Queue {
     }
 }
 
-/// Gives a stage its name.
-fn publish(job: &Job<'_>, waiting: &Waiting) -> Result<Outcome, Error> {
+/// Gives a stage its name. `piece`: where the state that it has then is recorded.
+fn publish(
+    job: &Job<'_>,
+    waiting: &Waiting,
+    piece: Option<&mut Vec<u8>>,
+) -> Result<Outcome, Error> {
     let Place {
         item,
         target,
@@ -162,15 +192,18 @@ fn publish(job: &Job<'_>, waiting: &Waiting) -> Result<Outcome, Error> {
     if let Some(file) = &waiting.unnamed {
         let now = unnamed::publish(job, &waiting.place, file)?;
         (job.observer)(Event::Copied(&job.shown(target)));
+        push_state(piece, waiting, &now);
         return Ok(Outcome {
             item: *item,
             state: State::Copied,
-            meta: job.has_manifest().then(|| meta_of(&now)),
+            meta: job.has_manifest().then(|| meta_of(&now.stat)),
             digest: waiting.digest,
             proof: proof(job, waiting),
         });
     }
-    if let Err(error) = job.publish(&waiting.place, &waiting.stage) {
+    let given =
+        still_own(job, &waiting.place).and_then(|()| job.publish(&waiting.place, &waiting.stage));
+    if let Err(error) = given {
         stage::remove(fd, &waiting.stage);
         return Err(error);
     }
@@ -183,12 +216,62 @@ fn publish(job: &Job<'_>, waiting: &Waiting) -> Result<Outcome, Error> {
         Over::Nothing => Event::Copied(&shown),
         Over::Anything => Event::Replaced(&shown),
     });
-    let outcome = job.outcome(*item, State::Copied, dir, name, waiting.digest);
-    let outcome = outcome.map_err(|errno| Error::new(shown, "stat", errno))?;
+    let now = match job.has_manifest() {
+        true => Some(
+            job.look(dir, name)
+                .map_err(|errno| Error::new(shown, "stat", errno))?,
+        ),
+        // What is not recorded is read by a run that goes on.
+        false => piece.as_ref().and_then(|_| job.look(dir, name).ok()),
+    };
+    if let Some(now) = &now {
+        push_state(piece, waiting, now);
+    }
     Ok(Outcome {
+        item: *item,
+        state: State::Copied,
+        meta: now
+            .filter(|_| job.has_manifest())
+            .map(|now| meta_of(&now.stat)),
+        digest: waiting.digest,
         proof: proof(job, waiting),
-        ..outcome
     })
+}
+
+/// Refuses to take over what was the copy's own and was changed since that was found out.
+fn still_own(job: &Job<'_>, place: &Place) -> Result<(), Error> {
+    let Some(own) = &place.own else {
+        return Ok(());
+    };
+    let Ok(now) = Existing::at(&place.dir.fd, place.name()) else {
+        return Ok(());
+    };
+    let (mut then, now_placed) = (Placed::of(own), Placed::of(&now));
+    if own.stat.nlink != now.stat.nlink {
+        // That another name of it was taken over has changed its time of change.
+        then.ctime_ns = now_placed.ctime_ns;
+    }
+    if then == now_placed {
+        return Ok(());
+    }
+    let text = "is not what the copy had left any more: it was changed meanwhile";
+    Err(Error::with_message(
+        job.shown(&place.target),
+        "rename",
+        text,
+    ))
+}
+
+/// Records the state of what has its name, unless that was changed since.
+fn push_state(piece: Option<&mut Vec<u8>>, waiting: &Waiting, now: &Existing) {
+    let state = |stat: &FileStat| (stat.id.ino, stat.stamp.size, stat.stamp.mtime_ns);
+    let target = &waiting.place.target;
+    if let Some(piece) = piece
+        && state(&now.stat) == state(&waiting.staged)
+        && target.len() <= record::LONGEST_PATH
+    {
+        record::push_placed(piece, target, &Placed::of(now));
+    }
 }
 
 fn proof(job: &Job<'_>, waiting: &Waiting) -> Proof {

@@ -4,6 +4,8 @@ use bc_digest::Digest;
 use bc_fs::journal;
 use bc_walk::{FileStat, Identity, Stamp};
 
+use crate::existing::Existing;
+
 /// What the job is about; the first record.
 pub(crate) const JOB: u8 = 1;
 /// A run begins.
@@ -28,6 +30,9 @@ pub(crate) const BEGUN: u8 = 17;
 pub(crate) const HEALS: u8 = 18;
 /// What a stage of a healing may lead to.
 pub(crate) const MADE: u8 = 19;
+
+/// A file has its name, and is in this state.
+pub(crate) const PLACED: u8 = 20;
 
 /// A path of more bytes is not recorded: a record has a greatest length.
 pub(crate) const LONGEST_PATH: usize = journal::LONGEST / 2;
@@ -217,6 +222,57 @@ pub(crate) fn done(body: &[u8]) -> Option<Done> {
     })
 }
 
+/// The state of a file that has its name: that is not the state of its stage, whose time of change
+/// the renaming has changed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Placed {
+    pub(crate) ino: u64,
+    /// `None` where the file system keeps no birth times.
+    pub(crate) born_ns: Option<i64>,
+    pub(crate) size: u64,
+    pub(crate) mtime_ns: i64,
+    pub(crate) ctime_ns: i64,
+}
+
+impl Placed {
+    pub(crate) fn of(now: &Existing) -> Placed {
+        let (id, stamp) = (now.stat.id, now.stat.stamp);
+        Placed {
+            ino: id.ino,
+            born_ns: now.born_ns,
+            size: stamp.size,
+            mtime_ns: stamp.mtime_ns,
+            ctime_ns: stamp.ctime_ns,
+        }
+    }
+}
+
+pub(crate) fn push_placed(piece: &mut Vec<u8>, path: &[u8], state: &Placed) {
+    journal::push(piece, PLACED, |out| {
+        let (is_kept, born) = (state.born_ns.is_some(), state.born_ns.unwrap_or_default());
+        put(
+            out,
+            &[state.ino, state.size, u64::from(is_kept), born as u64],
+        );
+        put(out, &[state.mtime_ns as u64, state.ctime_ns as u64]);
+        out.extend_from_slice(path);
+    });
+}
+
+pub(crate) fn placed(body: &[u8]) -> Option<(Vec<u8>, Placed)> {
+    let mut read = Reader(body);
+    let (ino, size) = (read.number()?, read.number()?);
+    let (is_kept, born) = (read.number()? != 0, read.number()? as i64);
+    let state = Placed {
+        ino,
+        born_ns: is_kept.then_some(born),
+        size,
+        mtime_ns: read.number()? as i64,
+        ctime_ns: read.number()? as i64,
+    };
+    Some((read.0.to_vec(), state))
+}
+
 /// A stage, by its name, and the file that it is for.
 pub(crate) fn push_stage(piece: &mut Vec<u8>, stage: &str, path: &[u8]) {
     journal::push(piece, STAGE, |out| {
@@ -353,6 +409,20 @@ mod tests {
             push_done(&mut piece, &record);
             assert_eq!(done(body(&piece)), Some(record.clone()));
             assert!(all(body(&piece)).all(|cut| done(cut) != Some(record.clone())));
+        }
+        for born_ns in [Some(-3), None] {
+            let state = Placed {
+                ino: 4,
+                born_ns,
+                size: 7,
+                mtime_ns: -1,
+                ctime_ns: i64::MIN,
+            };
+            piece.clear();
+            push_placed(&mut piece, b"a/\xff", &state);
+            let expected = (b"a/\xff".to_vec(), state);
+            assert_eq!(placed(body(&piece)), Some(expected.clone()));
+            assert!(all(body(&piece)).all(|cut| placed(cut) != Some(expected.clone())));
         }
         piece.clear();
         push_block(&mut piece, ".bc-copy.x.part", 3, &[[1; 32], [2; 32]]);

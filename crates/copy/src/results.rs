@@ -98,6 +98,10 @@ impl Results {
         self.lock().proof(item)
     }
 
+    pub(crate) fn meta(&self, item: Item) -> Option<Meta> {
+        self.lock().meta(item)
+    }
+
     /// Of an entry that was copied, now or before.
     pub(crate) fn digest(&self, item: Item) -> Option<Digest> {
         self.lock().digest(item)

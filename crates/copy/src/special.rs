@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use bc_digest::Digest;
 use bc_fs::made::{self, Thing};
 use bc_fs::metadata::Subject;
-use bc_walk::{Error, ErrorKind, FileKind, FileStat};
+use bc_walk::{Error, ErrorKind, FileKind, FileStat, Identity};
 use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;
 
@@ -53,7 +53,8 @@ impl Worker<'_> {
         }
     }
 
-    fn try_special(&mut self, item: Item) -> Result<(), Error> {
+    /// Makes one of them, or, in a dry run, tells that it would.
+    pub(crate) fn try_special(&mut self, item: Item) -> Result<(), Error> {
         let job = self.job;
         let mut place = self.place(item)?;
         let path = || job.tree.source_path(item);
@@ -96,6 +97,10 @@ impl Worker<'_> {
             }
             Err(Decision::Copy(place)) => place.over,
         };
+        if job.options.dry_run {
+            job.would_be(item, &place.target, place.over);
+            return Ok(());
+        }
         self.make(&place, thing.thing(), &wanted)
     }
 
@@ -221,38 +226,19 @@ impl Worker<'_> {
     /// cannot be, and the file is to be copied.
     pub(crate) fn link(&mut self, item: Item, first: Item) -> Result<bool, Error> {
         let job = self.job;
-        let (mut place, origin) = (self.place(item)?, self.place(first)?);
+        let (place, origin) = (self.place(item)?, self.place(first)?);
         let Some(found) = self.there(&origin)? else {
             return Ok(false);
         };
         let id = FileStat::from(&found).id;
-        if let Some(there) = self.there(&place)? {
-            let now = FileStat::from(&there);
-            if now.id == id {
-                let digest = job.results.digest(first);
-                let settled = self.settle_as(&place, &now, State::Before, Why::Done, digest);
-                if let Decision::Settled(outcome) = settled {
-                    job.done(vec![outcome]);
-                }
+        let place = match self.decide_link(place, first, Some(id))? {
+            Some(Decision::Settled(outcome)) => {
+                job.done(vec![outcome]);
                 return Ok(true);
             }
-            let Some(walked) = job.tree.entry(item).and_then(|(list, id)| list.stat(id)) else {
-                return Ok(false);
-            };
-            let source = (walked.id, walked.stamp);
-            if job.known.file(&place.target, source, &now).is_some() {
-                // A copy of its own, of a run that had nothing to link it to.
-                place.over = Over::Anything;
-            } else {
-                match self.decide(place, &walked)? {
-                    Decision::Settled(outcome) => {
-                        job.done(vec![outcome]);
-                        return Ok(true);
-                    }
-                    Decision::Copy(decided) => place = decided,
-                }
-            }
-        }
+            Some(Decision::Copy(place)) => place,
+            None => return Ok(false),
+        };
         if !self.linked(&origin, &place) {
             return Ok(false);
         }
@@ -264,6 +250,35 @@ impl Worker<'_> {
         }
         self.told(&place, job.results.digest(first))?;
         Ok(true)
+    }
+
+    /// As [`decide`](Worker::decide) for a further name of what `first` has become, or is to become.
+    /// `id`: which file that is, if it is there. `None` where the name is to be copied by itself.
+    pub(crate) fn decide_link(
+        &mut self,
+        place: Place,
+        first: Item,
+        id: Option<Identity>,
+    ) -> Result<Option<Decision>, Error> {
+        let job = self.job;
+        let Some(there) = self.existing(&place)? else {
+            return Ok(Some(Decision::Copy(place)));
+        };
+        let now = &there.stat;
+        if Some(now.id) == id {
+            let digest = job.results.digest(first);
+            let settled = self.settle_as(&place, now, State::Before, Why::Done, digest);
+            return Ok(Some(settled));
+        }
+        let entry = job.tree.entry(place.item);
+        let Some(walked) = entry.and_then(|(list, id)| list.stat(id)) else {
+            return Ok(None);
+        };
+        if self.ours(&place, &there, &walked)?.is_some() {
+            // A copy of its own, of a run that had nothing to link it to.
+            return Ok(Some(Decision::own(place, &there)));
+        }
+        self.decide(place, &walked).map(Some)
     }
 
     /// Whether a copy could be given the name of a stage too.

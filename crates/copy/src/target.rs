@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use bc_digest::{Algorithm, hash};
-use bc_fs::{Escaped, uuid_at};
+use bc_fs::{Escaped, uuid_at, volume_at};
 use bc_walk::{FileKind, FileStat, FileSystems, Identity};
 use rustix::fs::{AtFlags, CWD, Mode};
 use rustix::io::Errno;
@@ -68,17 +68,53 @@ pub(crate) fn split(path: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
+/// Names of a copy's journal.
+pub(crate) struct JobNames {
+    pub(crate) own: String,
+    /// The name that earlier versions gave it, whichever volume the destination was on.
+    pub(crate) without_volume: Option<String>,
+}
+
+impl JobNames {
+    pub(crate) fn of(options: &CopyOptions) -> JobNames {
+        match volume(options) {
+            None => JobNames {
+                own: job_name(options, None),
+                without_volume: None,
+            },
+            Some(volume) => JobNames {
+                own: job_name(options, Some(&volume)),
+                without_volume: Some(job_name(options, None)),
+            },
+        }
+    }
+}
+
+/// The volume of a destination: of the directory that it is, or is to be made in, which is the same
+/// one afterwards.
+fn volume(options: &CopyOptions) -> Option<String> {
+    let path = Path::new(&options.destination);
+    if path.is_dir() {
+        return volume_at(path);
+    }
+    let dir = split(options.destination.as_bytes()).0;
+    volume_at(OsStr::from_bytes(if dir.is_empty() { b"." } else { dir }))
+}
+
 /// What the copy is about, as the name of its journal: sources and destination, from wherever the
-/// program is started, and whatever exists of the destination meanwhile. What of the sources is
-/// asked for does not count: who asks for something else the next time goes on with what is left of
-/// the first, and clears it away.
-pub(crate) fn job_name(options: &CopyOptions) -> String {
+/// program is started, and whatever exists of the destination meanwhile. Where disks are used in
+/// turn each is another destination. What of the sources is asked for does not count: who asks for
+/// something else the next time goes on with what is left of the first, and clears it away.
+fn job_name(options: &CopyOptions, volume: Option<&str>) -> String {
     let mut text = Vec::new();
     add(&mut text, &place_of(&options.destination));
     for source in &options.sources {
         add(&mut text, &place_of(source));
     }
     text.push(u8::from(options.target == Target::Exactly));
+    if let Some(volume) = volume {
+        add(&mut text, volume.as_bytes());
+    }
     let mut name = hash(Algorithm::Blake3, &text).to_string();
     name.truncate(32);
     name
@@ -119,10 +155,11 @@ pub(crate) fn find(
     });
     if into {
         let fd = open_named(path).map_err(|errno| Error::system(path, "open", errno))?;
-        let names = names_in(sources)?;
+        let names = names_in(sources, options.sources.len())?;
         return top(fd, path, true, names);
     }
-    let [source] = sources else {
+    // One that cannot be looked at is a source all the same.
+    let ([source], 1) = (sources, options.sources.len()) else {
         return Err(Error::usage_at(
             path,
             "is no directory, so only one source can be copied to it",
@@ -170,14 +207,14 @@ pub(crate) fn file_system(top: &[u8], dev: u64) -> String {
     uuid_at(path, Some(dev), None).unwrap_or_default()
 }
 
-/// What the sources are called in a directory that they go into.
-fn names_in(sources: &[Source]) -> Result<Vec<Vec<u8>>, Error> {
+/// What the sources are called in a directory that they go into. `named`: how many there were to be.
+fn names_in(sources: &[Source], named: usize) -> Result<Vec<Vec<u8>>, Error> {
     let mut names: Vec<Vec<u8>> = Vec::with_capacity(sources.len());
     let mut seen = HashSet::new();
     for source in sources {
         let path = source.path.as_bytes();
         let name = split(path).1.unwrap_or_default();
-        if name.is_empty() && sources.len() > 1 {
+        if name.is_empty() && named > 1 {
             return Err(Error::usage_at(
                 path,
                 "what it holds would be mixed with the other sources; copy it alone",

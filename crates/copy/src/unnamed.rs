@@ -17,6 +17,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 use crate::beneath::{DestDir, own_path};
 use crate::crew::descriptors;
+use crate::existing::Existing;
 use crate::job::Job;
 use crate::meta::fstat;
 use crate::options::{Durability, OnConflict, ReadBack};
@@ -59,7 +60,7 @@ pub(crate) fn create(job: &Job<'_>, dir: &DestDir, mode: u32) -> Option<File> {
 }
 
 /// Gives such a file its name, and tells what it is then.
-pub(crate) fn publish(job: &Job<'_>, place: &Place, file: &File) -> Result<FileStat, Error> {
+pub(crate) fn publish(job: &Job<'_>, place: &Place, file: &File) -> Result<Existing, Error> {
     let refused = |op, errno| job.refused(&place.target, op, errno);
     match link(file, place.dir.fd.as_fd(), place.name()) {
         Ok(()) => {}
@@ -77,8 +78,7 @@ pub(crate) fn publish(job: &Job<'_>, place: &Place, file: &File) -> Result<FileS
             return by_name(job, place, file);
         }
     }
-    let stat = fstat(file).map_err(|errno| refused("stat", errno))?;
-    Ok(FileStat::from(&stat))
+    Existing::of(file).map_err(|errno| refused("stat", errno))
 }
 
 fn link(file: &File, dir: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
@@ -94,7 +94,7 @@ fn link(file: &File, dir: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
 }
 
 /// The same by a stage that has a name, which is given what the file has.
-fn by_name(job: &Job<'_>, place: &Place, file: &File) -> Result<FileStat, Error> {
+fn by_name(job: &Job<'_>, place: &Place, file: &File) -> Result<Existing, Error> {
     let refused = |op, errno| job.refused(&place.target, op, errno);
     let raw = fstat(file).map_err(|errno| refused("stat", errno))?;
     let stat = FileStat::from(&raw);
@@ -118,15 +118,9 @@ fn by_name(job: &Job<'_>, place: &Place, file: &File) -> Result<FileStat, Error>
         let given = rustix::fs::futimens(&made.file, &times);
         given.map_err(|errno| refused("utimens", errno))?;
         job.publish(place, &made.name)?;
-        fstat(&made.file).map_err(|errno| refused("stat", errno))
+        Existing::of(&made.file).map_err(|errno| refused("stat", errno))
     });
-    match given {
-        Ok(stat) => Ok(FileStat::from(&stat)),
-        Err(error) => {
-            made.remove(&place.dir);
-            Err(error)
-        }
-    }
+    given.inspect_err(|_| stage::remove(place.dir.fd.as_fd(), &made.name))
 }
 
 fn time(tv_sec: i64, nanoseconds: i64) -> Timespec {

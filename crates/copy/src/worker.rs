@@ -16,7 +16,7 @@ use crate::meta::{Lost, Wanted, XattrReader, fstat};
 use crate::options::Durability;
 use crate::place::{Open, Place, is_settled};
 use crate::queue::Queue;
-use crate::record;
+use crate::record::{self, Placed};
 use crate::stage::{Over, Stage};
 use crate::stamp::Met;
 use crate::tree::{Item, parts};
@@ -220,6 +220,7 @@ impl<'a> Worker<'a> {
             target,
             dir,
             over: Over::Nothing,
+            own: None,
             settled: false,
             is_whole: true,
         })
@@ -265,6 +266,17 @@ impl<'a> Worker<'a> {
         if self.job.options.durability != Durability::Batch {
             self.commit();
         }
+    }
+
+    /// Has the state of a file that has its name recorded.
+    pub(crate) fn placed(&mut self, target: &[u8], state: &Placed) {
+        self.queue.placed(target, state);
+    }
+
+    /// The end of its work: everything that waits gets its name, and what is not recorded yet is.
+    pub(crate) fn end(&mut self) {
+        self.commit();
+        self.queue.flush(self.job);
     }
 
     /// Gives everything that waits its name.

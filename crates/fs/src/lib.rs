@@ -23,8 +23,8 @@
 //! - [`close`](fn@close) and [`flush`] say what of a written file could not be stored.
 //! - [`metadata`] gives files what they have beside their content, through their descriptors.
 //! - [`InodeFlags`] are what `chattr` sets, and how a file is encrypted.
-//! - [`file_system_uuid`] and [`uuid_at`] name the file system that a file is on; [`may_be_one_file_system`] tells
-//!   when two devices show one.
+//! - [`file_system_uuid`] and [`uuid_at`] name the file system that a file is on, [`volume_at`] the volume;
+//!   [`may_be_one_file_system`] tells when two devices show one.
 //! - [`Size`] reads sizes as people write them.
 //!
 //! # Invariants
@@ -56,7 +56,7 @@ pub use close::{close, flush};
 pub use escape::{Escaped, escape};
 pub use inode_flags::InodeFlags;
 pub use size::{Size, SizeError};
-pub use uuid::{file_system_uuid, may_be_one_file_system, uuid_at};
+pub use uuid::{file_system_uuid, may_be_one_file_system, uuid_at, volume_at};
 
 /// The examples of the registry's page run, too.
 #[cfg(doctest)]

@@ -296,7 +296,7 @@ pub fn layers_of(file: impl AsFd) -> Vec<Vec<u8>> {
 }
 
 /// The number of the mount by which `file` was opened (Linux 5.8).
-fn mount_id(file: impl AsFd) -> Option<u64> {
+pub(crate) fn mount_id(file: impl AsFd) -> Option<u64> {
     let found = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID).ok()?;
     let given = found.stx_mask & StatxFlags::MNT_ID.bits() != 0;
     given.then_some(found.stx_mnt_id)

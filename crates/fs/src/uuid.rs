@@ -7,7 +7,10 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
+use rustix::fs::{Mode, OFlags};
 use rustix::ioctl::{Getter, Opcode, ioctl, opcode};
+
+use crate::mount::{entries, mount_id};
 
 /// `struct fsuuid2` of `linux/fs.h`.
 #[repr(C)]
@@ -60,17 +63,43 @@ pub fn may_be_one_file_system(one: impl AsFd, other: impl AsFd) -> bool {
     if id(one).is_some() && id(one) == id(other) {
         return true;
     }
-    let is_plain = |fd| {
-        let kind = rustix::fs::fstatfs(fd).map(|stat| stat.f_type as u64);
-        kind.is_ok_and(|kind| !WITH_SUBVOLUMES.contains(&(kind & 0xffff_ffff)))
-    };
-    is_plain(one) && file_system_uuid(one).is_some_and(|uuid| file_system_uuid(other) == Some(uuid))
+    has_subvolumes(one) == Some(false)
+        && file_system_uuid(one).is_some_and(|uuid| file_system_uuid(other) == Some(uuid))
 }
 
 /// The UUID of the file system that `path`, a directory or a regular file with the device number
 /// `dev`, is on: from the kernel, or by the links that udev keeps.
 pub fn uuid_at(path: impl AsRef<Path>, dev: Option<u64>, source: Option<&str>) -> Option<String> {
     uuid_of(path.as_ref(), dev, source)
+}
+
+/// The name of the volume that a directory is on, by which it is known again wherever and however
+/// often it is mounted: the UUID of its file system, with the subvolume where it has several; where
+/// it has none, its type and what it was mounted from, which may be those of others too. `None`
+/// where the directory cannot be opened.
+pub fn volume_at(path: impl AsRef<Path>) -> Option<String> {
+    let path = path.as_ref();
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let dir = rustix::fs::open(path, flags, Mode::empty()).ok()?;
+    #[allow(clippy::unnecessary_cast)] // The field's width differs between architectures.
+    let dev = rustix::fs::fstat(&dir).ok()?.st_dev as u64;
+    let Some(uuid) = uuid_of(path, Some(dev), None) else {
+        let id = mount_id(&dir)?;
+        let mount = entries()?.into_iter().find(|mount| mount.id == id)?;
+        let kind = String::from_utf8_lossy(&mount.kind).into_owned();
+        return Some(format!("{kind} {}", mount.source));
+    };
+    let id = rustix::fs::fstatvfs(&dir).map_or(0, |found| found.f_fsid);
+    match has_subvolumes(&dir) {
+        Some(true) => Some(format!("{uuid} {id:x}")),
+        _ => Some(uuid),
+    }
+}
+
+/// `None` where the system does not say.
+fn has_subvolumes(fd: impl AsFd) -> Option<bool> {
+    let kind = rustix::fs::fstatfs(fd).ok()?.f_type as u64;
+    Some(WITH_SUBVOLUMES.contains(&(kind & 0xffff_ffff)))
 }
 
 fn uuid_of(path: &Path, dev: Option<u64>, source: Option<&str>) -> Option<String> {
@@ -104,6 +133,11 @@ mod tests {
             assert_eq!(uuid.len(), 36, "{uuid}");
             assert_eq!(file_system_uuid(&file), Some(uuid));
         }
+        let volume = volume_at(dir.path());
+        let uuid = uuid_at(dir.path(), None, None);
+        assert!(uuid.is_none_or(|uuid| volume.as_ref().unwrap().starts_with(&uuid)));
+        assert_eq!(volume, volume_at(dir.path()));
+        assert_eq!(volume_at(dir.path().join("absent")), None);
         let null = std::fs::File::open("/proc/self/status").unwrap();
         assert_eq!(file_system_uuid(&null), None);
     }

@@ -8,11 +8,10 @@ use std::rc::Rc;
 use bc_digest::Digest;
 use bc_manifest::integrity::Entry;
 use bc_walk::{FileKind, FileStat, Identity};
-use rustix::fs::AtFlags;
 
 use super::{Plan, below, kind};
 use crate::beneath::DestDir;
-use crate::decide::born;
+use crate::existing::Existing;
 use crate::job::Job;
 use crate::meta::fstat;
 use crate::place::STEP_NS;
@@ -30,19 +29,19 @@ pub(super) fn find(job: &Job<'_>, plan: &Plan, rows: &Rows) -> Vec<Entry> {
         dirs: BTreeSet::new(),
     };
     let (mut proven, mut names) = (HashMap::new(), Vec::new());
-    for (target, digest) in job.known.others() {
-        if let Some((_, now)) = beside.there(target)
-            && now.kind() == FileKind::File
-            && let Some(digest) = digest(&now)
+    for target in job.known.others() {
+        if let Some((dir, there)) = beside.there(target)
+            && let Some(digest) = beside.digest(target, &dir, &there)
         {
-            proven.insert(now.id, digest);
-            beside.entry(target, &now).digest = Some(digest);
+            proven.insert(there.stat.id, digest);
+            beside.entry(target, &there.stat).digest = Some(digest);
         }
     }
     for target in job.known.begun_before() {
-        let Some((dir, now)) = beside.there(target) else {
+        let Some((dir, there)) = beside.there(target) else {
             continue;
         };
+        let now = there.stat;
         if now.kind() == FileKind::File && now.nlink > 1 {
             names.push((target, now));
             continue;
@@ -53,7 +52,7 @@ pub(super) fn find(job: &Job<'_>, plan: &Plan, rows: &Rows) -> Vec<Entry> {
             // The last one was made after it was recorded.
             is_since && job.known.can_have_made(born.saturating_sub(STEP_NS))
         };
-        if !born(&dir, parts(target).1).is_some_and(is_ours) {
+        if !there.born_ns.is_some_and(is_ours) {
             continue;
         }
         match now.kind() {
@@ -87,14 +86,28 @@ struct Beside<'a> {
 
 impl Beside<'_> {
     /// What has that name now, if the manifest is about it, and the directory that it is in.
-    fn there(&mut self, target: &[u8]) -> Option<(Rc<DestDir>, FileStat)> {
+    fn there(&mut self, target: &[u8]) -> Option<(Rc<DestDir>, Existing)> {
         if !is_below(self.plan, target) {
             return None;
         }
         let (dir, name) = parts(target);
         let dir = self.worker.try_dir(dir).ok()?;
-        let there = rustix::fs::statat(&dir.fd, name, AtFlags::SYMLINK_NOFOLLOW);
-        Some((dir, FileStat::from(&there.ok()?)))
+        let there = Existing::at(&dir.fd, name).ok()?;
+        Some((dir, there))
+    }
+
+    /// Of a file that is still what was made then: by its state, or else by its bytes.
+    fn digest(&self, target: &[u8], dir: &DestDir, there: &Existing) -> Option<Digest> {
+        let job = self.worker.job;
+        let before = job
+            .known
+            .other(target, there, job.states_prove(dir, there))?;
+        let has_content = || {
+            self.worker
+                .has_content(dir, parts(target).1, there, &before)
+        };
+        let is_ours = before.is_proven || has_content().is_ok_and(|has| has);
+        before.digest.filter(|_| is_ours)
     }
 
     fn entry(&mut self, target: &[u8], now: &FileStat) -> &mut Entry {

@@ -12,7 +12,7 @@ use rustix::io::{Errno, retry_on_intr};
 use super::{Orphan, top};
 use crate::beneath::DestDir;
 use crate::job::shown_below;
-use crate::journal::Known;
+use crate::known::Known;
 use crate::record::{JobRecord, Made};
 use crate::stage::JobId;
 use crate::tree::parts;

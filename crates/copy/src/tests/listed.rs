@@ -14,7 +14,7 @@ use bc_walk::ExactPaths;
 use super::resume::settle;
 use super::{Ground, done, resume, run, seen};
 use crate::options::Target;
-use crate::target::job_name;
+use crate::target::JobNames;
 use crate::{Copied, CopyOptions, CopyProgress, Event, MANIFEST_NAME, copy};
 
 fn listed(ground: &Ground, to: &str, paths: &[&str]) -> CopyOptions {
@@ -136,12 +136,15 @@ fn cancelled_at(options: &CopyOptions, end: &[u8]) -> Copied {
 #[test]
 fn lists_of_one_source_have_one_journal() {
     let ground = Ground::new();
-    let name = |list: &[&str]| job_name(&listed(&ground, "to", list));
+    let name = |list: &[&str]| JobNames::of(&listed(&ground, "to", list)).own;
     let mut all = ground.options(&["from"], "to");
     all.target = Target::Exactly;
     assert_eq!(name(&["a"]), name(&["b/c", "d"]));
-    assert_eq!(name(&["a"]), job_name(&all));
-    assert_ne!(name(&["a"]), job_name(&listed(&ground, "else", &["a"])));
+    assert_eq!(name(&["a"]), JobNames::of(&all).own);
+    assert_ne!(
+        name(&["a"]),
+        JobNames::of(&listed(&ground, "else", &["a"])).own
+    );
 }
 
 /// The next import asks for other files than the one that was killed.

@@ -1,6 +1,8 @@
 //! Whole copies, compared with their sources by looking at everything slowly.
 
 mod basics;
+mod conflicts;
+mod edits;
 mod fan_out;
 mod flips;
 mod listed;
@@ -8,6 +10,7 @@ mod moving;
 mod orphans;
 mod proof;
 mod properties;
+mod reports;
 mod resume;
 
 use std::collections::BTreeMap;
@@ -81,6 +84,37 @@ impl Ground {
     }
 }
 
+/// Rewrites the journal that is left: `keep` changes a record, of which it is given the kind and the
+/// body, and says whether it stays.
+pub(super) fn rewrite_journal(ground: &Ground, mut keep: impl FnMut(u8, &mut Vec<u8>) -> bool) {
+    use bc_fs::journal::{Found, Journal, Key, push};
+    use bc_fs::place::Place;
+    let state = ground.at("state");
+    let key = Key::kept_in(&state).unwrap();
+    let path = journal(ground).unwrap();
+    let place = || Place::find(&path).unwrap();
+    let Found::Journal(journal) = Journal::open(&place(), &key).unwrap() else {
+        panic!("no journal");
+    };
+    let mut piece = Vec::new();
+    let mut records = journal.records();
+    while let Some(found) = records.next_record().unwrap() {
+        let (kind, mut body) = (found.kind, found.body.to_vec());
+        if keep(kind, &mut body) {
+            push(&mut piece, kind, |out| out.extend_from_slice(&body));
+        }
+    }
+    journal.remove();
+    drop(Journal::create(place(), &key, &mut piece).unwrap());
+}
+
+/// The journal that is left, if there is one.
+pub(super) fn journal(ground: &Ground) -> Option<PathBuf> {
+    let names = std::fs::read_dir(ground.at("state/copy")).ok()?;
+    let mut paths = names.map(|name| name.unwrap().path());
+    paths.find(|path| path.extension().is_some_and(|end| end == "journal"))
+}
+
 /// What was told.
 pub(super) type Told = Vec<String>;
 
@@ -90,7 +124,7 @@ pub(super) fn run(options: &CopyOptions) -> (Result<Copied, Error>, Told) {
     let shown = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
     let observer = |event: Event<'_>| {
         let text = match event {
-            Event::Copied(path) => format!("+ {}", shown(path)),
+            Event::Made(path) | Event::Copied(path) => format!("+ {}", shown(path)),
             Event::Replaced(path) => format!("~ {}", shown(path)),
             Event::Skipped(path, why) => format!("= {}: {}", shown(path), why.text()),
             Event::Failed(error) => format!("! {error}"),

@@ -128,6 +128,21 @@ fn after_a_week_they_are_removed() {
     assert_eq!(seen(&ground.at("from")), seen(&ground.at("to/from")));
 }
 
+/// A run that is killed before it records anything has held the place of its journal by an empty
+/// file.
+#[test]
+fn a_place_that_nobody_holds_any_more_is_given_up() {
+    let ground = Ground::new();
+    other_copy(&ground, 0);
+    let stub = ground.at("state/copy/0123456789abcdef.journal");
+    std::fs::write(&stub, "").unwrap();
+    std::fs::set_permissions(&stub, PermissionsExt::from_mode(0o600)).unwrap();
+    other_copy(&ground, 6);
+    assert!(stub.exists());
+    other_copy(&ground, 8);
+    assert!(!stub.exists());
+}
+
 #[test]
 fn those_of_a_living_run_stay() {
     let (ground, _, small, huge) = orphaned();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use bc_pool::Cancel;
 
-use super::{Ground, done, run, seen};
+use super::{Ground, done, rewrite_journal, run, seen};
 use crate::{CopyProgress, Durability, Event, OnConflict, copy};
 
 /// So that times prove what they say.
@@ -190,31 +190,51 @@ fn a_living_run_of_the_same_copy_is_not_disturbed() {
     assert!(inner.load(Ordering::Relaxed) > 0);
 }
 
+/// Two runs that begin at once, of which the second is there before the first has written anything.
+#[test]
+fn a_run_that_begins_at_the_same_time_is_refused() {
+    let ground = Ground::new();
+    ground.write("from/a", b"a");
+    let mut options = ground.options(&["from"], "to");
+    options.walk.only = Some(std::sync::Arc::new(bc_walk::ExactPaths::new(
+        ["a", "absent"].map(|path| path.as_bytes().to_vec()),
+    )));
+    let inner = AtomicU32::new(0);
+    // What is absent is told before the journal is begun.
+    let observer = |event: Event<'_>| {
+        if matches!(event, Event::Failed(_)) && inner.fetch_add(1, Ordering::Relaxed) == 0 {
+            assert!(!ground.at("to").exists());
+            let (second, _) = run(&options);
+            assert_eq!(second.unwrap_err().kind(), crate::ErrorKind::Busy);
+        }
+    };
+    let progress = CopyProgress::default();
+    let first = copy(&options, &Cancel::new(), &progress, &observer).unwrap();
+    assert_eq!((first.failed, inner.load(Ordering::Relaxed)), (1, 1));
+    assert_eq!(std::fs::read(ground.at("to/a")).unwrap(), b"a");
+}
+
+/// What is refused, or only looked at, leaves nothing in the state directory but the key.
+#[test]
+fn a_run_that_is_refused_leaves_no_journal() {
+    let ground = Ground::new();
+    ground.write("from/a", b"a");
+    for (to, dry_run) in [("from/within", false), ("absent/to", false), ("to", true)] {
+        let mut options = ground.options(&["from"], to);
+        options.dry_run = dry_run;
+        assert_eq!(run(&options).0.is_ok(), dry_run, "{to}");
+        assert_eq!(super::journal(&ground), None, "{to}");
+    }
+}
+
 /// Makes the journal that is left one of another start of the system, without the records of `but`.
 fn as_of_another_boot(ground: &Ground, but: &[&[u8]]) {
-    use bc_fs::journal::{Found, Journal, Key, push};
-    use bc_fs::place::Place;
-    let state = ground.at("state");
-    let key = Key::kept_in(&state).unwrap();
-    let mut names = std::fs::read_dir(state.join("copy")).unwrap();
-    let path = names.next().unwrap().unwrap().path();
-    let place = || Place::find(&path).unwrap();
-    let Found::Journal(journal) = Journal::open(&place(), &key).unwrap() else {
-        panic!("no journal");
-    };
-    let mut piece = Vec::new();
-    let mut records = journal.records();
-    while let Some(found) = records.next_record().unwrap() {
-        let (kind, mut body) = (found.kind, found.body.to_vec());
+    rewrite_journal(ground, |kind, body| {
         if kind == crate::record::SESSION {
             body[0] ^= 1;
         }
-        if kind != crate::record::DONE || !but.iter().any(|end| body.ends_with(end)) {
-            push(&mut piece, kind, |out| out.extend_from_slice(&body));
-        }
-    }
-    journal.remove();
-    drop(Journal::create(place(), &key, &mut piece).unwrap());
+        kind != crate::record::DONE || !but.iter().any(|end| body.ends_with(end))
+    });
 }
 
 #[test]
@@ -282,11 +302,16 @@ fn what_came_since_the_last_run_stays() {
     assert_eq!(later, b"not of any run", "{told:#?}");
 }
 
-/// With `batch` and `file` a power cut is no reason to read it: what is silently other bytes by now
-/// is for the manifest to find.
+/// With `batch` and `file` a power cut is no reason to read what is in the recorded state: what is
+/// silently other bytes by now is for the manifest to find.
 #[test]
 fn what_was_forced_to_the_disk_is_not_read_again() {
-    for durability in [Durability::Batch, Durability::File, Durability::End] {
+    for (durability, is_cut) in [
+        (Durability::Batch, true),
+        (Durability::File, true),
+        (Durability::End, true),
+        (Durability::None, false),
+    ] {
         let ground = Ground::new();
         ground.write("from/a", b"content");
         ground.write("from/b", b"other");
@@ -296,16 +321,26 @@ fn what_was_forced_to_the_disk_is_not_read_again() {
         options.target = crate::Target::Exactly;
         options.durability = durability;
         assert_eq!(run(&options).0.unwrap().failed, 1);
-        let path = ground.at("to/a");
-        let time = path.metadata().unwrap().modified().unwrap();
-        let file = std::fs::File::options().write(true).open(&path).unwrap();
-        std::os::unix::fs::FileExt::write_all_at(&file, b"C", 0).unwrap();
-        file.set_modified(time).unwrap();
-        as_of_another_boot(&ground, &[]);
+        if is_cut {
+            as_of_another_boot(&ground, &[]);
+        }
+        // Who reads the file finds out that it has another digest.
+        rewrite_journal(&ground, |kind, body| {
+            // Before the path, `to/a`.
+            if let (crate::record::DONE, [.., byte, _, _, _, _]) = (kind, &mut body[..]) {
+                *byte ^= 1;
+            }
+            true
+        });
         assert_eq!(run(&options).0.unwrap().failed, 1);
-        let was_read = durability == Durability::End;
-        let now = std::fs::read(&path).unwrap();
-        assert_eq!(now == b"content", was_read, "{durability:?}");
+        let manifest = ground.at("to").join(crate::MANIFEST_NAME);
+        let found = super::proof::verify(&ground.at("to"), &manifest);
+        let was_read = found.iter().all(|one| one.ends_with(" b"));
+        assert_eq!(
+            was_read,
+            durability == Durability::End,
+            "{durability:?}: {found:?}"
+        );
     }
 }
 

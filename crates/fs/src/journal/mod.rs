@@ -15,6 +15,7 @@
 //!   record, since each has a checksum.
 //! - A file that is not a journal of this user's is neither changed nor renamed nor removed.
 
+mod claim;
 mod file;
 mod key;
 mod owner;
@@ -32,6 +33,7 @@ use rustix::io::Errno;
 
 use crate::place::Place;
 
+pub use claim::Claim;
 pub use key::Key;
 pub use owner::{FLAGS, Locked, NotOurs, check};
 pub use record::{LONGEST, Record, Records, View, push};
@@ -112,20 +114,18 @@ impl Journal {
     /// made would not be this user's alone, as on file systems without owners; others of creating,
     /// writing and syncing, after which the name is free again.
     pub fn create(place: Place, key: &Key, piece: &mut [u8]) -> io::Result<Journal> {
-        // Nothing is left of it where there is none.
-        let nonce = key::random()?;
-        let file = match file::look(&place)? {
-            Look::Nothing => file::create(&place)?,
-            Look::Stub(file) => file,
-            Look::Busy => return Err(io::ErrorKind::WouldBlock.into()),
-            Look::File(_) | Look::Foreign(_) => return Err(io::ErrorKind::AlreadyExists.into()),
-        };
+        Claim::new(place)?.begin(key, piece)
+    }
+
+    fn create_in(place: Place, file: Locked, key: &Key, piece: &mut [u8]) -> io::Result<Journal> {
         let mut journal = Journal {
             place,
             file: Arc::new(file),
-            seed: Seed::new(&nonce),
+            seed: Seed::new(&[0; 16]),
             length: 0,
         };
+        let nonce = key::random().inspect_err(|_| journal.unlink())?;
+        journal.seed = Seed::new(&nonce);
         let head = record::head(key, &nonce);
         let begun = journal.begin(&head, piece);
         if begun.is_err() {

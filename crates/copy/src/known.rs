@@ -1,0 +1,333 @@
+//! Files, stages and runs of earlier runs of the same copy, as their journal has them.
+//!
+//! A record counts while what `stat` says of the file is what it said once the file had its name,
+//! the birth time and the time of the last change included, in the mount that it was written in or
+//! where it was forced to the disk since. Everywhere else the bytes have to prove it.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use bc_digest::{Algorithm, Digest};
+use bc_walk::{Identity, Stamp};
+
+use crate::existing::Existing;
+use crate::place::STEP_NS;
+use crate::record::{Done, Made, Placed, RootRecord, SessionRecord};
+
+/// Blocks of a stage by their numbers, and what their parts hash to.
+pub(crate) type Blocks = HashMap<u64, Vec<[u8; 32]>>;
+
+/// What an earlier run of the same copy has done.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    /// Files by their path below the top.
+    files: HashMap<Vec<u8>, KnownFile>,
+    /// Blocks of stages, by the stage's name, as the last run has recorded them and those before it
+    /// that took the same digest.
+    pub(crate) blocks: HashMap<String, Blocks>,
+    /// Stages of large files, and where they are.
+    pub(crate) stages: Vec<(String, Vec<u8>)>,
+    /// What was begun and is not recorded as complete: its stage may be there.
+    pub(crate) begun: HashSet<Vec<u8>>,
+    /// Whether it is no copy, but the healing of a tree.
+    pub(crate) heals: bool,
+    /// What the stages of a healing may lead to, by the paths that they are for.
+    pub(crate) made: HashMap<Vec<u8>, Vec<Made>>,
+    /// Directories that its roots were.
+    pub(crate) roots: Vec<RootRecord>,
+    /// The runs.
+    runs: Vec<Run>,
+    /// How what is written to is mounted now.
+    mount: u64,
+    /// Whether what was done is to be done again.
+    anew: bool,
+    /// Name of the digest that this run takes.
+    algorithm: String,
+    /// When the journal was last written to, in nanoseconds since 1970.
+    written_ns: i64,
+    /// Records of files so far.
+    count: usize,
+}
+
+/// A run.
+#[derive(Debug)]
+struct Run {
+    /// Whether it was in this boot.
+    same_boot: bool,
+    /// How what it wrote to was mounted.
+    mount: u64,
+    /// The digest that it took.
+    algorithm: String,
+    /// Its records before this one are on the disk.
+    durable: usize,
+}
+
+/// A copy of a file by one of the runs.
+#[derive(Debug)]
+struct KnownFile {
+    source: Identity,
+    stamp: Stamp,
+    ino: u64,
+    settled: bool,
+    digest: Option<Digest>,
+    /// Number of the run that took the digest.
+    run: usize,
+    /// The state in which it had its name, if that was recorded.
+    placed: Option<KnownPlaced>,
+    /// The copy that had the name before, which it has still if the run was killed just then.
+    earlier: Option<Box<KnownFile>>,
+    /// True once this run has looked at what has its name.
+    seen: AtomicBool,
+}
+
+/// A recorded state.
+#[derive(Debug)]
+struct KnownPlaced {
+    state: Placed,
+    run: usize,
+    nth: usize,
+}
+
+impl Placed {
+    /// True if what is there now is in the recorded state, and any edit since would have given it
+    /// another one. An edit in the moment in which the file got its name may leave the time of
+    /// change alone, but not the time of modification too, unless that is of this moment itself. A
+    /// file system that keeps whole seconds has long moments.
+    fn is(&self, now: &Existing) -> bool {
+        let (id, stamp) = (now.stat.id, now.stat.stamp);
+        let is_same = self.ino == id.ino
+            && self.born_ns == now.born_ns
+            && (self.size, self.mtime_ns) == (stamp.size, stamp.mtime_ns)
+            && self.ctime_ns == stamp.ctime_ns;
+        let apart = self.mtime_ns.abs_diff(self.ctime_ns);
+        is_same && apart > STEP_NS.unsigned_abs() && self.ctime_ns % 1_000_000_000 != 0
+    }
+}
+
+/// What a record says of a file that has its name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Before {
+    /// Of its content, if this run takes digests of the same kind.
+    pub(crate) digest: Option<Digest>,
+    /// The digest of its content, and its kind.
+    pub(crate) content: Option<(Algorithm, Digest)>,
+    /// Bytes of it.
+    pub(crate) size: u64,
+    /// True if its state alone shows that it is what was made: else its content has to.
+    pub(crate) is_proven: bool,
+    /// Whether the source is another one now, or in another state: its copy is to be made anew.
+    pub(crate) outdated: bool,
+    /// Whether the source was written to so shortly before that equal times prove nothing: the two
+    /// are to be compared.
+    pub(crate) unsettled: bool,
+}
+
+impl Known {
+    /// Nothing yet, from a journal that was last written to then.
+    pub(crate) fn written_at(written_ns: i64) -> Known {
+        Known {
+            written_ns,
+            ..Known::default()
+        }
+    }
+
+    /// Records of the file at `path`, the last one first, where `now` is there. `states_prove`: see
+    /// [`Job::states_prove`](crate::job::Job::states_prove).
+    pub(crate) fn file(
+        &self,
+        path: &[u8],
+        source: (Identity, Stamp),
+        (now, states_prove): (&Existing, bool),
+    ) -> impl Iterator<Item = Before> {
+        let first = self.files.get(path);
+        if let Some(known) = first {
+            known.seen.store(true, Relaxed);
+        }
+        let all = std::iter::successors(first, |known| known.earlier.as_deref());
+        all.enumerate().map(move |(nth, known)| Before {
+            // Devices have other numbers after a restart.
+            outdated: self.anew
+                || nth > 0
+                || (known.source.ino, known.stamp) != (source.0.ino, source.1),
+            unsettled: !known.settled,
+            ..self.before(known, now, states_prove)
+        })
+    }
+
+    fn before(&self, known: &KnownFile, now: &Existing, states_prove: bool) -> Before {
+        let name = self.run(known.run).map_or("", |run| &run.algorithm);
+        let is_proven = |placed: &KnownPlaced| !self.is_lost(placed) && placed.state.is(now);
+        Before {
+            digest: known.digest.filter(|_| name == self.algorithm),
+            content: Algorithm::from_name(name).zip(known.digest),
+            size: known.stamp.size,
+            is_proven: states_prove && known.placed.as_ref().is_some_and(is_proven),
+            outdated: false,
+            unsettled: false,
+        }
+    }
+
+    /// Files that an earlier run has copied and this one has not met: their sources are gone, or are
+    /// not asked for.
+    pub(crate) fn others(&self) -> impl Iterator<Item = &[u8]> {
+        let files = self.files.iter().filter(|_| !self.anew);
+        let others = files.filter(|(_, file)| !file.seen.load(Relaxed));
+        others.map(|(path, _)| path.as_slice())
+    }
+
+    /// The last record of such a file, where `now` is there.
+    pub(crate) fn other(&self, path: &[u8], now: &Existing, states_prove: bool) -> Option<Before> {
+        let known = self.files.get(path)?;
+        Some(self.before(known, now, states_prove))
+    }
+
+    /// What an earlier run has begun and recorded no end of: what has no content has none.
+    pub(crate) fn begun_before(&self) -> impl Iterator<Item = &[u8]> {
+        let begun = self.begun.iter().filter(|_| !self.anew);
+        begun.map(Vec::as_slice)
+    }
+
+    /// Whether what was written before a record can have been lost since.
+    fn is_lost(&self, placed: &KnownPlaced) -> bool {
+        let run = self.run(placed.run);
+        let is_durable = run.is_some_and(|run| placed.nth < run.durable);
+        !is_durable && !self.is_of_now(placed.run)
+    }
+
+    /// Whether there is a record of the file at `path`, whatever is there now.
+    pub(crate) fn names(&self, path: &[u8]) -> bool {
+        self.files.contains_key(path)
+    }
+
+    /// Whether a record of the file at `path` is of the inode with this number.
+    pub(crate) fn has_made(&self, path: &[u8], ino: u64) -> bool {
+        let first = self.files.get(path);
+        let mut all = std::iter::successors(first, |known| known.earlier.as_deref());
+        all.any(|known| known.ino == ino)
+    }
+
+    /// Tells how what is written to is mounted.
+    pub(crate) fn mounted(&mut self, mount: u64) {
+        self.mount = mount;
+    }
+
+    /// Whether a file can have been made by one of the runs, by when it was made: each tells what it
+    /// begins before it makes it. Of a journal the end may be lost with the power, no more than
+    /// what a system keeps in memory for so long.
+    pub(crate) fn can_have_made(&self, born_ns: i64) -> bool {
+        const LOST_NS: i64 = 60_000_000_000;
+        let lost = match self.runs.last() {
+            Some(last) if last.same_boot => 0,
+            _ => LOST_NS,
+        };
+        born_ns <= self.written_ns.saturating_add(lost)
+    }
+
+    /// Whether the system was started, or the file system mounted, since any of the runs: what is
+    /// not known to be on the disk is to be looked at.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        (1..=self.runs.len()).any(|run| !self.is_of_now(run))
+    }
+
+    fn is_of_now(&self, run: usize) -> bool {
+        let found = self.run(run);
+        found.is_some_and(|run| run.same_boot && run.mount == self.mount && run.mount != 0)
+    }
+
+    /// A run by its number: the first is 1.
+    fn run(&self, run: usize) -> Option<&Run> {
+        run.checked_sub(1).and_then(|run| self.runs.get(run))
+    }
+
+    /// Another run: what a digest of another kind says of stages proves nothing any more, because
+    /// that run has used them for its own.
+    pub(crate) fn begin_run(&mut self, session: Option<SessionRecord>, boot: &[u8; 16]) {
+        let session = session.unwrap_or_default();
+        if self.runs.last().map(|run| &run.algorithm) != Some(&session.algorithm) {
+            self.blocks.clear();
+        }
+        let same_boot = session.boot == *boot && session.boot != [0; 16];
+        self.runs.push(Run {
+            same_boot,
+            mount: if same_boot { session.mount } else { 0 },
+            algorithm: session.algorithm,
+            durable: 0,
+        });
+    }
+
+    /// What was recorded so far was forced to the disk, but for what earlier runs did: that may
+    /// have been lost before this one began.
+    pub(crate) fn made_durable(&mut self) {
+        let count = self.count;
+        if let Some(run) = self.runs.last_mut() {
+            run.durable = count;
+        }
+    }
+
+    /// A file that is to get its name.
+    pub(crate) fn insert(&mut self, done: Done) {
+        let mut file = KnownFile {
+            source: done.source,
+            stamp: done.stamp,
+            ino: done.ino,
+            settled: done.settled,
+            digest: done.digest,
+            run: self.runs.len(),
+            placed: None,
+            earlier: None,
+            seen: AtomicBool::new(false),
+        };
+        self.begun.remove(&done.path);
+        match self.files.entry(done.path) {
+            Entry::Vacant(entry) => drop(entry.insert(file)),
+            Entry::Occupied(mut entry) => {
+                std::mem::swap(entry.get_mut(), &mut file);
+                entry.get_mut().earlier = Some(Box::new(file));
+            }
+        }
+    }
+
+    /// A file has its name.
+    pub(crate) fn placed(&mut self, path: &[u8], state: Placed) {
+        let (run, nth) = (self.runs.len(), self.count);
+        self.count += 1;
+        if let Some(file) = self.files.get_mut(path) {
+            file.placed = Some(KnownPlaced { state, run, nth });
+            file.earlier = None;
+        }
+    }
+
+    /// Paths below the top whose stages may still be there, though this run has met none of them:
+    /// their sources are gone.
+    pub(crate) fn unseen(&self) -> impl Iterator<Item = &[u8]> {
+        let files = self.files.iter();
+        let unseen = files.filter(|(_, file)| !file.seen.load(Relaxed));
+        let begun = self.begun.iter().map(Vec::as_slice);
+        begun.chain(unseen.map(|(path, _)| path.as_slice()))
+    }
+
+    /// What was done is to be done again: it is known, so that it is in nobody's way.
+    pub(crate) fn begin_anew(&mut self) {
+        self.anew = true;
+        self.blocks.clear();
+    }
+
+    /// Whether what was done is to be done again.
+    pub(crate) fn is_anew(&self) -> bool {
+        self.anew
+    }
+
+    /// Digests of another algorithm are not those of this run, and say nothing of stages.
+    pub(crate) fn keep_digests_of(&mut self, algorithm: &str) {
+        algorithm.clone_into(&mut self.algorithm);
+        if self.runs.last().map(|run| &run.algorithm[..]) != Some(algorithm) {
+            self.blocks.clear();
+        }
+    }
+
+    /// Files that are recorded.
+    pub(crate) fn len(&self) -> usize {
+        self.files.len()
+    }
+}

@@ -1,0 +1,140 @@
+//! What is reported: by a dry run the same as by the run, whatever lies at the destination.
+
+use std::os::unix::fs::symlink;
+
+use bc_testkit::Rng;
+
+use super::resume::settle;
+use super::{Ground, Told, run, seen};
+use crate::{ErrorKind, OnConflict, Target};
+
+const DIRS: [&str; 3] = ["d", "d/e", "f"];
+const NAMES: [&str; 8] = ["a", "b", "d/a", "d/b", "d/e/a", "d/e/b", "f/a", "f/b"];
+
+/// Puts something at random below a directory, links and directories among it.
+fn fill(ground: &Ground, rng: &mut Rng, root: &str) {
+    for dir in DIRS {
+        if rng.below(3) != 0 || root == "from" {
+            let path = ground.at(root).join(dir);
+            if path.parent().unwrap().is_dir() {
+                std::fs::create_dir(path).unwrap();
+            }
+        }
+    }
+    for name in NAMES {
+        let path = ground.at(root).join(name);
+        if !path.parent().unwrap().is_dir() || rng.below(3) == 0 {
+            continue;
+        }
+        let content = [1, 2][rng.below(2) as usize];
+        let first = ground.at(root).join(NAMES[rng.below(3) as usize]);
+        match rng.below(8) {
+            0 | 1 => symlink(["x", "y"][rng.below(2) as usize], &path).unwrap(),
+            2 | 3 if first.is_file() && !first.is_symlink() => {
+                std::fs::hard_link(first, &path).unwrap();
+            }
+            _ => std::fs::write(&path, vec![content; 9]).unwrap(),
+        }
+    }
+}
+
+/// Lines by path, but for those about the run as a whole.
+fn lines(told: Told) -> Vec<String> {
+    let mut lines = told;
+    lines.retain(|line| !line.starts_with('#'));
+    lines.sort();
+    lines
+}
+
+#[test]
+fn a_dry_run_reports_what_the_run_does() {
+    for seed in 0..60 {
+        let mut rng = Rng::new(seed);
+        let ground = Ground::new();
+        fill(&ground, &mut rng, "from");
+        if seed % 4 != 0 {
+            std::fs::create_dir(ground.at("to")).unwrap();
+            fill(&ground, &mut rng, "to");
+        }
+        let mut options = ground.options(&["from"], "to");
+        options.target = Target::Exactly;
+        // The second time something is done already, with a journal or with a manifest.
+        for turn in 0..2 {
+            let policy = OnConflict::ALL[rng.below(5) as usize];
+            options.on_conflict = policy;
+            let there = || ground.at("to").exists().then(|| seen(&ground.at("to")));
+            let before = there();
+            options.dry_run = true;
+            let (dry, told_dry) = run(&options);
+            assert_eq!(there(), before);
+            options.dry_run = false;
+            let (done, told) = run(&options);
+            let context = format!("seed {seed}, {turn}, {policy:?}");
+            assert_eq!(lines(told_dry), lines(told), "{context}");
+            let counts = |copied: crate::Copied| {
+                (copied.walked, copied.copied, copied.skipped, copied.failed)
+            };
+            assert_eq!(counts(dry.unwrap()), counts(done.unwrap()), "{context}");
+        }
+    }
+}
+
+/// One of two sources that is not there does not make the other one the destination itself.
+#[test]
+fn a_source_that_cannot_be_looked_at_is_a_source() {
+    let ground = Ground::new();
+    ground.write("a", b"a");
+    ground.write("from/inner", b"inner");
+    ground.write("file", b"the user's");
+    for (sources, to) in [
+        (["absent", "a"], "x"),
+        (["a", "absent"], "x"),
+        (["absent", "from"], "x"),
+        (["absent", "a"], "file"),
+        (["absent", "from/."], "dir"),
+    ] {
+        std::fs::create_dir_all(ground.at("dir")).unwrap();
+        let mut options = ground.options(&sources, to);
+        options.on_conflict = OnConflict::Replace;
+        for dry_run in [true, false] {
+            options.dry_run = dry_run;
+            let (done, _) = run(&options);
+            assert_eq!(
+                done.unwrap_err().kind(),
+                ErrorKind::Usage,
+                "{sources:?} {to}"
+            );
+        }
+    }
+    assert!(!ground.at("x").exists() && !ground.at("dir/inner").exists());
+    assert_eq!(std::fs::read(ground.at("file")).unwrap(), b"the user's");
+    let (done, _) = run(&ground.options(&["absent", "a"], "dir"));
+    assert_eq!(done.unwrap().failed, 1);
+    assert_eq!(std::fs::read(ground.at("dir/a")).unwrap(), b"a");
+    assert!(super::journal(&ground).is_some());
+}
+
+/// A journal of an earlier version has a name that tells no volume.
+#[test]
+fn a_journal_that_tells_no_volume_is_gone_on_from() {
+    let ground = Ground::new();
+    ground.write("from/a", b"a");
+    ground.write("from/b", b"b");
+    ground.write("to/b", b"the user's");
+    settle();
+    let mut options = ground.options(&["from"], "to");
+    options.target = Target::Exactly;
+    assert_eq!(run(&options).0.unwrap().failed, 1);
+    let names = crate::target::JobNames::of(&options);
+    let Some(earlier) = names.without_volume else {
+        return bc_testkit::left_out("this file system has no name");
+    };
+    let path = super::journal(&ground).unwrap();
+    assert_eq!(path.file_stem().unwrap().to_str(), Some(&names.own[..]));
+    std::fs::rename(&path, path.with_file_name(format!("{earlier}.journal"))).unwrap();
+    let (copied, told) = run(&options);
+    assert_eq!(copied.unwrap().before, 1, "{told:#?}");
+    options.on_conflict = OnConflict::Replace;
+    assert_eq!(super::done(&options).before, 1);
+    assert_eq!(super::journal(&ground), None);
+}

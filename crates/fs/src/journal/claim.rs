@@ -1,0 +1,60 @@
+//! A place that is held for a journal before there is anything to record.
+
+use std::fs::File;
+use std::io;
+
+use rustix::fs::AtFlags;
+
+use super::file::{Look, create, look};
+use super::{Journal, Key, Locked};
+use crate::place::Place;
+
+/// The name of a journal, held against all other runs by an empty file, which is removed again
+/// unless a journal becomes of it. What a killed run leaves of it is taken for nothing.
+#[derive(Debug)]
+pub struct Claim(Option<(Place, Locked)>);
+
+impl Claim {
+    /// Holds a place.
+    ///
+    /// # Errors
+    /// `AlreadyExists` for whatever lies there but what [`Journal::open`] takes for nothing;
+    /// `WouldBlock` where another run holds it; `PermissionDenied` where what is made would not be
+    /// this user's alone, as on file systems without owners; others of creating the file.
+    pub fn new(place: Place) -> io::Result<Claim> {
+        let file = match look(&place)? {
+            Look::Nothing => create(&place)?,
+            Look::Stub(file) => file,
+            Look::Busy => return Err(io::ErrorKind::WouldBlock.into()),
+            Look::File(_) | Look::Foreign(_) => return Err(io::ErrorKind::AlreadyExists.into()),
+        };
+        Ok(Claim(Some((place, file))))
+    }
+
+    /// Begins the journal with the records of `piece`, as [`Journal::create`] does.
+    ///
+    /// # Errors
+    /// Of writing and syncing, after which the name is free again.
+    pub fn begin(mut self, key: &Key, piece: &mut [u8]) -> io::Result<Journal> {
+        match self.0.take() {
+            Some((place, file)) => Journal::create_in(place, file, key, piece),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// The open file, to know it by.
+    pub fn file(&self) -> Option<&File> {
+        self.0.as_ref().map(|(_, file)| &**file)
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if let Some((place, file)) = &self.0
+            && place.means(file)
+        {
+            // What stays is taken for nothing.
+            let _ = rustix::fs::unlinkat(place.directory(), place.name(), AtFlags::empty());
+        }
+    }
+}
