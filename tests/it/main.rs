@@ -116,6 +116,7 @@ mod options_that_help;
 mod outputs;
 mod outside_crate;
 mod own_output;
+mod patterns;
 mod prune_dirs_faults;
 mod prune_journals;
 mod readme_integrity;
