@@ -29,6 +29,7 @@ mod copy_unread;
 mod deep_chain;
 mod denied;
 mod depth;
+mod descriptors;
 mod details;
 mod distant_times;
 mod dup;

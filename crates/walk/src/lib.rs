@@ -52,6 +52,9 @@ mod options;
 mod places;
 mod roots;
 mod shard;
+// For our other crates. Hidden, and no part of what we promise.
+#[doc(hidden)]
+pub mod shortage;
 mod stat;
 mod tree;
 mod tuning;
