@@ -138,7 +138,8 @@ impl Manifest {
             system: error.raw_os_error().map(|errno| (op, errno)),
         };
         let name = Path::new(std::ffi::OsStr::from_bytes(path));
-        let file = File::open(name).map_err(|error| failed("open", error))?;
+        let file = bc_fs::input::open(name, || cancel.is_cancelled());
+        let file = file.map_err(|error| failed("open", error))?;
         Manifest::of_file(path, file, cancel)
     }
 
