@@ -22,6 +22,7 @@
 //!   refuses a name) is returned with its reason, so that a test can say what it left out.
 #![forbid(unsafe_code)]
 
+mod descriptors;
 pub mod diff;
 pub mod exposition;
 mod fleet;
@@ -41,6 +42,7 @@ mod synth;
 mod tools;
 mod tree;
 
+pub use descriptors::{has_descriptors, raise_descriptors};
 pub use fleet::{Fleet, KnownAnswer};
 pub use full_disk::{FullDisk, full_disk};
 pub use loop_disk::{LoopDisk, loop_disk};
