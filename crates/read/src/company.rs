@@ -111,6 +111,9 @@ mod tests {
 
     #[test]
     fn who_waits_is_joined_by_others() {
+        if !bc_testkit::has_descriptors(1024) {
+            return;
+        }
         assert_eq!(workers(8, 1000, |busy| busy), 8);
         assert_eq!(workers(5, 1000, |busy| busy), 5);
         assert_eq!(workers(8, 1000, |_| Duration::ZERO), 2, "nobody has waited");

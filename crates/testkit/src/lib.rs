@@ -24,6 +24,7 @@
 
 mod acl;
 mod behind_disk;
+mod descriptors;
 pub mod diff;
 pub mod exposition;
 mod fleet;
@@ -46,6 +47,7 @@ mod tree;
 
 pub use acl::{give_acl, give_default_acl, has_acl};
 pub use behind_disk::{BehindDisk, Misbehaviour, UNSTORABLE, behind_disk};
+pub use descriptors::{has_descriptors, raise_descriptors};
 pub use fleet::{Fleet, KnownAnswer};
 pub use full_disk::{FullDisk, full_disk};
 pub use loop_disk::{LoopDisk, loop_disk};

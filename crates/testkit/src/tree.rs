@@ -36,6 +36,7 @@ impl TestTree {
     /// An empty tree inside `parent`, e.g. on another file system.
     #[track_caller]
     pub fn new_in(parent: &Path) -> TestTree {
+        crate::raise_descriptors();
         let base = tempfile::Builder::new()
             .prefix("bc-test-")
             .tempdir_in(parent);

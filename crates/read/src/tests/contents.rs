@@ -256,6 +256,9 @@ const DISTURBED: u32 = 200;
 /// be known goes there once opens and reads have been slow.
 #[test]
 fn auto_goes_by_what_it_is_told() {
+    if !bc_testkit::has_descriptors(1024) {
+        return;
+    }
     let (_tree, paths, contents) = files(&[3000; 200]);
     let listing = list(&paths, Metadata::Basic);
     let ring = crate::uring_available().is_ok();
@@ -285,6 +288,9 @@ fn auto_goes_by_what_it_is_told() {
 
 #[test]
 fn thousands_of_files_in_nested_directories_with_several_workers() {
+    if !bc_testkit::has_descriptors(1024) {
+        return;
+    }
     let tree = bc_testkit::TestTree::new();
     let mut expected = std::collections::BTreeMap::new();
     for at in 0..4000_usize {

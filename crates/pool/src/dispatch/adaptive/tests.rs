@@ -34,6 +34,9 @@ fn after_each(
 
 #[test]
 fn twice_as_many_each_time_up_to_eight() {
+    if !bc_testkit::has_descriptors(1024) {
+        return;
+    }
     let waited = [(1000, 300); 5];
     let (one, two) = (Workers::adaptive(1), Workers::adaptive(2));
     assert_eq!(after_each(one, 64, 64, &waited), [2, 4, 8, 8, 8]);
@@ -46,6 +49,9 @@ fn twice_as_many_each_time_up_to_eight() {
 
 #[test]
 fn no_more_than_find_something_to_do() {
+    if !bc_testkit::has_descriptors(1024) {
+        return;
+    }
     let two = Workers::adaptive(2);
     assert_eq!(after_each(two, 64, 1, &[(1000, 0); 3]), [3, 4, 5]);
     assert_eq!(after_each(two, 64, 0, &[(1000, 0); 3]), [2, 2, 2]);
@@ -53,12 +59,18 @@ fn no_more_than_find_something_to_do() {
 
 #[test]
 fn a_refused_thread_is_not_asked_for_again() {
+    if !bc_testkit::has_descriptors(1024) {
+        return;
+    }
     let two = Workers::adaptive(2);
     assert_eq!(after_each(two, 3, 64, &[(1000, 0); 3]), [3, 3, 3]);
 }
 
 #[test]
 fn waiting_for_an_eighth_of_the_time_is_too_much() {
+    if !bc_testkit::has_descriptors(1024) {
+        return;
+    }
     let two = Workers::adaptive(2);
     assert_eq!(after_each(two, 64, 64, &[(1000, 875); 3]), [2, 2, 2]);
     assert_eq!(after_each(two, 64, 64, &[(1000, 874)]), [4]);
@@ -71,6 +83,9 @@ fn waiting_for_an_eighth_of_the_time_is_too_much() {
 
 #[test]
 fn a_decision_takes_two_windows_of_each_worker() {
+    if !bc_testkit::has_descriptors(1024) {
+        return;
+    }
     let two = Workers::adaptive(2);
     let first = [(2, 0), (2, 0), (2, 0), (2, 0)];
     assert_eq!(after_each(two, 64, 64, &first), [2, 2, 2, 4]);

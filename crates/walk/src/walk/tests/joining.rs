@@ -39,6 +39,9 @@ fn busy() -> Pace {
 
 #[test]
 fn who_waits_gets_company_and_lists_the_same() {
+    if !bc_testkit::has_descriptors(1024) {
+        return;
+    }
     let tree = wide();
     for usual in [1, 2, 8] {
         assert_eq!(threads(&tree, Workers::adaptive(usual), waiting()), 8);
@@ -109,6 +112,9 @@ fn as_soon_as_one_joins(what: impl Fn() + Sync + 'static) -> Pace {
 
 #[test]
 fn who_joins_can_cancel() {
+    if !bc_testkit::has_descriptors(1024) {
+        return;
+    }
     let tree = wide();
     let cancel = Cancel::new();
     let pace = as_soon_as_one_joins({
@@ -121,6 +127,9 @@ fn who_joins_can_cancel() {
 
 #[test]
 fn a_panic_of_who_joins_ends_the_walk() {
+    if !bc_testkit::has_descriptors(1024) {
+        return;
+    }
     let tree = wide();
     let pace = as_soon_as_one_joins(|| panic!("joined in vain"));
     let result = walk_with(&tree, Workers::adaptive(1), &Cancel::new(), pace);
@@ -129,6 +138,9 @@ fn a_panic_of_who_joins_ends_the_walk() {
 
 #[test]
 fn long_lists_of_files_are_looked_at_by_more() {
+    if !bc_testkit::has_descriptors(1024) {
+        return;
+    }
     let tree = wide();
     let (_, listing) = walked(&tree, &[], &WalkOptions::default());
     let paths: Vec<_> = listing.ids().map(|id| listing.path(id)).collect();
