@@ -25,6 +25,8 @@ use crate::style::{Meaning, OFF, colored};
 pub struct Output {
     to: SafeWriter<BufWriter<Box<dyn Write + Send>>>,
     pending: Option<AtomicFile>,
+    /// What is written as it comes, once more, where a close may say that it could not be stored.
+    closes: Option<File>,
     /// The file that is written, or stands behind stdout, where a walk may come upon it.
     own: Option<OwnFile>,
     terminal: bool,
@@ -76,12 +78,15 @@ impl Output {
             // A FIFO, /dev/full: nothing to replace, written as it comes.
             Some(_) => {
                 let file = open_special(&place).map_err(failed("open"))?;
-                return Ok(Output::plain(file, name));
+                let mut output = Output::plain(file.try_clone().map_err(failed("dup"))?, name);
+                output.closes = Some(file);
+                return Ok(output);
             }
         }
         let pending = AtomicFile::create_at(place).map_err(failed("create"))?;
         let file = pending.file().try_clone().map_err(failed("dup"))?;
         let mut output = Output::plain(file, name);
+        output.closes = None;
         output.pending = Some(pending);
         Ok(output)
     }
@@ -100,6 +105,7 @@ impl Output {
         Output {
             to: buffered(Box::new(io::sink()), Style::Exact),
             pending: None,
+            closes: None,
             own: None,
             terminal: false,
             color: false,
@@ -199,6 +205,7 @@ impl Output {
     fn plain(file: File, name: &OsStr) -> Output {
         let terminal = file.is_terminal();
         let meta = file.metadata().ok().filter(std::fs::Metadata::is_file);
+        let closes = meta.as_ref().and_then(|_| file.try_clone().ok());
         let own = meta.and_then(|_| OwnFile::of(&file).ok());
         let to = if terminal {
             buffered(Box::new(Shared(file)), Style::Text)
@@ -208,6 +215,7 @@ impl Output {
         Output {
             to,
             pending: None,
+            closes,
             own,
             terminal,
             color: false,
@@ -229,6 +237,11 @@ impl Output {
                 let reason = named.map_or(&error, |named| &named.error);
                 return Err(Diagnostic::failed(&self.name, "write", reason));
             }
+        }
+        if let Some(file) = self.closes.take()
+            && let Err(errno) = bc_fs::close(file)
+        {
+            return Err(Diagnostic::failed(&self.name, "close", &errno.into()));
         }
         if let Some(pending) = self.pending.take() {
             pending
