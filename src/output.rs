@@ -66,7 +66,7 @@ impl Output {
                 _ => File::options()
                     .append(true)
                     .open(target)
-                    .map(|file| Output::plain(file, name))
+                    .map(|file| Output::as_it_comes(file, name))
                     .map_err(failed("open")),
             };
         }
@@ -86,7 +86,6 @@ impl Output {
         let pending = AtomicFile::create_at(place).map_err(failed("create"))?;
         let file = pending.file().try_clone().map_err(failed("dup"))?;
         let mut output = Output::plain(file, name);
-        output.closes = None;
         output.pending = Some(pending);
         Ok(output)
     }
@@ -199,13 +198,22 @@ impl Output {
 
     fn stream(stream: Stream, name: &OsStr) -> Result<Output, Diagnostic> {
         let file = streams::open(stream).map_err(|error| nameless(name, &error))?;
-        Ok(Output::plain(file, name))
+        Ok(Output::as_it_comes(file, name))
+    }
+
+    /// Where nothing is replaced: a file that the caller has opened, a terminal, a pipe.
+    fn as_it_comes(file: File, name: &OsStr) -> Output {
+        let is_file = file.metadata().is_ok_and(|meta| meta.is_file());
+        let closes = is_file.then(|| file.try_clone().ok()).flatten();
+        Output {
+            closes,
+            ..Output::plain(file, name)
+        }
     }
 
     fn plain(file: File, name: &OsStr) -> Output {
         let terminal = file.is_terminal();
         let meta = file.metadata().ok().filter(std::fs::Metadata::is_file);
-        let closes = meta.as_ref().and_then(|_| file.try_clone().ok());
         let own = meta.and_then(|_| OwnFile::of(&file).ok());
         let to = if terminal {
             buffered(Box::new(Shared(file)), Style::Text)
@@ -215,7 +223,7 @@ impl Output {
         Output {
             to,
             pending: None,
-            closes,
+            closes: None,
             own,
             terminal,
             color: false,

@@ -115,7 +115,6 @@ fn an_output_that_is_lost_at_its_close_is_an_error() {
     for line in [
         format!("hash --output={shown} r"),
         format!("dup scan --output={shown} r"),
-        format!("dup unique --output={shown} --reference=r/{UNSTORABLE}-a r"),
         format!("integrity manifest --output={shown} r"),
         format!("copy --manifest={shown} -T r copied"),
     ] {

@@ -252,9 +252,10 @@ impl View {
     /// Forces what was appended so far to the disk.
     ///
     /// # Errors
-    /// Of `fdatasync`.
+    /// Of `fdatasync`, and of [`flush`](crate::flush).
     pub fn sync(&self) -> io::Result<()> {
-        Ok(rustix::fs::fdatasync(self.file.as_fd())?)
+        rustix::fs::fdatasync(self.file.as_fd())?;
+        Ok(crate::flush(self.file.as_fd())?)
     }
 }
 
