@@ -59,11 +59,19 @@ impl Queue {
             stage.remove(&place.dir);
             return Err(job.refused(&place.target, "fsync", errno));
         }
+        let (name, unnamed) = match stage.is_unnamed() {
+            true => (stage.name, Some(stage.file)),
+            false => {
+                let closed = stage.close(&place.dir);
+                let closed = closed.map_err(|errno| job.refused(&place.target, "close", errno));
+                (closed?, None)
+            }
+        };
         self.bytes += source.stamp.size;
         self.waiting.push(Waiting {
             place,
-            unnamed: stage.is_unnamed().then_some(stage.file),
-            stage: stage.name,
+            unnamed,
+            stage: name,
             source,
             staged,
             digest,
@@ -101,9 +109,9 @@ impl Queue {
         }
         let is_recorded = self.record(job, &waiting);
         let mut outcomes = Vec::with_capacity(waiting.len());
-        for waiting in waiting {
+        for mut waiting in waiting {
             let piece = is_recorded.then_some(&mut self.piece);
-            match publish(job, &waiting, piece) {
+            match publish(job, &mut waiting, piece) {
                 Ok(outcome) => outcomes.push(outcome),
                 Err(error) => job.fail(waiting.place.item, &error),
             }
@@ -177,9 +185,11 @@ impl Queue {
 /// Gives a stage its name. `piece`: where the state that it has then is recorded.
 fn publish(
     job: &Job<'_>,
-    waiting: &Waiting,
+    waiting: &mut Waiting,
     piece: Option<&mut Vec<u8>>,
 ) -> Result<Outcome, Error> {
+    let unnamed = waiting.unnamed.take();
+    let waiting = &*waiting;
     let Place {
         item,
         target,
@@ -189,7 +199,7 @@ fn publish(
     } = &waiting.place;
     let fd = dir.fd.as_fd();
     let name = waiting.place.name();
-    if let Some(file) = &waiting.unnamed {
+    if let Some(file) = unnamed {
         let now = unnamed::publish(job, &waiting.place, file)?;
         (job.observer)(Event::Copied(&job.shown(target)));
         push_state(piece, waiting, &now);

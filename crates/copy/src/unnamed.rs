@@ -22,6 +22,7 @@ use crate::job::Job;
 use crate::meta::fstat;
 use crate::options::{Durability, OnConflict, ReadBack};
 use crate::place::Place;
+use crate::publish::id_of;
 use crate::stage::{self, Content, NoStage};
 
 /// File systems on which that is quicker. On Btrfs it is not always.
@@ -59,10 +60,10 @@ pub(crate) fn create(job: &Job<'_>, dir: &DestDir, mode: u32) -> Option<File> {
     file.ok().map(File::from)
 }
 
-/// Gives such a file its name, and tells what it is then.
-pub(crate) fn publish(job: &Job<'_>, place: &Place, file: &File) -> Result<Existing, Error> {
+/// Gives such a file its name, closes it, and tells what it is then.
+pub(crate) fn publish(job: &Job<'_>, place: &Place, file: File) -> Result<Existing, Error> {
     let refused = |op, errno| job.refused(&place.target, op, errno);
-    match link(file, place.dir.fd.as_fd(), place.name()) {
+    match link(&file, place.dir.fd.as_fd(), place.name()) {
         Ok(()) => {}
         Err(
             errno @ (Errno::EXIST
@@ -75,10 +76,19 @@ pub(crate) fn publish(job: &Job<'_>, place: &Place, file: &File) -> Result<Exist
         // Some policies know files by their names alone.
         Err(_) => {
             job.unnamed.store(false, Relaxed);
-            return by_name(job, place, file);
+            return by_name(job, place, &file);
         }
     }
-    Existing::of(file).map_err(|errno| refused("stat", errno))
+    let now = Existing::of(&file).map_err(|errno| refused("stat", errno))?;
+    // File systems where such stages are made have nothing to say here; one that had would keep
+    // a name that leads to no whole copy.
+    if let Err(errno) = bc_fs::close(file) {
+        if id_of(place, place.name()) == Ok(now.stat.id) {
+            let _ = rustix::fs::unlinkat(&place.dir.fd, place.name(), AtFlags::empty());
+        }
+        return Err(refused("close", errno));
+    }
+    Ok(now)
 }
 
 fn link(file: &File, dir: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
@@ -116,11 +126,18 @@ fn by_name(job: &Job<'_>, place: &Place, file: &File) -> Result<Existing, Error>
     };
     let given = filled.and_then(|()| {
         let given = rustix::fs::futimens(&made.file, &times);
-        given.map_err(|errno| refused("utimens", errno))?;
-        job.publish(place, &made.name)?;
-        Existing::of(&made.file).map_err(|errno| refused("stat", errno))
+        given.map_err(|errno| refused("utimens", errno))
     });
-    given.inspect_err(|_| stage::remove(place.dir.fd.as_fd(), &made.name))
+    if let Err(error) = given {
+        made.remove(&place.dir);
+        return Err(error);
+    }
+    let name = made.close(&place.dir);
+    let name = name.map_err(|errno| refused("close", errno))?;
+    job.publish(place, &name)
+        .inspect_err(|_| stage::remove(place.dir.fd.as_fd(), &name))?;
+    let now = Existing::at(&place.dir, place.name());
+    now.map_err(|errno| refused("stat", errno))
 }
 
 fn time(tv_sec: i64, nanoseconds: i64) -> Timespec {
