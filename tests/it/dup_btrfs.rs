@@ -56,7 +56,11 @@ fn subvolumes_are_no_targets() {
             );
             let (text, errors) = (run.text(), run.error_text());
             assert_eq!(run.status.code(), Some(1), "{action} {options}: {run}");
-            assert!(errors.contains("b: it is a subvolume"), "{action}: {run}");
+            let why = match action {
+                "delete" => "b: it is a subvolume",
+                _ => "another file system",
+            };
+            assert!(errors.contains(why), "{action}: {run}");
             assert!(text.contains("b0/"), "{action}: {run}");
             assert!(disk.path().join("b/f").exists(), "{action}: {run}");
         }
@@ -75,17 +79,17 @@ fn files_without_copy_on_write_are_foreseen() {
     let Some((disk, t)) = disk() else { return };
     let make = "
         touch c; chattr +C c
-        head -c 300000 /dev/urandom > a; cat a > b; cat a > c; sync";
+        head -c 300000 /dev/urandom > a; for copy in b c; do cat a | cat > $copy; done; sync";
     sh(&t, &disk, make);
     for (options, shared) in [("--dry-run", "reflink b from a"), ("", "reflink b from a")] {
         let run = prune(&t, &disk, &format!("--action=reflink {options} a b c"));
         assert_eq!(run.status.code(), Some(1), "{options}: {run}");
         assert!(run.text().contains(shared), "{options}: {run}");
         assert!(!run.text().contains("reflink c"), "{options}: {run}");
-        assert!(run.error_text().contains("c: "), "{options}: {run}");
+        assert!(run.error_text().contains("reflink c"), "{options}: {run}");
         assert!(run.error_text().contains("chattr +C"), "{options}: {run}");
     }
     // Two of the kind share.
-    sh(&t, &disk, "touch d; chattr +C d; cat a > d; sync");
+    sh(&t, &disk, "touch d; chattr +C d; cat a | cat > d; sync");
     prune(&t, &disk, "--action=reflink c d").code(0);
 }
