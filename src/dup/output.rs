@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use bc_dup::prune::{
-    HALF_WAY, Keep, KeepRules, PruneEvent, PruneSummary, RunMode, Skip, StepOutcome,
-    UndoEvent, UndoOutcome, UndoSummary,
+    HALF_WAY, Keep, KeepRules, PruneEvent, PruneSummary, RunMode, Skip, StepOutcome, UndoEvent,
+    UndoOutcome, UndoSummary,
 };
 use bc_dup::report::{Names, ReportFormat, ScanReport};
 use bc_dup::scan::Scan;

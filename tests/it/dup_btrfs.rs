@@ -67,7 +67,11 @@ fn subvolumes_are_no_targets() {
         // One that holds a subvolume, and in a snapshot the empty directory that stands for one.
         prune(&t, &disk, &format!("--dirs --action={action} d c"));
         assert!(disk.path().join("c/in/f").exists(), "{action}");
-        sh(&t, &disk, "mkdir -p e/b e/c/in e/d/in; cp -a s/a s/b0 e; cp s/d/in/f e/d/in/f");
+        sh(
+            &t,
+            &disk,
+            "mkdir -p e/b e/c/in e/d/in; cp -a s/a s/b0 e; cp s/d/in/f e/d/in/f",
+        );
         prune(&t, &disk, &format!("--dirs --action={action} e s"));
         assert!(disk.path().join("s/b").exists(), "{action}");
         assert!(disk.path().join("s/c/in").exists(), "{action}");

@@ -32,7 +32,12 @@ fn nothing_goes_for_a_name_that_goes() {
                 let context = format!("{line}: {out}");
                 assert_eq!(out.status.code(), Some(0), "{context}");
                 assert_eq!(out.text(), "", "{context}");
-                assert!(t.join("in/report.doc").symlink_metadata().unwrap().is_file());
+                assert!(
+                    t.join("in/report.doc")
+                        .symlink_metadata()
+                        .unwrap()
+                        .is_file()
+                );
                 assert!(t.exists(&hidden), "{context}");
             }
         }
@@ -62,8 +67,10 @@ fn nothing_goes_for_such_a_name_of_a_reference_or_a_report() {
         assert!(t.exists("in/report.doc"), "{name}");
         let report = t.bc_line("dup scan --format=json ref in").go();
         t.write("../report.json", report.text());
-        t.bc_line("dup prune --action=delete --yes --keep=first --from=../report.json --journal=../j")
-            .go();
+        t.bc_line(
+            "dup prune --action=delete --yes --keep=first --from=../report.json --journal=../j",
+        )
+        .go();
         assert!(t.exists("in/report.doc"), "{name}");
         // Shown, but not first.
         if !name.starts_with(".bc-dup.") {
@@ -104,7 +111,11 @@ fn such_a_name_is_no_other_copy() {
             .go()
             .code(0);
         missing("dup unique card --reference=../m");
-        let list = t.bc_line("hash --algorithm=sha256 archive").go().code(0).text();
+        let list = t
+            .bc_line("hash --algorithm=sha256 archive")
+            .go()
+            .code(0)
+            .text();
         t.write("../list", list);
         missing("dup unique card --reference=../list");
         // Without references another file of the trees would do.
@@ -121,7 +132,8 @@ fn such_a_name_is_no_other_copy() {
 #[test]
 fn a_file_without_links_is_no_other_copy() {
     let t = TestTree::new();
-    t.write("card/a.jpg", "a photo").write("gone/a.jpg", "a photo");
+    t.write("card/a.jpg", "a photo")
+        .write("gone/a.jpg", "a photo");
     let open = File::open(t.join("gone/a.jpg")).unwrap();
     t.remove("gone/a.jpg");
     let line = format!(
@@ -137,7 +149,9 @@ fn a_file_without_links_is_no_other_copy() {
 fn what_only_a_mount_shows_is_not_kept() {
     for action in ACTIONS {
         let t = TestTree::new();
-        t.write("m/a", "").write("from", "same").write("in/b", "same");
+        t.write("m/a", "")
+            .write("from", "same")
+            .write("in/b", "same");
         let script = format!(
             "mount --bind from m/a; rm from
              code=0
@@ -150,7 +164,10 @@ fn what_only_a_mount_shows_is_not_kept() {
             return;
         };
         assert_eq!(out.status.code(), Some(1), "{action}: {out}");
-        assert!(out.error_text().contains("1 skipped: deleted already"), "{action}: {out}");
+        assert!(
+            out.error_text().contains("1 skipped: deleted already"),
+            "{action}: {out}"
+        );
         assert_eq!(t.read("in/b"), b"same", "{action}");
     }
 }

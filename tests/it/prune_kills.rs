@@ -193,13 +193,19 @@ impl Case {
         let moved: Vec<Names> = self.moved.iter().map(|root| names(root)).collect();
         let stands = contents([&now].into_iter().chain(&moved));
         for content in contents([&self.before]) {
-            assert!(stands.contains(&content), "{context}: {content} is gone: {now:?}");
+            assert!(
+                stands.contains(&content),
+                "{context}: {content} is gone: {now:?}"
+            );
         }
         for (path, what) in &self.before {
             let goes = self.promised.iter().any(|gone| path.starts_with(gone));
             let stands = now.get(path);
             let promised = &self.promised;
-            assert!(goes || stands.is_some(), "{context}: {path:?} is gone; {promised:?}");
+            assert!(
+                goes || stands.is_some(),
+                "{context}: {path:?} is gone; {promised:?}"
+            );
             let reference = self.context.contains("--reference") && path.starts_with("ref");
             if reference {
                 assert_eq!(stands.map(plain), Some(plain(what)), "{context}: {path:?}");
@@ -254,7 +260,11 @@ impl Case {
         for (path, what) in &self.before {
             match self.runs {
                 1 => assert_eq!(now.get(path), Some(what), "{context}: {path:?}"),
-                _ => assert_eq!(now.get(path).map(plain), Some(plain(what)), "{context}: {path:?}"),
+                _ => assert_eq!(
+                    now.get(path).map(plain),
+                    Some(plain(what)),
+                    "{context}: {path:?}"
+                ),
             }
         }
         for path in now.keys() {

@@ -220,7 +220,11 @@ fn what_comes_back_incomplete_is_foreseen() {
             });
             assert_eq!(dry, done, "{dirs}{action}, {what}");
             let whole = action == "move:D";
-            assert_eq!(done.0, Some(i32::from(!whole)), "{dirs}{action}, {what}: {done:?}");
+            assert_eq!(
+                done.0,
+                Some(i32::from(!whole)),
+                "{dirs}{action}, {what}: {done:?}"
+            );
         }
     }
 }

@@ -322,12 +322,16 @@ impl Metadata {
     /// That times which are far away are those that were set.
     fn check_times(&self, now: impl FnOnce() -> rustix::io::Result<fs::Stat>) -> Result<(), Errno> {
         let wanted = [self.atime_ns, self.mtime_ns];
-        if wanted.iter().all(|ns| NEAR.contains(&ns.div_euclid(SECOND))) {
+        if wanted
+            .iter()
+            .all(|ns| NEAR.contains(&ns.div_euclid(SECOND)))
+        {
             return Ok(());
         }
         let (atime, mtime) = times(&now()?);
         let second = |ns: i128| ns.div_euclid(SECOND);
-        match [atime, mtime].map(second) == wanted.map(second) && !wanted.into_iter().any(is_clipped)
+        match [atime, mtime].map(second) == wanted.map(second)
+            && !wanted.into_iter().any(is_clipped)
         {
             true => Ok(()),
             false => Err(Errno::OVERFLOW),

@@ -65,12 +65,10 @@ impl Undo<'_> {
             return Err(Skip::Changed);
         }
         let lost = match self.share(entry, path, (&opened, &stat), &wanted)? {
-            Share::All | Share::Times if dry => {
-                match self.caller.owns(stat.uid) {
-                    true => self.would_give(&wanted.metadata, Some(&opened)).1,
-                    false => Vec::new(),
-                }
-            }
+            Share::All | Share::Times if dry => match self.caller.owns(stat.uid) {
+                true => self.would_give(&wanted.metadata, Some(&opened)).1,
+                false => Vec::new(),
+            },
             Share::All => wanted.give(&opened)?,
             Share::Times => match wanted.metadata.apply_times(&opened) {
                 Ok(()) => Vec::new(),

@@ -168,7 +168,7 @@ impl Undo<'_> {
     /// Takes note of a name that would come back; what would be said of the others.
     fn foresee_names(&mut self, entry: &Entry) -> Option<String> {
         let stands = self.other_name(entry).and_then(|(id, path)| {
-            let stat = find(&path, &entry.target).ok()?.stat?;
+            let stat = self.find(&path, &entry.target).ok()?.stat?;
             (stat.id == id).then_some(stat.nlink)
         });
         let original = self.original(entry);

@@ -206,6 +206,8 @@ impl Undo<'_> {
             return Ok(self.back(vec![format!("the {what} of {path}, which stays")]));
         }
         if self.would(&[&copy.dir])? {
+            let found = (original.stat.id, path.to_vec());
+            self.restored.entry(self.original(entry)).or_insert(found);
             let lost = parted(entry, original.stat.nlink).into_iter().collect();
             return Ok(UndoOutcome::Would { lost });
         }

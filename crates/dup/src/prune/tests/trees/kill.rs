@@ -161,7 +161,11 @@ fn killed_while_undoing_a_copy() {
 fn gone(tree: &TestTree, name: &str, copied: bool) {
     if copied {
         let changes = usize::MAX;
-        assert!(super::old::move_as_before(tree, &tree.scratch("moved"), changes));
+        assert!(super::old::move_as_before(
+            tree,
+            &tree.scratch("moved"),
+            changes
+        ));
         return;
     }
     let action = action(tree, name);

@@ -68,8 +68,7 @@ impl OldMove<'_> {
             let (of, there) = (from.join(link), to.join(link));
             let both = (hold(&of), hold(&kept.join(link)));
             let text = fs::read_link(&of).unwrap();
-            let number =
-                self.tree_step(TreeAction::RemoveLink, &both, Some(&there), Some(&text));
+            let number = self.tree_step(TreeAction::RemoveLink, &both, Some(&there), Some(&text));
             self.change(|| std::os::unix::fs::symlink(&text, &there).unwrap())?;
             self.change(|| fs::remove_file(&of).unwrap())?;
             self.journal.end(number, &Ok(())).unwrap();
@@ -108,8 +107,9 @@ impl OldMove<'_> {
         };
         let number = self.journal.begin("move", (&held, &kept), about).unwrap();
         self.number += 1;
+        let number_of_name = self.number;
         let temporary = |dir: &Path, mark: Mark, suffix: &str| {
-            dir.join(format!(".bc-dup.4194305.7.{}{mark}{suffix}", self.number))
+            dir.join(format!(".bc-dup.4194305.7.{number_of_name}{mark}{suffix}"))
         };
         let part = temporary(to.parent().unwrap(), held.mark(), leftover::PART);
         let arrived = self.arrived.get(&held.stat.id.ino).cloned();
