@@ -85,6 +85,24 @@ fn another_users_link_chooses_nothing() {
     assert!(!t.exists("real/b/g"));
 }
 
+#[test]
+fn the_library_refuses_it_as_well() {
+    use bit_crafts::{ErrorKind, PruneAction, prune};
+    let t = tree();
+    let run = |path: &str| prune([t.join(path)], PruneAction::Delete).dry_run().run();
+    run("own").unwrap();
+    if !is_root() {
+        return left_out("not root: links cannot be given to another user");
+    }
+    lchown(t.join("foreign"), Some(NOBODY), Some(NOBODY)).unwrap();
+    let refused = run("foreign").unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Refused, "{refused}");
+    assert!(
+        refused.to_string().contains("another user's symbolic link"),
+        "{refused}"
+    );
+}
+
 /// Searches change nothing: there a link is as good as what it leads to.
 #[test]
 fn searches_follow_any_link() {

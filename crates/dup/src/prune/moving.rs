@@ -8,7 +8,7 @@ use bc_fs::mount::Answer;
 use bc_walk::Identity;
 use rustix::io::Errno;
 
-use super::climb::deepest_existing;
+use super::climb::{deepest_existing, is_lost, lost};
 use super::dir::Dir;
 use super::leftover;
 use super::open_file::OpenFile;
@@ -108,6 +108,9 @@ impl Run<'_> {
             return Ok(());
         };
         let (mut at, missing) = deepest_existing(given)?;
+        if missing > 0 && is_lost(given) {
+            return Err(lost());
+        }
         if missing == 0 {
             let below = split(to.get(given.len()..).unwrap_or_default()).0;
             for part in below
