@@ -17,11 +17,61 @@ pub(crate) struct Caller {
     uid: u32,
     /// Its groups.
     gids: Vec<u32>,
-    /// Whether it may do what owners may (`CAP_FOWNER`).
-    owns_all: bool,
+    /// What it may do: `CAP_FOWNER` is what owners may, with files whose owner its user namespace
+    /// knows.
     capabilities: CapabilitySet,
+    /// The users and the groups of that namespace, once asked for.
+    known: OnceCell<[Ids; 2]>,
     is_guarded: OnceCell<bool>,
 }
+
+/// The numbers that a user namespace has (user_namespaces(7)).
+enum Ids {
+    All,
+    /// From one number on so many; all others look like `nobody`, this number.
+    Some {
+        ranges: Vec<(u32, u32)>,
+        nobody: u32,
+    },
+}
+
+impl Ids {
+    fn read(map: &str, overflow: &str) -> Ids {
+        let map = std::fs::read_to_string(map);
+        let nobody = std::fs::read_to_string(overflow);
+        let nobody = nobody.ok().and_then(|text| text.trim().parse().ok());
+        // Without /proc nobody tells of a namespace.
+        map.map_or(Ids::All, |map| Ids::of(&map, nobody.unwrap_or(NOBODY)))
+    }
+
+    fn of(map: &str, nobody: u32) -> Ids {
+        let numbers = |line: &str| {
+            let mut fields = line.split_whitespace().map(str::parse::<u32>);
+            let (first, _, count) = (fields.next()?, fields.next()?, fields.next()?);
+            Some((first.ok()?, count.ok()?))
+        };
+        let ranges: Vec<(u32, u32)> = map.lines().filter_map(numbers).collect();
+        match ranges[..] {
+            [(0, u32::MAX)] => Ids::All,
+            _ => Ids::Some { ranges, nobody },
+        }
+    }
+
+    /// Whether a file with this number belongs to somebody whom the namespace knows. The number of
+    /// those whom it does not know is not believed.
+    fn has(&self, id: u32) -> bool {
+        match self {
+            Ids::All => true,
+            Ids::Some { ranges, nobody } => {
+                let within = |(first, count): &(u32, u32)| id >= *first && id - *first < *count;
+                id != *nobody && ranges.iter().any(within)
+            }
+        }
+    }
+}
+
+/// What `/proc/sys/kernel/overflowuid` says where nobody changed it.
+const NOBODY: u32 = 65_534;
 
 impl Caller {
     pub(super) fn own() -> Caller {
@@ -36,21 +86,29 @@ impl Caller {
         Caller {
             uid: uid.as_raw(),
             gids: gids.map(|gid| gid.as_raw()).collect(),
-            owns_all: held.contains(CapabilitySet::FOWNER),
             capabilities: held,
+            known: OnceCell::new(),
             is_guarded: OnceCell::new(),
         }
     }
 
-    /// Whether it may do with a file of this owner what owners may.
-    pub(super) fn owns(&self, uid: u32) -> bool {
-        self.owns_all || uid == self.uid
+    fn known(&self) -> &[Ids; 2] {
+        self.known.get_or_init(|| {
+            let proc = "/proc/sys/kernel/overflow";
+            [
+                Ids::read("/proc/self/uid_map", &format!("{proc}uid")),
+                Ids::read("/proc/self/gid_map", &format!("{proc}gid")),
+            ]
+        })
     }
 
     /// Whether it may give a new file of its own to this owner and group.
     pub(super) fn may_give(&self, uid: u32, gid: u32) -> bool {
-        self.capabilities.contains(CapabilitySet::CHOWN)
-            || uid == self.uid && self.gids.contains(&gid)
+        let is_above = || {
+            let [users, groups] = self.known();
+            self.capabilities.contains(CapabilitySet::CHOWN) && users.has(uid) && groups.has(gid)
+        };
+        uid == self.uid && self.gids.contains(&gid) || is_above()
     }
 
     /// Whether it may give a new file of its own an extended attribute of this name.
@@ -65,10 +123,25 @@ impl Caller {
         self.capabilities.contains(needed)
     }
 
-    /// Whether a name of a file of `owner` can be removed from the directory: from a sticky one only
-    /// the owners of either can.
-    pub(super) fn may_remove(&self, dir: &FileStat, owner: u32) -> bool {
-        dir.mode & STICKY == 0 || self.owns(dir.uid) || self.owns(owner)
+    fn is_fowner(&self) -> bool {
+        self.capabilities.contains(CapabilitySet::FOWNER)
+    }
+
+    /// Whether it may do with a file of this owner what owners may (`inode_owner_or_capable` in the
+    /// kernel's `fs/inode.c`).
+    pub(super) fn owns(&self, uid: u32) -> bool {
+        uid == self.uid || self.is_fowner() && self.known()[0].has(uid)
+    }
+
+    /// Whether a name of a file of this owner and group can be removed from the directory: from a
+    /// sticky one only the owners of either can (`__check_sticky` in the kernel's `fs/namei.c`).
+    pub(super) fn may_remove(&self, dir: &FileStat, (owner, group): (u32, u32)) -> bool {
+        let is_owner = [dir.uid, owner].contains(&self.uid);
+        let is_above = || {
+            let [users, groups] = self.known();
+            self.is_fowner() && users.has(owner) && groups.has(group)
+        };
+        dir.mode & STICKY == 0 || is_owner || is_above()
     }
 
     /// Whether `fs.protected_hardlinks` is set, as it is nearly everywhere.
@@ -92,5 +165,23 @@ pub(super) fn denied(op: &'static str, why: &'static str) -> Skip {
         op,
         errno: Errno::PERM.raw_os_error(),
         why,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_a_namespace() {
+        let all = Ids::of("         0          0 4294967295\n", NOBODY);
+        assert!([0, 1000, NOBODY].iter().all(|id| all.has(*id)));
+        let one = Ids::of("         0       1000          1\n", NOBODY);
+        assert!(one.has(0) && !one.has(1) && !one.has(NOBODY));
+        let container = Ids::of("0 1000 1\n1 100000 65536\n", NOBODY);
+        assert!(container.has(0) && container.has(65_536) && !container.has(65_537));
+        // It may be anybody's whom the container does not know.
+        assert!(!container.has(NOBODY));
+        assert!(!Ids::of("", NOBODY).has(0));
     }
 }

@@ -60,6 +60,11 @@ pub enum Skip {
     Temporary,
     /// Not a regular file any more.
     NotRegular,
+    /// Something is mounted under its name, as a file that was bind-mounted is.
+    MountPoint,
+    /// It is seen through a bind mount, or the kept file is, and no relative link leads to that both
+    /// from where it is seen and from where it is.
+    BindMount,
     /// The bytes are not the same, whatever the digests say.
     ContentDiffers,
     /// The files differ in this, and the target's would be lost.
@@ -246,6 +251,8 @@ impl Skip {
             Skip::Deleted => "deleted already",
             Skip::Temporary => "temporary",
             Skip::NotRegular => "not a regular file",
+            Skip::MountPoint => "mount point",
+            Skip::BindMount => "bind mount",
             Skip::ContentDiffers => "different content",
             Skip::MetadataDiffers(_) => "different metadata",
             Skip::EncryptionDiffers => "different encryption",
@@ -326,6 +333,10 @@ impl fmt::Display for Skip {
                 "the name of a temporary file, which the file system or the program that made it removes",
             ),
             Skip::NotRegular => f.write_str("not a regular file"),
+            Skip::MountPoint => f.write_str("a mount point: what has its name is mounted there"),
+            Skip::BindMount => f.write_str(
+                "seen through a bind mount: no relative link leads to the kept file both from here and without the mount",
+            ),
             Skip::ContentDiffers => f.write_str("content differs from the kept file's"),
             Skip::MetadataDiffers(what) => write!(f, "{what} differs from the kept file's"),
             Skip::EncryptionDiffers => {

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
 use bc_pool::Cancel;
 use bc_walk::{Identity, Stamp};
@@ -17,6 +17,7 @@ use super::keep::FileRef;
 use super::open_file::OpenFile;
 use super::options::PruneOptions;
 use super::protect::Places;
+use super::real_places::RealPlaces;
 use super::relocate::Arrived;
 use super::step::{PruneEvent, PruneSummary, Step, StepKind, StepOutcome};
 use super::temp::Temps;
@@ -55,9 +56,15 @@ pub(super) struct Shared {
     swept: Arc<Mutex<HashMap<Identity, Arc<Once>>>>,
     /// Held while two long files are read from a disk that seeks.
     pub(super) disk: Arc<Mutex<()>>,
+    /// Where what is seen through bind mounts is, once that was asked.
+    real_places: Arc<OnceLock<RealPlaces>>,
 }
 
 impl Shared {
+    pub(super) fn real_places(&self) -> &RealPlaces {
+        self.real_places.get_or_init(RealPlaces::read)
+    }
+
     /// Searches the directory of this identity for leftovers, once; returns when that is done.
     pub(super) fn sweep(&self, id: Identity, search: impl FnOnce()) {
         let once = {
