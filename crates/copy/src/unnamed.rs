@@ -136,7 +136,7 @@ fn by_name(job: &Job<'_>, place: &Place, file: &File) -> Result<Existing, Error>
     let name = name.map_err(|errno| refused("close", errno))?;
     job.publish(place, &name)
         .inspect_err(|_| stage::remove(place.dir.fd.as_fd(), &name))?;
-    let now = Existing::at(&place.dir, place.name());
+    let now = Existing::at(&place.dir.fd, place.name());
     now.map_err(|errno| refused("stat", errno))
 }
 
