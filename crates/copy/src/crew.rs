@@ -1,6 +1,6 @@
 //! Threads that copy, and the descriptors that they begin with.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 
 use bc_fs::mount::Shows;
 use bc_pool::Tables;
@@ -50,22 +50,8 @@ pub(crate) fn run_workers<'j, 'o: 'j>(
             }
         }
     }
-    start(tables, &named, workers, f)
-}
-
-/// The same while a file is open that is being written for all.
-pub(crate) fn run_workers_beside_output(workers: usize, f: impl Fn() + Sync) -> Result<(), Error> {
-    start(Tables::SHARED, &[], workers, f)
-}
-
-fn start(
-    tables: Tables,
-    named: &[BorrowedFd<'_>],
-    workers: usize,
-    f: impl Fn() + Sync,
-) -> Result<(), Error> {
     let workers = workers.min(usize::try_from(descriptors() / EACH).unwrap_or(usize::MAX));
-    bc_pool::run_growing_in(tables, named, workers, workers, |_, _| f())?;
+    bc_pool::run_growing_in(tables, &named, workers, workers, |_, _| f())?;
     Ok(())
 }
 

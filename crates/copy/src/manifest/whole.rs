@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 use super::plan::Plan;
 use super::{About, Found};
 use crate::beneath;
-use crate::crew::run_workers_beside_output;
+use crate::crew::run_workers;
 use crate::event::{Event, Why};
 use crate::job::Job;
 use crate::options::OnConflict;
@@ -243,7 +243,7 @@ fn look_at_all(job: &Job<'_>) -> Option<Vec<Meta>> {
     let missing = Mutex::new(false);
     let workers = job.options.workers.min(entries.div_ceil(BATCH)).max(1);
     let cursor = Cursor::with_batch(entries, workers, BATCH, BATCH);
-    let ran = run_workers_beside_output(workers, || {
+    let ran = run_workers([job], workers, || {
         let mut look = Look::new(job);
         let mut metas = Vec::with_capacity(BATCH);
         while let Some(batch) = cursor.next() {
