@@ -1,7 +1,7 @@
 //! `--cache=FILE`: what never was a cache is left as it is, a damaged one goes
 //! under a new name, and neither makes anybody see a panic.
 
-use bc_testkit::{Rng, TestTree};
+use bc_testkit::{Rng, TestTree, cases};
 
 use crate::common::{Bc, is_cached};
 
@@ -102,7 +102,7 @@ fn no_mutant_makes_it_panic_or_say_so() {
     let sound = t.read("sound");
     let telling: Vec<usize> = (0..sound.len()).filter(|at| sound[*at] != 0).collect();
     let mut rng = Rng::new(23);
-    for round in 0..300 {
+    for round in 0..cases(60) {
         let mut mutant = sound.clone();
         let at = telling[rng.below(telling.len() as u64) as usize];
         mutant[at] ^= 1 << rng.below(8);

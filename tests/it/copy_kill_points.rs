@@ -26,7 +26,7 @@ fn killed_at_random_calls_it_comes_to_its_end() {
     let mut rng = Rng::new(17);
     for sync in ["none", "batch", "file"] {
         let t = tree();
-        for number in 0..400_u32 {
+        for number in 0..150_u32 {
             let content = vec![number as u8; (number as usize * 37) % 9000];
             t.write(format!("r/many/{}/{number}", number % 13), content);
         }

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::os::fd::OwnedFd;
 
 use bc_digest::{Algorithm, hash};
-use bc_testkit::{Run, TestTree, left_out, tool};
+use bc_testkit::{Run, TestTree, cases, left_out, tool};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, statat};
 
 use crate::common::{BC, Bc};
@@ -214,7 +214,7 @@ fn few_descriptors_are_enough() {
         // Few for many, so that those that wait for work hold what others need.
         for (limit, threads) in [(64, 8), (40, 8), (24, 8), (24, 2), (20, 1), (16, 1), (15, 1)] {
             // Several, as what is held depends on who comes first.
-            for _ in 0..if threads == 8 { 4 } else { 1 } {
+            for _ in 0..if threads == 8 { cases(1) } else { 1 } {
                 let limited =
                     format!("ulimit -n {limit} && exec \"$0\" {line} --threads={threads}");
                 let run = go(chain.tree.run("sh").args(["-c", &limited, BC]));

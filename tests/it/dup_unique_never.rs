@@ -1,23 +1,15 @@
 //! `bc dup unique` never says "safe" of a card that is not: generated cases in each of which one
-//! content of the card is nowhere else, or nobody can tell. `BC_TEST_CASES=10000` makes as many.
+//! content of the card is nowhere else, or nobody can tell.
 
 use std::os::unix::fs::FileExt;
 
-use bc_testkit::{Outcome, Rng, TestTree};
+use bc_testkit::{Outcome, Rng, TestTree, cases};
 
 use crate::common::Bc;
 use crate::dup_reference::where_it_may_mount;
 
 /// So many cases in the everyday run.
 const EVERYDAY: usize = 2 * KINDS.len();
-
-/// How many cases are asked for.
-pub fn wanted(everyday: usize) -> usize {
-    let wanted = std::env::var("BC_TEST_CASES").ok();
-    wanted
-        .and_then(|count| count.parse().ok())
-        .unwrap_or(everyday)
-}
 
 /// What is wrong, and how the reference is given.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -428,7 +420,7 @@ fn tell(done: &[usize]) {
 
 #[test]
 fn not_one_false_safe() {
-    let count = wanted(EVERYDAY);
+    let count = cases(EVERYDAY);
     let mut done = vec![0; KINDS.len()];
     for seed in 0..count as u64 {
         let at = seed as usize % KINDS.len();
@@ -451,7 +443,7 @@ fn not_one_false_safe() {
 /// The same cases without anything wrong are safe, or the others would prove nothing.
 #[test]
 fn what_is_all_there_is_safe() {
-    for seed in 0..wanted(EVERYDAY).div_ceil(8) as u64 {
+    for seed in 0..cases(EVERYDAY).div_ceil(8) as u64 {
         let mut case = Case::new(seed);
         let reference = case.reference();
         let out = case.ask(&format!("card {reference}"));

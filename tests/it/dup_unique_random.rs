@@ -1,5 +1,5 @@
 //! `bc dup unique` against a slow and obvious reference, on random pairs of trees and for each kind
-//! of reference. `BC_TEST_PAIRS=500` makes as many.
+//! of reference.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::os::unix::ffi::OsStrExt;
@@ -10,7 +10,7 @@ use bc_testkit::{Rng, TestTree};
 
 use crate::common::Bc;
 
-const EVERYDAY: u64 = 2;
+const EVERYDAY: usize = 2;
 
 /// How the archive is asked: what makes the reference, and how it is given.
 const ASKED: [(&str, &str); 11] = [
@@ -144,10 +144,7 @@ fn pair(seed: u64) -> TestTree {
 
 #[test]
 fn as_by_comparing_bytes_with_bytes() {
-    let pairs = std::env::var("BC_TEST_PAIRS").ok();
-    let pairs = pairs
-        .and_then(|count| count.parse().ok())
-        .unwrap_or(EVERYDAY);
+    let pairs = bc_testkit::cases(EVERYDAY) as u64;
     for seed in 0..pairs {
         let t = pair(seed);
         let check = |options: &str, has_references| {

@@ -283,7 +283,7 @@ impl Name {
         if self.tried.len() >= many {
             return None;
         }
-        // One half, the last, then three quarters, one quarter, and so on between those.
+        // One half, the last, then one quarter, three quarters, and so on between those.
         let between = (1..self.count.next_power_of_two()).map(|turn| {
             let halves = turn.ilog2() + 1;
             let odd = 2 * (turn - (1 << (halves - 1))) + 1;
@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn a_few_are_the_middle_the_last_and_some_between() {
         let found = met(sweep(4), |_| vec!["a"; 16]);
-        assert_eq!(found, ["a 8 0", "a 16 0", "a 12 0", "a 4 0"]);
+        assert_eq!(found, ["a 8 0", "a 16 0", "a 4 0", "a 12 0"]);
         assert_eq!(met(sweep(5), |_| vec!["a"; 3]).len(), 3);
         assert_eq!(met(sweep(100), |_| vec!["a"; 11]).len(), 11);
         assert_eq!(met(sweep(1), |_| three()), ["a 1 0", "b 2 0", "c 1 0"]);

@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -76,7 +77,7 @@ impl TestTree {
         let path = self.root.join(relative);
         self.parent(&path);
         let is_new = path.symlink_metadata().is_err();
-        ok(fs::write(&path, content), &path);
+        ok(patiently(|| fs::write(&path, content.as_ref())), &path);
         if is_new {
             ok(set_mode(&path, 0o644), &path);
         }
@@ -192,6 +193,20 @@ impl TestTree {
             ok(make_dirs(parent), parent);
         }
     }
+}
+
+/// Descriptors that other tests of this process have are given back.
+fn patiently<T>(mut open: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {
+    let is_short = |error: &std::io::Error| {
+        error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error())
+    };
+    for _ in 0..1000 {
+        match open() {
+            Err(error) if is_short(&error) => std::thread::sleep(Duration::from_millis(10)),
+            done => return done,
+        }
+    }
+    open()
 }
 
 fn set_mode(path: &Path, mode: u32) -> std::io::Result<()> {

@@ -9,8 +9,8 @@ use bc_testkit::{Rng, TestTree};
 use super::reference::Reference;
 use super::*;
 
-/// Trees in an ordinary run; `BC_DIRS_TREES` names another number.
-const TREES: u64 = 2;
+/// Trees in an ordinary run.
+const TREES: usize = 2;
 
 #[derive(Clone, Debug)]
 enum Node {
@@ -241,7 +241,6 @@ fn compare(seed: u64) {
 
 #[test]
 fn all_is_as_the_reference_has_it() {
-    let trees = std::env::var("BC_DIRS_TREES").ok();
-    let trees = trees.map_or(TREES, |trees| trees.parse().unwrap());
+    let trees = bc_testkit::cases(TREES) as u64;
     (0..trees).for_each(|seed| compare(0xd1e5_0000 + seed));
 }

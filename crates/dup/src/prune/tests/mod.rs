@@ -34,6 +34,10 @@ use bc_walk::FileStat;
 
 use super::*;
 
+/// Calls of each name that a sweep disturbs, where nobody asks for more: all of those that change
+/// something, and some of the looks.
+pub(super) const FEW: usize = 6;
+
 /// Every regular file below `root`, by content: groups of two or more names.
 pub(super) fn groups(root: &Path) -> Vec<FileGroup> {
     let mut by_content: BTreeMap<Vec<u8>, Vec<FileRef>> = BTreeMap::new();

@@ -123,7 +123,7 @@ fn move_() {
 
 fn between_any_two_calls(index: usize) {
     for name in ["a/keep", "b/one"] {
-        let mut sweep = Sweep::new(EVERY).ways(RACES.len());
+        let mut sweep = Sweep::new(FEW).ways(RACES.len());
         while let Some(point) = sweep.next() {
             one_race(index, RACES[sweep.way()], name, &point).of(&mut sweep);
         }
