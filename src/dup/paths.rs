@@ -1,14 +1,14 @@
 //! PATHs of a run that changes files: whoever owns a symbolic link on the way chooses what is
 //! changed, so another user's is refused.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use bc_dup::prune::{Action, FileGroup};
 use bc_fs::place::Way;
-use bc_walk::{DirId, FileKind, FileStat, Identity, Listing};
+use bc_walk::{DirId, FileKind, FileStat, Listing};
 
 use crate::run::{Outcome, Session};
 
@@ -51,41 +51,38 @@ impl Named {
             let path = bc_fs::escape(path);
             Err(session.fatal(format!("{path}: leads elsewhere than when the run began")))
         };
-        let trimmed = |path: &[u8]| {
-            let end = path.iter().rposition(|byte| *byte != b'/');
-            path[..end.map_or(0, |end| end + 1)].to_vec()
-        };
-        let is_dir =
-            |stat: &Option<FileStat>| stat.as_ref().map(|stat| stat.kind() == FileKind::Dir);
+        let is_dir = |stat: &FileStat| stat.kind() == FileKind::Dir;
+        let known = self.0.iter();
+        let known = known.filter_map(|(path, stat)| Some((trimmed(path), stat.as_ref()?)));
+        let dirs: HashMap<&[u8], &FileStat> = known.filter(|(_, stat)| is_dir(stat)).collect();
         let tops = (0..listing.dirs() as u32).map(DirId);
         for dir in tops.filter(|dir| listing.parent(*dir).is_none()) {
-            let Some(id) = listing.dir_identity(dir) else {
-                continue;
-            };
-            let path = trimmed(&listing.dir_path(dir));
-            for (named, stat) in &self.0 {
-                if is_dir(stat) == Some(true) && trimmed(named) == path && !is(stat, id) {
-                    return moved(named);
-                }
+            let path = listing.dir_path(dir);
+            if let Some(stat) = dirs.get(trimmed(&path))
+                && listing.dir_identity(dir).is_some_and(|id| id != stat.id)
+            {
+                return moved(&path);
             }
         }
-        if self.0.iter().all(|(_, stat)| is_dir(stat) != Some(false)) {
+        if dirs.len() == self.0.len() {
             return Ok(());
         }
         for entry in listing.ids() {
-            if let Some((named, stat)) = self.0.get(listing.root(entry))
-                && is_dir(stat) == Some(false)
-                && listing.identity(entry).is_some_and(|id| !is(stat, id))
+            if let Some((path, Some(stat))) = self.0.get(listing.root(entry))
+                && !is_dir(stat)
+                && listing.identity(entry).is_some_and(|id| id != stat.id)
             {
-                return moved(named);
+                return moved(path);
             }
         }
         Ok(())
     }
 }
 
-fn is(stat: &Option<FileStat>, id: Identity) -> bool {
-    stat.as_ref().is_some_and(|stat| stat.id == id)
+/// A path without the slashes that it ends in.
+fn trimmed(path: &[u8]) -> &[u8] {
+    let end = path.iter().rposition(|byte| *byte != b'/');
+    &path[..end.map_or(0, |end| end + 1)]
 }
 
 /// Refuses what a report names through another user's link: its roots, and the directories of files

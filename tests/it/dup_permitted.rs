@@ -1,6 +1,7 @@
 //! What an ordinary user may not do with others' files: a dry run says so as well.
 
 use std::os::unix::fs::chown;
+use std::path::Path;
 
 use bc_testkit::{NOBODY, TestTree, is_root, left_out, tool};
 
@@ -100,8 +101,14 @@ fn dry_runs_foresee_what_a_user_namespace_allows() {
     for (dir_owner, dir_mode) in [(0, 0o755), (0, 0o1777), (ANOTHER, 0o1777)] {
         for (owner, group) in [(0, 0), (0, ANOTHER), (ANOTHER, ANOTHER), (NOBODY, NOBODY)] {
             for mode in [0o644, 0o666] {
-                for action in ["hardlink", "delete"] {
+                for action in ["hardlink", "delete", "move"] {
                     let t = TestTree::new();
+                    // On another file system, where there is one.
+                    let memory = Path::new("/dev/shm");
+                    let other = tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir());
+                    let other = other.unwrap();
+                    let to = format!("move:{}", other.path().display());
+                    let action = action.replace("move", &to);
                     for file in ["a/one", "b/two"] {
                         t.write(file, "the same").mtime(file, 1_000_000, 0);
                         chown(t.join(file), Some(owner), Some(group)).unwrap();

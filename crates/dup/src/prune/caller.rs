@@ -9,8 +9,9 @@ use rustix::thread::{CapabilitySet, CapabilitySets, capabilities};
 
 use super::skip::Skip;
 
-/// A bit of a mode, as in inode(7).
+/// Bits of a mode, as in inode(7).
 const STICKY: u32 = 0o1000;
+const SET_GID: u32 = 0o2000;
 
 /// Whoever runs this.
 pub(crate) struct Caller {
@@ -57,7 +58,7 @@ impl Ids {
         }
     }
 
-    /// Whether a file with this number belongs to somebody whom the namespace knows. The number of
+    /// True if a file with this number belongs to somebody whom the namespace knows. The number of
     /// those whom it does not know is not believed.
     fn has(&self, id: u32) -> bool {
         match self {
@@ -70,7 +71,7 @@ impl Ids {
     }
 }
 
-/// What `/proc/sys/kernel/overflowuid` says where nobody changed it.
+/// Default of `/proc/sys/kernel/overflowuid`.
 const NOBODY: u32 = 65_534;
 
 impl Caller {
@@ -100,15 +101,6 @@ impl Caller {
                 Ids::read("/proc/self/gid_map", &format!("{proc}gid")),
             ]
         })
-    }
-
-    /// Whether it may give a new file of its own to this owner and group.
-    pub(super) fn may_give(&self, uid: u32, gid: u32) -> bool {
-        let is_above = || {
-            let [users, groups] = self.known();
-            self.capabilities.contains(CapabilitySet::CHOWN) && users.has(uid) && groups.has(gid)
-        };
-        uid == self.uid && self.gids.contains(&gid) || is_above()
     }
 
     /// Whether it may give a new file of its own an extended attribute of this name.
@@ -142,6 +134,27 @@ impl Caller {
             self.is_fowner() && users.has(owner) && groups.has(group)
         };
         dir.mode & STICKY == 0 || is_owner || is_above()
+    }
+
+    /// Proves that a file that it makes, in this directory if one is given, can get this owner and
+    /// group (`chown_ok` and `chgrp_ok` in the kernel's `fs/attr.c`).
+    pub(super) fn may_give(
+        &self,
+        dir: Option<&FileStat>,
+        (owner, group): (u32, u32),
+    ) -> Result<(), Errno> {
+        let [users, groups] = self.known();
+        let own_group = || {
+            let inherits = |dir: &FileStat| dir.mode & SET_GID != 0 && dir.gid == group;
+            dir.is_some_and(inherits) || self.gids.contains(&group)
+        };
+        if !(owner == self.uid || users.has(owner)) || !(groups.has(group) || own_group()) {
+            return Err(Errno::INVAL);
+        }
+        match self.capabilities.contains(CapabilitySet::CHOWN) || owner == self.uid && own_group() {
+            true => Ok(()),
+            false => Err(Errno::PERM),
+        }
     }
 
     /// Whether `fs.protected_hardlinks` is set, as it is nearly everywhere.

@@ -282,7 +282,7 @@ impl Metadata {
         let mut note = |what: String, errno: Errno| {
             refused.push(format!("{what}: {}", std::io::Error::from(errno)));
         };
-        let owned = caller.may_give(self.uid, self.gid);
+        let owned = caller.may_give(None, (self.uid, self.gid)).is_ok();
         if !owned {
             note("owner".to_owned(), Errno::PERM);
             // Nobody's, as it is not known which group the file would have.

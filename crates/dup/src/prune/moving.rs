@@ -12,7 +12,8 @@ use super::climb::{deepest_existing, is_lost, lost};
 use super::dir::Dir;
 use super::leftover;
 use super::open_file::OpenFile;
-use super::options::RunMode;
+use super::options::{OnMetadataDiff, RunMode};
+use super::permitted;
 use super::relocate::{self, Arrived, How, Means, Move};
 use super::skip::Skip;
 use super::standing;
@@ -66,7 +67,10 @@ impl Run<'_> {
         }
         if rustix::fs::lstat(to).is_err() {
             return match self.options.mode {
-                RunMode::DryRun => self.foresee_destination(to),
+                RunMode::DryRun => {
+                    let at = self.foresee_destination(to)?;
+                    self.foresee_owner(&at, target)
+                }
                 // It will be tried.
                 RunMode::Execute => Ok(()),
             };
@@ -103,9 +107,9 @@ impl Run<'_> {
 
     /// Proves as far as it can be seen that the directories on the way can be made, and a name in the
     /// last of them.
-    fn foresee_destination(&self, to: &[u8]) -> Result<(), Skip> {
+    fn foresee_destination(&self, to: &[u8]) -> Result<OwnedFd, Skip> {
         let Action::Move(given) = &self.options.action else {
-            return Ok(());
+            return Err(Skip::Changed);
         };
         let (mut at, missing) = deepest_existing(given)?;
         if missing > 0 && is_lost(given) {
@@ -124,7 +128,25 @@ impl Run<'_> {
                 }
             }
         }
-        Ok(sys::may_change(&at)?)
+        sys::may_change(&at)?;
+        Ok(at)
+    }
+
+    /// Proves that a copy which has to be made below this directory can be given the file's owner.
+    fn foresee_owner(&self, at: &OwnedFd, target: &OpenFile) -> Result<(), Skip> {
+        let there = sys::stat_all(at)?;
+        let is_renamed =
+            there.stat.id.dev == target.stat.id.dev && !sys::differ(there.mount, target.mount);
+        if is_renamed || self.options.on_metadata_diff == OnMetadataDiff::Ignore {
+            return Ok(());
+        }
+        let caller = &self.abilities.caller;
+        caller
+            .may_give(Some(&there.stat), permitted::owner(target))
+            .map_err(|errno| {
+                let reason = std::io::Error::from(errno);
+                Skip::MetadataLost(format!("owner: {reason}"))
+            })
     }
 
     /// Why a move did not come to its place, in the words of a dry run where that would have said so.

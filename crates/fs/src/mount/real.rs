@@ -22,8 +22,8 @@ impl BindMounts {
         BindMounts { all, shown_by }
     }
 
-    /// Where else a directory may be, and stays when the mount that it is seen through goes: other
-    /// paths of it, the likeliest first. None where it is seen at its own place. The path is absolute
+    /// Other paths of a directory, by which it is found even when the mount goes that it is seen
+    /// through, the likeliest first. None where it is seen at its own place. The path is absolute
     /// and without links; a mount may cover a place, so whoever goes there looks.
     pub fn places(&self, path: &[u8]) -> Vec<Vec<u8>> {
         // The later of two at one point covers the earlier.
@@ -36,10 +36,11 @@ impl BindMounts {
         let others = self.shown_by[at].iter().map(|other| &self.all[*other]);
         others
             .filter_map(|other| Some(joined(&other.point, below(&within, &other.root_bytes)?)))
+            .filter(|place| place != path)
             .collect()
     }
 
-    /// Where the mounts are that are not at their own place.
+    /// Mount points of the mounts that show what another one shows.
     pub fn points(&self) -> impl Iterator<Item = &[u8]> {
         let all = self.all.iter().zip(&self.shown_by);
         all.filter(|(_, others)| !others.is_empty())
@@ -75,12 +76,12 @@ fn shown_by(all: &[MountEntry], at: usize) -> Vec<usize> {
     found
 }
 
-/// Whether a mount is of a file system or a subvolume, and of no directory in one.
+/// True if a mount is of a file system or a subvolume, and of no directory in one.
 fn is_whole(mount: &MountEntry) -> bool {
     mount.root_bytes == b"/" || mount.subvolume.as_deref() == Some(&mount.root_bytes)
 }
 
-/// What of `path` lies below `top`, both absolute; nothing for `top` itself.
+/// Rest of `path` below `top`, both absolute; empty for `top` itself.
 fn below<'p>(path: &'p [u8], top: &[u8]) -> Option<&'p [u8]> {
     let top = top.strip_suffix(b"/").unwrap_or(top);
     match path.strip_prefix(top)? {
@@ -121,14 +122,20 @@ mod tests {
         let table = "1 0 8:1 / / rw - ext4 /dev/a rw\n2 1 8:2 / /data rw - ext4 /dev/b rw\n\
             3 1 8:2 /real /view rw - ext4 /dev/b rw\n4 1 8:1 /srv/x\\040y /ftp rw - ext4 /dev/a rw\n\
             5 4 8:1 /srv/x\\040y/in /in rw - ext4 /dev/a rw\n6 1 8:2 / /again rw - ext4 /dev/b rw\n\
-            7 1 0:9 /real /other rw - tmpfs t rw\n";
+            7 1 0:9 /real /other rw - tmpfs t rw\n8 2 8:2 /self /data/self rw - ext4 /dev/b rw\n";
         check(table, "/view/sub", &["/data/real/sub"]);
         check(table, "/view", &["/data/real"]);
         check(table, "/viewer", &[]);
         check(table, "/ftp/d", &["/srv/x y/d"]);
         check(table, "/in", &["/srv/x y/in", "/ftp/in"]);
         check(table, "/again/real/sub", &["/data/real/sub"]);
-        for own in ["/", "/data/real/sub", "/srv/x y/in", "/other/x"] {
+        for own in [
+            "/",
+            "/data/real/sub",
+            "/srv/x y/in",
+            "/other/x",
+            "/data/self/x",
+        ] {
             check(table, own, &[]);
         }
     }
@@ -136,12 +143,12 @@ mod tests {
     #[test]
     fn a_subvolume_is_at_its_own_place() {
         let table = "1 0 0:20 /@ / rw - btrfs /dev/a rw,subvolid=256,subvol=/@\n\
-            2 1 0:20 /@home /home rw - btrfs /dev/a rw,subvolid=257,subvol=/@home\n\
+            2 1 0:20 /@people /people rw - btrfs /dev/a rw,subvolid=257,subvol=/@people\n\
             3 1 0:20 / /mnt/top rw - btrfs /dev/a rw,subvolid=5,subvol=/\n\
-            4 1 0:20 /@home/u /view rw - btrfs /dev/a rw,subvolid=257,subvol=/@home\n";
-        check(table, "/home/u/t", &[]);
+            4 1 0:20 /@people/u /view rw - btrfs /dev/a rw,subvolid=257,subvol=/@people\n";
+        check(table, "/people/u/t", &[]);
         check(table, "/srv", &[]);
-        check(table, "/view/t", &["/home/u/t", "/mnt/top/@home/u/t"]);
+        check(table, "/view/t", &["/people/u/t", "/mnt/top/@people/u/t"]);
     }
 
     #[test]
