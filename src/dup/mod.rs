@@ -8,6 +8,7 @@ mod interactive;
 mod journals;
 mod offline;
 mod output;
+mod paths;
 mod plan;
 mod question;
 mod references;

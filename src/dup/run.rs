@@ -15,7 +15,9 @@ use super::args::{Format, PruneArgs, ScanArgs, SummaryArgs, UndoArgs};
 use super::output::{self, Printed};
 use super::plan::{PrunePlan, SearchPlan, mode};
 use super::search::{Found, search};
-use super::{html, interactive, journals, offline, question, references, saved, summary, terminal};
+use super::{
+    html, interactive, journals, offline, paths, question, references, saved, summary, terminal,
+};
 
 pub fn scan(args: &ScanArgs) -> Outcome<Exit> {
     let mut read = args.walk.inputs();
@@ -133,16 +135,22 @@ fn found_or_saved(session: &Session, args: &PruneArgs) -> Outcome<(Vec<FileGroup
     let Some(report) = &args.from else {
         let plan = SearchPlan::new(session, &args.paths, &args.search, &args.walk, None)?;
         // Before the search, which may take hours.
+        let named = paths::Named::open(session, &args.paths, &args.action)?;
         references::check_destination(session, &args.action, &plan.references)?;
         let found = search(session, plan)?;
+        named.check(session, &found.listing)?;
         // Once more: now it is known which file systems are mounted below them.
         references::check_destination(session, &args.action, &found.references)?;
         output::originals(session, &found.report());
-        return Ok((found.report().groups().collect(), found.references));
+        let groups: Vec<FileGroup> = found.report().groups().collect();
+        paths::refuse_foreign(session, &[], &groups)?;
+        return Ok((groups, found.references));
     };
+    paths::Named::open(session, &[], &args.action)?;
     let saved = session.while_reading(report.as_os_str(), || {
         saved::read(session, report, &args.walk)
     })?;
+    paths::refuse_foreign(session, &saved.roots, &saved.groups)?;
     let mut named = references::bytes(&args.search.reference);
     named.extend(saved.references);
     let mut references = references::open(session, &named)?;

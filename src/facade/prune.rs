@@ -10,6 +10,7 @@ use bc_dup::prune::{
 };
 use bc_dup::report::ScanReport;
 use bc_dup::scan::{ScanOptions, ScanProgress};
+use bc_fs::place::Way;
 
 use super::duplicates::{Searched, Wanted, now};
 use super::error::{Error, ErrorKind, PathError, path_of};
@@ -169,6 +170,13 @@ impl PruneJob<'_> {
             ));
         }
         refuse_missing(self.paths.iter().chain(&self.references))?;
+        for path in &self.paths {
+            if Way::of(path).is_ok_and(|way| way.foreign().is_some()) {
+                let why =
+                    "another user's symbolic link is on the way, who would choose what is changed";
+                return Err(Error::at(ErrorKind::Refused, path, why));
+            }
+        }
         let scan = ScanOptions::default();
         let what = Wanted {
             paths: &self.paths,

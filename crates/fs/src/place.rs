@@ -22,6 +22,10 @@ use rustix::io::Errno;
 
 use crate::Escaped;
 
+mod way;
+
+pub use way::{Link, Way};
+
 /// As many links as the kernel follows.
 const MOST_LINKS: usize = 40;
 

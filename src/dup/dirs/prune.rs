@@ -11,7 +11,7 @@ use crate::dup::output::{self as told, Printed};
 use crate::dup::plan::PrunePlan;
 use crate::dup::search::search;
 use crate::dup::terminal::count;
-use crate::dup::{journals, question, references};
+use crate::dup::{journals, paths, question, references};
 use crate::exit::Exit;
 use crate::progress::{size, thousands};
 use crate::run::{Outcome, Session};
@@ -24,8 +24,10 @@ pub fn prune(args: &PruneArgs) -> Outcome<Exit> {
     let mut dirs_options = DirsOptions::new();
     dirs_options.contained = false;
     dirs_options.span = search_plan.scan.span;
+    let named = paths::Named::open(&session, &args.paths, &args.action)?;
     references::check_destination(&session, &args.action, &search_plan.references)?;
     let found = search(&session, search_plan)?;
+    named.check(&session, &found.listing)?;
     dirs_options.algorithm = found.algorithm;
     references::check_destination(&session, &args.action, &found.references)?;
     let answer = look(&session, &found, &dirs_options)?;
@@ -118,6 +120,10 @@ impl Picks {
         }
         if asks {
             let (stake, dirs) = at_stake(answer, roots);
+            // The question says which rules match nothing.
+            for group in roots {
+                options.rules.order(group);
+            }
             let references = !options.references.is_empty();
             if dirs > 0 && !question::asked(session, options, &stake, dirs, references) {
                 return None;

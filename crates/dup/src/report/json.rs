@@ -224,6 +224,8 @@ pub struct Saved {
     pub groups: Vec<prune::FileGroup>,
     /// The roots that were references, as they were given.
     pub references: Vec<Vec<u8>>,
+    /// All roots, as they were given; none where files were listed.
+    pub roots: Vec<Vec<u8>>,
 }
 
 /// Reads a document of [`ReportFormat::Json`](super::ReportFormat::Json) and checks all
@@ -271,6 +273,7 @@ pub fn read(text: &[u8]) -> Result<Saved, ReadError> {
                 .map(read)
                 .collect::<Result<_, _>>()?,
         ),
+        roots,
     })
 }
 
