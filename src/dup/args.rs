@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use bc_dup::prune::Action;
 use bc_dup::report::ReportFormat;
 use bc_fs::Size;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 
 use self::search::SearchArgs;
@@ -145,7 +145,7 @@ pub struct PruneArgs {
     /// the smallest of btrfs, which take none);
     /// symlink: relative links to the kept file; delete: the other names go; move: they go to DIR, with
     /// their directories. What cannot be done is skipped with the reason, never done in another way.
-    #[arg(long, value_name = "ACTION", value_parser = action)]
+    #[arg(long, value_name = "ACTION", value_parser = action())]
     pub action: Action,
     /// Delete or move whole directories that are copies of another one, and no single files
     ///
@@ -159,7 +159,7 @@ pub struct PruneArgs {
     pub interactive: bool,
     /// Which file of a group stays: first, last, newest, oldest, shortest-path, longest-path, most-links, path:GLOB, name:GLOB (repeatable)
     #[arg(long, value_name = "RULE")]
-    pub keep: Vec<String>,
+    pub keep: Vec<OsString>,
     /// Print the steps, change nothing
     #[arg(short = 'n', long)]
     pub dry_run: bool,
@@ -254,7 +254,10 @@ const SEARCHES: [&str; 10] = [
     "one_file_system",
 ];
 
-fn action(text: &str) -> Result<Action, String> {
-    Action::parse(text.as_bytes())
-        .ok_or_else(|| "expected hardlink, reflink, symlink, delete or move:DIR".to_owned())
+/// Bytes, as the name of a directory need not be UTF-8.
+fn action() -> impl TypedValueParser<Value = Action> {
+    OsStringValueParser::new().try_map(|text| {
+        Action::parse(text.as_encoded_bytes())
+            .ok_or("expected hardlink, reflink, symlink, delete or move:DIR")
+    })
 }

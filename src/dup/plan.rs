@@ -177,7 +177,10 @@ impl PrunePlan {
                 args.action.name()
             )));
         }
-        let keep = args.keep.iter().map(|rule| rule.parse());
+        let keep = args
+            .keep
+            .iter()
+            .map(|rule| Keep::parse(rule.as_encoded_bytes()));
         let keep: Vec<Keep> = keep
             .collect::<Result<_, _>>()
             .map_err(|error| session.fatal(format!("--keep: {error}")))?;

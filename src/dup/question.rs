@@ -95,7 +95,16 @@ fn unwaiting(terminal: BorrowedFd<'_>) -> Option<OwnedFd> {
 /// `Delete 12 files (3.1 GiB) of 9 groups, keeping the first of each?`
 fn question(options: &PruneOptions, stake: &Stake, dirs: u64, references: bool) -> String {
     let done = act(options, stake, dirs);
-    let rules: Vec<String> = options.rules.keep.iter().map(rule).collect();
+    let mut rules: Vec<String> = options.rules.keep.iter().map(rule).collect();
+    if !rules.is_empty()
+        && options
+            .rules
+            .keep
+            .iter()
+            .all(|rule| rule.unmatched().is_some())
+    {
+        rules.push("the first".to_owned());
+    }
     let keeper = match (rules.is_empty(), dirs) {
         // Of a directory there are no hard links.
         (true, 1..) => "the first".to_owned(),
@@ -150,7 +159,9 @@ fn rule(keep: &Keep) -> String {
         Keep::LongestPath => "the one with the longest path",
         Keep::MostLinks => "the one with most hard links",
         Keep::Path(pattern) | Keep::Name(pattern) => {
-            return format!("what matches {}", bc_fs::escape(pattern.text().as_bytes()));
+            let nothing = keep.unmatched().map_or("", |_| " (nothing does)");
+            let pattern = bc_fs::escape(pattern.text().as_bytes());
+            return format!("what matches {pattern}{nothing}");
         }
     };
     word.to_owned()
@@ -216,7 +227,15 @@ mod tests {
             [1234, 0, 2],
             true,
             "Move 1,234 files (0 B) of 2 groups to a\\nb, keeping reference files, else what \
-             matches path:x*, then the newest of each?",
+             matches path:x* (nothing does), then the newest of each?",
+        );
+        check(
+            "delete",
+            &["name:z", "path:x"],
+            [2, 1, 2],
+            false,
+            "Delete 2 files (1 B) of 2 groups, keeping what matches name:z (nothing does), then what \
+             matches path:x (nothing does), then the first of each?",
         );
         check(
             "delete",

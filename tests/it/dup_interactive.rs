@@ -114,6 +114,24 @@ fn what_is_no_answer_is_asked_again() {
     }
 }
 
+/// Where a rule matches nothing of a group, another one that nobody typed would decide.
+#[test]
+fn a_rule_that_matches_nothing_is_no_answer() {
+    let answers = ["path:nowhere\n", "name:z*\n", "path:b\n", "q\n", "y\n"];
+    let text = check(DELETE, &answers, &["a/1", "c/1", "c/other-name"]);
+    assert!(
+        text.contains("path:nowhere matches none of these"),
+        "{text}"
+    );
+    assert!(text.contains("name:z* matches none of these"), "{text}");
+    check(DELETE, &["path:nowhere\n", "q\n"], &[]);
+    let line = DELETE.replace("--keep=first", "--keep=path:nowhere");
+    let text = check(&line, &["s\n", "s\n"], &[]);
+    let word = "--keep=path:nowhere: none of the duplicates matches";
+    assert!(text.find(word) < text.find("[1/2]"), "{text}");
+    assert!(text.contains(word), "{text}");
+}
+
 #[test]
 fn the_plan_is_shown_and_asked_for_once() {
     let text = check(

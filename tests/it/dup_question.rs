@@ -146,6 +146,11 @@ fn the_question_says_what_the_run_will_do() {
              [y/N]",
         ),
         (
+            "--action=delete --keep=path:nowhere a b",
+            "Delete 3 files (#) of 2 groups, keeping what matches path:nowhere (nothing does), then \
+             the first of each? [y/N]",
+        ),
+        (
             "--action=move:trash --keep=name:1 --keep=first .",
             "Move 3 files (@) of 2 groups to trash, keeping what matches name:1, then the first \
              of each? [y/N]",

@@ -43,6 +43,14 @@ pub fn choose(
     options: &PruneOptions,
 ) -> Option<Vec<Option<Pick>>> {
     let mut picks: Vec<Option<Pick>> = vec![None; offers.len()];
+    let rules = &options.rules;
+    for group in offers.iter().filter_map(|offer| offer.group) {
+        rules.order(group);
+    }
+    for text in rules.keep.iter().filter_map(Keep::unmatched) {
+        let text = bc_fs::escape(text.as_bytes());
+        crate::report::ask(&format!("--keep={text}: none of the duplicates matches\n"));
+    }
     let mut at = 0;
     // Where questions were answered, for those that are taken back.
     let mut answered = Vec::new();
@@ -113,6 +121,12 @@ fn ask(
             Ok(Word::Rule(rule)) => {
                 let rules = KeepRules::new(vec![*rule], options.rules.roots);
                 let first = rules.order(group).first().map(|inode| inode.id);
+                // Else another rule would decide, which nobody typed.
+                if let Some(text) = rules.keep.iter().find_map(Keep::unmatched) {
+                    let text = bc_fs::escape(text.as_bytes());
+                    crate::report::ask(&format!("{text} matches none of these\n"));
+                    continue;
+                }
                 let same = |inode: &Inode| Some(inode.id) == first;
                 inodes.iter().position(same).into_iter().collect()
             }

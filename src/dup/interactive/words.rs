@@ -31,7 +31,8 @@ pub enum Word {
 /// # Errors
 /// What is wrong with it.
 pub fn read(line: &[u8], members: usize) -> Result<Word, String> {
-    let line = String::from_utf8_lossy(line);
+    let bytes = line.trim_ascii();
+    let line = String::from_utf8_lossy(bytes);
     let line = line.trim();
     Ok(match line.to_ascii_lowercase().as_str() {
         "a" | "all" => Word::All,
@@ -44,7 +45,7 @@ pub fn read(line: &[u8], members: usize) -> Result<Word, String> {
         words if words.starts_with(|c: char| c.is_ascii_digit()) => {
             Word::Numbers(numbers(words, members)?)
         }
-        _ => match line.parse::<Keep>() {
+        _ => match Keep::parse(bytes) {
             Ok(rule) => Word::Rule(Box::new(rule)),
             Err(_) => {
                 let line = bc_fs::escape(line.as_bytes());

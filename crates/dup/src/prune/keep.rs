@@ -116,28 +116,43 @@ impl std::str::FromStr for Keep {
     type Err = KeepError;
 
     fn from_str(text: &str) -> Result<Keep, KeepError> {
-        let pattern = |glob: &str| {
-            let globs = Globs::new(&[glob.as_bytes().to_vec()]).map_err(|error| KeepError {
+        Keep::parse(text.as_bytes())
+    }
+}
+
+impl Keep {
+    /// Reads a rule, of which the pattern need not be UTF-8.
+    ///
+    /// # Errors
+    /// For an unknown word and a pattern that is none.
+    pub fn parse(text: &[u8]) -> Result<Keep, KeepError> {
+        let shown = || match std::str::from_utf8(text) {
+            Ok(text) => text.to_owned(),
+            Err(_) => bc_fs::escape(text).into_owned(),
+        };
+        let pattern = |glob: &[u8]| {
+            let globs = Globs::new(&[glob.to_vec()]).map_err(|error| KeepError {
                 message: error.to_string(),
             })?;
             Ok(Pattern {
-                text: text.to_owned(),
+                text: shown(),
                 globs,
                 matched: AtomicBool::new(false),
             })
         };
         Ok(match text {
-            "first" => Keep::First,
-            "last" => Keep::Last,
-            "newest" => Keep::Newest,
-            "oldest" => Keep::Oldest,
-            "shortest-path" => Keep::ShortestPath,
-            "longest-path" => Keep::LongestPath,
-            "most-links" => Keep::MostLinks,
-            _ => match text.split_once(':') {
-                Some(("path", glob)) => Keep::Path(pattern(glob)?),
-                Some(("name", glob)) => Keep::Name(pattern(glob)?),
+            b"first" => Keep::First,
+            b"last" => Keep::Last,
+            b"newest" => Keep::Newest,
+            b"oldest" => Keep::Oldest,
+            b"shortest-path" => Keep::ShortestPath,
+            b"longest-path" => Keep::LongestPath,
+            b"most-links" => Keep::MostLinks,
+            _ => match (text.strip_prefix(b"path:"), text.strip_prefix(b"name:")) {
+                (Some(glob), _) => Keep::Path(pattern(glob)?),
+                (_, Some(glob)) => Keep::Name(pattern(glob)?),
                 _ => {
+                    let text = shown();
                     return Err(KeepError {
                         message: format!(
                             "unknown keep rule {text:?}: expected first, last, newest, oldest, \
@@ -148,9 +163,7 @@ impl std::str::FromStr for Keep {
             },
         })
     }
-}
 
-impl Keep {
     /// `Less`: `a` is the better file to keep.
     fn compare(&self, a: &FileRef, b: &FileRef) -> Ordering {
         match self {
@@ -197,7 +210,8 @@ fn position(file: &FileRef) -> (u32, &[u8]) {
 }
 
 impl Pattern {
-    /// The rule as written, with the `path:` or `name:` before the pattern.
+    /// The rule as written, with the `path:` or `name:` before the pattern; escaped if it is not
+    /// UTF-8.
     pub fn text(&self) -> &str {
         &self.text
     }
