@@ -1,10 +1,11 @@
 //! What an ordinary user may not do with others' files: a dry run says so as well.
 
 use std::os::unix::fs::chown;
+use std::path::Path;
 
-use bc_testkit::{NOBODY, TestTree, is_root, left_out};
+use bc_testkit::{NOBODY, TestTree, is_root, left_out, tool};
 
-use crate::common::Bc;
+use crate::common::{BC, Bc};
 
 /// Somebody who is neither root nor the one who runs the program.
 const ANOTHER: u32 = 1;
@@ -85,4 +86,57 @@ impl Case {
         assert_eq!(dry.text(), real.text(), "{context}");
         !real.text().is_empty()
     }
+}
+
+/// Root of a user namespace is nobody to files whose owner the namespace does not know.
+#[test]
+fn dry_runs_foresee_what_a_user_namespace_allows() {
+    if !is_root() {
+        return left_out("not root: files cannot be given to another user");
+    }
+    if tool("unshare").is_none() {
+        return left_out("unshare is not installed");
+    }
+    let mut done = [0, 0];
+    for (dir_owner, dir_mode) in [(0, 0o755), (0, 0o1777), (ANOTHER, 0o1777)] {
+        for (owner, group) in [(0, 0), (0, ANOTHER), (ANOTHER, ANOTHER), (NOBODY, NOBODY)] {
+            for mode in [0o644, 0o666] {
+                for action in ["hardlink", "delete", "move"] {
+                    let t = TestTree::new();
+                    // On another file system, where there is one.
+                    let memory = Path::new("/dev/shm");
+                    let other = tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir());
+                    let other = other.unwrap();
+                    let to = format!("move:{}", other.path().display());
+                    let action = action.replace("move", &to);
+                    for file in ["a/one", "b/two"] {
+                        t.write(file, "the same").mtime(file, 1_000_000, 0);
+                        chown(t.join(file), Some(owner), Some(group)).unwrap();
+                        t.mode(file, mode);
+                    }
+                    chown(t.join("b"), Some(dir_owner), Some(dir_owner)).unwrap();
+                    t.mode("b", dir_mode);
+                    let line = format!("dup prune --keep=first --yes --action={action} a b");
+                    let run = |more: &str| {
+                        let run = t.run("unshare").args(["-U", "-r", BC]);
+                        run.args(line.split_whitespace()).arg(more).go()
+                    };
+                    let dry = run("--dry-run");
+                    if dry.error_text().starts_with("unshare: ") {
+                        return left_out(&dry.error_text());
+                    }
+                    let real = run("--journal=../journal");
+                    let context = format!(
+                        "{action}, {owner}:{group} {mode:o} in {dir_owner} {dir_mode:o}: {} against {}",
+                        dry.error_text(),
+                        real.error_text(),
+                    );
+                    assert_eq!(dry.status.code(), real.status.code(), "{context}");
+                    assert_eq!(dry.text(), real.text(), "{context}");
+                    done[usize::from(real.text().is_empty())] += 1;
+                }
+            }
+        }
+    }
+    assert!(done[0] > 10 && done[1] > 10, "{done:?}");
 }

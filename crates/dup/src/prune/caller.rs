@@ -4,45 +4,138 @@ use std::cell::OnceCell;
 
 use bc_walk::FileStat;
 use rustix::io::Errno;
-use rustix::process::geteuid;
+use rustix::process::{getegid, geteuid, getgroups};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities};
 
 use super::skip::Skip;
 
-/// A bit of a mode, as in inode(7).
+/// Bits of a mode, as in inode(7).
 const STICKY: u32 = 0o1000;
+const SET_GID: u32 = 0o2000;
 
 /// Whoever runs this.
 pub(super) struct Caller {
     uid: u32,
-    /// Whether it may do what owners may (`CAP_FOWNER`).
-    owns_all: bool,
+    /// Whether it may do what owners may (`CAP_FOWNER`): with files whose owner its user namespace
+    /// knows.
+    is_fowner: bool,
+    /// Whether it may give its files to anybody whom that namespace knows (`CAP_CHOWN`).
+    is_chowner: bool,
+    /// The users and the groups of that namespace, once asked for.
+    known: OnceCell<[Ids; 2]>,
     is_guarded: OnceCell<bool>,
 }
+
+/// The numbers that a user namespace has (user_namespaces(7)).
+enum Ids {
+    All,
+    /// From one number on so many; all others look like `nobody`, this number.
+    Some {
+        ranges: Vec<(u32, u32)>,
+        nobody: u32,
+    },
+}
+
+impl Ids {
+    fn read(map: &str, overflow: &str) -> Ids {
+        let map = std::fs::read_to_string(map);
+        let nobody = std::fs::read_to_string(overflow);
+        let nobody = nobody.ok().and_then(|text| text.trim().parse().ok());
+        // Without /proc nobody tells of a namespace.
+        map.map_or(Ids::All, |map| Ids::of(&map, nobody.unwrap_or(NOBODY)))
+    }
+
+    fn of(map: &str, nobody: u32) -> Ids {
+        let numbers = |line: &str| {
+            let mut fields = line.split_whitespace().map(str::parse::<u32>);
+            let (first, _, count) = (fields.next()?, fields.next()?, fields.next()?);
+            Some((first.ok()?, count.ok()?))
+        };
+        let ranges: Vec<(u32, u32)> = map.lines().filter_map(numbers).collect();
+        match ranges[..] {
+            [(0, u32::MAX)] => Ids::All,
+            _ => Ids::Some { ranges, nobody },
+        }
+    }
+
+    /// Whether a file with this number belongs to somebody whom the namespace knows. The number of
+    /// those whom it does not know is not believed.
+    fn has(&self, id: u32) -> bool {
+        match self {
+            Ids::All => true,
+            Ids::Some { ranges, nobody } => {
+                let within = |(first, count): &(u32, u32)| id >= *first && id - *first < *count;
+                id != *nobody && ranges.iter().any(within)
+            }
+        }
+    }
+}
+
+/// What `/proc/sys/kernel/overflowuid` says where nobody changed it.
+const NOBODY: u32 = 65_534;
 
 impl Caller {
     pub(super) fn own() -> Caller {
         let uid = geteuid();
-        let owner = |sets: CapabilitySets| {
-            let held = CapabilitySet::from_bits_retain(sets.effective.bits());
-            held.contains(CapabilitySet::FOWNER)
+        let sets = capabilities(None);
+        let has = |one: CapabilitySet| {
+            let holds = |sets: &CapabilitySets| {
+                CapabilitySet::from_bits_retain(sets.effective.bits()).contains(one)
+            };
+            sets.as_ref().map_or(uid.is_root(), holds)
         };
         Caller {
             uid: uid.as_raw(),
-            owns_all: capabilities(None).map_or(uid.is_root(), owner),
+            is_fowner: has(CapabilitySet::FOWNER),
+            is_chowner: has(CapabilitySet::CHOWN),
+            known: OnceCell::new(),
             is_guarded: OnceCell::new(),
         }
     }
 
-    /// Whether it may do with a file of this owner what owners may.
-    pub(super) fn owns(&self, uid: u32) -> bool {
-        self.owns_all || uid == self.uid
+    fn known(&self) -> &[Ids; 2] {
+        self.known.get_or_init(|| {
+            let proc = "/proc/sys/kernel/overflow";
+            [
+                Ids::read("/proc/self/uid_map", &format!("{proc}uid")),
+                Ids::read("/proc/self/gid_map", &format!("{proc}gid")),
+            ]
+        })
     }
 
-    /// Whether a name of a file of `owner` can be removed from the directory: from a sticky one only
-    /// the owners of either can.
-    pub(super) fn may_remove(&self, dir: &FileStat, owner: u32) -> bool {
-        dir.mode & STICKY == 0 || self.owns(dir.uid) || self.owns(owner)
+    /// Whether it may do with a file of this owner what owners may (`inode_owner_or_capable` in the
+    /// kernel's `fs/inode.c`).
+    pub(super) fn owns(&self, uid: u32) -> bool {
+        uid == self.uid || self.is_fowner && self.known()[0].has(uid)
+    }
+
+    /// Whether a name of a file of this owner and group can be removed from the directory: from a
+    /// sticky one only the owners of either can (`__check_sticky` in the kernel's `fs/namei.c`).
+    pub(super) fn may_remove(&self, dir: &FileStat, (owner, group): (u32, u32)) -> bool {
+        let is_owner = [dir.uid, owner].contains(&self.uid);
+        let is_above = || {
+            let [users, groups] = self.known();
+            self.is_fowner && users.has(owner) && groups.has(group)
+        };
+        dir.mode & STICKY == 0 || is_owner || is_above()
+    }
+
+    /// Proves that a file that it makes in this directory can be given this owner and group
+    /// (`chown_ok` and `chgrp_ok` in the kernel's `fs/attr.c`).
+    pub(super) fn may_give(&self, dir: &FileStat, (owner, group): (u32, u32)) -> Result<(), Errno> {
+        let [users, groups] = self.known();
+        let own_group = || {
+            let inherits = dir.mode & SET_GID != 0 && dir.gid == group;
+            let mine = || getgroups().is_ok_and(|all| all.iter().any(|gid| gid.as_raw() == group));
+            inherits || getegid().as_raw() == group || mine()
+        };
+        if !(owner == self.uid || users.has(owner)) || !(groups.has(group) || own_group()) {
+            return Err(Errno::INVAL);
+        }
+        match self.is_chowner || owner == self.uid && own_group() {
+            true => Ok(()),
+            false => Err(Errno::PERM),
+        }
     }
 
     /// Whether `fs.protected_hardlinks` is set, as it is nearly everywhere.
@@ -66,5 +159,23 @@ pub(super) fn denied(op: &'static str, why: &'static str) -> Skip {
         op,
         errno: Errno::PERM.raw_os_error(),
         why,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_a_namespace() {
+        let all = Ids::of("         0          0 4294967295\n", NOBODY);
+        assert!([0, 1000, NOBODY].iter().all(|id| all.has(*id)));
+        let one = Ids::of("         0       1000          1\n", NOBODY);
+        assert!(one.has(0) && !one.has(1) && !one.has(NOBODY));
+        let container = Ids::of("0 1000 1\n1 100000 65536\n", NOBODY);
+        assert!(container.has(0) && container.has(65_536) && !container.has(65_537));
+        // It may be anybody's whom the container does not know.
+        assert!(!container.has(NOBODY));
+        assert!(!Ids::of("", NOBODY).has(0));
     }
 }

@@ -27,8 +27,8 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// Proves that the caller can remove a name of a file of this owner from the directory.
-    pub(super) fn check_removable(&self, caller: &Caller, owner: u32) -> Result<(), Skip> {
+    /// Proves that the caller can remove a name of a file of this owner and group from the directory.
+    pub(super) fn check_removable(&self, caller: &Caller, owner: (u32, u32)) -> Result<(), Skip> {
         match caller.may_remove(&self.stat, owner) {
             true => Ok(()),
             false => Err(denied("rename", STUCK)),

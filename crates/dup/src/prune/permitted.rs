@@ -1,7 +1,7 @@
 //! What the kernel refuses to everybody, or to whoever runs this: found before a file is read, in a
 //! dry run as in a real one.
 
-use rustix::fs::StatxAttributes;
+use rustix::fs::{OFlags, StatxAttributes, fcntl_getfl};
 
 use super::caller::{Caller, FIXED, STUCK, denied};
 use super::open_file::OpenFile;
@@ -38,7 +38,7 @@ pub(super) fn check(
     if target.marks.intersects(fixed) {
         return Err(denied("rename", MARKED));
     }
-    if !caller.may_remove(&dir.stat, target.stat.uid) {
+    if !caller.may_remove(&dir.stat, owner(target)) {
         return Err(denied("rename", STUCK));
     }
     if *kind != StepKind::Hardlink {
@@ -49,7 +49,7 @@ pub(super) fn check(
         return Err(denied("link", why));
     }
     // The temporary name is one of the kept file.
-    if !caller.may_remove(&dir.stat, keeper.stat.uid) {
+    if !caller.may_remove(&dir.stat, owner(keeper)) {
         return Err(denied("rename", STUCK));
     }
     let why = "the kept file is another user's (fs.protected_hardlinks)";
@@ -59,11 +59,16 @@ pub(super) fn check(
     }
 }
 
+/// The owner and the group of a file.
+pub(super) fn owner(file: &OpenFile) -> (u32, u32) {
+    (file.stat.uid, file.stat.gid)
+}
+
 /// Whether the file may be given another name: with `fs.protected_hardlinks` another user's only if it
 /// may be read and written to and runs with nobody's rights (`may_linkat` in the kernel's
 /// `fs/namei.c`).
 fn may_link(caller: &Caller, file: &OpenFile) -> bool {
-    if caller.owns(file.stat.uid) || !caller.is_guarded() {
+    if caller.owns(file.stat.uid) || !caller.is_guarded() || opened_as_owner(file) {
         return true;
     }
     let mode = file.stat.mode;
@@ -71,4 +76,10 @@ fn may_link(caller: &Caller, file: &OpenFile) -> bool {
     mode & SET_UID == 0
         && mode & in_group != in_group
         && sys::may_read_and_write(&file.dir, &file.name).is_ok()
+}
+
+/// Whether the kernel took the caller for the file's owner when it was opened: to others it refuses
+/// `O_NOATIME`.
+fn opened_as_owner(file: &OpenFile) -> bool {
+    fcntl_getfl(&file.file).is_ok_and(|flags| flags.contains(OFlags::NOATIME))
 }
