@@ -167,3 +167,47 @@ fn a_destination_in_or_around_a_reference_is_refused() {
         .stderr_has("below a --reference");
     run(&t, "around", "--reference=a/ b c").code(0);
 }
+
+/// What stands in the way of a destination that nothing was moved to yet is seen by a dry run, and
+/// said in the same words.
+#[test]
+fn a_dry_run_foresees_that_no_directory_can_be_made() {
+    for (named, reason) in [
+        ("lost", "No such file or directory"),
+        ("lost/deeper", "No such file or directory"),
+        ("file-in-way", "Not a directory"),
+        ("link-in-way", "Too many levels of symbolic links"),
+        ("closed", "Permission denied"),
+        ("closed/new/deep", "Permission denied"),
+    ] {
+        let t = tree();
+        for dir in [".", "a", "b", "c"] {
+            t.mode(dir, 0o777);
+        }
+        t.symlink("nowhere", "lost")
+            .write("file-in-way/b", "")
+            .dir("link-in-way/to")
+            .symlink("to", "link-in-way/b")
+            .dir("closed")
+            .mode("closed", 0o555);
+        std::fs::create_dir(t.scratch("journals")).unwrap();
+        t.mode("../journals", 0o777);
+        let prune = |mode: &str| {
+            let line = format!("dup prune {mode} --keep=first a/x b/x");
+            let run = t.bc_line(&line).arg(format!("--action=move:{named}"));
+            run.as_nobody().go()
+        };
+        let before = names(t.path());
+        let (dry, real) = (prune("--dry-run"), prune("--yes --journal=../journals/j"));
+        dry.code(1).stdout_is("").stderr_has(reason);
+        real.code(1).stdout_is("").stderr_has(reason);
+        let said = |out: &bc_testkit::Outcome| {
+            let text = out.error_text();
+            text.lines()
+                .find(|line| line.contains("skipped: "))
+                .map(str::to_owned)
+        };
+        assert_eq!(said(&dry), said(&real), "{named}");
+        assert_eq!(names(t.path()), before, "{named}");
+    }
+}

@@ -17,11 +17,13 @@ mod btrfs;
 mod entries;
 mod info;
 mod layer;
+mod real;
 mod table;
 mod xfs;
 
 pub use entries::{MountEntry, entries, entries_of};
 pub use layer::{Layer, layer_of};
+pub use real::BindMounts;
 
 /// The answer to a question about a file system.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -76,10 +76,15 @@ impl<'a> Abilities<'a> {
     }
 
     /// Refuses what no file of `target`'s file system can have done to it.
-    pub(super) fn able(&mut self, target: &OpenFile, kind: &StepKind) -> Result<(), Skip> {
+    pub(super) fn able(
+        &mut self,
+        keeper: &OpenFile,
+        target: &OpenFile,
+        kind: &StepKind,
+    ) -> Result<(), Skip> {
         let traits = self.traits(target);
         let lack = match kind {
-            StepKind::Reflink => self.lack_of_reflinks(target, &traits),
+            StepKind::Reflink => self.lack_of_reflinks(keeper, target, &traits)?,
             StepKind::Symlink(text) if !traits.read_only => {
                 self.lack_of_symlinks(target, &traits, text)
             }
@@ -90,21 +95,35 @@ impl<'a> Abilities<'a> {
     }
 
     /// What keeps a file from sharing its blocks with another one of its file system.
-    fn lack_of_reflinks(&self, target: &OpenFile, traits: &Traits) -> Option<Lack> {
+    fn lack_of_reflinks(
+        &self,
+        keeper: &OpenFile,
+        target: &OpenFile,
+        traits: &Traits,
+    ) -> Result<Option<Lack>, Skip> {
         if traits.reflinks == Answer::No || self.refused.contains(&target.stat.id.dev) {
-            return Some(Lack::Reflinks);
+            return Ok(Some(Lack::Reflinks));
         }
         if self.options.mode == RunMode::Execute {
-            return None;
+            return Ok(None);
         }
         // Asks for no bytes at all, and so changes none.
-        match bc_read::dedupe::dedupe_range(&target.file, &target.file, 0, 0) {
-            Err(error) if Errno::from_io_error(&error) == Some(Errno::ROFS) => Some(Lack::Writing),
+        let asked = bc_read::dedupe::dedupe_range(&keeper.file, &target.file, 0, 0);
+        let refused = |error: &std::io::Error| Errno::from_io_error(error);
+        Ok(match asked {
+            Err(error) if refused(&error) == Some(Errno::ROFS) => Some(Lack::Writing),
             Err(error) if traits.reflinks != Answer::Yes && is_lack_of_reflinks(&error) => {
                 Some(Lack::Reflinks)
             }
-            _ => (traits.reflinks == Answer::Unknown).then_some(Lack::KnownReflinks),
-        }
+            // Another user's file, another file system, and another mount of one before Linux 5.18.
+            Err(error) => {
+                return Err(Skip::System {
+                    op: "dedupe",
+                    errno: error.raw_os_error().unwrap_or_default(),
+                });
+            }
+            Ok(_) => (traits.reflinks == Answer::Unknown).then_some(Lack::KnownReflinks),
+        })
     }
 
     /// What keeps a file from being given another name.

@@ -206,12 +206,16 @@ impl Abilities<'_> {
         }
     }
 
-    /// Whether a link would have to lead to another file system.
-    pub(super) fn across(&mut self, keeper: &OpenFile, held: &OpenFile) -> bool {
-        match self.traits(held).copy_up {
+    /// Whether a link would have to lead to another file system, or to another mount of the same:
+    /// the kernel lets none lead from one mount to another, bind mounts and mounted files included.
+    pub(super) fn across(&mut self, keeper: &OpenFile, held: &OpenFile) -> sys::Result<bool> {
+        if sys::differ(keeper.mount, held.dir.facts()?.mount) {
+            return Ok(true);
+        }
+        Ok(match self.traits(held).copy_up {
             Answer::Yes => !is_one_mount(&keeper.dir, &held.dir),
             Answer::No | Answer::Unknown => keeper.stat.id.dev != held.stat.id.dev,
-        }
+        })
     }
 
     /// Refuses a reflink of what has no blocks of its own.

@@ -39,6 +39,7 @@ mod permitted;
 mod precheck;
 mod probe;
 mod protect;
+mod real_places;
 mod reflink;
 mod relocate;
 mod run;

@@ -6,10 +6,14 @@ use std::os::fd::OwnedFd;
 
 use bc_fs::mount::Answer;
 use bc_walk::Identity;
+use rustix::io::Errno;
 
+use super::climb::{deepest_existing, is_lost, lost};
 use super::dir::Dir;
 use super::leftover;
 use super::open_file::OpenFile;
+use super::options::{OnMetadataDiff, RunMode};
+use super::permitted;
 use super::relocate::{self, Arrived, How, Means, Move};
 use super::skip::Skip;
 use super::standing;
@@ -62,7 +66,14 @@ impl Run<'_> {
             return Err(standing::exists("another file was moved there"));
         }
         if rustix::fs::lstat(to).is_err() {
-            return Ok(());
+            return match self.options.mode {
+                RunMode::DryRun => {
+                    let at = self.foresee_destination(to)?;
+                    self.foresee_owner(&at, target)
+                }
+                // It will be tried.
+                RunMode::Execute => Ok(()),
+            };
         }
         let Some((dir, name)) = self.look_up(to) else {
             return Err(Skip::DestinationExists(None));
@@ -87,9 +98,69 @@ impl Run<'_> {
     ) -> Result<Option<(OwnedFd, CString)>, Skip> {
         match (kind, &self.options.action) {
             (StepKind::Move(to), Action::Move(dir)) => {
-                relocate::open_parent(dir, to, &target.path).map(Some)
+                let opened = relocate::open_parent(dir, to, &target.path);
+                opened.map(Some).map_err(|why| self.foreseen(to, why))
             }
             _ => Ok(None),
+        }
+    }
+
+    /// Proves as far as it can be seen that the directories on the way can be made, and a name in the
+    /// last of them.
+    fn foresee_destination(&self, to: &[u8]) -> Result<OwnedFd, Skip> {
+        let Action::Move(given) = &self.options.action else {
+            return Err(Skip::Changed);
+        };
+        let (mut at, missing) = deepest_existing(given)?;
+        if missing > 0 && is_lost(given) {
+            return Err(lost());
+        }
+        if missing == 0 {
+            let below = split(to.get(given.len()..).unwrap_or_default()).0;
+            for part in below
+                .split(|byte| *byte == b'/')
+                .filter(|part| !part.is_empty())
+            {
+                match sys::open_below(&at, part) {
+                    Ok(next) => at = next,
+                    Err(failed) if failed.errno == Errno::NOENT => break,
+                    Err(failed) => return Err(failed.into()),
+                }
+            }
+        }
+        sys::may_change(&at)?;
+        Ok(at)
+    }
+
+    /// Proves that a copy which has to be made below this directory can be given the file's owner.
+    fn foresee_owner(&self, at: &OwnedFd, target: &OpenFile) -> Result<(), Skip> {
+        let there = sys::stat_all(at)?;
+        let is_renamed =
+            there.stat.id.dev == target.stat.id.dev && !sys::differ(there.mount, target.mount);
+        if is_renamed || self.options.on_metadata_diff == OnMetadataDiff::Ignore {
+            return Ok(());
+        }
+        let caller = &self.abilities.caller;
+        caller
+            .may_give(&there.stat, permitted::owner(target))
+            .map_err(|errno| {
+                let reason = std::io::Error::from(errno);
+                Skip::MetadataLost(format!("owner: {reason}"))
+            })
+    }
+
+    /// Why a move did not come to its place, in the words of a dry run where that would have said so.
+    fn foreseen(&self, to: &[u8], why: Skip) -> Skip {
+        match &why {
+            Skip::System { errno, .. }
+                if matches!(
+                    Errno::from_raw_os_error(*errno),
+                    Errno::ACCESS | Errno::ROFS | Errno::NOTDIR | Errno::LOOP
+                ) =>
+            {
+                self.foresee_destination(to).err().unwrap_or(why)
+            }
+            _ => why,
         }
     }
 
@@ -105,7 +176,9 @@ impl Run<'_> {
     ) -> Result<Vec<String>, Skip> {
         let (to_dir, name) = place.ok_or(Skip::Changed)?;
         let source = target.stat.id;
-        let elsewhere = sys::stat(&to_dir)?.id.dev != source.dev;
+        // No file is renamed from one mount to another, of one file system neither.
+        let there = sys::stat_all(&to_dir)?;
+        let elsewhere = there.stat.id.dev != source.dev || sys::differ(there.mount, target.mount);
         if elsewhere && state.arrived.as_ref().is_none_or(|(id, _)| *id != source) {
             self.copies.read_journals(self.options, self.cancel);
             let earlier = self.copies.earlier_copy(target, &to_dir);
@@ -141,7 +214,8 @@ impl Run<'_> {
             stays: None,
             acceptable: Some(acceptable),
         }
-        .go(means, || keeper.outlives(target))?;
+        .go(means, || keeper.outlives(target))
+        .map_err(|why| self.foreseen(to, why))?;
         self.copies.placed.insert(placed.id, source);
         if let Some(why) = placed.stays {
             let (path, why) = (to.to_vec(), Box::new(why));

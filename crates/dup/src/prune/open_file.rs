@@ -35,8 +35,10 @@ pub(crate) struct OpenFile {
     pub(crate) atime_ns: i64,
     /// When it was made, in nanoseconds since 1970; `None` where its file system does not keep that.
     pub(crate) born_ns: Option<u64>,
-    /// What it was marked as (`chattr`) when it was opened.
+    /// What it was marked as (`chattr`) when it was opened, and whether a mount begins there.
     pub(crate) marks: StatxAttributes,
+    /// The number of the mount that it was opened by, where the kernel tells.
+    pub(crate) mount: Option<u64>,
     /// Names that it has: without those that a dry run would take from it, or that this run took
     /// and that a lower layer still counts.
     pub(crate) links: u64,
@@ -192,6 +194,7 @@ impl OpenFile {
             atime_ns: found.atime_ns,
             born_ns: found.born_ns,
             marks: found.marks,
+            mount: found.mount,
             settled: false,
             leased: false,
             protected: false,
@@ -449,20 +452,11 @@ impl OpenFile {
         Ok(self.flags.get_or_init(|| flags))
     }
 
-    /// The absolute path, as the kernel knows the directory.
-    pub(crate) fn real_path(&self) -> Option<Vec<u8>> {
-        real_path_in(&self.dir, &self.name)
+    /// Whether something is mounted under its name: a mount begins there, or a file was bind-mounted.
+    /// The name is the mount's and can neither go nor be given to another file.
+    pub(crate) fn is_mounted(&self) -> bool {
+        self.marks.contains(StatxAttributes::MOUNT_ROOT)
     }
-}
-
-/// The same of a name in a directory.
-pub(crate) fn real_path_in(dir: &OwnedFd, name: &CStr) -> Option<Vec<u8>> {
-    let mut path = sys::real_path(dir)?;
-    if path.last() != Some(&b'/') {
-        path.push(b'/');
-    }
-    path.extend_from_slice(name.to_bytes());
-    Some(path)
 }
 
 /// Whether `fsync` failed because the file is on a read-only file system.

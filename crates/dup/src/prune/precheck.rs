@@ -72,6 +72,9 @@ impl Run<'_> {
         if held.stat.id == keeper.stat.id {
             return Err(Skip::AlreadyLinked.into());
         }
+        if held.is_mounted() {
+            return Err(Skip::MountPoint.into());
+        }
         if *kind == StepKind::Reflink && state.ledger.is_reflinked(held.stat.id) {
             return Err(Skip::AlreadyShared.into());
         }
@@ -85,7 +88,7 @@ impl Run<'_> {
             true => room,
             false => Room::Below,
         };
-        self.abilities.able(&held, kind)?;
+        self.abilities.able(keeper, &held, kind)?;
         if *kind == StepKind::Reflink {
             self.abilities.shareable(keeper, &held)?;
         }
@@ -170,7 +173,7 @@ impl Run<'_> {
         kind: &mut StepKind,
     ) -> Result<(Room, Option<(Metadata, Metadata)>), Skip> {
         let options = self.options;
-        let across = self.abilities.across(keeper, held);
+        let across = self.abilities.across(keeper, held)?;
         let same_metadata = || -> Result<Option<(Metadata, Metadata)>, Skip> {
             let (kept, flags) = (keeper.flags()?, held.flags()?);
             if !kept.same_encryption(flags) {
@@ -209,7 +212,7 @@ impl Run<'_> {
                 metadata = same_metadata()?;
                 self.distinct(keeper, held)?;
                 self.abilities.apart(keeper, held)?;
-                *text = symlink::text(keeper, held)?;
+                *text = symlink::text(keeper, held, self.shared.real_places())?;
                 Ok(Room::Free)
             }
             StepKind::Delete => {

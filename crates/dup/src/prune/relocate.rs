@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use super::arrival::Arrival;
 use super::aside::{give_up, take_back};
 use super::claim::Blocked;
+use super::climb::lost;
 use super::compare::compare;
 use super::copy::{Blocks, Source, copy};
 use super::dir::Dir;
@@ -55,7 +56,10 @@ pub(crate) fn open_parent(
             ..
         }) => {
             create_all(dir)?;
-            sys::open_root(dir)?
+            match sys::open_root(dir) {
+                Err(failed) if failed.errno == Errno::NOENT => return Err(lost()),
+                opened => opened?,
+            }
         }
         opened => opened?,
     };

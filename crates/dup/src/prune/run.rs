@@ -21,7 +21,7 @@ use super::precheck::{Ready, Refusal};
 use super::skip::Skip;
 use super::state::{Run, Shared, State};
 use super::step::{Action, PruneEvent, PruneSummary, StepKind, StepOutcome};
-use super::{delete, hardlink, leftover, reflink, relocate, symlink};
+use super::{delete, hardlink, leftover, permitted, reflink, relocate, symlink};
 
 /// Acts on each group, on several threads where the options allow and it is safe. Steps are written
 /// to `journal` before they are done; a front end should always give one when it executes.
@@ -322,7 +322,7 @@ impl Run<'_> {
         let mut lost = Vec::new();
         let acted = match kind {
             StepKind::Hardlink => hardlink::act(keeper, target, &self.shared.temps),
-            StepKind::Symlink(_) => symlink::act(keeper, target, &self.shared.temps),
+            StepKind::Symlink(text) => symlink::act(keeper, target, text, &self.shared.temps),
             StepKind::Reflink => reflink::act(keeper, target, self.cancel),
             StepKind::Move(to) => self
                 .relocate(place, keeper, target, to, number, state)
@@ -390,8 +390,8 @@ impl Run<'_> {
         if matches!(kind, StepKind::Hardlink) {
             // Its temporary name is one of the kept file.
             let caller = &self.abilities.caller;
-            claim.check_removable(caller, keeper.stat.uid)?;
-            claim.check_removable(caller, target.stat.uid)?;
+            claim.check_removable(caller, permitted::owner(keeper))?;
+            claim.check_removable(caller, permitted::owner(target))?;
         }
         Ok(Some(claim))
     }

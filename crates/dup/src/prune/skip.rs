@@ -51,6 +51,11 @@ pub enum Skip {
     SameFile,
     /// Not a regular file any more.
     NotRegular,
+    /// Something is mounted under its name, as a file that was bind-mounted is.
+    MountPoint,
+    /// It is seen through a bind mount, or the kept file is, and no relative link leads to that both
+    /// from where it is seen and from where it is.
+    BindMount,
     /// The bytes are not the same, whatever the digests say.
     ContentDiffers,
     /// The files differ in this, and the target's would be lost.
@@ -229,6 +234,8 @@ impl Skip {
             Skip::OpenForWriting | Skip::KeeperOpenForWriting => "open for writing",
             Skip::SameFile | Skip::SameVolume => "same file under another mount",
             Skip::NotRegular => "not a regular file",
+            Skip::MountPoint => "mount point",
+            Skip::BindMount => "bind mount",
             Skip::ContentDiffers => "different content",
             Skip::MetadataDiffers(_) => "different metadata",
             Skip::EncryptionDiffers => "different encryption",
@@ -298,6 +305,10 @@ impl fmt::Display for Skip {
             Skip::KeeperOpenForWriting => f.write_str("the kept file is open for writing"),
             Skip::SameFile => f.write_str("the kept file is the same file under another mount"),
             Skip::NotRegular => f.write_str("not a regular file"),
+            Skip::MountPoint => f.write_str("a mount point: what has its name is mounted there"),
+            Skip::BindMount => f.write_str(
+                "seen through a bind mount: no relative link leads to the kept file both from here and without the mount",
+            ),
             Skip::ContentDiffers => f.write_str("content differs from the kept file's"),
             Skip::MetadataDiffers(what) => write!(f, "{what} differs from the kept file's"),
             Skip::EncryptionDiffers => {

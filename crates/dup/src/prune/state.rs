@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
 use bc_fs::InodeFlags;
 use bc_pool::Cancel;
@@ -19,6 +19,7 @@ use super::meta::Metadata;
 use super::open_file::OpenFile;
 use super::options::PruneOptions;
 use super::protect::Places;
+use super::real_places::RealPlaces;
 use super::relocate::Arrived;
 use super::step::{PruneEvent, PruneSummary, Step, StepKind, StepOutcome};
 use super::temp::Temps;
@@ -59,9 +60,15 @@ pub(super) struct Shared {
     swept: Arc<Mutex<HashMap<Identity, Arc<Once>>>>,
     /// Held while two long files are read from a disk that seeks.
     pub(super) disk: Arc<Mutex<()>>,
+    /// Where what is seen through bind mounts is, once that was asked.
+    real_places: Arc<OnceLock<RealPlaces>>,
 }
 
 impl Shared {
+    pub(super) fn real_places(&self) -> &RealPlaces {
+        self.real_places.get_or_init(RealPlaces::read)
+    }
+
     /// Searches the directory of this identity for leftovers, once; returns when that is done.
     pub(super) fn sweep(&self, id: Identity, search: impl FnOnce()) {
         let once = {

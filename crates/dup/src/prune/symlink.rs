@@ -1,11 +1,15 @@
 //! symlink: the target's name becomes a relative symbolic link to the kept file.
 
+use std::os::fd::OwnedFd;
+
 use rustix::io::Errno;
 
 use super::open_file::OpenFile;
+use super::real_places::RealPlaces;
 use super::skip::Skip;
 use super::sys;
 use super::temp::{Temps, discard, replace};
+use crate::path::join;
 
 /// The operation that fails where a link is made and does not lead to the kept file.
 pub(crate) const FOLLOW: &str = "follow link";
@@ -15,9 +19,14 @@ pub(crate) fn leads_up(text: &[u8]) -> bool {
     text.starts_with(b"../")
 }
 
-pub(crate) fn act(keeper: &OpenFile, target: &OpenFile, temps: &Temps) -> Result<(), Skip> {
-    let text = text(keeper, target)?;
-    let temp = temps.name(|temp| sys::symlink(&text, &target.dir, temp))?;
+/// Puts a link with this [text] in the target's place.
+pub(crate) fn act(
+    keeper: &OpenFile,
+    target: &OpenFile,
+    text: &[u8],
+    temps: &Temps,
+) -> Result<(), Skip> {
+    let temp = temps.name(|temp| sys::symlink(text, &target.dir, temp))?;
     let made = match sys::stat_at(&target.dir, &temp) {
         Ok(stat) => stat.id,
         // Without knowing which inode it is it cannot be removed safely; as a
@@ -42,15 +51,46 @@ pub(crate) fn act(keeper: &OpenFile, target: &OpenFile, temps: &Temps) -> Result
 }
 
 /// The link's text: from the target's directory to the keeper, both as the
-/// kernel names them, so that no link on the way can bend it.
-pub(crate) fn text(keeper: &OpenFile, target: &OpenFile) -> Result<Vec<u8>, Skip> {
+/// kernel names them, so that no link on the way can bend it. What is seen through a bind mount is
+/// named by its own place, so that the link still leads there without the mount.
+pub(crate) fn text(
+    keeper: &OpenFile,
+    target: &OpenFile,
+    places: &RealPlaces,
+) -> Result<Vec<u8>, Skip> {
     let unknown = Skip::System {
         op: "read link",
         errno: rustix::io::Errno::NOENT.raw_os_error(),
     };
-    match (sys::real_path(&target.dir), keeper.real_path()) {
-        (Some(from), Some(to)) => Ok(relative(&from, &to)),
-        _ => Err(unknown),
+    if keeper.is_mounted() {
+        return Err(Skip::BindMount);
+    }
+    let (Some(from), Some(to)) = (sys::real_path(&target.dir), sys::real_path(&keeper.dir)) else {
+        return Err(unknown);
+    };
+    let real = (places.of(&target.dir, &from), places.of(&keeper.dir, &to));
+    let text = |from: &[u8], dir: &[u8]| relative(from, &join(dir, keeper.name.as_bytes()));
+    let (from_real, to_real) = match &real {
+        (None, None) => return Ok(text(&from, &to)),
+        (from_real, to_real) => (
+            from_real.as_ref().map_or(&from, |(path, _)| path),
+            to_real.as_ref().map_or(&to, |(path, _)| path),
+        ),
+    };
+    let text = text(from_real, to_real);
+    // Along the way that the link will be followed; and nobody who has the mount misses a name.
+    let leads = |dir: &OwnedFd| {
+        let name = sys::name(&text)?;
+        sys::stat_through(dir, &name).map(|found| found.id == keeper.stat.id)
+    };
+    let everywhere = [Some(&**target.dir), real.0.as_ref().map(|(_, dir)| dir)];
+    match everywhere
+        .into_iter()
+        .flatten()
+        .all(|dir| leads(dir) == Ok(true))
+    {
+        true => Ok(text),
+        false => Err(Skip::BindMount),
     }
 }
 

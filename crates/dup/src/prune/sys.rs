@@ -267,6 +267,11 @@ pub(crate) fn is_mount_root(dir: impl AsFd) -> Option<bool> {
     told.then(|| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
+/// Whether two mounts are known to be two.
+pub(crate) fn differ(one: Option<u64>, other: Option<u64>) -> bool {
+    matches!((one, other), (Some(one), Some(other)) if one != other)
+}
+
 /// See [`InodeFlags::of`].
 pub(crate) fn inode_flags(file: impl AsFd) -> Result<InodeFlags> {
     call("get flags", || InodeFlags::of(&file))

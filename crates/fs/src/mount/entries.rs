@@ -6,8 +6,12 @@
 pub struct MountEntry {
     /// Its number, until it is unmounted.
     pub id: u64,
+    /// Device number of the file system, which its files need not have (Btrfs, overlays).
+    pub dev: u64,
     /// Which part of the file system is mounted, as a path within it.
     pub root: String,
+    /// The same, raw bytes.
+    pub root_bytes: Vec<u8>,
     /// Where: absolute, raw bytes.
     pub point: Vec<u8>,
     /// The file system's type.
@@ -16,6 +20,8 @@ pub struct MountEntry {
     pub source: String,
     /// Number of the subvolume, of Btrfs.
     pub subvolid: Option<u64>,
+    /// Path of the subvolume within the file system, of Btrfs: raw bytes.
+    pub subvolume: Option<Vec<u8>>,
 }
 
 /// All mounts that this process can see, in the order in which they were made; `None` without
@@ -35,7 +41,8 @@ pub fn entries_of(table: &[u8]) -> Vec<MountEntry> {
 fn parse_line(line: &[u8]) -> Option<MountEntry> {
     let mut fields = line.split(|&byte| byte == b' ');
     let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
-    let root = text(unescaped(fields.nth(2)?));
+    let (major, minor) = std::str::from_utf8(fields.nth(1)?).ok()?.split_once(':')?;
+    let root_bytes = unescaped(fields.next()?);
     let point = unescaped(fields.next()?);
     let mut fields = fields.skip_while(|field| *field != b"-").skip(1);
     let kind = fields.next()?.to_vec();
@@ -43,11 +50,14 @@ fn parse_line(line: &[u8]) -> Option<MountEntry> {
     let options = fields.next().unwrap_or_default();
     Some(MountEntry {
         id,
-        root,
+        dev: rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?),
+        root: text(root_bytes.clone()),
+        root_bytes,
         point,
         kind,
         source: String::from_utf8_lossy(&source).into_owned(),
         subvolid: subvolid(options),
+        subvolume: option(options, b"subvol=").map(unescaped),
     })
 }
 
@@ -58,9 +68,14 @@ fn text(bytes: Vec<u8>) -> String {
 
 /// Of the options of a Btrfs, `rw,space_cache,subvolid=256,subvol=/home`.
 fn subvolid(options: &[u8]) -> Option<u64> {
-    let mut options = options.split(|&byte| byte == b',');
-    let id = options.find_map(|option| option.strip_prefix(b"subvolid="))?;
+    let id = option(options, b"subvolid=")?;
     std::str::from_utf8(id).ok()?.parse().ok()
+}
+
+/// The value of the option that begins like this.
+fn option<'o>(options: &'o [u8], name: &[u8]) -> Option<&'o [u8]> {
+    let mut options = options.split(|&byte| byte == b',');
+    options.find_map(|option| option.strip_prefix(name))
 }
 
 /// Space, tab, newline and backslash are written as three octal digits.

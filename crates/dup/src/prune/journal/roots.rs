@@ -10,8 +10,10 @@ use std::path::Path;
 use crate::path::{join, split};
 use crate::prune::dir;
 use crate::prune::keep::FileGroup;
-use crate::prune::open_file::{OpenFile, real_path_in};
+use crate::prune::open_file::OpenFile;
+use crate::prune::real_places::RealPlaces;
 use crate::prune::step::Action;
+use crate::prune::sys;
 
 /// Where a run acts.
 #[derive(Debug)]
@@ -24,6 +26,8 @@ pub(super) struct Bounds {
     longest: usize,
     /// The destination of a move, as given and as it is.
     destination: Option<(Vec<u8>, Vec<u8>)>,
+    /// Where what is seen through bind mounts is.
+    places: RealPlaces,
 }
 
 impl Bounds {
@@ -46,16 +50,26 @@ impl Bounds {
             .chain(destination.as_ref().map(|(_, real)| real))
             .cloned()
             .collect();
+        let places = RealPlaces::read();
+        let mut all = all;
+        for root in given.values() {
+            let opened = sys::open_root(root).ok();
+            all.extend(opened.and_then(|dir| Some(places.of(dir, root)?.0)));
+        }
+        let roots = all.clone();
+        all.extend(places.mounted(|point| contain(&roots, point)));
         let outer = |root: &&Vec<u8>| root.as_slice() == b"/" || !contain(&all, split(root).0);
         Bounds {
             roots: all.iter().filter(outer).cloned().collect(),
             longest: given.keys().map(Vec::len).max().unwrap_or(0),
             given,
             destination,
+            places,
         }
     }
 
-    /// The real path of an open file; `None` if that is none of the run's: its
+    /// The real path of an open file, at its own place if it is seen through a bind mount: undo
+    /// finds it there when the mount is gone. `None` if that is none of the run's: its
     /// directory was moved away meanwhile.
     pub(super) fn path_of(&self, held: &OpenFile) -> Option<Vec<u8>> {
         self.path_in(&held.dir, &held.name, &held.path)
@@ -63,7 +77,13 @@ impl Bounds {
 
     /// The same of a name in a directory, which is called `given`.
     pub(super) fn path_in(&self, dir: &OwnedFd, name: &CStr, given: &[u8]) -> Option<Vec<u8>> {
-        let path = real_path_in(dir, name).unwrap_or_else(|| self.by_root(given));
+        let path = match sys::real_path(dir) {
+            Some(seen) => {
+                let place = self.places.of(dir, &seen).map(|(place, _)| place);
+                join(&place.unwrap_or(seen), name.to_bytes())
+            }
+            None => self.by_root(given),
+        };
         contain(&self.roots, &path).then_some(path)
     }
 

@@ -15,8 +15,12 @@ pub(crate) struct FullStat {
     pub(crate) atime_ns: i64,
     /// When it was made, in nanoseconds since 1970; `None` where its file system does not keep that.
     pub(crate) born_ns: Option<u64>,
-    /// What it is marked as (`chattr`), as far as its file system tells.
+    /// What it is marked as (`chattr`), as far as its file system tells, and whether it is where a
+    /// mount begins.
     pub(crate) marks: StatxAttributes,
+    /// The number of the mount that it was opened by; `None` from kernels that do not tell (before
+    /// Linux 5.8).
+    pub(crate) mount: Option<u64>,
 }
 
 impl From<&Statx> for FullStat {
@@ -26,6 +30,9 @@ impl From<&Statx> for FullStat {
             atime_ns: nanoseconds(found.stx_atime.tv_sec, u64::from(found.stx_atime.tv_nsec)),
             born_ns: birth(found),
             marks: found.stx_attributes,
+            mount: StatxFlags::from_bits_retain(found.stx_mask)
+                .contains(StatxFlags::MNT_ID)
+                .then_some(found.stx_mnt_id),
         }
     }
 }
@@ -37,6 +44,7 @@ impl From<&Stat> for FullStat {
             atime_ns: nanoseconds(found.st_atime, found.st_atime_nsec),
             born_ns: None,
             marks: StatxAttributes::empty(),
+            mount: None,
         }
     }
 }
@@ -62,7 +70,7 @@ pub(crate) fn stat_all_now(file: impl AsFd) -> Result<FullStat> {
 }
 
 fn full(file: impl AsFd, more: AtFlags) -> Result<FullStat> {
-    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME | StatxFlags::MNT_ID;
     let found = call("stat", || {
         fs::statx(&file, c"", AtFlags::EMPTY_PATH | more, wanted)
     });

@@ -13,6 +13,7 @@ use crate::prune::keep::FileRef;
 use crate::prune::leftover;
 use crate::prune::open_file::{self, OpenFile};
 use crate::prune::options::RunMode;
+use crate::prune::permitted;
 use crate::prune::precheck::{Ready, Refusal};
 use crate::prune::skip::Skip;
 use crate::prune::state::{Run, State};
@@ -85,7 +86,7 @@ impl Run<'_> {
         }
         drop(self.shared.blocked.claim(&dir.file, self.cancel)?);
         let above = self.shared.blocked.claim(&dir.dir, self.cancel)?;
-        above.check_removable(&self.abilities.caller, dir.stat.uid)
+        above.check_removable(&self.abilities.caller, permitted::owner(dir))
     }
 
     /// That both links lead to the same, as far as their texts go.
@@ -131,9 +132,6 @@ impl Run<'_> {
             }
         };
         let mut ready = ready.map_err(refused)?;
-        if sys::is_mount_root(&ready.held.file) == Some(true) {
-            return Err(Skip::Holds("a mount point"));
-        }
         self.keep_off(&ready.held)?;
         match self.options.mode {
             RunMode::DryRun => self.freed_by(&mut keeper, &mut ready, &kind, state),
@@ -166,6 +164,7 @@ pub(super) fn open_twin(twin: &FileRef, state: &State<'_>) -> Result<OpenFile, S
 
 pub(super) fn refused(refusal: Refusal) -> Skip {
     match refusal {
+        Refusal::Skip(Skip::MountPoint) => Skip::Holds("a mount point"),
         Refusal::Skip(Skip::AlreadyLinked) => Skip::Holds("a file of the directory that stays"),
         Refusal::Skip(skip) | Refusal::Keep(_, skip) => skip,
     }

@@ -1,0 +1,43 @@
+//! Where directories really are that are seen through bind mounts: what is written of a file, in a
+//! link's text or a journal, has to hold when the mount is gone.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use bc_fs::mount::BindMounts;
+
+use super::sys;
+
+/// Places behind bind mounts, as they were when this was made.
+#[derive(Debug)]
+pub(crate) struct RealPlaces(BindMounts);
+
+impl RealPlaces {
+    pub(crate) fn read() -> RealPlaces {
+        RealPlaces(BindMounts::read())
+    }
+
+    /// The path and a descriptor of the place where a directory is that is seen at `path`; `None`
+    /// where that is its own, and where none of the others leads to it now.
+    pub(crate) fn of(&self, dir: impl AsFd, path: &[u8]) -> Option<(Vec<u8>, OwnedFd)> {
+        let places = self.0.places(path);
+        if places.is_empty() {
+            return None;
+        }
+        let id = sys::stat(dir).ok()?.id;
+        places.into_iter().find_map(|place| {
+            let opened = sys::open_root(b"/").and_then(|top| sys::open_below(top, &place));
+            let opened = opened.ok()?;
+            (sys::stat(&opened).ok()?.id == id).then_some((place, opened))
+        })
+    }
+
+    /// The places of what is mounted at or below directories for which this holds.
+    pub(crate) fn mounted(&self, holds: impl Fn(&[u8]) -> bool) -> Vec<Vec<u8>> {
+        let points = self.0.points().filter(|point| holds(point));
+        let place = |point: &[u8]| {
+            let seen = sys::open_root(b"/").and_then(|top| sys::open_below(top, point));
+            self.of(seen.ok()?, point).map(|(place, _)| place)
+        };
+        points.filter_map(place).collect()
+    }
+}

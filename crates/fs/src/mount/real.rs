@@ -1,0 +1,160 @@
+//! Directories that are seen through bind mounts, and where they are when those are gone.
+
+use super::entries::{MountEntry, entries};
+
+/// The mounts of this process that show what another one of them shows as well.
+#[derive(Clone, Debug, Default)]
+pub struct BindMounts {
+    all: Vec<MountEntry>,
+    /// Of each mount the ones that show what it shows, the likeliest first, by index.
+    shown_by: Vec<Vec<usize>>,
+}
+
+impl BindMounts {
+    /// Those that there are now; none without `/proc`.
+    pub fn read() -> BindMounts {
+        BindMounts::of(entries().unwrap_or_default())
+    }
+
+    /// The same of a table.
+    pub fn of(all: Vec<MountEntry>) -> BindMounts {
+        let shown_by = (0..all.len()).map(|at| shown_by(&all, at)).collect();
+        BindMounts { all, shown_by }
+    }
+
+    /// Where else a directory may be, and stays when the mount that it is seen through goes: other
+    /// paths of it, the likeliest first. None where it is seen at its own place. The path is absolute
+    /// and without links; a mount may cover a place, so whoever goes there looks.
+    pub fn places(&self, path: &[u8]) -> Vec<Vec<u8>> {
+        // The later of two at one point covers the earlier.
+        let mounts = self.all.iter().enumerate();
+        let on = mounts.filter_map(|(at, mount)| Some((at, below(path, &mount.point)?)));
+        let Some((at, rest)) = on.min_by_key(|(at, rest)| (rest.len(), usize::MAX - at)) else {
+            return Vec::new();
+        };
+        let within = joined(&self.all[at].root_bytes, rest);
+        let others = self.shown_by[at].iter().map(|other| &self.all[*other]);
+        others
+            .filter_map(|other| Some(joined(&other.point, below(&within, &other.root_bytes)?)))
+            .filter(|place| place != path)
+            .collect()
+    }
+
+    /// Where the mounts are that are not at their own place.
+    pub fn points(&self) -> impl Iterator<Item = &[u8]> {
+        let all = self.all.iter().zip(&self.shown_by);
+        all.filter(|(_, others)| !others.is_empty())
+            .map(|(mount, _)| mount.point.as_slice())
+    }
+}
+
+/// Mounts of the same file system that show all that this one does and are not made of it.
+fn shown_by(all: &[MountEntry], at: usize) -> Vec<usize> {
+    let mount = &all[at];
+    let shows = |(nth, other): &(usize, &MountEntry)| {
+        let is_other = *nth != at && other.dev == mount.dev && other.kind == mount.kind;
+        is_other
+            && below(&mount.root_bytes, &other.root_bytes).is_some()
+            && match other.root_bytes == mount.root_bytes {
+                // A bind mount is younger than what it shows.
+                true => *nth < at,
+                false => !is_whole(mount),
+            }
+    };
+    let mut found: Vec<usize> = (all.iter().enumerate().filter(shows))
+        .map(|(nth, _)| nth)
+        .collect();
+    // The whole of a file system, or the innermost of its subvolumes, before a part of it.
+    found.sort_by_key(|nth| {
+        let other = &all[*nth];
+        let len = other.root_bytes.len();
+        match is_whole(other) {
+            true => (0, usize::MAX - len, *nth),
+            false => (1, len, *nth),
+        }
+    });
+    found
+}
+
+/// Whether a mount is of a file system or a subvolume, and of no directory in one.
+fn is_whole(mount: &MountEntry) -> bool {
+    mount.root_bytes == b"/" || mount.subvolume.as_deref() == Some(&mount.root_bytes)
+}
+
+/// What of `path` lies below `top`, both absolute; nothing for `top` itself.
+fn below<'p>(path: &'p [u8], top: &[u8]) -> Option<&'p [u8]> {
+    let top = top.strip_suffix(b"/").unwrap_or(top);
+    match path.strip_prefix(top)? {
+        rest @ (b"" | [b'/', ..]) => Some(rest.strip_prefix(b"/").unwrap_or(rest)),
+        _ => None,
+    }
+}
+
+fn joined(top: &[u8], rest: &[u8]) -> Vec<u8> {
+    let mut path = top.to_vec();
+    if !rest.is_empty() {
+        if path.last() != Some(&b'/') {
+            path.push(b'/');
+        }
+        path.extend_from_slice(rest);
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::entries_of;
+    use super::*;
+
+    #[track_caller]
+    fn check(table: &str, path: &str, expected: &[&str]) {
+        let binds = BindMounts::of(entries_of(table.as_bytes()));
+        let places = binds.places(path.as_bytes());
+        let places: Vec<String> = places
+            .into_iter()
+            .map(|path| String::from_utf8(path).unwrap())
+            .collect();
+        assert_eq!(places, expected, "{path}");
+    }
+
+    #[test]
+    fn a_bind_mount_leads_back_to_what_it_shows() {
+        let table = "1 0 8:1 / / rw - ext4 /dev/a rw\n2 1 8:2 / /data rw - ext4 /dev/b rw\n\
+            3 1 8:2 /real /view rw - ext4 /dev/b rw\n4 1 8:1 /srv/x\\040y /ftp rw - ext4 /dev/a rw\n\
+            5 4 8:1 /srv/x\\040y/in /in rw - ext4 /dev/a rw\n6 1 8:2 / /again rw - ext4 /dev/b rw\n\
+            7 1 0:9 /real /other rw - tmpfs t rw\n8 2 8:2 /self /data/self rw - ext4 /dev/b rw\n";
+        check(table, "/view/sub", &["/data/real/sub"]);
+        check(table, "/view", &["/data/real"]);
+        check(table, "/viewer", &[]);
+        check(table, "/ftp/d", &["/srv/x y/d"]);
+        check(table, "/in", &["/srv/x y/in", "/ftp/in"]);
+        check(table, "/again/real/sub", &["/data/real/sub"]);
+        for own in [
+            "/",
+            "/data/real/sub",
+            "/srv/x y/in",
+            "/other/x",
+            "/data/self/x",
+        ] {
+            check(table, own, &[]);
+        }
+    }
+
+    #[test]
+    fn a_subvolume_is_at_its_own_place() {
+        let table = "1 0 0:20 /@ / rw - btrfs /dev/a rw,subvolid=256,subvol=/@\n\
+            2 1 0:20 /@home /home rw - btrfs /dev/a rw,subvolid=257,subvol=/@home\n\
+            3 1 0:20 / /mnt/top rw - btrfs /dev/a rw,subvolid=5,subvol=/\n\
+            4 1 0:20 /@home/u /view rw - btrfs /dev/a rw,subvolid=257,subvol=/@home\n";
+        check(table, "/home/u/t", &[]);
+        check(table, "/srv", &[]);
+        check(table, "/view/t", &["/home/u/t", "/mnt/top/@home/u/t"]);
+    }
+
+    #[test]
+    fn a_later_mount_covers_an_earlier_one() {
+        let table = "1 0 8:1 / / rw - ext4 /dev/a rw\n2 1 8:1 /a /m rw - ext4 /dev/a rw\n\
+            3 2 8:1 /b /m rw - ext4 /dev/a rw\n";
+        check(table, "/m/x", &["/b/x"]);
+    }
+}
