@@ -16,10 +16,10 @@ const SET_GID: u32 = 0o2000;
 /// Whoever runs this.
 pub(super) struct Caller {
     uid: u32,
-    /// Whether it may do what owners may (`CAP_FOWNER`): with files whose owner its user namespace
+    /// True if it may do what owners may (`CAP_FOWNER`): with files whose owner its user namespace
     /// knows.
     is_fowner: bool,
-    /// Whether it may give its files to anybody whom that namespace knows (`CAP_CHOWN`).
+    /// True if it may give its files to anybody whom that namespace knows (`CAP_CHOWN`).
     is_chowner: bool,
     /// The users and the groups of that namespace, once asked for.
     known: OnceCell<[Ids; 2]>,
@@ -58,7 +58,7 @@ impl Ids {
         }
     }
 
-    /// Whether a file with this number belongs to somebody whom the namespace knows. The number of
+    /// True if a file with this number belongs to somebody whom the namespace knows. The number of
     /// those whom it does not know is not believed.
     fn has(&self, id: u32) -> bool {
         match self {
@@ -71,7 +71,7 @@ impl Ids {
     }
 }
 
-/// What `/proc/sys/kernel/overflowuid` says where nobody changed it.
+/// Default of `/proc/sys/kernel/overflowuid`.
 const NOBODY: u32 = 65_534;
 
 impl Caller {

@@ -74,14 +74,14 @@ pub(super) fn deepest_existing(path: &[u8]) -> Result<(OwnedFd, usize), Failed> 
     Ok((at, missing))
 }
 
-/// Whether a link on the way to a directory leads to nothing: nothing is made behind it.
+/// True if a link on the way to a directory leads to nothing: nothing is made behind it.
 pub(super) fn is_lost(dir: &[u8]) -> bool {
     let ends = (1..=dir.len()).filter(|end| dir.get(*end).is_none_or(|byte| *byte == b'/'));
     let mut prefixes = ends.map(|end| &dir[..end]);
     prefixes.any(|path| rustix::fs::lstat(path).is_ok() && rustix::fs::stat(path).is_err())
 }
 
-/// What is said of such a directory.
+/// Failure to open such a directory.
 pub(super) fn lost() -> Skip {
     Skip::System {
         op: "open directory",

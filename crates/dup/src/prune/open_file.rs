@@ -452,7 +452,7 @@ impl OpenFile {
         Ok(self.flags.get_or_init(|| flags))
     }
 
-    /// Whether something is mounted under its name: a mount begins there, or a file was bind-mounted.
+    /// True if something is mounted under its name: a mount begins there, or a file was bind-mounted.
     /// The name is the mount's and can neither go nor be given to another file.
     pub(crate) fn is_mounted(&self) -> bool {
         self.marks.contains(StatxAttributes::MOUNT_ROOT)

@@ -78,7 +78,7 @@ fn may_link(caller: &Caller, file: &OpenFile) -> bool {
         && sys::may_read_and_write(&file.dir, &file.name).is_ok()
 }
 
-/// Whether the kernel took the caller for the file's owner when it was opened: to others it refuses
+/// True if the kernel took the caller for the file's owner when it was opened: to others it refuses
 /// `O_NOATIME`.
 fn opened_as_owner(file: &OpenFile) -> bool {
     fcntl_getfl(&file.file).is_ok_and(|flags| flags.contains(OFlags::NOATIME))

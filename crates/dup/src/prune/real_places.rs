@@ -1,4 +1,4 @@
-//! Where directories really are that are seen through bind mounts: what is written of a file, in a
+//! Real places of directories that are seen through bind mounts: what is written of a file, in a
 //! link's text or a journal, has to hold when the mount is gone.
 
 use std::os::fd::{AsFd, OwnedFd};

@@ -60,7 +60,7 @@ pub(super) struct Shared {
     swept: Arc<Mutex<HashMap<Identity, Arc<Once>>>>,
     /// Held while two long files are read from a disk that seeks.
     pub(super) disk: Arc<Mutex<()>>,
-    /// Where what is seen through bind mounts is, once that was asked.
+    /// Real places behind bind mounts, once asked for.
     real_places: Arc<OnceLock<RealPlaces>>,
 }
 

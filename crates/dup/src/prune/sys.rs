@@ -267,7 +267,7 @@ pub(crate) fn is_mount_root(dir: impl AsFd) -> Option<bool> {
     told.then(|| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
-/// Whether two mounts are known to be two.
+/// True if two mounts are known to be two.
 pub(crate) fn differ(one: Option<u64>, other: Option<u64>) -> bool {
     matches!((one, other), (Some(one), Some(other)) if one != other)
 }

@@ -22,8 +22,8 @@ impl BindMounts {
         BindMounts { all, shown_by }
     }
 
-    /// Where else a directory may be, and stays when the mount that it is seen through goes: other
-    /// paths of it, the likeliest first. None where it is seen at its own place. The path is absolute
+    /// Other paths of a directory, by which it is found even when the mount goes that it is seen
+    /// through, the likeliest first. None where it is seen at its own place. The path is absolute
     /// and without links; a mount may cover a place, so whoever goes there looks.
     pub fn places(&self, path: &[u8]) -> Vec<Vec<u8>> {
         // The later of two at one point covers the earlier.
@@ -40,7 +40,7 @@ impl BindMounts {
             .collect()
     }
 
-    /// Where the mounts are that are not at their own place.
+    /// Mount points of the mounts that show what another one shows.
     pub fn points(&self) -> impl Iterator<Item = &[u8]> {
         let all = self.all.iter().zip(&self.shown_by);
         all.filter(|(_, others)| !others.is_empty())
@@ -76,12 +76,12 @@ fn shown_by(all: &[MountEntry], at: usize) -> Vec<usize> {
     found
 }
 
-/// Whether a mount is of a file system or a subvolume, and of no directory in one.
+/// True if a mount is of a file system or a subvolume, and of no directory in one.
 fn is_whole(mount: &MountEntry) -> bool {
     mount.root_bytes == b"/" || mount.subvolume.as_deref() == Some(&mount.root_bytes)
 }
 
-/// What of `path` lies below `top`, both absolute; nothing for `top` itself.
+/// Rest of `path` below `top`, both absolute; empty for `top` itself.
 fn below<'p>(path: &'p [u8], top: &[u8]) -> Option<&'p [u8]> {
     let top = top.strip_suffix(b"/").unwrap_or(top);
     match path.strip_prefix(top)? {
@@ -143,12 +143,12 @@ mod tests {
     #[test]
     fn a_subvolume_is_at_its_own_place() {
         let table = "1 0 0:20 /@ / rw - btrfs /dev/a rw,subvolid=256,subvol=/@\n\
-            2 1 0:20 /@home /home rw - btrfs /dev/a rw,subvolid=257,subvol=/@home\n\
+            2 1 0:20 /@people /people rw - btrfs /dev/a rw,subvolid=257,subvol=/@people\n\
             3 1 0:20 / /mnt/top rw - btrfs /dev/a rw,subvolid=5,subvol=/\n\
-            4 1 0:20 /@home/u /view rw - btrfs /dev/a rw,subvolid=257,subvol=/@home\n";
-        check(table, "/home/u/t", &[]);
+            4 1 0:20 /@people/u /view rw - btrfs /dev/a rw,subvolid=257,subvol=/@people\n";
+        check(table, "/people/u/t", &[]);
         check(table, "/srv", &[]);
-        check(table, "/view/t", &["/home/u/t", "/mnt/top/@home/u/t"]);
+        check(table, "/view/t", &["/people/u/t", "/mnt/top/@people/u/t"]);
     }
 
     #[test]

@@ -12,14 +12,14 @@ use rustix::io::Errno;
 
 use super::{MOST_LINKS, Step, components, descend, own_user, start, step};
 
-/// What a path leads to, all links followed.
+/// A path followed to its end, with the links on it.
 #[derive(Debug)]
 pub struct Way {
     /// The links on it, in order.
     pub links: Vec<Link>,
-    /// Whether the path itself, and no directory on it, is a link.
+    /// True if the path itself, and not only a directory on it, is a link.
     pub is_link: bool,
-    /// Where it ends, open as a place alone.
+    /// End of the way, open as a place alone.
     pub end: OwnedFd,
 }
 
@@ -33,7 +33,7 @@ pub struct Link {
 }
 
 impl Way {
-    /// Goes it.
+    /// Follows a path.
     ///
     /// # Errors
     /// Those of opening what is on it; `ELOOP` for more links than the kernel follows.
@@ -41,7 +41,7 @@ impl Way {
         Way::go(path.as_ref().as_os_str(), Missing::Error)
     }
 
-    /// Goes as much of it as there is.
+    /// Follows a path as far as it exists.
     ///
     /// # Errors
     /// Those of [`of`](Way::of), but not where a name is missing.

@@ -26,7 +26,7 @@ pub(super) struct Bounds {
     longest: usize,
     /// The destination of a move, as given and as it is.
     destination: Option<(Vec<u8>, Vec<u8>)>,
-    /// Where what is seen through bind mounts is.
+    /// Real places behind bind mounts.
     places: RealPlaces,
 }
 
