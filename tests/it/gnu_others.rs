@@ -103,7 +103,6 @@ fn xxhsum_reads_its_arguments_and_lines_as_c_does() {
     for (nth, text) in [
         format!("{a}  a\0x\n{b}"),
         format!("{a}\0  a\n{b}"),
-        format!("\0\n{b}"),
         format!("XXH64 (a) = {a}\0zz\n{b}"),
         format!("XXH64 (a\0) = {a}\n{b}"),
         format!("{a}  a\0x"),
@@ -116,7 +115,7 @@ fn xxhsum_reads_its_arguments_and_lines_as_c_does() {
     {
         t.write(format!("sums{nth}"), text);
     }
-    let mut all: Vec<Vec<String>> = (0..9)
+    let mut all: Vec<Vec<String>> = (0..8)
         .map(|nth| vec!["-c".to_owned(), format!("sums{nth}")])
         .collect();
     for line in [

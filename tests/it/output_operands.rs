@@ -14,6 +14,8 @@ fn tree() -> TestTree {
         .write("d/sub/doc", "another one")
         .write("d/twin", "twin")
         .write("e", "twin")
+        .write("d/one/x", "the same")
+        .write("d/two/x", "the same")
         .write("list", "d/doc\ne\n")
         .hard_link("d/doc", "hard")
         .symlink("d/doc", "link")

@@ -10,7 +10,7 @@ use super::entries::Found;
 use super::named::Named;
 use super::origin::Origin;
 use super::systems::{self, Device, Systems};
-use super::{Manifest, ManifestError, Tally, strength};
+use super::{Form, Manifest, ManifestError, Tally, strength};
 use crate::aliases::Aliases;
 use crate::error::{Error as SearchError, ErrorKind};
 use crate::subtrees::Subtrees;
@@ -254,6 +254,7 @@ impl Manifest {
         let mut details = vec![None; answers.details.len()];
         let (mut own_entries, mut alike) = (0, Vec::new());
         let (mut unknown_origin, mut named) = (0, Named::new(question.listing, question.own));
+        let is_believed = self.form == Form::Checksums && self.is_trusted;
         let is_unknown = self.header.is_none() && !self.is_trusted && !question.names.is_empty();
         self.each(cancel, &mut |found| {
             let Found::Witness(witness) = found else {
@@ -268,7 +269,9 @@ impl Manifest {
             }
             let size = |at: usize| question.listing.size(question.entries[at]);
             alike.retain(|(at, _)| witness.size.is_none() || witness.size == size(*at));
-            if !alike.is_empty() && origin.may_be_own(&witness) {
+            // Where a relative name leads from here says nothing of a list that was made elsewhere.
+            let is_elsewhere = is_believed && !witness.path.starts_with(b"/");
+            if !alike.is_empty() && !is_elsewhere && origin.may_be_own(&witness) {
                 own_entries += 1;
                 return;
             }
