@@ -131,7 +131,7 @@ fn the_library_says_how_many_it_needs() {
             let job = bit_crafts::restore(t.join("t"), t.join("m"));
             job.from([t.join("u")]).run().map(drop)
         }),
-        ("copy", &|| bit_crafts::copy([t.join("t")], t.join("copied")).run().map(drop)),
+        ("copy", &|| bit_crafts::copy(t.join("t"), t.join("copied")).run().map(drop)),
         ("walk", &|| bit_crafts::walk([t.join("t")]).run().map(drop)),
     ];
     for left in 0..=16 {
