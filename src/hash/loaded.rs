@@ -87,7 +87,11 @@ impl Loaded {
 
     fn want(&mut self, wanted: FileDigests, base: Option<&Path>) {
         let path = based(wanted.path, base);
-        let digests: usize = wanted.digests.iter().map(|(_, digest)| digest.as_bytes().len()).sum();
+        let digests: usize = wanted
+            .digests
+            .iter()
+            .map(|(_, digest)| digest.as_bytes().len())
+            .sum();
         self.algorithms
             .extend(wanted.digests.iter().map(|(algorithm, _)| *algorithm));
         self.memory += line_memory(&path) + (path.len() + digests) as u64;
