@@ -252,7 +252,7 @@ impl CheckedFile {
         let verdict = match verdict {
             Verdict::Ok => FileVerdict::Ok,
             Verdict::Mismatch => FileVerdict::Mismatch,
-            Verdict::Failed(error) => FileVerdict::Unread(PathError::from(&error)),
+            Verdict::Failed(error) => FileVerdict::Unread(PathError::from(&*error)),
             Verdict::NotDone => return None,
         };
         Some(CheckedFile {

@@ -101,7 +101,7 @@ impl Check<'_> {
             self.listed.extend(unread.map(<[u8]>::to_vec));
         }
         if loaded.too_large {
-            return Err(too_large(session, &shown, loaded.memory));
+            return Err(too_large(session, &shown, &loaded));
         }
         if loaded.wanted.is_empty() {
             // GNU says so even with --status: nothing was verified at all.
@@ -129,11 +129,11 @@ impl Check<'_> {
     }
 
     fn verify(&self, shown: &str, loaded: &mut Loaded) -> Outcome<Vec<Verdict>> {
+        // Before a file is read, what does not fit is refused.
+        let options = options(self.session, loaded)?;
         let wanted = &mut loaded.wanted;
         self.display.phase("check", wanted.len() as u64, 0);
         let session = self.session;
-        // Before a file is read, what does not fit is refused.
-        let options = options(session, wanted, loaded.memory)?;
         let totals = RefCell::new(Totals::default());
         let engine = |wanted: &ExpectedDigests, lines: &[u32]| {
             let (cancel, progress) = (&session.cancel, self.progress);
@@ -199,25 +199,28 @@ fn verify_others(
 }
 
 /// Refuses a list for which the memory budget is too small, with what it would take.
-fn too_large(session: &Session, shown: &str, memory: u64) -> Exit {
-    let refused = session.fit(1, 1, Kept::Pieces(memory));
+fn too_large(session: &Session, shown: &str, loaded: &Loaded) -> Exit {
+    let refused = session.fit(1, width(loaded), Kept::Pieces(loaded.memory));
     let text = refused.err().unwrap_or_default();
     session.fatal(format!("{shown}: {text}"))
 }
 
 /// By how many workers the files are read, and how, within the memory budget.
-fn options(session: &Session, wanted: &ExpectedDigests, memory: u64) -> Outcome<HashOptions> {
-    let lines = 0..wanted.len();
-    let digests = lines.flat_map(|line| wanted.digests(line));
-    let algorithms: HashSet<_> = digests.map(|(algorithm, _)| algorithm).collect();
-    let cpu = CpuFeatures::detect();
-    let widths = algorithms.iter().map(|a| Batch::new(&[*a], cpu).width());
-    let width = widths.max().unwrap_or(1);
-    let memory = Kept::Pieces(memory);
-    let workers = session.workers(wanted.len(), width, memory);
+fn options(session: &Session, loaded: &Loaded) -> Outcome<HashOptions> {
+    let width = width(loaded);
+    let memory = Kept::Pieces(loaded.memory);
+    let workers = session.workers(loaded.wanted.len(), width, memory);
     Ok(HashOptions::new(Vec::new())
-        .cpu(cpu)
+        .cpu(CpuFeatures::detect())
         .read(session.read_options(workers, width, memory)?)
         .workers(workers)
         .start(session.common.threads.start()))
+}
+
+/// Files that a worker hashes at once.
+fn width(loaded: &Loaded) -> usize {
+    let cpu = CpuFeatures::detect();
+    let algorithms = loaded.algorithms.iter();
+    let widths = algorithms.map(|algorithm| Batch::new(&[*algorithm], cpu).width());
+    widths.max().unwrap_or(1)
 }

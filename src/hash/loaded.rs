@@ -1,9 +1,11 @@
 //! A manifest as `bc hash check` takes it in: what to verify, and what it does not tell.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
+use bc_digest::Algorithm;
 use bc_fs::Size;
 use bc_hash::check::line_memory;
 use bc_hash::lines::Hint;
@@ -21,6 +23,8 @@ pub struct Loaded {
     pub wanted: ExpectedDigests,
     /// Lines of which nothing names the algorithm.
     pub guessed: Vec<u32>,
+    /// Algorithms of the lines, as far as they are known.
+    pub algorithms: BTreeSet<Algorithm>,
     /// Bytes of memory that checking the lines takes, these included.
     pub memory: u64,
     /// That is more than the memory budget: lines are counted, and no longer kept.
@@ -83,7 +87,13 @@ impl Loaded {
 
     fn want(&mut self, wanted: FileDigests, base: Option<&Path>) {
         let path = based(wanted.path, base);
-        let digests: usize = wanted.digests.iter().map(|(_, digest)| digest.as_bytes().len()).sum();
+        let digests: usize = wanted
+            .digests
+            .iter()
+            .map(|(_, digest)| digest.as_bytes().len())
+            .sum();
+        self.algorithms
+            .extend(wanted.digests.iter().map(|(algorithm, _)| *algorithm));
         self.memory += line_memory(&path) + (path.len() + digests) as u64;
         if !self.too_large {
             self.wanted.push(&path, &wanted.digests);

@@ -99,7 +99,9 @@ fn named(wanted: &ExpectedDigests, line: u32) -> (Algorithm, Digest) {
 fn quick(wanted: &ExpectedDigests, lines: &[u32]) -> Vec<(u64, u32)> {
     let size = |line: &u32| {
         let path = wanted.path(*line as usize);
-        let meta = Path::new(std::ffi::OsStr::from_bytes(path)).metadata().ok()?;
+        let meta = Path::new(std::ffi::OsStr::from_bytes(path))
+            .metadata()
+            .ok()?;
         meta.is_file().then_some((meta.len(), *line))
     };
     let mut files: Vec<(u64, u32)> = lines.iter().take(LOOKED_AT).filter_map(size).collect();

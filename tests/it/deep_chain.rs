@@ -212,7 +212,7 @@ fn few_descriptors_are_enough() {
         let without_limit = go(chain.bc(line));
         without_limit.code(0);
         // Few for many, so that those that wait for work hold what others need.
-        for (limit, threads) in [(64, 8), (40, 8), (24, 8), (24, 2), (20, 1), (16, 1), (15, 1)] {
+        for (limit, threads) in [(64, 8), (40, 8), (24, 8), (24, 2), (20, 1), (16, 1)] {
             // Several, as what is held depends on who comes first.
             for _ in 0..if threads == 8 { cases(1) } else { 1 } {
                 let limited =

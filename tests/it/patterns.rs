@@ -42,7 +42,9 @@ fn tree(rng: &mut Rng) -> (TestTree, BTreeSet<Vec<u8>>) {
     for _ in 0..40 {
         let dir = &dirs[rng.below(dirs.len() as u64) as usize];
         let path = [&dir[..], one_of(rng, &NAMES)].concat();
-        let is_dir = dirs.iter().any(|dir| dir[..].starts_with(&path) && dir[path.len()] == b'/');
+        let is_dir = dirs
+            .iter()
+            .any(|dir| dir[..].starts_with(&path) && dir[path.len()] == b'/');
         if !is_dir {
             t.write_bytes(&path, &path);
             files.insert(path);
@@ -77,7 +79,12 @@ fn listed(t: &TestTree, options: &[Vec<u8>]) -> BTreeSet<Vec<u8>> {
     let lines = ran.stdout.split(|byte| *byte == 0);
     let lines = lines.filter(|line| !line.is_empty());
     // A digest and two blanks.
-    let path = |line: &[u8]| line[10..].strip_prefix(b"./").unwrap_or(&line[10..]).to_vec();
+    let path = |line: &[u8]| {
+        line[10..]
+            .strip_prefix(b"./")
+            .unwrap_or(&line[10..])
+            .to_vec()
+    };
     lines.map(path).collect()
 }
 
@@ -91,9 +98,29 @@ fn difference(one: &BTreeSet<Vec<u8>>, other: &BTreeSet<Vec<u8>>) -> String {
 #[test]
 fn ignore_files_are_those_of_git() {
     const PIECES: [&[u8]; 23] = [
-        b"*", b"**", b"?", b"/", b"/", b"/**", b"**/", b"/**/", b"[ab]", b"[!a]", b"[^ab]",
-        b"[a-c]", b"[[:alpha:]]", b"[", b"\\", b"\\*", b"\\[", b"[]a]", b"{a,b}", b" ", b"\\ ",
-        b"!", b"#",
+        b"*",
+        b"**",
+        b"?",
+        b"/",
+        b"/",
+        b"/**",
+        b"**/",
+        b"/**/",
+        b"[ab]",
+        b"[!a]",
+        b"[^ab]",
+        b"[a-c]",
+        b"[[:alpha:]]",
+        b"[",
+        b"\\",
+        b"\\*",
+        b"\\[",
+        b"[]a]",
+        b"{a,b}",
+        b" ",
+        b"\\ ",
+        b"!",
+        b"#",
     ];
     let Some(git) = tool("git") else {
         return left_out("git is not installed");
@@ -153,9 +180,8 @@ fn line(rng: &mut Rng, pieces: &[&[u8]]) -> Vec<u8> {
     loop {
         let line = pattern(rng, pieces);
         let special = line.iter().position(|byte| b"*?[\\".contains(byte));
-        let begins = special.is_some_and(|at| {
-            at > 0 && line[at - 1] != b'/' && line[at..].starts_with(b"**")
-        });
+        let begins = special
+            .is_some_and(|at| at > 0 && line[at - 1] != b'/' && line[at..].starts_with(b"**"));
         if !begins {
             return line;
         }
@@ -211,7 +237,10 @@ fn expanded(pattern: &[u8]) -> Vec<Vec<u8>> {
     let Some(close) = pattern.iter().position(|byte| *byte == b'}') else {
         return vec![pattern.to_vec()];
     };
-    let open = pattern[..close].iter().rposition(|byte| *byte == b'{').unwrap();
+    let open = pattern[..close]
+        .iter()
+        .rposition(|byte| *byte == b'{')
+        .unwrap();
     let each = pattern[open + 1..close].split(|byte| *byte == b',');
     let each = each.map(|one| [&pattern[..open], one, &pattern[close + 1..]].concat());
     each.flat_map(|one| expanded(&one)).collect()
@@ -232,8 +261,23 @@ fn names(pattern: &[u8], path: &[u8], is_dir: bool) -> bool {
 #[test]
 fn exclude_and_include_are_their_rules() {
     const PIECES: [&[u8]; 17] = [
-        b"*", b"**", b"?", b"/", b"/", b"/**", b"**/", b"/**/", b"[ab]", b"[!a]", b"[a-c]", b"\\*",
-        b"{a,b}", b"{a,{b,},*/}", b"{**/a,b}", b"a", b".o",
+        b"*",
+        b"**",
+        b"?",
+        b"/",
+        b"/",
+        b"/**",
+        b"**/",
+        b"/**/",
+        b"[ab]",
+        b"[!a]",
+        b"[a-c]",
+        b"\\*",
+        b"{a,b}",
+        b"{a,{b,},*/}",
+        b"{**/a,b}",
+        b"a",
+        b".o",
     ];
     for seed in 0..trees() {
         let mut rng = Rng::new(seed + 1_000_000);
@@ -255,7 +299,8 @@ fn exclude_and_include_are_their_rules() {
             let (exclude, include) = (make(3), make(1));
             let option = |name: &str, patterns: &[Vec<u8>]| -> Vec<Vec<u8>> {
                 let all = patterns.iter();
-                all.map(|one| [name.as_bytes(), b"=", one].concat()).collect()
+                all.map(|one| [name.as_bytes(), b"=", one].concat())
+                    .collect()
             };
             let options = [option("--exclude", &exclude), option("--include", &include)].concat();
             let is_listed = |path: &&Vec<u8>| {
@@ -269,7 +314,9 @@ fn exclude_and_include_are_their_rules() {
             };
             let expected: BTreeSet<Vec<u8>> = files.iter().filter(is_listed).cloned().collect();
             let found = listed(&t, &options);
-            let shown = options.iter().map(|option| option.escape_ascii().to_string());
+            let shown = options
+                .iter()
+                .map(|option| option.escape_ascii().to_string());
             assert!(
                 found == expected,
                 "seed {seed}, {}: {}",

@@ -8,10 +8,10 @@ use bc_pool::Cancel;
 use bc_read::Plan;
 use bc_walk::{EntryId, Error, ErrorKind};
 
+use crate::FileDigests;
 use crate::engine::hash_plan;
 use crate::options::{HashOptions, HashProgress, Totals};
 use crate::packed::ExpectedDigests;
-use crate::FileDigests;
 use crate::results::{EntryOutcome, Hashes};
 
 /// What became of one line.

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 
+use crate::FileKind;
 use crate::error::{BadLine, ErrorKind};
 use crate::wild::{Backwards, Wild};
-use crate::FileKind;
 
 /// Read at most this much of an ignore file: far more than any sensible one has, and no way
 /// to fill the memory.
@@ -140,7 +140,9 @@ impl Rules {
         let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
         let matching = self.0.iter().rev().find(|rule| {
             (!rule.directories_only || kind == FileKind::Dir)
-                && rule.pattern.is_match(if rule.is_name { name } else { path })
+                && rule
+                    .pattern
+                    .is_match(if rule.is_name { name } else { path })
         });
         matching.map(|rule| !rule.is_negated)
     }
@@ -247,7 +249,11 @@ mod tests {
             ("  ", ""),
             ("", ""),
         ] {
-            assert_eq!(without_blanks(line.as_bytes()), expected.as_bytes(), "{line:?}");
+            assert_eq!(
+                without_blanks(line.as_bytes()),
+                expected.as_bytes(),
+                "{line:?}"
+            );
         }
     }
 

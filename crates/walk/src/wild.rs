@@ -348,8 +348,21 @@ mod tests {
         check("[[:x]", &["[", ":", "x"], &["]"]);
         check("a[/]b", &[], &["a/b"]);
         check("[.-0]", &[".", "0"], &["/"]);
-        for bad in ["[", "[a", "[!", r"[\", "[]", "[[:digit:]", "[[:x:]]", "[z-a]", r"a\"] {
-            assert!(Wild::parse(bad.as_bytes(), Backwards::Refused).is_err(), "{bad}");
+        for bad in [
+            "[",
+            "[a",
+            "[!",
+            r"[\",
+            "[]",
+            "[[:digit:]",
+            "[[:x:]]",
+            "[z-a]",
+            r"a\",
+        ] {
+            assert!(
+                Wild::parse(bad.as_bytes(), Backwards::Refused).is_err(),
+                "{bad}"
+            );
         }
         let class = Wild::parse(b"[z-ab]", Backwards::Empty).unwrap();
         assert!(class.is_match(b"b") && !class.is_match(b"a"));
