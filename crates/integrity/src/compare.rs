@@ -4,8 +4,8 @@
 
 mod joined;
 mod noted;
+mod suspects;
 
-use std::collections::HashSet;
 use std::io;
 
 use bc_manifest::Failure;
@@ -16,7 +16,7 @@ use crate::entry_ref::EntryRef;
 use crate::fields::{CompareRules, Field};
 use crate::judge;
 use crate::known_damage::KnownDamage;
-use crate::moves::{self, Candidate, Numbers, Pair, Side, any_pair, pair};
+use crate::moves::{Candidate, Numbers, Pair, Side, any_pair, pair};
 use crate::proof::Proof;
 use crate::spill_buffer::SpillBuffer;
 use crate::summary::ComparisonSummary;
@@ -25,6 +25,7 @@ use crate::unread::in_unread;
 use joined::{
     ALL_RECORDED, class_of, moved_change, proof_of, renamed_change, with, without_identity,
 };
+use suspects::KNOWN;
 
 /// Which changes are reported, and when to stop.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -42,9 +43,6 @@ pub enum Detail {
 fn readable_now(before: &str) -> String {
     format!("readable now; before: {before}")
 }
-
-/// What is said of a content that an earlier run found damaged.
-const KNOWN: &str = "the content that was found damaged before";
 
 /// Receives the changes in path order.
 pub type Sink<'a> = dyn FnMut(&Change) -> io::Result<()> + 'a;
@@ -237,49 +235,6 @@ impl<'a> Comparison<'a> {
         self.report(change).map(|()| verdict)
     }
 
-    fn is_known(&self, path: &[u8], digest: Option<&[u8]>) -> bool {
-        let digests = self.rules.compares(Field::Digest, Kind::File);
-        digests
-            && self
-                .known
-                .is_some_and(|known| known.get(path, digest).is_some())
-    }
-
-    /// A change that brings a content that is known to be damaged, as what that is.
-    fn known_damage(&mut self, change: Change) -> Change {
-        let brings = matches!(
-            change.class,
-            Class::Added | Class::Modified | Class::Replaced | Class::Unreadable
-        );
-        if !brings || change.kind != Kind::File {
-            return change;
-        }
-        let digest = change.differences.iter().find_map(|d| match &d.new {
-            Value::Digest(digest) if d.field == Field::Digest => Some(&digest[..]),
-            _ => None,
-        });
-        if !self.is_known(&change.path, digest) {
-            return change;
-        }
-        let expected = self.known.and_then(|known| known.get(&change.path, digest));
-        let was_at = expected.map(|expected| expected.path.clone());
-        let was_at = was_at.filter(|was_at| *was_at != change.path);
-        let reason = match &was_at {
-            Some(was_at) => format!("{KNOWN}, as {}", bc_fs::escape(was_at)),
-            None => KNOWN.to_owned(),
-        };
-        self.summary.damaged(&change, Class::Damaged);
-        Change {
-            class: Class::Damaged,
-            was_at,
-            reason: Some(reason),
-            readable_now: false,
-            recorded_now: false,
-            unproven: false,
-            ..change
-        }
-    }
-
     /// So many paths of both sides of which nothing differs, `leaves` of them files and links.
     /// `false`: they have to come one by one, since each is reported, or any may be the last.
     pub(crate) fn same(&mut self, paths: u64, leaves: u64) -> bool {
@@ -320,85 +275,6 @@ impl<'a> Comparison<'a> {
                 self.one_sided(Class::Unreadable, path, new, Some(reason), site)
             }
         }
-    }
-
-    /// May what looks damaged be another undamaged file of this size and time?
-    fn may_be_swapped(
-        &mut self,
-        (path, class): (&[u8], Class),
-        old: &EntryRef<'_>,
-        new: &EntryRef<'_>,
-        site: &mut impl Site,
-    ) -> bool {
-        let in_place = old.ino.is_some() && old.ino == new.ino;
-        if class != Class::Damaged || in_place {
-            return false;
-        }
-        let key = |side: &EntryRef<'_>| moves::key(side.digest?, Some(side.size?));
-        let (Some(was), Some(is)) = (key(old), key(new)) else {
-            return false;
-        };
-        let name = self.buffer.len();
-        self.swaps.push(Renamed { was, is, name });
-        let numbers = site.numbers();
-        if numbers == Numbers::Stable {
-            let side = |side, view| {
-                let candidate = Candidate::new(side, path, view, numbers, name);
-                candidate.map(Candidate::of_a_kept_name)
-            };
-            let new = side(Side::Added, new);
-            self.taken_over.extend(new);
-            self.candidates
-                .extend(side(Side::Removed, old).into_iter().chain(new));
-        }
-        true
-    }
-
-    /// Did a damaged file in its place get another name since? That holds the same.
-    fn may_have_another_name(
-        &mut self,
-        change: &Change,
-        old: &EntryRef<'_>,
-        new: &EntryRef<'_>,
-    ) -> bool {
-        if change.class != Class::Damaged || old.nlink >= new.nlink {
-            return false;
-        }
-        let (path, at) = (&change.path, self.buffer.len());
-        let candidate = Candidate::new(Side::Removed, path, old, Numbers::Stable, at);
-        let candidate = candidate.map(Candidate::of_a_kept_name);
-        self.candidates.extend(candidate);
-        candidate.is_some()
-    }
-
-    /// Does another file have the name than had it? Either may be damaged under another name:
-    /// the one that had it where it is now, and the one that has it against where it was.
-    fn may_be_renamed(
-        &mut self,
-        change: &Change,
-        old: &EntryRef<'_>,
-        new: &EntryRef<'_>,
-        mut site: impl Site,
-    ) -> bool {
-        if !matches!(change.class, Class::Modified | Class::Replaced)
-            || !self.rules.compares(Field::Digest, Kind::File)
-            || old.ino.is_none()
-            || new.ino.is_none()
-            || old.ino == new.ino
-            || site.numbers() == Numbers::Moving
-        {
-            return false;
-        }
-        let before = self.candidates.len();
-        for (side, file) in [(Side::Removed, old), (Side::Added, new)] {
-            if file.kind == Kind::File {
-                let (path, at) = (&change.path, self.buffer.len());
-                let candidate = Candidate::new(side, path, file, Numbers::Stable, at);
-                self.candidates
-                    .extend(candidate.map(Candidate::of_a_kept_name));
-            }
-        }
-        self.candidates.len() > before
     }
 
     /// A path of the new side that is `Unreadable` lies where the old side could not look.
@@ -491,22 +367,6 @@ impl<'a> Comparison<'a> {
     /// Was there nothing at all that matches?
     pub(crate) fn nothing_matches(&mut self) -> bool {
         self.matches == 0 && !self.moves_possible()
-    }
-
-    /// Names whose files lost other ones, with the content that they had there: they were moved over
-    /// files of their size and time, which they are no damage of.
-    fn taken_over(&mut self) -> HashSet<u64> {
-        let new = std::mem::take(&mut self.taken_over);
-        if new.is_empty() {
-            return HashSet::new();
-        }
-        let removed = self.candidates.iter().filter(|one| one.is_removed());
-        let lost: HashSet<_> = removed.filter_map(Candidate::file_and_content).collect();
-        let here = new.iter().filter_map(|is| {
-            let file = is.file_and_content()?;
-            lost.contains(&file).then(|| is.record())
-        });
-        here.collect()
     }
 
     /// Is there content that both sides have under different names?
