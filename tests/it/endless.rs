@@ -102,6 +102,9 @@ fn a_line_without_an_end_is_none() {
 
 #[test]
 fn a_signal_ends_the_reading_of_a_huge_file() {
+    if !bc_testkit::is_heeded(Signal::TERM.as_raw()) {
+        return;
+    }
     let t = tree();
     // Sparse: it takes no space, and half a minute to read.
     let file = std::fs::File::create(t.join("huge")).unwrap();
@@ -141,6 +144,9 @@ fn a_signal_ends_the_reading_of_a_huge_file() {
 /// Where nobody reads what is written, and where nobody has opened the pipe.
 #[test]
 fn a_signal_ends_the_waiting_for_a_reader() {
+    if !bc_testkit::is_heeded(Signal::TERM.as_raw()) {
+        return;
+    }
     let t = TestTree::new();
     for index in 0..5000 {
         t.write(format!("d/a-name-of-usual-length-{index}"), "x");

@@ -49,6 +49,12 @@ impl Run {
             "RUST_BACKTRACE",
             "RUST_LOG",
             "XDG_STATE_HOME",
+            "XDG_CACHE_HOME",
+            "TZ",
+            "COLUMNS",
+            "POSIXLY_CORRECT",
+            "SOURCE_DATE_EPOCH",
+            "GLIBC_TUNABLES",
         ] {
             self.command.env_remove(name);
         }

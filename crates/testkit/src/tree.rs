@@ -7,6 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::Mode;
 use tempfile::TempDir;
 
 use crate::{Run, remove_tree};
@@ -38,6 +39,8 @@ impl TestTree {
     #[track_caller]
     pub fn new_in(parent: &Path) -> TestTree {
         crate::raise_descriptors();
+        // What programs make has the modes that are expected, too, whoever started the tests.
+        rustix::process::umask(Mode::from_raw_mode(0o022));
         let base = tempfile::Builder::new()
             .prefix("bc-test-")
             .tempdir_in(parent);
@@ -152,7 +155,7 @@ impl TestTree {
     /// Creates a FIFO.
     #[track_caller]
     pub fn fifo(&self, relative: impl AsRef<Path>) -> &Self {
-        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        use rustix::fs::{CWD, FileType, mknodat};
         let path = self.root.join(relative);
         self.parent(&path);
         ok(
