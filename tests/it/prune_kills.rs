@@ -1,6 +1,6 @@
 //! Random trees, pruned and undone by processes that are killed at random system calls, one after the
 //! other: every content stands under a name, no name is missing but those that were to go, nothing of
-//! a reference is touched, and undo gives back all of it. `BC_TEST_POINTS=5000` makes as many kills.
+//! a reference is touched, and undo gives back all of it. `BC_TEST_CASES=5000` makes as many kills.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::os::unix::fs::MetadataExt;
@@ -10,9 +10,26 @@ use std::path::{Path, PathBuf};
 use bc_testkit::{Rng, TestTree};
 
 use crate::common::Bc;
-use crate::copy_trees::{figures, points};
-use crate::kill_points::CALLS;
+use crate::copy_trees::figures;
 use crate::strace;
+
+/// Calls that change something.
+const CALLS: [&str; 14] = [
+    "renameat2",
+    "linkat",
+    "symlinkat",
+    "unlinkat",
+    "mkdirat",
+    "mknodat",
+    "pwrite64",
+    "ftruncate",
+    "fsync",
+    "fdatasync",
+    "fchmod",
+    "fchownat",
+    "utimensat",
+    "ioctl",
+];
 
 fn upto(rng: &mut Rng, n: u64) -> u64 {
     rng.below(n)
@@ -139,7 +156,7 @@ fn contents<'n>(names: impl IntoIterator<Item = &'n Names>) -> BTreeSet<String> 
 }
 
 /// The same without the other names that a file has.
-fn plain(what: &String) -> &str {
+fn plain(what: &str) -> &str {
     what.split(" as ").next().unwrap_or(what)
 }
 
@@ -208,7 +225,11 @@ impl Case {
             );
             let reference = self.context.contains("--reference") && path.starts_with("ref");
             if reference {
-                assert_eq!(stands.map(plain), Some(plain(what)), "{context}: {path:?}");
+                assert_eq!(
+                    stands.map(|what| plain(what)),
+                    Some(plain(what)),
+                    "{context}: {path:?}"
+                );
             }
         }
     }
@@ -261,7 +282,7 @@ impl Case {
             match self.runs {
                 1 => assert_eq!(now.get(path), Some(what), "{context}: {path:?}"),
                 _ => assert_eq!(
-                    now.get(path).map(plain),
+                    now.get(path).map(|what| plain(what)),
                     Some(plain(what)),
                     "{context}: {path:?}"
                 ),
@@ -305,7 +326,7 @@ fn killed_again_and_again_nothing_is_lost() {
     if !strace::is_able() {
         return;
     }
-    let wanted = points(25);
+    let wanted = bc_testkit::cases(25);
     let from = std::env::var("BC_TEST_SEED").ok();
     let mut seed = from.map_or(1, |seed| seed.parse().expect("BC_TEST_SEED is a number"));
     let (mut kills, first) = (0, seed);

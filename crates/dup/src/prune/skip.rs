@@ -383,8 +383,8 @@ impl fmt::Display for Skip {
             Skip::Original => f.write_str(ORIGINAL),
             Skip::Subvolume => f.write_str("it is a subvolume, or stands for one in a snapshot"),
             Skip::OtherFileSystem => f.write_str(
-                "directories are not moved to another file system: copy it there with 'bc copy', \
-                 then use --action=delete",
+                "directories are not moved to another file system: copy it there, with 'bc copy', \
+                 and delete it then",
             ),
             Skip::Holds(what) => write!(f, "it holds {what}"),
             Skip::HasMore(path) => write!(

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use bc_testkit::left_out;
-use bc_walk::Metadata;
+use bc_walk::{EntryId, Metadata};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
 

@@ -148,6 +148,10 @@ impl Undo<'_> {
                     return Err(Skip::Changed);
                 }
                 self.clear_links(&found, &text);
+                // Killed before it went, or before what was made of it had gone.
+                if self.mode == RunMode::Execute {
+                    self.take_back_link(entry, &text);
+                }
                 return Ok(UndoOutcome::Unneeded);
             }
             Some(_) => return Err(Skip::Changed),
