@@ -67,3 +67,67 @@ fn an_edit_is_no_damage() {
             .code(0);
     }
 }
+
+/// Seconds of the last modification, as `stat` has them.
+fn second(t: &TestTree, path: &str) -> String {
+    let out = t.run("stat").args(["-c", "%Y", path]).go();
+    out.code(0).text().trim().to_owned()
+}
+
+#[test]
+fn undo_gives_them_back() {
+    for t in trees() {
+        for day in ["2300-01-01", "1600-01-01"] {
+            for options in [
+                "--action=delete",
+                "--action=hardlink",
+                "--action=symlink",
+                "--action=move:../D",
+                "--dirs --action=delete",
+            ] {
+                for dir in ["in/a", "in/b"] {
+                    t.write(format!("{dir}/f"), "same");
+                    t.symlink("f", format!("{dir}/l"));
+                    for name in ["f", "l", ""] {
+                        let path = format!("{dir}/{name}");
+                        t.run("touch").args(["-h", "-d", day, &path]).go().code(0);
+                    }
+                }
+                let paths = ["in/b/f", "in/b/l", "in/b"];
+                let paths = &paths[..if options.contains("--dirs") { 3 } else { 1 }];
+                let before: Vec<String> = paths.iter().map(|path| second(&t, path)).collect();
+                if before[0].parse::<i64>().unwrap().abs() < 9_300_000_000 {
+                    // A file system that keeps none of that age.
+                    t.run("rm").args(["-r", "in"]).go().code(0);
+                    continue;
+                }
+                let prune = format!("dup prune {options} --keep=first --yes --journal=../j in");
+                t.bc_line(&prune).go().code(0);
+                t.bc_line("dup undo --dry-run ../j").go().code(0);
+                t.bc_line("dup undo ../j").go().code(0);
+                let after: Vec<String> = paths.iter().map(|path| second(&t, path)).collect();
+                assert_eq!(after, before, "{day} {options}");
+                // Earlier versions recorded the last time that there is.
+                std::fs::remove_file(t.scratch("j")).unwrap();
+                t.bc_line(&prune).go().code(0);
+                let journal = std::fs::read_to_string(t.scratch("j")).unwrap();
+                let mut old = String::new();
+                for piece in journal.split(",\"far\":{") {
+                    let rest = piece.split_once('}').map_or("", |(_, rest)| rest);
+                    old += if old.is_empty() { piece } else { rest };
+                }
+                assert!(old.len() < journal.len(), "{journal}");
+                std::fs::write(t.scratch("j"), old).unwrap();
+                if !options.contains("move") {
+                    for mode in ["--dry-run", ""] {
+                        t.bc_line(&format!("dup undo {mode} ../j"))
+                            .go()
+                            .code(1)
+                            .stderr_has("times: Value too large");
+                    }
+                }
+                t.run("rm").args(["-rf", "in", "../D", "../j"]).go().code(0);
+            }
+        }
+    }
+}

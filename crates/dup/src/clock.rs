@@ -8,11 +8,31 @@ pub(crate) fn now_ns() -> i64 {
     now.map_or(0, |since| since.as_nanos() as i64)
 }
 
-/// Nanoseconds since 1970 from the pair that `stat` gives.
+/// Nanoseconds since 1970 from the pair that `stat` gives; of times before 1677 and after 2262 the
+/// first and the last that there is, as in a listing.
 #[allow(clippy::unnecessary_cast)] // The fields' widths differ between architectures.
 pub(crate) fn nanoseconds(seconds: impl Into<i64>, nanoseconds: impl TryInto<i64>) -> i64 {
-    seconds
-        .into()
-        .saturating_mul(1_000_000_000)
-        .saturating_add(nanoseconds.try_into().unwrap_or(0))
+    let seconds = seconds.into();
+    let whole = seconds.checked_mul(1_000_000_000);
+    whole
+        .and_then(|whole| whole.checked_add(nanoseconds.try_into().unwrap_or(0)))
+        .unwrap_or(if seconds < 0 { i64::MIN } else { i64::MAX })
+}
+
+/// The same of any time.
+#[allow(clippy::unnecessary_cast)] // The fields' widths differ between architectures.
+pub(crate) fn exact(seconds: impl Into<i64>, nanoseconds: impl Into<i64>) -> i128 {
+    i128::from(seconds.into()) * 1_000_000_000 + i128::from(nanoseconds.into())
+}
+
+/// A time of any length as listings have it.
+pub(crate) fn clipped(ns: i128) -> i64 {
+    i64::try_from(ns).unwrap_or(if ns < 0 { i64::MIN } else { i64::MAX })
+}
+
+/// Whether a time may be one that was clipped.
+pub(crate) fn is_clipped(ns: i128) -> bool {
+    let (first, last) = (i128::from(i64::MIN), i128::from(i64::MAX));
+    // Earlier versions added the nanoseconds to the first.
+    ns == last || (first..first + 1_000_000_000).contains(&ns)
 }

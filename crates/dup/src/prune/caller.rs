@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use bc_walk::FileStat;
 use rustix::io::Errno;
-use rustix::process::geteuid;
+use rustix::process::{getegid, geteuid, getgroups};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities};
 
 use super::skip::Skip;
@@ -13,23 +13,31 @@ use super::skip::Skip;
 const STICKY: u32 = 0o1000;
 
 /// Whoever runs this.
-pub(super) struct Caller {
+pub(crate) struct Caller {
     uid: u32,
+    /// Its groups.
+    gids: Vec<u32>,
     /// Whether it may do what owners may (`CAP_FOWNER`).
     owns_all: bool,
+    capabilities: CapabilitySet,
     is_guarded: OnceCell<bool>,
 }
 
 impl Caller {
     pub(super) fn own() -> Caller {
         let uid = geteuid();
-        let owner = |sets: CapabilitySets| {
-            let held = CapabilitySet::from_bits_retain(sets.effective.bits());
-            held.contains(CapabilitySet::FOWNER)
-        };
+        let held = |sets: CapabilitySets| CapabilitySet::from_bits_retain(sets.effective.bits());
+        let held = capabilities(None).map(held).unwrap_or(match uid.is_root() {
+            true => CapabilitySet::all(),
+            false => CapabilitySet::empty(),
+        });
+        let groups = getgroups().unwrap_or_default();
+        let gids = groups.into_iter().chain([getegid()]);
         Caller {
             uid: uid.as_raw(),
-            owns_all: capabilities(None).map_or(uid.is_root(), owner),
+            gids: gids.map(|gid| gid.as_raw()).collect(),
+            owns_all: held.contains(CapabilitySet::FOWNER),
+            capabilities: held,
             is_guarded: OnceCell::new(),
         }
     }
@@ -37,6 +45,24 @@ impl Caller {
     /// Whether it may do with a file of this owner what owners may.
     pub(super) fn owns(&self, uid: u32) -> bool {
         self.owns_all || uid == self.uid
+    }
+
+    /// Whether it may give a new file of its own to this owner and group.
+    pub(super) fn may_give(&self, uid: u32, gid: u32) -> bool {
+        self.capabilities.contains(CapabilitySet::CHOWN)
+            || uid == self.uid && self.gids.contains(&gid)
+    }
+
+    /// Whether it may give a new file of its own an extended attribute of this name.
+    pub(super) fn may_set(&self, name: &[u8]) -> bool {
+        let needed = match name {
+            b"security.capability" => CapabilitySet::SETFCAP,
+            name if name.starts_with(b"security.") || name.starts_with(b"trusted.") => {
+                CapabilitySet::SYS_ADMIN
+            }
+            _ => return true,
+        };
+        self.capabilities.contains(needed)
     }
 
     /// Whether a name of a file of `owner` can be removed from the directory: from a sticky one only

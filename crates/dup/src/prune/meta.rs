@@ -10,9 +10,11 @@ use bc_walk::{FileKind, FileStat};
 use rustix::fs::{self, AtFlags, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::{Errno, retry_on_intr};
 
+use super::caller::Caller;
 use super::fail::point;
 use super::skip::Skip;
 use super::sys::Failed;
+use crate::clock::{exact, is_clipped};
 
 /// Names and values, sorted by name.
 type Xattrs = Vec<(Vec<u8>, Vec<u8>)>;
@@ -24,8 +26,8 @@ pub(crate) struct Metadata {
     pub(crate) mode: u32,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
-    pub(crate) atime_ns: i64,
-    pub(crate) mtime_ns: i64,
+    pub(crate) atime_ns: i128,
+    pub(crate) mtime_ns: i128,
     pub(crate) xattrs: Xattrs,
 }
 
@@ -41,13 +43,26 @@ const AS_OWNER: u32 = 0o6000;
 const SET_ID: &str = "set-user-ID and set-group-ID: the owner is not the recorded one";
 
 impl Metadata {
-    pub(crate) fn read(file: &OwnedFd, stat: &FileStat, atime_ns: i64) -> Result<Metadata, Skip> {
+    pub(crate) fn read(
+        file: &OwnedFd,
+        stat: &FileStat,
+        atime_ns: impl Into<i128>,
+    ) -> Result<Metadata, Skip> {
+        let (mut atime_ns, mut mtime_ns) = (atime_ns.into(), i128::from(stat.stamp.mtime_ns));
+        if is_clipped(atime_ns) || is_clipped(mtime_ns) {
+            let (atime, mtime) = times(&super::sys::raw_stat(file)?);
+            let exact = |known: i128, now: i128| match is_clipped(known) {
+                true => now,
+                false => known,
+            };
+            (atime_ns, mtime_ns) = (exact(atime_ns, atime), exact(mtime_ns, mtime));
+        }
         Ok(Metadata {
             mode: stat.mode & 0o7777,
             uid: stat.uid,
             gid: stat.gid,
             atime_ns,
-            mtime_ns: stat.stamp.mtime_ns,
+            mtime_ns,
             xattrs: match stat.kind() {
                 // It is held as a place alone, of which they cannot be asked.
                 FileKind::Symlink => Vec::new(),
@@ -249,10 +264,78 @@ impl Metadata {
         Ok(refused)
     }
 
+    /// What [`apply`](Metadata::apply) would make of a new file of the caller's, and what of this it
+    /// would name as refused: by the rules of the kernel and by what the file system `takes` of
+    /// attributes, without a try.
+    pub(crate) fn foresee(
+        &self,
+        caller: &Caller,
+        takes: impl Fn(&[u8]) -> bool,
+    ) -> (Metadata, Vec<String>) {
+        let mut made = self.clone();
+        let mut refused = Vec::new();
+        let mut note = |what: String, errno: Errno| {
+            refused.push(format!("{what}: {}", std::io::Error::from(errno)));
+        };
+        let owned = caller.may_give(self.uid, self.gid);
+        if !owned {
+            note("owner".to_owned(), Errno::PERM);
+            // Nobody's, as it is not known which group the file would have.
+            (made.uid, made.gid) = (u32::MAX, u32::MAX);
+            made.mode &= !AS_OWNER;
+        }
+        made.xattrs.retain(|(name, _)| {
+            if name == PER_INODE || !owned && name == CAPABILITIES {
+                return false;
+            }
+            let errno = match (takes(name), caller.may_set(name)) {
+                (false, _) => Errno::OPNOTSUPP,
+                (true, false) => Errno::PERM,
+                (true, true) => return true,
+            };
+            note(format!("attribute {}", bc_fs::Escaped(name)), errno);
+            false
+        });
+        if [self.atime_ns, self.mtime_ns].into_iter().any(is_clipped) {
+            note("times".to_owned(), Errno::OVERFLOW);
+        }
+        if made.mode != self.mode {
+            refused.push(SET_ID.to_owned());
+        }
+        if !owned && self.xattr(CAPABILITIES).is_some() {
+            refused.push("capabilities: the owner is not the recorded one".to_owned());
+        }
+        (made, refused)
+    }
+
     /// Sets access and modification time alone.
+    ///
+    /// # Errors
+    /// The system's; `EOVERFLOW` where the file system cannot hold the time, which it replaces by
+    /// the nearest without a word, or the journal could not.
     pub(crate) fn apply_times(&self, file: &OwnedFd) -> Result<(), Errno> {
         let times = self.times();
-        point("utimens").and_then(|()| fs::futimens(file, &times))
+        point("utimens").and_then(|()| fs::futimens(file, &times))?;
+        self.check_times(|| fs::fstat(file))
+    }
+
+    /// That times which are far away are those that were set.
+    fn check_times(&self, now: impl FnOnce() -> rustix::io::Result<fs::Stat>) -> Result<(), Errno> {
+        let wanted = [self.atime_ns, self.mtime_ns];
+        if wanted
+            .iter()
+            .all(|ns| NEAR.contains(&ns.div_euclid(SECOND)))
+        {
+            return Ok(());
+        }
+        let (atime, mtime) = times(&now()?);
+        let second = |ns: i128| ns.div_euclid(SECOND);
+        match [atime, mtime].map(second) == wanted.map(second)
+            && !wanted.into_iter().any(is_clipped)
+        {
+            true => Ok(()),
+            false => Err(Errno::OVERFLOW),
+        }
     }
 
     /// Gives a symbolic link of our own making its owner and its times.
@@ -263,7 +346,7 @@ impl Metadata {
             point("chown").and_then(|()| fs::chownat(dir, name, Some(uid), Some(gid), itself));
         let times = self.times();
         point("utimens").and_then(|()| fs::utimensat(dir, name, &times, itself))?;
-        owner
+        owner.and_then(|()| self.check_times(|| fs::statat(dir, name, itself)))
     }
 
     /// Both, as the system takes them.
@@ -275,11 +358,34 @@ impl Metadata {
     }
 }
 
-fn timespec(ns: i64) -> Timespec {
+const SECOND: i128 = 1_000_000_000;
+
+/// Seconds since 1970 that every file system holds which has 32 bits for them.
+const NEAR: std::ops::Range<i128> = 0..1 << 31;
+
+fn timespec(ns: i128) -> Timespec {
     Timespec {
-        tv_sec: ns.div_euclid(1_000_000_000),
-        tv_nsec: ns.rem_euclid(1_000_000_000) as _,
+        tv_sec: ns.div_euclid(SECOND) as _,
+        tv_nsec: ns.rem_euclid(SECOND) as _,
     }
+}
+
+/// When a file was read and written last.
+#[allow(clippy::unnecessary_cast, clippy::useless_conversion)] // As in `bc_walk`.
+fn times(stat: &fs::Stat) -> (i128, i128) {
+    (
+        exact(stat.st_atime as i64, stat.st_atime_nsec as i64),
+        exact(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
+    )
+}
+
+/// Whether the file system of a directory has attributes of this kind: asked for one, it says so.
+pub(crate) fn takes_attribute(dir: &OwnedFd, name: &[u8]) -> bool {
+    let flags = fs::OFlags::RDONLY | fs::OFlags::DIRECTORY | fs::OFlags::CLOEXEC;
+    let Ok(dir) = fs::openat(dir, c".", flags, Mode::empty()) else {
+        return true;
+    };
+    fs::fgetxattr(&dir, name, &mut [0_u8; 0][..]) != Err(Errno::OPNOTSUPP)
 }
 
 /// All extended attributes, by name. A file system without any has none.

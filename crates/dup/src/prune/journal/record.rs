@@ -10,6 +10,7 @@ use bc_walk::{FileKind, Identity, Stamp};
 use serde::{Deserialize, Serialize};
 
 use super::tree_action::TreeAction;
+use crate::clock::{clipped, exact};
 use crate::json::{JsonPath, encode};
 use crate::prune::leftover::Mark;
 use crate::prune::meta::Metadata;
@@ -55,6 +56,9 @@ pub(crate) struct Recorded {
     uid: u32,
     gid: u32,
     atime_ns: i64,
+    /// Both times where one lies before 1677 or after 2262. Not recorded by the first versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    far: Option<Far>,
     /// When it was made, where that is known. Not recorded by the first versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     born_ns: Option<u64>,
@@ -63,6 +67,32 @@ pub(crate) struct Recorded {
     /// The flags of `chattr` of a file or a directory. Not recorded by the first versions.
     #[serde(default, skip_serializing_if = "is_none")]
     flags: u32,
+}
+
+/// Seconds since 1970 and nanoseconds.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+struct Far {
+    mtime: (i64, u32),
+    atime: (i64, u32),
+}
+
+impl Far {
+    fn of(metadata: &Metadata) -> Option<Far> {
+        const SECOND: i128 = 1_000_000_000;
+        let both = [metadata.mtime_ns, metadata.atime_ns];
+        if both.iter().all(|ns| i64::try_from(*ns).is_ok()) {
+            return None;
+        }
+        let pair = |ns: i128| {
+            let seconds = i64::try_from(ns.div_euclid(SECOND)).ok()?;
+            // Less than a second.
+            Some((seconds, ns.rem_euclid(SECOND) as u32))
+        };
+        Some(Far {
+            mtime: pair(both[0])?,
+            atime: pair(both[1])?,
+        })
+    }
 }
 
 fn is_none(flags: &u32) -> bool {
@@ -131,7 +161,7 @@ pub(super) struct Made {
 impl Made {
     pub(super) fn new(metadata: &Metadata) -> Made {
         Made {
-            mtime_ns: metadata.mtime_ns,
+            mtime_ns: clipped(metadata.mtime_ns),
             mode: metadata.mode,
             uid: metadata.uid,
             gid: metadata.gid,
@@ -146,7 +176,7 @@ impl Made {
             uid: self.uid,
             gid: self.gid,
             atime_ns: 0,
-            mtime_ns: self.mtime_ns,
+            mtime_ns: self.mtime_ns.into(),
             xattrs: decoded(&self.xattrs)?,
         })
     }
@@ -201,7 +231,8 @@ impl Recorded {
             mode: metadata.mode,
             uid: metadata.uid,
             gid: metadata.gid,
-            atime_ns: metadata.atime_ns,
+            atime_ns: clipped(metadata.atime_ns),
+            far: Far::of(&metadata),
             born_ns: held.born_ns,
             xattrs: attributes(&metadata),
             flags: 0,
@@ -268,12 +299,16 @@ impl Recorded {
 
     /// `None` if an attribute is not base64.
     pub(crate) fn metadata(&self) -> Option<Metadata> {
+        let (atime_ns, mtime_ns) = match self.far {
+            Some(Far { mtime, atime }) => (exact(atime.0, atime.1), exact(mtime.0, mtime.1)),
+            None => (self.atime_ns.into(), self.mtime_ns.into()),
+        };
         Some(Metadata {
             mode: self.mode & 0o7777,
             uid: self.uid,
             gid: self.gid,
-            atime_ns: self.atime_ns,
-            mtime_ns: self.mtime_ns,
+            atime_ns,
+            mtime_ns,
             xattrs: decoded(&self.xattrs)?,
         })
     }
