@@ -246,9 +246,15 @@ pub fn files(
         let names = thousands(group.files.len() as u64);
         format!("{} × {names}", size(each))
     };
+    let by = options.rules.clone();
+    // Of what goes by itself nothing is offered.
+    let is_choice = |group: &FileGroup| {
+        let names = by.order(group).into_iter().map(|file| file.names.len());
+        names.sum::<usize>() > 1
+    };
     let offer = |group| Offer {
         heading: heading(group),
-        group: Some(group),
+        group: Some(group).filter(|group| is_choice(group)),
         suffix: "",
     };
     let offers: Vec<Offer<'_>> = groups.iter().map(offer).collect();
