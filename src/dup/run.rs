@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use bc_dup::Subtrees;
-use bc_dup::prune::{FileGroup, Journal, PruneOptions, PruneSummary, RunMode};
+use bc_dup::prune::{FileGroup, Journal, ORIGINAL, PruneOptions, PruneSummary, RunMode};
 use bc_dup::report::ReportFormat;
 
 use crate::exit::Exit;
@@ -137,7 +137,7 @@ fn found_or_saved(session: &Session, args: &PruneArgs) -> Outcome<(Vec<FileGroup
         let found = search(session, plan)?;
         // Once more: now it is known which file systems are mounted below them.
         references::check_destination(session, &args.action, &found.references)?;
-        output::originals(session, &found.report());
+        output::originals(session, &found.report().originals(), ORIGINAL);
         return Ok((found.report().groups().collect(), found.references));
     };
     let saved = session.while_reading(report.as_os_str(), || {

@@ -208,3 +208,29 @@ fn the_question_counts_directories() {
         assert_eq!(t.exists("disk/photos"), !goes, "{text}");
     }
 }
+
+/// The originals of a killed move of whole directories, which versions before left half-way: the
+/// directories are no copies any more, and nothing else would name them.
+#[test]
+fn what_was_left_half_way_is_named() {
+    const LEFT: &str = ".bc-dup.4194305.7.0.65024-12.tmp";
+    for twin in ["one", "none"] {
+        let t = TestTree::new();
+        for name in ["one", "two"] {
+            t.write(format!("in/a/{name}"), name);
+        }
+        t.write("in/b/two", "two")
+            .write(format!("in/b/{LEFT}"), twin);
+        for action in ["delete", "move:D"] {
+            for mode in ["--dry-run", "--yes"] {
+                let line = format!("dup prune --dirs --action={action} {mode} --journal=../j in");
+                t.bc_line(&line)
+                    .go()
+                    .code(1)
+                    .stderr_has(LEFT)
+                    .stderr_has("'bc dup undo' of that run's journal gives the name back");
+                assert!(t.exists(format!("in/b/{LEFT}")), "{line}");
+            }
+        }
+    }
+}

@@ -33,6 +33,7 @@ pub fn prune(args: &PruneArgs) -> Outcome<Exit> {
         return Ok(session.end(Exit::Done));
     }
     tell(&session, &found, &answer, &dirs_options);
+    told::originals(&session, &found.report().all_originals(), MOVED_BEFORE);
     options.references = found.references.clone();
     options.earlier = journals::earlier(args.journal.as_deref());
     let report = DirsReport {
@@ -73,6 +74,11 @@ pub fn prune(args: &PruneArgs) -> Outcome<Exit> {
     told::totals(&session, &summary, options.mode, path.as_deref());
     Ok(told::end_prune(session, &summary))
 }
+
+/// What is said of the original of a file whose directory an earlier version was moving to another
+/// file system when it was killed.
+const MOVED_BEFORE: &str = "the original of a move that was killed; 'bc dup undo' of that run's \
+     journal gives the name back";
 
 /// Which directories of which groups were chosen.
 enum Picks {

@@ -192,6 +192,7 @@ impl<'a> Abilities<'a> {
         let error = std::io::Error::from_raw_os_error(errno);
         let lack = match Errno::from_raw_os_error(errno) {
             Errno::ROFS => Lack::Writing,
+            Errno::INVAL if traits.name == sys::BTRFS => return Skip::StoredOtherwise,
             // On an overlay both files are in the upper layer.
             _ if is_lack_of_reflinks(&error) && traits.reflinks == Answer::Unknown => {
                 self.refused.insert(dev);

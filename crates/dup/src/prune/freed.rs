@@ -222,9 +222,20 @@ impl Abilities<'_> {
                 "content that small lies in the metadata",
             ));
         }
+        // What `nodatasum` left without checksums shows when it is tried.
+        if traits.name == sys::BTRFS {
+            let is_plain = |file: &OpenFile| Ok::<_, Skip>(file.flags()?.chattr() & NO_COPY != 0);
+            if is_plain(keeper)? != is_plain(held)? {
+                return Err(Skip::StoredOtherwise);
+            }
+        }
         Ok(())
     }
 }
+
+/// `FS_NOCOW_FL` of `linux/fs.h`: `btrfs_remap_file_range_prep` in `fs/btrfs/reflink.c` refuses to mix
+/// files with checksums and without.
+const NO_COPY: u32 = 0x0080_0000;
 
 /// Which file a step copies up, and what that takes at most: to link the kept one, and to move
 /// one to another place of its mount. What is copied to be removed is gone again.

@@ -18,6 +18,9 @@ pub enum Skip {
     AlreadyShared,
     /// There are no blocks that could be shared and given back, for this reason.
     NotShareable(&'static str),
+    /// One of the two is stored with checksums and copied when it is written to, the other is not:
+    /// they can share no blocks.
+    StoredOtherwise,
     /// A link would take the space of the file, or of the kept one, if they lie in a lower layer,
     /// and the file system does not tell.
     UnknownLayer,
@@ -106,6 +109,10 @@ pub enum Skip {
     /// It is the original of a move that was killed, and this shows no copy of it to be in its
     /// place.
     Original,
+    /// A directory is a part of its file system that is made as a whole: undo could not.
+    Subvolume,
+    /// Directories are moved within one file system alone.
+    OtherFileSystem,
     /// A directory is not removed while it holds this.
     Holds(&'static str),
     /// A directory holds this path, which was not there when it was searched.
@@ -224,6 +231,7 @@ impl Skip {
             Skip::AlreadyLinked => "already linked",
             Skip::AlreadyShared => "already shared",
             Skip::NotShareable(_) => "nothing to share",
+            Skip::StoredOtherwise => "stored otherwise",
             Skip::UnknownLayer => "lower layer or not is unknown",
             Skip::KeeperBelow => "kept file in a lower layer",
             Skip::SameName => "same name twice",
@@ -253,7 +261,8 @@ impl Skip {
             Skip::Original => "original of a killed move",
             Skip::InUse => "temporary of another run",
             Skip::Locked => "locked",
-            Skip::Holds(_) => "holds what has to stay",
+            Skip::Holds(_) | Skip::Subvolume => "holds what has to stay",
+            Skip::OtherFileSystem => "other file system",
             Skip::HasMore(_) => "holds something new",
             Skip::Filtered(_) => "filtered",
             Skip::In { why, .. } => why.reason(),
@@ -286,6 +295,10 @@ impl fmt::Display for Skip {
             Skip::AlreadyLinked => f.write_str("already a link to the kept file"),
             Skip::AlreadyShared => f.write_str("shares its blocks already"),
             Skip::NotShareable(why) => write!(f, "nothing to share: {why}"),
+            Skip::StoredOtherwise => f.write_str(
+                "Btrfs shares no blocks between a file with copy-on-write and checksums and one \
+                 without (chattr +C, nodatacow, nodatasum)",
+            ),
             Skip::UnknownLayer => {
                 f.write_str("whether it lies in a lower layer, where a link takes space, is not known; needs force; said once for all files like it")
             }
@@ -357,6 +370,11 @@ impl fmt::Display for Skip {
                 write!(f, "{why}; what a killed run left of it may be {}", Escaped(path))
             }
             Skip::Original => f.write_str(ORIGINAL),
+            Skip::Subvolume => f.write_str("it is a subvolume, or stands for one in a snapshot"),
+            Skip::OtherFileSystem => f.write_str(
+                "directories are not moved to another file system: copy it there, with 'bc copy', \
+                 and delete it then",
+            ),
             Skip::Holds(what) => write!(f, "it holds {what}"),
             Skip::HasMore(path) => write!(
                 f,

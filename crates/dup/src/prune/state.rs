@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
-use bc_fs::InodeFlags;
 use bc_pool::Cancel;
 use bc_walk::{Identity, Stamp};
 
@@ -15,7 +14,6 @@ use super::dir::Parents;
 use super::freed::Ledger;
 use super::journal::Journal;
 use super::keep::FileRef;
-use super::meta::Metadata;
 use super::open_file::OpenFile;
 use super::options::PruneOptions;
 use super::protect::Places;
@@ -33,8 +31,6 @@ pub(super) struct Run<'a> {
     pub(super) copies: Copies,
     /// Paths that files were moved to, or would be.
     pub(super) taken: HashSet<Vec<u8>>,
-    /// What directories had whose names are going, by what they were.
-    pub(super) dir_metadata: HashMap<Identity, (Metadata, InodeFlags)>,
     /// Directories that this thread knows to have been searched for leftovers.
     pub(super) swept: HashSet<Identity>,
     /// What the run has in common with its other threads.
@@ -101,7 +97,6 @@ impl<'a> Run<'a> {
             summary: PruneSummary::default(),
             copies: Copies::default(),
             taken: HashSet::new(),
-            dir_metadata: HashMap::new(),
             swept: HashSet::new(),
             shared,
             tells_later: false,

@@ -21,7 +21,9 @@ use super::fail::point;
 mod dirs;
 mod full;
 
-pub(crate) use self::dirs::{link_text, open_link, open_listed, relist, remove_dir};
+pub(crate) use self::dirs::{
+    BTRFS, is_subvolume, link_text, open_link, open_listed, relist, remove_dir, was_subvolume,
+};
 pub(crate) use self::full::{FullStat, born_ns, stat_all, stat_all_now};
 
 /// A call that failed: its name and the system's reason.

@@ -157,10 +157,22 @@ impl ScanReport<'_> {
     /// that are nothing's duplicates: prune, which acts on groups, never comes to
     /// them, and nobody else knows that their names are lacking.
     pub fn originals(&self) -> Vec<Vec<u8>> {
+        self.originals_but(|scan| scan.groups())
+    }
+
+    /// The same of all: a run with whole directories comes to none of them.
+    pub fn all_originals(&self) -> Vec<Vec<u8>> {
+        self.originals_but(|_| std::iter::empty())
+    }
+
+    fn originals_but<'s, G>(&'s self, groups: impl FnOnce(&'s Scan) -> G) -> Vec<Vec<u8>>
+    where
+        G: Iterator<Item = scan::Group<'s>>,
+    {
         let is_original = |id: &EntryId| prune::is_original(self.listing.name(*id).to_bytes());
         let mut found: Vec<EntryId> = self.listing.ids().filter(is_original).collect();
         if !found.is_empty() {
-            let members = self.scan.groups().flat_map(|group| {
+            let members = groups(self.scan).flat_map(|group| {
                 let names = group.files().flat_map(|file| file.names);
                 names.copied().collect::<Vec<_>>()
             });

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 mod kill;
 mod left;
+mod old;
 
 /// Two copies of a directory, with a file of two names in the one that goes.
 fn copies() -> TestTree {
@@ -191,15 +192,11 @@ fn check_back(tree: &TestTree, before: &BTreeMap<PathBuf, String>, context: &str
 
 #[test]
 fn a_directory_goes_and_comes_back() {
-    let Some((_, other)) = two_file_systems() else {
-        return;
-    };
-    for nth in 0..3 {
+    for is_moved in [false, true] {
         let tree = copies();
-        let action = match nth {
-            0 => Action::Delete,
-            1 => moved(&tree),
-            _ => Action::Move(other.path().join("moved").as_os_str().as_bytes().to_vec()),
+        let action = match is_moved {
+            false => Action::Delete,
+            true => moved(&tree),
         };
         let before = all_of(tree.path(), true);
         let groups = vec![group(tree.path(), &["a", "b"])];
@@ -217,12 +214,8 @@ fn a_directory_goes_and_comes_back() {
         assert_eq!(summary.freed, foreseen.freed, "{lines:?}");
         assert!(!tree.join("b").exists(), "{lines:?}");
         assert_eq!(temporaries(tree.path()), Vec::<PathBuf>::new());
-        if nth > 0 {
-            let root = if nth == 1 {
-                tree.scratch("moved")
-            } else {
-                other.path().join("moved")
-            };
+        if is_moved {
+            let root = tree.scratch("moved");
             let there = relocate::destination(root.as_os_str().as_bytes(), &copy_path(&tree));
             let there = PathBuf::from(std::ffi::OsStr::from_bytes(&there));
             let was = before.iter().filter_map(|(path, what)| {
@@ -238,6 +231,26 @@ fn a_directory_goes_and_comes_back() {
         let again = undo_all(&tree);
         assert_eq!((again.restored, again.failed), (0, 0), "{again:?}");
         assert_eq!(all_of(tree.path(), true), before);
+    }
+}
+
+#[test]
+fn to_another_file_system_nothing_is_moved() {
+    let Some((_, other)) = two_file_systems() else {
+        return;
+    };
+    let tree = copies();
+    let there = other.path().join("moved");
+    let mut to_other = options(Action::Move(there.as_os_str().as_bytes().to_vec()));
+    for mode in [RunMode::DryRun, RunMode::Execute] {
+        to_other.mode = mode;
+        let before = all_of(tree.path(), true);
+        let found = group(tree.path(), &["a", "b"]);
+        let (summary, lines) = run_trees(vec![found], &to_other, None);
+        assert_eq!((summary.dirs, summary.errors), (0, 1), "{lines:?}");
+        assert!(lines[0].contains("'bc copy'"), "{lines:?}");
+        assert_eq!(all_of(tree.path(), true), before);
+        assert!(!there.exists());
     }
 }
 

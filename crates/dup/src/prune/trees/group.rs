@@ -141,10 +141,10 @@ impl Run<'_> {
         state: &mut State<'_>,
     ) -> Result<StepOutcome, Skip> {
         let way = self.way(pair)?;
-        let freed = self.prove(pair, &way, done, state)?;
+        let freed = self.prove(pair, done, state)?;
         match (self.options.mode, &way) {
             (RunMode::DryRun, _) => {
-                if let Way::Rename(to) | Way::Copy(to) = &way {
+                if let Way::Rename(to) = &way {
                     self.taken.insert(to.clone());
                 }
                 let freed = if way == Way::Delete { freed } else { 0 };
@@ -152,11 +152,11 @@ impl Run<'_> {
             }
             (RunMode::Execute, Way::Rename(to)) => match self.rename_tree(pair, to) {
                 Err(Skip::System { errno, .. }) if errno == Errno::XDEV.raw_os_error() => {
-                    self.empty_tree(pair, &Way::Copy(to.clone()), state)
+                    Err(Skip::OtherFileSystem)
                 }
                 outcome => outcome,
             },
-            (RunMode::Execute, _) => self.empty_tree(pair, &way, state),
+            (RunMode::Execute, Way::Delete) => self.empty_tree(pair, state),
         }
     }
 
@@ -170,11 +170,10 @@ impl Run<'_> {
             return Err(Skip::DestinationExists(None));
         }
         let (existing, _) = deepest_existing(dir)?;
-        let same = sys::stat(existing)?.id.dev == pair.target.dir.id.dev;
-        Ok(match same {
-            true => Way::Rename(to),
-            false => Way::Copy(to),
-        })
+        match sys::stat(existing)?.id.dev == pair.target.dir.id.dev {
+            true => Ok(Way::Rename(to)),
+            false => Err(Skip::OtherFileSystem),
+        }
     }
 
     fn tell_tree(&mut self, step: &TreeStep, outcome: &StepOutcome) {

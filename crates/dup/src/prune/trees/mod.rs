@@ -1,6 +1,6 @@
 //! Whole directories that are copies of each other. One of each group stays; of another one everything
-//! is proven to be in that one first, then it goes, name by name or, where it is moved within one
-//! file system, by one rename.
+//! is proven to be in that one first, then it goes, name by name or, where it is moved, by one rename.
+//! Versions before moved to other file systems as well, by a copy of each name; undo takes that back.
 //!
 //! # Invariants
 //! - Before the first name of a directory goes, every file in it was compared byte for byte with its
@@ -168,10 +168,8 @@ pub fn prune_trees(
 enum Way {
     /// Name by name.
     Delete,
-    /// By one rename to this path.
+    /// By one rename to this path, which is on the same file system.
     Rename(Vec<u8>),
-    /// Name by name, with a copy of each below this path.
-    Copy(Vec<u8>),
 }
 
 /// A directory that is to go, and the one that stays in its place.

@@ -7,7 +7,7 @@ use bc_walk::Identity;
 use rustix::io::Errno;
 
 use super::held::{check_names, expected, open_dir, open_link};
-use super::{Done, Pair, TreeEntry, TreeKind, Way};
+use super::{Done, Pair, TreeEntry, TreeKind};
 use crate::lasting;
 use crate::path::split;
 use crate::prune::keep::FileRef;
@@ -25,7 +25,6 @@ impl Run<'_> {
     pub(super) fn prove(
         &mut self,
         pair: &Pair<'_>,
-        way: &Way,
         done: &Done,
         state: &mut State<'_>,
     ) -> Result<u64, Skip> {
@@ -43,7 +42,7 @@ impl Run<'_> {
                 return Err(Skip::Cancelled);
             }
             let (twin, file) = pair.both(at);
-            let proven = self.prove_file(pair, (&twin, &file), way, state);
+            let proven = self.prove_file((&twin, &file), state);
             freed += proven.map_err(|why| why.of(&file.path))?;
         }
         // Once more: what came in the meantime was compared with nothing.
@@ -62,6 +61,9 @@ impl Run<'_> {
             let held = open_dir(&dir).map_err(|why| why.of(&dir.path))?;
             if held.stat.id.dev != dev || sys::is_mount_root(&held.file) == Some(true) {
                 return Err(Skip::Holds("a mount point").of(&dir.path));
+            }
+            if sys::is_subvolume(&held.file, &held.dir)? {
+                return Err(Skip::Subvolume.of(&dir.path));
             }
             self.places
                 .check_dir(&held.file)
@@ -109,12 +111,11 @@ impl Run<'_> {
 
     fn prove_file(
         &mut self,
-        pair: &Pair<'_>,
         (twin, file): (&FileRef, &FileRef),
-        way: &Way,
         state: &mut State<'_>,
     ) -> Result<u64, Skip> {
-        let mut kind = way.kind(pair, file);
+        // Its directory is renamed, or it goes: whatever a deletion needs is enough.
+        let mut kind = StepKind::Delete;
         state.pending = 1;
         let mut keeper = open_twin(twin, state)?;
         let ready = match self.options.mode {
@@ -172,23 +173,7 @@ pub(super) fn refused(refusal: Refusal) -> Skip {
     }
 }
 
-impl Way {
-    /// What is done to one file.
-    pub(super) fn kind(&self, pair: &Pair<'_>, file: &FileRef) -> StepKind {
-        match self {
-            Way::Copy(to) => StepKind::Move(pair.below(to, file)),
-            // Its directory is renamed: whatever a deletion needs is enough.
-            Way::Delete | Way::Rename(_) => StepKind::Delete,
-        }
-    }
-}
-
 impl Pair<'_> {
-    /// The path below `to` that an entry of the target has there.
-    pub(super) fn below(&self, to: &[u8], entry: &FileRef) -> Vec<u8> {
-        [to, &entry.path[self.target.dir.path.len()..]].concat()
-    }
-
     /// That its name is one that can be taken away.
     fn check_name(&self) -> Result<(), Skip> {
         match split(&self.target.dir.path).1 {

@@ -3,13 +3,13 @@
 
 use super::held::{open_dir, open_link};
 use super::prove::{open_twin, refused};
-use super::{Pair, TreeKind, Way};
+use super::{Pair, TreeKind};
 use crate::prune::journal::TreeAction;
 use crate::prune::keep::FileRef;
 use crate::prune::open_file::OpenFile;
 use crate::prune::skip::Skip;
 use crate::prune::state::{Run, State};
-use crate::prune::step::StepOutcome;
+use crate::prune::step::{StepKind, StepOutcome};
 use crate::prune::sys;
 use crate::prune::temp::remove;
 
@@ -18,35 +18,22 @@ use crate::prune::temp::remove;
 struct Progress {
     files: u64,
     freed: u64,
-    lost: Vec<String>,
     /// Whether any name did.
     any: bool,
 }
 
 impl Run<'_> {
-    /// Removes a proven directory with all that is in it, with copies elsewhere if that is its way.
+    /// Removes a proven directory with all that is in it.
     pub(super) fn empty_tree(
         &mut self,
         pair: &Pair<'_>,
-        way: &Way,
         state: &mut State<'_>,
     ) -> Result<StepOutcome, Skip> {
         let mut progress = Progress::default();
-        let emptied = self.empty(pair, way, state, &mut progress);
-        let Progress {
-            files,
-            freed,
-            mut lost,
-            any,
-        } = progress;
+        let emptied = self.empty(pair, state, &mut progress);
+        let Progress { files, freed, any } = progress;
         match emptied {
-            Ok(()) => {
-                if let Way::Copy(to) = way {
-                    lost.extend(self.finish_copy(pair, to));
-                    self.taken.insert(to.clone());
-                }
-                Ok(StepOutcome::Done { freed, lost })
-            }
+            Ok(()) => Ok(StepOutcome::done(freed)),
             Err(why) if any => Err(Skip::Stopped {
                 why: Box::new(why),
                 gone: files,
@@ -59,13 +46,12 @@ impl Run<'_> {
     fn empty(
         &mut self,
         pair: &Pair<'_>,
-        way: &Way,
         state: &mut State<'_>,
         progress: &mut Progress,
     ) -> Result<(), Skip> {
         for at in pair.dirs() {
             let (twin, dir) = pair.both(at);
-            self.record_dir(pair, way, (&twin, &dir))
+            self.record_dir((&twin, &dir))
                 .map_err(|why| why.of(&dir.path))?;
         }
         for at in pair.target.of(TreeKind::File) {
@@ -74,16 +60,16 @@ impl Run<'_> {
             }
             let (twin, file) = pair.both(at);
             state.pending = pair.names_from(at, &file);
-            let done = self.remove_file(pair, (&twin, &file), way, state);
-            let (freed, lost) = done.map_err(|why| why.of(&file.path))?;
+            let freed = self
+                .remove_file((&twin, &file), state)
+                .map_err(|why| why.of(&file.path))?;
             progress.files += 1;
             progress.freed += freed;
-            progress.lost.extend(lost);
             progress.any = true;
         }
         for at in pair.target.of(TreeKind::Link) {
             let (twin, link) = pair.both(at);
-            self.remove_link(pair, (&twin, &link), way)
+            self.remove_link((&twin, &link))
                 .map_err(|why| why.of(&link.path))?;
             progress.any = true;
         }
@@ -98,87 +84,49 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Records what a directory is before the first name in it goes, which changes its times. One that
-    /// is copied is made where it goes to.
-    fn record_dir(
-        &mut self,
-        pair: &Pair<'_>,
-        way: &Way,
-        (twin, dir): (&FileRef, &FileRef),
-    ) -> Result<(), Skip> {
+    /// Records what a directory is before the first name in it goes, which changes its times.
+    fn record_dir(&mut self, (twin, dir): (&FileRef, &FileRef)) -> Result<(), Skip> {
         let held = open_dir(dir)?;
         let kept = open_dir(twin).map_err(Skip::of_keeper)?;
-        let to = match way {
-            Way::Copy(to) => Some(pair.below(to, dir)),
-            Way::Delete | Way::Rename(_) => None,
-        };
-        let action = TreeAction::Empty;
         let number = match &mut self.journal {
             Some(journal) => {
-                Some(journal.begin_tree(action, (&held, &kept), to.as_deref(), None)?)
+                Some(journal.begin_tree(TreeAction::Empty, (&held, &kept), None, None)?)
             }
             None => None,
         };
-        let made = match &to {
-            Some(to) => {
-                let had = (held.metadata()?, *held.flags()?);
-                self.dir_metadata.insert(dir.id, had);
-                self.make_copy_of_dir(to, &held)
-            }
-            None => Ok(()),
-        };
-        self.end(number, &made, &held);
-        made
+        self.end(number, &Ok(()), &held);
+        Ok(())
     }
 
     fn remove_file(
         &mut self,
-        pair: &Pair<'_>,
         (twin, file): (&FileRef, &FileRef),
-        way: &Way,
         state: &mut State<'_>,
-    ) -> Result<(u64, Vec<String>), Skip> {
-        let mut kind = way.kind(pair, file);
+    ) -> Result<u64, Skip> {
+        let mut kind = StepKind::Delete;
         let mut keeper = open_twin(twin, state)?;
         let mut ready = self
             .precheck(&mut keeper, file, state, &mut kind)
             .map_err(refused)?;
         match self.perform(&mut keeper, &mut ready, &kind, state)? {
-            StepOutcome::Done { freed, lost } => Ok((freed, lost)),
-            StepOutcome::Would { freed } => Ok((freed, Vec::new())),
+            StepOutcome::Done { freed, .. } | StepOutcome::Would { freed } => Ok(freed),
             StepOutcome::Skipped(why) => Err(why),
         }
     }
 
-    fn remove_link(
-        &mut self,
-        pair: &Pair<'_>,
-        (twin, link): (&FileRef, &FileRef),
-        way: &Way,
-    ) -> Result<(), Skip> {
+    fn remove_link(&mut self, (twin, link): (&FileRef, &FileRef)) -> Result<(), Skip> {
         let (kept, held, text) = self.prove_link(twin, link)?;
         let _claim = self.shared.blocked.claim(&held.dir, self.cancel)?;
-        let to = match way {
-            Way::Copy(to) => Some(pair.below(to, link)),
-            Way::Delete | Way::Rename(_) => None,
-        };
         let action = TreeAction::RemoveLink;
         let number = match &mut self.journal {
-            Some(journal) => {
-                let both = (&held, &kept);
-                Some(journal.begin_tree(action, both, to.as_deref(), Some(&text))?)
-            }
+            Some(journal) => Some(journal.begin_tree(action, (&held, &kept), None, Some(&text))?),
             None => None,
-        };
-        let copied = match &to {
-            Some(to) => self.copy_link(to, &held, &text),
-            None => Ok(()),
         };
         let stays = || match open_link(twin)? {
             (_, found) if found == text => Ok(()),
             _ => Err(Skip::KeeperChanged),
         };
-        let acted = copied.and_then(|()| remove(&held, &self.shared.temps, stays));
+        let acted = remove(&held, &self.shared.temps, stays);
         self.end(number, &acted, &held);
         acted
     }

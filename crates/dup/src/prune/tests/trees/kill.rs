@@ -9,27 +9,15 @@ const TREE: &str = "BC_DUP_TREES_TEST_TREE";
 const ACTION: &str = "BC_DUP_TREES_TEST_ACTION";
 const UNDO: &str = "BC_DUP_TREES_TEST_UNDO";
 const KILL_AT: &str = "BC_DUP_TREES_TEST_KILL_AT";
-const NO_RENAME: &str = "BC_DUP_TREES_TEST_NO_RENAME";
 
 #[test]
 fn killed_while_deleting() {
-    every_kill("delete", false);
+    every_kill("delete");
 }
 
 #[test]
 fn killed_while_renaming() {
-    every_kill("move", false);
-}
-
-#[test]
-fn killed_while_copying() {
-    every_kill("move", true);
-}
-
-/// The first call that renames, which is that of the directory, finds another file system. How many
-/// calls come before it differs from run to run.
-fn arm_rename() {
-    fail::arm_first("rename", fail::Fault::Errno(Errno::XDEV));
+    every_kill("move");
 }
 
 /// The process that dies.
@@ -55,9 +43,6 @@ fn child() {
     };
     let mut journal = Journal::create(&journal_path, &action, &[dirs], &Cancel::new()).unwrap();
     fail::arm(kill_at, fail::Fault::Kill);
-    if std::env::var_os(NO_RENAME).is_some() {
-        arm_rename();
-    }
     run_trees(groups, &options(action), Some(&mut journal));
     fail::disarm();
 }
@@ -82,7 +67,7 @@ fn spawn(tree: &TestTree, name: &str, kill_at: usize, more: &[(&str, String)]) -
 
 /// Two copies on a file system that gives numbers away again, with what is easily lost: modes, owners
 /// and times of directories, and of links.
-fn rich_copies(place: &Path) -> TestTree {
+pub(super) fn rich_copies(place: &Path) -> TestTree {
     let tree = copies_in(place);
     for (dir, mode) in [("b/links", 0o2750), ("b/void", 0o1711)] {
         fs::set_permissions(tree.join(dir), fs::Permissions::from_mode(mode)).unwrap();
@@ -112,7 +97,7 @@ fn rich_copies(place: &Path) -> TestTree {
 }
 
 /// All that undo is to give back: kind, content, mode, owner, time, and which names are one file.
-fn whole_of(tree: &TestTree) -> BTreeMap<PathBuf, String> {
+pub(super) fn whole_of(tree: &TestTree) -> BTreeMap<PathBuf, String> {
     let mut all = all_of(&tree.join("b"), false);
     all.insert(PathBuf::new(), "directory".to_owned());
     let mut first: std::collections::HashMap<u64, PathBuf> = std::collections::HashMap::new();
@@ -128,7 +113,7 @@ fn whole_of(tree: &TestTree) -> BTreeMap<PathBuf, String> {
 
 /// As after an undo that nothing disturbed.
 #[track_caller]
-fn check_whole(tree: &TestTree, before: &BTreeMap<PathBuf, String>, context: &str) {
+pub(super) fn check_whole(tree: &TestTree, before: &BTreeMap<PathBuf, String>, context: &str) {
     let after = whole_of(tree);
     for (path, what) in before {
         assert_eq!(after.get(path), Some(what), "{context}: {path:?}");
@@ -136,16 +121,12 @@ fn check_whole(tree: &TestTree, before: &BTreeMap<PathBuf, String>, context: &st
     assert_eq!(after.len(), before.len(), "{context}");
 }
 
-fn every_kill(name: &str, copied: bool) {
-    let no_rename: Vec<(&str, String)> = match copied {
-        true => vec![(NO_RENAME, "1".to_owned())],
-        false => Vec::new(),
-    };
+fn every_kill(name: &str) {
     for kill_at in 0.. {
         let tree = rich_copies(&quick_place());
         let before = all_of(tree.path(), false);
         let whole = whole_of(&tree);
-        let status = spawn(&tree, name, kill_at, &no_rename).wait().unwrap();
+        let status = spawn(&tree, name, kill_at, &[]).wait().unwrap();
         let context = format!("{name} killed at {kill_at}");
         check_kept(&tree, &before, &context);
         let undone = undo_all(&tree);
@@ -176,17 +157,21 @@ fn killed_while_undoing_a_copy() {
     every_kill_of_undo("move", true);
 }
 
-/// Takes the copy away; by copies, where the first rename finds another file system.
+/// Takes the copy away; by copies, as versions before did.
 fn gone(tree: &TestTree, name: &str, copied: bool) {
+    if copied {
+        let changes = usize::MAX;
+        assert!(super::old::move_as_before(
+            tree,
+            &tree.scratch("moved"),
+            changes
+        ));
+        return;
+    }
     let action = action(tree, name);
     let groups = vec![group(tree.path(), &["a", "b"])];
     let mut journal = journal_of(tree, &action, &groups);
-    fail::arm_all(Vec::new());
-    if copied {
-        arm_rename();
-    }
     let (summary, lines) = run_trees(groups, &options(action), Some(&mut journal));
-    fail::disarm();
     assert!(summary.is_clean() && !tree.exists("b"), "{lines:?}");
 }
 
