@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use bc_dup::prune::{
-    HALF_WAY, Keep, KeepRules, ORIGINAL, PruneEvent, PruneSummary, RunMode, Skip, StepOutcome,
-    UndoEvent, UndoOutcome, UndoSummary,
+    HALF_WAY, Keep, KeepRules, PruneEvent, PruneSummary, RunMode, Skip, StepOutcome, UndoEvent,
+    UndoOutcome, UndoSummary,
 };
 use bc_dup::report::{Names, ReportFormat, ScanReport};
 use bc_dup::scan::Scan;
@@ -89,11 +89,11 @@ pub fn end_search(mut session: Session, scan: &Scan, exit: Exit) -> Exit {
     session.end(exit)
 }
 
-/// Names the originals of killed moves that nothing equals.
-pub fn originals(session: &Session, found: &ScanReport<'_>) {
-    for path in found.originals() {
-        let text = format!("{}: {ORIGINAL}", bc_fs::escape(&path));
-        let what = Diagnostic::from(text).about(&path, "prune", None, ORIGINAL);
+/// Names the originals of killed moves that a run does not come to, and says `why` they are there.
+pub fn originals(session: &Session, found: &[Vec<u8>], why: &str) {
+    for path in found {
+        let text = format!("{}: {why}", bc_fs::escape(path));
+        let what = Diagnostic::from(text).about(path, "prune", None, why);
         session.report.problem(what);
     }
 }
@@ -344,7 +344,16 @@ pub fn undo_event(event: UndoEvent<'_>, printed: &mut Printed<'_>) {
             report.problem(format!("{path}: restored without {}", lost.join("; ")));
             printed.line(format_args!("restored {path} ({action}), incomplete"));
         }
-        UndoOutcome::Would => printed.line(format_args!("restore {path} ({action})")),
+        UndoOutcome::Would { lost } if lost.is_empty() => {
+            printed.line(format_args!("restore {path} ({action})"));
+        }
+        UndoOutcome::Would { lost } => {
+            report.problem(format!(
+                "{path}: would be restored without {}",
+                lost.join("; ")
+            ));
+            printed.line(format_args!("restore {path} ({action}), incomplete"));
+        }
         UndoOutcome::Unneeded => report.note(1, &format!("{path}: nothing to undo")),
         UndoOutcome::Failed(skip) => {
             let text = format!("{path}: not restored: {skip}");

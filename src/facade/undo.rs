@@ -106,8 +106,7 @@ pub struct Undone {
 impl Undone {
     fn hear(&mut self, event: &UndoEvent<'_>) {
         let lost = match event.outcome {
-            Outcome::Restored { lost } => lost.clone(),
-            Outcome::Would => Vec::new(),
+            Outcome::Restored { lost } | Outcome::Would { lost } => lost.clone(),
             Outcome::Unneeded => return,
             Outcome::Failed(skip) => {
                 self.errors.push(failure(event.path, event.action, skip));

@@ -164,3 +164,71 @@ fn runs_that_follow_one_another() {
         .stderr_has("3 restored");
     assert_eq!(t.read("in/b"), b"same");
 }
+
+/// What comes back incomplete is said before: another owner, attributes that only root may give, names
+/// that are elsewhere, what somebody changed of what was moved.
+#[test]
+fn what_comes_back_incomplete_is_foreseen() {
+    type State<'a> = (&'a str, &'a str, &'a dyn Fn(&TestTree));
+    let prepare: [State<'_>; 5] = [
+        ("delete", "another owner", &|t| chown(t, "12:34")),
+        ("symlink", "another owner", &|t| chown(t, "12:34")),
+        ("hardlink", "another owner", &|t| chown(t, "12:34")),
+        ("move:D", "names elsewhere", &|t| {
+            t.hard_link("in/b", "out");
+        }),
+        ("delete", "names elsewhere", &|t| {
+            t.hard_link("in/b", "out");
+        }),
+    ];
+    for dirs in ["", "--dirs "] {
+        for (action, what, change) in prepare {
+            if !is_root() || !dirs.is_empty() && action.contains("link") {
+                continue;
+            }
+            let t = TestTree::new();
+            for name in ["in/b", "in/sub/c"] {
+                t.write(name, "same");
+            }
+            t.write("keep/b", "same").write("keep/sub/c", "same");
+            t.symlink("b", "in/l").symlink("b", "keep/l");
+            change(&t);
+            let line = format!(
+                "dup prune {dirs}--action={action} --keep=path:keep --ignore-metadata --yes \
+                 --quiet --journal=../j keep in"
+            );
+            t.bc_line(&line).go().code(0);
+            // Nobody finds the name that stays.
+            if t.exists("out") {
+                t.remove("out");
+            }
+            for (path, mode) in [("..", 0o777), (".", 0o777)] {
+                t.mode(path, mode);
+            }
+            t.run("chown")
+                .args(["-R", "65534:65534", ".", "../j"])
+                .go()
+                .code(0);
+            let [dry, done] = ["--dry-run", ""].map(|options| {
+                let run = undo(&t, options);
+                let said = run.error_text().replace("would be restored", "restored");
+                let lines = said.lines().filter(|line| !line.contains("kept"));
+                let mut lines: Vec<String> = lines.map(str::to_owned).collect();
+                lines.sort();
+                let names = run.text().replace("restore ", "restored ");
+                (run.status.code(), names, lines)
+            });
+            assert_eq!(dry, done, "{dirs}{action}, {what}");
+            let whole = action == "move:D";
+            assert_eq!(
+                done.0,
+                Some(i32::from(!whole)),
+                "{dirs}{action}, {what}: {done:?}"
+            );
+        }
+    }
+}
+
+fn chown(t: &TestTree, owner: &str) {
+    t.run("chown").args(["-hR", owner, "in"]).go().code(0);
+}

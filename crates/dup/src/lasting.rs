@@ -42,8 +42,7 @@ fn is_unfinished(name: &[u8]) -> bool {
         })
     };
     let copy = rest.strip_prefix(b"copy.");
-    copy.is_some_and(|rest| rest.ends_with(b".part"))
-        || is_hash(rest) && rest.ends_with(b".tmp")
+    copy.is_some_and(|rest| rest.ends_with(b".part")) || is_hash(rest) && rest.ends_with(b".tmp")
 }
 
 /// True for every name that somebody will remove: those and what a run of prune left.

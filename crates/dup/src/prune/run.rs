@@ -109,7 +109,9 @@ impl Run<'_> {
                 break;
             }
             let mut lasting = inode.names.iter().map(|index| &group.files[*index]);
-            let lasting = lasting.by_ref().filter(|file| !leftover::is_ours(file.name()));
+            let lasting = lasting
+                .by_ref()
+                .filter(|file| !leftover::is_ours(file.name()));
             let lasting: Vec<&FileRef> = lasting.collect();
             if lasting.is_empty() {
                 continue;

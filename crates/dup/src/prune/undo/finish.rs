@@ -10,6 +10,7 @@ use bc_walk::{FileKind, FileStat, Identity};
 use rustix::io::Errno;
 
 use super::{Found, Undo, UndoOutcome, find};
+use crate::clock::clipped;
 use crate::prune::copy::given;
 use crate::prune::journal::Entry;
 use crate::prune::leftover::{self, Mark};
@@ -45,10 +46,8 @@ impl Undo<'_> {
         let Some(stat) = found.stat.filter(is_dir) else {
             return Ok(UndoOutcome::Unneeded);
         };
-        if self.mode == RunMode::DryRun {
-            return Ok(UndoOutcome::Unneeded);
-        }
-        if let Some(to) = entry.destination() {
+        let dry = self.mode == RunMode::DryRun;
+        if let Some(to) = entry.destination().filter(|_| !dry) {
             self.take_back_dir(&to, entry);
         }
         let wanted = Wanted {
@@ -66,6 +65,10 @@ impl Undo<'_> {
             return Err(Skip::Changed);
         }
         let lost = match self.share(entry, path, (&opened, &stat), &wanted)? {
+            Share::All | Share::Times if dry => match self.caller.owns(stat.uid) {
+                true => self.would_give(&wanted.metadata, Some(&opened)).1,
+                false => Vec::new(),
+            },
             Share::All => wanted.give(&opened)?,
             Share::Times => match wanted.metadata.apply_times(&opened) {
                 Ok(()) => Vec::new(),
@@ -79,7 +82,7 @@ impl Undo<'_> {
         };
         match lost.is_empty() {
             true => Ok(UndoOutcome::Unneeded),
-            false => Ok(UndoOutcome::Restored { lost }),
+            false => Ok(self.back(lost)),
         }
     }
 
@@ -104,7 +107,7 @@ impl Undo<'_> {
             if self.trees.filled.contains(path) {
                 return Ok(Share::All);
             }
-            if wanted.metadata.mtime_ns == stat.stamp.mtime_ns {
+            if clipped(wanted.metadata.mtime_ns) == stat.stamp.mtime_ns {
                 return Ok(Share::Nothing);
             }
             // All that a killed undo left of its work in it.
@@ -185,7 +188,8 @@ impl Wanted {
             mtime_ns,
             ..
         } = self.metadata;
-        (stat.uid, stat.gid, stat.mode & 0o7777, stat.stamp.mtime_ns) == (uid, gid, mode, mtime_ns)
+        let has = (stat.uid, stat.gid, stat.mode & 0o7777, stat.stamp.mtime_ns);
+        has == (uid, gid, mode, clipped(mtime_ns))
     }
 
     /// What a directory lacks of it; its times only if it has all else.

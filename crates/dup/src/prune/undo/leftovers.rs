@@ -30,16 +30,16 @@ pub(super) struct Leftovers {
     paths: HashMap<Identity, Vec<u8>>,
     /// Whole copies that may be the last to have their content.
     pub(super) last: Vec<Vec<u8>>,
-    /// Those that a dry run would have given their names.
+    /// Those that were named already.
     spoken_for: HashSet<Vec<u8>>,
     /// How many were removed, or would be.
     pub(super) removed: u64,
 }
 
-/// What got its name back.
+/// What got its name back: the path, and the name that it still has in a dry run.
 pub(super) struct Back {
-    pub(super) original: bool,
-    pub(super) copy: bool,
+    pub(super) original: Option<(Vec<u8>, CString)>,
+    pub(super) copy: Option<(Vec<u8>, CString)>,
 }
 
 impl Leftovers {
@@ -84,13 +84,15 @@ impl Leftovers {
     ) -> Result<Back, Skip> {
         let mut put_back = |path: Option<Vec<u8>>, id: Option<Identity>, other: Option<Mark>| {
             let (Some(path), Some(id)) = (path, id) else {
-                return Ok(false);
+                return Ok(None);
             };
             match dir::open_parent(&reference(&path, &entry.target)) {
                 Ok((dir, name)) => {
-                    self.put_back_in(entry, (&dir, &name), (id, other), mode, cancel)
+                    let found =
+                        self.put_back_in(entry, (&dir, &name), (id, other), mode, cancel)?;
+                    Ok::<_, Skip>(found.map(|left| (path, left)))
                 }
-                Err(_) => Ok(false),
+                Err(_) => Ok(None),
             }
         };
         let original = put_back(entry.target.path(), Some(entry.target.id()), copy)?;
@@ -105,13 +107,13 @@ impl Leftovers {
         (id, other): (Identity, Option<Mark>),
         mode: RunMode,
         cancel: &Cancel,
-    ) -> Result<bool, Skip> {
+    ) -> Result<Option<CString>, Skip> {
         let here = sys::stat(dir)?.id;
         let Some(names) = self.found.get_mut(&here).filter(|names| !names.is_empty()) else {
-            return Ok(false);
+            return Ok(None);
         };
         if open_file::identity_at(dir, name)?.is_some() {
-            return Ok(false);
+            return Ok(None);
         }
         // The number of its device may be another one since it was mounted again; after a copy of
         // the whole tree its own is, and the name tells which file was made of it.
@@ -126,18 +128,14 @@ impl Leftovers {
             OpenFile::find(dir, left, left.as_bytes()).is_ok_and(|held| is_it(&held))
         });
         let Some(at) = found else {
-            return Ok(false);
+            return Ok(None);
         };
         if mode == RunMode::Execute {
             let _claim = claim::alone(dir).ok_or(Skip::InUse)?;
             sys::rename_new(dir, &names[at], dir, name)?;
             sys::sync_dir(dir)?;
-            names.remove(at);
-        } else if let Some(path) = self.paths.get(&here) {
-            let left = [path, b"/".as_slice(), names[at].as_bytes()].concat();
-            self.spoken_for.insert(left);
         }
-        Ok(true)
+        Ok(Some(names.remove(at)))
     }
 
     /// What a killed run had set aside of the step's file, or of the copy made of

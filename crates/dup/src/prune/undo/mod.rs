@@ -30,6 +30,7 @@ use rustix::fs::{Mode as Permissions, OFlags};
 use rustix::io::Errno;
 
 use crate::path::split;
+use crate::prune::caller::Caller;
 use crate::prune::claim::Blocked;
 use crate::prune::copy::digest;
 use crate::prune::dir;
@@ -78,6 +79,9 @@ fn undo_at(
         blocked: Blocked::default(),
         leftovers: Leftovers::default(),
         foreseen: HashMap::new(),
+        foreseen_names: HashMap::new(),
+        stand_ins: HashMap::new(),
+        caller: Caller::own(),
         run: 0,
         trees: Trees::default(),
         restored: HashMap::new(),
@@ -121,18 +125,17 @@ fn undo_at(
             undo.leftovers
                 .remove_equal(&entry, &path, &undo.temps, cancel);
         }
-        if let UndoOutcome::Restored { .. } | UndoOutcome::Unneeded = outcome {
+        if !matches!(outcome, UndoOutcome::Failed(_)) {
             undo.trees.settle(&path, &steps.index);
         }
         match &outcome {
-            UndoOutcome::Restored { lost } => {
+            UndoOutcome::Restored { lost } | UndoOutcome::Would { lost } => {
                 summary.restored += 1;
                 summary.incomplete += u64::from(!lost.is_empty());
                 undo.trees.filled(&path);
-            }
-            UndoOutcome::Would => {
-                summary.restored += 1;
-                undo.foreseen.insert(path.clone(), entry.digest());
+                if mode == RunMode::DryRun {
+                    undo.foreseen.insert(path.clone(), entry.digest());
+                }
             }
             // That a directory has what it had is a part of its making.
             UndoOutcome::Unneeded if action == Some(TreeAction::Empty) => continue,
@@ -174,6 +177,11 @@ struct Undo<'a> {
     /// What a dry run would have restored, with the content: it may be the kept file of steps
     /// before.
     foreseen: HashMap<Vec<u8>, Option<Digest>>,
+    /// How many names of each file a dry run would have given back.
+    foreseen_names: HashMap<Original, u64>,
+    /// The names that files still have in a dry run which would have been given others: by path.
+    stand_ins: HashMap<Vec<u8>, CString>,
+    caller: Caller,
     /// Which of the journal's runs made the step at hand.
     run: u64,
     /// What became of whole directories.
@@ -249,6 +257,19 @@ impl Found {
     }
 }
 
+/// What is said of a file that has so many names again, and had more.
+fn parted(entry: &Entry, names: u64) -> Option<String> {
+    let apart = entry.target.nlink().saturating_sub(names);
+    let (s, are) = match apart {
+        0 => return None,
+        1 => ("", "is no name"),
+        _ => ("s", "are no names"),
+    };
+    Some(format!(
+        "hard links: {apart} other name{s} it had {are} of the restored file"
+    ))
+}
+
 impl Undo<'_> {
     /// Undoes a step, with what a killed run had set aside in its place again.
     fn put_back(
@@ -263,16 +284,16 @@ impl Undo<'_> {
         let back = self
             .leftovers
             .put_back(entry, mark, self.mode, self.cancel)?;
-        if self.mode == RunMode::DryRun && (back.original || back.copy) {
-            return Ok(UndoOutcome::Would);
+        let is_back = back.original.is_some();
+        if self.mode == RunMode::DryRun {
+            self.stand_ins.extend(back.original);
+            self.stand_ins.extend(back.copy);
         }
         let outcome = match self.entry(entry, took_effect, copy, path) {
-            Ok(UndoOutcome::Unneeded) if back.original => {
-                Ok(UndoOutcome::Restored { lost: Vec::new() })
+            Ok(UndoOutcome::Unneeded) if is_back => Ok(self.back(Vec::new())),
+            Err(why) if is_back => {
+                Ok(self.back(vec![format!("what was moved, which stays: {why}")]))
             }
-            Err(why) if back.original => Ok(UndoOutcome::Restored {
-                lost: vec![format!("what was moved, which stays: {why}")],
-            }),
             outcome => outcome,
         };
         let Some(rest) = self.leftovers.rest(entry, made) else {
@@ -280,12 +301,12 @@ impl Undo<'_> {
         };
         self.leftovers.speak_for(rest.clone());
         let why = match outcome {
-            Ok(UndoOutcome::Restored { mut lost }) => {
+            Ok(UndoOutcome::Restored { mut lost } | UndoOutcome::Would { mut lost }) => {
                 let rest = Escaped(&rest);
                 lost.push(format!(
                     "what a killed run set aside as {rest}, which stays"
                 ));
-                return Ok(UndoOutcome::Restored { lost });
+                return Ok(self.back(lost));
             }
             Ok(UndoOutcome::Unneeded) => Skip::Changed,
             Ok(outcome) => return Ok(outcome),
@@ -303,15 +324,9 @@ impl Undo<'_> {
         path: &[u8],
     ) -> Result<UndoOutcome, Skip> {
         if self.mode == RunMode::DryRun && self.trees.foresees(path) {
-            return match entry.action.as_str() {
-                "delete" => {
-                    self.prove_source(entry, &remake::keeper(entry)?)?;
-                    Ok(UndoOutcome::Would)
-                }
-                _ => Ok(UndoOutcome::Would),
-            };
+            return self.would_fill(entry, copy);
         }
-        let found = find(path, &entry.target).map_err(|why| match why {
+        let found = self.find(path, &entry.target).map_err(|why| match why {
             // The file is perhaps where it was moved to.
             Skip::Gone => Skip::Missing(split(path).0.to_vec()),
             why => why,
@@ -357,7 +372,7 @@ impl Undo<'_> {
             return self.separate(entry, &there);
         }
         if self.mode == RunMode::DryRun {
-            return self.would_make(entry, &there.dir, Some(&there));
+            return self.would_make(entry, Some(&there.dir), Some(&there));
         }
         let _claim = self.blocked.claim(&there.dir, self.cancel)?;
         let (temp, id, lost) = self.make(entry, &there.dir, Some(&there))?;
@@ -386,7 +401,7 @@ impl Undo<'_> {
             return self.separate(entry, &found.hold(path)?);
         }
         if self.mode == RunMode::DryRun {
-            return self.would_make(entry, &found.dir, source);
+            return self.would_make(entry, Some(&found.dir), source);
         }
         let _claim = self.blocked.claim(&found.dir, self.cancel)?;
         let (temp, id, lost) = self.make(entry, &found.dir, source)?;
@@ -430,18 +445,7 @@ impl Undo<'_> {
             .ok()
             .filter(|stat| stat.id == id)
             .map(|stat| stat.nlink);
-        let apart = names.map_or(0, |names| entry.target.nlink().saturating_sub(names));
-        if apart > 0 {
-            lost.push(format!(
-                "hard links: {apart} other name{} it had {} of the restored file",
-                if apart == 1 { "" } else { "s" },
-                if apart == 1 {
-                    "is no name"
-                } else {
-                    "are no names"
-                },
-            ));
-        }
+        lost.extend(names.and_then(|names| parted(entry, names)));
         UndoOutcome::Restored { lost }
     }
 

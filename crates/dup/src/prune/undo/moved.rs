@@ -5,7 +5,8 @@ use bc_fs::Escaped;
 use bc_walk::{FileKind, FileStat};
 
 use super::names::Content;
-use super::{Found, Undo, UndoOutcome, find};
+use super::{Found, Undo, UndoOutcome, find, parted};
+use crate::clock::clipped;
 use crate::prune::aside::give_up;
 use crate::prune::compare::compare;
 use crate::prune::dir::Dir;
@@ -28,7 +29,7 @@ impl Undo<'_> {
         found: Found,
     ) -> Result<UndoOutcome, Skip> {
         let from = entry.destination().ok_or(Skip::Gone)?;
-        let moved = match find(&from, &entry.target) {
+        let moved = match self.find(&from, &entry.target) {
             Ok(moved) => Some(moved).filter(|moved| moved.stat.is_some()),
             // The run was killed before the directory was made, or it went since.
             Err(Skip::Gone) => None,
@@ -42,7 +43,8 @@ impl Undo<'_> {
         }
         let Some(here) = &found.stat else {
             if moved.is_none() && self.foresees(&from, entry) {
-                return Ok(self.would(&[&found.dir])?.unwrap_or(UndoOutcome::Would));
+                self.would(&[&found.dir])?;
+                return Ok(UndoOutcome::Would { lost: Vec::new() });
             }
             let moved = moved.ok_or_else(|| Skip::Missing(from.clone()))?;
             let moved = moved.hold(&from)?;
@@ -80,8 +82,8 @@ impl Undo<'_> {
     ) -> Result<UndoOutcome, Skip> {
         held.watch()?;
         self.is_recorded(entry, &held)?;
-        if let Some(outcome) = self.would(&[&found.dir, &held.dir])? {
-            return Ok(outcome);
+        if self.would(&[&found.dir, &held.dir])? {
+            return self.would_bring(entry, copy, &held, Some(&found.dir));
         }
         held.check()?;
         let same = held.stat.id == entry.target.id();
@@ -141,7 +143,7 @@ impl Undo<'_> {
     /// What the file is to have in its place: what it has where it was moved to,
     /// and what it had before if the move took that; of a file that is not the
     /// one that was moved, what that one had.
-    fn wanted(
+    pub(super) fn wanted(
         &self,
         entry: &Entry,
         copy: Option<&Copy>,
@@ -201,12 +203,13 @@ impl Undo<'_> {
         let (own, has) = (copy.metadata()?, original.metadata()?);
         if let Some(what) = own.not_in(&has, wanted) {
             let path = Escaped(&copy.path);
-            let lost = vec![format!("the {what} of {path}, which stays")];
-            let would = self.would(&[])?;
-            return Ok(would.unwrap_or(UndoOutcome::Restored { lost }));
+            return Ok(self.back(vec![format!("the {what} of {path}, which stays")]));
         }
-        if let Some(outcome) = self.would(&[&copy.dir])? {
-            return Ok(outcome);
+        if self.would(&[&copy.dir])? {
+            let found = (original.stat.id, path.to_vec());
+            self.restored.entry(self.original(entry)).or_insert(found);
+            let lost = parted(entry, original.stat.nlink).into_iter().collect();
+            return Ok(UndoOutcome::Would { lost });
         }
         let _claim = self.blocked.claim(&copy.dir, self.cancel)?;
         let (id, dir) = (original.stat.id, &original.dir);
@@ -231,7 +234,7 @@ fn is_restored(entry: &Entry, wanted: &Metadata, here: &FileStat) -> bool {
             mtime_ns,
             ..
         } = *metadata;
-        now == (uid, gid, mode, mtime_ns)
+        now == (uid, gid, mode, clipped(mtime_ns))
     };
     here.stamp.size == entry.target.stamp().size
         && (is(wanted) || entry.target.metadata().is_some_and(|before| is(&before)))

@@ -11,7 +11,6 @@ use crate::prune::dir;
 use crate::prune::journal::{Entry, Index};
 use crate::prune::leftover::{self, Mark};
 use crate::prune::open_file::OpenFile;
-use crate::prune::options::RunMode;
 use crate::prune::sys;
 
 /// Where names may be that no step took.
@@ -118,7 +117,6 @@ impl Undo<'_> {
     pub(super) fn remember(&mut self, entry: &Entry, path: &[u8], content: Content) {
         let original = self.original(entry);
         if !self.names.linked
-            || self.mode == RunMode::DryRun
             || entry.tree_action().is_some()
             || self.restored.contains_key(&original)
         {

@@ -11,8 +11,12 @@ pub enum UndoOutcome {
         /// Owner, attribute … and the system's reason.
         lost: Vec<String>,
     },
-    /// A dry run: it would be restored.
-    Would,
+    /// A dry run: it would be restored. What of its metadata could not be given back is named, as
+    /// far as that can be known before.
+    Would {
+        /// As of one that was restored.
+        lost: Vec<String>,
+    },
     /// There is nothing to undo: the name is a file of its own.
     Unneeded,
     /// It could not be restored.
@@ -37,7 +41,7 @@ pub struct UndoEvent<'a> {
 pub struct UndoSummary {
     /// Names restored, or that a dry run would restore.
     pub restored: u64,
-    /// Of those, how many did not get all their metadata back.
+    /// Of those, how many did not get all their metadata back, or would not.
     pub incomplete: u64,
     /// Steps that needed nothing.
     pub unneeded: u64,

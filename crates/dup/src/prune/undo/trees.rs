@@ -8,6 +8,7 @@ use super::{Found, Undo, UndoOutcome, find};
 use crate::path::split;
 use crate::prune::journal::{Entry, Index, TreeAction};
 use crate::prune::leftover::Mark;
+use crate::prune::meta::Metadata;
 use crate::prune::open_file::identity_at;
 use crate::prune::options::RunMode;
 use crate::prune::skip::Skip;
@@ -60,12 +61,10 @@ impl Undo<'_> {
         entry: &Entry,
         path: &[u8],
     ) -> Result<UndoOutcome, Skip> {
-        if self.mode == RunMode::DryRun && self.trees.foresees(path) {
-            self.trees.foreseen.insert(path.to_vec());
-            return Ok(match action {
-                TreeAction::Empty => UndoOutcome::Unneeded,
-                _ => UndoOutcome::Would,
-            });
+        if self.mode == RunMode::DryRun
+            && (self.trees.foresees(path) || self.trees.foreseen.contains(path))
+        {
+            return self.would_make_again(action, entry, path);
         }
         let found = find(path, &entry.target).map_err(|why| match why {
             Skip::Gone => Skip::Missing(split(path).0.to_vec()),
@@ -79,15 +78,51 @@ impl Undo<'_> {
         }
     }
 
+    /// What a dry run says of what is in a directory that would be made, or of that itself.
+    fn would_make_again(
+        &mut self,
+        action: TreeAction,
+        entry: &Entry,
+        path: &[u8],
+    ) -> Result<UndoOutcome, Skip> {
+        let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
+        let lost = match action {
+            TreeAction::Empty => self.would_give(&metadata, None).1,
+            TreeAction::RemoveLink => self.would_own(&metadata),
+            TreeAction::RemoveDirectory | TreeAction::MoveDirectory => Vec::new(),
+        };
+        match action {
+            TreeAction::Empty if lost.is_empty() => return Ok(UndoOutcome::Unneeded),
+            TreeAction::RemoveDirectory | TreeAction::MoveDirectory => {
+                self.trees.foreseen.insert(path.to_vec());
+            }
+            TreeAction::Empty | TreeAction::RemoveLink => {}
+        }
+        Ok(UndoOutcome::Would { lost })
+    }
+
+    /// What a link would not be given.
+    fn would_own(&self, metadata: &Metadata) -> Vec<String> {
+        let refused = rustix::io::Errno::PERM;
+        match self.caller.may_give(metadata.uid, metadata.gid) {
+            true => Vec::new(),
+            false => vec![not_given(refused)],
+        }
+    }
+
     fn make_dir(&mut self, entry: &Entry, path: &[u8], found: Found) -> Result<UndoOutcome, Skip> {
         match &found.stat {
             Some(stat) if stat.kind() == FileKind::Dir => return Ok(UndoOutcome::Unneeded),
             Some(_) => return Err(Skip::Changed),
             None => {}
         }
-        if let Some(would) = self.would(&[&found.dir])? {
+        let mut lost = Vec::new();
+        if sys::was_subvolume(entry.target.id().ino, &found.dir) {
+            lost.push("being a subvolume: it is a plain directory".to_owned());
+        }
+        if self.would(&[&found.dir])? {
             self.trees.foreseen.insert(path.to_vec());
-            return Ok(would);
+            return Ok(UndoOutcome::Would { lost });
         }
         // For us alone until all of it is there.
         sys::make_dir(&found.dir, &found.name, 0o700)?;
@@ -97,7 +132,7 @@ impl Undo<'_> {
         }
         let _ = sys::sync_dir(&found.dir);
         self.trees.made.insert(path.to_vec());
-        Ok(UndoOutcome::Restored { lost: Vec::new() })
+        Ok(UndoOutcome::Restored { lost })
     }
 
     fn make_link(&mut self, entry: &Entry, path: &[u8], found: Found) -> Result<UndoOutcome, Skip> {
@@ -109,13 +144,19 @@ impl Undo<'_> {
                     return Err(Skip::Changed);
                 }
                 self.clear_links(&found, &text);
+                // Killed before it went, or before what was made of it had gone.
+                if self.mode == RunMode::Execute {
+                    self.take_back_link(entry, &text);
+                }
                 return Ok(UndoOutcome::Unneeded);
             }
             Some(_) => return Err(Skip::Changed),
             None => {}
         }
-        if let Some(would) = self.would(&[&found.dir])? {
-            return Ok(would);
+        if self.would(&[&found.dir])? {
+            let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
+            let lost = self.would_own(&metadata);
+            return Ok(UndoOutcome::Would { lost });
         }
         let lost = self.place_link(entry, &text, &found)?;
         let _ = sys::sync_dir(&found.dir);
@@ -140,7 +181,7 @@ impl Undo<'_> {
             .name(|temp| sys::symlink(text, &found.dir, temp))?;
         let mut lost = Vec::new();
         if let Err(errno) = metadata.apply_to_link(&found.dir, &temp) {
-            lost.push(format!("owner or times: {}", std::io::Error::from(errno)));
+            lost.push(not_given(errno));
         }
         let placed = sys::rename_new(&found.dir, &temp, &found.dir, &found.name);
         if let Err(failed) = placed {
@@ -206,9 +247,9 @@ impl Undo<'_> {
         if !is_it {
             return Err(Skip::Changed);
         }
-        if let Some(would) = self.would(&[&found.dir, &there.dir])? {
+        if self.would(&[&found.dir, &there.dir])? {
             self.trees.foreseen.insert(path.to_vec());
-            return Ok(would);
+            return Ok(UndoOutcome::Would { lost: Vec::new() });
         }
         sys::rename_new(&there.dir, &there.name, &found.dir, &found.name)?;
         let back = identity_at(&found.dir, &found.name)?;
@@ -219,4 +260,9 @@ impl Undo<'_> {
         let _ = sys::sync_dir(&found.dir);
         Ok(UndoOutcome::Restored { lost: Vec::new() })
     }
+}
+
+/// What is said of a link that could not be given what it had.
+fn not_given(errno: rustix::io::Errno) -> String {
+    format!("owner or times: {}", std::io::Error::from(errno))
 }
