@@ -208,7 +208,11 @@ impl Case {
             );
             let reference = self.context.contains("--reference") && path.starts_with("ref");
             if reference {
-                assert_eq!(stands.map(|what| plain(what)), Some(plain(what)), "{context}: {path:?}");
+                assert_eq!(
+                    stands.map(|what| plain(what)),
+                    Some(plain(what)),
+                    "{context}: {path:?}"
+                );
             }
         }
     }
@@ -261,7 +265,7 @@ impl Case {
             match self.runs {
                 1 => assert_eq!(now.get(path), Some(what), "{context}: {path:?}"),
                 _ => assert_eq!(
-                    now.get(path).map(plain),
+                    now.get(path).map(|what| plain(what)),
                     Some(plain(what)),
                     "{context}: {path:?}"
                 ),
