@@ -83,7 +83,7 @@ fn arguments_are_bytes() {
         t.bc_line("dup undo ../j").go().code(0);
         assert!(from.exists() && !to.exists());
         // Patterns are text; which one is not is said.
-        let out = t.bc().args(["dup", "prune", "--action=delete"]);
+        let out = t.bc().args(["dup", "prune", "--yes", "--action=delete"]);
         let out = out.arg(bytes(b"--keep=path:k\xff")).arg("in").go();
         out.code(2).stderr_has("k\\xff").stderr_has("not UTF-8");
     }

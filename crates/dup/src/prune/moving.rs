@@ -155,7 +155,7 @@ impl Run<'_> {
             Skip::System { errno, .. }
                 if matches!(
                     Errno::from_raw_os_error(*errno),
-                    Errno::ACCESS | Errno::ROFS | Errno::NOTDIR | Errno::LOOP
+                    Errno::ACCESS | Errno::ROFS | Errno::NOTDIR | Errno::LOOP | Errno::NOENT
                 ) =>
             {
                 self.foresee_destination(to).err().unwrap_or(why)
