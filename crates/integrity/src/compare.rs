@@ -14,6 +14,7 @@ use bc_manifest::integrity::Kind;
 use crate::change::{Change, Class, Ctime, Difference, Value};
 use crate::entry_ref::EntryRef;
 use crate::fields::{CompareRules, Field};
+use crate::flow::Flow;
 use crate::judge;
 use crate::known_damage::KnownDamage;
 use crate::moves::{Candidate, Numbers, Pair, Side, any_pair, pair};
@@ -46,13 +47,6 @@ fn readable_now(before: &str) -> String {
 
 /// Receives the changes in path order.
 pub type Sink<'a> = dyn FnMut(&Change) -> io::Result<()> + 'a;
-
-/// What to do after a path.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Flow {
-    Continue,
-    Stop,
-}
 
 /// What is at a path where something else was mounted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

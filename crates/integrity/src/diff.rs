@@ -2,10 +2,11 @@
 
 use bc_manifest::integrity::{Found, Kind, ROOT, path_order};
 
-use crate::compare::{Comparison, Detail, Flow, Offline, Sink};
+use crate::compare::{Comparison, Detail, Offline, Sink};
 use crate::entry_ref::EntryRef;
 use crate::error::{Error, ErrorKind};
 use crate::fields::{CompareRules, Field};
+use crate::flow::Flow;
 use crate::input::{ManifestFile, Trust};
 use crate::known_damage::KnownDamage;
 use crate::manifest_stream::Prefetch;

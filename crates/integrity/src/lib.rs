@@ -95,6 +95,7 @@ mod error;
 mod export;
 mod field;
 pub mod fields;
+mod flow;
 mod hashing;
 mod hint;
 mod import;
@@ -137,14 +138,16 @@ pub use merge::{
     ListFile, MergeOptions, Merged, MergedLists, check as check_manifest, merge, merge_lists,
     shard_of,
 };
-pub use options::{Job, Reading, RootCheck, TreeOptions, WalkObserver, Work, XattrPolicy};
+pub use options::{
+    Job, MissingMounts, Reading, RootCheck, TreeOptions, WalkObserver, Work, XattrPolicy,
+};
 pub use place::Origin;
 pub use reread::{Reread, UnknownReread};
 pub use second::{is_second, second_ending};
 pub use setting::Setting;
 pub use summary::{ComparisonSummary, Conclusion};
 pub use update::{Damaged, UpdateOptions, Updated, update};
-pub use verify::{MissingMounts, Verified, VerifyOptions, verify};
+pub use verify::{Verified, VerifyOptions, verify};
 
 /// The examples of the registry's page run, too.
 #[cfg(doctest)]

@@ -11,11 +11,10 @@ use crate::change::Class;
 use crate::entry_loader::LoadedEntry;
 use crate::entry_ref::{EntryRef, is_same_mtime};
 use crate::error::{Error, ErrorKind};
-use crate::options::RootCheck;
+use crate::options::{MissingMounts, RootCheck};
 use crate::setting::Setting;
 use crate::tree::Tree;
 use crate::unmounted::{Knows, Lost, Replaced, why_lost};
-use crate::verify::{MissingMounts, VerifyOptions};
 
 /// What was found of the mounts below a root so far.
 pub(crate) struct MountGuard<'a> {
@@ -26,11 +25,14 @@ pub(crate) struct MountGuard<'a> {
 }
 
 impl<'a> MountGuard<'a> {
-    pub(crate) fn new(what: &VerifyOptions<'a>, header: &Header) -> MountGuard<'a> {
+    pub(crate) fn new(
+        root: &'a OsStr,
+        (missing, check): (MissingMounts, RootCheck),
+        header: &Header,
+    ) -> MountGuard<'a> {
         MountGuard {
-            root: what.root,
-            refuses: what.missing_mounts == MissingMounts::Refuse
-                && what.root_check == RootCheck::Careful,
+            root,
+            refuses: missing == MissingMounts::Refuse && check == RootCheck::Careful,
             replaced: Replaced::default(),
             knows: match header.mount_root {
                 Some(_) => Knows::All,

@@ -23,12 +23,13 @@ use bc_manifest::integrity::{Header, Trailer};
 use bc_manifest::time::format_rfc3339;
 use bc_walk::{EntryId, FileStats, OwnFile, Skipped};
 
-use crate::compare::{Comparison, Detail, Flow, Sink};
+use crate::compare::{Comparison, Detail, Sink};
 use crate::create::hash_options;
 use crate::devices::Devices;
 use crate::entry_loader::EntryLoader;
 use crate::error::{Error, ErrorKind};
 use crate::fields::{CompareMode, CompareRules, Fields};
+use crate::flow::Flow;
 use crate::hashing;
 use crate::hint::Hints;
 use crate::input::{ManifestFile, Trust};

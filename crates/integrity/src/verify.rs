@@ -9,12 +9,13 @@ use bc_hash::Totals;
 use bc_manifest::integrity::{Entry, Header, Kind, ROOT, Scope};
 use bc_walk::{EntryId, FileStats, OwnFile, Skipped};
 
-use crate::compare::{Comparison, Detail, Flow, Here, Sink};
+use crate::compare::{Comparison, Detail, Here, Sink};
 use crate::create::{hash_options, is_read};
 use crate::entry_loader::{EntryLoader, LoadedEntry};
 use crate::entry_ref::EntryRef;
 use crate::error::{Error, ErrorKind};
 use crate::fields::{CompareRules, Field};
+use crate::flow::Flow;
 use crate::hashing;
 use crate::hint::Hints;
 use crate::input::{ManifestFile, Trust};
@@ -22,7 +23,7 @@ use crate::join::{Same, Sides, join};
 use crate::known_damage::KnownDamage;
 use crate::manifest_stream::{ManifestStream, Position, Prefetch};
 use crate::mount_guard::MountGuard;
-use crate::options::{RootCheck, TreeOptions, Work};
+use crate::options::{MissingMounts, RootCheck, TreeOptions, Work};
 use crate::passing::{Passing, Run};
 use crate::place::{is_elsewhere, why_suspicious};
 use crate::setting::Setting;
@@ -52,19 +53,6 @@ pub struct VerifyOptions<'a> {
     pub missing_mounts: MissingMounts,
     /// Files of which nothing is said, beside the manifest: those written to.
     pub leave_out: &'a [OwnFile],
-}
-
-/// What becomes of a verification that misses a file system, or a file, which was mounted below the
-/// root when it was recorded, or finds another one there of which nothing matches. The [check of the
-/// root](RootCheck) can be told to see no such thing.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum MissingMounts {
-    /// They are reported, and all else is compared.
-    #[default]
-    Report,
-    /// It is refused, as that of a root that looks unmounted is: for callers that write where
-    /// something is missing.
-    Refuse,
 }
 
 impl<'a> VerifyOptions<'a> {
@@ -162,7 +150,7 @@ pub fn verify(
         root_dev: header.root_dev,
         unread: UnreadDirs::default(),
         unmounted: Unmounted::new(what.root_check),
-        guard: MountGuard::new(what, &header),
+        guard: MountGuard::new(what.root, (what.missing_mounts, what.root_check), &header),
         hints: Hints::new(&tree, is_elsewhere, &header),
         scope: scope.as_ref(),
     };

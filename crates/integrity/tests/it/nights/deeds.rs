@@ -258,7 +258,6 @@ impl History {
         content.resize(size, b'.');
         self.put(&path, &content, mtime);
         let same = self.at(&path).metadata().unwrap().ino() == ino;
-        self.reused += u64::from(same);
         self.note(format!(
             "rm {old}, create {path} alike, same number: {same}"
         ));
