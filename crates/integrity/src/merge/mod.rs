@@ -83,6 +83,9 @@ pub struct Merged {
 /// algorithm; a part that is missing or comes twice; an entry that is not of its part; a directory
 /// that the part it belongs to does not know; a cancellation.
 pub fn merge<W: Write>(what: &MergeOptions<'_>, out: W) -> Result<(W, Merged), Error> {
+    if what.manifests.is_empty() {
+        return Err(Error::new(ErrorKind::Usage, "no manifests"));
+    }
     let parts = Parts::open(what)?;
     let mut writer = Writer::new(out, &parts.header).map_err(writing)?;
     let seen = Seen {

@@ -9,7 +9,7 @@ use bc_manifest::integrity::{Header, Kind, ShardTrailer};
 use bc_pool::Cancel;
 use bc_walk::{DirectorySet, Shard};
 
-use super::complete::complete;
+use super::complete::Places;
 use super::part::{end_of, not_a_part, part_of};
 use super::{MergeOptions, stop_if};
 use crate::error::Error;
@@ -36,22 +36,21 @@ impl<'a> Parts<'a> {
         for manifest in what.manifests {
             headers.push(manifest.header()?);
         }
-        let mut places: Vec<Option<usize>> = Vec::new();
+        let mut places = Places::of(0);
         for (nth, (manifest, header)) in what.manifests.iter().zip(&headers).enumerate() {
             let shard = part_of(manifest, header)?.ok_or_else(|| not_a_part(manifest))?;
             if nth == 0 {
-                places.resize(shard.of() as usize, None);
+                places = Places::of(shard.of());
             } else if let Some(why) = differs(&headers[0], header) {
                 let first = bc_fs::escape(what.manifests[0].name());
                 return Err(manifest.bad(format!("{why}, unlike {first}")));
             }
-            let place = &mut places[shard.index() as usize - 1];
-            if let Some(other) = place.replace(nth) {
+            if let Some(other) = places.put(shard.index(), nth) {
                 let other = bc_fs::escape(what.manifests[other].name());
                 return Err(manifest.bad(format!("is part {shard} again, as {other} is")));
             }
         }
-        let order = complete(&places)?;
+        let order = places.complete()?;
         let ends = ends_of(what, &order)?;
         let parts = Parts {
             manifests: order.iter().map(|&nth| &what.manifests[nth]).collect(),

@@ -10,7 +10,7 @@ use bc_manifest::{ListPart, ListPartEnd};
 use bc_pool::Cancel;
 
 use self::lines::{Key, Kind, Lines, read_line};
-use super::complete::complete;
+use super::complete::Places;
 use super::part::not_a_part;
 use super::stop_if;
 use crate::error::{Error, ErrorKind};
@@ -127,8 +127,10 @@ pub fn merge_lists(
 
 /// Are these all parts of one work, each once?
 fn belong_together(lists: &[ListFile<'_>]) -> Result<(), Error> {
-    let first = &lists[0];
-    let mut places = vec![None; first.part.shard.of as usize];
+    let Some(first) = lists.first() else {
+        return Err(Error::new(ErrorKind::Usage, "no lists"));
+    };
+    let mut places = Places::of(first.part.shard.of);
     for (nth, list) in lists.iter().enumerate() {
         let unlike = || first.name();
         if list.part.shard.of != first.part.shard.of {
@@ -145,16 +147,16 @@ fn belong_together(lists: &[ListFile<'_>]) -> Result<(), Error> {
             return Err(list.bad(format!("{text} {}", unlike())));
         }
         let index = list.part.shard.index;
-        if let Some(other) = places[index as usize - 1].replace(nth) {
+        if let Some(other) = places.put(index, nth) {
             let text = format!(
                 "is part {index}/{} again, as {}",
-                places.len(),
+                first.part.shard.of,
                 lists[other].name()
             );
             return Err(list.bad(text));
         }
     }
-    complete(&places).map(drop)
+    places.complete().map(drop)
 }
 
 /// The summary of the whole, if every list is whole and knows its directories.
