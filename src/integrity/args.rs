@@ -320,7 +320,7 @@ Queries, and what each leaves open (all: limit, algorithm):
 
 Of each root of a machine, and place, the newest complete manifest counts, an update by its own time; what it
 knows to be damaged, unreadable or not mounted is no copy. What is in no answer comes first, in a table of
-warnings; duckdb shows whole tables with -csv. from=DATE is its beginning, to=DATE its end. Manifests are claims of the hosts that made them: check what arrives with
+warnings (of duckdb on standard error); duckdb shows whole tables with -csv. from=DATE is its beginning, to=DATE its end. Manifests are claims of the hosts that made them: check what arrives with
 'bc integrity merge --check'.")]
 pub struct SqlArgs {
     /// duckdb or spark

@@ -118,6 +118,48 @@ fn what_bc_records_is_what_is_asked() {
     }
 }
 
+/// Checksum lists of other tools: their sizes are those that another list has, or unknown.
+#[test]
+fn lists_without_sizes_are_in_the_answers() {
+    let t = TestTree::new();
+    t.write("d/both", "both").write("d/alone", "alone").dir("m");
+    t.bc_line("integrity manifest -o m/1.jsonl d").go().code(0);
+    let list = ["both", "elsewhere"].map(|of| format!("{}  {of}\n", sha256(of.as_bytes())));
+    t.write("list", list.concat());
+    t.bc_line("integrity import -o m/2.jsonl list").go().code(0);
+    for (query, expected) in [("duplicates", "1,4"), ("unprotected", "2,5")] {
+        let text = sql(&t, &[&format!("--query={query}"), "m/*.jsonl"]);
+        let Some(lines) = ask(&t, &summed(&text)) else {
+            return;
+        };
+        assert_eq!(lines.last().unwrap(), expected, "{query}: {lines:#?}");
+    }
+    // An old list of what is there is not lost, whatever its sizes.
+    let lost = sql(&t, &["--query=lost", "m/*.jsonl"]);
+    assert_eq!(ask(&t, &summed(&lost)).unwrap().last().unwrap(), "0,0");
+}
+
+/// What the shell is told beside: an error ends it, and warnings are no part of the answer.
+#[test]
+fn the_shell_prints_one_table() {
+    let t = TestTree::new();
+    t.write("d/f", "f").write("list", "no manifest\n");
+    t.bc_line("integrity manifest -o m.jsonl d").go().code(0);
+    let args = ["--query=find", "--param=path=f", "m.jsonl", "list"];
+    let text = sql(&t, &args);
+    assert!(text.starts_with(".bail on\n"), "{text}");
+    let spark = sql(&t, &[&["--engine=spark"][..], &args].concat());
+    assert!(!spark.lines().any(|line| line.starts_with('.')), "{spark}");
+    if bc_testkit::tool("duckdb").is_none() {
+        return bc_testkit::left_out("the program duckdb (pip install duckdb-cli)");
+    }
+    let out = t.run("duckdb").args(["-csv"]).stdin(text).go();
+    let lines: Vec<String> = out.code(0).text().lines().map(str::to_owned).collect();
+    assert_eq!(lines.len(), 2, "{lines:#?}");
+    assert!(lines[0].starts_with("host,root,path,"), "{lines:#?}");
+    out.stderr_has("incomplete: in no answer");
+}
+
 #[test]
 fn what_is_in_no_answer_is_named() {
     let t = recorded();
@@ -239,6 +281,11 @@ fn what_cannot_be_asked_is_refused() {
     );
     refused("--query=growth m", "growth needs from=DATE and to=DATE");
     refused("--query=find m", "find needs digest=HEX or path=PATH");
+    // Nothing is found by it.
+    refused(
+        "--query=find --param=path=/etc/passwd m",
+        "path: is absolute: paths in manifests are relative to their root",
+    );
     refused("--query=else m", "--query");
     refused("--engine=else m", "--engine");
     refused("", "MANIFEST");

@@ -19,7 +19,8 @@ const DUCKDB_RUN: &str = "\
 import duckdb, sys
 session = duckdb.connect()
 session.execute('SET enable_progress_bar = false')
-for statement in duckdb.extract_statements(open(sys.argv[1]).read()):
+text = ''.join(line for line in open(sys.argv[1]) if not line.startswith('.'))
+for statement in duckdb.extract_statements(text):
     answer = session.execute(statement)
     if statement.type == duckdb.StatementType.SELECT:
         for row in answer.fetchall():

@@ -7,7 +7,7 @@ WITH kept AS (
 SELECT old.known_digest AS digest, old.size, count(*) AS names, max(old.recorded_at) AS last_seen,
   min(concat(coalesce(old.host, '?'), ':', coalesce(old.root, '?'), '/', old.path)) AS example
 FROM entries old LEFT JOIN kept
-  ON old.known_digest = kept.digest AND old.size = coalesce(kept.size, old.size)
-WHERE (old.age > 1 OR old.found = 'damaged') AND old.kind = 'file' AND old.size >= {{min_size}}
+  ON old.known_digest = kept.digest AND coalesce(old.size = kept.size, true)
+WHERE (old.age > 1 OR old.found = 'damaged') AND old.kind = 'file' AND coalesce(old.size >= {{min_size}}, true)
   AND old.known_digest IS NOT NULL AND kept.digest IS NULL
-GROUP BY old.known_digest, old.size ORDER BY size DESC, digest{{limit}};
+GROUP BY old.known_digest, old.size ORDER BY size DESC NULLS LAST, digest{{limit}};

@@ -41,3 +41,21 @@ pub(super) fn is_shared(source: &str) -> String {
         AND ({source} LIKE '%:%' OR {source} LIKE '%=%' OR {source} LIKE '%@%'))"
     )
 }
+
+/// What the engine's shell is told first: half an answer is none.
+pub(super) fn beginning(engine: Engine) -> &'static str {
+    match engine {
+        Engine::DuckDb => ".bail on\n",
+        Engine::Spark => "",
+    }
+}
+
+/// What the engine's shell is told before and behind what is no part of the answer: a table of its
+/// own in the middle of CSV is none that can be read. `/dev/stderr` would be cut short where it is a
+/// file.
+pub(super) fn aside(engine: Engine) -> (&'static str, &'static str) {
+    match engine {
+        Engine::DuckDb => (".output \"|cat >&2\"\n", ".output\n"),
+        Engine::Spark => ("", ""),
+    }
+}

@@ -178,7 +178,9 @@ impl fmt::Display for SqlError {
 impl std::error::Error for SqlError {}
 
 /// SQL that defines the views `manifests`, `entries` and `warnings` over these manifests, names
-/// what is in no answer, and asks the question.
+/// what is in no answer, and asks the question. DuckDB's shell is told to end at the first error, and
+/// to print the warnings on standard error, by lines that begin with a dot: elsewhere they are to be
+/// left out.
 ///
 /// What questions leave open: `algorithm` for all, if not the digests that most manifests have are
 /// to be compared; `limit` for all; `min_size` in bytes for duplicates, unprotected, lost and waste;
@@ -193,8 +195,9 @@ pub fn sql(request: &Request<'_>) -> Result<String, SqlError> {
         return Err(SqlError::new("no manifests are named"));
     }
     let values = Values::new(request)?;
-    let mut text = sources::sources(request, &values)?;
     let engine = request.engine;
+    let mut text = dialect::beginning(engine).to_owned();
+    text.push_str(&sources::sources(request, &values)?);
     let (stored, cache) = match engine {
         Engine::DuckDb => ("TABLE", ""),
         Engine::Spark => ("VIEW", "CACHE TABLE manifests;\n"),
@@ -213,7 +216,12 @@ pub fn sql(request: &Request<'_>) -> Result<String, SqlError> {
     text.push_str(include_str!("../../fleet/warnings.sql"));
     match request.query {
         Some(query) => {
-            text.push_str("\nSELECT * FROM warnings ORDER BY warning, manifest;\n\n");
+            let (before, after) = dialect::aside(engine);
+            text.push('\n');
+            text.push_str(before);
+            text.push_str("SELECT * FROM warnings ORDER BY warning, manifest;\n");
+            text.push_str(after);
+            text.push('\n');
             text.push_str(&fill(query.text(), &values.of_query(engine)));
         }
         None => text.push_str(match engine {

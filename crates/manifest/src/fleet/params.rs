@@ -50,6 +50,11 @@ impl<'a> Values<'a> {
             if param.value.contains(&0) {
                 return Err(SqlError::new(format!("{key}: must not hold NUL")));
             }
+            if *key == "path" && param.value.first() == Some(&b'/') {
+                let text = "is absolute: paths in manifests are relative to their root, which the \
+                            answer names";
+                return Err(SqlError::new(format!("path: {text}")));
+            }
             match *key {
                 "backups" => values.backups.push(param.value),
                 "path" if values.path_key.is_none() => {
