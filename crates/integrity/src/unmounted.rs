@@ -189,7 +189,16 @@ impl Replaced {
 
     /// Is there one of which nothing matches?
     pub(crate) fn any(&self) -> bool {
-        self.0.iter().any(|one| one.leaves > 0 && one.matches == 0)
+        self.first().is_some()
+    }
+
+    /// The first of which nothing matches.
+    pub(crate) fn first(&self) -> Option<&[u8]> {
+        let mut unmatched = self
+            .0
+            .iter()
+            .filter(|one| one.leaves > 0 && one.matches == 0);
+        unmatched.next().map(|one| &one.path[..])
     }
 }
 
@@ -250,8 +259,17 @@ fn names_one_disk(source: &str) -> bool {
     source.starts_with('/') || source.contains(':')
 }
 
+/// Why an entry is not to be seen, of the one that is missing itself.
+pub(crate) fn why_lost(entry: &Entry, lost: Lost) -> Option<String> {
+    match lost {
+        Lost::Here => Some(reason(entry)),
+        Lost::Nowhere => Some(nowhere(entry)),
+        Lost::No | Lost::Below => None,
+    }
+}
+
 /// What is said of what a broken link led to.
-pub(crate) fn nowhere(old: &Entry) -> String {
+fn nowhere(old: &Entry) -> String {
     let kind = old.kind.name();
     let source = old.mount.as_ref().map(|mount| &mount.source[..]);
     let on = source.filter(|source| !source.is_empty());
@@ -260,7 +278,7 @@ pub(crate) fn nowhere(old: &Entry) -> String {
 }
 
 /// What is said of one.
-pub(crate) fn reason(old: &Entry) -> String {
+fn reason(old: &Entry) -> String {
     let is_file = old.kind != Kind::Dir;
     let source = match old.mount.as_deref() {
         None if is_file => {

@@ -61,7 +61,8 @@ pub struct RestoreArgs {
         hide_possible_values = true
     )]
     pub format: Format,
-    /// Go on where the root or a disk below it looks unmounted, or has nothing that is recorded
+    /// Go on where the root or a disk below it looks unmounted, or has nothing that is recorded; heal what is only
+    /// possibly damaged
     #[arg(long)]
     pub force: bool,
     /// The directory to heal

@@ -141,7 +141,7 @@ pub fn restore(
     let stages = top.as_ref().ok();
     let stages = stages.map(|top| Stages::begin(options, top, id, observer));
     let stages = stages.transpose()?;
-    let mut collected = Collector::new(&options.only);
+    let mut collected = Collector::new(&options.only, options.root_check);
     let (verified, reading) = look(options, work, &mut collected)?;
     // Where there is no root, verify says so.
     let (top, stages) = (top?, stages.unwrap_or_else(|| Stages::none(observer)));
@@ -207,6 +207,17 @@ impl Restore<'_> {
         let sizes = self.needs.iter().filter(is_file);
         let bytes = sizes.filter_map(|need| need.entry.size()).sum();
         self.begins("restore", self.needs.len() as u64, bytes);
+        for (number, _) in self
+            .needs
+            .iter()
+            .enumerate()
+            .filter(|need| need.1.held_back)
+        {
+            self.missing(
+                number,
+                "possibly damaged, possibly a new file with the recorded one's inode number: left as it is",
+            );
+        }
         plain::restore(self);
         let groups = groups(&self.needs, self.trusts, |need| self.identity(need));
         let workers = reading.workers;

@@ -3,15 +3,14 @@
 use std::collections::{HashMap, HashSet};
 
 use bc_digest::Digest;
-use bc_integrity::ManifestFile;
 use bc_integrity::change::{Change, Class, Value};
 use bc_integrity::fields::Field;
+use bc_integrity::{ManifestFile, RootCheck, is_second};
 use bc_manifest::integrity::{Entry, Kind, Meta, ROOT};
 use bc_walk::FileStat;
 use rustix::io::Errno;
 
 use super::options::Loss;
-use super::put::is_second;
 use crate::stage::is_named_so;
 
 /// A path that is to be healed.
@@ -22,6 +21,8 @@ pub(super) struct Need {
     pub(super) recorded_at: Vec<u8>,
     pub(super) loss: Loss,
     pub(super) seen: Seen,
+    /// It may be a file that is recorded nowhere, and is left.
+    pub(super) held_back: bool,
     /// What is recorded.
     pub(super) entry: Entry,
 }
@@ -100,6 +101,8 @@ impl Seen {
 /// What verify tells, as far as it is asked for.
 pub(super) struct Collector<'a> {
     only: &'a [Loss],
+    /// Whether what is perhaps damaged, and perhaps a new file, is replaced.
+    forced: bool,
     found: Vec<(Change, Loss)>,
     moved: Vec<Vec<u8>>,
     /// Files that were moved and healed: verify takes what was damaged, and is kept, for them.
@@ -115,9 +118,10 @@ pub(super) struct Collector<'a> {
 }
 
 impl<'a> Collector<'a> {
-    pub(super) fn new(only: &'a [Loss]) -> Collector<'a> {
+    pub(super) fn new(only: &'a [Loss], check: RootCheck) -> Collector<'a> {
         Collector {
             only,
+            forced: check == RootCheck::Forced,
             found: Vec::new(),
             moved: Vec::new(),
             kept: Vec::new(),
@@ -169,8 +173,16 @@ impl<'a> Collector<'a> {
             self.others += 1;
             return;
         }
+        if change.unproven && change.to.is_some() && !self.forced {
+            // What lies there stays, and what was recorded comes back beside it.
+            let mut gone = change.clone();
+            (gone.class, gone.to, gone.unproven) = (Class::Removed, None, false);
+            gone.differences.clear();
+            self.take(&gone);
+        }
         let loss = match change.class {
             Class::Damaged => Some(Loss::Damaged),
+            Class::Modified if change.unproven => Some(Loss::Damaged),
             Class::Unreadable if is_lost_by_medium(change) => Some(Loss::Damaged),
             Class::Removed => Some(Loss::Removed),
             Class::Modified if change.kind == Kind::File => Some(Loss::Modified),
@@ -264,6 +276,7 @@ pub(super) fn describe(
     collected: Collector<'_>,
 ) -> Result<(Vec<Need>, Records), bc_integrity::Error> {
     let restores_removed = collected.only.contains(&Loss::Removed);
+    let forced = collected.forced;
     let found = collected.without_moved_dirs();
     let mut records = Records::default();
     if found.is_empty() {
@@ -304,6 +317,7 @@ pub(super) fn describe(
             recorded_at: change.recorded_at().to_vec(),
             loss: *loss,
             seen,
+            held_back: change.unproven && !forced,
             entry,
         };
         let is_there = need.digest().and_then(|digest| came.get_mut(&digest));

@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use bc_digest::Digest;
+use bc_integrity::second_ending;
 use bc_walk::{FileStat, Identity};
 use rustix::fs::{AtFlags, RenameFlags};
 use rustix::io::{Errno, retry_on_intr};
@@ -206,23 +207,9 @@ fn remove_second(dir: BorrowedFd<'_>, name: &[u8]) {
     }
 }
 
-/// How the second name of what has this digest ends.
-fn ending(digest: Option<Digest>) -> String {
-    let digest = digest.map_or_else(|| "unread".to_owned(), |digest| digest.to_string());
-    format!(".damaged-{}", &digest[..digest.len().min(8)])
-}
-
-/// Whether a path looks like the second name of what has this digest.
-pub(super) fn is_second(path: &[u8], digest: Option<Digest>) -> bool {
-    let end = ending(digest);
-    let number = path.iter().rev().take_while(|byte| byte.is_ascii_digit());
-    let numbered = path[..path.len() - number.count()].strip_suffix(b"-");
-    path.ends_with(end.as_bytes()) || numbered.is_some_and(|path| path.ends_with(end.as_bytes()))
-}
-
 /// Names for what is damaged, the best first.
 fn seconds(name: &[u8], digest: Option<Digest>) -> impl Iterator<Item = Vec<u8>> {
-    let end = ending(digest);
+    let end = second_ending(digest);
     let name = name.to_vec();
     (1..=TRIES).map(move |number| {
         let end = match number {

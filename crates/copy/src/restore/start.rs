@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use bc_integrity::compare::Detail;
 use bc_integrity::fields::{CompareMode, CompareRules, Fields};
 use bc_integrity::{
-    Job, Reading, RootCheck, Setting, Trust, Verified, VerifyOptions, Work, verify,
+    Job, MissingMounts, Reading, RootCheck, Setting, Trust, Verified, VerifyOptions, Work, verify,
 };
 use bc_walk::{FileKind, FileStat};
 use rustix::fs::{AtFlags, CWD};
@@ -83,6 +83,8 @@ pub(super) fn look(
         .detail(Detail::Changes)
         .trust(Trust::Checked)
         .root_check(options.root_check)
+        // It would be filled with what is not its own.
+        .missing_mounts(MissingMounts::Refuse)
         .leave_out(options.leave_out);
     let asked: Mutex<Option<Reading>> = Mutex::new(None);
     let reading = |job: Job| -> Result<Reading, String> {

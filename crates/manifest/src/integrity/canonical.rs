@@ -72,6 +72,8 @@ pub(super) fn parse_into(
     entry.size_alone = None;
     entry.tried_at = None;
     entry.found = None;
+    entry.damaged_digest = None;
+    entry.unproven = false;
     entry.xattrs = None;
     entry.error = None;
     if !entry.extra.is_empty() {

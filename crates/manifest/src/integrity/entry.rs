@@ -118,6 +118,8 @@ const FIELDS: &[&str] = &[
     "copy_stamp",
     "tried_at",
     "found",
+    "damaged_digest",
+    "unproven",
     "error",
 ];
 
@@ -201,6 +203,12 @@ pub struct Entry {
     pub tried_at: Option<i64>,
     /// What was found then.
     pub found: Option<Found>,
+    /// Digest of the content that was found in place of the recorded one: it stays damaged under
+    /// any name and time. Earlier versions did not record it.
+    pub damaged_digest: Option<Digest>,
+    /// Nothing proves that the file is the one that the digest was recorded of: inode number, size
+    /// and mtime fit, and it may be a new file all the same.
+    pub unproven: bool,
     /// What could not be read.
     pub error: Option<Failure>,
     /// Fields that this version does not know, kept as they are.
@@ -226,6 +234,8 @@ impl Entry {
             copy_stamp: None,
             tried_at: None,
             found: None,
+            damaged_digest: None,
+            unproven: false,
             error: None,
             extra: Map::new(),
         }
@@ -321,6 +331,14 @@ impl Entry {
         if let Some(found) = self.found {
             push_key(out, "found");
             push_str(out, found.name());
+        }
+        if let Some(digest) = &self.damaged_digest {
+            out.extend_from_slice(b",\"damaged_digest\":\"");
+            push_hex(out, digest.as_bytes());
+            out.push(b'"');
+        }
+        if self.unproven {
+            out.extend_from_slice(b",\"unproven\":true");
         }
         if let Some(error) = &self.error {
             push_failure(out, error);

@@ -50,6 +50,8 @@ enum Key {
     CopyStamp,
     TriedAt,
     Found,
+    DamagedDigest,
+    Unproven,
     Error,
     Unknown(String),
 }
@@ -85,6 +87,8 @@ struct Raw<'a> {
     copy_stamp: Option<Text<'a>>,
     tried_at: Option<Text<'a>>,
     found: Option<Text<'a>>,
+    damaged_digest: Option<Text<'a>>,
+    unproven: Option<bool>,
     error: Option<Failure>,
     extra: Map<String, Value>,
 }
@@ -131,6 +135,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {
                         Key::CopyStamp => once(&mut raw.copy_stamp, &mut map)?,
                         Key::TriedAt => once(&mut raw.tried_at, &mut map)?,
                         Key::Found => once(&mut raw.found, &mut map)?,
+                        Key::DamagedDigest => once(&mut raw.damaged_digest, &mut map)?,
+                        Key::Unproven => once(&mut raw.unproven, &mut map)?,
                         Key::Error => once(&mut raw.error, &mut map)?,
                         Key::Unknown(key) => {
                             if raw.extra.insert(key, map.next_value()?).is_some() {
@@ -268,6 +274,10 @@ fn entry(raw: Raw<'_>, digest_len: Option<usize>) -> Result<Entry, &'static str>
         .found
         .map(|Text(text)| Found::from_name(&text).ok_or("found is neither damaged nor unreadable"))
         .transpose()?;
+    let damaged_digest = raw
+        .damaged_digest
+        .map(|Text(hex)| self::digest(&hex, digest_len))
+        .transpose()?;
     let copy_stamp = raw
         .copy_stamp
         .map(|Text(hex)| copy_stamp(&hex).ok_or("copy_stamp is not 32 hexadecimal digits"))
@@ -337,6 +347,8 @@ fn entry(raw: Raw<'_>, digest_len: Option<usize>) -> Result<Entry, &'static str>
         copy_stamp,
         tried_at,
         found,
+        damaged_digest,
+        unproven: raw.unproven.unwrap_or(false),
         error,
         extra,
     })

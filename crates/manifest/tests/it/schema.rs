@@ -73,6 +73,7 @@ fn is_of_type(name: &Value, value: &Value) -> bool {
         "string" => value.is_string(),
         "null" => value.is_null(),
         "integer" => value.is_i64() || value.is_u64(),
+        "boolean" => value.is_boolean(),
         other => panic!("type {other}"),
     }
 }
@@ -142,6 +143,8 @@ fn integrity_lines() {
         entry.copy_stamp = (kind == Kind::File).then_some([0xa5; 16]);
         entry.tried_at = (kind == Kind::File).then_some(7);
         entry.found = (kind == Kind::File).then_some(Found::Damaged);
+        entry.damaged_digest = entry.found.and(entry.digest);
+        entry.unproven = kind == Kind::File;
         entry.dev = Some(0);
         entry.mount = (kind == Kind::Dir).then(|| {
             Box::new(Mounted {

@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use bc_digest::{Algorithm, hash};
+use bc_integrity::is_second;
 
 use super::*;
 use crate::beneath::open_named;

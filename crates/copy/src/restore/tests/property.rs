@@ -23,7 +23,9 @@ fn no_content_is_gone_and_what_a_copy_holds_is_healed() {
     // Another one than ever before, too; a failure names it.
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let fresh = now.unwrap().subsec_nanos();
-    for seed in SEEDS.into_iter().chain([u64::from(fresh)]) {
+    let more = std::env::var("BC_TEST_POINTS").map_or(1, |count| count.parse().unwrap());
+    let fresh = (0..more).map(|nth: u64| u64::from(fresh) + nth);
+    for seed in SEEDS.into_iter().chain(fresh) {
         let told = std::panic::catch_unwind(|| once(seed));
         assert!(told.is_ok(), "failed, see above: seed {seed}");
     }
@@ -32,8 +34,10 @@ fn no_content_is_gone_and_what_a_copy_holds_is_healed() {
 fn once(seed: u64) {
     let mut rng = Rng::new(seed);
     let ground = Ground::new();
-    let recorded = grow(&ground, &mut rng);
+    let alike = ground.at("root").metadata().unwrap().created().is_ok();
+    let recorded = grow(&ground, &mut rng, alike);
     ground.record();
+    tick(&ground);
     let held = copies(&ground, &recorded, &mut rng);
     let edited = wound(&ground, &recorded, &mut rng);
     let before = files(&ground);
@@ -95,6 +99,16 @@ fn once(seed: u64) {
     assert_eq!(files(&ground), after, "seed {seed}");
 }
 
+/// Waits until files are born later than what was recorded: the clock of the kernel has ticks.
+fn tick(ground: &Ground) {
+    let time = || {
+        ground.write("tick", "x");
+        fs::metadata(ground.at("tick")).unwrap().modified().unwrap()
+    };
+    let before = time();
+    while time() == before {}
+}
+
 fn files(ground: &Ground) -> Files {
     let is_file = |seen: &Seen| seen.mode & 0o170_000 == 0o100_000;
     let seen = ground.seen("root").into_iter();
@@ -104,7 +118,7 @@ fn files(ground: &Ground) -> Files {
 }
 
 /// Files of different contents, some of them with several names.
-fn grow(ground: &Ground, rng: &mut Rng) -> Files {
+fn grow(ground: &Ground, rng: &mut Rng, alike: bool) -> Files {
     let mut files = Files::new();
     let dirs = ["", "a/", "a/b/", "c/"];
     for number in 0..4 + rng.below(8) {
@@ -113,8 +127,13 @@ fn grow(ground: &Ground, rng: &mut Rng) -> Files {
         let mut content = format!("{number:08}").into_bytes();
         content.extend(rng.bytes(length as usize));
         ground.write(&format!("root/{path}"), &content);
-        // Nothing tells files of one size and time apart that have had the same inode number.
-        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000 + number);
+        // Only a time of birth tells files of one size and time apart that have had the same inode
+        // number.
+        let seconds = match alike {
+            true => 1_000_000,
+            false => 1_000_000 + number,
+        };
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
         let file = fs::File::options()
             .write(true)
             .open(ground.at("root").join(&path));
@@ -189,8 +208,21 @@ fn wound(ground: &Ground, recorded: &Files, rng: &mut Rng) -> BTreeSet<PathBuf> 
             continue;
         }
         let name = format!("root/{}", path.display());
-        match rng.below(10) {
+        match rng.below(12) {
             0 | 1 => ground.damage(&name),
+            8 | 9 => {
+                // Gone, and a new one, of its size and time, that may have its number.
+                let (mut content, meta) = (fs::read(&full).unwrap(), fs::metadata(&full).unwrap());
+                fs::remove_file(&full).unwrap();
+                content[..8].copy_from_slice(format!("{:08}", 9000 + number).as_bytes());
+                let new = format!("fresh{number}");
+                ground.write(&format!("root/{new}"), &content);
+                let file = fs::File::options().write(true).open(root.join(&new));
+                file.unwrap()
+                    .set_modified(meta.modified().unwrap())
+                    .unwrap();
+                edited.insert(new.into());
+            }
             2 | 3 => fs::remove_file(&full).unwrap(),
             4 => {
                 let seen = ground.seen("root");

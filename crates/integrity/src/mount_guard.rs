@@ -1,0 +1,103 @@
+//! The guard below the root for who writes where something is missing: a file system that was
+//! recorded there and is not mounted, or another one in its place, refuses the whole, as a root that
+//! looks unmounted does.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use bc_manifest::integrity::{Entry, Header, Kind};
+
+use crate::change::Class;
+use crate::entry_loader::LoadedEntry;
+use crate::entry_ref::{EntryRef, is_same_mtime};
+use crate::error::{Error, ErrorKind};
+use crate::options::{MissingMounts, RootCheck};
+use crate::setting::Setting;
+use crate::tree::Tree;
+use crate::unmounted::{Knows, Lost, Replaced, why_lost};
+
+/// What was found of the mounts below a root so far.
+pub(crate) struct MountGuard<'a> {
+    root: &'a OsStr,
+    refuses: bool,
+    replaced: Replaced,
+    knows: Knows,
+}
+
+impl<'a> MountGuard<'a> {
+    pub(crate) fn new(
+        root: &'a OsStr,
+        (missing, check): (MissingMounts, RootCheck),
+        header: &Header,
+    ) -> MountGuard<'a> {
+        MountGuard {
+            root,
+            refuses: missing == MissingMounts::Refuse && check == RootCheck::Careful,
+            replaced: Replaced::default(),
+            knows: match header.mount_root {
+                Some(_) => Knows::All,
+                None => Knows::Nothing,
+            },
+        }
+    }
+
+    /// Whether entries have to come one by one.
+    pub(crate) fn needs_each(&self) -> bool {
+        self.refuses && !self.replaced.is_empty()
+    }
+
+    /// An entry that lies where something is not mounted.
+    pub(crate) fn lost(&self, entry: &Entry, lost: Lost) -> Result<(), Error> {
+        match why_lost(entry, lost).filter(|_| self.refuses) {
+            Some(why) => Err(self.refused(&entry.path, why)),
+            None => Ok(()),
+        }
+    }
+
+    /// A path of both sides, before it is judged.
+    pub(crate) fn see(&mut self, tree: &Tree, old: &Entry, new: &LoadedEntry<'_>) {
+        if self.refuses {
+            let mount = new.id.and_then(|id| tree.any_mount(id));
+            let there = (mount, new.view.ino);
+            self.replaced.see(old, there, new.link, self.knows);
+        }
+    }
+
+    /// What a path of both sides came to.
+    pub(crate) fn judged(&mut self, old: &Entry, new: &EntryRef<'_>, class: Class) {
+        if self.needs_each() && matches!(old.kind, Kind::File | Kind::Symlink) {
+            let view = EntryRef::from(old);
+            let copied = view.size.is_some() && view.size == new.size && is_same_mtime(&view, new);
+            let matches = matches!(class, Class::Ok | Class::Meta) || copied;
+            self.replaced.leaf(&old.path, matches);
+        }
+    }
+
+    /// A path of the manifest alone.
+    pub(crate) fn gone(&mut self, old: &Entry) {
+        if self.needs_each() && matches!(old.kind, Kind::File | Kind::Symlink) {
+            self.replaced.leaf(&old.path, false);
+        }
+    }
+
+    /// Refuses another file system in place of a recorded one of which nothing matches.
+    pub(crate) fn conclude(&self) -> Result<(), Error> {
+        match self.replaced.first().filter(|_| self.refuses) {
+            Some(path) => {
+                let why = "another file system is mounted here than was recorded, and nothing in \
+                           it matches";
+                Err(self.refused(path, why.to_owned()))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn refused(&self, path: &[u8], why: String) -> Error {
+        let mut shown = self.root.as_bytes().to_vec();
+        if !shown.ends_with(b"/") {
+            shown.push(b'/');
+        }
+        shown.extend_from_slice(path);
+        Error::at(ErrorKind::Refused, &shown, why).unless(Setting::Force)
+    }
+}
