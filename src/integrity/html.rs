@@ -377,7 +377,8 @@ fn row(body: &mut String, rank: usize, change: &Change) {
     if let Some(reason) = &change.reason {
         let _ = write!(body, "<p>{}</p>", Text(&shown(reason.as_bytes())));
     }
-    if change.class == Class::Damaged {
+    // Of what was damaged before no times are compared.
+    if change.class == Class::Damaged && (change.ctime.is_some() || change.reason.is_none()) {
         let _ = write!(body, "<p>{}</p>", ctime(change.ctime));
     }
     differences(body, change);

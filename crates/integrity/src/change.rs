@@ -130,7 +130,8 @@ pub struct Change {
     /// Differing fields; of added and removed paths every field recorded.
     pub differences: Vec<Difference>,
     /// Why it is unreadable; of an added path why it could not be read; of one known to be damaged
-    /// when that was found; of a modified one why it may be damaged.
+    /// when that was found; of a modified one why it may be damaged; of a replaced one why it could
+    /// not be read.
     pub reason: Option<String>,
     /// The failure behind that reason, if there is one.
     pub failed: Option<FailedAt>,
@@ -138,6 +139,11 @@ pub struct Change {
     pub ctime: Option<Ctime>,
     /// Of an unreadable path: the old side alone lacks something, which an update puts right.
     pub readable_now: bool,
+    /// An update does so in this run.
+    pub recorded_now: bool,
+    /// Of a modified path: it is the recorded file, damaged, or a new one that was given the inode
+    /// number of that; which is not known.
+    pub unproven: bool,
 }
 
 impl Change {
@@ -154,6 +160,8 @@ impl Change {
             failed: None,
             ctime: None,
             readable_now: false,
+            recorded_now: false,
+            unproven: false,
         }
     }
 

@@ -4,6 +4,7 @@
 
 mod joined;
 mod noted;
+mod suspects;
 
 use std::io;
 
@@ -13,13 +14,19 @@ use bc_manifest::integrity::Kind;
 use crate::change::{Change, Class, Ctime, Difference, Value};
 use crate::entry_ref::EntryRef;
 use crate::fields::{CompareRules, Field};
+use crate::flow::Flow;
 use crate::judge;
-use crate::moves::{self, Candidate, Numbers, Pair, Side, any_pair, pair};
+use crate::known_damage::KnownDamage;
+use crate::moves::{Candidate, Numbers, Pair, Side, any_pair, pair};
+use crate::proof::Proof;
 use crate::spill_buffer::SpillBuffer;
 use crate::summary::ComparisonSummary;
 use crate::swaps::{Renamed, rings};
 use crate::unread::in_unread;
-use joined::{ALL_RECORDED, is_confirmed, moved_change, renamed_change, with, without_identity};
+use joined::{
+    ALL_RECORDED, class_of, moved_change, proof_of, renamed_change, with, without_identity,
+};
+use suspects::KNOWN;
 
 /// Which changes are reported, and when to stop.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -33,15 +40,13 @@ pub enum Detail {
     First,
 }
 
+/// What is said of what an update records now.
+fn readable_now(before: &str) -> String {
+    format!("readable now; before: {before}")
+}
+
 /// Receives the changes in path order.
 pub type Sink<'a> = dyn FnMut(&Change) -> io::Result<()> + 'a;
-
-/// What to do after a path.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Flow {
-    Continue,
-    Stop,
-}
 
 /// What is at a path where something else was mounted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -61,6 +66,25 @@ pub(crate) trait Site {
 
 /// A manifest, which says nothing of the file systems that it lists.
 pub(crate) struct Offline;
+
+/// What the new side says of a path once all of them are known.
+pub(crate) trait Later {
+    /// What the ctimes of a file that was moved and damaged come to where it lies now.
+    fn ctime(&mut self, path: &[u8], ctime: Ctime) -> Ctime;
+    /// Whether the file there is the one that was recorded with this change time: inode number,
+    /// size and mtime say so.
+    fn proof(&mut self, path: &[u8], ctime: Option<i64>) -> Proof;
+}
+
+impl Later for Offline {
+    fn ctime(&mut self, _: &[u8], ctime: Ctime) -> Ctime {
+        ctime
+    }
+
+    fn proof(&mut self, _: &[u8], _: Option<i64>) -> Proof {
+        Proof::Unproven
+    }
+}
 
 impl Site for Offline {
     fn ctime(&mut self, ctime: Ctime) -> Ctime {
@@ -86,6 +110,12 @@ pub(crate) struct Comparison<'a> {
     candidates: Vec<Candidate>,
     /// What looks damaged and is perhaps another of them under its name.
     swaps: Vec<Renamed<[u8; 16]>>,
+    /// The new sides of those, where inode numbers tell files apart.
+    taken_over: Vec<Candidate>,
+    /// What is compared becomes the new record.
+    records: bool,
+    /// Contents that the old side knows to be damaged.
+    known: Option<&'a KnownDamage<'a>>,
     summary: ComparisonSummary,
 }
 
@@ -104,8 +134,25 @@ impl<'a> Comparison<'a> {
             buffer: SpillBuffer::default(),
             candidates: Vec::new(),
             swaps: Vec::new(),
+            taken_over: Vec::new(),
+            records: false,
+            known: None,
             summary: ComparisonSummary::default(),
         }
+    }
+
+    /// Has what is compared become the new record, so that nothing stays unrecorded that can be read.
+    pub(crate) fn recording(self) -> Comparison<'a> {
+        Comparison {
+            records: true,
+            ..self
+        }
+    }
+
+    /// Calls what the old side knows to be damaged by that name wherever it lies.
+    pub(crate) fn knowing(self, known: &'a KnownDamage<'a>) -> Comparison<'a> {
+        let known = Some(known);
+        Comparison { known, ..self }
     }
 
     /// Reports nothing before the first file or link that matches.
@@ -139,29 +186,47 @@ impl<'a> Comparison<'a> {
             Class::Unreadable => {
                 change.readable_now = new.error.is_none();
                 self.summary.readable_now += u64::from(change.readable_now);
-                change.reason = Some(judge::reason(old, new));
+                change.recorded_now = change.readable_now && self.records;
+                change.reason = Some(match (change.recorded_now, old.error) {
+                    (true, Some(error)) => readable_now(&judge::describe(error)),
+                    (true, None) => "readable now; no content was recorded".to_owned(),
+                    (false, _) => judge::reason(old, new),
+                });
                 change.fail(path, new.error);
             }
             _ => change.differences = judge::differences(old, new, self.rules),
         }
         if class == Class::Damaged {
-            change.ctime = Some(site.ctime(judge::ctime_hint(old, new)));
+            match judge::is_known_damage(old, new) && !judge::is_untouched(old, new) {
+                true => change.reason = Some(KNOWN.to_owned()),
+                false => change.ctime = Some(site.ctime(judge::ctime_hint(old, new))),
+            }
         }
-        if class == Class::Modified && judge::is_undecided(old, new) {
-            change.reason = Some(judge::UNDECIDED.to_string());
+        if let (Class::Modified, Some(why)) = (class, judge::undecided(old, new)) {
+            change.reason = Some(why.to_owned());
+            change.unproven = old.unproven;
             self.summary.undecided += 1;
         }
-        if self.detail != Detail::First {
-            if self.may_be_swapped(class, old, new) {
-                self.buffer.push(&with(change, old, new, ALL_RECORDED));
-                return Ok(class);
-            }
-            if self.may_be_renamed(&change, old, new, site) {
-                self.buffer.push(&with(change, old, new, ALL_RECORDED));
-                return Ok(class);
-            }
+        if let (Class::Replaced, Some(error)) = (class, new.error) {
+            change.fail(path, Some(error));
+            change.reason = Some(judge::describe(error));
+            self.summary.replaced_unread += 1;
         }
-        self.report(change).map(|()| class)
+        // What the caller is told of the content; what is reported may have to wait.
+        let verdict = match class {
+            Class::Modified | Class::Replaced if self.is_known(path, new.digest) => Class::Damaged,
+            class => class,
+        };
+        if self.detail != Detail::First
+            && (self.may_be_swapped((path, class), old, new, &mut site)
+                || self.may_have_another_name(&change, old, new)
+                || self.may_be_renamed(&change, old, new, site))
+        {
+            self.buffer.push(&with(change, old, new, ALL_RECORDED));
+            return Ok(verdict);
+        }
+        let change = self.known_damage(change);
+        self.report(change).map(|()| verdict)
     }
 
     /// So many paths of both sides of which nothing differs, `leaves` of them files and links.
@@ -197,55 +262,13 @@ impl<'a> Comparison<'a> {
         match above {
             None => self.one_sided(Class::Added, path, new, None, site),
             Some(above) => {
-                let reason = format!("not recorded: {}", in_unread(above));
+                let reason = match self.records && new.error.is_none() {
+                    true => readable_now(&in_unread(above)),
+                    false => format!("not recorded: {}", in_unread(above)),
+                };
                 self.one_sided(Class::Unreadable, path, new, Some(reason), site)
             }
         }
-    }
-
-    /// May what looks damaged be another undamaged file of this size and time?
-    fn may_be_swapped(&mut self, class: Class, old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
-        let in_place = old.ino.is_some() && old.ino == new.ino;
-        if class != Class::Damaged || in_place {
-            return false;
-        }
-        let key = |side: &EntryRef<'_>| moves::key(side.digest?, side.size?);
-        let (Some(was), Some(is)) = (key(old), key(new)) else {
-            return false;
-        };
-        let name = self.buffer.len();
-        self.swaps.push(Renamed { was, is, name });
-        true
-    }
-
-    /// Does another file have the name than had it? Either may be damaged under another name:
-    /// the one that had it where it is now, and the one that has it against where it was.
-    fn may_be_renamed(
-        &mut self,
-        change: &Change,
-        old: &EntryRef<'_>,
-        new: &EntryRef<'_>,
-        mut site: impl Site,
-    ) -> bool {
-        if !matches!(change.class, Class::Modified | Class::Replaced)
-            || !self.rules.compares(Field::Digest, Kind::File)
-            || old.ino.is_none()
-            || new.ino.is_none()
-            || old.ino == new.ino
-            || site.numbers() == Numbers::Moving
-        {
-            return false;
-        }
-        let before = self.candidates.len();
-        for (side, file) in [(Side::Removed, old), (Side::Added, new)] {
-            if file.kind == Kind::File {
-                let (path, at) = (&change.path, self.buffer.len());
-                let candidate = Candidate::new(side, path, file, Numbers::Stable, at);
-                self.candidates
-                    .extend(candidate.map(Candidate::of_a_kept_name));
-            }
-        }
-        self.candidates.len() > before
     }
 
     /// A path of the new side that is `Unreadable` lies where the old side could not look.
@@ -267,6 +290,7 @@ impl<'a> Comparison<'a> {
         change.fail(path, unread);
         change.reason = unread.map(judge::describe).or(reason);
         change.readable_now = class == Class::Unreadable && entry.error.is_none();
+        change.recorded_now = change.readable_now && self.records;
         self.summary.one_sided(&change);
         for field in ALL_RECORDED.iter() {
             match (entry.value(field), side) {
@@ -302,7 +326,10 @@ impl<'a> Comparison<'a> {
                 self.buffer.push(&change);
                 Ok(())
             }
-            None => self.report(without_identity(change, self.rules)),
+            None => {
+                let change = self.known_damage(change);
+                self.report(without_identity(change, self.rules))
+            }
         }
     }
 
@@ -311,7 +338,7 @@ impl<'a> Comparison<'a> {
             self.hold = false;
             if self.candidates.is_empty() && self.swaps.is_empty() {
                 // Nothing was moved.
-                self.flush(|_, ctime| ctime)?;
+                self.flush(Offline)?;
             }
         }
         if self.hold || !self.buffer.is_empty() {
@@ -341,28 +368,23 @@ impl<'a> Comparison<'a> {
         any_pair(&mut self.candidates) || !rings(&self.swaps).is_empty()
     }
 
-    /// Pairs moves, reports what waits, and sums up. `hint` says what the ctimes of what was moved
-    /// and damaged come to where it lies now.
-    pub(crate) fn finish(
-        mut self,
-        hint: impl FnMut(&[u8], Ctime) -> Ctime,
-    ) -> io::Result<ComparisonSummary> {
+    /// Pairs moves, reports what waits, and sums up.
+    pub(crate) fn finish(mut self, later: impl Later) -> io::Result<ComparisonSummary> {
         self.summary.complete = self.flow() == Flow::Continue;
-        self.flush(hint)?;
+        self.flush(later)?;
         Ok(self.summary)
     }
 
-    fn flush(&mut self, mut hint: impl FnMut(&[u8], Ctime) -> Ctime) -> io::Result<()> {
-        let swapped = rings(&std::mem::take(&mut self.swaps));
-        let mut pairs = pair(std::mem::take(&mut self.candidates));
+    fn flush(&mut self, mut later: impl Later) -> io::Result<()> {
         let buffer = std::mem::take(&mut self.buffer);
+        let swapped = rings(&std::mem::take(&mut self.swaps));
+        let taken_over = self.taken_over();
         let mut confirmed = Ok(());
-        pairs.retain(|pair| match is_confirmed(&buffer, pair) {
-            Ok(confirmed) => confirmed,
-            Err(error) => {
+        let pairs = pair(std::mem::take(&mut self.candidates), |pair| {
+            proof_of(&buffer, pair, &mut later).unwrap_or_else(|error| {
                 confirmed = Err(error);
-                false
-            }
+                Proof::Other
+            })
         });
         confirmed?;
         let (mut renamed, pairs): (Vec<Pair>, Vec<Pair>) =
@@ -378,8 +400,10 @@ impl<'a> Comparison<'a> {
             }
             if let Ok(at) = renamed.binary_search_by_key(&offset, Pair::added) {
                 let was = buffer.get(renamed[at].removed())?;
-                self.summary.damaged(&change);
-                (self.sink)(&renamed_change(&was, &change, self.rules))?;
+                let class = class_of(&renamed[at]);
+                self.summary.damaged(&change, class);
+                self.summary.undecided += u64::from(class == Class::Modified);
+                (self.sink)(&renamed_change(&was, &change, class, self.rules))?;
                 continue;
             }
             if let Ok(at) = swapped.binary_search_by_key(&offset, |pair| pair.0) {
@@ -388,22 +412,35 @@ impl<'a> Comparison<'a> {
                 (self.sink)(&moved_change(change, to, Class::Moved, self.rules))?;
                 continue;
             }
+            if taken_over.contains(&offset) {
+                self.summary.damaged(&change, Class::Modified);
+                let class = Class::Modified;
+                let change = Change {
+                    class,
+                    ctime: None,
+                    reason: None,
+                    ..change
+                };
+                (self.sink)(&without_identity(change, self.rules))?;
+                continue;
+            }
             let moved = pairs.next_if(|pair| pair.removed() == offset);
             match moved {
                 Some(pair) => {
-                    let class = match pair.is_damaged() {
-                        true => Class::Damaged,
-                        false => Class::Moved,
-                    };
+                    let class = class_of(pair);
                     let added = buffer.get(pair.added())?;
                     self.summary.moved(class, &added);
+                    self.summary.undecided += u64::from(class == Class::Modified);
                     let mut moved = moved_change(change, added, class, self.rules);
                     if let (Some(ctime), Some(to)) = (moved.ctime, &moved.to) {
-                        moved.ctime = Some(hint(to, ctime));
+                        moved.ctime = Some(later.ctime(to, ctime));
                     }
                     (self.sink)(&moved)?;
                 }
-                None => (self.sink)(&without_identity(change, self.rules))?,
+                None => {
+                    let change = self.known_damage(change);
+                    (self.sink)(&without_identity(change, self.rules))?;
+                }
             }
             if self.detail == Detail::First {
                 break;

@@ -14,10 +14,10 @@ use bc_manifest::time::format_rfc3339;
 use bc_walk::{EntryId, FileStats, OwnFile, Shard, Skipped};
 use serde_json::Value;
 
-use crate::compare::Flow;
 use crate::devices::Devices;
 use crate::entry_loader::{EntryLoader, LoadedEntry, to_entry};
 use crate::error::{Error, ErrorKind};
+use crate::flow::Flow;
 use crate::hashing;
 use crate::options::{Job, TreeOptions, Work};
 use crate::place::{self, Origin};

@@ -2,11 +2,13 @@
 
 use bc_manifest::integrity::{Found, Kind, ROOT, path_order};
 
-use crate::compare::{Comparison, Detail, Flow, Offline, Sink};
+use crate::compare::{Comparison, Detail, Offline, Sink};
 use crate::entry_ref::EntryRef;
 use crate::error::{Error, ErrorKind};
 use crate::fields::{CompareRules, Field};
+use crate::flow::Flow;
 use crate::input::{ManifestFile, Trust};
+use crate::known_damage::KnownDamage;
 use crate::manifest_stream::Prefetch;
 use crate::setting::Setting;
 use crate::soundness::{Soundness, told_of_sound};
@@ -87,7 +89,8 @@ pub fn diff(what: &DiffOptions<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error
     let sound = [what.old, what.new].map(|file| Soundness::of(file, what.trust));
     let sound = [&sound[0], &sound[1]];
     let mut told = told_of_sound(&sound, sink);
-    let mut comparison = Comparison::new(what.rules, what.detail, &mut told);
+    let known = KnownDamage::of(what.old, what.trust);
+    let mut comparison = Comparison::new(what.rules, what.detail, &mut told).knowing(&known);
     let (mut unread_old, mut unread_new) = (UnreadDirs::default(), UnreadDirs::default());
     while comparison.flow() == Flow::Continue {
         // Which side is next; on a tie both are.
@@ -139,7 +142,7 @@ pub fn diff(what: &DiffOptions<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error
     problems.extend_from_slice(old.problems());
     problems.extend_from_slice(new.problems());
     let summary = comparison
-        .finish(|_, ctime| ctime)
+        .finish(Offline)
         .map_err(|error| report_failed(&error))?;
     Ok(Diffed { summary, problems })
 }

@@ -15,10 +15,10 @@ use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
 use crate::attributes;
-use crate::compare::Flow;
 use crate::devices::Devices;
 use crate::entry_ref::EntryRef;
 use crate::error::{Error, ErrorKind};
+use crate::flow::Flow;
 use crate::hashing::{Outcome, Window};
 use crate::options::{Work, XattrPolicy};
 use crate::tree::{Item, Link, Tree, failure};

@@ -1,7 +1,7 @@
 //! An entry of either side, borrowed.
 
 use bc_manifest::Failure;
-use bc_manifest::integrity::{Entry, Kind, Xattrs};
+use bc_manifest::integrity::{Entry, Found, Kind, Xattrs};
 use bc_manifest::time::is_beyond;
 use bc_walk::{FileKind, FileStat};
 
@@ -42,6 +42,12 @@ pub struct EntryRef<'a> {
     pub xattrs: Option<&'a Xattrs>,
     /// Why something of this entry is missing.
     pub error: Option<&'a Failure>,
+    /// Digest of the content that was found in place of the recorded one.
+    pub damaged: Option<&'a [u8]>,
+    /// It was found damaged by an earlier version, which did not record the content.
+    pub damage_unknown: bool,
+    /// Nothing proves that the file is the one that the digest was recorded of.
+    pub unproven: bool,
 }
 
 /// The operation that an imported entry's error names: nothing failed, there
@@ -68,6 +74,12 @@ impl<'a> From<&'a Entry> for EntryRef<'a> {
             target: entry.target.as_deref(),
             xattrs: entry.xattrs.as_ref(),
             error: entry.error.as_ref().filter(|error| error.op != IMPORTED),
+            damaged: entry
+                .damaged_digest
+                .as_ref()
+                .map(|digest| digest.as_bytes()),
+            damage_unknown: entry.found == Some(Found::Damaged) && entry.damaged_digest.is_none(),
+            unproven: entry.unproven,
         }
     }
 }
@@ -112,6 +124,9 @@ impl EntryRef<'_> {
             target: None,
             xattrs: None,
             error: None,
+            damaged: None,
+            damage_unknown: false,
+            unproven: false,
         }
     }
 }

@@ -18,8 +18,8 @@ use bc_pool::Cancel;
 use bc_read::Plan;
 use bc_walk::{EntryId, FileStat, Listing};
 
-use crate::compare::Flow;
 use crate::error::{Error, ErrorKind};
+use crate::flow::Flow;
 
 /// Entries in a window: what is left to merge when the last file is read
 /// should cost little, and a large file should find enough small ones to be

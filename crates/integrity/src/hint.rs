@@ -1,11 +1,15 @@
 //! Whether change times and inode numbers say anything where a file lies.
 
 use bc_fs::mount::{self, Inodes, Mounts};
+use bc_manifest::integrity::Header;
+use bc_manifest::time::parse_rfc3339;
 use bc_walk::{DirFdCache, EntryId, FileStat};
+use rustix::fs::{AtFlags, StatxFlags, statx};
 
 use crate::change::Ctime;
-use crate::compare::Site;
+use crate::compare::{Later, Site};
 use crate::moves::Numbers;
+use crate::proof::{Proof, proof};
 use crate::tree::Tree;
 
 /// Asked for damaged files, and those that may have another name by now.
@@ -14,17 +18,44 @@ pub(crate) struct Hints<'a> {
     dirs: DirFdCache<'a>,
     mounts: Mounts,
     elsewhere: bool,
+    /// When the manifest was made, by its header.
+    made: Option<i64>,
 }
 
 impl<'a> Hints<'a> {
     /// `elsewhere`: whether the root is on another device than recorded.
-    pub(crate) fn new(tree: &'a Tree, elsewhere: bool) -> Hints<'a> {
+    pub(crate) fn new(tree: &'a Tree, elsewhere: bool, header: &Header) -> Hints<'a> {
         Hints {
             tree,
             dirs: DirFdCache::new(&tree.listing),
             mounts: Mounts::default(),
             elsewhere,
+            made: header.created_at.as_deref().and_then(parse_rfc3339),
         }
+    }
+
+    /// Whether an entry is the file that was recorded with this change time, if inode number, size
+    /// and mtime are the recorded ones.
+    pub(crate) fn proof(&mut self, id: Option<EntryId>, ctime: Option<i64>) -> Proof {
+        let born = id.and_then(|id| self.born(id));
+        proof(born, ctime, self.made)
+    }
+
+    /// When an entry was born, in nanoseconds since 1970, where its file system tells.
+    fn born(&mut self, id: EntryId) -> Option<i64> {
+        let listing = &self.tree.listing;
+        let dir = self.dirs.open_waiting(listing.dir(id)).ok()?;
+        let links = match listing.follow(id) {
+            true => AtFlags::empty(),
+            false => AtFlags::SYMLINK_NOFOLLOW,
+        };
+        let found = statx(dir, listing.name(id), links, StatxFlags::BTIME).ok()?;
+        let time = found.stx_btime;
+        let born = time.tv_sec.checked_mul(1_000_000_000)?;
+        let born = born.checked_add(time.tv_nsec.into());
+        let known = found.stx_mask & StatxFlags::BTIME.bits() != 0;
+        // 0 is what images and file systems write that do not keep it.
+        born.filter(|born| known && *born > 0)
     }
 
     /// What `ctime` comes to for this file.
@@ -81,5 +112,16 @@ impl Site for At<'_, '_> {
             Inodes::Stable => Numbers::Stable,
             Inodes::Moving | Inodes::Unknown => Numbers::Moving,
         }
+    }
+}
+
+/// Paths of the tree, which are known by then.
+impl Later for Hints<'_> {
+    fn ctime(&mut self, path: &[u8], ctime: Ctime) -> Ctime {
+        self.judge(self.tree.find(path), ctime)
+    }
+
+    fn proof(&mut self, path: &[u8], ctime: Option<i64>) -> Proof {
+        Hints::proof(self, self.tree.find(path), ctime)
     }
 }

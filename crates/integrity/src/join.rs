@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use bc_walk::EntryId;
 
-use crate::compare::Flow;
 use crate::entry_loader::{EntryLoader, LoadedEntry};
 use crate::error::Error;
+use crate::flow::Flow;
 use crate::input::{ManifestFile, Trust};
 use crate::manifest_stream::ManifestStream;
 use crate::options::{Work, XattrPolicy};

@@ -37,9 +37,8 @@ pub fn judge(old: &EntryRef<'_>, new: &EntryRef<'_>, rules: CompareRules) -> Cla
     match new.kind {
         Kind::File if rules.compares(Field::Digest, Kind::File) => match (old.digest, new.digest) {
             (Some(old_digest), Some(new_digest)) if old_digest != new_digest => {
-                let same = |old: Option<_>, new: Option<_>| old.is_some() && old == new;
-                let untouched = same(old.size, new.size) && is_same_mtime(old, new);
-                return if untouched {
+                let damaged = is_untouched(old, new) || is_known_damage(old, new);
+                return if damaged && !old.unproven {
                     Class::Damaged
                 } else {
                     Class::Modified
@@ -75,20 +74,50 @@ pub fn judge(old: &EntryRef<'_>, new: &EntryRef<'_>, rules: CompareRules) -> Cla
     if any { Class::Meta } else { Class::Ok }
 }
 
-/// Of content that differs: does nothing tell an edit from damage? So it is with what was imported
-/// from files that hold neither size nor time, and with times that cannot be held.
-pub(crate) fn is_undecided(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
+/// True if a file has the size and the mtime that were recorded.
+pub(crate) fn is_untouched(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
+    old.size.is_some() && old.size == new.size && is_same_mtime(old, new)
+}
+
+/// True if a file holds what was found there when it was found damaged: new times do not make that
+/// right.
+pub(crate) fn is_known_damage(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
+    old.damaged.is_some() && old.damaged == new.digest
+}
+
+/// Why nothing tells an edit from damage, of content that differs, if nothing does. So it is with
+/// what was imported from files that hold neither size nor time, with times that cannot be held,
+/// with what may be another file than the recorded one, and where the damage that was found before
+/// is not recorded.
+pub(crate) fn undecided(old: &EntryRef<'_>, new: &EntryRef<'_>) -> Option<&'static str> {
+    if old.kind != new.kind || !differ(old.digest, new.digest) {
+        return None;
+    }
+    if old.unproven && (is_untouched(old, new) || is_known_damage(old, new)) {
+        return Some(UNPROVEN);
+    }
+    if old.damage_unknown && !is_untouched(old, new) {
+        return Some(DAMAGE_UNKNOWN);
+    }
+    has_no_evidence(old, new).then_some(UNDECIDED)
+}
+
+fn has_no_evidence(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
     // A size alone does not tell an edit from a file that was cut off.
     let no_edit_seen = !differ(old.mtime_ns, new.mtime_ns)
         && (!differ(old.size, new.size) || old.mtime_ns.is_none());
     let incomplete = [old, new]
         .iter()
         .any(|side| side.size.is_none() || side.mtime_ns.is_none_or(is_beyond));
-    old.kind == new.kind && differ(old.digest, new.digest) && no_edit_seen && incomplete
+    no_edit_seen && incomplete
 }
 
-/// What is said of it.
-pub(crate) const UNDECIDED: &str = "content differs; nothing recorded tells an edit from damage";
+/// Reasons for that.
+const UNDECIDED: &str = "content differs; nothing recorded tells an edit from damage";
+const DAMAGE_UNKNOWN: &str =
+    "was found damaged before; nothing recorded tells that content from an edit";
+pub(crate) const UNPROVEN: &str = "possibly moved and damaged; nothing tells the recorded file from a new one with its inode \
+     number, size and mtime";
 
 /// A file that was read to its end and has an error all the same: its extended
 /// attributes could not be read.

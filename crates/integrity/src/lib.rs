@@ -95,22 +95,27 @@ mod error;
 mod export;
 mod field;
 pub mod fields;
+mod flow;
 mod hashing;
 mod hint;
 mod import;
 mod input;
 mod join;
 pub mod judge;
+mod known_damage;
 mod manifest_stream;
 mod merge;
+mod mount_guard;
 mod mounts;
 mod moves;
 mod options;
 mod passing;
 mod place;
+mod proof;
 pub mod report;
 mod reread;
 mod runs;
+mod second;
 mod setting;
 mod soundness;
 mod spill_buffer;
@@ -133,9 +138,12 @@ pub use merge::{
     ListFile, MergeOptions, Merged, MergedLists, check as check_manifest, merge, merge_lists,
     shard_of,
 };
-pub use options::{Job, Reading, RootCheck, TreeOptions, WalkObserver, Work, XattrPolicy};
+pub use options::{
+    Job, MissingMounts, Reading, RootCheck, TreeOptions, WalkObserver, Work, XattrPolicy,
+};
 pub use place::Origin;
 pub use reread::{Reread, UnknownReread};
+pub use second::{is_second, second_ending};
 pub use setting::Setting;
 pub use summary::{ComparisonSummary, Conclusion};
 pub use update::{Damaged, UpdateOptions, Updated, update};

@@ -11,8 +11,8 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use bc_manifest::integrity::{Entry, Header, Kind, Reader, path_order};
 
-use crate::compare::Flow;
 use crate::error::{Error, ErrorKind};
+use crate::flow::Flow;
 use crate::input::lines::Input;
 use crate::options::Work;
 use crate::passing::{Passing, Run};

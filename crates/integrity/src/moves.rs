@@ -6,11 +6,15 @@
 //! Many to many: of equal digests the pairs with the same base name come
 //! first, the rest in path order; what is left over stays removed or added.
 
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::LazyLock;
 
+use bc_digest::{Algorithm, Digest, hash};
 use bc_manifest::time::is_beyond;
 
 use crate::entry_ref::EntryRef;
+use crate::proof::Proof;
 
 /// One side of a possible move. 36 bytes, whatever the length of the path.
 #[derive(Clone, Copy, Debug)]
@@ -30,8 +34,8 @@ pub(crate) struct Candidate {
 
 /// A number of 64 bits in halves, the higher one first, so that it needs not begin at a multiple of
 /// eight bytes.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-struct Word([u32; 2]);
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub(crate) struct Word([u32; 2]);
 
 impl From<u64> for Word {
     fn from(number: u64) -> Word {
@@ -45,18 +49,27 @@ impl From<Word> for u64 {
     }
 }
 
-/// What stands for a content of so many bytes, if there is any.
-pub(crate) fn key(digest: &[u8], size: u64) -> Option<[u8; 16]> {
-    if size == 0 || digest.is_empty() {
+/// What stands for a content of so many bytes, if there is any. Where the size is not known, as of
+/// lists of other tools, the digest says enough if it is not short.
+pub(crate) fn key(digest: &[u8], size: Option<u64>) -> Option<[u8; 16]> {
+    let is_empty = size.map_or_else(|| is_of_nothing(digest), |size| size == 0);
+    if is_empty || digest.is_empty() {
         return None;
     }
     let mut key = [0; 16];
     let kept = digest.len().min(key.len());
     key[..kept].copy_from_slice(&digest[..kept]);
     if kept <= 8 {
-        key[8..].copy_from_slice(&size.to_le_bytes());
+        key[8..].copy_from_slice(&size?.to_le_bytes());
     }
     Some(key)
+}
+
+/// True for the digest of no bytes, by any algorithm.
+fn is_of_nothing(digest: &[u8]) -> bool {
+    static ALL: LazyLock<HashSet<Digest>> =
+        LazyLock::new(|| Algorithm::ALL.iter().map(|of| hash(*of, b"")).collect());
+    Digest::from_slice(digest).is_some_and(|digest| ALL.contains(&digest))
 }
 
 /// Whether inode numbers tell which file it was, or may have come to another one, as they do where
@@ -83,17 +96,18 @@ impl Candidate {
         numbers: Numbers,
         record: u64,
     ) -> Option<Candidate> {
-        let size = file.size?;
-        let key = key(file.digest?, size)?;
+        let key = key(file.digest?, file.size)?;
         let base = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
         Some(Candidate {
             key,
             name: hash_of(base) as u32,
             file: Word::from(match numbers {
                 Numbers::Stable
-                    if file.ino.is_some() && file.mtime_ns.is_some_and(|time| !is_beyond(time)) =>
+                    if file.ino.is_some()
+                        && file.size.is_some()
+                        && file.mtime_ns.is_some_and(|time| !is_beyond(time)) =>
                 {
-                    hash_of((file.ino, size, file.mtime_ns))
+                    hash_of((file.ino, file.size, file.mtime_ns))
                 }
                 Numbers::Stable | Numbers::Moving => 0,
             }),
@@ -107,6 +121,15 @@ impl Candidate {
             record: Word::from(self.number() | 2),
             ..self
         }
+    }
+
+    /// Which file with which content it is, where the inode number tells.
+    pub(crate) fn file_and_content(&self) -> Option<(Word, [u8; 16])> {
+        (self.file != Word::from(0)).then_some((self.file, self.key))
+    }
+
+    pub(crate) fn is_removed(&self) -> bool {
+        self.side() == Side::Removed
     }
 
     fn number(&self) -> u64 {
@@ -125,7 +148,7 @@ impl Candidate {
         }
     }
 
-    fn record(&self) -> u64 {
+    pub(crate) fn record(&self) -> u64 {
         self.number() / 4
     }
 }
@@ -133,22 +156,22 @@ impl Candidate {
 /// Records of a removed and an added file that are one file moved. 16 bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Pair {
-    /// The record of the removed one, four times, 2 more for a name that was kept, and 1 more for
-    /// damage.
+    /// The record of the removed one, eight times, 4 more for what is not proven to be one file, 2
+    /// more for a name that was kept, and 1 more for damage.
     removed: u64,
     added: u64,
 }
 
 impl Pair {
     pub(crate) fn removed(&self) -> u64 {
-        self.removed / 4
+        self.removed / 8
     }
 
     pub(crate) fn added(&self) -> u64 {
         self.added
     }
 
-    /// With other content: the hash has to be confirmed.
+    /// With other content.
     pub(crate) fn is_damaged(&self) -> bool {
         self.removed & 1 != 0
     }
@@ -158,9 +181,25 @@ impl Pair {
         self.removed & 2 != 0
     }
 
-    fn damaged(self) -> Pair {
+    /// With other content, and perhaps another file altogether.
+    pub(crate) fn is_unproven(&self) -> bool {
+        self.removed & 4 != 0
+    }
+
+    fn of(removed: &Candidate, added: &Candidate) -> Pair {
+        let pair = Pair {
+            removed: removed.record() * 8,
+            added: added.record(),
+        };
+        match removed.has_a_kept_name() || added.has_a_kept_name() {
+            true => pair.with(2),
+            false => pair,
+        }
+    }
+
+    fn with(self, mark: u64) -> Pair {
         Pair {
-            removed: self.removed | 1,
+            removed: self.removed | mark,
             ..self
         }
     }
@@ -173,9 +212,10 @@ fn hash_of(value: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// The pairs, in order of the removed side's record.
-pub(crate) fn pair(mut candidates: Vec<Candidate>) -> Vec<Pair> {
-    let mut pairs = take_damaged(&mut candidates);
+/// The pairs, in order of the removed side's record. `proof` says of two sides with other contents
+/// whether they are one file, as their hashes say.
+pub(crate) fn pair(mut candidates: Vec<Candidate>, proof: impl FnMut(&Pair) -> Proof) -> Vec<Pair> {
+    let mut pairs = take_damaged(&mut candidates, proof);
     candidates.retain(|candidate| !candidate.has_a_kept_name());
     candidates.sort_unstable_by_key(|c| (c.key, c.name, c.side(), c.record));
     let mut rest = [Vec::new(), Vec::new()];
@@ -197,11 +237,9 @@ pub(crate) fn pair(mut candidates: Vec<Candidate>) -> Vec<Pair> {
     pairs
 }
 
-/// Would there be any pair?
+/// Is there content that both sides have? Other content says nothing: on another disk it may well
+/// have the same numbers, sizes and times.
 pub(crate) fn any_pair(candidates: &mut [Candidate]) -> bool {
-    if !damaged(candidates).0.is_empty() {
-        return true;
-    }
     candidates.sort_unstable_by_key(|c| (c.key, c.side()));
     let mut same = candidates.chunk_by(|a, b| a.key == b.key);
     same.any(|same| {
@@ -214,8 +252,8 @@ pub(crate) fn any_pair(candidates: &mut [Candidate]) -> bool {
 }
 
 /// Takes out what looks like one file with two contents, in pairs.
-fn take_damaged(candidates: &mut Vec<Candidate>) -> Vec<Pair> {
-    let (pairs, mut taken) = damaged(candidates);
+fn take_damaged(candidates: &mut Vec<Candidate>, proof: impl FnMut(&Pair) -> Proof) -> Vec<Pair> {
+    let (pairs, mut taken) = damaged(candidates, proof);
     taken.sort_unstable();
     candidates.retain(|c| taken.binary_search(&c.record).is_err());
     pairs
@@ -223,8 +261,12 @@ fn take_damaged(candidates: &mut Vec<Candidate>) -> Vec<Pair> {
 
 /// Pairs what looks like one file with two contents, and gives the records of both. Where the file
 /// has its old content under any of its new names (two disks may well have the same numbers), that
-/// is a move and nothing else.
-fn damaged(candidates: &mut [Candidate]) -> (Vec<Pair>, Vec<Word>) {
+/// is a move and nothing else. Each of its new names is named: those beyond the number of its old
+/// ones are pairs of the last of these.
+fn damaged(
+    candidates: &mut [Candidate],
+    mut proof: impl FnMut(&Pair) -> Proof,
+) -> (Vec<Pair>, Vec<Word>) {
     candidates.sort_unstable_by_key(|c| (c.file, c.side(), c.record));
     let mut pairs = Vec::new();
     let mut taken = Vec::new();
@@ -238,26 +280,31 @@ fn damaged(candidates: &mut [Candidate]) -> (Vec<Pair>, Vec<Word>) {
             continue;
         }
         let (removed, added) = (without(removed, added), without(added, removed));
-        taken.extend(
-            removed
-                .iter()
-                .zip(&added)
-                .flat_map(|(r, a)| [r.record, a.record]),
-        );
-        pairs.extend(zip(&removed, &added).map(Pair::damaged));
+        let Some(last) = removed.len().checked_sub(1) else {
+            continue;
+        };
+        for (nth, to) in added.iter().enumerate() {
+            let from = &removed[nth.min(last)];
+            let mut pair = Pair::of(from, to).with(1);
+            match proof(&pair) {
+                Proof::Same => {}
+                Proof::Unproven => pair = pair.with(4),
+                Proof::Other => continue,
+            }
+            if nth > last {
+                pair = pair.with(2);
+            } else {
+                taken.push(from.record);
+            }
+            taken.push(to.record);
+            pairs.push(pair);
+        }
     }
     (pairs, taken)
 }
 
 fn zip<'a>(removed: &'a [Candidate], added: &'a [Candidate]) -> impl Iterator<Item = Pair> + 'a {
-    let pair = |(r, a): (&Candidate, &Candidate)| {
-        let kept_name = r.has_a_kept_name() || a.has_a_kept_name();
-        Pair {
-            removed: r.record() * 4 + 2 * u64::from(kept_name),
-            added: a.record(),
-        }
-    };
-    removed.iter().zip(added).map(pair)
+    removed.iter().zip(added).map(|(r, a)| Pair::of(r, a))
 }
 
 #[cfg(test)]
@@ -273,7 +320,7 @@ mod tests {
         };
         let all: Vec<Candidate> = (0..).zip(files).filter_map(of).collect();
         let any = any_pair(&mut all.clone());
-        let found = pair(all);
+        let found = pair(all, |_| Proof::Same);
         assert_eq!(any, !found.is_empty());
         assert!(found.iter().all(|pair| !pair.is_damaged()));
         found.iter().map(|p| (p.removed(), p.added())).collect()
@@ -304,8 +351,12 @@ mod tests {
         let of = |(nth, &(side, digest, file))| candidate(side, "p", digest, file, nth);
         let all: Vec<Candidate> = (0..).zip(files).filter_map(of).collect();
         let any = any_pair(&mut all.clone());
-        let found = pair(all);
-        assert_eq!(any, !found.is_empty());
+        let found = pair(all.clone(), |_| Proof::Same);
+        let by_content = found.iter().any(|pair| !pair.is_damaged());
+        assert!(any || !by_content);
+        // Another file is a pair with nothing but its own content.
+        let apart = pair(all, |_| Proof::Other);
+        assert!(apart.iter().all(|pair| !pair.is_damaged()));
         found
             .iter()
             .map(|p| (p.removed(), p.added(), p.is_damaged()))
@@ -344,7 +395,7 @@ mod tests {
             (Added, new, file),
             (Added, new, file),
         ];
-        assert_eq!(files(&linked), [(0, 2, true), (1, 3, true)]);
+        assert_eq!(files(&linked), [(0, 2, true), (1, 3, true), (1, 4, true)]);
     }
 
     #[test]
@@ -366,10 +417,10 @@ mod tests {
             (moving, moving, 0),
         ] {
             let both = vec![of(Removed, b"old", was, 0), of(Added, b"new", is, 1)];
-            assert_eq!(pair(both).len(), pairs, "{was:?} {is:?}");
+            assert_eq!(pair(both, |_| Proof::Same).len(), pairs, "{was:?} {is:?}");
             // Equal content is a move all the same.
             let both = vec![of(Removed, b"old", was, 0), of(Added, b"old", is, 1)];
-            assert_eq!(pair(both).len(), 1, "{was:?} {is:?}");
+            assert_eq!(pair(both, |_| Proof::Same).len(), 1, "{was:?} {is:?}");
         }
     }
 

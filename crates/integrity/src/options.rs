@@ -29,6 +29,19 @@ pub enum RootCheck {
     Forced,
 }
 
+/// What becomes of a verification that misses a file system, or a file, which was mounted below the
+/// root when it was recorded, or finds another one there of which nothing matches. The [check of the
+/// root](RootCheck) can be told to see no such thing.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum MissingMounts {
+    /// They are reported, and all else is compared.
+    #[default]
+    Report,
+    /// It is refused, as that of a root that looks unmounted is: for callers that write where
+    /// something is missing.
+    Refuse,
+}
+
 /// Which entries a manifest holds: recorded in it, so that every later command
 /// looks at the same ones.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bc_manifest::integrity::{Passed, Reader};
 
-use crate::compare::Flow;
+use crate::flow::Flow;
 use crate::input::lines::Input;
 
 /// Neighbouring lines of a manifest, and the entries of the tree that they are of.

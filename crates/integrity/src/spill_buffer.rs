@@ -243,6 +243,8 @@ fn pack(change: &Change, out: &mut Vec<u8>) {
     put_failed(out, change.failed.as_ref());
     put(out, change.ctime.map_or(0, |ctime| 1 + ctime as u64));
     put(out, u64::from(change.readable_now));
+    put(out, u64::from(change.recorded_now));
+    put(out, u64::from(change.unproven));
 }
 
 fn put_failed(out: &mut Vec<u8>, failed: Option<&FailedAt>) {
@@ -352,6 +354,8 @@ fn unpack(input: &mut Input<'_>) -> Change {
         _ => Some(Ctime::Mute),
     };
     let readable_now = input.number() == 1;
+    let recorded_now = input.number() == 1;
+    let unproven = input.number() == 1;
     Change {
         class,
         path,
@@ -364,6 +368,8 @@ fn unpack(input: &mut Input<'_>) -> Change {
         failed,
         ctime,
         readable_now,
+        recorded_now,
+        unproven,
     }
 }
 
@@ -415,22 +421,22 @@ mod tests {
                     Some(Ctime::Mute),
                 ][..],
             ),
-            any::<bool>(),
+            any::<[bool; 3]>(),
         )
             .prop_map(
-                |(class, path, to, kind, differences, reason, failed, ctime, readable_now)| {
-                    Change {
-                        class,
-                        path,
-                        to,
-                        was_at: None,
-                        kind,
-                        differences,
-                        reason,
-                        failed,
-                        ctime,
-                        readable_now,
-                    }
+                |(class, path, to, kind, differences, reason, failed, ctime, marks)| Change {
+                    class,
+                    path,
+                    to,
+                    was_at: None,
+                    kind,
+                    differences,
+                    reason,
+                    failed,
+                    ctime,
+                    readable_now: marks[0],
+                    recorded_now: marks[1],
+                    unproven: marks[2],
                 },
             )
     }

@@ -50,10 +50,13 @@ pub struct ComparisonSummary {
     pub unrecorded: u64,
     /// Added paths that could not be read: files without content, directories without a listing.
     pub added_unread: u64,
-    /// Damaged paths that only the new side has: another file has the old name by now.
+    /// Damaged paths, or perhaps damaged ones, that only the new side has: another file has the old
+    /// name by now, or the content is known to be damaged.
     pub damaged_added: u64,
     /// Unreadable paths of which only the old side could not be read.
     pub readable_now: u64,
+    /// Replaced paths that could not be read.
+    pub replaced_unread: u64,
     /// Modified paths of which nothing recorded tells an edit from damage.
     pub undecided: u64,
     /// Files read to their end.
@@ -98,6 +101,7 @@ impl ComparisonSummary {
         self.counts[change.class as usize] -= 1;
         self.unrecorded -= u64::from(change.class == Class::Unreadable);
         self.readable_now -= u64::from(change.readable_now);
+        self.undecided -= u64::from(change.class == Class::Modified && change.reason.is_some());
     }
 
     /// A removal and an addition turned out to be one file, moved, or moved and damaged.
@@ -113,18 +117,19 @@ impl ComparisonSummary {
         self.add(Class::Moved);
     }
 
-    /// What seemed to be something else is damaged: a file of which another had, or has, the name.
-    pub(crate) fn damaged(&mut self, change: &Change) {
+    /// What seemed to be something else is damaged, or perhaps: a file of which another had, or has,
+    /// the name, or a content that is known to be damaged.
+    pub(crate) fn damaged(&mut self, change: &Change, class: Class) {
         self.take_back(change);
         let is_new = matches!(change.class, Class::Added | Class::Unreadable);
         self.damaged_added += u64::from(is_new);
-        self.add(Class::Damaged);
+        self.add(class);
     }
 
-    /// Paths that could not be read: unreadable ones, and those that are new; not those that
-    /// were read now and could not be before.
+    /// Paths that could not be read: unreadable ones, those that are new, and those that became of
+    /// another kind; not those that were read now and could not be before.
     pub fn unread(&self) -> u64 {
-        self.count(Class::Unreadable) + self.added_unread - self.readable_now
+        self.count(Class::Unreadable) + self.added_unread + self.replaced_unread - self.readable_now
     }
 
     /// Paths of a class; a move is one, damaged or not.

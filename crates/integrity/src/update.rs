@@ -23,15 +23,17 @@ use bc_manifest::integrity::{Header, Trailer};
 use bc_manifest::time::format_rfc3339;
 use bc_walk::{EntryId, FileStats, OwnFile, Skipped};
 
-use crate::compare::{Comparison, Detail, Flow, Sink};
+use crate::compare::{Comparison, Detail, Sink};
 use crate::create::hash_options;
 use crate::devices::Devices;
 use crate::entry_loader::EntryLoader;
 use crate::error::{Error, ErrorKind};
 use crate::fields::{CompareMode, CompareRules, Fields};
+use crate::flow::Flow;
 use crate::hashing;
 use crate::hint::Hints;
 use crate::input::{ManifestFile, Trust};
+use crate::known_damage::KnownDamage;
 use crate::manifest_stream::Prefetch;
 use crate::options::{RootCheck, TreeOptions, Work};
 use crate::place::{self, Origin, is_elsewhere};
@@ -340,13 +342,18 @@ impl Updater<'_> {
         self.header
             .extra
             .insert("updated_at".to_string(), now.into());
+        let known = KnownDamage::of(self.manifest, what.trust);
+        let hints = Hints::new(self.tree, self.elsewhere, &self.header);
         let mut merge = Merge {
             what,
             tree: self.tree,
             plan,
             scrubbed,
             was_on,
-            comparison: Comparison::new(CompareRules::default(), what.detail, sink),
+            comparison: Comparison::new(CompareRules::default(), what.detail, sink)
+                .knowing(&known)
+                .recording(),
+            known: &known,
             output: Output::create(
                 what.manifest,
                 (self.manifest, self.held),
@@ -354,7 +361,7 @@ impl Updater<'_> {
                 plan.differs,
             )?,
             devices: Devices::new(self.tree.root_dev()),
-            hints: Hints::new(self.tree, self.elsewhere),
+            hints,
             unmounted: Unmounted::with(what.root_check, &plan.replaced),
             unread: UnreadDirs::default(),
         };
@@ -386,12 +393,12 @@ impl Updater<'_> {
         let Merge {
             comparison,
             output,
-            mut hints,
+            hints,
             ..
         } = merge;
         totals.merge(scrubbed.totals.clone());
         let written = output.finish()?;
-        let summary = comparison.finish(|path, ctime| hints.judge(self.tree.find(path), ctime));
+        let summary = comparison.finish(hints);
         let mut summary = summary.map_err(|error| report_failed(&error))?;
         (summary.files_read, summary.bytes_read) = (totals.read.files, totals.read.bytes);
         Ok(Updated {

@@ -9,25 +9,28 @@ use bc_hash::Totals;
 use bc_manifest::integrity::{Entry, Header, Kind, ROOT, Scope};
 use bc_walk::{EntryId, FileStats, OwnFile, Skipped};
 
-use crate::compare::{Comparison, Detail, Flow, Here, Sink};
+use crate::compare::{Comparison, Detail, Here, Sink};
 use crate::create::{hash_options, is_read};
 use crate::entry_loader::{EntryLoader, LoadedEntry};
 use crate::entry_ref::EntryRef;
 use crate::error::{Error, ErrorKind};
 use crate::fields::{CompareRules, Field};
+use crate::flow::Flow;
 use crate::hashing;
 use crate::hint::Hints;
 use crate::input::{ManifestFile, Trust};
 use crate::join::{Same, Sides, join};
+use crate::known_damage::KnownDamage;
 use crate::manifest_stream::{ManifestStream, Position, Prefetch};
-use crate::options::{RootCheck, TreeOptions, Work};
+use crate::mount_guard::MountGuard;
+use crate::options::{MissingMounts, RootCheck, TreeOptions, Work};
 use crate::passing::{Passing, Run};
 use crate::place::{is_elsewhere, why_suspicious};
 use crate::setting::Setting;
 use crate::soundness::{Soundness, told_of_sound};
 use crate::summary::ComparisonSummary;
 use crate::tree::Tree;
-use crate::unmounted::{self, Lost, Unmounted};
+use crate::unmounted::{Lost, Unmounted, why_lost};
 use crate::unread::UnreadDirs;
 
 /// What to compare.
@@ -46,6 +49,8 @@ pub struct VerifyOptions<'a> {
     pub trust: Trust,
     /// What to do with a suspicious root, or mount points below it.
     pub root_check: RootCheck,
+    /// What to do where a recorded mount below the root is missing.
+    pub missing_mounts: MissingMounts,
     /// Files of which nothing is said, beside the manifest: those written to.
     pub leave_out: &'a [OwnFile],
 }
@@ -63,6 +68,7 @@ impl<'a> VerifyOptions<'a> {
             detail: Detail::default(),
             trust: Trust::default(),
             root_check: RootCheck::default(),
+            missing_mounts: MissingMounts::default(),
             leave_out: &[],
         }
     }
@@ -70,6 +76,7 @@ impl<'a> VerifyOptions<'a> {
 
 setters! {
     VerifyOptions<'a>:
+    missing_mounts: MissingMounts,
     rules: CompareRules,
     detail: Detail,
     trust: Trust,
@@ -127,7 +134,8 @@ pub fn verify(
     let soundness = Soundness::of(what.manifest, what.trust);
     let manifests = [&soundness];
     let mut told = told_of_sound(&manifests, sink);
-    let mut comparison = Comparison::new(what.rules, what.detail, &mut told);
+    let known = KnownDamage::of(what.manifest, what.trust);
+    let mut comparison = Comparison::new(what.rules, what.detail, &mut told).knowing(&known);
     let is_elsewhere = is_elsewhere(&tree, &header);
     let suspicious = why_suspicious(&tree, &header, is_elsewhere)
         .filter(|_| what.root_check == RootCheck::Careful);
@@ -142,7 +150,8 @@ pub fn verify(
         root_dev: header.root_dev,
         unread: UnreadDirs::default(),
         unmounted: Unmounted::new(what.root_check),
-        hints: Hints::new(&tree, is_elsewhere),
+        guard: MountGuard::new(what.root, (what.missing_mounts, what.root_check), &header),
+        hints: Hints::new(&tree, is_elsewhere, &header),
         scope: scope.as_ref(),
     };
     let mut loader = EntryLoader::new(&tree, options.xattrs, what.manifest.directory(), work);
@@ -178,16 +187,18 @@ pub fn verify(
     let Merge {
         old,
         mut comparison,
-        mut hints,
+        hints,
+        guard,
         ..
     } = merge;
+    guard.conclude()?;
     if let Some(why) = suspicious
         && comparison.nothing_matches()
     {
         return Err(refused(what.root, why));
     }
     let problems = old.problems().to_vec();
-    let summary = comparison.finish(|path, ctime| hints.judge(tree.find(path), ctime));
+    let summary = comparison.finish(hints);
     let mut summary = summary.map_err(|error| report_failed(&error))?;
     (summary.files_read, summary.bytes_read) = (totals.read.files, totals.read.bytes);
     let skipped = tree.listing.skipped().clone();
@@ -331,6 +342,7 @@ struct Merge<'a, 's> {
     /// Directories that could not be read when they were recorded.
     unread: UnreadDirs,
     unmounted: Unmounted,
+    guard: MountGuard<'a>,
     hints: Hints<'a>,
     scope: Option<&'a Scoped>,
 }
@@ -343,7 +355,8 @@ impl Sides for Merge<'_, '_> {
     fn before(&mut self, path: &[u8]) -> Result<Flow, Error> {
         while let Some(entry) = self.old.take_before(path)? {
             self.unread.see(entry);
-            gone(self.tree, &mut self.comparison, &mut self.unmounted, entry)?;
+            let sides = (&mut self.comparison, &mut self.unmounted);
+            gone(self.tree, sides, &mut self.guard, entry)?;
             if self.comparison.flow() == Flow::Stop {
                 return Ok(Flow::Stop);
             }
@@ -353,7 +366,9 @@ impl Sides for Merge<'_, '_> {
 
     fn same(&mut self, run: &Run) -> bool {
         // They may lie below one.
-        !self.unmounted.any() && self.comparison.same(run.entries(), run.files)
+        !self.unmounted.any()
+            && !self.guard.needs_each()
+            && self.comparison.same(run.entries(), run.files)
     }
 
     fn pass_over(&mut self, runs: &Arc<[Run]>) {
@@ -366,7 +381,8 @@ impl Sides for Merge<'_, '_> {
             match self.old.take_up_to(new.path)? {
                 Some((Position::Before, entry)) => {
                     self.unread.see(entry);
-                    gone(self.tree, &mut self.comparison, &mut self.unmounted, entry)?;
+                    let sides = (&mut self.comparison, &mut self.unmounted);
+                    gone(self.tree, sides, &mut self.guard, entry)?;
                     if self.comparison.flow() == Flow::Stop {
                         return Ok(Flow::Stop);
                     }
@@ -385,12 +401,17 @@ impl Sides for Merge<'_, '_> {
                     old.dev = self.root_dev;
                 }
                 let site = self.hints.at(new.id, new.view.device);
+                self.guard.see(self.tree, entry, new);
                 match self.unmounted.see(entry, Some(new)) {
-                    Lost::No => self
-                        .comparison
-                        .both(new.path, &old, &new.compared(), site)
-                        .map(drop),
-                    lost => lose(&mut self.comparison, entry, lost, Here::Other),
+                    Lost::No => {
+                        let compared = new.compared();
+                        let class = self.comparison.both(new.path, &old, &compared, site);
+                        class.map(|class| self.guard.judged(entry, &compared, class))
+                    }
+                    lost => {
+                        self.guard.lost(entry, lost)?;
+                        lose(&mut self.comparison, entry, lost, Here::Other)
+                    }
                 }
             }
             None => {
@@ -407,7 +428,8 @@ impl Sides for Merge<'_, '_> {
 impl Merge<'_, '_> {
     fn rest(&mut self) -> Result<(), Error> {
         while let Some(entry) = self.old.take()? {
-            gone(self.tree, &mut self.comparison, &mut self.unmounted, entry)?;
+            let sides = (&mut self.comparison, &mut self.unmounted);
+            gone(self.tree, sides, &mut self.guard, entry)?;
             if self.comparison.flow() == Flow::Stop {
                 break;
             }
@@ -420,8 +442,8 @@ impl Merge<'_, '_> {
 /// looked for.
 fn gone(
     tree: &Tree,
-    comparison: &mut Comparison<'_>,
-    unmounted: &mut Unmounted,
+    (comparison, unmounted): (&mut Comparison<'_>, &mut Unmounted),
+    guard: &mut MountGuard<'_>,
     entry: &Entry,
 ) -> Result<(), Error> {
     let view = EntryRef::from(entry);
@@ -431,8 +453,14 @@ fn gone(
             Lost::No if tree.is_left_out(&entry.path) => {
                 comparison.left_out(&entry.path, entry.kind)
             }
-            Lost::No => comparison.removed(&entry.path, &view),
-            lost => lose(comparison, entry, lost, Here::Nothing),
+            Lost::No => {
+                guard.gone(entry);
+                comparison.removed(&entry.path, &view)
+            }
+            lost => {
+                guard.lost(entry, lost)?;
+                lose(comparison, entry, lost, Here::Nothing)
+            }
         },
     };
     reported.map_err(|error| report_failed(&error))
@@ -445,10 +473,6 @@ pub(crate) fn lose(
     lost: Lost,
     here: Here,
 ) -> std::io::Result<()> {
-    let reason = match lost {
-        Lost::Here => Some(unmounted::reason(entry)),
-        Lost::Nowhere => Some(unmounted::nowhere(entry)),
-        Lost::No | Lost::Below => None,
-    };
+    let reason = why_lost(entry, lost);
     comparison.unmounted(&entry.path, entry.kind, here, reason)
 }

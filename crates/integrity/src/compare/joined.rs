@@ -2,25 +2,44 @@
 
 use std::io;
 
-use super::EntryRef;
+use super::{EntryRef, Later};
 use crate::change::{Change, Class, Ctime, Difference, Value};
 use crate::fields::{CompareRules, Field, Fields};
+use crate::judge::UNPROVEN;
 use crate::moves::Pair;
+use crate::proof::Proof;
 use crate::spill_buffer::SpillBuffer;
 
-/// Are the two sides of a pair one file? Of damaged ones only a hash says so.
-pub(super) fn is_confirmed(buffer: &SpillBuffer, pair: &Pair) -> io::Result<bool> {
-    if !pair.is_damaged() {
-        return Ok(true);
-    }
+/// Whether the two sides of a pair with different contents are one file. A hash says so, and the
+/// numbers behind it may be another file's by now.
+pub(super) fn proof_of(
+    buffer: &SpillBuffer,
+    pair: &Pair,
+    later: &mut impl Later,
+) -> io::Result<Proof> {
     let (removed, added) = (buffer.get(pair.removed())?, buffer.get(pair.added())?);
     let same = |field| {
         let (before, after) = (found(&removed, field), found(&added, field));
         matches!((before, after), (Some(before), Some(after)) if before.old == after.new)
     };
-    Ok([Field::Ino, Field::Size, Field::Mtime]
-        .into_iter()
-        .all(same))
+    let fields = [Field::Ino, Field::Size, Field::Mtime];
+    if !fields.into_iter().all(same) {
+        return Ok(Proof::Other);
+    }
+    let ctime = found(&removed, Field::Ctime).and_then(|d| match d.old {
+        Value::Time(time) => Some(time),
+        _ => None,
+    });
+    Ok(later.proof(&added.path, ctime))
+}
+
+/// What a pair comes to.
+pub(super) fn class_of(pair: &Pair) -> Class {
+    match (pair.is_damaged(), pair.is_unproven()) {
+        (false, _) => Class::Moved,
+        (true, false) => Class::Damaged,
+        (true, true) => Class::Modified,
+    }
 }
 
 /// One change out of a removal and an addition: moved, or moved and damaged.
@@ -37,17 +56,38 @@ pub(super) fn moved_change(
     }
     change.differences = differences(&removed, &added, rules);
     change.to = Some(added.path);
+    doubt(&mut change);
     change
+}
+
+/// What is not proven to be one file is said so.
+fn doubt(change: &mut Change) {
+    if change.class == Class::Modified {
+        change.reason = Some(UNPROVEN.to_owned());
+        change.unproven = true;
+    }
 }
 
 /// What is damaged under a name that another file had, or under a new one while another file has
 /// the old.
-pub(super) fn renamed_change(was: &Change, is: &Change, rules: CompareRules) -> Change {
-    let mut change = Change::new(Class::Damaged, &is.path, is.kind);
-    change.ctime = Some(ctime_of(was, is));
-    change.reason = Some(format!("renamed from {}", bc_fs::escape(&was.path)));
+pub(super) fn renamed_change(
+    was: &Change,
+    is: &Change,
+    class: Class,
+    rules: CompareRules,
+) -> Change {
+    let mut change = Change::new(class, &is.path, is.kind);
+    let from = format!("renamed from {}", bc_fs::escape(&was.path));
     change.was_at = Some(was.path.clone());
     change.differences = differences(was, is, rules);
+    doubt(&mut change);
+    change.reason = match change.reason.take() {
+        Some(why) => Some(format!("{from}: {why}")),
+        None => {
+            change.ctime = Some(ctime_of(was, is));
+            Some(from)
+        }
+    };
     change
 }
 

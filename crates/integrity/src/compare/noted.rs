@@ -24,13 +24,17 @@ impl Comparison<'_> {
     ) -> io::Result<()> {
         self.summary.old += 1;
         self.summary.new += 1;
+        // Either side may be the one that notes it.
+        let unproven = old.unproven || new.unproven;
         let class = match found {
+            Found::Damaged if unproven => Class::Modified,
             Found::Damaged => Class::Damaged,
             Found::Unreadable => Class::Unreadable,
         };
         self.summary.add(class);
         let mut change = Change::new(class, path, new.kind);
         change.reason = Some(found_at(at));
+        self.doubt(&mut change);
         if class == Class::Damaged {
             change.ctime = Some(site.ctime(judge::ctime_hint(old, new)));
         }
@@ -46,10 +50,25 @@ impl Comparison<'_> {
     ) -> io::Result<()> {
         self.summary.new += 1;
         self.summary.damaged_added += 1;
-        self.summary.add(Class::Damaged);
-        let mut change = Change::new(Class::Damaged, path, new.kind);
+        let class = match new.unproven {
+            true => Class::Modified,
+            false => Class::Damaged,
+        };
+        self.summary.add(class);
+        let mut change = Change::new(class, path, new.kind);
         change.reason = Some(found_at(at));
+        self.doubt(&mut change);
         self.report(change)
+    }
+
+    /// What is not proven to be the recorded file is said so.
+    fn doubt(&mut self, change: &mut Change) {
+        if change.class == Class::Modified {
+            let found = change.reason.take().unwrap_or_default();
+            change.reason = Some(format!("{}; {found}", judge::UNPROVEN));
+            change.unproven = true;
+            self.summary.undecided += 1;
+        }
     }
 
     /// A path of the old side that the new side could not look at: a directory above failed.

@@ -34,6 +34,9 @@ pub(super) fn change(line: &mut Vec<u8>, change: &Change) {
         }
         Class::Modified => {
             let _ = write!(text, "~c {path}");
+            if let Some(to) = &change.to {
+                let _ = write!(text, " -> {}", escape(to));
+            }
             let said = reason(&mut text, change);
             beside_content(
                 &mut text,
@@ -51,7 +54,11 @@ pub(super) fn change(line: &mut Vec<u8>, change: &Change) {
                 text.push('\n');
                 path = to;
             }
-            let _ = write!(text, "!! {path}: {}", ctime(change.ctime));
+            let _ = write!(text, "!! {path}");
+            // Of what was damaged before no times are compared.
+            if change.ctime.is_some() || change.reason.is_none() {
+                let _ = write!(text, ": {}", ctime(change.ctime));
+            }
             let said = reason(&mut text, change);
             if change.to.is_none() {
                 beside_content(&mut text, change, ";");
@@ -60,7 +67,11 @@ pub(super) fn change(line: &mut Vec<u8>, change: &Change) {
         }
         Class::Unreadable => {
             let reason = change.reason.as_deref().unwrap_or("not read");
-            write!(text, "?? {path}: {}", safe::line(reason))
+            let mark = match change.recorded_now {
+                true => "+",
+                false => "??",
+            };
+            write!(text, "{mark} {path}: {}", safe::line(reason))
         }
         Class::Replaced => {
             let kinds = change
@@ -71,7 +82,8 @@ pub(super) fn change(line: &mut Vec<u8>, change: &Change) {
                     _ => None,
                 });
             let (old, new) = kinds.unwrap_or(("?", change.kind.name()));
-            write!(text, "~t {path} {old} -> {new}")
+            let _ = write!(text, "~t {path} {old} -> {new}");
+            reason(&mut text, change)
         }
     };
     text.push('\n');

@@ -14,8 +14,10 @@ use crate::entry_loader::{LoadedEntry, to_entry};
 use crate::entry_ref::EntryRef;
 use crate::error::Error;
 use crate::hint::Hints;
-use crate::judge::is_undecided;
+use crate::judge::{is_untouched, undecided};
+use crate::known_damage::KnownDamage;
 use crate::manifest_stream::{ManifestStream, Position};
+use crate::proof::Proof;
 use crate::tree::Tree;
 use crate::unmounted::{Lost, Unmounted};
 use crate::unread::UnreadDirs;
@@ -29,6 +31,8 @@ pub(super) struct Merge<'a, 's> {
     /// Device of the root in the old manifest.
     pub(super) was_on: Option<u64>,
     pub(super) comparison: Comparison<'s>,
+    /// Contents that the old manifest knows to be damaged.
+    pub(super) known: &'a KnownDamage<'a>,
     pub(super) output: Output,
     pub(super) devices: Devices,
     pub(super) hints: Hints<'a>,
@@ -66,12 +70,39 @@ impl Merge<'_, '_> {
         fresh.verified_at = fresh.digest.map(|_| self.what.now);
         fresh.tried_run = (fresh.kind == Kind::File).then(|| self.plan.run());
         self.renamed(new.id, &mut fresh);
+        self.known_damage(&mut fresh);
         self.output.put(&fresh)
+    }
+
+    /// A content that was found damaged before stays so, whatever name and time it has now.
+    fn known_damage(&self, fresh: &mut Entry) {
+        let digest = fresh.digest.as_ref().map(|digest| digest.as_bytes());
+        if fresh.found.is_some() || self.what.damaged == Damaged::Accept {
+            return;
+        }
+        if let Some(expected) = self.known.get(&fresh.path, digest) {
+            fresh.damaged_digest = fresh.digest.replace(expected.digest);
+            fresh.verified_at = expected.verified_at;
+            (fresh.tried_at, fresh.found) = (Some(self.what.now), Some(Found::Damaged));
+        }
+    }
+
+    /// True if a name has a file that had another one, which holds what it did there or is that file
+    /// for certain: what this name had is not expected of it.
+    fn is_moved_here(&mut self, id: Option<EntryId>, digest: Option<&[u8]>) -> bool {
+        let Some(id) = id.filter(|id| self.plan.renames.is_swapped(*id)) else {
+            return false;
+        };
+        let was = self.plan.renames.was(id).unwrap_or_default();
+        was.iter().any(|was| {
+            Some(was.digest.as_bytes()) == digest
+                || self.hints.proof(Some(id), was.ctime_ns) == Proof::Same
+        })
     }
 
     /// A file that had another name stays what it was there, so that later runs find again what
     /// is wrong with it.
-    fn renamed(&self, id: Option<EntryId>, fresh: &mut Entry) {
+    fn renamed(&mut self, id: Option<EntryId>, fresh: &mut Entry) {
         let Some(was) = id.and_then(|id| self.plan.renames.was(id)) else {
             return;
         };
@@ -81,7 +112,16 @@ impl Merge<'_, '_> {
             Some(_) => Some(Found::Damaged),
             None => Some(Found::Unreadable),
         };
-        if let (Some(found), Some(was)) = (found, was.first()) {
+        let Some(found) = found else { return };
+        let mut proven = was
+            .iter()
+            .map(|was| (was, self.hints.proof(id, was.ctime_ns)));
+        // Another file that was given the number is what it is.
+        if let Some((was, proof)) = proven.find(|(_, proof)| *proof != Proof::Other) {
+            fresh.unproven = proof == Proof::Unproven;
+            if found == Found::Damaged {
+                fresh.damaged_digest = fresh.digest;
+            }
             fresh.digest = Some(was.digest);
             fresh.verified_at = was.verified_at;
             // With a new one it would look like bitrot from now on.
@@ -163,14 +203,25 @@ impl Merge<'_, '_> {
         let class = self.comparison.both(new.path, &before, &compared, site);
         let class = class.map_err(|error| report_failed(&error))?;
         let keeps = self.what.damaged == Damaged::Keep;
-        if keeps && class == Class::Modified && is_undecided(&before, &compared) {
+        if keeps && class == Class::Modified && undecided(&before, &compared).is_some() {
             return self.keep(entry, new.view.device);
         }
-        let swapped = new.id.is_some_and(|id| self.plan.renames.is_swapped(id));
+        let swapped = class == Class::Damaged && self.is_moved_here(new.id, compared.digest);
+        // What is known to be damaged is compared with the record of the file that it was.
+        let renamed = !is_untouched(&before, &compared)
+            && new.id.is_some_and(|id| self.plan.renames.was(id).is_some());
+        // What is known of a file that cannot be read goes with it to its new name.
+        let unread_elsewhere = class == Class::Unreadable
+            && before.ino.is_some()
+            && before.ino != now.ino
+            && new.id.is_some_and(|id| self.plan.renames.was(id).is_some());
+        let in_place = entry.kind == Kind::File && !swapped && !renamed;
         let found = match class {
-            Class::Damaged if keeps && !swapped => Some(Found::Damaged),
+            Class::Damaged if keeps && in_place => Some(Found::Damaged),
             // Better what was last known than nothing.
-            Class::Unreadable if now.error.is_some() && before.error.is_none() => {
+            Class::Unreadable
+                if now.error.is_some() && before.error.is_none() && !unread_elsewhere =>
+            {
                 Some(entry.found.unwrap_or(Found::Unreadable))
             }
             _ => None,
@@ -189,11 +240,13 @@ impl Merge<'_, '_> {
             fresh.extra.clone_from(&entry.extra);
             let may_be_renamed = match class {
                 Class::Modified | Class::Replaced => true,
-                Class::Damaged => swapped,
+                Class::Damaged => !in_place,
+                Class::Unreadable => unread_elsewhere,
                 _ => false,
             };
             if may_be_renamed {
                 self.renamed(new.id, &mut fresh);
+                self.known_damage(&mut fresh);
             }
             return self.output.put(&fresh);
         }
@@ -201,6 +254,9 @@ impl Merge<'_, '_> {
         if tried {
             (kept.tried_at, kept.found) = (Some(self.what.now), found);
             kept.tried_run = Some(self.plan.run());
+            if class == Class::Damaged {
+                kept.damaged_digest = now.digest.and_then(bc_digest::Digest::from_slice);
+            }
         }
         self.keep(&kept, new.view.device)
     }

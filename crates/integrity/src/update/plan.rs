@@ -10,10 +10,10 @@ use super::renames::Renames;
 use super::unchanged::{Judge, Unchanged};
 use super::{Damaged, EVERYTHING, UNSEEN_AT, UpdateOptions};
 use crate::change::Class;
-use crate::compare::Flow;
 use crate::entry_loader::{EntryLoader, LoadedEntry};
 use crate::entry_ref::{EntryRef, is_same_mtime};
 use crate::error::Error;
+use crate::flow::Flow;
 use crate::input::{ManifestFile, Trust};
 use crate::join::{Same, Sides, join};
 use crate::judge::judge;
@@ -245,7 +245,9 @@ impl<'a> Plan<'a> {
         // Where numbers move, another one says nothing.
         let renamed = is_another(&old, &new.view)
             && new.id.is_none_or(|id| self.judge.has_stable_numbers(id));
-        if renamed {
+        // A name more, which may be one that is not recorded yet.
+        let linked = old.ino == new.view.ino && old.nlink < new.view.nlink;
+        if renamed || linked {
             self.renames.removed(entry);
         }
         if let (Some(id), Kind::File) = (new.id, new.view.kind) {
@@ -290,7 +292,9 @@ impl<'a> Plan<'a> {
             old.size.is_some() && old.size == new.view.size && is_same_mtime(&old, &new.view);
         self.replaced.leaf(&entry.path, matches || copied);
         let accepts = what.damaged == Damaged::Accept && entry.found == Some(Found::Damaged);
-        if unchanged == Unchanged::No || accepts {
+        // By its name alone nothing is known to be the file that was found wrong.
+        let doubted = by_name && entry.found.is_some();
+        if unchanged == Unchanged::No || accepts || doubted {
             self.read(id);
             self.differs = true;
             return;

@@ -33,7 +33,7 @@ pub(super) struct Renames {
     removed: Vec<Key>,
     /// Names that another file of the same size and time has now.
     renamed: Vec<Renamed<Key>>,
-    /// Those of them that files changed among themselves, in order.
+    /// Those of them that have a file which lost another name, in order.
     swapped: Vec<EntryId>,
     was: BTreeMap<Key, Vec<Was>>,
 }
@@ -43,6 +43,30 @@ fn key(view: &EntryRef<'_>) -> Option<Key> {
     let size = view.size.filter(|size| *size > 0)?;
     let mtime_ns = view.mtime_ns.filter(|time| !is_beyond(*time))?;
     (view.kind == Kind::File).then_some((view.ino?, size, mtime_ns))
+}
+
+/// Those names that have a file which lost another one: to a third file, in a ring or in a row, or
+/// for nothing.
+fn moved_here(renamed: Vec<Renamed<Key>>, removed: &[Key]) -> Vec<Renamed<Key>> {
+    if renamed.is_empty() {
+        return Vec::new();
+    }
+    let rings = rings(&renamed);
+    let in_ring = |one: &Renamed<Key>| rings.binary_search_by_key(&one.name, |r| r.0).is_ok();
+    let (mut here, rest): (Vec<_>, Vec<_>) = renamed.into_iter().partition(in_ring);
+    let mut by_file: BTreeMap<Key, Vec<Renamed<Key>>> = BTreeMap::new();
+    for one in rest {
+        by_file.entry(one.is).or_default().push(one);
+    }
+    let lost = removed.iter().copied();
+    let mut lost: Vec<Key> = lost.chain(here.iter().map(|one| one.was)).collect();
+    while let Some(key) = lost.pop() {
+        for one in by_file.remove(&key).into_iter().flatten() {
+            lost.push(one.was);
+            here.push(one);
+        }
+    }
+    here
 }
 
 impl Renames {
@@ -68,8 +92,7 @@ impl Renames {
         }
     }
 
-    /// Has this name a file that had another one, which the file that had it has, or one that
-    /// changed places with it in the same way?
+    /// Has this name a file that had another one, which it has no longer?
     pub(super) fn is_swapped(&self, id: EntryId) -> bool {
         self.swapped.binary_search(&id).is_ok()
     }
@@ -80,14 +103,13 @@ impl Renames {
         again: impl FnOnce() -> Result<ManifestStream, Error>,
     ) -> Result<(), Error> {
         let renamed = std::mem::take(&mut self.renamed);
-        let rings = rings(&renamed);
-        self.swapped = rings.iter().map(|ring| EntryId(ring.0 as u32)).collect();
-        for one in renamed {
-            if self.is_swapped(EntryId(one.name as u32)) {
-                self.removed.push(one.was);
-                self.added.push((one.is, EntryId(one.name as u32)));
-            }
+        for one in moved_here(renamed, &self.removed) {
+            let id = EntryId(one.name as u32);
+            self.swapped.push(id);
+            self.removed.push(one.was);
+            self.added.push((one.is, id));
         }
+        self.swapped.sort_unstable();
         let mut removed = std::mem::take(&mut self.removed);
         removed.sort_unstable();
         self.added

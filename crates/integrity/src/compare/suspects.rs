@@ -1,0 +1,155 @@
+//! What is perhaps not what it seems at its path: files that changed names, and contents that are known
+//! to be damaged.
+
+use std::collections::HashSet;
+
+use bc_manifest::integrity::Kind;
+
+use super::{Comparison, EntryRef, Site};
+use crate::change::{Change, Class, Value};
+use crate::fields::Field;
+use crate::moves::{self, Candidate, Numbers, Side};
+use crate::swaps::Renamed;
+
+/// What is said of a content that an earlier run found damaged.
+pub(super) const KNOWN: &str = "the content that was found damaged before";
+
+impl Comparison<'_> {
+    pub(super) fn is_known(&self, path: &[u8], digest: Option<&[u8]>) -> bool {
+        let digests = self.rules.compares(Field::Digest, Kind::File);
+        digests
+            && self
+                .known
+                .is_some_and(|known| known.get(path, digest).is_some())
+    }
+
+    /// A change that brings a content that is known to be damaged, as what that is.
+    pub(super) fn known_damage(&mut self, change: Change) -> Change {
+        let brings = matches!(
+            change.class,
+            Class::Added | Class::Modified | Class::Replaced | Class::Unreadable
+        );
+        if !brings || change.kind != Kind::File {
+            return change;
+        }
+        let digest = change.differences.iter().find_map(|d| match &d.new {
+            Value::Digest(digest) if d.field == Field::Digest => Some(&digest[..]),
+            _ => None,
+        });
+        if !self.is_known(&change.path, digest) {
+            return change;
+        }
+        let expected = self.known.and_then(|known| known.get(&change.path, digest));
+        let was_at = expected.map(|expected| expected.path.clone());
+        let was_at = was_at.filter(|was_at| *was_at != change.path);
+        let reason = match &was_at {
+            Some(was_at) => format!("{KNOWN}, as {}", bc_fs::escape(was_at)),
+            None => KNOWN.to_owned(),
+        };
+        self.summary.damaged(&change, Class::Damaged);
+        Change {
+            class: Class::Damaged,
+            was_at,
+            reason: Some(reason),
+            readable_now: false,
+            recorded_now: false,
+            unproven: false,
+            ..change
+        }
+    }
+
+    /// May what looks damaged be another undamaged file of this size and time?
+    pub(super) fn may_be_swapped(
+        &mut self,
+        (path, class): (&[u8], Class),
+        old: &EntryRef<'_>,
+        new: &EntryRef<'_>,
+        site: &mut impl Site,
+    ) -> bool {
+        let in_place = old.ino.is_some() && old.ino == new.ino;
+        if class != Class::Damaged || in_place {
+            return false;
+        }
+        let key = |side: &EntryRef<'_>| moves::key(side.digest?, Some(side.size?));
+        let (Some(was), Some(is)) = (key(old), key(new)) else {
+            return false;
+        };
+        let name = self.buffer.len();
+        self.swaps.push(Renamed { was, is, name });
+        let numbers = site.numbers();
+        if numbers == Numbers::Stable {
+            let side = |side, view| {
+                let candidate = Candidate::new(side, path, view, numbers, name);
+                candidate.map(Candidate::of_a_kept_name)
+            };
+            let new = side(Side::Added, new);
+            self.taken_over.extend(new);
+            self.candidates
+                .extend(side(Side::Removed, old).into_iter().chain(new));
+        }
+        true
+    }
+
+    /// Did a damaged file in its place get another name since? That holds the same.
+    pub(super) fn may_have_another_name(
+        &mut self,
+        change: &Change,
+        old: &EntryRef<'_>,
+        new: &EntryRef<'_>,
+    ) -> bool {
+        if change.class != Class::Damaged || old.nlink >= new.nlink {
+            return false;
+        }
+        let (path, at) = (&change.path, self.buffer.len());
+        let candidate = Candidate::new(Side::Removed, path, old, Numbers::Stable, at);
+        let candidate = candidate.map(Candidate::of_a_kept_name);
+        self.candidates.extend(candidate);
+        candidate.is_some()
+    }
+
+    /// Does another file have the name than had it? Either may be damaged under another name:
+    /// the one that had it where it is now, and the one that has it against where it was.
+    pub(super) fn may_be_renamed(
+        &mut self,
+        change: &Change,
+        old: &EntryRef<'_>,
+        new: &EntryRef<'_>,
+        mut site: impl Site,
+    ) -> bool {
+        if !matches!(change.class, Class::Modified | Class::Replaced)
+            || !self.rules.compares(Field::Digest, Kind::File)
+            || old.ino.is_none()
+            || new.ino.is_none()
+            || old.ino == new.ino
+            || site.numbers() == Numbers::Moving
+        {
+            return false;
+        }
+        let before = self.candidates.len();
+        for (side, file) in [(Side::Removed, old), (Side::Added, new)] {
+            if file.kind == Kind::File {
+                let (path, at) = (&change.path, self.buffer.len());
+                let candidate = Candidate::new(side, path, file, Numbers::Stable, at);
+                self.candidates
+                    .extend(candidate.map(Candidate::of_a_kept_name));
+            }
+        }
+        self.candidates.len() > before
+    }
+
+    /// Names whose files lost other ones, with the content that they had there: they were moved over
+    /// files of their size and time, which they are no damage of.
+    pub(super) fn taken_over(&mut self) -> HashSet<u64> {
+        let new = std::mem::take(&mut self.taken_over);
+        if new.is_empty() {
+            return HashSet::new();
+        }
+        let removed = self.candidates.iter().filter(|one| one.is_removed());
+        let lost: HashSet<_> = removed.filter_map(Candidate::file_and_content).collect();
+        let here = new.iter().filter_map(|is| {
+            let file = is.file_and_content()?;
+            lost.contains(&file).then(|| is.record())
+        });
+        here.collect()
+    }
+}

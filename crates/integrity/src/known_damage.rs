@@ -1,0 +1,118 @@
+//! Contents that a manifest notes as damaged: found in place of a recorded one, they stay damaged
+//! under any name and time, until they are accepted or the recorded content is back.
+
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
+use std::io::{BufRead, ErrorKind};
+
+use bc_digest::Digest;
+use bc_manifest::integrity::Entry;
+use memchr::memmem;
+
+use crate::input::{ManifestFile, Trust};
+use crate::second::is_second;
+
+/// The field that notes one, as it is written.
+const NOTE: &[u8] = b"\"damaged_digest\"";
+
+/// What was recorded where a damaged content was found.
+#[derive(Clone, Debug)]
+pub(crate) struct Expected {
+    /// Where.
+    pub(crate) path: Vec<u8>,
+    /// The content that should be there.
+    pub(crate) digest: Digest,
+    pub(crate) verified_at: Option<i64>,
+}
+
+/// The damaged contents of a manifest, looked for when the first is asked for: nearly always there
+/// is none, and a comparison without changes never asks.
+pub(crate) struct KnownDamage<'a> {
+    manifest: &'a ManifestFile,
+    trust: Trust,
+    all: OnceCell<HashMap<Digest, Expected>>,
+}
+
+impl<'a> KnownDamage<'a> {
+    pub(crate) fn of(manifest: &'a ManifestFile, trust: Trust) -> KnownDamage<'a> {
+        KnownDamage {
+            manifest,
+            trust,
+            all: OnceCell::new(),
+        }
+    }
+
+    /// What should be in place of this content at `path`, if it is known to be damaged. What a
+    /// restore has put aside is no damage any more.
+    pub(crate) fn get(&self, path: &[u8], digest: Option<&[u8]>) -> Option<&Expected> {
+        let digest = Digest::from_slice(digest?)?;
+        let found = self.all.get_or_init(|| self.find()).get(&digest)?;
+        (!is_second(path, Some(digest))).then_some(found)
+    }
+
+    /// A manifest that cannot be read is refused by whoever reads its entries, not here.
+    fn find(&self) -> HashMap<Digest, Expected> {
+        let mut all = HashMap::new();
+        if !self.has_notes() {
+            return all;
+        }
+        self.each(|entry| {
+            if let (Some(damaged), Some(digest)) = (entry.damaged_digest, entry.digest)
+                && !entry.unproven
+            {
+                all.entry(damaged).or_insert_with(|| Expected {
+                    path: entry.path.clone(),
+                    digest,
+                    verified_at: entry.verified_at,
+                });
+            }
+        });
+        // A write that went to the wrong file leaves the sound content of another one.
+        let mut sound = HashSet::new();
+        self.each(|entry| {
+            sound.extend(entry.digest.filter(|digest| all.contains_key(digest)));
+        });
+        all.retain(|digest, _| !sound.contains(digest));
+        all
+    }
+
+    fn each(&self, mut see: impl FnMut(&Entry)) {
+        let Ok(mut entries) = self.manifest.again(self.trust) else {
+            return;
+        };
+        while let Ok(Some(entry)) = entries.take() {
+            see(entry);
+        }
+    }
+
+    /// Whether the text has such a field at all, which is found without taking its lines apart.
+    fn has_notes(&self) -> bool {
+        let Ok(mut lines) = self.manifest.lines() else {
+            return false;
+        };
+        let finder = memmem::Finder::new(NOTE);
+        // The end of what was looked at, which may hold the beginning of one.
+        let mut seam: Vec<u8> = Vec::new();
+        loop {
+            let text = match lines.fill_buf() {
+                Ok([]) => return false,
+                Ok(text) => text,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(_) => return false,
+            };
+            seam.extend_from_slice(&text[..text.len().min(NOTE.len() - 1)]);
+            if finder.find(&seam).is_some() || finder.find(text).is_some() {
+                return true;
+            }
+            if text.len() >= NOTE.len() {
+                seam.clear();
+                seam.extend_from_slice(&text[text.len() - (NOTE.len() - 1)..]);
+            } else {
+                let left = seam.len().saturating_sub(NOTE.len() - 1);
+                seam.drain(..left);
+            }
+            let read = text.len();
+            lines.consume(read);
+        }
+    }
+}
