@@ -57,6 +57,9 @@ fn damage_outranks_whatever_else_differs() {
     assert_eq!(summary.conclusion(), Conclusion::Damaged);
 }
 
+const POSSIBLY: &str = "possibly moved and damaged; nothing tells the recorded file from a new one \
+                        with its inode number, size and mtime";
+
 /// Whatever else became of a file whose content differs is told with it.
 #[test]
 fn other_metadata_is_told_beside_the_content() {
@@ -125,7 +128,17 @@ fn other_metadata_is_told_beside_the_content() {
         assert_eq!(dir_time(&text), expected);
         let now = manifest_of(tree.path());
         let (text, _) = diffed(&before, &now, Default::default()).unwrap();
-        assert_eq!(dir_time(&text), expected);
+        // Two manifests have no time of birth, which a new name needs for a verdict.
+        let offline = match &expected[..] {
+            text if text.contains("!! moved") => {
+                format!("~c file -> moved: {POSSIBLY};{mode}\n")
+            }
+            text if text.contains("!! other") => {
+                format!("~c other: renamed from file: {POSSIBLY};{mode}\n")
+            }
+            text => text.to_owned(),
+        };
+        assert_eq!(dir_time(&text), offline);
         // Nothing is recorded that was not told.
         let (text, _) = updated(&an_update(tree.path().as_os_str(), &manifest)).unwrap();
         assert_eq!(dir_time(&text), expected);

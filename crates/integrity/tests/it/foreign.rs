@@ -409,3 +409,18 @@ fn sizes_alone_make_no_moves() {
     let error = imported(bad.as_bytes(), None).unwrap_err();
     assert!(error.to_string().contains("line 3"), "{error}");
 }
+
+/// Lists of other tools have no sizes; their digests are long enough to know a file by.
+#[test]
+fn moves_between_lists_without_sizes_are_moves() {
+    let line = |content: &str, path: &str| {
+        let digest = bc_digest::hash(Algorithm::Sha256, content.as_bytes());
+        format!("{digest}  {path}\n")
+    };
+    let old = line("1", "a") + &line("", "empty") + &line("2", "kept");
+    let new = line("1", "d/b") + &line("2", "kept") + &line("", "void");
+    let [old, new] = [old, new].map(|text| imported(text.as_bytes(), None).unwrap());
+    let (text, _) = diffed(&old, &new, Default::default()).unwrap();
+    // Files of no bytes all look alike.
+    assert_eq!(text, "> a -> d/b\n- empty\n+ void\n");
+}

@@ -181,7 +181,7 @@ pub fn entry(manifest: &[u8], path: &str) -> serde_json::Value {
 pub fn recorded(manifest: &[u8], path: &str) -> serde_json::Value {
     let mut entry = entry(manifest, path);
     let fields = entry.as_object_mut().unwrap();
-    for key in ["tried_run", "tried_at", "found"] {
+    for key in ["tried_run", "tried_at", "found", "damaged_digest"] {
         fields.remove(key);
     }
     entry

@@ -190,7 +190,7 @@ fn two_manifests_say_what_a_tree_does() {
     // An update records it, and has no more to say.
     let (text, done) = updated(&an_update(tree.path().as_os_str(), &path)).unwrap();
     assert!(
-        text.contains("?? vault/new: not recorded: in vault: "),
+        text.contains("+ vault/new: readable now; before: in vault: "),
         "{text}"
     );
     assert_eq!(done.summary.unread(), 0);

@@ -1,0 +1,333 @@
+//! What is taken for the recorded file, or for its damage, and what is not.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use bc_integrity::change::Class;
+use bc_integrity::{Conclusion, Damaged};
+use bc_testkit::{TestTree, left_out};
+
+use crate::support::{
+    How, an_update, entry, lines, manifest_of, record, resealed, rot, updated, verified,
+};
+use crate::unreadable::done_as_nobody;
+
+/// The text of an update, and how it ended.
+fn update(tree: &TestTree, manifest: &std::path::Path) -> (String, Conclusion, u64) {
+    let (text, done) = updated(&an_update(tree.path().as_os_str(), manifest)).unwrap();
+    (text, done.summary.conclusion(), done.summary.unread())
+}
+
+fn rename(tree: &TestTree, from: &str, to: &str) {
+    fs::rename(tree.join(from), tree.join(to)).unwrap();
+}
+
+fn touch(tree: &TestTree, path: &str) {
+    tree.mtime(path, 5000, 0);
+}
+
+/// The lines about files.
+fn of_files(text: &str) -> String {
+    let lines = text.split_inclusive('\n');
+    lines.filter(|line| !line.starts_with("~m ")).collect()
+}
+
+/// As packages, images and chunks of one size are: size and time are equal, and the number of a
+/// deleted file comes to the next one.
+#[test]
+fn a_new_file_with_the_number_of_a_deleted_one_is_new() {
+    let tree = TestTree::new();
+    tree.write("a", "old content").mtime("a", 1000, 0);
+    let ino = tree.join("a").metadata().unwrap().ino();
+    let manifest = record(&tree);
+    tree.remove("a");
+    // The clock of the kernel has to go on for a moment.
+    let time = || {
+        tree.write("tick", "");
+        tree.join("tick").metadata().unwrap().ctime_nsec()
+    };
+    let before = time();
+    while time() == before {}
+    tree.remove("tick");
+    let has_it = |n: &u32| {
+        let name = format!("b{n}");
+        tree.write(&name, "new content").mtime(&name, 1000, 0);
+        tree.join(&name).metadata().unwrap().ino() == ino
+    };
+    let Some(n) = (0..500).find(has_it) else {
+        return left_out("a file system that gives a number again at once");
+    };
+    let name = format!("b{n}");
+    let (text, summary) = verified(tree.path(), &manifest, How::default());
+    assert!(!text.contains("!!") && !text.contains("possibly"), "{text}");
+    assert!(text.contains("- a\n") && text.contains(&format!("+ {name}\n")));
+    assert_eq!(summary.conclusion(), Conclusion::Different);
+    let (text, conclusion, _) = update(&tree, &manifest);
+    assert_eq!(conclusion, Conclusion::Different, "{text}");
+    let now = fs::read(&manifest).unwrap();
+    let fresh = manifest_of(tree.path());
+    assert_eq!(entry(&now, &name)["digest"], entry(&fresh, &name)["digest"]);
+    assert_eq!(verified(tree.path(), &manifest, How::default()).0, "");
+}
+
+/// Known damage, by what is done to it afterwards.
+#[test]
+fn what_was_found_damaged_stays_damaged() {
+    type Deed<'a> = (&'a str, &'a dyn Fn(&TestTree), &'a [&'a str]);
+    let deeds: [Deed<'_>; 5] = [
+        ("touch", &|t| touch(t, "f"), &["f"]),
+        ("mv", &|t| rename(t, "f", "g"), &["g"]),
+        (
+            "mv and touch",
+            &|t| {
+                rename(t, "f", "g");
+                touch(t, "g");
+            },
+            &["g"],
+        ),
+        (
+            "mv, and a good copy in its place",
+            &|t| {
+                rename(t, "f", "f.bad");
+                t.write("f", "content").mtime("f", 1000, 0);
+            },
+            &["f.bad"],
+        ),
+        // As a move looks where inode numbers do not last.
+        (
+            "cp and rm, over another file",
+            &|t| {
+                fs::copy(t.join("f"), t.join("other")).unwrap();
+                t.remove("f");
+            },
+            &["other"],
+        ),
+    ];
+    for (deed, act, bad) in deeds {
+        let tree = TestTree::new();
+        tree.write("f", "content").mtime("f", 1000, 0);
+        tree.write("other", "something else").write("kept", "x");
+        let manifest = record(&tree);
+        rot(&tree, "f", 0, b'X');
+        assert_eq!(update(&tree, &manifest).1, Conclusion::Damaged);
+        act(&tree);
+        // Every night, and by every command.
+        for _ in 0..3 {
+            let (told, summary) = verified(tree.path(), &manifest, How::default());
+            let (text, conclusion, _) = update(&tree, &manifest);
+            for text in [&told, &text] {
+                for path in bad {
+                    assert!(text.contains(&format!("!! {path}: ")), "{deed}: {text}");
+                }
+                assert_eq!(text.matches("!!").count(), bad.len(), "{deed}: {text}");
+            }
+            assert_eq!(summary.conclusion(), Conclusion::Damaged, "{deed}");
+            assert_eq!(conclusion, Conclusion::Damaged, "{deed}");
+        }
+        let what = an_update(tree.path().as_os_str(), &manifest).damaged(Damaged::Accept);
+        updated(&what).unwrap();
+        assert_eq!(verified(tree.path(), &manifest, How::default()).0, "");
+    }
+}
+
+#[test]
+fn what_is_no_damage_any_more_is_none() {
+    let tree = TestTree::new();
+    tree.write("f", "content").mtime("f", 1000, 0);
+    let manifest = record(&tree);
+    rot(&tree, "f", 0, b'X');
+    update(&tree, &manifest);
+    let bad = fs::read(tree.join("f")).unwrap();
+    // Other content with a new time is an edit.
+    tree.write("f", "edited").mtime("f", 6000, 0);
+    let (text, conclusion, _) = update(&tree, &manifest);
+    assert_eq!(
+        (of_files(&text), conclusion),
+        ("~c f\n".to_owned(), Conclusion::Different)
+    );
+    assert_eq!(verified(tree.path(), &manifest, How::default()).0, "");
+    // The recorded content is back, and what a restore has put aside is no new damage.
+    rot(&tree, "f", 0, b'X');
+    assert_eq!(update(&tree, &manifest).1, Conclusion::Damaged);
+    let bad_again = fs::read(tree.join("f")).unwrap();
+    assert_ne!(bad, bad_again);
+    let digest = bc_digest::hash(bc_digest::Algorithm::Sha256, &bad_again).to_string();
+    let aside = format!("f.damaged-{}", &digest[..8]);
+    rename(&tree, "f", &aside);
+    tree.write("f", "edited").mtime("f", 6000, 0);
+    let (text, conclusion, _) = update(&tree, &manifest);
+    assert_eq!(conclusion, Conclusion::Different, "{text}");
+    assert_eq!(verified(tree.path(), &manifest, How::default()).0, "");
+}
+
+/// Content that a write to the wrong place has taken from a sound file is sound there.
+#[test]
+fn what_another_file_holds_by_right_is_no_damage_of_it() {
+    let tree = TestTree::new();
+    tree.write("f", "content f").write("g", "content g");
+    tree.mtime("f", 1000, 0);
+    let manifest = record(&tree);
+    fs::copy(tree.join("g"), tree.join("f")).unwrap();
+    tree.mtime("f", 1000, 0);
+    assert_eq!(update(&tree, &manifest).1, Conclusion::Damaged);
+    tree.write("new", "content g");
+    let (text, _, _) = update(&tree, &manifest);
+    assert!(
+        text.contains("+ new\n") && text.contains("!! f: "),
+        "{text}"
+    );
+}
+
+/// Earlier versions recorded that a file is damaged, and not how.
+#[test]
+fn damage_that_is_not_recorded_is_told_from_no_edit() {
+    let tree = TestTree::new();
+    tree.write("f", "content").mtime("f", 1000, 0);
+    let manifest = record(&tree);
+    rot(&tree, "f", 0, b'X');
+    update(&tree, &manifest);
+    let bytes = fs::read(&manifest).unwrap();
+    let earlier = resealed(&bytes, |lines| {
+        for line in lines {
+            let mut entry: serde_json::Value = serde_json::from_str(line).unwrap();
+            entry.as_object_mut().unwrap().remove("damaged_digest");
+            *line = entry.to_string();
+        }
+    });
+    assert_ne!(earlier, bytes);
+    fs::write(&manifest, &earlier).unwrap();
+    tree.mtime("f", 5000, 0);
+    for _ in 0..2 {
+        let what = an_update(tree.path().as_os_str(), &manifest);
+        let (text, done) = updated(&what).unwrap();
+        assert!(text.contains("~c f: was found damaged before"), "{text}");
+        assert_eq!(done.summary.undecided, 1);
+        let now = entry(&fs::read(&manifest).unwrap(), "f");
+        assert_eq!(now["digest"], entry(&earlier, "f")["digest"]);
+    }
+}
+
+#[test]
+fn every_name_of_a_damaged_file_is_named() {
+    let tree = TestTree::new();
+    tree.write("a", "content").mtime("a", 1000, 0);
+    tree.write("b", "content b").mtime("b", 1000, 0);
+    let manifest = record(&tree);
+    // Renamed and linked, or linked only.
+    rot(&tree, "a", 0, b'X');
+    rename(&tree, "a", "a1");
+    tree.hard_link("a1", "a2").hard_link("a1", "d/a3");
+    rot(&tree, "b", 0, b'X');
+    tree.hard_link("b", "b1");
+    for _ in 0..2 {
+        let (told, _) = verified(tree.path(), &manifest, How::default());
+        let (text, _, _) = update(&tree, &manifest);
+        for text in [told, text] {
+            for path in ["a1", "a2", "d/a3", "b", "b1"] {
+                assert!(text.contains(&format!("!! {path}: ")), "{path}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn of_two_that_swap_names_the_sound_one_is_sound() {
+    // Known before, or not.
+    for is_known in [true, false] {
+        let tree = TestTree::new();
+        for name in ["a", "b"] {
+            tree.write(name, format!("content {name}"))
+                .mtime(name, 1000, 0);
+        }
+        let manifest = record(&tree);
+        if is_known {
+            rot(&tree, "a", 0, b'X');
+            update(&tree, &manifest);
+        }
+        rename(&tree, "a", "spare");
+        rename(&tree, "b", "a");
+        rename(&tree, "spare", "b");
+        if !is_known {
+            rot(&tree, "b", 0, b'X');
+        }
+        for _ in 0..2 {
+            let (told, _) = verified(tree.path(), &manifest, How::default());
+            let (text, conclusion, _) = update(&tree, &manifest);
+            for text in [told, text] {
+                assert!(text.contains("!! b: "), "{text}");
+                assert!(!text.contains("!! a"), "{text}");
+            }
+            assert_eq!(conclusion, Conclusion::Damaged);
+        }
+    }
+}
+
+/// A file moved over another one of its size and time is no damage of that.
+#[test]
+fn a_file_that_takes_the_name_of_its_like_is_no_damage() {
+    let tree = TestTree::new();
+    for name in ["a", "b", "c"] {
+        tree.write(name, format!("content {name}"))
+            .mtime(name, 1000, 0);
+    }
+    let manifest = record(&tree);
+    rename(&tree, "b", "c");
+    rename(&tree, "a", "b");
+    let (told, _) = verified(tree.path(), &manifest, How::default());
+    let (text, _, _) = update(&tree, &manifest);
+    for text in [told, text] {
+        assert_eq!(of_files(&text), "- a\n~c b\n~c c\n", "{text}");
+    }
+    assert_eq!(verified(tree.path(), &manifest, How::default()).0, "");
+}
+
+#[test]
+fn another_kind_that_cannot_be_read_is_named_at_once() {
+    if done_as_nobody("doubts::another_kind_that_cannot_be_read_is_named_at_once") {
+        return;
+    }
+    let tree = TestTree::new();
+    tree.write("kept", "x");
+    tree.write("file", "1")
+        .write("dir/below", "2")
+        .symlink("file", "link");
+    let manifest = record(&tree);
+    tree.remove("file").dir("file").mode("file", 0);
+    fs::remove_dir_all(tree.join("dir")).unwrap();
+    tree.write("dir", "3").mode("dir", 0);
+    tree.remove("link").write("link", "4").mode("link", 0);
+    let denied = "open: Permission denied (os error 13)\n";
+    for run in ["first", "second"] {
+        let (text, conclusion, unread) = update(&tree, &manifest);
+        assert_eq!(
+            (conclusion, unread),
+            (Conclusion::Different, 3),
+            "{run}: {text}"
+        );
+        for path in ["file", "dir", "link"] {
+            let line = text.lines().find(|line| line[3..].starts_with(path));
+            let ends = line.is_some_and(|line| line.ends_with(denied.trim_end()));
+            assert!(ends, "{run}: {path}: {text}");
+        }
+    }
+    tree.mode("file", 0o755)
+        .mode("dir", 0o644)
+        .mode("link", 0o644);
+}
+
+/// What an update has written is read as it was meant.
+#[test]
+fn the_damaged_content_is_in_the_manifest() {
+    let tree = TestTree::new();
+    tree.write("f", "content").mtime("f", 1000, 0);
+    let manifest = record(&tree);
+    let good = entry(&fs::read(&manifest).unwrap(), "f")["digest"].clone();
+    rot(&tree, "f", 0, b'X');
+    let (_, done) = updated(&an_update(tree.path().as_os_str(), &manifest)).unwrap();
+    assert_eq!(done.summary.count(Class::Damaged), 1);
+    let now = fs::read(&manifest).unwrap();
+    let found = bc_digest::hash(bc_digest::Algorithm::Sha256, b"Xontent").to_string();
+    assert_eq!(entry(&now, "f")["digest"], good);
+    assert_eq!(entry(&now, "f")["damaged_digest"], found);
+    assert!(lines(&now).iter().all(|line| line["unproven"].is_null()));
+}
