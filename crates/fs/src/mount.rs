@@ -173,6 +173,12 @@ impl Traits {
         self.shows != Shows::Others
     }
 
+    /// Whether directory entries say of what kind each file is. Unions of several file systems list
+    /// the entry of one and show the file of another, by policies of their own.
+    pub fn lists_kinds(&self) -> bool {
+        self.shows != Shows::Others || self.network == Answer::Yes
+    }
+
     /// Whether device, inode, size, mtime and ctime that are all as they were
     /// prove that the content is what it was, over remounts too, of a file with
     /// this inode number.

@@ -67,6 +67,8 @@ struct Reading<'t> {
     names: usize,
     /// Whether directory entries carry true inode numbers.
     is_plain: bool,
+    /// Whether they carry true kinds.
+    lists_kinds: bool,
     /// Names of this directory that are roots themselves.
     roots: Option<&'t HashSet<Vec<u8>>>,
     ignores: Option<Arc<Ignores>>,
@@ -136,6 +138,7 @@ impl<'w> Worker<'w> {
             prefix: self.path.len(),
             names: self.output.names.len(),
             is_plain: walk_root.traits.plain == Answer::Yes,
+            lists_kinds: walk_root.traits.lists_kinds(),
             roots: stat.and_then(|stat| {
                 let way = || walk_root.way_to(&[&task.path]);
                 self.context.listed.get(stat.id, way)
@@ -211,7 +214,9 @@ impl<'w> Worker<'w> {
                 Ok(entry) => {
                     let kind = FileKind::from_type(entry.file_type());
                     // A view that resolves links may say of their names that they are links.
-                    let kind = kind.filter(|kind| reading.is_plain || *kind != FileKind::Symlink);
+                    let kind = kind.filter(|kind| {
+                        reading.is_plain || reading.lists_kinds && *kind != FileKind::Symlink
+                    });
                     let (name, ino) = (entry.file_name(), entry.ino());
                     match reading.is_asked_for {
                         true => self.consider(task, reading, name, ino, kind),
