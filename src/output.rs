@@ -25,6 +25,8 @@ use crate::style::{Meaning, OFF, colored};
 pub struct Output {
     to: SafeWriter<BufWriter<Box<dyn Write + Send>>>,
     pending: Option<AtomicFile>,
+    /// What is written as it comes, once more, where a close may say that it could not be stored.
+    closes: Option<File>,
     /// The file that is written, or stands behind stdout, where a walk may come upon it.
     own: Option<OwnFile>,
     terminal: bool,
@@ -64,7 +66,7 @@ impl Output {
                 _ => File::options()
                     .append(true)
                     .open(target)
-                    .map(|file| Output::plain(file, name))
+                    .map(|file| Output::as_it_comes(file, name))
                     .map_err(failed("open")),
             };
         }
@@ -76,7 +78,9 @@ impl Output {
             // A FIFO, /dev/full: nothing to replace, written as it comes.
             Some(_) => {
                 let file = open_special(&place).map_err(failed("open"))?;
-                return Ok(Output::plain(file, name));
+                let mut output = Output::plain(file.try_clone().map_err(failed("dup"))?, name);
+                output.closes = Some(file);
+                return Ok(output);
             }
         }
         let pending = AtomicFile::create_at(place).map_err(failed("create"))?;
@@ -100,6 +104,7 @@ impl Output {
         Output {
             to: buffered(Box::new(io::sink()), Style::Exact),
             pending: None,
+            closes: None,
             own: None,
             terminal: false,
             color: false,
@@ -193,7 +198,17 @@ impl Output {
 
     fn stream(stream: Stream, name: &OsStr) -> Result<Output, Diagnostic> {
         let file = streams::open(stream).map_err(|error| nameless(name, &error))?;
-        Ok(Output::plain(file, name))
+        Ok(Output::as_it_comes(file, name))
+    }
+
+    /// Where nothing is replaced: a file that the caller has opened, a terminal, a pipe.
+    fn as_it_comes(file: File, name: &OsStr) -> Output {
+        let is_file = file.metadata().is_ok_and(|meta| meta.is_file());
+        let closes = is_file.then(|| file.try_clone().ok()).flatten();
+        Output {
+            closes,
+            ..Output::plain(file, name)
+        }
     }
 
     fn plain(file: File, name: &OsStr) -> Output {
@@ -208,6 +223,7 @@ impl Output {
         Output {
             to,
             pending: None,
+            closes: None,
             own,
             terminal,
             color: false,
@@ -229,6 +245,11 @@ impl Output {
                 let reason = named.map_or(&error, |named| &named.error);
                 return Err(Diagnostic::failed(&self.name, "write", reason));
             }
+        }
+        if let Some(file) = self.closes.take()
+            && let Err(errno) = bc_fs::close(file)
+        {
+            return Err(Diagnostic::failed(&self.name, "close", &errno.into()));
         }
         if let Some(pending) = self.pending.take() {
             pending

@@ -2,6 +2,7 @@
 
 use std::os::fd::AsFd;
 
+use bc_fs::mount::Shows;
 use bc_pool::Tables;
 use rustix::process::{Resource, getrlimit};
 
@@ -34,7 +35,8 @@ pub(crate) fn run_workers<'j, 'o: 'j>(
     let mut named = Vec::new();
     for job in &jobs {
         // What is synced in the end is kept open for all by the worker that came there first.
-        if job.options.durability != Durability::None {
+        if job.options.durability != Durability::None || reports_at_close(job) {
+            tables = Tables::SHARED;
             break;
         }
         tables = job.options.tables;
@@ -51,4 +53,11 @@ pub(crate) fn run_workers<'j, 'o: 'j>(
     let workers = workers.min(usize::try_from(descriptors() / EACH).unwrap_or(usize::MAX));
     bc_pool::run_growing_in(tables, &named, workers, workers, |_, _| f())?;
     Ok(())
+}
+
+/// Whether the destination's file system may say at a close that something could not be stored. It
+/// says so once, to the first close: a thread that begins with a table of its own closes what it has
+/// no use for, a stage of the thread that started it perhaps, whose own close then says nothing.
+fn reports_at_close(job: &Job<'_>) -> bool {
+    job.top_traits.shows != Shows::Own
 }

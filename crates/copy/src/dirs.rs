@@ -203,7 +203,7 @@ impl Worker<'_> {
             // Not to be read by this user any more, but his.
             Err(Errno::ACCESS) => {
                 let mode = Mode::from_raw_mode(0o700);
-                meta::chmod_at(place.fd.as_fd(), name, mode)?;
+                meta::chmod_dir_at(place.fd.as_fd(), name, mode)?;
                 rustix::fs::openat(&place.fd, name, flags, Mode::empty())
             }
             opened => opened,

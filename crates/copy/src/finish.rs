@@ -73,7 +73,7 @@ pub(crate) fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
     }
     // A signal may come when nothing but the manifest is left.
     let complete = copied.failed == 0 && copied.left == 0 && !over;
-    copied.resumable = job.log.is_kept() && !complete;
+    copied.resumable = job.log.is_kept() && !complete && job.has_recorded(job.log.flush());
     if complete {
         job.log.remove();
     }

@@ -400,7 +400,13 @@ impl<'a> Job<'a> {
 
     /// Appends records to the journal. Without one the copy goes on.
     pub(crate) fn append(&self, piece: &mut Vec<u8>) {
-        if let Err(error) = self.log.append(piece)
+        let appended = self.log.append(piece);
+        self.has_recorded(appended);
+    }
+
+    /// Whether what was to be recorded is; says once if not.
+    pub(crate) fn has_recorded(&self, recorded: io::Result<()>) -> bool {
+        if let Err(error) = &recorded
             && !self.unrecorded.swap(true, Relaxed)
         {
             let text = format!(
@@ -409,6 +415,7 @@ impl<'a> Job<'a> {
             );
             (self.observer)(Event::Warning(&text));
         }
+        recorded.is_ok()
     }
 
     /// Has a directory's file system forced to its disk with that of the top.

@@ -428,6 +428,11 @@ impl Log {
         view.map_or(Ok(()), |view| view.sync())
     }
 
+    /// Has the file system say what of it could not be stored.
+    pub(crate) fn flush(&self) -> io::Result<()> {
+        self.lock().as_ref().map_or(Ok(()), Journal::flush)
+    }
+
     /// The copy is complete: nothing is kept.
     pub(crate) fn remove(&self) {
         if let Some(journal) = self.take() {

@@ -3,7 +3,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use bc_fs::metadata::Subject;
+use bc_fs::metadata::{ACCESS_ACL, Subject, mode_without_acl};
 use bc_manifest::time::is_beyond;
 use bc_walk::FileStat;
 use rustix::fs::{FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, Uid};
@@ -313,6 +313,11 @@ pub(crate) fn give_rest(
     if giving.preserve.xattrs {
         for (name, value) in &wanted.xattrs {
             let set = file.set_xattr(name, value);
+            if set.is_err() && name == ACCESS_ACL && giving.preserve.mode {
+                // Without it the owner's group would have what only those in it were to have.
+                let mode = mode_without_acl(wanted.mode & 0o1777, value);
+                note(lost, "chmod", file.chmod(Mode::from_raw_mode(mode as _)));
+            }
             if name != LABEL {
                 note(lost, "setxattr", set);
             }
@@ -323,12 +328,12 @@ pub(crate) fn give_rest(
     }
 }
 
-/// Changes the mode of what cannot be opened; of a link that took its name meanwhile, nothing.
-pub(crate) fn chmod_at(dir: BorrowedFd<'_>, name: &[u8], mode: Mode) -> Result<(), Errno> {
+/// Changes the mode of a directory that cannot be opened; of what took its name meanwhile, nothing.
+pub(crate) fn chmod_dir_at(dir: BorrowedFd<'_>, name: &[u8], mode: Mode) -> Result<(), Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let there = retry_on_intr(|| rustix::fs::openat(dir, name, flags, Mode::empty()))?;
-    if FileType::from_raw_mode(fstat(&there)?.st_mode) == FileType::Symlink {
-        return Err(Errno::LOOP);
+    if FileType::from_raw_mode(fstat(&there)?.st_mode) != FileType::Directory {
+        return Err(Errno::NOTDIR);
     }
     retry_on_intr(|| rustix::fs::chmod(own_path(&there), mode))
 }
@@ -392,11 +397,11 @@ mod tests {
         let mut names = [
             CAPABILITY.to_vec(),
             b"user.z".to_vec(),
-            bc_fs::metadata::ACCESS_ACL.to_vec(),
+            ACCESS_ACL.to_vec(),
             b"security.ima".to_vec(),
         ];
         names.sort_by_key(|name| rank(name));
         assert_eq!(names[3], CAPABILITY);
-        assert_eq!(names[2], bc_fs::metadata::ACCESS_ACL);
+        assert_eq!(names[2], ACCESS_ACL);
     }
 }

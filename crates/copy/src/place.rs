@@ -3,9 +3,9 @@
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
+pub(crate) use bc_fs::made::file_clock as coarse_now;
 use bc_walk::{FileStat, Stamp};
 use rustix::fs::Stat;
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::beneath::DestDir;
 use crate::stage::Over;
@@ -43,12 +43,6 @@ impl Place {
 /// Kernels keep times in steps of up to 10 ms, some file systems of up to 2 s.
 pub(crate) const STEP_NS: i64 = 100_000_000;
 const COARSE_NS: i64 = 2_100_000_000;
-
-/// The time by the clock that stamps files, in nanoseconds since 1970.
-pub(crate) fn coarse_now() -> i64 {
-    let now = clock_gettime(ClockId::RealtimeCoarse);
-    (now.tv_sec as i64).saturating_mul(1_000_000_000) + now.tv_nsec as i64
-}
 
 /// Whether a write from now on gives a file another time than it has.
 pub(crate) fn is_settled(stamp: &Stamp) -> bool {

@@ -99,7 +99,7 @@ impl Job<'_> {
 }
 
 /// What a name in the directory of a place leads to.
-fn id_of(place: &Place, name: &[u8]) -> Result<Identity, Errno> {
+pub(crate) fn id_of(place: &Place, name: &[u8]) -> Result<Identity, Errno> {
     let flags = AtFlags::SYMLINK_NOFOLLOW;
     let stat = retry_on_intr(|| rustix::fs::statat(&place.dir.fd, name, flags))?;
     Ok(FileStat::from(&stat).id)

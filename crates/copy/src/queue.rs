@@ -58,11 +58,19 @@ impl Queue {
             stage.remove(&place.dir);
             return Err(job.refused(&place.target, "fsync", errno));
         }
+        let (name, unnamed) = match stage.is_unnamed() {
+            true => (stage.name, Some(stage.file)),
+            false => {
+                let closed = stage.close(&place.dir);
+                let closed = closed.map_err(|errno| job.refused(&place.target, "close", errno));
+                (closed?, None)
+            }
+        };
         self.bytes += source.stamp.size;
         self.waiting.push(Waiting {
             place,
-            unnamed: stage.is_unnamed().then_some(stage.file),
-            stage: stage.name,
+            unnamed,
+            stage: name,
             source,
             staged,
             digest,
@@ -100,8 +108,8 @@ impl Queue {
         }
         self.record(job, &waiting);
         let mut outcomes = Vec::with_capacity(waiting.len());
-        for waiting in waiting {
-            match publish(job, &waiting) {
+        for mut waiting in waiting {
+            match publish(job, &mut waiting) {
                 Ok(outcome) => outcomes.push(outcome),
                 Err(error) => job.fail(waiting.place.item, &error),
             }
@@ -149,7 +157,9 @@ impl Queue {
 }
 
 /// Gives a stage its name.
-fn publish(job: &Job<'_>, waiting: &Waiting) -> Result<Outcome, Error> {
+fn publish(job: &Job<'_>, waiting: &mut Waiting) -> Result<Outcome, Error> {
+    let unnamed = waiting.unnamed.take();
+    let waiting = &*waiting;
     let Place {
         item,
         target,
@@ -159,7 +169,7 @@ fn publish(job: &Job<'_>, waiting: &Waiting) -> Result<Outcome, Error> {
     } = &waiting.place;
     let fd = dir.fd.as_fd();
     let name = waiting.place.name();
-    if let Some(file) = &waiting.unnamed {
+    if let Some(file) = unnamed {
         let now = unnamed::publish(job, &waiting.place, file)?;
         (job.observer)(Event::Copied(&job.shown(target)));
         return Ok(Outcome {

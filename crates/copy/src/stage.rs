@@ -210,6 +210,16 @@ impl Stage {
         self.name.is_empty()
     }
 
+    /// Closes it, and gives its name. Where the file system says only then that what was written
+    /// could not be stored, it is removed: it is no copy of anything.
+    pub(crate) fn close(self, dir: &DestDir) -> Result<String, Errno> {
+        let closed = bc_fs::close(self.file);
+        if closed.is_err() && !self.name.is_empty() {
+            remove(dir.fd.as_fd(), &self.name);
+        }
+        closed.map(|()| self.name)
+    }
+
     /// Removes it: nothing of it can be gone on from.
     pub(crate) fn remove(self, dir: &DestDir) {
         if self.is_unnamed() {

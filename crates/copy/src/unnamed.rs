@@ -21,6 +21,7 @@ use crate::job::Job;
 use crate::meta::fstat;
 use crate::options::{Durability, OnConflict, ReadBack};
 use crate::place::Place;
+use crate::publish::id_of;
 use crate::stage::{self, Content, NoStage};
 
 /// File systems on which that is quicker. On Btrfs it is not always.
@@ -58,10 +59,10 @@ pub(crate) fn create(job: &Job<'_>, dir: &DestDir, mode: u32) -> Option<File> {
     file.ok().map(File::from)
 }
 
-/// Gives such a file its name, and tells what it is then.
-pub(crate) fn publish(job: &Job<'_>, place: &Place, file: &File) -> Result<FileStat, Error> {
+/// Gives such a file its name, closes it, and tells what it is then.
+pub(crate) fn publish(job: &Job<'_>, place: &Place, file: File) -> Result<FileStat, Error> {
     let refused = |op, errno| job.refused(&place.target, op, errno);
-    match link(file, place.dir.fd.as_fd(), place.name()) {
+    match link(&file, place.dir.fd.as_fd(), place.name()) {
         Ok(()) => {}
         Err(
             errno @ (Errno::EXIST
@@ -74,11 +75,20 @@ pub(crate) fn publish(job: &Job<'_>, place: &Place, file: &File) -> Result<FileS
         // Some policies know files by their names alone.
         Err(_) => {
             job.unnamed.store(false, Relaxed);
-            return by_name(job, place, file);
+            return by_name(job, place, &file);
         }
     }
-    let stat = fstat(file).map_err(|errno| refused("stat", errno))?;
-    Ok(FileStat::from(&stat))
+    let stat = fstat(&file).map_err(|errno| refused("stat", errno))?;
+    let stat = FileStat::from(&stat);
+    // File systems where such stages are made have nothing to say here; one that had would keep
+    // a name that leads to no whole copy.
+    if let Err(errno) = bc_fs::close(file) {
+        if id_of(place, place.name()) == Ok(stat.id) {
+            let _ = rustix::fs::unlinkat(&place.dir.fd, place.name(), AtFlags::empty());
+        }
+        return Err(refused("close", errno));
+    }
+    Ok(stat)
 }
 
 fn link(file: &File, dir: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
@@ -116,17 +126,20 @@ fn by_name(job: &Job<'_>, place: &Place, file: &File) -> Result<FileStat, Error>
     };
     let given = filled.and_then(|()| {
         let given = rustix::fs::futimens(&made.file, &times);
-        given.map_err(|errno| refused("utimens", errno))?;
-        job.publish(place, &made.name)?;
-        fstat(&made.file).map_err(|errno| refused("stat", errno))
+        given.map_err(|errno| refused("utimens", errno))
     });
-    match given {
-        Ok(stat) => Ok(FileStat::from(&stat)),
-        Err(error) => {
-            made.remove(&place.dir);
-            Err(error)
-        }
+    if let Err(error) = given {
+        made.remove(&place.dir);
+        return Err(error);
     }
+    let name = made.close(&place.dir);
+    let name = name.map_err(|errno| refused("close", errno))?;
+    job.publish(place, &name)
+        .inspect_err(|_| stage::remove(place.dir.fd.as_fd(), &name))?;
+    let flags = AtFlags::SYMLINK_NOFOLLOW;
+    let stat = rustix::fs::statat(&place.dir.fd, place.name(), flags);
+    let stat = stat.map_err(|errno| refused("stat", errno))?;
+    Ok(FileStat::from(&stat))
 }
 
 fn time(tv_sec: i64, nanoseconds: i64) -> Timespec {

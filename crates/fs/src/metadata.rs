@@ -12,6 +12,17 @@ pub const ACCESS_ACL: &[u8] = b"system.posix_acl_access";
 /// Extended attribute that holds the list which new files in a directory inherit.
 pub const DEFAULT_ACL: &[u8] = b"system.posix_acl_default";
 
+/// Permission bits that mean without an access control list at most what `mode` means with it: there
+/// the group's bits are the mask of the list, which says less of the group itself.
+pub fn mode_without_acl(mode: u32, list: &[u8]) -> u32 {
+    const GROUP: u16 = 4;
+    // Version, then tag, permissions and id of each entry (`linux/posix_acl_xattr.h`).
+    let entries = list.get(4..).unwrap_or_default().chunks_exact(8);
+    let mut group = entries.filter(|entry| u16::from_le_bytes([entry[0], entry[1]]) == GROUP);
+    let bits = group.next().map_or(0, |entry| u32::from(entry[2] & 7));
+    mode & (!0o070 | bits << 3)
+}
+
 /// Path of an open file through `/proc`, for calls that take a path only: that of this thread,
 /// which may have a table of descriptors of its own.
 pub fn own_path(fd: impl AsFd) -> String {
@@ -148,6 +159,24 @@ mod tests {
     fn place(path: &Path) -> OwnedFd {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         rustix::fs::open(path, flags, Mode::empty()).unwrap()
+    }
+
+    #[test]
+    fn the_mask_of_a_list_is_no_right_of_the_group() {
+        let list = |group: u8| {
+            let entry = |tag: u8, permissions: u8| [tag, 0, permissions, 0, 255, 255, 255, 255];
+            let entries = [entry(1, 7), entry(2, 7), entry(4, group), entry(16, 7)].concat();
+            [&[2, 0, 0, 0][..], &entries].concat()
+        };
+        for (mode, group, expected) in [
+            (0o670, 0, 0o600),
+            (0o674, 4, 0o644),
+            (0o640, 7, 0o640),
+            (0o2750, 5, 0o2750),
+        ] {
+            assert_eq!(mode_without_acl(mode, &list(group)), expected, "{mode:o}");
+        }
+        assert_eq!(mode_without_acl(0o640, b"odd"), 0o600);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::os::fd::AsFd;
 
 use bc_digest::{Digest, hash};
-use bc_walk::{Error, FileKind, FileStat, Identity};
+use bc_walk::{Error, FileKind, Identity};
 use rustix::io::Errno;
 
 use super::Reach;
@@ -15,7 +15,6 @@ use super::put::{self, Present};
 use super::sources::{Candidate, Index, open_regular};
 use crate::beneath::{self, DestDir};
 use crate::decide::digest_of;
-use crate::meta;
 use crate::tree::parts;
 
 impl Healer<'_, '_> {
@@ -185,7 +184,7 @@ impl Healer<'_, '_> {
         let mut kept = Kept::new();
         while !names.is_empty() {
             let first = names.remove(0);
-            let (dir, stage) = match self.stage(&first, candidate) {
+            let (dir, stage, id) = match self.stage(&first, candidate) {
                 Ok(staged) => staged,
                 Err(Stop::NotIt) => {
                     names.insert(0, first);
@@ -200,7 +199,7 @@ impl Healer<'_, '_> {
                     continue;
                 }
             };
-            let second = match self.put(&dir, &stage.name, &first, &mut kept) {
+            let second = match self.put(&dir, &stage, &first, &mut kept) {
                 Ok(second) => second,
                 Err(error) => {
                     restore.failed(first.need, &error);
@@ -218,9 +217,6 @@ impl Healer<'_, '_> {
                     kept: second.as_deref(),
                 },
             );
-            let Ok(id) = meta::fstat(&stage.file).map(|stat| FileStat::from(&stat).id) else {
-                continue;
-            };
             let path = &need.path;
             let source = Source {
                 dir: &dir,

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Digest, hash};
 use bc_fs::metadata::Subject;
-use bc_walk::{Error, ErrorKind, Identity};
+use bc_walk::{Error, ErrorKind, FileStat, Identity};
 use rustix::fs::AtFlags;
 use rustix::io::{Errno, retry_on_intr};
 
@@ -167,12 +167,12 @@ impl<'r, 'a> Healer<'r, 'a> {
         }
     }
 
-    /// Makes a stage of a candidate, if that is what is wanted.
+    /// Makes a stage of a candidate, if that is what is wanted: its name, and which file it is.
     pub(super) fn stage(
         &mut self,
         name: &Name,
         candidate: Option<&Candidate>,
-    ) -> Result<(DestDir, Stage), Stop> {
+    ) -> Result<(DestDir, String, Identity), Stop> {
         let restore = self.restore;
         let need = self.need(name);
         let failed = |op: &'static str, errno: Errno| {
@@ -191,8 +191,15 @@ impl<'r, 'a> Healer<'r, 'a> {
             NoStage::Foreign(_) => failed("create", Errno::EXIST),
         })?;
         restore.stages.made(&need.path, &stage.file);
-        match self.fill(name, (&dir, &stage), candidate) {
-            Ok(()) => Ok((dir, stage)),
+        let filled = self.fill(name, (&dir, &stage), candidate).and_then(|()| {
+            let stat = meta::fstat(&stage.file).map_err(|errno| failed("stat", errno))?;
+            Ok(FileStat::from(&stat).id)
+        });
+        match filled {
+            Ok(id) => {
+                let stage = stage.close(&dir).map_err(|errno| failed("close", errno))?;
+                Ok((dir, stage, id))
+            }
             Err(stop) => {
                 stage.remove(&dir);
                 Err(stop)

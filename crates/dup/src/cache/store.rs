@@ -237,7 +237,10 @@ pub(crate) fn save(place: &CachePlace, news: &News<'_>) -> Result<(), Failure> {
     let unusable = |error: std::io::Error| Failure::Unusable(error.to_string());
     for _ in 0..TRIES {
         let new = match place.look(OFlags::RDWR)? {
-            Found::Cache(_, file) => return write(&file, news),
+            Found::Cache(_, file) => {
+                write(&file, news)?;
+                return bc_fs::flush(&file).map_err(|errno| unusable(errno.into()));
+            }
             Found::Nothing(new) => new,
         };
         let (new, file) = Beginning::at(new).map_err(unusable)?;

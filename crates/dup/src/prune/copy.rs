@@ -88,6 +88,7 @@ pub(crate) fn copy(
         }
         refused.extend(metadata.apply(&file)?);
         sys::sync(&file)?;
+        sys::flush(&file)?;
         // From the disk, as far as the kernel lets go of the pages.
         let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
         compare(source, &file, size, cancel)?;

@@ -75,7 +75,7 @@ impl Run<'_> {
     /// Ends the journal and the account.
     pub(super) fn finish(mut self) -> PruneSummary {
         if let Some(journal) = &mut self.journal
-            && let Err(skip) = journal.sync()
+            && let Err(skip) = journal.complete()
         {
             (self.observer)(PruneEvent::Journal(&skip));
             self.summary.skip(&skip);

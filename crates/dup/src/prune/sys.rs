@@ -435,6 +435,11 @@ pub(crate) fn sync(file: impl AsFd) -> Result<()> {
     call("fsync", || fs::fsync(&file))
 }
 
+/// Has the file system say what of a file could not be stored: some do so only at a close.
+pub(crate) fn flush(file: impl AsFd) -> Result<()> {
+    call("close", || bc_fs::flush(&file))
+}
+
 /// Makes the names of a directory durable.
 pub(crate) fn sync_dir(dir: impl AsFd) -> Result<()> {
     let dir = call("open directory", || {

@@ -138,6 +138,7 @@ impl Journal {
         self.seed.seal(piece);
         self.write(&[head, piece].concat())?;
         self.file.sync_all()?;
+        crate::flush(self.file.as_fd())?;
         // Where directories cannot be read or synced there is nothing to do.
         if let Ok(directory) = self.place.open(OsStr::new("."), OFlags::DIRECTORY) {
             let _ = rustix::fs::fsync(directory);
@@ -185,6 +186,14 @@ impl Journal {
             Err(_) => drop(self.file.set_len(self.length)),
         }
         written
+    }
+
+    /// Has the file system say what of it could not be stored: some do so only at a close.
+    ///
+    /// # Errors
+    /// Those of [`flush`](crate::flush).
+    pub fn flush(&self) -> io::Result<()> {
+        Ok(crate::flush(self.file.as_fd())?)
     }
 
     /// For looking records up, and for [syncing](View::sync), while others append.
@@ -243,9 +252,10 @@ impl View {
     /// Forces what was appended so far to the disk.
     ///
     /// # Errors
-    /// Of `fdatasync`.
+    /// Of `fdatasync`, and of [`flush`](crate::flush).
     pub fn sync(&self) -> io::Result<()> {
-        Ok(rustix::fs::fdatasync(self.file.as_fd())?)
+        rustix::fs::fdatasync(self.file.as_fd())?;
+        Ok(crate::flush(self.file.as_fd())?)
     }
 }
 

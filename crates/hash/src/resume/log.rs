@@ -201,8 +201,13 @@ impl Log {
         }
     }
 
-    /// Whether an interruption now leaves a journal.
+    /// Whether an interruption now leaves a journal, as far as the file system says.
     pub(super) fn is_kept(&self) -> bool {
+        let flushed = self.with(Journal::flush);
+        if let Some(Err(error)) = flushed {
+            self.give_up(&format!("close: {error}"));
+            return false;
+        }
         match &*self.lock() {
             State::Waiting(..) => false,
             State::Open(_) => true,

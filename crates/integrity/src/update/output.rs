@@ -100,13 +100,14 @@ impl Output {
         let (encoder, trailer) = writer
             .finish()
             .map_err(|error| writing(error).about(&path))?;
-        match encoder {
-            Encoder::Plain(mut out) => out.flush().map_err(failed)?,
-            Encoder::Zstd(out) => out
-                .finish()
-                .and_then(|mut out| out.flush())
-                .map_err(failed)?,
-        }
+        let out = match encoder {
+            Encoder::Plain(out) => out,
+            Encoder::Zstd(out) => out.finish().map_err(failed)?,
+        };
+        let out = out.into_inner().map_err(|not| failed(not.into_error()))?;
+        // What a file system says at a close it says once.
+        let closed = bc_fs::close(out).map_err(std::io::Error::from);
+        closed.map_err(|error| Error::io(&path, "close", &error))?;
         let uncommitted = |not: Uncommitted| match not.error.kind() {
             std::io::ErrorKind::AlreadyExists => {
                 let text = "another one was written there since this update began, and is left";

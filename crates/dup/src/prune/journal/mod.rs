@@ -221,6 +221,7 @@ impl Journal {
         journal
             .line(&header)
             .and_then(|()| journal.file.sync_all())
+            .and_then(|()| Ok(bc_fs::flush(journal.file.as_fd())?))
             .map_err(fail("write"))?;
         if let Some(parent) = path
             .parent()
@@ -376,6 +377,12 @@ impl Journal {
             reason: result.as_ref().err().map(ToString::to_string),
         };
         self.line(&end).map_err(unwritable)
+    }
+
+    /// The last of it is written and on the disk, as far as the file system says.
+    pub(crate) fn complete(&self) -> Result<(), Skip> {
+        self.sync()?;
+        bc_fs::flush(self.file.as_fd()).map_err(|errno| unwritable(errno.into()))
     }
 
     /// Forces what was written to the disk.
