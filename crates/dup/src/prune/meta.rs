@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, OwnedFd};
 
-use bc_fs::metadata::Subject;
+use bc_fs::metadata::{ACCESS_ACL, Subject, mode_without_acl};
 use bc_walk::{FileKind, FileStat};
 use rustix::fs::{self, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::{Errno, retry_on_intr};
@@ -226,28 +226,26 @@ impl Metadata {
             "ACL of the directory".to_owned(),
             point("removexattr").and_then(|()| inherited.remove_inherited_acls(has)),
         );
+        let mut wanted = self.mode;
         for (name, value) in &self.xattrs {
             if name != PER_INODE && (owned || name != CAPABILITIES) {
-                note(
-                    format!("attribute {}", bc_fs::Escaped(name)),
-                    point("setxattr").and_then(|()| {
-                        fs::fsetxattr(file, name.as_slice(), value, XattrFlags::empty())
-                    }),
-                );
+                let set = point("setxattr").and_then(|()| {
+                    fs::fsetxattr(file, name.as_slice(), value, XattrFlags::empty())
+                });
+                if set.is_err() && name == ACCESS_ACL {
+                    wanted = mode_without_acl(wanted, value);
+                }
+                note(format!("attribute {}", bc_fs::Escaped(name)), set);
             }
         }
-        let mode = if owned {
-            self.mode
-        } else {
-            self.mode & !AS_OWNER
-        };
+        let mode = if owned { wanted } else { wanted & !AS_OWNER };
         // The mode last: who is killed before that can open a directory once more.
         note("times".to_owned(), self.apply_times(file));
         note(
             "mode".to_owned(),
             point("chmod").and_then(|()| fs::fchmod(file, Mode::from_raw_mode(mode))),
         );
-        if mode != self.mode {
+        if mode != wanted {
             refused.push(SET_ID.to_owned());
         }
         if !owned && self.xattrs.iter().any(|(name, _)| name == CAPABILITIES) {

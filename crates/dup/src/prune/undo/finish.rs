@@ -90,8 +90,12 @@ impl Undo<'_> {
         (opened, stat): (&OwnedFd, &FileStat),
         wanted: &Wanted,
     ) -> Result<Share, Skip> {
-        if self.trees.made.contains(path) {
-            return Ok(Share::All);
+        if let Some(made) = self.trees.made.get(path) {
+            // Another directory that has its name by now is not given what that one had.
+            return match *made == stat.id {
+                true => Ok(Share::All),
+                false => Err(Skip::Changed),
+            };
         }
         let (before, now) = (entry.target.mark(), Mark::of(opened, stat.id));
         // The number that became free may have been given to the directory that undo made.

@@ -1,8 +1,8 @@
 //! Whole directories come back: made again, filled by the steps before, and given what they had.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use bc_walk::FileKind;
+use bc_walk::{FileKind, Identity};
 
 use super::{Found, Undo, UndoOutcome, find};
 use crate::path::split;
@@ -16,8 +16,8 @@ use crate::prune::{claim, leftover, sys};
 /// What undo made, or would make.
 #[derive(Default)]
 pub(super) struct Trees {
-    /// Directories that it made.
-    pub(super) made: HashSet<Vec<u8>>,
+    /// Directories that it made, and which they are.
+    pub(super) made: HashMap<Vec<u8>, Identity>,
     /// Those in which it gave names back, which moved their times.
     pub(super) filled: HashSet<Vec<u8>>,
     /// What is where the journal says that it was; told only of journals about directories.
@@ -91,12 +91,16 @@ impl Undo<'_> {
         }
         // For us alone until all of it is there.
         sys::make_dir(&found.dir, &found.name, 0o700)?;
-        if let Ok(made) = sys::open_listed(&found.dir, &found.name) {
+        let made = sys::open_listed(&found.dir, &found.name).and_then(|made| {
             // What is refused is said when the others are given.
-            let _ = sys::give_flags(&entry.target.flags().of_empty(), made);
-        }
+            let _ = sys::give_flags(&entry.target.flags().of_empty(), &made);
+            sys::stat(&made)
+        });
         let _ = sys::sync_dir(&found.dir);
-        self.trees.made.insert(path.to_vec());
+        // Otherwise it is looked at as that of a killed undo is.
+        if let Ok(made) = made {
+            self.trees.made.insert(path.to_vec(), made.id);
+        }
         Ok(UndoOutcome::Restored { lost: Vec::new() })
     }
 
