@@ -134,15 +134,15 @@ fn few_descriptors_take_no_file_and_no_end_away() {
         t.write(format!("{:02}/{index:03}", index / 8), vec![b'x'; 60]);
     }
     let mut complete = 0;
-    let open = crate::common::open_at_the_start();
+    let close = crate::common::CLOSE_OTHERS;
     for left in 1..=21 {
-        let limit = open + left;
+        let limit = 3 + left;
         for options in [
             "--threads=1",
             "--threads=3",
             "--threads=1 --algorithm=sha256",
         ] {
-            let line = format!("ulimit -n {limit} && exec \"$0\" dup {options} .");
+            let line = format!("{close}; ulimit -n {limit} && exec \"$0\" dup {options} .");
             let run = std::process::Command::new("sh")
                 .args(["-c", &line, crate::common::BC])
                 .current_dir(t.path())

@@ -7,7 +7,7 @@ use std::process::Command;
 use bc_testkit::TestTree;
 use bit_crafts::{Cancel, ErrorKind};
 
-use crate::common::{BC, Bc, open_at_the_start};
+use crate::common::{BC, Bc, CLOSE_OTHERS};
 
 /// Fewest that a command has to find free.
 const LEAST: usize = 12;
@@ -57,7 +57,7 @@ fn fill(t: &TestTree, top: &str) {
 
 #[test]
 fn a_command_says_how_many_it_needs() {
-    let (t, open) = (tree(), open_at_the_start());
+    let (t, open) = (tree(), 3);
     let afresh = || {
         for made in ["out", "j", "copied", "w", "wm"] {
             let path = t.join(made);
@@ -74,7 +74,7 @@ fn a_command_says_how_many_it_needs() {
         for left in 3..=17 {
             let limit = open + left;
             afresh();
-            let limited = format!("ulimit -n {limit} && exec \"$0\" {line} --threads=mono");
+            let limited = format!("{CLOSE_OTHERS}; ulimit -n {limit} && exec \"$0\" {line} --threads=mono");
             let ran = t.run("sh").args(["-c", &limited, BC]).go();
             if left < LEAST {
                 let figures = format!("{left} are left of {limit}, and {LEAST} are needed");
