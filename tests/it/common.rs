@@ -25,7 +25,3 @@ impl Bc for TestTree {
 pub const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 /// SHA-256 of nothing.
 pub const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-
-/// For `sh`: closes what whoever started the test left open, so that a program has its standard
-/// streams and nothing else.
-pub const CLOSE_OTHERS: &str = "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-";
