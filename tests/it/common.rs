@@ -35,14 +35,3 @@ pub fn is_cached(t: &TestTree) -> bool {
 pub const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 /// SHA-256 of nothing.
 pub const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-
-/// Descriptors that a program has open when a test starts it: its standard streams, and what whoever
-/// started the test left open.
-pub fn open_at_the_start() -> usize {
-    let listed = std::process::Command::new("ls")
-        .arg("/proc/self/fd")
-        .output();
-    let listed = listed.expect("ls runs").stdout;
-    // One is the directory's.
-    listed.iter().filter(|byte| **byte == b'\n').count() - 1
-}

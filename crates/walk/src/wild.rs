@@ -253,7 +253,7 @@ fn class(
                 if let Some(name) = name[..end].strip_suffix(b":") {
                     let is_in = named(name).ok_or("an unknown class of characters")?;
                     (0..=u8::MAX)
-                        .filter(|byte| is_in(byte))
+                        .filter(is_in)
                         .for_each(|byte| class.insert(byte));
                     at += end + 2;
                     last = None;
