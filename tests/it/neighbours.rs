@@ -1,5 +1,5 @@
 //! A neighbour who may write to the destination, and gives each temporary name to a file of others as
-//! soon as he sees it. `BC_TEST_ROUNDS=1000` has him try that often.
+//! soon as he sees it. `BC_TEST_CASES=1000` has him try that often.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -11,11 +11,6 @@ use rustix::fs::{CWD, FileType, Mode, RenameFlags};
 use crate::common::Bc;
 
 const PIPES: usize = 40;
-
-fn rounds() -> usize {
-    let rounds = std::env::var("BC_TEST_ROUNDS").ok();
-    rounds.and_then(|rounds| rounds.parse().ok()).unwrap_or(3)
-}
 
 /// Exchanges every temporary name in the directory with a victim, until the end.
 fn disturb(dir: &Path, victims: &[std::path::PathBuf], is_over: &AtomicBool) {
@@ -42,7 +37,7 @@ fn no_other_file_gets_what_a_pipe_or_link_is_to_have() {
     if !is_root() {
         return left_out("other users' files need root");
     }
-    for _ in 0..rounds() {
+    for _ in 0..bc_testkit::cases(3) {
         let t = TestTree::new();
         for number in 0..PIPES {
             let (pipe, link) = (format!("r/pipe{number}"), format!("r/link{number}"));

@@ -1,6 +1,6 @@
 //! Which files patterns leave out, over random trees: lines of ignore files as git has it, and
 //! `--exclude` and `--include` as a slow matcher has it that is nothing but the rules.
-//! `BC_TEST_TREES=5000` makes as many.
+//! `BC_TEST_CASES=5000` makes as many.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -11,13 +11,10 @@ use bc_testkit::{Rng, TestTree, left_out, tool};
 use crate::common::Bc;
 
 /// So many trees in the everyday run.
-const EVERYDAY: u64 = 30;
+const EVERYDAY: usize = 30;
 
 fn trees() -> u64 {
-    let wanted = std::env::var("BC_TEST_TREES").ok();
-    wanted
-        .and_then(|count| count.parse().ok())
-        .unwrap_or(EVERYDAY)
+    bc_testkit::cases(EVERYDAY) as u64
 }
 
 /// Names, of which patterns are made as well.

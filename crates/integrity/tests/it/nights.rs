@@ -2,7 +2,7 @@
 //! whether somebody wrote it or a disk made it up. No damage is ever recorded as right, nothing that
 //! was written is called damaged, and whatever is read and damaged is reported.
 //!
-//! `BC_TEST_POINTS=1000` plays as many histories; a failure names its seed, which `BC_TEST_SEED`
+//! `BC_TEST_CASES=1000` plays as many histories; a failure names its seed, which `BC_TEST_SEED`
 //! plays again.
 
 mod deeds;
@@ -12,7 +12,6 @@ use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::time::UNIX_EPOCH;
 
 use bc_digest::Algorithm;
 use bc_fs::mount::{Inodes, traits_or_unknown};
@@ -23,13 +22,8 @@ use rustix::fs::{AtFlags, CWD, StatxFlags};
 
 use crate::support::{THEN, an_update, lines, manifest_of, with_work};
 
-/// Those that found something once.
-const SEEDS: [u64; 4] = [0, 1, 2, 3];
-
-/// Histories that are played beside them.
-fn histories() -> u64 {
-    std::env::var("BC_TEST_POINTS").map_or(24, |count| count.parse().expect("a number"))
-}
+/// Histories of the everyday run.
+const EVERYDAY: usize = 28;
 
 #[test]
 fn no_night_takes_damage_for_right_or_work_for_damage() {
@@ -43,12 +37,7 @@ fn no_night_takes_damage_for_right_or_work_for_damage() {
     if let Ok(seed) = std::env::var("BC_TEST_SEED") {
         return History::new(seed.parse().expect("a number")).play();
     }
-    let now = std::time::SystemTime::now().duration_since(UNIX_EPOCH);
-    let fresh = now.unwrap().as_nanos() as u64;
-    for seed in SEEDS
-        .into_iter()
-        .chain((0..histories()).map(|nth| fresh + nth))
-    {
+    for seed in 0..bc_testkit::cases(EVERYDAY) as u64 {
         let played = std::panic::catch_unwind(|| {
             History::new(seed).play();
         });

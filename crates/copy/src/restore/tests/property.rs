@@ -23,8 +23,7 @@ fn no_content_is_gone_and_what_a_copy_holds_is_healed() {
     // Another one than ever before, too; a failure names it.
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let fresh = now.unwrap().subsec_nanos();
-    let more = std::env::var("BC_TEST_POINTS").map_or(1, |count| count.parse().unwrap());
-    let fresh = (0..more).map(|nth: u64| u64::from(fresh) + nth);
+    let fresh = (0..bc_testkit::cases(1) as u64).map(|nth| u64::from(fresh) + nth);
     for seed in SEEDS.into_iter().chain(fresh) {
         let told = std::panic::catch_unwind(|| once(seed));
         assert!(told.is_ok(), "failed, see above: seed {seed}");
