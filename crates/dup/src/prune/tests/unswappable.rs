@@ -57,7 +57,7 @@ fn what_another_puts_there_before_the_last_look_stays() {
     const NEW: &[u8] = b"an editor's new version";
     for index in REPLACING {
         let mut before = 0;
-        let mut sweep = Sweep::new(FEW);
+        let mut sweep = Sweep::new(EVERY);
         while let Some(point) = sweep.next() {
             let tree = quick_sample();
             let action = actions(&tree)[index].clone();
@@ -77,6 +77,6 @@ fn what_another_puts_there_before_the_last_look_stays() {
                 before += 1;
             }
         }
-        assert!(before > 2, "{before}");
+        assert!(before > 0, "nothing was put there in time");
     }
 }
