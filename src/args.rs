@@ -149,7 +149,8 @@ pub struct WalkArgs {
     /// Only files that match GLOB (repeatable); with '/', matched against the path below the root
     ///
     /// '*.jpg' matches names anywhere, 'raw/*.jpg' only in the directory raw at the top, '**/raw/*' in any
-    /// directory raw. Directories are entered whatever they are called.
+    /// directory raw, 'raw/' directories alone; [a-z], [!a-z], {one,two} and \ are as in a shell. Directories are
+    /// entered whatever they are called.
     #[arg(add = Configurable, long, value_name = "GLOB", value_parser = pattern())]
     pub include: Vec<OsString>,
     /// Leave out files and whole directories that match GLOB (repeatable); wins over --include
@@ -164,6 +165,9 @@ pub struct WalkArgs {
     #[arg(add = Configurable, long, value_name = "SIZE")]
     pub max_size: Option<Size>,
     /// Honour .gitignore and .ignore files
+    ///
+    /// Their lines mean what they mean to git. One that cannot be understood is left out and named, and counts as a
+    /// failure: it may have been meant to leave out more.
     #[arg(add = Configurable, long)]
     pub ignore_files: bool,
     /// Only what is at most N levels below a root, as find -maxdepth: 1 is what lies directly in it

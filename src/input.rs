@@ -8,10 +8,9 @@ use std::io::{self, BufRead, IsTerminal, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
+use bc_fs::input::Interruptible;
 use bc_fs::streams::{self, Stream};
 use bc_pool::Cancel;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 
 use crate::diagnostic::Diagnostic;
 
@@ -24,23 +23,19 @@ const MAX_LINE: u64 = 16 << 20;
 /// What has to be in memory as a whole.
 const MOST_IN_MEMORY: u64 = 1 << 30;
 
-/// How long a signal may wait for a pipe that gives nothing.
-const GLANCE: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 50_000_000,
-};
-
 /// An open input.
 pub struct Input {
-    from: File,
+    from: Interruptible<UntilCancelled>,
     left: u64,
-    cancel: Cancel,
 }
+
+/// Tells a reader whether it is to end.
+type UntilCancelled = Box<dyn Fn() -> bool>;
 
 impl Input {
     /// Opens FILE, or standard input for `-`. Errors say path, operation and reason.
     pub fn open(name: &OsStr, cancel: &Cancel) -> Result<Input, Diagnostic> {
-        Input::of(open(Path::new(name))?, name, cancel)
+        Input::of(open(Path::new(name), cancel)?, name, cancel)
     }
 
     /// The same; devices are refused, before they are opened, since that may do something already.
@@ -51,7 +46,7 @@ impl Input {
         if std::fs::metadata(path).is_ok_and(|meta| is_device(&meta)) {
             return Err(device().into());
         }
-        let file = open(path)?;
+        let file = open(path, cancel)?;
         if file.metadata().is_ok_and(|meta| is_device(&meta)) && !rustix::termios::isatty(&file) {
             return Err(device().into());
         }
@@ -70,10 +65,11 @@ impl Input {
         } else {
             MOST_OF_A_DEVICE
         };
+        let cancel = cancel.clone();
+        let is_over: UntilCancelled = Box::new(move || cancel.is_cancelled());
         Ok(Input {
-            from: file,
+            from: Interruptible::new(file, is_over),
             left,
-            cancel: cancel.clone(),
         })
     }
 
@@ -84,26 +80,6 @@ impl Input {
             self.left = self.left.min(most);
         }
         self
-    }
-
-    /// Waits until there is something to read, in short steps.
-    fn wait(&self) -> io::Result<()> {
-        loop {
-            if self.cancel.is_cancelled() {
-                // Not of the kind `Interrupted`, after which everybody tries again.
-                return Err(io::Error::other("interrupted"));
-            }
-            // Files never wait, and a call for each piece of one would be for nothing.
-            if self.left == u64::MAX {
-                return Ok(());
-            }
-            let mut fds = [PollFd::new(&self.from, PollFlags::IN)];
-            match poll(&mut fds, Some(&GLANCE)) {
-                Ok(0) | Err(Errno::INTR) => {}
-                // What cannot be polled is read.
-                Ok(_) | Err(_) => return Ok(()),
-            }
-        }
     }
 
     /// All of it.
@@ -131,12 +107,13 @@ pub fn is_fed() -> bool {
 }
 
 /// The file at `path`, or standard input for `-`. Errors say path, operation and reason.
-pub fn open(path: &Path) -> Result<File, Diagnostic> {
+fn open(path: &Path, cancel: &Cancel) -> Result<File, Diagnostic> {
     check(path)?;
     if crate::args::is_dash(path.as_os_str()) {
         return stdin();
     }
-    File::open(path).map_err(|error| Diagnostic::failed(path, "open", &error))
+    bc_fs::input::open(path, || cancel.is_cancelled())
+        .map_err(|error| Diagnostic::failed(path, "open", &error))
 }
 
 /// Fails if `path` means standard input, as `-` and `/dev/stdin` do, and the process was started
@@ -196,7 +173,6 @@ pub fn pieces(mut input: impl BufRead, end: u8) -> io::Result<Vec<Vec<u8>>> {
 
 impl Read for Input {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.wait()?;
         let read = self.from.read(buffer)?;
         self.left = self
             .left

@@ -81,6 +81,7 @@ impl Session {
         let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
         bc_fs::lease::ignore_break_signal();
         bc_walk::raise_nofile_limit();
+        bc_fs::descriptors::check().map_err(|few| session.fatal(few.to_string()))?;
         if let Some(Size(budget)) = common.memory_budget {
             budget::begin(budget, &session.cancel);
         }

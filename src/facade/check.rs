@@ -1,11 +1,11 @@
 //! `check`: files against a checksum file.
 
-use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bc_digest::Algorithm;
+use bc_fs::input::Interruptible;
 use bc_hash::check::{Verdict, check as check_all};
 use bc_hash::lines::{Hint, Line, resolve};
 use bc_hash::{FileDigests, HashOptions, HashProgress};
@@ -75,6 +75,7 @@ impl CheckJob<'_> {
     /// If the checksum file cannot be read, or has not one line that is a checksum; if it was
     /// cancelled; if a worker panicked.
     pub fn run(self) -> Result<Checked, Error> {
+        Run::begin()?;
         let cancel = self.run.cancel.clone();
         Run::came_to(&cancel, self.verdicts())
     }
@@ -122,8 +123,10 @@ impl CheckJob<'_> {
             Some(error) => Error::io(&self.file, "read", error),
             None => Error::at(ErrorKind::Manifest, &self.file, error.to_string()),
         };
-        let input = File::open(&self.file).map_err(|e| Error::io(&self.file, "open", &e))?;
-        let input = BufReader::with_capacity(256 << 10, input);
+        let is_over = || self.run.cancel.is_cancelled();
+        let input = bc_fs::input::open(&self.file, is_over)
+            .map_err(|e| Error::io(&self.file, "open", &e))?;
+        let input = BufReader::with_capacity(256 << 10, Interruptible::new(input, is_over));
         let mut reader = Reader::new(input, Options::default()).map_err(failed)?;
         let hint = Hint::new(self.algorithm, &self.file);
         let beside = self.file.parent().unwrap_or(Path::new(""));
@@ -249,7 +252,7 @@ impl CheckedFile {
         let verdict = match verdict {
             Verdict::Ok => FileVerdict::Ok,
             Verdict::Mismatch => FileVerdict::Mismatch,
-            Verdict::Failed(error) => FileVerdict::Unread(PathError::from(&error)),
+            Verdict::Failed(error) => FileVerdict::Unread(PathError::from(&*error)),
             Verdict::NotDone => return None,
         };
         Some(CheckedFile {

@@ -297,6 +297,7 @@ impl CopyJob<'_> {
     /// leaves what is copied where it is; if a worker panicked. A destination in which nothing can be
     /// made is a failure of each path: see [`CopyReport::errors`].
     pub fn run(mut self) -> Result<CopyReport, Error> {
+        Run::begin()?;
         self.prepare()?;
         if self.paths.as_ref().is_some_and(Vec::is_empty) {
             return Ok(CopyReport::of_nothing());

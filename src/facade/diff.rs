@@ -64,6 +64,7 @@ impl DiffJob<'_> {
     /// If a manifest is not there, cannot be read, is cut short or altered; if their digests are of two
     /// algorithms; if it was cancelled.
     pub fn run(self) -> Result<Verification, Error> {
+        Run::begin()?;
         let cancel = &self.run.cancel;
         Run::came_to(cancel, self.compare())
     }
@@ -71,8 +72,8 @@ impl DiffJob<'_> {
     fn compare(&self) -> Result<Verification, Error> {
         let cancel = &self.run.cancel;
         refuse_missing([&self.old, &self.new])?;
-        let old = ManifestFile::open(&self.old)?.cancelled_by(cancel);
-        let new = ManifestFile::open(&self.new)?.cancelled_by(cancel);
+        let old = ManifestFile::open_until(&self.old, cancel)?;
+        let new = ManifestFile::open_until(&self.new, cancel)?;
         let what = DiffOptions::new(&old, &new).rules(self.rules);
         let mut changes = Vec::new();
         let diffed = bc_integrity::diff(&what, &mut |change: &Change| {

@@ -71,6 +71,7 @@ impl DirectoriesJob<'_> {
     /// If a path is not there or a pattern is wrong; if it was cancelled, as half an answer is none;
     /// if a worker panicked.
     pub fn run(mut self) -> Result<FoundDirectories, Error> {
+        Run::begin()?;
         let progress = ScanProgress::default();
         let mut tell = self.run.tell.take();
         Run::watched(&mut tell, || now(&progress), || self.search(&progress))

@@ -98,6 +98,7 @@ impl DuplicatesJob<'_> {
     /// If the algorithm is none of those, a path is not there or a pattern is wrong, a reference cannot
     /// be opened or the cache is a file of another sort; if it was cancelled; if a worker panicked.
     pub fn run(mut self) -> Result<FoundDuplicates, Error> {
+        Run::begin()?;
         let progress = ScanProgress::default();
         let mut tell = self.run.tell.take();
         let found = Run::watched(&mut tell, || now(&progress), || self.search(&progress));

@@ -69,6 +69,7 @@ impl HashJob<'_> {
     /// If there is no algorithm, a path is not there or a pattern is wrong; if it was cancelled; if a
     /// worker panicked.
     pub fn run(mut self) -> Result<Hashed, Error> {
+        Run::begin()?;
         let mut walk = self.filter.to_walk(Metadata::None)?;
         walk.spellings = Spellings::Each;
         let (progress, total) = (HashProgress::default(), AtomicU64::new(0));

@@ -145,6 +145,7 @@ impl ManifestJob<'_> {
         out: W,
         leave_out: Vec<OwnFile>,
     ) -> Result<(W, WrittenManifest), Error> {
+        Run::begin()?;
         refuse_missing([&self.root])?;
         // Patterns and sizes are checked there.
         let walk = self.filter.to_walk(Metadata::Full)?;

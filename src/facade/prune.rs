@@ -156,6 +156,7 @@ impl PruneJob<'_> {
     /// reference or the journal cannot be opened; if files would be moved into a reference; if it was
     /// cancelled, which leaves what is done as it is; if a worker panicked.
     pub fn run(mut self) -> Result<Pruned, Error> {
+        Run::begin()?;
         let progress = ScanProgress::default();
         let mut tell = self.run.tell.take();
         let pruned = Run::watched(&mut tell, || now(&progress), || self.prune(&progress));

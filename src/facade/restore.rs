@@ -120,6 +120,7 @@ impl RestoreJob<'_> {
     /// the files; if it was
     /// cancelled; if a worker panicked.
     pub fn run(mut self) -> Result<RestoreReport, Error> {
+        Run::begin()?;
         let mut tell = self.run.tell.take();
         let healed = self.heal(&mut tell);
         Run::came_to(&self.run.cancel, healed)
@@ -127,7 +128,7 @@ impl RestoreJob<'_> {
 
     fn heal(&self, tell: &mut Option<super::run::Tell<'_>>) -> Result<RestoreReport, Error> {
         refuse_missing([&self.root, &self.manifest].into_iter().chain(&self.from))?;
-        let manifest = ManifestFile::open(&self.manifest)?.cancelled_by(&self.run.cancel);
+        let manifest = ManifestFile::open_until(&self.manifest, &self.run.cancel)?;
         let mut options = RestoreOptions::new(&self.root, &manifest);
         options.from = self.from.iter().map(|path| path.clone().into()).collect();
         if !self.only.is_empty() {
@@ -200,6 +201,10 @@ impl RestoreReport {
                 reason: why.to_owned(),
             }),
             RestoreEvent::Failed { error, .. } => self.errors.push(PathError::from(error)),
+            RestoreEvent::Unread { path, failure } => {
+                let error = PathError::of_failure(path_of(path), failure);
+                self.errors.push(error);
+            }
             RestoreEvent::Incomplete(error) => self.lacking.push(PathError::from(error)),
             RestoreEvent::Warning(text) => self.warnings.push(text.to_owned()),
             _ => {}

@@ -45,6 +45,11 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// Refuses a job for which the process has too few descriptors left: it would fail file by file.
+    pub(crate) fn begin() -> Result<(), Error> {
+        bc_fs::descriptors::check().map_err(|few| Error::new(ErrorKind::Io, few.to_string()))
+    }
+
     /// The most threads that there may be.
     pub(crate) fn workers(&self) -> usize {
         self.walkers().usual()

@@ -59,6 +59,7 @@ impl UndoJob<'_> {
     /// If the journal is not there, is none, belongs to another user or may be written by others; if it
     /// was cancelled, which leaves what is done as it is.
     pub fn run(self) -> Result<Undone, Error> {
+        Run::begin()?;
         Run::came_to(&self.run.cancel, self.take_back())
     }
 

@@ -97,6 +97,7 @@ impl UniqueJob<'_> {
     /// a pattern is wrong; if an archive is not there or cannot be opened; if it was cancelled, as half an
     /// answer is none; if a worker panicked.
     pub fn run(mut self) -> Result<FoundUnique, Error> {
+        Run::begin()?;
         let progress = ScanProgress::default();
         let mut tell = self.run.tell.take();
         let found = Run::watched(&mut tell, || now(&progress), || self.search(&progress));

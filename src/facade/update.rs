@@ -90,6 +90,7 @@ impl UpdateJob<'_> {
     /// made), or cannot be replaced; if the root looks like a disk that is not mounted; if it was
     /// cancelled. The manifest is as it was then.
     pub fn run(mut self) -> Result<UpdatedManifest, Error> {
+        Run::begin()?;
         refuse_missing([&self.root, &self.manifest])?;
         let origin = Origin::of_this_machine();
         let what = UpdateOptions::new(&self.root, &self.manifest, since_1970(), &origin)

@@ -80,8 +80,9 @@ impl VerifyJob<'_> {
     /// If root or manifest is not there; if the manifest cannot be read, is cut short or altered; if the
     /// root looks like a disk that is not mounted; if it was cancelled.
     pub fn run(mut self) -> Result<Verification, Error> {
+        Run::begin()?;
         refuse_missing([&self.root, &self.manifest])?;
-        let manifest = ManifestFile::open(&self.manifest)?.cancelled_by(&self.run.cancel);
+        let manifest = ManifestFile::open_until(&self.manifest, &self.run.cancel)?;
         let what = VerifyOptions::new(&self.root, &manifest)
             .rules(self.rules)
             .root_check(self.root_check);

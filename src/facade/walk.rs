@@ -62,6 +62,7 @@ impl WalkJob<'_> {
     /// # Errors
     /// If a path is not there or a pattern is wrong; if it was cancelled; if a worker panicked.
     pub fn run(mut self) -> Result<Walked, Error> {
+        Run::begin()?;
         let walk = self.filter.to_walk(self.metadata)?;
         let found = AtomicU64::new(0);
         let now = || Progress {

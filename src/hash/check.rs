@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Batch, CpuFeatures};
-use bc_hash::check::Verdict;
-use bc_hash::{FileDigests, HashOptions, HashProgress, Totals};
+use bc_hash::check::{Verdict, check_lines};
+use bc_hash::{ExpectedDigests, HashOptions, HashProgress, Totals};
 
 use super::args::CheckArgs;
 use super::loaded::{Loaded, load};
@@ -99,6 +99,9 @@ impl Check<'_> {
             let unread = loaded.unread.iter().map(|path| normal(path));
             self.listed.extend(unread.map(<[u8]>::to_vec));
         }
+        if loaded.too_large {
+            return Err(too_large(session, &shown, &loaded));
+        }
         if loaded.wanted.is_empty() {
             // GNU says so even with --status: nothing was verified at all.
             let text = format!("{shown}: no properly formatted checksum lines found");
@@ -107,7 +110,8 @@ impl Check<'_> {
             return Ok(Ok(()));
         }
         if args.unlisted {
-            let paths = loaded.wanted.iter().map(|wanted| normal(&wanted.path));
+            let lines = 0..loaded.wanted.len();
+            let paths = lines.map(|line| normal(loaded.wanted.path(line)));
             self.listed.extend(paths.map(<[u8]>::to_vec));
         }
         let verdicts = self.verify(&shown, &mut loaded)?;
@@ -123,15 +127,15 @@ impl Check<'_> {
     }
 
     fn verify(&self, shown: &str, loaded: &mut Loaded) -> Outcome<Vec<Verdict>> {
+        // Before a file is read, what does not fit is refused.
+        let options = options(self.session, loaded)?;
         let wanted = &mut loaded.wanted;
         self.display.phase("check", wanted.len() as u64, 0);
         let session = self.session;
-        // Before a file is read, what does not fit is refused.
-        options(session, wanted)?;
         let totals = RefCell::new(Totals::default());
-        let engine = |wanted: &[FileDigests]| {
-            let options = options(session, wanted)?;
-            let checked = bc_hash::check::check(wanted, &options, &session.cancel, self.progress);
+        let engine = |wanted: &ExpectedDigests, lines: &[u32]| {
+            let (cancel, progress) = (&session.cancel, self.progress);
+            let checked = check_lines(wanted, lines, &options, cancel, progress);
             let (verdicts, some) = checked.map_err(|panic| session.defect(&panic))?;
             totals.borrow_mut().merge(some);
             Ok(verdicts)
@@ -150,10 +154,8 @@ impl Check<'_> {
             ),
         );
         details::read(&session.report, &totals.read);
-        details::file_systems(
-            &session.report,
-            wanted.iter().map(|wanted| wanted.path.as_slice()),
-        );
+        let paths = (0..wanted.len()).map(|line| wanted.path(line));
+        details::file_systems(&session.report, paths);
         Ok(verdicts)
     }
 
@@ -177,47 +179,46 @@ impl Check<'_> {
 
 /// Verifies the lines of which nothing is known yet; gives the verdicts of all.
 fn verify_others(
-    wanted: &mut [FileDigests],
+    wanted: &ExpectedDigests,
     known: Known,
-    engine: impl Fn(&[FileDigests]) -> Outcome<Vec<Verdict>>,
+    engine: impl Fn(&ExpectedDigests, &[u32]) -> Outcome<Vec<Verdict>>,
 ) -> Outcome<Vec<Verdict>> {
+    let all = 0..wanted.len() as u32;
+    let others: Vec<u32> = all.filter(|line| !known.contains_key(line)).collect();
+    let mut verdicts = engine(wanted, &others)?.into_iter();
     if known.is_empty() {
-        return engine(wanted);
+        return Ok(verdicts.collect());
     }
-    let others = (0..wanted.len()).filter(|line| !known.contains_key(line));
-    let lines: Vec<usize> = others.collect();
-    // Taken out and put back: paths are what is large of a line.
-    let taken: Vec<FileDigests> = lines
-        .iter()
-        .map(|line| {
-            let nothing = FileDigests {
-                path: Vec::new(),
-                digests: Vec::new(),
-            };
-            std::mem::replace(&mut wanted[*line], nothing)
-        })
-        .collect();
-    let verdicts = engine(&taken);
-    for (line, other) in lines.iter().zip(taken) {
-        wanted[*line] = other;
-    }
-    let mut all = known;
-    all.extend(lines.into_iter().zip(verdicts?));
-    Ok(all.into_values().collect())
+    let mut known = known;
+    let lines = 0..wanted.len() as u32;
+    Ok(lines
+        .filter_map(|line| known.remove(&line).or_else(|| verdicts.next()))
+        .collect())
+}
+
+/// Refuses a list for which the memory budget is too small, with what it would take.
+fn too_large(session: &Session, shown: &str, loaded: &Loaded) -> Exit {
+    let refused = session.fit(1, width(loaded), Kept::Pieces(loaded.memory));
+    let text = refused.err().unwrap_or_default();
+    session.fatal(format!("{shown}: {text}"))
 }
 
 /// By how many workers the files are read, and how, within the memory budget.
-fn options(session: &Session, wanted: &[FileDigests]) -> Outcome<HashOptions> {
-    let digests = wanted.iter().flat_map(|wanted| &wanted.digests);
-    let algorithms: HashSet<_> = digests.map(|(algorithm, _)| *algorithm).collect();
-    let cpu = CpuFeatures::detect();
-    let widths = algorithms.iter().map(|a| Batch::new(&[*a], cpu).width());
-    let width = widths.max().unwrap_or(1);
-    let memory = Kept::Pieces(bc_hash::check::check_memory(wanted));
-    let workers = session.workers(wanted.len(), width, memory);
+fn options(session: &Session, loaded: &Loaded) -> Outcome<HashOptions> {
+    let width = width(loaded);
+    let memory = Kept::Pieces(loaded.memory);
+    let workers = session.workers(loaded.wanted.len(), width, memory);
     Ok(HashOptions::new(Vec::new())
-        .cpu(cpu)
+        .cpu(CpuFeatures::detect())
         .read(session.read_options(workers, width, memory)?)
         .workers(workers)
         .start(session.common.threads.start()))
+}
+
+/// Files that a worker hashes at once.
+fn width(loaded: &Loaded) -> usize {
+    let cpu = CpuFeatures::detect();
+    let algorithms = loaded.algorithms.iter();
+    let widths = algorithms.map(|algorithm| Batch::new(&[*algorithm], cpu).width());
+    widths.max().unwrap_or(1)
 }

@@ -1,11 +1,15 @@
 //! A manifest as `bc hash check` takes it in: what to verify, and what it does not tell.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use bc_hash::FileDigests;
+use bc_digest::Algorithm;
+use bc_fs::Size;
+use bc_hash::check::line_memory;
 use bc_hash::lines::Hint;
+use bc_hash::{ExpectedDigests, FileDigests};
 
 use super::args::CheckArgs;
 use super::manifest::{self, Line};
@@ -16,9 +20,16 @@ use crate::run::{Outcome, Session};
 /// What one manifest held.
 #[derive(Default)]
 pub struct Loaded {
-    pub wanted: Vec<FileDigests>,
+    pub wanted: ExpectedDigests,
     /// Lines of which nothing names the algorithm.
-    pub guessed: Vec<usize>,
+    pub guessed: Vec<u32>,
+    /// Algorithms of the lines, as far as they are known.
+    pub algorithms: BTreeSet<Algorithm>,
+    /// Bytes of memory that checking the lines takes, these included.
+    pub memory: u64,
+    /// That is more than the memory budget: lines are counted, and no longer kept.
+    pub too_large: bool,
+    budget: Option<u64>,
     pub improper: u64,
     /// Paths of files without a digest.
     pub unread: Vec<Vec<u8>>,
@@ -30,7 +41,10 @@ pub struct Loaded {
 pub fn load(args: &CheckArgs, session: &Session, name: &OsStr) -> Outcome<Loaded> {
     let shown = bc_fs::escape(name.as_bytes()).into_owned();
     let hint = Hint::new(args.algorithm, Path::new(name));
-    let mut loaded = Loaded::default();
+    let mut loaded = Loaded {
+        budget: args.common.memory_budget.map(|Size(bytes)| bytes),
+        ..Loaded::default()
+    };
     let lines =
         manifest::open(name, args.zero, &session.cancel).map_err(|what| fail(session, what))?;
     for line in lines {
@@ -46,7 +60,9 @@ impl Loaded {
         match line {
             Line::Wanted(wanted) => self.want(wanted, args.base.as_deref()),
             Line::Guessed(wanted) => {
-                self.guessed.push(self.wanted.len());
+                if !self.too_large {
+                    self.guessed.push(self.wanted.len() as u32);
+                }
                 self.want(wanted, args.base.as_deref());
             }
             Line::Nothing => {}
@@ -69,9 +85,24 @@ impl Loaded {
         }
     }
 
-    fn want(&mut self, mut wanted: FileDigests, base: Option<&Path>) {
-        wanted.path = based(wanted.path, base);
-        self.wanted.push(wanted);
+    fn want(&mut self, wanted: FileDigests, base: Option<&Path>) {
+        let path = based(wanted.path, base);
+        let digests: usize = wanted
+            .digests
+            .iter()
+            .map(|(_, digest)| digest.as_bytes().len())
+            .sum();
+        self.algorithms
+            .extend(wanted.digests.iter().map(|(algorithm, _)| *algorithm));
+        self.memory += line_memory(&path) + (path.len() + digests) as u64;
+        if !self.too_large {
+            self.wanted.push(&path, &wanted.digests);
+        }
+        // What does not fit is not gathered first.
+        if self.budget.is_some_and(|budget| self.memory > budget) && !self.too_large {
+            self.too_large = true;
+            (self.wanted, self.guessed) = Default::default();
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use bc_digest::{Algorithm, Batch, CpuFeatures, Digest};
 use bc_hash::check::Verdict;
 use bc_hash::lines::same_length;
-use bc_hash::{FileDigests, HashOptions, HashProgress};
+use bc_hash::{ExpectedDigests, HashOptions, HashProgress};
 
 use crate::budget::Kept;
 use crate::run::{Outcome, Session};
@@ -20,7 +20,7 @@ const TRIED: usize = 8;
 const SMALL: u64 = 1 << 20;
 
 /// What is known of some lines before the others are verified.
-pub type Known = BTreeMap<usize, Verdict>;
+pub type Known = BTreeMap<u32, Verdict>;
 
 /// Puts in place of the usual algorithm of their length the one that the digests of the lines
 /// `guessed` were made with: the first that matches a file decides. Where none does, the usual
@@ -30,18 +30,18 @@ pub type Known = BTreeMap<usize, Verdict>;
 pub fn settle(
     session: &Session,
     manifest: &str,
-    wanted: &mut [FileDigests],
-    guessed: &[usize],
-    verify: impl Fn(&[FileDigests]) -> Outcome<Vec<Verdict>>,
+    wanted: &mut ExpectedDigests,
+    guessed: &[u32],
+    verify: impl Fn(&ExpectedDigests, &[u32]) -> Outcome<Vec<Verdict>>,
 ) -> Outcome<Known> {
-    let mut by_length: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    let mut by_length: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
     for line in guessed {
-        let length = digest(&wanted[*line]).as_bytes().len();
+        let length = named(wanted, *line).1.as_bytes().len();
         by_length.entry(length).or_default().push(*line);
     }
     let mut known = Known::new();
     for lines in by_length.values() {
-        let usual = wanted[lines[0]].digests[0].0;
+        let usual = named(wanted, lines[0]).0;
         let others = same_length(usual);
         if others.is_empty() {
             continue;
@@ -51,11 +51,10 @@ pub fn settle(
         let mut ruled_out = 0;
         if tried.first().is_some_and(|(size, _)| *size > SMALL) {
             ruled_out = session.most_workers().min(tried.len());
-            let first = tried[..ruled_out].iter();
-            let first: Vec<_> = first.map(|(_, at)| wanted[*at].clone()).collect();
-            let verdicts = verify(&first)?;
+            let first: Vec<u32> = tried[..ruled_out].iter().map(|(_, at)| *at).collect();
+            let verdicts = verify(wanted, &first)?;
             if let Some(at) = verdicts.iter().position(|v| matches!(v, Verdict::Ok)) {
-                say(session, manifest, usual, &first[at]);
+                say(session, manifest, usual, wanted.path(first[at] as usize));
                 known.extend(tried.iter().map(|(_, at)| *at).zip(verdicts));
                 continue;
             }
@@ -66,17 +65,17 @@ pub fn settle(
             }
             let mut algorithm = None;
             if nth >= ruled_out {
-                algorithm = matching(session, &wanted[line], &[usual])?;
+                algorithm = matching(session, wanted, line, &[usual])?;
             }
             if algorithm.is_none() {
-                algorithm = matching(session, &wanted[line], &others)?;
+                algorithm = matching(session, wanted, line, &others)?;
             }
             let Some(algorithm) = algorithm else {
                 continue;
             };
-            say(session, manifest, algorithm, &wanted[line]);
+            say(session, manifest, algorithm, wanted.path(line as usize));
             for line in lines {
-                wanted[*line].digests[0].0 = algorithm;
+                wanted.set_algorithm(*line as usize, algorithm);
             }
             break;
         }
@@ -84,24 +83,28 @@ pub fn settle(
     Ok(known)
 }
 
-fn say(session: &Session, manifest: &str, algorithm: Algorithm, line: &FileDigests) {
-    let path = bc_fs::escape(&line.path);
+fn say(session: &Session, manifest: &str, algorithm: Algorithm, path: &[u8]) {
+    let path = bc_fs::escape(path);
     let text = format!("{manifest}: no algorithm is named; {algorithm} matches {path}");
     session.report.note(1, &text);
 }
 
-fn digest(wanted: &FileDigests) -> Digest {
-    wanted.digests[0].1
+/// The digest of a line that has one, and its algorithm so far.
+fn named(wanted: &ExpectedDigests, line: u32) -> (Algorithm, Digest) {
+    let mut digests = wanted.digests(line as usize);
+    digests.next().expect("a guessed line has a digest")
 }
 
 /// The first lines whose files are there, with their sizes, the smallest first.
-fn quick(wanted: &[FileDigests], lines: &[usize]) -> Vec<(u64, usize)> {
-    let size = |line: &usize| {
-        let path = Path::new(std::ffi::OsStr::from_bytes(&wanted[*line].path));
-        let meta = path.metadata().ok()?;
+fn quick(wanted: &ExpectedDigests, lines: &[u32]) -> Vec<(u64, u32)> {
+    let size = |line: &u32| {
+        let path = wanted.path(*line as usize);
+        let meta = Path::new(std::ffi::OsStr::from_bytes(path))
+            .metadata()
+            .ok()?;
         meta.is_file().then_some((meta.len(), *line))
     };
-    let mut files: Vec<(u64, usize)> = lines.iter().take(LOOKED_AT).filter_map(size).collect();
+    let mut files: Vec<(u64, u32)> = lines.iter().take(LOOKED_AT).filter_map(size).collect();
     files.sort_unstable();
     files
 }
@@ -109,16 +112,16 @@ fn quick(wanted: &[FileDigests], lines: &[usize]) -> Vec<(u64, usize)> {
 /// The first of the candidates by which the file is what the line says.
 fn matching(
     session: &Session,
-    line: &FileDigests,
+    wanted: &ExpectedDigests,
+    line: u32,
     candidates: &[Algorithm],
 ) -> Outcome<Option<Algorithm>> {
-    let tries: Vec<FileDigests> = candidates
-        .iter()
-        .map(|algorithm| FileDigests {
-            path: line.path.clone(),
-            digests: vec![(*algorithm, digest(line))],
-        })
-        .collect();
+    let (_, digest) = named(wanted, line);
+    let mut tries = ExpectedDigests::default();
+    for algorithm in candidates {
+        tries.push(wanted.path(line as usize), &[(*algorithm, digest)]);
+    }
+    let all: Vec<u32> = (0..tries.len() as u32).collect();
     let width = Batch::new(candidates, CpuFeatures::detect()).width();
     // The whole list fits, so the few tried of it do.
     let options = HashOptions::new(Vec::new()).read(
@@ -126,9 +129,9 @@ fn matching(
             .fit(1, width, Kept::Pieces(bc_hash::check::check_memory(&tries)))
             .unwrap_or_default(),
     );
-    let (verdicts, _) =
-        bc_hash::check::check(&tries, &options, &session.cancel, &HashProgress::default())
-            .map_err(|panic| session.defect(&panic))?;
+    let (cancel, progress) = (&session.cancel, HashProgress::default());
+    let (verdicts, _) = bc_hash::check::check_lines(&tries, &all, &options, cancel, &progress)
+        .map_err(|panic| session.defect(&panic))?;
     let matched = verdicts.iter().position(|v| matches!(v, Verdict::Ok));
     Ok(matched.map(|at| candidates[at]))
 }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use bc_digest::Algorithm;
-use bc_hash::FileDigests;
+use bc_hash::ExpectedDigests;
 use bc_hash::check::Verdict;
 use rustix::io::Errno;
 
@@ -61,14 +61,14 @@ pub fn write(
     args: &CheckArgs,
     session: &Session,
     output: &mut Output,
-    wanted: &[FileDigests],
+    wanted: &ExpectedDigests,
     verdicts: &[Verdict],
     counts: &mut Counts,
 ) -> io::Result<()> {
-    for (wanted, verdict) in wanted.iter().zip(verdicts) {
+    for (number, verdict) in verdicts.iter().enumerate() {
         let word = counts.add(args, session, verdict);
         if let Some(word) = word.filter(|_| !args.status) {
-            line(output, &wanted.path, word)?;
+            line(output, wanted.path(number), word)?;
         }
     }
     // The lines before their totals.
@@ -127,7 +127,8 @@ pub fn summary(
 
 /// Nothing matched: perhaps the digests are of another kind with the same length.
 fn suggest_algorithm(session: &Session, loaded: &Loaded) {
-    let tried: Option<Algorithm> = loaded.wanted.first().map(|w| w.digests[0].0);
+    let mut first = loaded.wanted.digests(0);
+    let tried: Option<Algorithm> = first.next().map(|(algorithm, _)| algorithm);
     let others: Vec<String> = tried
         .map(bc_hash::lines::same_length)
         .unwrap_or_default()

@@ -120,7 +120,7 @@ pub fn open(session: &Session, path: &Path) -> Outcome<ManifestFile> {
             let stdin = crate::input::stdin().map_err(|text| session.fatal(&text))?;
             Ok(ManifestFile::from_reader(b"-", stdin))
         } else {
-            Ok(ManifestFile::open(path))
+            Ok(ManifestFile::open_until(path, &session.cancel))
         }
     })?;
     opened

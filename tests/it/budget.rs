@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use bc_testkit::{Outcome, TestTree, left_out};
 
-use crate::common::{BC, Bc};
+use crate::common::{ABC, BC, Bc};
 use crate::strace;
 
 const FILES: usize = 5000;
@@ -372,4 +372,45 @@ fn a_limit_of_file_sizes_is_named() {
         ran.code(2).stderr_has("File too large (os error 27)");
         assert!(!t.exists("out"));
     }
+}
+
+/// A list of names for which there is no room is refused with what it would take, before it is
+/// gathered; and what is said to be enough is.
+#[test]
+fn a_list_to_check_is_refused_before_it_is_gathered() {
+    const BUDGET: u64 = 512 << 10;
+    const STEP: u64 = 256 << 10;
+    const LITTLE: u64 = 1 << 20;
+    let t = TestTree::new();
+    t.write("there", "abc");
+    let mut list = format!("{ABC}  there\n");
+    t.write("small", &list);
+    for index in 0..40_000 {
+        list += &format!("{index:064x}  a/directory/a-name-of-usual-length-{index}\n");
+    }
+    t.write("large", list);
+    let limited = |bytes: u64, line: &str| {
+        let script = format!("ulimit -c 0; ulimit -d {}; exec \"$0\" \"$@\"", bytes >> 10);
+        let run = t.run("sh").args(["-c", &script, BC, "hash", "check"]);
+        run.args(one_thread(line).split_whitespace()).go()
+    };
+    let (mut fails, mut works) = (0, 64 << 20);
+    while works - fails > STEP {
+        let half = (works + fails) / 2;
+        match limited(half, "small").status.code() {
+            Some(0) => works = half,
+            _ => fails = half,
+        }
+    }
+    let line = format!("--memory-budget={BUDGET} large");
+    let refused = limited(works + BUDGET + LITTLE, &line);
+    refused.code(2).stdout_is("");
+    let text = refused.error_text();
+    let (_, rest) = text.split_once("large: --memory-budget: ").unwrap();
+    let (_, least) = rest.split_once("at least ").unwrap();
+    let least: u64 = least.split(' ').next().unwrap().parse().unwrap();
+    assert!((40_000 * 300..40_000 * 600).contains(&least), "{least}");
+    let line = format!("--status --memory-budget={least} large");
+    let ran = limited(works + least + LITTLE, &line);
+    ran.code(1).stderr_has("No such file or directory");
 }

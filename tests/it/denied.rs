@@ -134,7 +134,8 @@ fn few_descriptors_take_no_file_and_no_end_away() {
         t.write(format!("{:02}/{index:03}", index / 8), vec![b'x'; 60]);
     }
     let mut complete = 0;
-    for limit in 4..=24 {
+    for left in 1..=21 {
+        let limit = 3 + left;
         for options in [
             "--threads=1",
             "--threads=3",
@@ -156,13 +157,13 @@ fn few_descriptors_take_no_file_and_no_end_away() {
                 // The loader and the start of the program need some, too.
                 code => {
                     assert!(code.is_some_and(|code| code > 0), "{line}: {code:?}");
-                    assert!(
-                        told.contains("oo many open files") || limit < 6,
-                        "{line}: {told}"
-                    );
+                    let is_said = told.contains("oo many open files")
+                        || told.contains("too few open files are allowed");
+                    assert!(is_said || left < 3, "{line}: {told}");
                 }
             }
         }
     }
-    assert!(complete >= 30, "{complete}");
+    // With 12 of them or more, unless whoever started the test left some open as well.
+    assert!((20..=30).contains(&complete), "{complete}");
 }

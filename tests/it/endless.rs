@@ -2,7 +2,7 @@
 //! reason, in little memory, and a signal ends the reading of any.
 
 use std::os::unix::process::ExitStatusExt;
-use std::process::Stdio;
+use std::process::{Child, ExitStatus, Stdio};
 use std::time::Duration;
 
 use bc_testkit::TestTree;
@@ -160,26 +160,44 @@ fn a_signal_ends_the_waiting_for_a_reader() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // Until its handlers are in place and it waits.
-        let status = format!("/proc/{}/status", child.id());
-        let waits = || {
-            let text = std::fs::read_to_string(&status).unwrap_or_default();
-            let caught = text.lines().find_map(|l| l.strip_prefix("SigCgt:"));
-            let caught = caught.and_then(|l| u64::from_str_radix(l.trim(), 16).ok());
-            let wait = std::fs::read_to_string(format!("/proc/{}/wchan", child.id()));
-            let asleep = text.contains("State:\tS") && wait.is_ok_and(|w| !w.contains("futex"));
-            caught.unwrap_or(0) & (1 << 14) != 0 && asleep
-        };
-        let mut times = 0;
-        for _ in 0..5000 {
-            times = if waits() { times + 1 } else { 0 };
-            if times > 20 {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-        let status = child.wait().unwrap();
+        let status = ended_while_it_waits(&mut child);
         assert_eq!(status.signal(), Some(15), "{line}: {status:?}");
+    }
+}
+
+/// Sends SIGTERM once the handlers are in place and it waits.
+fn ended_while_it_waits(child: &mut Child) -> ExitStatus {
+    let status = format!("/proc/{}/status", child.id());
+    let waits = || {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let caught = text.lines().find_map(|l| l.strip_prefix("SigCgt:"));
+        let caught = caught.and_then(|l| u64::from_str_radix(l.trim(), 16).ok());
+        let wait = std::fs::read_to_string(format!("/proc/{}/wchan", child.id()));
+        let asleep = text.contains("State:\tS") && wait.is_ok_and(|w| !w.contains("futex"));
+        caught.unwrap_or(0) & (1 << 14) != 0 && asleep
+    };
+    let mut times = 0;
+    for _ in 0..5000 {
+        times = if waits() { times + 1 } else { 0 };
+        if times > 20 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    kill_process(Pid::from_child(child), Signal::TERM).unwrap();
+    child.wait().unwrap()
+}
+
+/// A FIFO that nobody has opened for writing, where a list or a report is expected.
+#[test]
+fn a_signal_ends_the_waiting_for_a_writer() {
+    let t = tree();
+    t.fifo("pipe");
+    for reader in READERS {
+        let mut command = t.bc().args(reader.split(' ')).arg("pipe").command();
+        let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = quiet.spawn().unwrap();
+        let status = ended_while_it_waits(&mut child);
+        assert_eq!(status.signal(), Some(15), "{reader}: {status:?}");
     }
 }

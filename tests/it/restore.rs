@@ -332,3 +332,25 @@ fn a_full_disk() {
         assert_eq!(is, vec![number as u8; 100_000]);
     }
 }
+
+/// What cannot be looked at may be lost as well: nothing is well, and each such directory is named
+/// once.
+#[test]
+fn what_cannot_be_looked_at_is_told() {
+    let t = TestTree::new();
+    for name in ["r/closed/a", "r/closed/in/b", "r/open/c"] {
+        t.write(name, name).mode(name, 0o644);
+    }
+    t.bc_line("integrity manifest --output=m r").go().code(0);
+    t.mode("m", 0o644);
+    t.run("cp").args(["-a", "r", "copy"]).go().code(0);
+    t.mode("r/closed", 0);
+    let line = "integrity restore r m --from=copy";
+    let ran = t.bc_line(line).as_nobody().go();
+    t.mode("r/closed", 0o755);
+    ran.code(1).stdout_is("").stderr_has("nothing to restore");
+    let named = "bc integrity: r/closed: open: Permission denied (os error 13)\n";
+    let text = ran.error_text();
+    assert_eq!(text.matches("Permission denied").count(), 1, "{ran}");
+    ran.stderr_has(named);
+}

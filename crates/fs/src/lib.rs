@@ -7,6 +7,8 @@
 //! ```
 //!
 //! - [`atomic`] writes files that appear whole or not at all, and locks them.
+//! - [`descriptors`] counts how many files can still be opened; [`input`] opens what somebody names, and
+//!   reads it until it is asked to end.
 //! - [`journal`] keeps what a long run has done so far, and tells whose a journal is.
 //! - [`place`] finds where a file is to be written, and whom to believe there.
 //! - [`lease`] notices writers of a file while it is read.
@@ -23,13 +25,15 @@
 //!
 //! # Invariants
 //! - Nothing here prints, reads arguments or the environment, or ends the process.
-//! - Unsafe code stands in [`lease`], [`streams`], [`signal`], [`spill`], `uuid`, `inode_flags` and
-//!   where [`mount`] asks one file system alone.
+//! - Unsafe code stands in [`descriptors`], [`lease`], [`streams`], [`signal`], [`spill`], `uuid`,
+//!   `inode_flags` and where [`mount`] asks one file system alone.
 #![deny(unsafe_code)]
 
 pub mod atomic;
+pub mod descriptors;
 mod escape;
 mod inode_flags;
+pub mod input;
 pub mod journal;
 pub mod lease;
 pub mod mount;

@@ -1,17 +1,18 @@
 //! Verifies files against expected digests, in parallel, with the verdicts in
 //! the order of the expectations.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use bc_digest::{Algorithm, Digest};
 use bc_pool::Cancel;
 use bc_read::Plan;
-use bc_walk::{EntryId, Error, Listing};
+use bc_walk::{EntryId, Error, ErrorKind};
 
 use crate::FileDigests;
 use crate::engine::hash_plan;
 use crate::options::{HashOptions, HashProgress, Totals};
-use crate::results::EntryOutcome;
+use crate::packed::ExpectedDigests;
+use crate::results::{EntryOutcome, Hashes};
 
 /// What became of one line.
 #[derive(Clone, Debug)]
@@ -21,107 +22,183 @@ pub enum Verdict {
     /// Read to its end and a digest differs.
     Mismatch,
     /// Could not be opened or read.
-    Failed(Error),
+    Failed(Box<Error>),
     /// The run was cancelled first.
     NotDone,
 }
 
-/// Bytes of memory that checking takes for the state of the files.
-pub fn check_memory(wanted: &[FileDigests]) -> u64 {
-    // Entries of a listing, of maps by path, results: 750 bytes a line were measured for 20,000.
-    const STATE: usize = 512;
-    // The path is in the listing and in a map as well.
-    let one = |w: &FileDigests| {
-        let digests = w.digests.capacity() * size_of::<(Algorithm, Digest)>();
-        3 * w.path.capacity() + digests + size_of::<FileDigests>() + size_of::<Verdict>() + STATE
-    };
-    wanted.iter().map(one).sum::<usize>() as u64
+/// Bytes of memory that checking takes for the state of the files, beside what the lines take
+/// themselves.
+pub fn check_memory(expected: &ExpectedDigests) -> u64 {
+    let lines = 0..expected.len();
+    lines.map(|line| line_memory(expected.path(line))).sum()
 }
 
-/// Checks `wanted`. Each path is read once, however many lines name it, and each
-/// line has a verdict, whatever other line names the same file in another way;
-/// `options.algorithms` is not looked at. Final symbolic links are followed,
-/// as the paths are named one by one.
+/// The same, for one line with this path.
+pub fn line_memory(path: &[u8]) -> u64 {
+    (STATE + size_of::<Verdict>() + 3 * path.len()) as u64
+}
+
+/// Numbers of a line, an entry of a listing, results. The path is in the listing, and for a while in
+/// what is to be listed.
+const STATE: usize = 256;
+
+/// Checks `wanted`, as [`check_lines`] does.
 ///
 /// # Errors
-/// A line without any digest, which could prove nothing of its file; a worker that panicked.
+/// The same.
 pub fn check(
     wanted: &[FileDigests],
     options: &HashOptions,
     cancel: &Cancel,
     progress: &HashProgress,
 ) -> Result<(Vec<Verdict>, Totals), crate::Error> {
-    if let Some(line) = wanted.iter().find(|line| line.digests.is_empty()) {
-        let text = format!("{}: no digest to check it by", bc_fs::escape(&line.path));
+    let mut expected = ExpectedDigests::default();
+    for line in wanted {
+        expected.push(&line.path, &line.digests);
+    }
+    let all: Vec<u32> = (0..wanted.len() as u32).collect();
+    check_lines(&expected, &all, options, cancel, progress)
+}
+
+/// Lines that name one path.
+struct Named {
+    /// The first of them in the order of paths.
+    first: u32,
+    /// Which of the sets of algorithms they ask for.
+    set: u32,
+    entry: Option<EntryId>,
+}
+
+/// Checks some `lines`. Each path is read once, however many lines name it, and each line has a
+/// verdict, in the order of `lines`, whatever other line names the same file in another way;
+/// `options.algorithms` is not looked at. Final symbolic links are followed, as the paths are named
+/// one by one.
+///
+/// # Errors
+/// A line without any digest, which could prove nothing of its file; a worker that panicked.
+///
+/// # Panics
+/// If there is no such line.
+pub fn check_lines(
+    expected: &ExpectedDigests,
+    lines: &[u32],
+    options: &HashOptions,
+    cancel: &Cancel,
+    progress: &HashProgress,
+) -> Result<(Vec<Verdict>, Totals), crate::Error> {
+    let path = |line: u32| expected.path(line as usize);
+    let digests = |line: u32| expected.digests(line as usize);
+    if let Some(line) = lines.iter().find(|line| digests(**line).next().is_none()) {
+        let text = format!("{}: no digest to check it by", bc_fs::escape(path(*line)));
         return Err(crate::Error::new(crate::ErrorKind::NoAlgorithm, text));
     }
-    let mut algorithms: BTreeMap<&[u8], Vec<Algorithm>> = BTreeMap::new();
-    for line in wanted {
-        let set = algorithms.entry(&line.path).or_default();
-        for (algorithm, _) in &line.digests {
-            if !set.contains(algorithm) {
-                set.push(*algorithm);
-            }
-        }
+    // Places in `lines`, in the order of paths.
+    let mut order: Vec<u32> = (0..lines.len() as u32).collect();
+    let path_at = |at: u32| path(lines[at as usize]);
+    order.sort_unstable_by(|a, b| path_at(*a).cmp(path_at(*b)).then(a.cmp(b)));
+    // Almost always there is just one.
+    let mut sets: Vec<Vec<Algorithm>> = Vec::new();
+    let (mut named, mut paths) = (Vec::new(), Vec::new());
+    let mut first = 0;
+    for same in order.chunk_by(|a, b| path_at(*a) == path_at(*b)) {
+        let all = same.iter().flat_map(|at| digests(lines[*at as usize]));
+        let mut set: Vec<Algorithm> = all.map(|(algorithm, _)| algorithm).collect();
         set.sort_unstable();
+        set.dedup();
+        let known = sets.iter().position(|known| *known == set);
+        let set = known.unwrap_or_else(|| {
+            sets.push(set);
+            sets.len() - 1
+        });
+        paths.push(path_at(same[0]).to_vec());
+        named.push(Named {
+            first,
+            set: set as u32,
+            entry: None,
+        });
+        first += same.len() as u32;
     }
-    let paths = algorithms.keys().map(|path| path.to_vec()).collect();
     let each = bc_walk::WalkOptions::default().spellings(bc_walk::Spellings::Each);
     let listing = bc_walk::list_files(paths, &each, options.workers, cancel)?;
-    let entries = entries_by_path(&listing);
-    let failed: HashMap<&[u8], &Error> = listing.errors().iter().map(|e| (e.path(), e)).collect();
-
-    // One pass over the files per set of algorithms: almost always just one.
-    let mut groups: BTreeMap<&[Algorithm], Vec<EntryId>> = BTreeMap::new();
-    for (path, set) in &algorithms {
-        if let Some(entry) = entries.get(*path) {
-            groups.entry(set).or_default().push(*entry);
+    for id in listing.ids() {
+        let listed = listing.path(id);
+        let path_of = |named: &Named| path_at(order[named.first as usize]);
+        if let Ok(at) = named.binary_search_by(|named| path_of(named).cmp(&listed)) {
+            named[at].entry = Some(id);
         }
     }
+    let failed: HashMap<&[u8], &Error> = listing.errors().iter().map(|e| (e.path(), e)).collect();
+
+    // One pass over the files per set of algorithms.
     let mut totals = Totals::default();
-    let mut results = HashMap::new();
-    for (set, order) in groups {
-        let plan = Plan::new(order, options.workers);
+    let mut results = Vec::with_capacity(sets.len());
+    for (number, set) in sets.iter().enumerate() {
+        let of_set = named.iter().filter(|named| named.set as usize == number);
+        let entries: Vec<EntryId> = of_set.filter_map(|named| named.entry).collect();
+        if entries.is_empty() {
+            results.push(None);
+            continue;
+        }
+        let plan = Plan::new(entries, options.workers);
         let options = HashOptions {
-            algorithms: set.to_vec(),
+            algorithms: set.clone(),
             ..options.clone()
         };
         let hashes = hash_plan(&listing, &plan, &options, cancel, progress)?;
         totals.merge(hashes.totals().clone());
-        results.insert(set, hashes);
+        results.push(Some(hashes));
     }
-    let verdict = |line: &FileDigests| {
-        let set = algorithms[line.path.as_slice()].as_slice();
-        let Some(entry) = entries.get(&line.path) else {
-            return match failed.get(line.path.as_slice()) {
-                Some(error) => Verdict::Failed((*error).clone()),
-                None => Verdict::NotDone,
-            };
-        };
-        let hashes = &results[set];
-        match hashes.outcome(*entry) {
-            EntryOutcome::NotDone => Verdict::NotDone,
-            EntryOutcome::Failed(error) => Verdict::Failed(error.clone()),
-            EntryOutcome::Hashed { .. } => {
-                let got: Vec<Digest> = hashes.digests(*entry).into_iter().flatten().collect();
-                let holds = |(algorithm, digest): &(Algorithm, Digest)| {
-                    set.iter()
-                        .zip(&got)
-                        .any(|(a, d)| a == algorithm && d == digest)
-                };
-                if line.digests.iter().all(holds) {
-                    Verdict::Ok
-                } else {
-                    Verdict::Mismatch
+    let mut verdicts = vec![Verdict::NotDone; lines.len()];
+    let ends = named.iter().skip(1).map(|named| named.first);
+    let ends = ends.chain(std::iter::once(order.len() as u32));
+    for (named, end) in named.iter().zip(ends) {
+        for at in &order[named.first as usize..end as usize] {
+            let line = lines[*at as usize];
+            let hashes = results[named.set as usize].as_ref();
+            verdicts[*at as usize] = match (named.entry, hashes) {
+                (Some(entry), Some(hashes)) => {
+                    let set = &sets[named.set as usize];
+                    verdict(hashes, entry, set, digests(line))
                 }
-            }
+                _ => match failed.get(path(line)) {
+                    Some(error) => Verdict::Failed(Box::new((*error).clone())),
+                    None if listing.is_cancelled() => Verdict::NotDone,
+                    // No line is passed over, whatever the listing makes of its path.
+                    None => {
+                        let kind = ErrorKind::Refused("not listed");
+                        let error = Error::of_kind(path(line), "open", kind);
+                        Verdict::Failed(Box::new(error))
+                    }
+                },
+            };
         }
-    };
-    Ok((wanted.iter().map(verdict).collect(), totals))
+    }
+    Ok((verdicts, totals))
 }
 
-fn entries_by_path(listing: &Listing) -> HashMap<Vec<u8>, EntryId> {
-    listing.ids().map(|id| (listing.path(id), id)).collect()
+/// What became of a line whose file was listed, and read for the digests of `set`.
+fn verdict(
+    hashes: &Hashes,
+    entry: EntryId,
+    set: &[Algorithm],
+    mut wanted: impl Iterator<Item = (Algorithm, Digest)>,
+) -> Verdict {
+    match hashes.outcome(entry) {
+        EntryOutcome::NotDone => Verdict::NotDone,
+        EntryOutcome::Failed(error) => Verdict::Failed(Box::new(error.clone())),
+        EntryOutcome::Hashed { .. } => {
+            let got: Vec<Digest> = hashes.digests(entry).into_iter().flatten().collect();
+            let holds = |(algorithm, digest): (Algorithm, Digest)| {
+                let mut all = set.iter().zip(&got);
+                all.any(|(a, d)| *a == algorithm && *d == digest)
+            };
+            match wanted.all(holds) {
+                true => Verdict::Ok,
+                false => Verdict::Mismatch,
+            }
+        }
+    }
 }
 
 #[cfg(test)]

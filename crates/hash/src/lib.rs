@@ -63,6 +63,7 @@ mod large;
 pub mod lines;
 mod links;
 mod options;
+mod packed;
 mod results;
 pub mod resume;
 
@@ -72,6 +73,7 @@ pub use file_digests::FileDigests;
 pub use lanes::advance_batch;
 pub use large::bytes_if_few;
 pub use options::{DigestSink, HashOptions, HashProgress, Totals};
+pub use packed::ExpectedDigests;
 pub use results::{EntryOutcome, Hashes, hashing_memory};
 
 /// The examples of the registry's page run, too.

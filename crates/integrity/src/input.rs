@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 
 use bc_digest::Algorithm;
+use bc_fs::input::Interruptible;
 use bc_manifest::compress;
 use bc_manifest::integrity::{Entry, Header, Policy, Reader, check_seal, read_seal};
 use bc_manifest::{Map, Value};
@@ -130,10 +131,22 @@ impl ManifestFile {
     /// # Errors
     /// Of opening or reading; if it is a device, which is not opened; if a pipe gives no manifest.
     pub fn open(path: impl AsRef<Path>) -> Result<ManifestFile, Error> {
-        ManifestFile::open_at(path.as_ref())
+        ManifestFile::open_at(path.as_ref(), &Cancel::new())
     }
 
-    fn open_at(path: &Path) -> Result<ManifestFile, Error> {
+    /// The same, but `cancel` ends the wait for a FIFO's writer and for what it writes, and whatever
+    /// reads the manifest later, as [`cancelled_by`](Self::cancelled_by) does.
+    ///
+    /// # Errors
+    /// The same; of the kind [`Cancelled`](ErrorKind::Cancelled) if that ended it.
+    pub fn open_until(path: impl AsRef<Path>, cancel: &Cancel) -> Result<ManifestFile, Error> {
+        match ManifestFile::open_at(path.as_ref(), cancel) {
+            Err(_) if cancel.is_cancelled() => Err(Error::new(ErrorKind::Cancelled, "cancelled")),
+            opened => opened.map(|manifest| manifest.cancelled_by(cancel)),
+        }
+    }
+
+    fn open_at(path: &Path, cancel: &Cancel) -> Result<ManifestFile, Error> {
         let name = path.as_os_str().as_bytes();
         let failed =
             |operation: &'static str| move |error: io::Error| Error::io(name, operation, &error);
@@ -145,7 +158,8 @@ impl ManifestFile {
         if std::fs::metadata(path).is_ok_and(|meta| is_device(&meta)) {
             return Err(device());
         }
-        let file = File::open(path).map_err(failed("open"))?;
+        let is_over = || cancel.is_cancelled();
+        let file = bc_fs::input::open(path, is_over).map_err(failed("open"))?;
         let meta = file.metadata().map_err(failed("stat"))?;
         if is_device(&meta) {
             return Err(device());
@@ -158,7 +172,7 @@ impl ManifestFile {
             ));
         }
         if !meta.is_file() {
-            return ManifestFile::from_reader(name, file);
+            return ManifestFile::from_reader(name, Interruptible::new(file, is_over));
         }
         let real = path.canonicalize().ok();
         let beside = real

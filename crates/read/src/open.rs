@@ -2,9 +2,9 @@
 //! be read: relative to its directory's descriptor, without following or
 //! waiting, and with an `fstat` to verify it.
 
+use std::cell::RefCell;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
-use std::time::Duration;
 
 use bc_fs::mount::{Answer, Decompression, Inodes, Shows, Traits, basic_traits, traits_or_unknown};
 use bc_walk::{
@@ -19,17 +19,6 @@ const FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK)
     .union(OFlags::CLOEXEC)
     .union(OFlags::NOATIME);
-
-/// How often and how long a descriptor is waited for where the process has none left: for a second.
-pub(crate) const WAITS: u32 = 1000;
-pub(crate) const WAIT: Duration = Duration::from_millis(1);
-
-/// Whether an open failed for want of a descriptor.
-pub(crate) fn is_shortage(errno: Option<i32>) -> bool {
-    [Errno::MFILE, Errno::NFILE]
-        .map(|errno| Some(errno.raw_os_error()))
-        .contains(&errno)
-}
 
 /// Opens one listed file for reading. The file must be a regular one and, where
 /// the listing has metadata, the one that was walked; it is opened relative to
@@ -127,20 +116,19 @@ impl<'a> Opener<'a> {
         Ok((file, stat))
     }
 
+    /// Where descriptors are short, other workers have some that they will close. The directory that
+    /// was opened for this very file is none that could be done without: given up, it is opened
+    /// again.
     fn open_waiting(&mut self, entry: EntryId) -> Result<OwnedFd, Error> {
-        let mut waits = 0;
-        loop {
-            match self.open_in_dir(entry) {
-                Err(error) if is_shortage(error.errno()) && waits < WAITS => {
-                    // Other workers have some that they will close.
-                    if !self.release() {
-                        std::thread::sleep(WAIT);
-                        waits += 1;
-                    }
-                }
-                opened => return opened,
-            }
-        }
+        let listing = self.listing;
+        let opener = RefCell::new(self);
+        listing.shortage().wait(
+            Error::errno,
+            || opener.borrow_mut().open_in_dir(entry),
+            || {
+                opener.borrow_mut().release();
+            },
+        )
     }
 
     fn open_in_dir(&mut self, entry: EntryId) -> Result<OwnedFd, Error> {

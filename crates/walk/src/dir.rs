@@ -145,11 +145,11 @@ impl<'w> Worker<'w> {
         };
         let (filtered, failures) = (self.output.skipped.filtered(), self.output.errors.len());
         if options.ignore_files == IgnoreFiles::Honour {
-            let (ignores, failure) = Ignores::load(reading.ignores, reading.fd, reading.prefix);
-            reading.ignores = Some(ignores);
-            if let Some((name, errno)) = failure {
-                self.fail(task, Some(name.as_bytes()), "read", system(errno));
-            }
+            let (above, prefix) = (reading.ignores, reading.prefix);
+            let fail = |(name, kind): (&str, _)| {
+                self.fail(task, Some(name.as_bytes()), "read", kind);
+            };
+            reading.ignores = Some(Ignores::load(above, reading.fd, prefix, fail));
         }
         let start = self.output.items.len();
         if options.entries == Entries::All && task.fd.is_none() && walk_root.path.is_empty() {

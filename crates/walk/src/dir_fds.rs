@@ -2,13 +2,13 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
-use std::time::Duration;
 
 use rustix::fs::CWD;
 use rustix::io::Errno;
 
 use crate::ancestors::{AncestorFds, STRIDE};
 use crate::fd::{PATH_DIR, open_following_from};
+use crate::shortage::is_shortage;
 use crate::{DirId, Error, Listing};
 
 /// Directories that are kept. In path order a file's directory is the last one or an ancestor of
@@ -76,7 +76,7 @@ impl<'a> DirFdCache<'a> {
         if let Some(fd) = self.find(dir) {
             return Ok(fd);
         }
-        if !self.listing.opener.is_short() {
+        if !self.listing.opener.shortage.is_short() {
             match self.open_new(dir) {
                 // Kept descriptors are no reason to fail for want of one.
                 Err(error) if is_short(&error) => {}
@@ -88,8 +88,8 @@ impl<'a> DirFdCache<'a> {
         Ok(self.keep(dir, None, opened))
     }
 
-    /// The same, but waits for a second where the process has no descriptor left: other caches of
-    /// this listing give way.
+    /// The same, but waits for a second where the process has no descriptor left, unless the walk's
+    /// cancellation ends that: other caches of this listing give way.
     ///
     /// # Errors
     /// The same.
@@ -97,19 +97,15 @@ impl<'a> DirFdCache<'a> {
     /// # Panics
     /// The same.
     pub fn open_waiting(&mut self, dir: DirId) -> Result<Rc<OwnedFd>, Error> {
-        for _ in 0..1000 {
-            match self.open(dir) {
-                Err(error) if is_short(&error) => std::thread::sleep(Duration::from_millis(1)),
-                opened => return opened,
-            }
-        }
-        self.open(dir)
+        // What is kept was given up when it failed.
+        let shortage = &self.listing.opener.shortage;
+        shortage.wait(Error::errno, || self.open(dir), || ())
     }
 
     /// Closes what is kept, as far as nobody else has it, because descriptors are short; returns
     /// whether anything was. From now on all caches of this listing keep one directory each.
     pub fn give_way(&mut self) -> bool {
-        self.listing.opener.note_short();
+        self.listing.opener.shortage.note();
         let any = !self.kept.is_empty();
         self.kept.clear();
         self.prefixes.clear() || any
@@ -230,8 +226,7 @@ enum From<'a> {
 }
 
 fn is_short(error: &Error) -> bool {
-    let short = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
-    error.errno().is_some_and(|errno| short.contains(&errno))
+    is_shortage(error.errno())
 }
 
 #[cfg(test)]

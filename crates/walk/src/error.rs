@@ -30,6 +30,20 @@ pub enum ErrorKind {
     Cancelled,
     /// Refused by a rule of ours, named by the message.
     Refused(&'static str),
+    /// Lines of a file of patterns that mean nothing, and are left out.
+    BadLine(BadLine),
+}
+
+/// The first line of a file of patterns that cannot be understood.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct BadLine {
+    /// Its number, from 1.
+    pub line: u32,
+    /// Number of others after it.
+    pub others: u32,
+    /// What is wrong with it.
+    pub why: &'static str,
 }
 
 impl Error {
@@ -90,6 +104,14 @@ impl Error {
             ErrorKind::NotRegular => "not a regular file".to_owned(),
             ErrorKind::Cancelled => "cancelled".to_owned(),
             ErrorKind::Refused(message) => message.to_owned(),
+            ErrorKind::BadLine(BadLine { line, others, why }) => {
+                let more = match others {
+                    0 => String::new(),
+                    1 => "; so is another line".to_owned(),
+                    _ => format!("; so are {others} other lines"),
+                };
+                format!("line {line} is left out: {why}{more}")
+            }
         }
     }
 }

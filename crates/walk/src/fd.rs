@@ -4,12 +4,14 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bc_pool::Cancel;
 use rustix::fs::{
     AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags, openat, openat2, statat, statx,
 };
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::shortage::Shortage;
 use crate::{FileStat, Metadata, Symlinks};
 
 /// What the kernel takes in one call, without the closing NUL (`PATH_MAX` in
@@ -39,15 +41,15 @@ pub(crate) enum Mounts {
 pub(crate) struct Opener {
     /// Linux 5.6, and not forbidden by a seccomp filter.
     openat2: AtomicBool,
-    /// The process has run out of descriptors.
-    short: AtomicBool,
+    pub(crate) shortage: Shortage,
 }
 
 impl Opener {
-    pub(crate) fn new() -> Opener {
+    /// `cancel` ends the wait for descriptors.
+    pub(crate) fn new(cancel: &Cancel) -> Opener {
         Opener {
             openat2: AtomicBool::new(true),
-            short: AtomicBool::new(false),
+            shortage: Shortage::new(cancel),
         }
     }
 
@@ -56,23 +58,13 @@ impl Opener {
     pub(crate) fn without_openat2() -> Opener {
         Opener {
             openat2: AtomicBool::new(false),
-            ..Opener::new()
+            ..Opener::new(&Cancel::new())
         }
     }
 
     /// Whether [`Mounts::Refuse`] works. If not, the caller has to compare devices.
     pub(crate) fn notices_mounts(&self) -> bool {
         self.openat2.load(Ordering::Relaxed)
-    }
-
-    /// Whether descriptors have been short, so that none should be kept without need.
-    pub(crate) fn is_short(&self) -> bool {
-        self.short.load(Ordering::Relaxed)
-    }
-
-    /// Remembers that descriptors are short.
-    pub(crate) fn note_short(&self) {
-        self.short.store(true, Ordering::Relaxed);
     }
 
     /// Opens the directory `path` (components separated by single slashes, no `..`; empty:
@@ -261,7 +253,7 @@ mod tests {
         symlink("a", tree.path().join("link")).unwrap();
         symlink("b", tree.path().join("a/inner")).unwrap();
         let base = fs::File::open(tree.path()).unwrap();
-        for opener in [Opener::new(), Opener::without_openat2()] {
+        for opener in [Opener::new(&Cancel::new()), Opener::without_openat2()] {
             check(&opener, base.as_fd());
         }
     }
@@ -292,7 +284,7 @@ mod tests {
     fn missing_openat2_is_remembered() {
         let opener = Opener::without_openat2();
         assert!(!opener.notices_mounts());
-        assert!(Opener::new().notices_mounts());
+        assert!(Opener::new(&Cancel::new()).notices_mounts());
     }
 
     #[test]

@@ -1,17 +1,28 @@
 //! Sets of glob patterns, matched against the raw bytes of names and paths.
 
+use std::collections::HashSet;
 use std::fmt;
 
-use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
+use crate::wild::{Backwards, Wild, end_of_class};
+
+/// Bytes of a pattern at most, and of all that its braces stand for.
+const MAX_BYTES: usize = 64 << 10;
+
+/// Patterns that the braces of one may stand for.
+const MAX_ALTERNATIVES: usize = 4096;
+
+/// How deep braces may lie in one another.
+const MAX_NESTING: usize = 32;
 
 /// Patterns of `--include` and `--exclude`. An empty set matches nothing.
 ///
 /// - Without `/`, a pattern matches base names: `*.o`.
-/// - With `/`, it matches the path below the root, whole: `src/*.rs`; `*` and `?` stop at
+/// - With `/`, it matches the path below the root, whole: `src/*.rs`; `*`, `?` and `[…]` stop at
 ///   `/`, `**` crosses directories. A leading `/` only anchors: `/build` is the one directly
 ///   in the root.
 /// - With a trailing `/`, it matches directories only: `build/`.
-/// - `[a-z]`, `[!a-z]`, `{one,two}` and `\` work as in a shell. `?` stands for one byte.
+/// - `[a-z]`, `[!a-z]`, `[[:digit:]]`, `{one,two}` and `\` work as in a shell. `?` stands for one
+///   byte.
 ///
 /// Names need not be UTF-8; patterns must be.
 ///
@@ -29,14 +40,21 @@ pub struct Globs {
     names: Patterns,
     paths: Patterns,
     /// `x` of patterns `x/**`: everything in such a directory matches.
-    contents: Patterns,
+    contents: Set,
 }
 
 /// Those for anything, and those for directories only.
 #[derive(Clone, Debug, Default)]
 struct Patterns {
-    any: GlobSet,
-    directories: GlobSet,
+    any: Set,
+    directories: Set,
+}
+
+/// Patterns, each of which may match.
+#[derive(Clone, Debug, Default)]
+struct Set {
+    literals: HashSet<Vec<u8>>,
+    wild: Vec<Wild>,
 }
 
 /// A pattern that cannot be understood.
@@ -48,12 +66,17 @@ pub struct GlobError {
     pub message: String,
 }
 
+/// Most bytes of a pattern that a message shows.
+const SHOWN: usize = 200;
+
 impl fmt::Display for GlobError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = self.pattern.get(..SHOWN);
         write!(
             f,
-            "bad pattern \"{}\": {}",
-            self.pattern.escape_ascii(),
+            "bad pattern \"{}{}\": {}",
+            shown.unwrap_or(&self.pattern).escape_ascii(),
+            shown.map_or("", |_| "..."),
             self.message
         )
     }
@@ -73,48 +96,52 @@ impl Globs {
     ///
     /// # Errors
     ///
-    /// Names the first pattern that is empty, not UTF-8 or malformed.
+    /// Names the first pattern that is empty, not UTF-8, malformed, or longer or deeper than any
+    /// that people write.
     pub fn new(patterns: &[Vec<u8>]) -> Result<Globs, GlobError> {
-        let mut names = Builder::new();
-        let mut paths = Builder::new();
-        let mut contents = Builder::new();
+        let mut globs = Globs::default();
         for pattern in patterns {
-            let bad = |message: String| GlobError {
+            globs.add(pattern).map_err(|message| GlobError {
                 pattern: pattern.clone(),
-                message,
-            };
-            let text = std::str::from_utf8(pattern).map_err(|_| bad("not UTF-8".to_owned()))?;
-            let (text, directories_only) = match text.strip_suffix('/') {
-                // An escaped slash is a slash as well.
-                Some(text) => (text.strip_suffix('\\').unwrap_or(text), true),
-                None => (text, false),
-            };
-            let anchored = text.strip_prefix('/');
-            let is_path = anchored.is_some() || text.contains('/');
-            let text = anchored.unwrap_or(text);
-            if text.is_empty() {
-                return Err(bad("matches nothing".to_owned()));
-            }
-            let set = if is_path { &mut paths } else { &mut names };
-            set.add(text, directories_only).map_err(bad)?;
-            if let Some(directory) = text.strip_suffix("/**") {
-                let directory = if directory.is_empty() {
-                    "**"
-                } else {
-                    directory
-                };
-                contents.add(directory, false).map_err(bad)?;
-            }
+                message: message.to_owned(),
+            })?;
         }
-        let bad = |message| GlobError {
-            pattern: patterns.join(&b' '),
-            message,
+        Ok(globs)
+    }
+
+    fn add(&mut self, pattern: &[u8]) -> Result<(), &'static str> {
+        if std::str::from_utf8(pattern).is_err() {
+            return Err("not UTF-8");
+        }
+        let (text, directories_only) = match pattern.strip_suffix(b"/") {
+            // An escaped slash is a slash as well.
+            Some(text) => (text.strip_suffix(b"\\").unwrap_or(text), true),
+            None => (pattern, false),
         };
-        Ok(Globs {
-            names: names.build().map_err(bad)?,
-            paths: paths.build().map_err(bad)?,
-            contents: contents.build().map_err(bad)?,
-        })
+        let anchored = text.strip_prefix(b"/");
+        let is_path = anchored.is_some() || text.contains(&b'/');
+        let text = anchored.unwrap_or(text);
+        if text.is_empty() {
+            return Err("matches nothing");
+        }
+        let patterns = match is_path {
+            true => &mut self.paths,
+            false => &mut self.names,
+        };
+        for alternative in alternatives(text)? {
+            let wild = Wild::parse(&alternative, Backwards::Refused)?;
+            let set = match directories_only {
+                true => &mut patterns.directories,
+                false => &mut patterns.any,
+            };
+            // All that is below a directory, and not the directories alone.
+            let contents = wild.contents_of().filter(|_| !directories_only);
+            if let Some(above) = contents {
+                self.contents.add(above);
+            }
+            set.add(wild);
+        }
+        Ok(())
     }
 
     /// No patterns at all.
@@ -134,7 +161,7 @@ impl Globs {
 
     /// Whether everything in a directory with this path below its root is sure to match.
     pub fn matches_contents(&self, path: &[u8]) -> bool {
-        self.contents.is_match(path, Against::File)
+        self.contents.is_match(path)
     }
 
     fn matches(&self, path: &[u8], against: Against) -> bool {
@@ -149,52 +176,111 @@ impl Patterns {
     }
 
     fn is_match(&self, text: &[u8], against: Against) -> bool {
-        if self.is_empty() {
-            return false;
-        }
-        let candidate = Candidate::from_bytes(text);
-        self.any.is_match_candidate(&candidate)
-            || matches!(against, Against::Directory)
-                && self.directories.is_match_candidate(&candidate)
+        self.any.is_match(text)
+            || matches!(against, Against::Directory) && self.directories.is_match(text)
     }
 }
 
-struct Builder {
-    any: GlobSetBuilder,
-    directories: GlobSetBuilder,
+impl Set {
+    fn is_empty(&self) -> bool {
+        self.literals.is_empty() && self.wild.is_empty()
+    }
+
+    fn add(&mut self, wild: Wild) {
+        match wild.literal() {
+            Some(bytes) => {
+                self.literals.insert(bytes);
+            }
+            None => self.wild.push(wild),
+        }
+    }
+
+    fn is_match(&self, text: &[u8]) -> bool {
+        !self.literals.is_empty() && self.literals.contains(text)
+            || self.wild.iter().any(|wild| wild.is_match(text))
+    }
 }
 
-impl Builder {
-    fn new() -> Builder {
-        Builder {
-            any: GlobSetBuilder::new(),
-            directories: GlobSetBuilder::new(),
+/// The patterns without braces that a pattern stands for.
+fn alternatives(pattern: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
+    if pattern.len() > MAX_BYTES {
+        return Err("longer than 64 KiB");
+    }
+    let (all, end) = sequence(pattern, 0, 0)?;
+    match end == pattern.len() {
+        true => Ok(all),
+        false => Err("'}' without its '{'"),
+    }
+}
+
+/// What a pattern stands for from `at` on, up to the end of the braces that it is in, and where that
+/// is. No more than [`MAX_NESTING`] of these are at work at once.
+fn sequence(
+    pattern: &[u8],
+    mut at: usize,
+    depth: usize,
+) -> Result<(Vec<Vec<u8>>, usize), &'static str> {
+    let mut all = vec![Vec::new()];
+    while let Some(&byte) = pattern.get(at) {
+        let end = match byte {
+            b',' | b'}' if depth > 0 => break,
+            b'}' => break,
+            b'{' => {
+                let (within, end) = braces(pattern, at + 1, depth + 1)?;
+                let both = all.iter().flat_map(|before| {
+                    let joined = |after: &Vec<u8>| [&before[..], after].concat();
+                    within.iter().map(joined)
+                });
+                if all.len() * within.len() > MAX_ALTERNATIVES {
+                    return Err("its braces stand for more than 4096 patterns");
+                }
+                all = both.collect();
+                at = end;
+                check_size(&all)?;
+                continue;
+            }
+            b'[' => end_of_class(pattern, at + 1)?,
+            b'\\' => (at + 2).min(pattern.len()),
+            _ => at + 1,
+        };
+        for one in &mut all {
+            one.extend_from_slice(&pattern[at..end]);
+        }
+        at = end;
+    }
+    check_size(&all)?;
+    Ok((all, at))
+}
+
+/// What braces stand for, and where they end: `at` is behind the one that opens them.
+fn braces(
+    pattern: &[u8],
+    mut at: usize,
+    depth: usize,
+) -> Result<(Vec<Vec<u8>>, usize), &'static str> {
+    if depth > MAX_NESTING {
+        return Err("braces in braces, more than 32 deep");
+    }
+    let mut all = Vec::new();
+    loop {
+        let (some, end) = sequence(pattern, at, depth)?;
+        all.extend(some);
+        if all.len() > MAX_ALTERNATIVES {
+            return Err("its braces stand for more than 4096 patterns");
+        }
+        at = end + 1;
+        match pattern.get(end) {
+            Some(b',') => {}
+            Some(_) => return Ok((all, at)),
+            None => return Err("'{' without its '}'"),
         }
     }
+}
 
-    fn add(&mut self, pattern: &str, directories_only: bool) -> Result<(), String> {
-        let glob = GlobBuilder::new(pattern)
-            .literal_separator(true)
-            .backslash_escape(true)
-            .empty_alternates(true)
-            .build()
-            .map_err(|error| error.kind().to_string())?;
-        if directories_only {
-            self.directories.add(glob);
-        } else {
-            self.any.add(glob);
-        }
-        Ok(())
-    }
-
-    fn build(&self) -> Result<Patterns, String> {
-        Ok(Patterns {
-            any: self.any.build().map_err(|error| error.to_string())?,
-            directories: self
-                .directories
-                .build()
-                .map_err(|error| error.to_string())?,
-        })
+fn check_size(all: &[Vec<u8>]) -> Result<(), &'static str> {
+    match all.iter().map(Vec::len).sum::<usize>() > 16 * MAX_BYTES {
+        true => Err("its braces stand for more than 1 MiB of patterns"),
+        false => Ok(()),
     }
 }
 
@@ -241,6 +327,7 @@ mod tests {
         );
         check("?", &["a", "x/b"], &["ab", ""]);
         check("[!a]x", &["bx"], &["ax"]);
+        check("d[!a]x", &["dbx"], &["d/x"]);
         check("{a,b}.{c,d}", &["a.c", "b.d"], &["a.b"]);
         check(r"\*", &["*", "x/*"], &["a"]);
     }
@@ -290,13 +377,51 @@ mod tests {
 
     #[test]
     fn bad_patterns_are_named() {
-        for bad in ["[", "{a", "", "/", "a\\", "[z-a]"] {
+        for bad in ["[", "{a", "", "/", "a\\", "[z-a]", "a}"] {
             let error = Globs::new(&[b"fine".to_vec(), bad.into()]).unwrap_err();
             assert_eq!(error.pattern, bad.as_bytes());
             assert!(!error.message.is_empty());
         }
         let error = Globs::new(&[vec![0xff]]).unwrap_err();
         assert_eq!(error.to_string(), "bad pattern \"\\xff\": not UTF-8");
+    }
+
+    #[test]
+    fn only_directories_of_a_directory() {
+        let globs = globs(&["a/**/", "//**"]);
+        assert!(globs.matches_directory(b"a/b") && globs.matches_directory(b"a/b/c"));
+        assert!(!globs.matches_directory(b"a") && !globs.matches_file(b"a/z"));
+        for dir in [&b""[..], b"a", b"a/b", b"x"] {
+            assert!(!globs.matches_contents(dir));
+        }
+    }
+
+    #[test]
+    fn braces() {
+        check("{a,{b,c}d,}x", &["ax", "bdx", "cdx", "x"], &["bx", "dx"]);
+        check("{**/a,b/*}/c", &["a/c", "x/a/c", "b/x/c"], &["b/c", "c"]);
+        check(r"{a\,b,\{}", &["a,b", "{"], &["a", "b"]);
+        check("[{]a", &["{a"], &["a"]);
+        check("a,b", &["a,b"], &["a"]);
+    }
+
+    #[test]
+    fn patterns_have_bounds() {
+        let nested = |depth: usize| "{".repeat(depth) + "a" + &"}".repeat(depth);
+        check(&nested(MAX_NESTING), &["a"], &["b"]);
+        check(&"{a,b}".repeat(12), &[&"a".repeat(12)], &["a"]);
+        for bad in [
+            nested(MAX_NESTING + 1),
+            nested(1_000_000),
+            "{".repeat(1_000_000),
+            "{a,b}".repeat(13),
+            "a".repeat(5000),
+            "{a}".repeat(1_000_000),
+            "[".repeat(1_000_000),
+        ] {
+            let error = Globs::new(&[bad.into_bytes()]).unwrap_err();
+            assert!(error.to_string().len() < 400, "{error}");
+        }
     }
 
     #[test]

@@ -52,15 +52,19 @@ mod options;
 mod places;
 mod roots;
 mod shard;
+// For our other crates. Hidden, and no part of what we promise.
+#[doc(hidden)]
+pub mod shortage;
 mod stat;
 mod tree;
 mod tuning;
 mod walk;
+mod wild;
 mod worker_output;
 
 pub use bc_pool::dispatch::Workers;
 pub use dir_fds::DirFdCache;
-pub use error::{Error, ErrorKind};
+pub use error::{BadLine, Error, ErrorKind};
 pub use exact::ExactPaths;
 pub use fd::raise_nofile_limit;
 pub use filter::{Gap, SkipReason, Skipped, SkippedPath};

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use crate::columns::{Class, Columns};
 use crate::fd::{Mounts, Opener, PATH_DIR, open_following};
+use crate::shortage::Shortage;
 use crate::{
     BasicStat, DirectorySet, Error, ErrorKind, FileKind, FileStat, Gap, Identity, Metadata,
     Skipped, SkippedPath, Symlinks,
@@ -400,6 +401,12 @@ impl Listing {
             return Err(Error::of_kind(path(), "open", ErrorKind::Changed));
         }
         Ok(())
+    }
+
+    // For our other crates. Hidden, and no part of what we promise.
+    #[doc(hidden)]
+    pub fn shortage(&self) -> &Shortage {
+        &self.opener.shortage
     }
 
     /// Opens a directory of this listing from one above it, as a place.

@@ -44,8 +44,6 @@ const THEIRS: &[&str] = &[
     "blake3",
     "crc32c",
     "crossbeam_queue",
-    "globset",
-    "ignore",
     "io_uring",
     "libc",
     "md5",

@@ -158,6 +158,10 @@ pub fn restore(
             bc_fs::Escaped(&path)
         )));
     }
+    for (path, failure) in &collected.unread {
+        let path = &shown_below(&top.path, path);
+        observer(RestoreEvent::Unread { path, failure });
+    }
     let (needs, mut records) = describe(options.manifest, collected)?;
     let of_others = options.manifest.is_of_others();
     if of_others && !options.trust_metadata && !needs.is_empty() {

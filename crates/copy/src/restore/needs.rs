@@ -1,11 +1,12 @@
 //! What verify found, and what is recorded of it: the paths that are to be healed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use bc_digest::Digest;
 use bc_integrity::ManifestFile;
 use bc_integrity::change::{Change, Class, Value};
 use bc_integrity::fields::Field;
+use bc_manifest::Failure;
 use bc_manifest::integrity::{Entry, Kind, Meta, ROOT};
 use bc_walk::FileStat;
 use rustix::io::Errno;
@@ -108,6 +109,8 @@ pub(super) struct Collector<'a> {
     added: HashSet<u64>,
     /// Stages of interrupted runs.
     pub(super) left: Vec<Vec<u8>>,
+    /// What could not be looked at, and why: each once, however much lies below it.
+    pub(super) unread: BTreeMap<Vec<u8>, Failure>,
     /// Other differences.
     pub(super) others: u64,
     /// Recorded paths of anything but directories that are gone.
@@ -123,6 +126,7 @@ impl<'a> Collector<'a> {
             kept: Vec::new(),
             added: HashSet::new(),
             left: Vec::new(),
+            unread: BTreeMap::new(),
             others: 0,
             leaves_gone: 0,
         }
@@ -172,6 +176,10 @@ impl<'a> Collector<'a> {
         let loss = match change.class {
             Class::Damaged => Some(Loss::Damaged),
             Class::Unreadable if is_lost_by_medium(change) => Some(Loss::Damaged),
+            Class::Unreadable => {
+                self.note_unread(change);
+                None
+            }
             Class::Removed => Some(Loss::Removed),
             Class::Modified if change.kind == Kind::File => Some(Loss::Modified),
             _ => None,
@@ -180,6 +188,17 @@ impl<'a> Collector<'a> {
             Some(loss) => self.found.push((change.clone(), loss)),
             // Where it lies, and what it is called, counts for nothing.
             None => self.others += u64::from(!matches!(change.class, Class::Ok | Class::Meta)),
+        }
+    }
+
+    fn note_unread(&mut self, change: &Change) {
+        // What the record alone lacks can be read.
+        let failed = change.failed.as_ref().filter(|_| !change.readable_now);
+        if let Some(failed) = failed
+            && !self.unread.contains_key(&failed.path)
+        {
+            let failure = failed.failure.clone();
+            self.unread.insert(failed.path.clone(), failure);
         }
     }
 

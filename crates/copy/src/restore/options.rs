@@ -135,6 +135,13 @@ pub enum RestoreEvent<'a> {
         /// What failed.
         error: &'a bc_walk::Error,
     },
+    /// What could not be looked at: whether it, or what is below it, is lost, is not known.
+    Unread {
+        /// The path.
+        path: &'a [u8],
+        /// What failed.
+        failure: &'a bc_manifest::Failure,
+    },
     /// A path could not be given something that is recorded of it.
     Incomplete(&'a bc_walk::Error),
     /// Something that is no failure of a path, and that the user should know.

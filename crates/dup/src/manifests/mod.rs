@@ -132,7 +132,8 @@ impl Manifest {
             system: error.raw_os_error().map(|errno| (op, errno)),
         };
         let name = Path::new(std::ffi::OsStr::from_bytes(path));
-        let file = File::open(name).map_err(|error| failed("open", error))?;
+        let file = bc_fs::input::open(name, || cancel.is_cancelled());
+        let file = file.map_err(|error| failed("open", error))?;
         let stat = rustix::fs::fstat(&file).map_err(|errno| failed("stat", errno.into()))?;
         let stat = FileStat::from(&stat);
         let mut manifest = Manifest {

@@ -5,6 +5,7 @@ use std::ops::Range;
 use bc_digest::Algorithm;
 
 use crate::FileDigests;
+use crate::packed::{Packed, number};
 
 /// A record, by its place in the order of paths. Of a path with several records the first stands
 /// for it.
@@ -13,9 +14,7 @@ pub(super) type Record = usize;
 /// All records of a manifest.
 #[derive(Debug)]
 pub(super) struct Side {
-    /// For each record the length of its path and of its digests, 4 bytes each, and these: a
-    /// digest is the number of its algorithm, its length, and its bytes.
-    packed: Vec<u8>,
+    packed: Packed,
     /// Where each record begins, in order of paths, those of one path as they came.
     starts: Vec<usize>,
     /// By number: is there any digest of the algorithm?
@@ -24,13 +23,10 @@ pub(super) struct Side {
     unread: Vec<Vec<u8>>,
 }
 
-/// Bytes before the path.
-const HEAD: usize = 8;
-
 impl Side {
     pub(super) fn of(items: impl Iterator<Item = FileDigests>) -> Side {
         let mut side = Side {
-            packed: Vec::new(),
+            packed: Packed::default(),
             starts: Vec::new(),
             algorithms: vec![false; Algorithm::ALL.len()],
             unread: Vec::new(),
@@ -50,33 +46,15 @@ impl Side {
     }
 
     fn push(&mut self, item: &FileDigests) {
-        let start = self.packed.len();
+        let start = self.packed.push(&item.path, &item.digests);
         self.starts.push(start);
-        self.packed
-            .extend_from_slice(&(item.path.len() as u32).to_le_bytes());
-        self.packed.extend_from_slice(&[0; 4]);
-        self.packed.extend_from_slice(&item.path);
-        let before = self.packed.len();
-        for (algorithm, digest) in &item.digests {
-            let number = number(*algorithm);
-            self.algorithms[usize::from(number)] = true;
-            let bytes = digest.as_bytes();
-            // At most 64.
-            self.packed.extend_from_slice(&[number, bytes.len() as u8]);
-            self.packed.extend_from_slice(bytes);
+        for (algorithm, _) in &item.digests {
+            self.algorithms[usize::from(number(*algorithm))] = true;
         }
-        let len = (self.packed.len() - before) as u32;
-        self.packed[start + 4..start + HEAD].copy_from_slice(&len.to_le_bytes());
-    }
-
-    fn length(&self, at: usize) -> usize {
-        let mut bytes = [0; 4];
-        bytes.copy_from_slice(&self.packed[at..at + 4]);
-        u32::from_le_bytes(bytes) as usize
     }
 
     fn path_at(&self, start: usize) -> &[u8] {
-        &self.packed[start + HEAD..][..self.length(start)]
+        self.packed.path(start)
     }
 
     pub(super) fn path(&self, record: Record) -> &[u8] {
@@ -119,21 +97,13 @@ impl Side {
 
     /// The digests of some records, each with its algorithm, and where in the memory they are.
     pub(super) fn places(&self, records: Range<Record>) -> impl Iterator<Item = usize> {
-        self.starts[records].iter().flat_map(move |&start| {
-            let mut at = start + HEAD + self.length(start);
-            let end = at + self.length(start + 4);
-            std::iter::from_fn(move || {
-                let place = (at < end).then_some(at)?;
-                at += self.digest(place).len();
-                Some(place)
-            })
-        })
+        let starts = self.starts[records].iter();
+        starts.flat_map(|start| self.packed.places(*start))
     }
 
     /// The digest at a place, with its algorithm: two are equal if these bytes are.
     pub(super) fn digest(&self, place: usize) -> &[u8] {
-        let len = self.packed[place + 1];
-        &self.packed[place..][..2 + usize::from(len)]
+        self.packed.digest(place)
     }
 
     pub(super) fn digests(&self, records: Range<Record>) -> impl Iterator<Item = &[u8]> {
@@ -151,10 +121,4 @@ impl Side {
         let mut both = self.algorithms.iter().zip(&other.algorithms);
         both.any(|(own, others)| *own && *others)
     }
-}
-
-fn number(algorithm: Algorithm) -> u8 {
-    let at = Algorithm::ALL.iter().position(|known| *known == algorithm);
-    // There are a few dozen.
-    at.unwrap_or_default() as u8
 }

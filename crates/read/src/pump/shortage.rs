@@ -1,7 +1,8 @@
 //! What to do while the process has no descriptor left for one more file.
 
+use bc_walk::shortage::{WAIT, WAITS, is_shortage};
+
 use super::Pump;
-use crate::open::{WAIT, WAITS, is_shortage};
 use crate::types::Consumer;
 
 impl<C: Consumer> Pump<'_, C> {

@@ -187,4 +187,13 @@ fn few_descriptors_are_enough() {
     for entry in 0..2 {
         assert_eq!(recorder.error(entry).errno(), Some(libc::EMFILE));
     }
+    // One, which the file's directory takes each time.
+    hoard.pop();
+    let mut opener = crate::Opener::new(&listing);
+    for entry in 0..2 {
+        let error = opener.open_checked(EntryId(entry)).unwrap_err();
+        assert_eq!(error.errno(), Some(libc::EMFILE));
+    }
+    hoard.pop();
+    assert!(opener.open_checked(EntryId(0)).is_ok());
 }

@@ -38,7 +38,7 @@ impl Worker<'_> {
                 kept.clear();
             }
             let fd = worker.open_below(root_fd, task, kept)?;
-            if context.opener.is_short() {
+            if context.opener.shortage.is_short() {
                 kept.clear();
             }
             kept.push(&task.path, &fd);
@@ -79,9 +79,8 @@ impl Worker<'_> {
         &self,
         open: impl Fn(&Self, &mut AncestorFds<Arc<OwnedFd>>) -> Result<Arc<OwnedFd>, Errno>,
     ) -> Result<Arc<OwnedFd>, Errno> {
-        let opener = self.context.opener;
         self.kept
-            .open(|| opener.note_short(), |kept| open(self, kept))
+            .open(&self.context.opener.shortage, |kept| open(self, kept))
     }
 
     fn open_below(

@@ -171,6 +171,11 @@ fn ignore_files() {
     );
     assert_eq!(listing.skipped().ignored, 6);
     assert_eq!(listing.directories(), 5);
+    // One line that means nothing switches no other off, and is named.
+    let errors: Vec<String> = listing.errors().iter().map(Error::to_string).collect();
+    let named = tree.path(b".gitignore");
+    let text = "read: line 7 is left out: '[' without its ']'";
+    assert_eq!(errors, [format!("{}: {text}", named.display())]);
     // Only files inside the root count.
     let (names, _) = walked(&tree, &["src/in"], &honour);
     assert_eq!(names, ["src/in/y.log"]);
