@@ -127,13 +127,16 @@ fn hold_all_but(left: usize) -> Vec<File> {
     held
 }
 
+/// A verb of the library, run.
+type Verb<'a> = &'a dyn Fn() -> Result<(), bit_crafts::Error>;
+
 #[test]
 fn the_library_says_how_many_it_needs() {
     if !alone("descriptors::the_library_says_how_many_it_needs") {
         return;
     }
     let t = tree();
-    let verbs: [(&str, &dyn Fn() -> Result<(), bit_crafts::Error>); 8] = [
+    let verbs: [(&str, Verb<'_>); 8] = [
         ("hash", &|| bit_crafts::hash([t.join("t")]).run().map(drop)),
         ("duplicates", &|| {
             bit_crafts::duplicates([t.join("t")]).run().map(drop)

@@ -28,7 +28,7 @@ pub struct Error {
     kind: ErrorKind,
     path: Option<Vec<u8>>,
     message: String,
-    failed: Option<bc_walk::Error>,
+    failed: Option<Box<bc_walk::Error>>,
     setting: Option<Setting>,
 }
 
@@ -73,7 +73,7 @@ impl Error {
     pub(crate) fn of_failure(failed: bc_walk::Error) -> Error {
         let message = format!("{}: {}", failed.op(), failed.message());
         Error {
-            failed: Some(failed.clone()),
+            failed: Some(Box::new(failed.clone())),
             ..Error::at(ErrorKind::System, failed.path(), message)
         }
     }
@@ -93,7 +93,7 @@ impl Error {
 
     /// The path, the operation and the system's reason, where it is about one.
     pub fn failure(&self) -> Option<&bc_walk::Error> {
-        self.failed.as_ref()
+        self.failed.as_deref()
     }
 
     /// The path that it is about, if it is about one, as raw bytes.
