@@ -123,8 +123,8 @@ mod tests {
             3 1 8:2 /real /view rw - ext4 /dev/b rw\n4 1 8:1 /srv/x\\040y /ftp rw - ext4 /dev/a rw\n\
             5 4 8:1 /srv/x\\040y/in /in rw - ext4 /dev/a rw\n6 1 8:2 / /again rw - ext4 /dev/b rw\n\
             7 1 0:9 /real /other rw - tmpfs t rw\n8 2 8:2 /self /data/self rw - ext4 /dev/b rw\n";
-        check(table, "/view/sub", &["/data/real/sub"]);
-        check(table, "/view", &["/data/real"]);
+        check(table, "/view/sub", &["/data/real/sub", "/again/real/sub"]);
+        check(table, "/view", &["/data/real", "/again/real"]);
         check(table, "/viewer", &[]);
         check(table, "/ftp/d", &["/srv/x y/d"]);
         check(table, "/in", &["/srv/x y/in", "/ftp/in"]);
