@@ -100,7 +100,7 @@ pub fn refuse_manifests(session: &Session, references: &[OsString]) -> Outcome<(
     }
 }
 
-/// A manifest from standard input or a FIFO, which is kept: it is read twice.
+/// A manifest from standard input or another pipe, which is kept: it is read twice.
 fn piped(session: &Session, reference: &OsString) -> Outcome<Option<Manifest>> {
     let path = reference.as_encoded_bytes();
     let is_stdin = is_dash(reference) || bc_fs::output::descriptor(reference) == Some(0);
@@ -150,10 +150,12 @@ fn is_piped(reference: &OsString) -> bool {
     if is_dash(reference) {
         return true;
     }
-    let Ok(kind) = std::fs::metadata(reference).map(|meta| meta.file_type()) else {
+    // A FIFO that has a name waits for whoever writes to it, perhaps for ever.
+    let Some(number) = bc_fs::output::descriptor(reference) else {
         return false;
     };
-    kind.is_fifo() || kind.is_socket() && bc_fs::output::descriptor(reference) == Some(0)
+    let kind = std::fs::metadata(reference).map(|meta| meta.file_type());
+    kind.is_ok_and(|kind| kind.is_fifo() || number == 0 && kind.is_socket())
 }
 
 /// `None` for what does not begin like a manifest, or is no regular file.

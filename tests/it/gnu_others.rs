@@ -106,7 +106,6 @@ fn xxhsum_reads_its_arguments_and_lines_as_c_does() {
         format!("XXH64 (a) = {a}\0zz\n{b}"),
         format!("XXH64 (a\0) = {a}\n{b}"),
         format!("{a}  a\0x"),
-        format!("{a}  \0a\n"),
         format!("{a} \0 a\n{b}"),
         "\0".repeat(10),
     ]
@@ -115,7 +114,7 @@ fn xxhsum_reads_its_arguments_and_lines_as_c_does() {
     {
         t.write(format!("sums{nth}"), text);
     }
-    let mut all: Vec<Vec<String>> = (0..8)
+    let mut all: Vec<Vec<String>> = (0..7)
         .map(|nth| vec!["-c".to_owned(), format!("sums{nth}")])
         .collect();
     for line in [

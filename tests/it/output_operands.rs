@@ -120,6 +120,14 @@ fn the_result_of_last_time_is_replaced() {
         assert!(!t.read(file).is_empty(), "{line}");
         t.remove(file);
     }
+    // A report of paths has no header: known by its names, in whichever words they were given.
+    for line in [
+        "dup -o d/out d e",
+        "dup -o d/out ./e ./d",
+        "dup --format=fdupes -o d/out way/ e",
+    ] {
+        t.bc_line(line).go().code(0);
+    }
     // Empty ones too: the shell, or mktemp, has made them.
     t.write("d/out", "");
     t.bc_line("hash -o d/out d").go().code(0);
