@@ -26,6 +26,8 @@ fn no_name_is_taken_for_anything_else() {
         t.write(format!("in/{name}/-{name}"), name);
     }
     let content = |name: &str| t.read(format!("in/{name}/-{name}"));
+    // What a killed run may have left is nothing to rely on: its copy stays.
+    let changed = odd.len() - 1;
     for action in ["symlink", "hardlink", "delete", "move:D"] {
         for name in odd {
             t.write(format!("kept/{name}"), name);
@@ -37,7 +39,7 @@ fn no_name_is_taken_for_anything_else() {
             .args(["--reference=kept", "in"])
             .go();
         run.code(0)
-            .stderr_has(format!("{} files changed", odd.len()));
+            .stderr_has(format!("{changed} files changed"));
         for name in odd {
             assert_eq!(t.read(format!("kept/{name}")), name.as_bytes());
             if action.ends_with("link") {
@@ -47,7 +49,7 @@ fn no_name_is_taken_for_anything_else() {
         t.bc_line("dup undo ../j")
             .go()
             .code(0)
-            .stderr_has(format!("{} restored", odd.len()));
+            .stderr_has(format!("{changed} restored"));
         for name in odd {
             assert_eq!(content(name), name.as_bytes(), "{action}");
         }

@@ -61,7 +61,7 @@ pub struct OutputFile {
 
 impl OutputFile {
     /// Opens `target` for writing: a regular file, or a name that is free, gets its content on
-    /// [`commit`](Self::commit); a device, FIFO or descriptor of this process takes it at once. A
+    /// [`end`](Self::end); a device, FIFO or descriptor of this process takes it at once. A
     /// FIFO is waited for until something reads it, or `is_cancelled` says so.
     ///
     /// # Errors
