@@ -12,7 +12,7 @@ use bc_pool::dispatch::Threads;
 use super::board::{InOrder, Job};
 use super::family::Hashed;
 use super::getopt::{Getopt, Opt, flag, value};
-use super::listed::{self, Listed};
+use super::listed::{self, Listed, Nul};
 use super::order::{self, Stop};
 use super::setup::Setup;
 use super::stdout::{Lost, Out};
@@ -77,7 +77,10 @@ const LONGEST: usize = 32;
 pub enum Early {
     Help,
     Version,
+    /// Arguments that are none.
     Wrong(Vec<u8>),
+    /// Those that do not go together here, or a setting that cannot be used.
+    Failed(Vec<u8>),
 }
 
 /// What is to be done.
@@ -94,6 +97,10 @@ struct Args {
 
 fn wrong(text: impl Into<Vec<u8>>) -> Early {
     Early::Wrong(text.into())
+}
+
+fn failed(text: impl Into<Vec<u8>>) -> Early {
+    Early::Failed(text.into())
 }
 
 fn number(argument: Option<OsString>, name: &str) -> Result<usize, Early> {
@@ -131,15 +138,15 @@ fn parse(argv: &[OsString]) -> Result<Args, Early> {
             Id::Threads => args.threads = Some(number(argument, "num-threads")?),
             Id::Length => args.length = number(argument, "length")?,
             Id::Seek if number(argument, "seek")? == 0 => {}
-            Id::Seek => return Err(wrong("--seek is left to BLAKE3's own b3sum")),
+            Id::Seek => return Err(failed("--seek is left to BLAKE3's own b3sum")),
             Id::Keyed | Id::DeriveKey => {
-                return Err(wrong("keyed modes are left to BLAKE3's own b3sum"));
+                return Err(failed("keyed modes are left to BLAKE3's own b3sum"));
             }
         }
     }
     args.files = getopt.operands();
     if args.length > LONGEST {
-        return Err(wrong("more than 32 bytes are left to BLAKE3's own b3sum"));
+        return Err(failed("more than 32 bytes are left to BLAKE3's own b3sum"));
     }
     if args.check && (args.raw || args.tag || !args.names || args.length != LONGEST) {
         return Err(wrong("--check goes with --quiet and --num-threads only"));
@@ -148,7 +155,7 @@ fn parse(argv: &[OsString]) -> Result<Args, Early> {
         return Err(wrong("--quiet goes with --check only"));
     }
     if args.raw && args.files.len() > 1 {
-        return Err(wrong("Only one filename can be provided when using --raw"));
+        return Err(failed("Only one filename can be provided when using --raw"));
     }
     if args.files.is_empty() {
         args.files.push("-".into());
@@ -159,7 +166,7 @@ fn parse(argv: &[OsString]) -> Result<Args, Early> {
 /// Does it; whether all is well.
 pub fn run(argv: &[OsString], out: &mut Out) -> Result<Result<bool, Stop>, Early> {
     let args = parse(argv)?;
-    let mut setup = Setup::load().map_err(wrong)?;
+    let mut setup = Setup::load().map_err(failed)?;
     if let Some(count) = args.threads.filter(|count| *count > 0) {
         setup.threads = Threads::Exactly(count);
     }
@@ -242,7 +249,9 @@ fn check(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
     let mut failed = 0_u64;
     for file in &args.files {
         let plain = |bytes| (bytes == LONGEST).then_some(Algorithm::Blake3);
-        let listed = match listed::read(file.as_bytes(), plain, |a| a == Algorithm::Blake3) {
+        let listed = match listed::read(file.as_bytes(), Nul::Kept, plain, |a| {
+            a == Algorithm::Blake3
+        }) {
             Ok(listed) => listed,
             Err(error) => {
                 failed += 1;

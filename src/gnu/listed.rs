@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
 
 use bc_digest::{Algorithm, Digest};
@@ -23,10 +23,46 @@ pub struct Listed {
     pub improper: Vec<(usize, u64)>,
 }
 
+/// What a NUL means in a line.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Nul {
+    /// It stands there, where nothing that is proper has one.
+    Kept,
+    /// The line's end, as in C.
+    Ends,
+}
+
+/// Leaves out what is behind a NUL in a line.
+struct UpToNul<R> {
+    input: R,
+    is_over: bool,
+}
+
+impl<R: Read> Read for UpToNul<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let count = self.input.read(buffer)?;
+            let mut kept = 0;
+            for at in 0..count {
+                let byte = buffer[at];
+                self.is_over = byte != b'\n' && (self.is_over || byte == 0);
+                if !self.is_over {
+                    buffer[kept] = byte;
+                    kept += 1;
+                }
+            }
+            if kept > 0 || count == 0 {
+                return Ok(kept);
+            }
+        }
+    }
+}
+
 /// Reads all lines of a file, or of standard input. `plain` says which algorithm an untagged
 /// digest of so many bytes is of, `tagged` which tags are taken.
 pub fn read(
     path: &[u8],
+    nul: Nul,
     plain: fn(usize) -> Option<Algorithm>,
     tagged: fn(Algorithm) -> bool,
 ) -> io::Result<Listed> {
@@ -42,6 +78,13 @@ pub fn read(
             .raw_os_error()
             .map_or(error.kind().into(), io::Error::from_raw_os_error),
         None => io::Error::other(error.to_string()),
+    };
+    let file: Box<dyn Read> = match nul {
+        Nul::Kept => Box::new(file),
+        Nul::Ends => Box::new(UpToNul {
+            input: file,
+            is_over: false,
+        }),
     };
     let mut reader = Reader::new(BufReader::new(file), options).map_err(failed)?;
     let mut listed = Listed::default();

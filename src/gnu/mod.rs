@@ -41,18 +41,19 @@ pub fn run(program: &'static Program, argv: &[OsString]) -> Exit {
     match program.kind {
         Kind::Sum(family) => coreutils(program, Some(family), argv),
         Kind::Cksum => coreutils(program, None, argv),
-        Kind::B3sum => other(program, argv, b3sum::HELP, b3sum::run),
-        Kind::Xxhsum(usual) => other(program, argv, xxhsum::HELP, |argv, out| {
+        // Its arguments are clap's affair, which ends with 2.
+        Kind::B3sum => other(program, argv, (b3sum::HELP, Exit::Fatal), b3sum::run),
+        Kind::Xxhsum(usual) => other(program, argv, (xxhsum::HELP, FAILURE), |argv, out| {
             xxhsum::run(usual, argv, out)
         }),
     }
 }
 
-/// Runs one that is not of coreutils.
+/// Runs one that is not of coreutils, with its help and its exit where the arguments are wrong.
 fn other(
     program: &Program,
     argv: &[OsString],
-    help: &str,
+    (help, misused): (&str, Exit),
     run: impl FnOnce(&[OsString], &mut Out) -> Result<Result<bool, order::Stop>, Early>,
 ) -> Exit {
     let mut out = Out::new(program.name.as_bytes(), b'\n');
@@ -63,6 +64,10 @@ fn other(
         Err(Early::Wrong(text)) => {
             out.say(text);
             out.say("see --help");
+            return misused;
+        }
+        Err(Early::Failed(text)) => {
+            out.say(text);
             return FAILURE;
         }
     };
@@ -115,7 +120,10 @@ fn coreutils(program: &Program, family: Option<Family>, argv: &[OsString]) -> Ex
     }
     // The operands: the end of the process frees them at once.
     std::mem::forget(args);
-    ended(done, out)
+    match ended(done, out) {
+        Exit::Done if stdout::is_unsaid() => FAILURE,
+        exit => exit,
+    }
 }
 
 /// Prints what was asked for, or what is wrong.

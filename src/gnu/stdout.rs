@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bc_fs::safe::{SafeWriter, Style};
 use bc_fs::streams::{self, Stream};
@@ -119,8 +120,8 @@ impl Out {
     }
 }
 
-/// Writes a message as it is, in one call; nobody is left to tell if that fails. On a terminal no
-/// name in it is obeyed.
+/// Writes a message as it is, in one call; [`is_unsaid`] if that fails. On a terminal no name in it is
+/// obeyed.
 pub fn raw_message(line: &[u8]) {
     let mut error = io::stderr();
     let style = match error.is_terminal() {
@@ -129,7 +130,17 @@ pub fn raw_message(line: &[u8]) {
     };
     let mut shown = SafeWriter::new(Vec::with_capacity(line.len()), style);
     let _ = shown.write_all(line).and_then(|()| shown.flush());
-    let _ = error.write_all(&shown.into_inner());
+    if streams::was_closed(Stream::Error) || error.write_all(&shown.into_inner()).is_err() {
+        UNSAID.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Set once a message could not be written.
+static UNSAID: AtomicBool = AtomicBool::new(false);
+
+/// Whether a message could not be written: GNU's programs fail then, whatever it was about.
+pub fn is_unsaid() -> bool {
+    UNSAID.load(Ordering::Relaxed)
 }
 
 /// How much of the text goes out at once: as many lines as a pipe takes together, or one.

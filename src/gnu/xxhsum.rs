@@ -9,8 +9,7 @@ use bc_manifest::gnu;
 
 use super::board::{InOrder, Job};
 use super::family::Hashed;
-use super::getopt::{Getopt, Opt, flag, value};
-use super::listed::{self, Listed};
+use super::listed::{self, Listed, Nul};
 use super::order::{self, Stop};
 use super::setup::Setup;
 use super::stdout::{Lost, Out, raw_message};
@@ -21,35 +20,6 @@ use super::b3sum::one_line;
 
 /// How a message of a file that cannot be opened begins.
 const OPENING: &[u8] = b"Error: Could not open '";
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Id {
-    Algorithm,
-    Binary,
-    Check,
-    Help,
-    LittleEndian,
-    Quiet,
-    Status,
-    Strict,
-    Tag,
-    Version,
-    Warn,
-}
-
-const OPTIONS: &[Opt<Id>] = &[
-    value(Id::Algorithm, Some(b'H'), None),
-    flag(Id::Binary, None, Some("binary")),
-    flag(Id::Check, Some(b'c'), Some("check")),
-    flag(Id::Help, Some(b'h'), Some("help")),
-    flag(Id::LittleEndian, None, Some("little-endian")),
-    flag(Id::Quiet, Some(b'q'), Some("quiet")),
-    flag(Id::Status, None, Some("status")),
-    flag(Id::Strict, None, Some("strict")),
-    flag(Id::Tag, None, Some("tag")),
-    flag(Id::Version, Some(b'V'), Some("version")),
-    flag(Id::Warn, Some(b'w'), Some("warn")),
-];
 
 /// The help text.
 pub const HELP: &str = "\
@@ -87,6 +57,38 @@ struct Args {
     files: Vec<OsString>,
 }
 
+impl Args {
+    /// One argument's letters; a number belongs to `-H` only where it is attached.
+    fn letters(&mut self, mut letters: &[u8]) -> Result<(), Early> {
+        while let Some((&letter, rest)) = letters.split_first() {
+            letters = rest;
+            match letter {
+                b'H' => {
+                    let is_digit = |byte: &u8| byte.is_ascii_digit();
+                    let end = letters.iter().position(|byte| !is_digit(byte));
+                    let (number, rest) = letters.split_at(end.unwrap_or(letters.len()));
+                    let number = if number.is_empty() { b"0" } else { number };
+                    self.algorithm = algorithm(number).ok_or_else(|| {
+                        let shown = bc_fs::escape(number);
+                        Early::Wrong(format!("-H{shown}: no such algorithm").into())
+                    })?;
+                    letters = rest;
+                }
+                b'c' => self.check = true,
+                b'h' => return Err(Early::Help),
+                b'q' => self.quiet = true,
+                b'V' => return Err(Early::Version),
+                b'w' => self.warn = true,
+                letter => {
+                    let shown = bc_fs::escape(&[letter]).into_owned();
+                    return Err(Early::Wrong(format!("invalid option -- '{shown}'").into()));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The algorithm of `-H`.
 fn algorithm(number: &[u8]) -> Option<Algorithm> {
     Some(match number {
@@ -110,31 +112,30 @@ fn parse(usual: u8, argv: &[OsString]) -> Result<Args, Early> {
         warn: false,
         files: Vec::new(),
     };
-    let mut getopt = Getopt::new(OPTIONS, argv, false);
-    while let Some(met) = getopt.next() {
-        let (id, argument) = met.map_err(Early::Wrong)?;
-        match id {
-            Id::Help => return Err(Early::Help),
-            Id::Version => return Err(Early::Version),
-            Id::Algorithm => {
-                let argument = argument.unwrap_or_default();
-                let known = algorithm(argument.as_bytes());
-                args.algorithm = known.ok_or_else(|| {
-                    let shown = bc_fs::escape(argument.as_bytes()).into_owned();
-                    Early::Wrong(format!("-H{shown}: no such algorithm").into())
-                })?;
+    let mut rest = argv.iter();
+    let mut operands = None;
+    for argument in rest.by_ref() {
+        match argument.as_bytes() {
+            b"--" => break,
+            bytes if !bytes.starts_with(b"-") => {
+                // Whatever comes behind the first name is one too.
+                operands = Some(argument.clone());
+                break;
             }
-            Id::Binary => {}
-            Id::Check => args.check = true,
-            Id::LittleEndian => args.little_endian = true,
-            Id::Quiet => args.quiet = true,
-            Id::Status => args.status = true,
-            Id::Strict => args.strict = true,
-            Id::Tag => args.tag = true,
-            Id::Warn => args.warn = true,
+            b"--binary" => {}
+            b"--check" => args.check = true,
+            b"--help" => return Err(Early::Help),
+            b"--little-endian" => args.little_endian = true,
+            b"--quiet" => args.quiet = true,
+            b"--status" => args.status = true,
+            b"--strict" => args.strict = true,
+            b"--tag" => args.tag = true,
+            b"--version" => return Err(Early::Version),
+            b"--warn" => args.warn = true,
+            letters => args.letters(&letters[1..])?,
         }
     }
-    args.files = getopt.operands();
+    args.files = operands.into_iter().chain(rest.cloned()).collect();
     if args.files.is_empty() {
         args.files.push("-".into());
     }
@@ -144,7 +145,7 @@ fn parse(usual: u8, argv: &[OsString]) -> Result<Args, Early> {
 /// Does it; whether all is well.
 pub fn run(usual: u8, argv: &[OsString], out: &mut Out) -> Result<Result<bool, Stop>, Early> {
     let args = parse(usual, argv)?;
-    let setup = Setup::load().map_err(|text| Early::Wrong(text.into()))?;
+    let setup = Setup::load().map_err(|text| Early::Failed(text.into()))?;
     Ok(match args.check {
         true => check(&args, &setup, out),
         false => sums(&args, &setup, out),
@@ -233,7 +234,7 @@ fn check(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
     let mut well = true;
     for file in &args.files {
         let shown = file.as_bytes();
-        let listed = match listed::read(shown, of_length, is_xxh) {
+        let listed = match listed::read(shown, Nul::Ends, of_length, is_xxh) {
             Ok(listed) => listed,
             Err(error) => {
                 out.flush()?;

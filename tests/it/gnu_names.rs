@@ -290,6 +290,16 @@ fn what_cannot_be_written_is_an_error() {
     sh("a >&-")
         .code(1)
         .stderr_is("sha256sum: write error: Bad file descriptor\n");
+    // Warnings too: who takes 0 for "all is well" has not seen them.
+    t.write("sums", format!("no checksum\n{ABC}  a\n"));
+    sh("-c sums").code(0).stdout_is("a: OK\n");
+    for nowhere in ["2>/dev/full", "2>&-"] {
+        sh(&format!("-c sums {nowhere}"))
+            .code(1)
+            .stdout_is("a: OK\n");
+        sh(&format!("-c --status sums {nowhere}")).code(0);
+        sh(&format!("a {nowhere}")).code(0);
+    }
     sh("--version >/dev/full")
         .code(1)
         .stderr_is("sha256sum: write error: No space left on device\n");
