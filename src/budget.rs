@@ -25,7 +25,7 @@ fn kept(budget: u64) -> u64 {
 /// Where files for the others may lie, the best place first: what the user names for temporary
 /// files, the place for large ones, our own, and the place for small ones. Those that are memory
 /// are passed over.
-fn directories() -> Vec<PathBuf> {
+pub fn directories() -> Vec<PathBuf> {
     let named = std::env::var_os("TMPDIR").map(PathBuf::from);
     let named = named.filter(|path| path.is_absolute());
     let mut all: Vec<PathBuf> = named.into_iter().collect();

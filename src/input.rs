@@ -4,13 +4,14 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, BufRead, IsTerminal, Read};
+use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use bc_fs::streams::{self, Stream};
 use bc_pool::Cancel;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{CWD, MemfdFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::diagnostic::Diagnostic;
@@ -23,6 +24,9 @@ const MOST_OF_A_PIPE: u64 = 64 << 30;
 const MAX_LINE: u64 = 16 << 20;
 /// What has to be in memory as a whole.
 const MOST_IN_MEMORY: u64 = 1 << 30;
+
+/// Bytes that show what an input is.
+const HEAD: usize = 64 << 10;
 
 /// How long a signal may wait for a pipe that gives nothing.
 const GLANCE: Timespec = Timespec {
@@ -106,6 +110,32 @@ impl Input {
         }
     }
 
+    /// Moves it into a file without a name, where it can be read more than once. Its beginning, some
+    /// whole lines if there are, is shown to `is_wanted`; what is not is read no further.
+    ///
+    /// # Errors
+    /// Of reading and writing; `None` for what is not wanted.
+    pub fn keep(
+        mut self,
+        is_wanted: impl FnOnce(&File) -> io::Result<bool>,
+    ) -> io::Result<Option<File>> {
+        let mut file = nameless()?;
+        let mut head = Vec::new();
+        while head.len() < HEAD && !head.contains(&b'\n') {
+            let mut piece = [0; 4096];
+            match self.read(&mut piece)? {
+                0 => break,
+                count => head.extend_from_slice(&piece[..count]),
+            }
+        }
+        file.write_all(&head)?;
+        if !is_wanted(&file)? {
+            return Ok(None);
+        }
+        io::copy(&mut self, &mut file)?;
+        Ok(Some(file))
+    }
+
     /// All of it.
     ///
     /// # Errors
@@ -113,6 +143,19 @@ impl Input {
     pub fn read_whole(mut self) -> io::Result<Vec<u8>> {
         read_whole(&mut self)
     }
+}
+
+/// A file without a name: on a disk where that can be, else in memory.
+fn nameless() -> io::Result<File> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR;
+    let mut opened = crate::budget::directories().into_iter();
+    let opened = opened.find_map(|place| rustix::fs::openat(CWD, &place, flags, mode).ok());
+    let file = match opened {
+        Some(file) => file,
+        None => rustix::fs::memfd_create("bc", MemfdFlags::CLOEXEC)?,
+    };
+    Ok(file.into())
 }
 
 fn is_device(meta: &std::fs::Metadata) -> bool {

@@ -2,16 +2,18 @@
 //! on.
 
 use std::ffi::{OsStr, OsString};
-use std::io::Read;
-use std::os::unix::fs::MetadataExt;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 use bc_dup::manifests::Manifest;
 use bc_dup::prune::Action;
 use bc_dup::{Files, Subtrees};
 use bc_walk::{Identity, Symlinks};
 
-use crate::args::WalkArgs;
+use crate::args::{WalkArgs, is_dash};
 use crate::diagnostic::Diagnostic;
+use crate::input::Input;
 use crate::overlap::Given;
 use crate::run::{Outcome, Session};
 
@@ -70,9 +72,11 @@ pub fn take_manifests(
 ) -> Outcome<(Vec<OsString>, Vec<Manifest>)> {
     let (mut others, mut manifests) = (Vec::new(), Vec::new());
     for reference in references {
-        // What cannot be read is protected all the same. Of what is no file nothing is opened.
+        // What cannot be read is protected all the same. Of what is no file, or pipe, nothing is
+        // opened.
         let is_file = std::fs::metadata(reference).is_ok_and(|meta| meta.is_file());
-        let found = match is_file && std::fs::File::open(reference).is_ok() {
+        let is_open = is_file && File::open(reference).is_ok();
+        let found = match is_open || is_piped(reference) {
             true => manifest(session, reference)?,
             false => None,
         };
@@ -96,8 +100,69 @@ pub fn refuse_manifests(session: &Session, references: &[OsString]) -> Outcome<(
     }
 }
 
+/// A manifest from standard input or another pipe, which is kept: it is read twice.
+fn piped(session: &Session, reference: &OsString) -> Outcome<Option<Manifest>> {
+    let path = reference.as_encoded_bytes();
+    let is_stdin = is_dash(reference) || bc_fs::output::descriptor(reference) == Some(0);
+    let name = match is_stdin {
+        true => OsStr::new("-"),
+        false => reference,
+    };
+    let open = |file: &File| {
+        let file = file
+            .try_clone()
+            .map_err(|error| failed_reading(path, error))?;
+        Manifest::of_file(path, file, &session.cancel).map_err(|error| error.to_string())
+    };
+    let kept = session.while_reading(name, || {
+        let input = Input::open(name, &session.cancel).map_err(|what| session.fatal(what))?;
+        let is_manifest = |file: &File| {
+            let found = open(file).map_err(std::io::Error::other)?;
+            Ok(found.is_some())
+        };
+        input.keep(is_manifest).map_err(|error| {
+            let text = match error.kind() {
+                ErrorKind::Other if error.raw_os_error().is_none() => error.to_string(),
+                _ => failed_reading(path, error),
+            };
+            session.fatal(format!("--reference={text}"))
+        })
+    })?;
+    let found = kept.map(|file| open(&file)).transpose();
+    match found
+        .map_err(|text| session.fatal(format!("--reference={text}")))?
+        .flatten()
+    {
+        Some(manifest) => Ok(Some(manifest)),
+        None => Err(session.fatal(format!(
+            "--reference={}: what comes from there is no manifest",
+            bc_fs::escape(path)
+        ))),
+    }
+}
+
+fn failed_reading(path: &[u8], error: std::io::Error) -> String {
+    format!("{}: read: {error}", bc_fs::escape(path))
+}
+
+/// Whether a reference can be read once only.
+fn is_piped(reference: &OsString) -> bool {
+    if is_dash(reference) {
+        return true;
+    }
+    // A FIFO that has a name waits for whoever writes to it, perhaps for ever.
+    let Some(number) = bc_fs::output::descriptor(reference) else {
+        return false;
+    };
+    let kind = std::fs::metadata(reference).map(|meta| meta.file_type());
+    kind.is_ok_and(|kind| kind.is_fifo() || number == 0 && kind.is_socket())
+}
+
 /// `None` for what does not begin like a manifest, or is no regular file.
 fn manifest(session: &Session, reference: &OsString) -> Outcome<Option<Manifest>> {
+    if is_piped(reference) {
+        return piped(session, reference);
+    }
     if !std::fs::metadata(reference).is_ok_and(|meta| meta.is_file()) {
         return Ok(None);
     }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use bc_dup::manifests::Manifest;
 use bc_dup::prune::lies_in;
 use bc_dup::scan::{Equality, ScanProgress};
 use bc_dup::unique::{Sides, Standing, Unique, UniqueOptions, covered, unique as search};
@@ -48,6 +49,7 @@ pub fn unique<'a, P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> UniqueJ
         paths: roots(paths),
         archives: Vec::new(),
         equality: Equality::Digest,
+        trusts_lists: false,
         force: false,
         filter: Filter::default(),
         run: Run::default(),
@@ -61,6 +63,7 @@ pub struct UniqueJob<'a> {
     paths: Vec<PathBuf>,
     archives: Vec<PathBuf>,
     equality: Equality,
+    trusts_lists: bool,
     force: bool,
     filter: Filter,
     run: Run<'a>,
@@ -73,6 +76,14 @@ impl UniqueJob<'_> {
     /// Where else a content may be: directories, or manifests of disks that are not here.
     pub fn archives<P: AsRef<Path>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
         self.archives.extend(roots(paths));
+        self
+    }
+
+    /// Believes lists of unknown origin. Those of `sha256sum`, say, do not tell of which tree they are:
+    /// without this one that has the names of the trees' own files counts for nothing there, as it was
+    /// probably made of them.
+    pub fn trust_lists(mut self) -> Self {
+        self.trusts_lists = true;
         self
     }
 
@@ -110,6 +121,9 @@ impl UniqueJob<'_> {
         let [walk, of_archives] = self.walks()?;
         let before = self.hidden(&walk);
         let mut archives = References::open(&self.archives, &self.paths, cancel)?;
+        if self.trusts_lists {
+            archives.manifests.iter_mut().for_each(Manifest::trust);
+        }
         let own = self.own()?;
         let own_archives = self.own_archives(&archives.directories, &own)?;
         let paths = list(&self.paths, &walk, run)?;

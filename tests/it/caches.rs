@@ -3,7 +3,7 @@
 
 use bc_testkit::{Rng, TestTree};
 
-use crate::common::Bc;
+use crate::common::{Bc, is_cached};
 
 /// Files that were there before the run, so that it remembers them.
 fn settled() -> TestTree {
@@ -42,6 +42,9 @@ fn a_slip_of_the_fingers_costs_nothing() {
 #[test]
 fn a_second_search_reads_nothing() {
     let t = TestTree::new();
+    if !is_cached(&t) {
+        return;
+    }
     for index in 0..900u32 {
         // Three of each size, two of which are equal now and then.
         let mut content = vec![1; 3000 + index as usize / 3];
@@ -66,6 +69,9 @@ fn a_second_search_reads_nothing() {
 #[test]
 fn where_caches_are_nothing_stops_a_search() {
     let t = settled();
+    if !is_cached(&t) {
+        return;
+    }
     t.write("x/bc/dup.redb", "half of one");
     let groups = t.bc_line("dup d").go().code(0).text();
     let run = || {
@@ -89,6 +95,9 @@ fn where_caches_are_nothing_stops_a_search() {
 #[test]
 fn no_mutant_makes_it_panic_or_say_so() {
     let t = settled();
+    if !is_cached(&t) {
+        return;
+    }
     let groups = t.bc_line("dup --cache=sound d").go().code(0).text();
     let sound = t.read("sound");
     let telling: Vec<usize> = (0..sound.len()).filter(|at| sound[*at] != 0).collect();

@@ -21,6 +21,16 @@ impl Bc for TestTree {
     }
 }
 
+/// Whether a cache is used for the files of a tree; prints why not.
+pub fn is_cached(t: &TestTree) -> bool {
+    let traits = bc_fs::mount::basic_traits(std::fs::File::open(t.path()).unwrap());
+    let is_used = traits.is_ok_and(|traits| !traits.in_memory);
+    if !is_used {
+        bc_testkit::left_out("no cache is used for files in memory");
+    }
+    is_used
+}
+
 /// SHA-256 of "abc", RFC 6234.
 pub const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 /// SHA-256 of nothing.

@@ -35,6 +35,7 @@ const NEVER: &[&str] = &[
     "shard",
     "strict-metadata",
     "sync",
+    "trust-list",
     "trust-metadata",
     "verify",
     "yes",

@@ -50,6 +50,7 @@ mod dup_saved;
 mod dup_unions;
 mod dup_unique;
 mod dup_unique_again;
+mod dup_unique_lists;
 mod dup_unique_manifests;
 mod dup_unique_never;
 mod dup_unique_random;

@@ -102,6 +102,7 @@ mod space;
 mod subtrees;
 mod traces;
 pub mod unique;
+mod writers;
 
 pub use cache::{Cache, CacheRefused, Location, panic_is_expected};
 pub use error::{Error, ErrorKind};

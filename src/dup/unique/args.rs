@@ -64,8 +64,15 @@ pub struct UniqueArgs {
     /// kin, of the BSDs, or of hashdeep. It is believed as far as it is whole and its digests have 128 bits;
     /// what rests on MD5, SHA-1 or XXH128 is said. Files of a directory that lie below a PATH, whichever
     /// link or mount leads there, count for nothing.
+    ///
+    /// `-` reads a manifest from standard input. A list that does not say of which tree it is, as those of
+    /// sha256sum, counts for nothing where it has the names of the files that are asked about: it was
+    /// probably made of them.
     #[arg(long, value_name = "DIR|MANIFEST")]
     pub reference: Vec<OsString>,
+    /// Believe lists of unknown origin that name the files that are asked about
+    #[arg(long)]
+    pub trust_list: bool,
     /// Compare with files of references byte for byte as well
     #[arg(add = Configurable, long)]
     pub verify_bytes: bool,

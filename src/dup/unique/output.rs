@@ -156,6 +156,7 @@ fn head(asked: &Asked<'_>) -> Value {
                     object["algorithms"] = names.collect::<Vec<_>>().into();
                     object["witnesses"] = tally.witnesses.into();
                     object["without_proof"] = tally.without.into();
+                    object["unknown_origin"] = tally.unknown_origin.into();
                 }
             }
             object

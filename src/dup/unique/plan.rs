@@ -48,6 +48,9 @@ impl UniquePlan {
         let named = references::split(session, &args.reference)?;
         let mut manifests = named.manifests;
         references::compare_homes(session, &mut manifests, &args.paths)?;
+        if args.trust_list {
+            manifests.iter_mut().for_each(Manifest::trust);
+        }
         warn_of_own(session, &named.directories, &own)?;
         let mut of_paths = session.walk_options(&args.walk, Metadata::Basic, None)?;
         // What is asked about is chosen; a witness may lie as deep and be called as it likes.

@@ -53,10 +53,23 @@ pub fn summary(session: &Session, asked: &Asked<'_>, found: &Unique, complete: b
         let count = thousands(found.unseen.excluded);
         report.summary(&format!("left out by --exclude: {count}"));
     }
-    if found.no_witnesses > 0 {
+    let mut own = found.no_witnesses;
+    for manifest in asked.manifests {
+        let unknown = manifest.tally().unknown_origin;
+        own = own.saturating_sub(unknown);
+        if unknown > 0 {
+            report.warning(&format!(
+                "{}: list of unknown origin: {} of its entries have the names of files that are asked \
+                 about, and count for nothing; --trust-list believes them",
+                bc_fs::escape(manifest.path()),
+                thousands(unknown)
+            ));
+        }
+    }
+    if own > 0 {
         report.warning(&format!(
             "{} files or entries of references count for nothing: they lie below a PATH, or may",
-            thousands(found.no_witnesses)
+            thousands(own)
         ));
     }
     if let Some(text) = rests_on(found) {

@@ -4,7 +4,8 @@
 //! and ctime are all what they were, and only to find duplicates: prune
 //! compares bytes and never looks here. Files changed less than two seconds
 //! before the search began are not recorded: a later write within the same
-//! tick of the kernel's clock would not show.
+//! tick of the kernel's clock would not show. Nor are files that another process has open for
+//! writing, and that were changed shortly before: what is written through a mapping need not show.
 //!
 //! Where inode numbers or ctimes cannot be relied on, nothing is recorded or looked up.
 //!
@@ -133,6 +134,12 @@ impl Cache {
     #[cfg(test)]
     pub(crate) fn pretend_later(&mut self, ns: i64) {
         self.began_ns += ns;
+    }
+
+    /// As if what is in memory alone were on a disk, where writes through a mapping show.
+    #[cfg(test)]
+    pub(crate) fn pretend_disk(&mut self) {
+        self.trust.memory = true;
     }
 
     /// As if inode numbers were nowhere to be relied on.

@@ -1,5 +1,5 @@
 //! On which file systems a record can stand for a file: where the inode number
-//! is the file's for good and the ctime moves with every change. Elsewhere
+//! is the file's for good and the ctime moves with every change that reaches the disk. Elsewhere
 //! another mount may show other content under the same numbers and times.
 
 use bc_fs::mount::Mounts;
@@ -13,6 +13,9 @@ pub(super) struct Trust {
     refused: Vec<&'static str>,
     #[cfg(test)]
     pub(super) nothing: bool,
+    /// Whether memory counts as a disk.
+    #[cfg(test)]
+    pub(super) memory: bool,
 }
 
 impl Trust {
@@ -23,7 +26,12 @@ impl Trust {
         };
         let open = || listing.open_dir(listing.dir(entry)).ok();
         let traits = self.mounts.of(id.dev, open);
-        let holds = traits.identity_proves_content(id.ino);
+        // Where nothing is ever written to a disk, a mapping can be written to for ever without any
+        // time being moved.
+        let in_memory = traits.in_memory;
+        #[cfg(test)]
+        let in_memory = in_memory && !self.memory;
+        let holds = traits.identity_proves_content(id.ino) && !in_memory;
         #[cfg(test)]
         let holds = holds && !self.nothing;
         if !holds && !self.refused.contains(&traits.name) {
@@ -37,7 +45,7 @@ impl Trust {
         let refused = std::mem::take(&mut self.refused);
         (!refused.is_empty()).then(|| {
             format!(
-                "not used on {}: inode numbers or ctimes there do not say for sure what a file holds",
+                "not used on {}: inode numbers and times there do not say for sure what a file holds",
                 refused.join(", ")
             )
         })

@@ -7,9 +7,10 @@ use bc_walk::{EntryId, Error, Listing};
 
 use super::digests::{self, Sizes, Table};
 use super::entries::Found;
+use super::named::Named;
 use super::origin::Origin;
 use super::systems::{self, Device, Systems};
-use super::{Manifest, ManifestError, Tally, strength};
+use super::{Form, Manifest, ManifestError, Tally, strength};
 use crate::aliases::Aliases;
 use crate::error::{Error as SearchError, ErrorKind};
 use crate::subtrees::Subtrees;
@@ -20,6 +21,10 @@ pub struct Question<'a> {
     pub listing: &'a Listing,
     /// Those that are asked about, in path order.
     pub entries: &'a [EntryId],
+    /// For each of them all files of the trees with its content, itself among them: what a list of
+    /// unknown origin says of such names is of these files, as far as anybody can tell. Empty where
+    /// that does not matter.
+    pub names: &'a [&'a [EntryId]],
     /// What is asked about, and all that lies there, with the traces of its files: a manifest's
     /// entries for those are no witnesses.
     pub own: &'a Subtrees,
@@ -171,10 +176,14 @@ pub fn ask(
     answers.bytes_read = hashed.bytes_read;
     answers.errors = hashed.errors;
     let mut aliases = Aliases::new(question.own, cancel);
+    let mut unknown = Vec::with_capacity(manifests.len());
     for ((nth, manifest), systems) in manifests.iter().enumerate().zip(origins) {
         let mut origin = Origin::new(manifest, systems, question.own, &mut aliases);
         let asked = (question, &hashed.tables[..]);
-        manifest.look_up(nth, asked, &mut origin, &mut answers, cancel)?;
+        unknown.push(manifest.look_up(nth, asked, &mut origin, &mut answers, cancel)?);
+    }
+    for (manifest, unknown) in manifests.iter_mut().zip(unknown) {
+        manifest.tally.unknown_origin = unknown;
     }
     Ok(answers)
 }
@@ -230,7 +239,8 @@ impl Manifest {
         Ok((tally, systems))
     }
 
-    /// Reads it through again: which of the digests does it have?
+    /// Reads it through again: which of the digests does it have? Gives how many entries count for
+    /// nothing as they have the names of those files.
     fn look_up(
         &self,
         nth: usize,
@@ -238,11 +248,14 @@ impl Manifest {
         origin: &mut Origin<'_, '_>,
         answers: &mut Answers,
         cancel: &Cancel,
-    ) -> Result<(), ManifestError> {
+    ) -> Result<u64, ManifestError> {
         // The best digest of each, which counts only once the manifest is known to be whole.
         let mut best: Vec<Option<Algorithm>> = vec![None; question.entries.len()];
         let mut details = vec![None; answers.details.len()];
         let (mut own_entries, mut alike) = (0, Vec::new());
+        let (mut unknown_origin, mut named) = (0, Named::new(question.listing, question.own));
+        let is_believed = self.form == Form::Checksums && self.is_trusted;
+        let is_unknown = self.header.is_none() && !self.is_trusted && !question.names.is_empty();
         self.each(cancel, &mut |found| {
             let Found::Witness(witness) = found else {
                 return;
@@ -256,9 +269,17 @@ impl Manifest {
             }
             let size = |at: usize| question.listing.size(question.entries[at]);
             alike.retain(|(at, _)| witness.size.is_none() || witness.size == size(*at));
-            if !alike.is_empty() && origin.may_be_own(&witness) {
+            // Where a relative name leads from here says nothing of a list that was made elsewhere.
+            let is_elsewhere = is_believed && !witness.path.starts_with(b"/");
+            if !alike.is_empty() && !is_elsewhere && origin.may_be_own(&witness) {
                 own_entries += 1;
                 return;
+            }
+            if is_unknown && !alike.is_empty() {
+                let mut is_like = |at: usize| named.is_one_of(witness.path, question.names[at]);
+                let before = alike.len();
+                alike.retain(|(at, _)| !is_like(*at));
+                unknown_origin += u64::from(alike.len() < before);
             }
             for (at, algorithm) in &alike {
                 let known = &mut best[*at];
@@ -293,7 +314,8 @@ impl Manifest {
                 }
             }
         }
-        Ok(())
+        answers.own_entries += unknown_origin;
+        Ok(unknown_origin)
     }
 }
 

@@ -13,6 +13,7 @@ mod bytes;
 mod digests;
 mod entries;
 mod home;
+mod named;
 mod origin;
 mod strength;
 mod systems;
@@ -72,6 +73,8 @@ pub struct Manifest {
     home: Home,
     /// What the first reading found.
     tally: Tally,
+    /// Whether it counts though nobody knows of which files it is.
+    is_trusted: bool,
 }
 
 /// What a manifest has, once it was read.
@@ -84,6 +87,9 @@ pub struct Tally {
     pub without: u64,
     /// The algorithms of its digests.
     pub algorithms: Vec<Algorithm>,
+    /// Of a list that does not say of which tree it is: entries that have the names of files that
+    /// are asked about, with their contents, and count for nothing.
+    pub unknown_origin: u64,
 }
 
 /// Why a manifest cannot be a reference: nothing is to be answered then.
@@ -133,6 +139,24 @@ impl Manifest {
         };
         let name = Path::new(std::ffi::OsStr::from_bytes(path));
         let file = File::open(name).map_err(|error| failed("open", error))?;
+        Manifest::of_file(path, file, cancel)
+    }
+
+    /// The same of an open file, which may have no name: what came from a pipe, say. `path` is what
+    /// it is called.
+    ///
+    /// # Errors
+    /// As of [`open`](Self::open).
+    pub fn of_file(
+        path: &[u8],
+        file: File,
+        cancel: &Cancel,
+    ) -> Result<Option<Manifest>, ManifestError> {
+        let failed = |op: &'static str, error: std::io::Error| ManifestError {
+            path: path.to_vec(),
+            message: format!("{op}: {error}"),
+            system: error.raw_os_error().map(|errno| (op, errno)),
+        };
         let stat = rustix::fs::fstat(&file).map_err(|errno| failed("stat", errno.into()))?;
         let stat = FileStat::from(&stat);
         let mut manifest = Manifest {
@@ -144,6 +168,7 @@ impl Manifest {
             header: None,
             home: Home::default(),
             tally: Tally::default(),
+            is_trusted: false,
         };
         let form = {
             let mut lines = manifest.lines(cancel)?;
@@ -177,6 +202,12 @@ impl Manifest {
     /// How it is written.
     pub fn form(&self) -> Form {
         self.form
+    }
+
+    /// Takes a list for one of other files than those that are asked about, whatever names it has:
+    /// its user knows where it was made.
+    pub fn trust(&mut self) {
+        self.is_trusted = true;
     }
 
     /// What it has, once a [question](ask) was put to it.

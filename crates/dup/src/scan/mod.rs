@@ -30,6 +30,7 @@ use bc_walk::Listing;
 use crate::cache::Cache;
 use crate::error::{Error, ErrorKind, require_metadata};
 use crate::subtrees::{Marks, Subtrees};
+use crate::writers;
 use candidates::Candidates;
 use context::Context;
 use pass::{Done, How, Part};
@@ -236,7 +237,17 @@ pub(crate) fn scan_beside(
         cancel,
         progress,
     );
-    let recalled = cache.as_mut().map(|cache| Recalled::of(cache, &context));
+    // What they write may not show in any time: it is neither remembered nor recalled.
+    let written = match cache.as_ref().is_some_and(|cache| cache.is_usable()) {
+        true => {
+            let all = (0..candidates.len() as u32).map(|one| candidates.entry(one));
+            writers::unseen_writers(listing, all, options.workers, cancel)?
+        }
+        false => Vec::new(),
+    };
+    let recalled = cache
+        .as_mut()
+        .map(|cache| Recalled::of(cache, &context, written));
     stats.remembered = recalled.as_ref().map_or(0, |recalled| recalled.whole);
     let sized = Instant::now();
 

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use bc_digest::Digest;
-use bc_walk::{BasicStat, Identity, Stamp};
+use bc_walk::{BasicStat, EntryId, Identity, Stamp};
 
 use super::context::Context;
 use super::lock;
@@ -21,6 +21,8 @@ pub(super) struct Recalled {
     scopes: Vec<Option<Scope>>,
     /// The ends of how many stages of each large file.
     prefixes: HashMap<u32, usize>,
+    /// Files that may be written to without a trace, in order.
+    written: Vec<EntryId>,
 }
 
 impl Recalled {
@@ -28,9 +30,10 @@ impl Recalled {
     ///
     /// Blocks come back as they were: where files can share some, which leaves all times as they
     /// are, the search asks again.
-    pub(super) fn of(cache: &mut Cache, context: &Context<'_>) -> Recalled {
+    pub(super) fn of(cache: &mut Cache, context: &Context<'_>, written: Vec<EntryId>) -> Recalled {
         let mut recalled = Recalled {
             scopes: vec![None; context.candidates.len()],
+            written,
             ..Recalled::default()
         };
         if !cache.is_usable() {
@@ -38,7 +41,11 @@ impl Recalled {
         }
         let stamp = |candidate| meta(context, candidate).map(|meta| meta.stamp);
         let mut wanted: Vec<Wanted> = (0..context.candidates.len() as u32)
-            .filter(|one| cache.trusts(context.listing, context.candidates.entry(*one)))
+            .filter(|one| {
+                let entry = context.candidates.entry(*one);
+                recalled.written.binary_search(&entry).is_err()
+                    && cache.trusts(context.listing, entry)
+            })
             .filter_map(|candidate| Some((meta(context, candidate)?.id, candidate)))
             .collect();
         wanted.sort_unstable();
@@ -100,7 +107,7 @@ impl Recalled {
             .iter()
             .filter(|(one, digests)| known(one) < digests.len())
             .filter_map(|(one, digests)| {
-                let (id, stamp) = settled(cache, context, *one)?;
+                let (id, stamp) = self.settled(cache, context, *one)?;
                 Some((id, stamp, digests.as_slice()))
             })
             .collect()
@@ -116,7 +123,7 @@ impl Recalled {
             if scope.is_nothing() || known == Some(scope) {
                 continue;
             }
-            let Some((id, stamp)) = settled(cache, context, candidate) else {
+            let Some((id, stamp)) = self.settled(cache, context, candidate) else {
                 continue;
             };
             let mut record = Record::new(id, stamp);
@@ -132,16 +139,22 @@ impl Recalled {
         records.sort_unstable_by_key(|record| record.id);
         records
     }
-}
 
-/// Which file it is and in which state, if that can be recorded.
-fn settled(cache: &mut Cache, context: &Context<'_>, one: u32) -> Option<(Identity, Stamp)> {
-    let meta = meta(context, one)?;
-    let entry = context.candidates.entry(one);
-    let settled = !context.table.failed(one)
-        && cache.is_settled(&meta.stamp)
-        && cache.trusts(context.listing, entry);
-    settled.then_some((meta.id, meta.stamp))
+    /// Which file it is and in which state, if that can be recorded.
+    fn settled(
+        &self,
+        cache: &mut Cache,
+        context: &Context<'_>,
+        one: u32,
+    ) -> Option<(Identity, Stamp)> {
+        let meta = meta(context, one)?;
+        let entry = context.candidates.entry(one);
+        let settled = !context.table.failed(one)
+            && cache.is_settled(&meta.stamp)
+            && self.written.binary_search(&entry).is_err()
+            && cache.trusts(context.listing, entry);
+        settled.then_some((meta.id, meta.stamp))
+    }
 }
 
 fn meta(context: &Context<'_>, candidate: u32) -> Option<BasicStat> {

@@ -185,6 +185,17 @@ impl Contents {
         entries
     }
 
+    /// All names of each of these contents.
+    pub(super) fn names_of(&self, entries: &[EntryId]) -> Vec<&[EntryId]> {
+        let mut names: Vec<&[EntryId]> = vec![&[]; entries.len()];
+        for content in self.iter() {
+            if let Ok(at) = entries.binary_search(&content.names[0]) {
+                names[at] = content.names;
+            }
+        }
+        names
+    }
+
     /// Takes note of what manifests know of [open questions](Contents::open_questions).
     pub(super) fn answer(&mut self, entries: &[EntryId], answers: &Answers, numbers: &[usize]) {
         let failed: Vec<EntryId> = answers.errors.iter().map(|(entry, _)| *entry).collect();

@@ -188,7 +188,8 @@ pub fn unique(
         min_size: 1,
         ..options.scan.clone()
     };
-    let written = writers::unseen_writers(&listing, options.scan.workers, cancel)?;
+    let all = listing.ids();
+    let written = crate::writers::unseen_writers(&listing, all, options.scan.workers, cancel)?;
     let scan = scan_beside(&listing, marks, &scan_options, None, cancel, progress)?;
     let mut found = Contents::of(&listing, own_entries, &scan);
     let mut errors = names::tell_apart(&listing, &mut found, cancel);
@@ -207,9 +208,11 @@ pub fn unique(
     standing::note_unread(&listing, &scan, &mut found);
     if !manifests.is_empty() {
         let entries = found.open_questions();
+        let names = found.names_of(&entries);
         let question = Question {
             listing: &listing,
             entries: &entries,
+            names: &names,
             own: &own,
             hash: HashOptions::new(Vec::new())
                 .cpu(options.scan.cpu)

@@ -78,6 +78,7 @@ pub fn offline(
     let question = Question {
         listing,
         entries: &entries,
+        names: &[],
         own: &own,
         hash,
         details: true,

@@ -20,6 +20,7 @@ fn tree() -> TestTree {
 fn cache(path: &Path) -> Cache {
     let mut cache = Cache::open(path, Location::Named).unwrap();
     cache.pretend_later(10_000_000_000);
+    cache.pretend_disk();
     cache
 }
 
@@ -92,6 +93,53 @@ fn what_changed_is_read_again_even_with_its_mtime_set_back() {
     let names = paths(&listing, &scan, &options);
     assert_eq!(names.len(), expected.len());
     assert!(names.iter().any(|group| group.contains(&b"new".to_vec())));
+}
+
+/// What is written through a mapping that was made before may move no time.
+#[test]
+fn what_another_process_can_change_unseen_is_neither_remembered_nor_recalled() {
+    let tree = tree();
+    let probe = fs::File::open(tree.join("00")).unwrap();
+    match bc_fs::lease::take(&probe) {
+        Ok(()) => drop(probe),
+        Err(why) => return bc_testkit::left_out(&format!("no leases here: {why:?}")),
+    }
+    let remembered = |file: &str| {
+        let mut cache = cache(&tree.scratch(file));
+        let scan = search_with(tree.path(), &ScanOptions::default(), &mut cache).1;
+        scan.stats.remembered
+    };
+    assert_eq!(remembered("quiet"), 0);
+    let all = remembered("quiet");
+    let open = || {
+        fs::File::options()
+            .append(true)
+            .open(tree.join("00"))
+            .unwrap()
+    };
+    let writer = open();
+    remembered("written");
+    drop(writer);
+    // It was not kept then, and is now.
+    assert_eq!(remembered("written"), all - 1);
+    assert_eq!(remembered("written"), all);
+    let _writer = open();
+    assert_eq!(remembered("written"), all - 1);
+}
+
+/// In memory nothing moves a time: no page is ever clean.
+#[test]
+fn nothing_in_memory_is_remembered() {
+    let tree = tree();
+    let traits = bc_fs::mount::basic_traits(fs::File::open(tree.path()).unwrap());
+    if !traits.is_ok_and(|traits| traits.in_memory) {
+        return bc_testkit::left_out("the tree lies on a disk");
+    }
+    let mut cache = Cache::open(tree.scratch("cache"), Location::Named).unwrap();
+    cache.pretend_later(10_000_000_000);
+    search_with(tree.path(), &ScanOptions::default(), &mut cache);
+    assert_eq!(cache.messages().len(), 1);
+    assert!(!tree.scratch("cache").exists());
 }
 
 #[test]
@@ -231,6 +279,7 @@ fn whatever_byte_is_wrong_the_groups_are_right() {
             Err(_) => assert_eq!(fs::read(&file).unwrap(), mutant, "round {round}"),
             Ok(mut used) => {
                 used.pretend_later(10_000_000_000);
+                used.pretend_disk();
                 let (listing, scan) = search_with(tree.path(), &options, &mut used);
                 assert_eq!(paths(&listing, &scan, &options), expected, "round {round}");
             }
@@ -291,6 +340,7 @@ fn what_never_was_a_cache_is_left_as_it_is() {
         write_private(&file, content.as_bytes());
         let mut used = Cache::open(&file, location).unwrap();
         used.pretend_later(10_000_000_000);
+        used.pretend_disk();
         search_with(tree.path(), &options, &mut used);
         assert_eq!(used.messages().len(), usize::from(!content.is_empty()));
         let (listing, scan) = search_with(tree.path(), &options, &mut cache(&file));

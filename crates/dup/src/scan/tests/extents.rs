@@ -151,6 +151,7 @@ fn waste_is_what_lies_apart_whatever_a_cache_remembers() {
             let listing = list(&mount.at);
             let mut cache = Cache::open(&place, Location::Named).unwrap();
             cache.pretend_later(3_600_000_000_000);
+            cache.pretend_disk();
             let cache = cached.then_some(&mut cache);
             let (cancel, progress) = (Cancel::new(), ScanProgress::default());
             let scan = scan(&listing, &ScanOptions::default(), cache, &cancel, &progress).unwrap();
