@@ -5,6 +5,8 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufRead, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use bc_manifest::{Item, Options, Reader};
 use serde_json::Value;
@@ -155,6 +157,23 @@ fn is_duplicates(head: &[u8], operands: &[&OsStr]) -> bool {
     head.starts_with(b"group,size,digest,reference,path,path_b64\r\n")
         || head.starts_with(b"#!/bin/sh\n# Makes each duplicate below a hard link to the first")
         || all_lines(head, |line| line.is_empty() || is_below(line))
+        || are_groups_of_names(head)
+}
+
+/// Whether all lines are names of files that are there, in groups of several: what a search printed
+/// that was given other paths, or the same ones in other words.
+fn are_groups_of_names(head: &[u8]) -> bool {
+    let mut group = 0;
+    let is_one = |line: &[u8]| {
+        if line.is_empty() {
+            return std::mem::take(&mut group) > 1;
+        }
+        group += 1;
+        let path = Path::new(OsStr::from_bytes(line));
+        path.symlink_metadata().is_ok()
+    };
+    // The last group may be cut off, and the reports of fdupes end with a blank line.
+    all_lines(head, is_one) && (group != 1 || head.len() as u64 == HEAD)
 }
 
 fn is_changes(head: &[u8]) -> bool {
@@ -168,7 +187,7 @@ fn is_changes(head: &[u8]) -> bool {
 }
 
 /// Whether there are lines and all are of a kind; the last one may be cut off.
-fn all_lines(head: &[u8], is_one: impl Fn(&[u8]) -> bool) -> bool {
+fn all_lines(head: &[u8], is_one: impl FnMut(&[u8]) -> bool) -> bool {
     let whole = match head.iter().rposition(|byte| *byte == b'\n') {
         Some(at) => &head[..at],
         None => return false,

@@ -127,7 +127,8 @@ pub struct HashArgs {
     ///
     /// A run with --output=FILE that lasts 10 seconds keeps a journal, FILE.partial, until it is done. Of
     /// files that are since unchanged (inode, size, mtime, ctime) it has the digests, and they are not read
-    /// again. Paths and options have to be the same. Without --resume such a journal gets another name.
+    /// again. Paths and options have to be the same. Without --resume such a journal stays
+    /// until the run has a better one of its own, or is done, and then gets another name.
     #[arg(long, requires = "output")]
     pub resume: bool,
     /// Files and directories; '-' is standard input, which is also read if none is named and it is no terminal

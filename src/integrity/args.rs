@@ -83,7 +83,8 @@ pub struct ManifestArgs {
     ///
     /// A run with --output=FILE that lasts 10 seconds keeps a journal, FILE.partial, until it is done. Of
     /// files that are since unchanged (inode, size, mtime, ctime) it has the digests, and they are not read
-    /// again. ROOT and options have to be the same. Without --resume such a journal gets another name.
+    /// again. ROOT and options have to be the same. Without --resume such a journal stays
+    /// until the run has a better one of its own, or is done, and then gets another name.
     #[arg(long, requires = "output")]
     pub resume: bool,
     /// The directory to record

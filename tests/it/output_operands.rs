@@ -14,6 +14,8 @@ fn tree() -> TestTree {
         .write("d/sub/doc", "another one")
         .write("d/twin", "twin")
         .write("e", "twin")
+        .write("d/one/x", "the same")
+        .write("d/two/x", "the same")
         .write("list", "d/doc\ne\n")
         .hard_link("d/doc", "hard")
         .symlink("d/doc", "link")
@@ -117,6 +119,14 @@ fn the_result_of_last_time_is_replaced() {
         out.code(0).stderr_is("");
         assert!(!t.read(file).is_empty(), "{line}");
         t.remove(file);
+    }
+    // A report of paths has no header: known by its names, in whichever words they were given.
+    for line in [
+        "dup -o d/out d e",
+        "dup -o d/out ./e ./d",
+        "dup --format=fdupes -o d/out way/ e",
+    ] {
+        t.bc_line(line).go().code(0);
     }
     // Empty ones too: the shell, or mktemp, has made them.
     t.write("d/out", "");
