@@ -81,7 +81,19 @@ impl CheckJob<'_> {
     }
 
     fn verdicts(mut self) -> Result<Checked, Error> {
-        let mut read = self.read()?;
+        let mut read = match self.read() {
+            Err(_) if self.run.cancel.is_cancelled() => {
+                let nothing = Checked {
+                    files: Vec::new(),
+                    errors: Vec::new(),
+                    improper_lines: 0,
+                    is_cut_short: false,
+                    cancelled: true,
+                };
+                return unless_cancelled(nothing, true);
+            }
+            read => read?,
+        };
         let (progress, total) = (HashProgress::default(), AtomicU64::new(0));
         total.store(read.wanted.len() as u64, Relaxed);
         let now = || Progress {

@@ -38,8 +38,7 @@ fn no_name_is_taken_for_anything_else() {
             .args(["dup", "prune", &action, "--yes", "--journal=../j"])
             .args(["--reference=kept", "in"])
             .go();
-        run.code(0)
-            .stderr_has(format!("{changed} files changed"));
+        run.code(0).stderr_has(format!("{changed} files changed"));
         for name in odd {
             assert_eq!(t.read(format!("kept/{name}")), name.as_bytes());
             if action.ends_with("link") {

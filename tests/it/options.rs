@@ -149,7 +149,7 @@ fn a_bad_pattern_is_blamed_on_its_place() {
             t.bc_line(&format!("{line} --{option}=["))
                 .go()
                 .code(2)
-                .stderr_has("unclosed character class");
+                .stderr_has("'[' without its ']'");
         }
     }
 }

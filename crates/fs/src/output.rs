@@ -127,7 +127,8 @@ impl OutputFile {
     ) -> Result<(), Uncommitted> {
         match self.pending {
             Some(pending) => {
-                drop(self.file);
+                // A failed write is reported to the first descriptor that is closed.
+                close(self.file).map_err(Uncommitted::at("close"))?;
                 commit(pending)
             }
             None => close(self.file).map_err(Uncommitted::at("close")),
