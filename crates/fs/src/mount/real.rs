@@ -34,10 +34,14 @@ impl BindMounts {
         };
         let within = joined(&self.all[at].root_bytes, rest);
         let others = self.shown_by[at].iter().map(|other| &self.all[*other]);
-        others
+        let places: Vec<Vec<u8>> = others
             .filter_map(|other| Some(joined(&other.point, below(&within, &other.root_bytes)?)))
-            .filter(|place| place != path)
-            .collect()
+            .collect();
+        // Where the mount goes, the same path still leads there.
+        match places.iter().any(|place| place == path) {
+            true => Vec::new(),
+            false => places,
+        }
     }
 
     /// Mount points of the mounts that show what another one shows.
