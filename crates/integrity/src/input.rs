@@ -371,10 +371,12 @@ impl ManifestFile {
             let _ = sender.send(last);
         };
         let thread = std::thread::Builder::new().name("manifest".into());
-        if thread.spawn(work).is_err() {
+        let Ok(thread) = thread.spawn(work) else {
             return Ok(None);
-        }
-        Ok(Some(ManifestStream::prefetched(header, receiver, back, go)))
+        };
+        Ok(Some(ManifestStream::prefetched(
+            header, receiver, back, go, thread,
+        )))
     }
 
     fn send_all(

@@ -8,6 +8,7 @@
 
 use std::cmp::Ordering;
 use std::sync::mpsc::{Receiver, Sender};
+use std::thread::JoinHandle;
 
 use bc_manifest::integrity::{Entry, Header, Kind, Reader, path_order};
 
@@ -127,7 +128,19 @@ enum Stream {
         back: Sender<Vec<Entry>>,
         /// The thread waits for it behind the proof.
         go: Option<Sender<Passing>>,
+        /// Last, so that the thread finds the channels closed while it is waited for.
+        _thread: Joined,
     },
+}
+
+/// A thread that is waited for when it is dropped, so that it holds no file of a run that is over.
+struct Joined(Option<JoinHandle<()>>);
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        // A panic was reported as a reader that stopped.
+        let _ = self.0.take().map(JoinHandle::join);
+    }
 }
 
 impl ManifestStream {
@@ -144,9 +157,15 @@ impl ManifestStream {
         receiver: Receiver<Message>,
         back: Sender<Vec<Entry>>,
         go: Sender<Passing>,
+        thread: JoinHandle<()>,
     ) -> ManifestStream {
-        let go = Some(go);
-        ManifestStream::new(header, Stream::Prefetched { receiver, back, go })
+        let source = Stream::Prefetched {
+            receiver,
+            back,
+            go: Some(go),
+            _thread: Joined(Some(thread)),
+        };
+        ManifestStream::new(header, source)
     }
 
     /// Leaves entries out, before the first is taken.
