@@ -97,11 +97,36 @@ fn killed_at_every_call(action: &str, place: impl Fn(&TestTree) -> Option<PathBu
             let out = t.bc_line(&line("second")).go();
             assert_eq!(out.status.code(), Some(0), "{context}: {out}");
             nothing_is_lost(&t, &to, &context);
+            second_names_go(&t, &to, &line("third"), &context);
             assert_eq!(state(&t, &to), whole, "{context}: {out}");
         }
         let _ = std::fs::remove_dir_all(&to);
     }
     assert!(sweep.reached() >= 5, "{action}: {}", sweep.reached());
+}
+
+/// A run that is killed when it has moved the last file may leave that a second name. No name of the
+/// tree leads there any more; the next run that moves something to that directory takes it away.
+#[track_caller]
+fn second_names_go(t: &TestTree, to: &Path, line: &str, context: &str) {
+    let is_temporary = |name: &PathBuf| {
+        let name = name.file_name().unwrap();
+        name.as_encoded_bytes().starts_with(b".bc-dup.")
+    };
+    let Some(second) = names(to).into_iter().find(is_temporary) else {
+        return;
+    };
+    let inode = |name: &Path| to.join(name).symlink_metadata().unwrap().ino();
+    let others = names(to).into_iter().filter(|name| *name != second);
+    let of: Vec<PathBuf> = others
+        .filter(|name| inode(name) == inode(&second))
+        .collect();
+    assert_eq!(of.len(), 1, "{context}: {}", second.display());
+    t.write("b/last", "same");
+    let out = t.bc_line(line).go();
+    let moved = to.join("b/last");
+    assert!(out.status.success() && moved.exists(), "{context}: {out}");
+    std::fs::remove_file(moved).unwrap();
 }
 
 /// Undo of the killed run's journal: all is as it was.

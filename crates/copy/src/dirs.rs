@@ -40,6 +40,8 @@ pub(crate) fn finish_dirs(main: &mut Worker<'_>) -> Result<(), crate::error::Err
         .min(open.len().div_ceil(FILES_EACH))
         .max(1);
     let cursor = Cursor::with_batch(open.len(), workers, BATCH, BATCH);
+    // Others need the descriptors now.
+    main.let_go();
     run_workers([job], workers, || {
         let mut worker = Worker::new(job);
         while let Some(batch) = cursor.next() {
@@ -203,7 +205,8 @@ impl Worker<'_> {
         }
         let (dir, name) = parts(target);
         let place = self.try_dir(dir)?;
-        match retry_on_intr(|| rustix::fs::openat(&place.fd, name, flags, Mode::empty())) {
+        let open = || retry_on_intr(|| rustix::fs::openat(&place.fd, name, flags, Mode::empty()));
+        match self.open_waiting(open) {
             // Not to be read by this user any more, but his.
             Err(Errno::ACCESS) => {
                 let mode = Mode::from_raw_mode(0o700);

@@ -2,10 +2,10 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
-use std::time::Duration;
 
 use bc_digest::Digest;
 use bc_read::Opener;
+use bc_walk::shortage::Shortage;
 use bc_walk::{DirFdCache, Error, ErrorKind, FileStat};
 use rustix::io::Errno;
 
@@ -48,8 +48,8 @@ pub(crate) struct Worker<'a> {
     /// there may be.
     opened: usize,
     most_opened: usize,
-    /// For descriptors, in vain.
-    has_waited: bool,
+    /// Of descriptors.
+    shortage: Rc<Shortage>,
     pub(crate) xattrs: XattrReader,
     pub(crate) lost: Vec<Lost>,
     /// What the small files of a batch hold.
@@ -70,7 +70,7 @@ impl<'a> Worker<'a> {
             dirs: Vec::new(),
             opened: 0,
             most_opened: affordable(job.options.workers),
-            has_waited: false,
+            shortage: Rc::new(Shortage::new(job.cancel)),
             xattrs: XattrReader::new(),
             lost: Vec::new(),
             buffer: Vec::new(),
@@ -171,7 +171,9 @@ impl<'a> Worker<'a> {
             self.dirs[at..].rotate_left(1);
             return Ok(dir);
         }
-        let dir = self.open_dir_waiting(path)?;
+        let job = self.job;
+        let opened = self.open_waiting(|| DestDir::open(job.top.fd.as_fd(), path));
+        let dir = Rc::new(opened?);
         let is_synced = self.job.options.durability != Durability::None;
         if is_synced && dir.id.dev != self.job.top.id.dev {
             self.job.also_sync(&dir);
@@ -184,23 +186,23 @@ impl<'a> Worker<'a> {
         Ok(dir)
     }
 
-    /// Where descriptors are short, those that are held here are given up, and those of others are
-    /// waited for.
-    fn open_dir_waiting(&mut self, path: &[u8]) -> Result<Rc<DestDir>, Errno> {
-        for _ in 0..if self.has_waited { 1 } else { 1000 } {
-            match DestDir::open(self.job.top.fd.as_fd(), path) {
-                Err(Errno::MFILE | Errno::NFILE) if !self.job.is_over() => {
-                    self.dirs.clear();
-                    self.commit();
-                    std::thread::sleep(Duration::from_millis(1));
-                }
-                opened => return opened.map(Rc::new),
-            }
-        }
-        let opened = DestDir::open(self.job.top.fd.as_fd(), path);
-        // Who has waited in vain does not wait for each file.
-        self.has_waited = opened.is_err();
-        opened.map(Rc::new)
+    /// Calls `open`. Where descriptors are short, those that are held here are given up, and those of
+    /// others are waited for.
+    pub(crate) fn open_waiting<T>(
+        &mut self,
+        open: impl FnMut() -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        let shortage = Rc::clone(&self.shortage);
+        let errno = |errno: &Errno| Some(errno.raw_os_error());
+        shortage.wait(errno, open, || self.let_go())
+    }
+
+    /// Closes what can be opened again.
+    pub(crate) fn let_go(&mut self) {
+        self.commit();
+        self.dirs.clear();
+        self.sources = None;
+        self.opener = None;
     }
 
     /// Whether so many directories are open that what is in them should get its name first.

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Histories, where nobody asks for more.
-const FEW: u64 = 60;
+const FEW: usize = 60;
 
 /// Files of the source; the last two are one.
 const NAMES: [&str; 7] = ["a", "b", "c", "d/e", "d/f", "g", "d/h"];
@@ -375,11 +375,7 @@ fn history(seed: u64) {
 
 #[test]
 fn nothing_of_the_users_is_replaced_unasked() {
-    let cases = std::env::var("BC_TEST_CASES").ok();
-    let cases = cases.map_or(FEW, |cases| {
-        cases.parse().expect("BC_TEST_CASES is a number")
-    });
-    for seed in 0..cases {
+    for seed in 0..bc_testkit::cases(FEW) as u64 {
         history(seed);
     }
 }
