@@ -1,12 +1,14 @@
 //! Which unchanged files an update reads all the same: those verified longest
 //! ago, as much of them as was asked for.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as Slot;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
 use bc_fs::Size;
-use bc_walk::EntryId;
+use bc_walk::{EntryId, Identity, Listing};
 
 /// How much to read again.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -120,7 +122,7 @@ pub(crate) struct Candidate {
 }
 
 /// Those to read, the least recently tried first; of a time limit all, to
-/// be read in this order until it is over. `size` tells the size of an entry in bytes.
+/// be read in this order until it is over. Names of one file follow each other, and count once.
 ///
 /// Runs are counted, so that no clock keeps a file from its turn: what was tried goes to the end of
 /// the line, whatever time that was. Times order those of one run, and those that no run has tried
@@ -128,7 +130,7 @@ pub(crate) struct Candidate {
 /// now, and counts as never; those go by how far ahead they are.
 pub(crate) fn choose(
     mut candidates: Vec<Candidate>,
-    size: impl Fn(EntryId) -> u64,
+    files: &impl Files,
     reread: Reread,
     now: i64,
 ) -> Vec<EntryId> {
@@ -138,30 +140,77 @@ pub(crate) fn choose(
         true => (c.run, false, !c.last, c.entry),
         false => (c.run, true, c.last, c.entry),
     });
+    let mut others = other_names(&mut candidates, files);
     // A byte for the name: a part of many empty files is a part all the same.
-    let cost = |c: &Candidate| u128::from(size(c.entry)) + 1;
+    let cost = |c: &Candidate| u128::from(files.size(c.entry)) + 1;
     let total: u128 = candidates.iter().map(cost).sum();
     let limit = match reread {
         Reread::None => 0,
+        Reread::Fraction(1.0) | Reread::For(_) => total,
         Reread::Fraction(part) => (total as f64 * part.clamp(0.0, 1.0)).ceil() as u128,
         Reread::Bytes(bytes) => u128::from(bytes),
-        Reread::For(_) => total,
-    };
-    let limit = if reread == Reread::Fraction(1.0) {
-        total
-    } else {
-        limit
     };
     let mut sum = 0;
     let chosen = candidates.iter().take_while(|candidate| {
         let takes = sum < limit;
         sum += match reread {
-            Reread::Bytes(_) => u128::from(size(candidate.entry)),
+            Reread::Bytes(_) => u128::from(files.size(candidate.entry)),
             _ => cost(candidate),
         };
         takes
     });
-    chosen.map(|candidate| candidate.entry).collect()
+    let mut ids = Vec::new();
+    for candidate in chosen {
+        ids.push(candidate.entry);
+        if let Some(file) = files.linked(candidate.entry) {
+            ids.extend(others.remove(&file).unwrap_or_default());
+        }
+    }
+    ids
+}
+
+/// Files that may be read again.
+pub(crate) trait Files {
+    /// Size in bytes; 0 if it is not known.
+    fn size(&self, entry: EntryId) -> u64;
+
+    /// Identity of a file that has more names than one.
+    fn linked(&self, entry: EntryId) -> Option<Identity>;
+}
+
+impl Files for Listing {
+    fn size(&self, entry: EntryId) -> u64 {
+        Listing::size(self, entry).unwrap_or(0)
+    }
+
+    fn linked(&self, entry: EntryId) -> Option<Identity> {
+        let meta = self.meta(entry)?;
+        (meta.nlink > 1).then(|| self.identity(entry)).flatten()
+    }
+}
+
+/// Leaves one name of each file among the candidates, the first, and returns the others. A file is
+/// read once, whatever it is called, and all its names are told what was read: one that kept an
+/// older digest would contradict them.
+fn other_names(
+    candidates: &mut Vec<Candidate>,
+    files: &impl Files,
+) -> HashMap<Identity, Vec<EntryId>> {
+    let mut others: HashMap<Identity, Vec<EntryId>> = HashMap::new();
+    candidates.retain(|candidate| match files.linked(candidate.entry) {
+        None => true,
+        Some(file) => match others.entry(file) {
+            Slot::Vacant(slot) => {
+                slot.insert(Vec::new());
+                true
+            }
+            Slot::Occupied(mut slot) => {
+                slot.get_mut().push(candidate.entry);
+                false
+            }
+        },
+    });
+    others
 }
 
 #[cfg(test)]
@@ -234,6 +283,41 @@ mod tests {
         }
     }
 
+    /// Sizes of files by the numbers of their entries; those of odd size are names of one file.
+    struct Sizes<'a>(&'a [u64]);
+
+    impl Files for Sizes<'_> {
+        fn size(&self, entry: EntryId) -> u64 {
+            self.0[entry.0 as usize]
+        }
+
+        fn linked(&self, entry: EntryId) -> Option<Identity> {
+            let ino = self.size(entry);
+            (ino > 2 && ino % 2 == 1).then_some(Identity { dev: 1, ino })
+        }
+    }
+
+    #[test]
+    fn names_of_one_file_are_chosen_together() {
+        let all: Vec<Candidate> = (0..6)
+            .map(|entry| Candidate {
+                run: 0,
+                last: i64::from(entry),
+                entry: EntryId(entry),
+            })
+            .collect();
+        let files = Sizes(&[10, 11, 10, 13, 11, 13]);
+        let ids = |reread| -> Vec<u32> {
+            let chosen = choose(all.clone(), &files, reread, 9);
+            chosen.iter().map(|id| id.0).collect()
+        };
+        assert_eq!(ids(Reread::Bytes(10)), [0]);
+        assert_eq!(ids(Reread::Bytes(11)), [0, 1, 4]);
+        assert_eq!(ids(Reread::Bytes(22)), [0, 1, 4, 2]);
+        assert_eq!(ids(Reread::Fraction(0.5)), [0, 1, 4, 2]);
+        assert_eq!(ids(Reread::For(Duration::ZERO)), [0, 1, 4, 2, 3, 5]);
+    }
+
     #[test]
     fn the_least_recently_verified_come_first() {
         let candidate = |last, entry| Candidate {
@@ -247,10 +331,9 @@ mod tests {
             candidate(5, 2),
             candidate(7, 3),
         ];
-        let sizes = [10, 10, 10, 0];
-        let size = |id: EntryId| sizes[id.0 as usize];
+        let files = Sizes(&[10, 10, 10, 0]);
         let ids = |reread| {
-            choose(all.clone(), size, reread, 9)
+            choose(all.clone(), &files, reread, 9)
                 .iter()
                 .map(|id| id.0)
                 .collect::<Vec<_>>()
@@ -271,7 +354,7 @@ mod tests {
             last,
             entry: EntryId(entry),
         });
-        let order = choose(all.collect(), |_| 1, Reread::Fraction(1.0), 7);
+        let order = choose(all.collect(), &Sizes(&[1; 7]), Reread::Fraction(1.0), 7);
         let order: Vec<u32> = order.iter().map(|id| id.0).collect();
         assert_eq!(order, [4, 1, 2, 3, 0]);
     }
@@ -284,7 +367,7 @@ mod tests {
             last,
             entry: EntryId(entry),
         });
-        let order = choose(all.collect(), |_| 1, Reread::Fraction(1.0), 7);
+        let order = choose(all.collect(), &Sizes(&[1; 7]), Reread::Fraction(1.0), 7);
         let order: Vec<u32> = order.iter().map(|id| id.0).collect();
         assert_eq!(order, [6, 5, 4, 0, 1, 2, 3]);
     }

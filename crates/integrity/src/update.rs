@@ -37,7 +37,7 @@ use crate::known_damage::KnownDamage;
 use crate::manifest_stream::Prefetch;
 use crate::options::{RootCheck, TreeOptions, Work};
 use crate::place::{self, Origin, is_elsewhere};
-use crate::reread::{Reread, choose};
+use crate::reread::{Files, Reread, choose};
 use crate::setting::Setting;
 use crate::summary::ComparisonSummary;
 use crate::tree::Tree;
@@ -221,9 +221,8 @@ pub fn update(
         let error = Error::at(ErrorKind::Refused, what.root.as_bytes(), message);
         return Err(error.unless(Setting::Force));
     }
-    let size = |id| tree.listing.size(id).unwrap_or(0);
     let candidates = std::mem::take(&mut plan.candidates);
-    let chosen = choose(candidates, size, what.reread, what.now);
+    let chosen = choose(candidates, &tree.listing, what.reread, what.now);
     plan.differs |= !chosen.is_empty() || elsewhere;
 
     chosen.iter().for_each(|id| plan.read(*id));
@@ -303,7 +302,13 @@ impl Updater<'_> {
                 bytes += size(id);
                 first || bytes <= BYTES
             });
-            let (slice, rest) = left.split_at(fits.count().max(1));
+            let mut count = fits.count().max(1);
+            // Names of one file stay together.
+            let file = |at: usize| left.get(at).and_then(|id| self.tree.listing.linked(*id));
+            while file(count).is_some_and(|next| file(count - 1) == Some(next)) {
+                count += 1;
+            }
+            let (slice, rest) = left.split_at(count);
             left = rest;
             let plan = bc_read::Plan::new(slice.to_vec(), self.hash.workers);
             let sink = |_| Collect(Vec::new());
