@@ -251,13 +251,14 @@ fn names(pattern: &[u8], path: &[u8], is_dir: bool) -> bool {
     };
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap();
     let text = if pattern.contains(&b'/') { path } else { name };
-    let pattern = pattern.strip_prefix(b"/").unwrap_or(pattern);
+    let anchored = pattern.strip_prefix(b"/").or(pattern.strip_prefix(b"./"));
+    let pattern = anchored.unwrap_or(pattern);
     (for_all || is_dir) && expanded(pattern).iter().any(|one| fits(one, text, true))
 }
 
 #[test]
 fn exclude_and_include_are_their_rules() {
-    const PIECES: [&[u8]; 17] = [
+    const PIECES: [&[u8]; 18] = [
         b"*",
         b"**",
         b"?",
@@ -275,6 +276,7 @@ fn exclude_and_include_are_their_rules() {
         b"{**/a,b}",
         b"a",
         b".o",
+        b"./",
     ];
     for seed in 0..trees() {
         let mut rng = Rng::new(seed + 1_000_000);
@@ -288,7 +290,9 @@ fn exclude_and_include_are_their_rules() {
                         one.push(b'/');
                     }
                     // Others are no patterns.
-                    let is_one = one.iter().any(|byte| *byte != b'/');
+                    let text = one.strip_suffix(b"/").unwrap_or(&one);
+                    let text = text.strip_prefix(b"/").or(text.strip_prefix(b"./")).unwrap_or(text);
+                    let is_one = !matches!(text, b"" | b"." | b"..");
                     made.extend(Some(one).filter(|one| is_one && std::str::from_utf8(one).is_ok()));
                 }
                 made

@@ -18,8 +18,8 @@ const MAX_NESTING: usize = 32;
 ///
 /// - Without `/`, a pattern matches base names: `*.o`.
 /// - With `/`, it matches the path below the root, whole: `src/*.rs`; `*`, `?` and `[…]` stop at
-///   `/`, `**` crosses directories. A leading `/` only anchors: `/build` is the one directly
-///   in the root.
+///   `/`, `**` crosses directories. A leading `/` or `./` only anchors: `/build` is the one
+///   directly in the root.
 /// - With a trailing `/`, it matches directories only: `build/`.
 /// - `[a-z]`, `[!a-z]`, `[[:digit:]]`, `{one,two}` and `\` work as in a shell. `?` stands for one
 ///   byte.
@@ -118,10 +118,12 @@ impl Globs {
             Some(text) => (text.strip_suffix(b"\\").unwrap_or(text), true),
             None => (pattern, false),
         };
-        let anchored = text.strip_prefix(b"/");
+        let anchored = text
+            .strip_prefix(b"/")
+            .or_else(|| text.strip_prefix(b"./"));
         let is_path = anchored.is_some() || text.contains(&b'/');
         let text = anchored.unwrap_or(text);
-        if text.is_empty() {
+        if matches!(text, b"" | b"." | b"..") {
             return Err("matches nothing");
         }
         let patterns = match is_path {
