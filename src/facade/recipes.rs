@@ -1,9 +1,10 @@
-//! Whole programs, which are among the examples of this package too. Here is nothing but their text.
+//! Whole programs, which are among the examples of this package too. This module contains only
+//! their text.
 //!
 //! # Photos from a card
 //!
-//! Which photos of a card are nowhere in the archive, under whatever name? Those are copied, and
-//! each copy is read again and compared.
+//! Copies the photos of a card that are nowhere in the archive, under any name; reads each copy
+//! again and compares it.
 #![doc = concat!("```no_run\n", include_str!("examples/import_photos.rs"), "\n```")]
 //!
 //! # A backup that is verified
@@ -14,7 +15,7 @@
 //!
 //! # A cache keyed by content
 //!
-//! What was computed of a file is known of every other one with the same content.
+//! A result computed from one file is reused for every other file with the same content.
 #![doc = concat!("```no_run\n", include_str!("examples/content_cache.rs"), "\n```")]
 //!
 //! # Groups of equal files

@@ -13,15 +13,15 @@ use super::error::{Error, ErrorKind};
 use super::filter::Filter;
 use super::run::Run;
 
-/// References by what they are.
+/// References by kind: directories and manifests.
 #[derive(Debug, Default)]
 pub(crate) struct References {
-    /// Directories, and which of the references each is.
+    /// Directories, and the index of each among the references.
     pub(crate) directories: Vec<PathBuf>,
     pub(crate) directory_numbers: Vec<usize>,
-    /// The same, open.
+    /// The same directories, open.
     pub(crate) opened: Subtrees,
-    /// Manifests, and which of the references each is.
+    /// Manifests, and the index of each among the references.
     pub(crate) manifests: Vec<Manifest>,
     pub(crate) manifest_numbers: Vec<usize>,
 }

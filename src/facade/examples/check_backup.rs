@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// A bar of forty characters, where the total is known and somebody sees it.
+/// Draws a bar of forty characters, if the total is known and stderr is a terminal.
 fn bar(now: Progress) {
     let mut screen = std::io::stderr();
     let Some(total) = now.files_total.filter(|_| screen.is_terminal()) else {

@@ -1,5 +1,5 @@
-//! A cache keyed by content: counts the words of files, and never twice those of equal files,
-//! whatever they are called: `content_cache CACHE FILE...`.
+//! A cache keyed by content: counts the words of files, and reads equal files only once, regardless
+//! of their names: `content_cache CACHE FILE...`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program may")]
 #![forbid(unsafe_code)]
 
