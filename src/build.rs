@@ -19,7 +19,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What Rust's standard library links to on glibc.
+/// Libraries that Rust's standard library links to on glibc.
 const LIBRARIES: &[&str] = &["c", "m", "rt", "pthread", "dl", "util"];
 
 fn main() {

@@ -1,5 +1,5 @@
-//! What a message says: words for people and, where one path is what failed, the same as fields
-//! for programs.
+//! Text of a message for people and, if it is about one path that failed, the same as fields for
+//! programs.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -33,7 +33,8 @@ impl Diagnostic {
         Diagnostic::from(text).about(path, operation, error.raw_os_error(), &error.to_string())
     }
 
-    /// What failed, for programs, behind words of any kind.
+    /// Adds the failed path, operation and reason, as fields for programs, to a message of any
+    /// text.
     #[must_use]
     pub fn about(
         mut self,
@@ -51,19 +52,19 @@ impl Diagnostic {
         self
     }
 
-    /// The same fields behind other words.
+    /// Replaces the text; the fields stay.
     #[must_use]
     pub fn worded(mut self, text: String) -> Diagnostic {
         self.text = text;
         self
     }
 
-    /// The words.
+    /// Returns the text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The fields, as said by `applet`.
+    /// Returns the fields, as reported by `applet`.
     pub fn fields(&self, applet: &str) -> Map<String, Value> {
         let Some(failed) = &self.failed else {
             return Map::new();
@@ -154,7 +155,8 @@ impl From<&bc_copy::Error> for Diagnostic {
     }
 }
 
-/// What is wrong, and the option that helps. The engines know options by what they do.
+/// Adds the option that avoids the error, if there is one. The engines know options only as a
+/// [`Setting`].
 fn unless(text: String, setting: Option<Setting>) -> String {
     let option = match setting {
         Some(Setting::Force) => "--force to go on",

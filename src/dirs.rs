@@ -1,4 +1,4 @@
-//! Where this program keeps files of its own, as the XDG base directory specification has it.
+//! Directories of this program's own files, as the XDG base directory specification has it.
 
 use std::path::PathBuf;
 
@@ -7,13 +7,13 @@ pub fn config_file() -> Option<PathBuf> {
     Some(base("XDG_CONFIG_HOME", ".config")?.join("config.toml"))
 }
 
-/// What can be made again: `$XDG_CACHE_HOME/bc`, else `~/.cache/bc`.
+/// Directory of files that can be made again: `$XDG_CACHE_HOME/bc`, else `~/.cache/bc`.
 pub fn cache_dir() -> Option<PathBuf> {
     base("XDG_CACHE_HOME", ".cache")
 }
 
-/// What must outlast a cleaned cache, as the journals of prune: `$XDG_STATE_HOME/bc`, else
-/// `~/.local/state/bc`.
+/// Directory of files that must outlast a cleaned cache, as the journals of prune:
+/// `$XDG_STATE_HOME/bc`, else `~/.local/state/bc`.
 pub fn state_dir() -> Option<PathBuf> {
     base("XDG_STATE_HOME", ".local/state")
 }
@@ -25,7 +25,7 @@ fn base(variable: &str, below_home: &str) -> Option<PathBuf> {
     Some(base.join("bc"))
 }
 
-/// The path that an environment variable names, if it names one.
+/// Returns the path that an environment variable contains, if it is set.
 pub fn named(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable)
         .filter(|value| !value.is_empty())

@@ -207,8 +207,8 @@ fn overview_text(called: &str) -> String {
     text + &format!("`{called} hash --help` explains an applet and gives examples.\n")
 }
 
-/// Nothing is asked for. By the calculator's name that may be somebody who wants to calculate:
-/// what comes through a pipe are expressions then, and one line is enough.
+/// Handles a call without arguments. Called as `bc`, the user may want to calculate: input from a
+/// pipe is expressions then, and one line is enough.
 fn nothing(is_bc: bool, called: &str) -> Exit {
     let is_person = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     if is_bc && !is_person {
@@ -222,7 +222,7 @@ fn nothing(is_bc: bool, called: &str) -> Exit {
     Exit::Fatal
 }
 
-/// What a user who wanted the calculator would have typed.
+/// Returns true if a user who wanted the calculator would have typed this.
 fn is_calculator_call(first: &OsStr) -> bool {
     const OPTIONS: &[&str] = &[
         "-l",

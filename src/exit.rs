@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-/// How a run ended. The order is the order of gravity: of two outcomes the
-/// larger one decides ([`Exit::worst`]).
+/// Exit status of a run. The order is the order of gravity: of two outcomes the larger one decides
+/// ([`Exit::worst`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
     /// All done; nothing differs.

@@ -1,6 +1,5 @@
-//! Inputs that people name: lists, manifests, reports; a file, or standard input, which has to be
-//! there. Whatever they turn out to be, they have an end here, and a signal is noticed between two
-//! reads.
+//! Inputs that the user names: lists, manifests, reports; a file, or standard input, which has to
+//! exist. Inputs of any type are bounded here, and a signal is noticed between two reads.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -17,14 +16,14 @@ use crate::diagnostic::Diagnostic;
 
 /// Bytes of a device that are read before it is taken for one without an end.
 const MOST_OF_A_DEVICE: u64 = 16 << 20;
-/// Of a pipe, whose other end may write for ever.
+/// Bytes of a pipe, whose other end may write for ever.
 const MOST_OF_A_PIPE: u64 = 64 << 30;
-/// A line longer than this is none.
+/// Longest line, in bytes; a longer one is an error.
 const MAX_LINE: u64 = 16 << 20;
-/// What has to be in memory as a whole.
+/// Most bytes of an input that is read into memory as a whole.
 const MOST_IN_MEMORY: u64 = 1 << 30;
 
-/// Bytes that show what an input is.
+/// Bytes that identify the format of an input.
 const HEAD: usize = 64 << 10;
 
 /// An open input.
@@ -33,7 +32,7 @@ pub struct Input {
     left: u64,
 }
 
-/// Tells a reader whether it is to end.
+/// Returns true if a reader is to end.
 type UntilCancelled = Box<dyn Fn() -> bool>;
 
 impl Input {
@@ -42,7 +41,8 @@ impl Input {
         Input::of(open(Path::new(name), cancel)?, name, cancel)
     }
 
-    /// The same; devices are refused, before they are opened, since that may do something already.
+    /// Opens it as [`open`](Input::open) does, but refuses devices, before they are opened, since
+    /// opening one may have effects.
     pub fn open_no_device(name: &OsStr, cancel: &Cancel) -> Result<Input, Diagnostic> {
         let path = Path::new(name);
         check(path)?;

@@ -141,7 +141,8 @@ fn gnu() -> impl Iterator<Item = &'static str> {
     crate::gnu::PROGRAMS.iter().map(|program| program.name)
 }
 
-/// Says which links there are now, or no more. Without a standard output nobody asked.
+/// Prints the links that exist now, or were removed. Without a standard output there is no one to
+/// print for.
 fn list(names: &str) -> Exit {
     match bc_fs::streams::was_closed(bc_fs::streams::Stream::Output) {
         true => Exit::Done,

@@ -1,5 +1,5 @@
-//! `--metrics=FILE`: what a run amounted to, as Prometheus text exposition
-//! (for node_exporter's textfile collector) or JSON.
+//! `--metrics=FILE`: figures of a run, as Prometheus text exposition (for node_exporter's textfile
+//! collector) or JSON.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -24,7 +24,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Of `bc APPLET COMMAND`.
+    /// Empty figures of `bc APPLET COMMAND`.
     pub fn new(applet: &'static str, command: &'static str) -> Metrics {
         Metrics {
             applet,

@@ -1,10 +1,10 @@
-//! What the program and its applets are called where somebody reads it: in help, manual pages and
-//! examples, which are written for a program named `bc`.
+//! Names of the program and its applets for the reader of help, manual pages and examples, which
+//! are written for a program named `bc`.
 
 /// The applets that have a name of their own beside the program's.
 pub const APPLETS: [&str; 4] = ["hash", "dup", "integrity", "copy"];
 
-/// How to call the program and each of its applets.
+/// Command names of the program and of each applet.
 #[derive(Clone, Debug)]
 pub struct Names {
     program: String,
@@ -13,7 +13,8 @@ pub struct Names {
 }
 
 impl Names {
-    /// For help and messages of a program called `program`: its applets are its first argument.
+    /// Returns the names for help and messages of a program called `program`: its applets are its
+    /// first argument.
     pub fn called(program: &str) -> Names {
         Names {
             program: program.to_owned(),
@@ -21,7 +22,8 @@ impl Names {
         }
     }
 
-    /// Where `bc` is the calculator: the program is `program`, the applets are `bchash` and so on.
+    /// Returns the names where `bc` is the calculator: the program is `program`, the applets are
+    /// `bchash` and so on.
     pub fn beside_the_calculator(program: &str) -> Names {
         Names {
             program: program.to_owned(),
@@ -29,7 +31,7 @@ impl Names {
         }
     }
 
-    /// As before, but for one applet that was called by a name of its own.
+    /// Replaces the name of one applet that was called by a name of its own.
     pub fn with_applet(mut self, applet: &str, called: &str) -> Names {
         if let Some(at) = APPLETS.iter().position(|one| *one == applet) {
             called.clone_into(&mut self.applets[at]);
@@ -37,12 +39,12 @@ impl Names {
         self
     }
 
-    /// The program's own name.
+    /// Returns the program's own name.
     pub fn program(&self) -> &str {
         &self.program
     }
 
-    /// How a command is called: `hash check` is `bc hash check`, or `bchash check`.
+    /// Returns the call of a command: `hash check` is `bc hash check`, or `bchash check`.
     pub fn command(&self, words: &[String]) -> String {
         let Some((first, rest)) = words.split_first() else {
             return self.program.clone();

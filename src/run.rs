@@ -1,5 +1,5 @@
-//! What every subcommand does around its engine: signals, limits, options
-//! turned into plans, the walk, and the end of the run.
+//! Steps of every subcommand around its engine: signals, limits, options turned into plans, the
+//! walk, and the end of the run.
 
 use std::ffi::OsString;
 use std::io::BufReader;
@@ -126,7 +126,7 @@ impl Session {
         })
     }
 
-    /// The same for files that a list names, which was read meanwhile.
+    /// Refuses the same for files that a list names, which was read meanwhile.
     pub fn spare_listed<'p>(&self, paths: impl IntoIterator<Item = &'p [u8]>) -> Outcome<()> {
         if self.precious.is_empty() {
             return Ok(());
@@ -142,8 +142,8 @@ impl Session {
         }
     }
 
-    /// Reports a fatal failure. After a signal that is the end, and what fails then, such as an
-    /// input that gives no more, fails because of it.
+    /// Reports a fatal failure. After a signal that is the end, and a failure then, such as an
+    /// input that gives no more, is a consequence of it.
     pub fn fatal(&self, what: impl Into<Diagnostic>) -> Exit {
         if let Some(signal) = self.signal() {
             return Exit::Signal(signal);
@@ -218,7 +218,7 @@ impl Session {
             .skipped(self.skipped_detail()))
     }
 
-    /// What a walk keeps of what it leaves out.
+    /// Returns the detail that a walk keeps of entries that it leaves out.
     pub fn skipped_detail(&self) -> SkippedDetail {
         match self.report.shows(2) {
             true => SkippedDetail::Paths,
@@ -226,8 +226,8 @@ impl Session {
         }
     }
 
-    /// The least and the largest size wanted; `least` is the least where the user names none.
-    /// That no file can be both is refused, instead of finding none without a word.
+    /// Returns the least and the largest size wanted; `least` is the least where the user names
+    /// none. A least size above the largest is refused, instead of finding no files without a word.
     pub fn sizes(&self, args: &WalkArgs, least: u64) -> Outcome<(u64, Option<u64>)> {
         let most = args.max_size.map(|size| size.0);
         let wanted = args.min_size.map_or(least, |size| size.0);
@@ -307,10 +307,10 @@ impl Session {
         self.walk_workers().usual()
     }
 
-    /// Threads that may read and hash `files` files, `width` at once each: all that there may be
-    /// and for whose buffers the memory budget suffices beside `state` bytes that are kept of the
-    /// files, as far as those stay in memory; unless the files are known to be worth no more than
-    /// one.
+    /// Returns the number of threads that may read and hash `files` files, `width` at once each: as
+    /// many as there may be and whose buffers fit in the memory budget beside `state` bytes of the
+    /// files' state, as far as those stay in memory; unless the files are known to be worth no more
+    /// than one.
     pub fn workers(&self, files: usize, width: usize, state: Kept) -> usize {
         const FEW: usize = 8;
         let bytes = match files {
@@ -337,8 +337,8 @@ impl Session {
         workers
     }
 
-    /// How files are to be read by `workers` workers that keep `width` files
-    /// open each, within what is left of the memory budget.
+    /// Returns the options for reading files by `workers` workers that keep `width` files open
+    /// each, within the rest of the memory budget.
     pub fn read_options(
         &self,
         workers: usize,
@@ -349,7 +349,7 @@ impl Session {
             .map_err(|text| self.fatal(&text))
     }
 
-    /// The same; the error is still to be reported.
+    /// Returns the same options; the caller reports the error.
     pub fn fit(
         &self,
         workers: usize,
@@ -361,8 +361,8 @@ impl Session {
             .tables(crate::tables::of_workers(self.common.memory_budget));
         match self.common.memory_budget {
             Some(Size(budget)) => budget::fit(&mut options, budget, workers, width, state)?,
-            // As a budget may not allow for; nor for a few small files, for which nobody has asked
-            // how many CPUs there are.
+            // A budget may not allow for it; nor do a few small files, for which the number of CPUs
+            // was never determined.
             None if self.walk_workers.get().is_none() => {}
             None => options.waiting = self.walk_workers().most(),
         }
@@ -441,7 +441,7 @@ pub fn now() -> i64 {
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// Runs `f` while somebody watches for signals, who ends the process for one.
+/// Runs `f` while a thread watches for signals; the first one ends the process.
 fn watched<T>(cancel: &Cancel, f: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Which signals end a run, and which one did.
+//! Signals that end a run, and the one that did.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -38,8 +38,8 @@ pub fn end_at_the_second() {
     }
 }
 
-/// SIGINT and SIGTERM, but for those that whoever started the program has it ignore: a shell does
-/// so for a job in the background, which Ctrl-C is not meant for.
+/// SIGINT and SIGTERM, except those that the parent process has set to be ignored: a shell does so
+/// for a job in the background, which Ctrl-C is not meant for.
 pub fn heeded() -> impl Iterator<Item = i32> {
     [SIGINT, SIGTERM]
         .into_iter()

@@ -55,8 +55,8 @@ pub fn print(mut error: clap::Error) -> Exit {
     Exit::Fatal
 }
 
-/// An option that nobody knows is a slip, and hardly ever a path: clap's advice to write `--`
-/// before it is only good where there is such a path.
+/// Removes clap's advice to write `--` before an unknown option, unless a path of that name exists:
+/// such an option is a slip, and hardly ever a path.
 fn without_dashes(error: &mut clap::Error) {
     let path = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(argument)) => Path::new(argument),
@@ -90,8 +90,8 @@ fn fitted(text: &str, terminal: bool) -> Cow<'_, str> {
     }
 }
 
-/// The text in lines of at most `width` columns, broken at blanks; its first line begins in column
-/// `begun`.
+/// Wraps the text to lines of at most `width` columns, broken at blanks; its first line begins in
+/// column `begun`.
 fn wrapped(text: &str, begun: usize, width: usize) -> String {
     let mut wrapped = String::new();
     for (nth, line) in text.lines().enumerate() {
@@ -118,7 +118,8 @@ fn wrapped(text: &str, begun: usize, width: usize) -> String {
     wrapped
 }
 
-/// Where a line goes on that has no room: below the explanation, if it has one in a column.
+/// Returns the indentation of a line's continuation: below the explanation, if it has one in a
+/// column.
 fn hang(line: &str, width: usize) -> usize {
     let indent = line.len() - line.trim_start().len();
     let name = line[indent..].find("  ").map(|at| indent + at);
