@@ -31,7 +31,7 @@ pub fn load(
             .map(|settings| in_file(settings, &shown))
             .map_err(|error| format!("{shown}:{error}")),
         Err(error) if !must_exist && is_absent(&error) => Ok(Vec::new()),
-        // Under another user's HOME: nobody asked for that file.
+        // Under another user's HOME: the user did not ask for that file.
         Err(error) if !must_exist && error.kind() == io::ErrorKind::PermissionDenied => {
             let text = format!("{shown}: read: {error}; it is left out");
             report::caution(format!("bc {applet}").trim_end(), &text);

@@ -86,7 +86,7 @@ fn see_also(out: &mut String, command: &Command, all: &[Command], names: &Names)
     );
 }
 
-/// What follows the options in help, taken apart.
+/// Notes after the options in help, taken apart.
 #[derive(Default)]
 struct Notes {
     examples: String,
@@ -155,8 +155,8 @@ fn date() -> String {
     time.split('T').next().unwrap_or_default().to_owned()
 }
 
-/// What clap_mangen wrote: apostrophes as man(7) has them, for which it would define a string at the
-/// head of each part, and no blank lines, for which there is a request.
+/// Cleans the output of clap_mangen: apostrophes as man(7) has them, for which it would define a
+/// string at the head of each part, and no blank lines, for which there is a request.
 fn clean(bytes: &[u8]) -> String {
     let page = String::from_utf8_lossy(bytes).replace("\\*(Aq", "\\(aq");
     let mut out = String::with_capacity(page.len());

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::roff::text;
 use super::tree::Command;
 
-/// Of the program itself and of commands that say nothing of it.
+/// Exit codes of the program itself and of commands whose help has none.
 const EXIT: [(&str, &str); 2] = [
     ("0", "all done"),
     ("2", "wrong usage, or what was asked could not be done"),

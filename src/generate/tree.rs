@@ -9,7 +9,7 @@ use crate::names::Names;
 pub(super) struct Command {
     /// `hash check`; none for the program itself.
     pub words: Vec<String>,
-    /// As help shows it.
+    /// Command as help shows it.
     pub clap: clap::Command,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Choice {
     pub is_list: bool,
     /// The value can only follow a `=`.
     pub needs_equals: bool,
-    /// One line.
+    /// Help in one line.
     pub help: String,
 }
 

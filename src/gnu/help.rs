@@ -1,4 +1,4 @@
-//! What `--help` and `--version` print under the names of coreutils.
+//! Texts of `--help` and `--version` under the names of coreutils.
 
 use super::family::Family;
 use super::names::{Kind, Program};

@@ -7,11 +7,11 @@ use super::family::Family;
 pub struct Program {
     /// Its name.
     pub name: &'static str,
-    /// Which it is.
+    /// Kind of program.
     pub kind: Kind,
 }
 
-/// Whose options it has.
+/// Program whose options it has.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Kind {
     /// GNU coreutils', of one digest.

@@ -15,7 +15,7 @@ use super::family::{Hashed, Sum};
 /// Bytes read at once.
 const BUFFER: usize = 128 << 10;
 
-/// Whether standard input was among the files.
+/// True if standard input was among the files.
 static READ_STDIN: AtomicBool = AtomicBool::new(false);
 
 /// Hashes standard input if the path is `-`, else the file.
@@ -32,7 +32,7 @@ pub fn stdin() -> io::Result<File> {
     streams::open(Stream::Input)
 }
 
-/// What closing standard input at the end fails with, if it was read.
+/// Fails as closing standard input at the end does, if it was read.
 pub fn closing_stdin() -> io::Result<()> {
     match READ_STDIN.load(Ordering::Relaxed) && streams::was_closed(Stream::Input) {
         true => Err(io::Error::from(rustix::io::Errno::BADF)),
@@ -40,7 +40,7 @@ pub fn closing_stdin() -> io::Result<()> {
     }
 }
 
-/// Hashes what is left of an open file.
+/// Hashes the rest of an open file.
 pub fn hash_file(mut file: File, sum: Sum, cpu: CpuFeatures) -> io::Result<Hashed> {
     let mut hasher = sum.hasher(cpu);
     let mut buffer = vec![0; BUFFER];

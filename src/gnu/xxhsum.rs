@@ -18,7 +18,7 @@ use super::turn::reason;
 pub use super::b3sum::Early;
 use super::b3sum::one_line;
 
-/// How a message of a file that cannot be opened begins.
+/// Start of the message for a file that cannot be opened.
 const OPENING: &[u8] = b"Error: Could not open '";
 
 /// The help text.
@@ -44,7 +44,7 @@ Benchmarks (-b, -i) are left to xxHash's own xxhsum.
 This is bit-crafts under another program's name: many files are hashed at once.
 ";
 
-/// What is to be done.
+/// Options and operands of one run.
 struct Args {
     algorithm: Algorithm,
     check: bool,
@@ -118,7 +118,7 @@ fn parse(usual: u8, argv: &[OsString]) -> Result<Args, Early> {
         match argument.as_bytes() {
             b"--" => break,
             bytes if !bytes.starts_with(b"-") => {
-                // Whatever comes behind the first name is one too.
+                // All arguments after the first name are names too.
                 operands = Some(argument.clone());
                 break;
             }

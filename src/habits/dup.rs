@@ -14,7 +14,7 @@ const CONTENTS: &str = "only contents are compared";
 /// The tables. Of several rows that hold the first counts.
 pub const TABLES: &[&[Habit]] = &[fclones::ROWS, czkawka::ROWS, rmlint::ROWS, ROWS];
 
-/// What jdupes, fdupes, rdfind and duperemove have, and what several have.
+/// Habits of jdupes, fdupes, rdfind and duperemove, and those that several of them share.
 const ROWS: &[Habit] = &[
     // duperemove.
     on(&["-d"])

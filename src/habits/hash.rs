@@ -204,7 +204,7 @@ const ROWS: &[Habit] = &[
     on(&["--num-threads", "--jobs"])
         .takes(Kind::Any)
         .puts("--threads={}"),
-    // What is so anyway.
+    // Options for what is done anyway.
     on(&[
         "-b",
         "--binary",
@@ -222,14 +222,14 @@ const ROWS: &[Habit] = &[
     ]),
 ];
 
-/// What a length of digests says.
+/// Meaning of a length of digests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Length {
-    /// Nothing, or exactly which algorithm.
+    /// Nothing, or exactly one algorithm.
     Plain,
     /// The family, or the length, is only guessed.
     Guessed,
-    /// There is none of that length but in this program.
+    /// No program but this one has that length.
     Only(&'static str),
 }
 

@@ -19,10 +19,10 @@ pub struct Line<'a> {
     pub(super) args: &'a [OsString],
     /// Options of ours.
     pub(super) kept: Vec<OsString>,
-    /// Options that nobody knows; clap has something to say about them.
+    /// Unknown options; clap has a message about them.
     pub(super) unknown: Vec<OsString>,
     pub(super) paths: Vec<OsString>,
-    /// The end of options and what stands behind it.
+    /// The end of options and the arguments after it.
     pub(super) behind: &'a [OsString],
     pub(super) found: Vec<Found<'a>>,
 }
@@ -34,7 +34,7 @@ pub struct Found<'a> {
     pub value: Option<OsString>,
 }
 
-/// How much of the line a word took.
+/// Part of the line that a word took.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Took {
     Word,
@@ -130,7 +130,7 @@ impl<'a> Line<'a> {
         names.copied().find(|name| is(&name)).unwrap_or(letter)
     }
 
-    /// One option; None if nobody knows it. A name without a dash is a letter of ours alone.
+    /// Reads one option; None if it is unknown. A name without a dash is a letter of ours alone.
     fn option(
         &mut self,
         name: &'a str,
@@ -313,8 +313,8 @@ impl<'a> Line<'a> {
     }
 }
 
-/// How many of these arguments are values of an option that takes several; the first is one unless
-/// that was attached to the option.
+/// Returns how many of these arguments are values of an option that takes several; the first is one
+/// unless that was attached to the option.
 fn values(takes: Takes, next: &[OsString], is_first_here: bool) -> usize {
     let all = following(next).count();
     let is_free = |arg: &OsStr| Path::new(arg).symlink_metadata().is_err();

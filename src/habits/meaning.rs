@@ -12,7 +12,7 @@ use super::line::{Found, Line};
 use super::rows::{Habit, Place};
 
 impl<'a> Line<'a> {
-    /// What all of it means.
+    /// Returns the meaning of the whole line.
     pub fn meaning(mut self, called: &str) -> Meant {
         if self.found.is_empty() {
             return self.without_a_subcommand(called);
@@ -92,7 +92,7 @@ impl<'a> Line<'a> {
         is_search && !is_named && !listed
     }
 
-    /// What is left out is named with its root elsewhere, and below it here.
+    /// Turns excluded paths, which other programs name with their root, into paths below it.
     fn below_the_roots(&self, words: &mut [OsString]) {
         for word in words {
             let Some(left_out) = word.as_bytes().strip_prefix(b"--exclude=") else {
@@ -137,7 +137,8 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// Of several the one whose habit is not just done: it does most.
+    /// Returns the subcommand; of several, that of the first habit that is not simply done: it does
+    /// most.
     fn subcommand(&self) -> &'a str {
         let mut subs: Vec<&Found<'_>> = self
             .found
@@ -236,7 +237,7 @@ fn is_of_every_walk(word: &OsString) -> bool {
         .any(|option| word.as_bytes().starts_with(option))
 }
 
-/// The same for find; where its lines go stands at the end.
+/// Returns the same for find; the file that its lines go to is put at the end.
 fn for_find(words: &[OsString], then: &mut String) -> Vec<OsString> {
     let mut tests = Vec::new();
     for word in words {

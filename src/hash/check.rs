@@ -76,8 +76,8 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// One after the other. Which cannot be used is reported, and the others are done; what cannot
-    /// be written ends it.
+    /// Checks the manifests one after the other. One that cannot be used is reported, and the
+    /// others are checked; a failure to write ends it.
     fn manifests(&mut self) -> io::Result<()> {
         for name in &self.args.manifests {
             if self.session.cancel.is_cancelled() {
@@ -206,7 +206,7 @@ fn too_large(session: &Session, shown: &str, loaded: &Loaded) -> Exit {
     session.fatal(format!("{shown}: {text}"))
 }
 
-/// By how many workers the files are read, and how, within the memory budget.
+/// Returns the number of workers and the options for reading, within the memory budget.
 fn options(session: &Session, loaded: &Loaded) -> Outcome<HashOptions> {
     let width = width(loaded);
     let memory = Kept::Pieces(loaded.memory);

@@ -67,7 +67,7 @@ pub fn run(args: &DiffArgs) -> Outcome<Exit> {
     Ok(session.end(exit))
 }
 
-/// What to do for directories, which have no manifest yet.
+/// Returns the commands to use for directories, which have no manifest yet.
 fn of_directories(args: &DiffArgs) -> Option<String> {
     let sides = [&args.old, &args.new];
     let directory = sides.into_iter().find(|side| side.is_dir())?;
@@ -108,7 +108,7 @@ struct Items<'a> {
     name: String,
     good: u64,
     improper: u64,
-    /// What the manifest does not tell, in lines: one text, however many there are.
+    /// Paths whose digests the manifest does not have, in lines: one text, however many there are.
     missing: String,
     error: Option<String>,
     cancel: &'a bc_pool::Cancel,

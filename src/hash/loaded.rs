@@ -1,4 +1,4 @@
-//! A manifest as `bc hash check` takes it in: what to verify, and what it does not tell.
+//! A manifest as `bc hash check` reads it: the digests to verify, and the entries without one.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -17,17 +17,17 @@ use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
 use crate::run::{Outcome, Session};
 
-/// What one manifest held.
+/// Contents of one manifest.
 #[derive(Default)]
 pub struct Loaded {
     pub wanted: ExpectedDigests,
-    /// Lines of which nothing names the algorithm.
+    /// Lines whose algorithm is not named.
     pub guessed: Vec<u32>,
     /// Algorithms of the lines, as far as they are known.
     pub algorithms: BTreeSet<Algorithm>,
     /// Bytes of memory that checking the lines takes, these included.
     pub memory: u64,
-    /// That is more than the memory budget: lines are counted, and no longer kept.
+    /// True if `memory` is more than the memory budget: lines are counted, and no longer kept.
     pub too_large: bool,
     budget: Option<u64>,
     pub improper: u64,

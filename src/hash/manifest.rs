@@ -16,7 +16,7 @@ use crate::input::Input;
 /// The lines of one manifest; errors are fragments such as `read: Is a directory`.
 pub struct Lines {
     source: Source,
-    /// A JSON list has begun, and its summary is still to come.
+    /// True if a JSON list has begun, and its summary is still to come.
     open: bool,
 }
 
@@ -24,7 +24,7 @@ enum Source {
     Reader(Box<Reader<BufReader<Input>>>),
     /// Files of a JSON document, which is read whole.
     Document(std::vec::IntoIter<Value>),
-    /// Nothing more after an error.
+    /// No more lines, after an error.
     Ended,
 }
 
@@ -32,16 +32,16 @@ enum Source {
 pub enum Raw {
     Record(bc_manifest::Record),
     Malformed(u64),
-    /// A JSON list ends before its summary: nobody knows what was behind it.
+    /// A JSON list ends before its summary: the rest is unknown.
     CutShort,
     Other,
 }
 
-/// What a line asks for.
+/// Meaning of a line.
 pub enum Line {
     /// A path and its digests.
     Wanted(FileDigests),
-    /// A path and one digest, of which nothing but its length tells the algorithm.
+    /// A path and one digest, whose length alone tells the algorithm.
     Guessed(FileDigests),
     /// A comment, a header.
     Nothing,

@@ -24,7 +24,7 @@ pub fn command() -> clap::Command {
     HashCli::command()
 }
 
-/// One subcommand alone.
+/// Returns one subcommand alone; `None` if there is none of that name.
 pub fn only(name: &str) -> Option<clap::Command> {
     let command = clap::Command::new(name.to_owned());
     Some(match name {

@@ -4,14 +4,14 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-/// What is counted of a directory.
+/// Amounts counted for a directory.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Amount {
-    /// Gives the area.
+    /// Size of the area.
     pub value: u64,
     /// Files or entries.
     pub count: u64,
-    /// The gravest of what is in it; any scale.
+    /// The gravest mark of its contents; any scale.
     pub mark: u8,
 }
 
@@ -38,7 +38,7 @@ struct Node {
     own: Amount,
 }
 
-/// What a cell stands for.
+/// Part of a directory that a cell stands for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum What {
     /// A directory with everything below it.
@@ -49,18 +49,18 @@ pub enum What {
     Smaller(usize),
 }
 
-/// A directory, or a part of one; with what it is cut into.
+/// A directory, or a part of one; with the parts that it is cut into.
 #[derive(Clone, Debug)]
 pub struct Cell {
-    /// The directory; empty is where relative paths begin.
+    /// The directory; empty is the directory that relative paths count from.
     pub path: Vec<u8>,
-    /// All of it?
+    /// Part of it that this cell is.
     pub what: What,
-    /// What is in it.
+    /// Amount of its contents.
     pub amount: Amount,
     /// Cells of one number belong together: the same colour.
     pub group: usize,
-    /// What it is cut into; largest first.
+    /// Parts that it is cut into; largest first.
     pub parts: Vec<Cell>,
 }
 

@@ -1,6 +1,6 @@
-//! Text and paths as HTML. A path is bytes from a stranger: it comes out as
-//! text that cannot be markup, cannot break the line, hide or turn the reading
-//! direction, and from which its bytes can be told.
+//! Text and paths as HTML. A path is bytes from a stranger: it comes out as text that cannot be
+//! markup, cannot break the line, hide or turn the reading direction, and from which its bytes can
+//! be read back.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter, Write};
@@ -62,7 +62,7 @@ impl Display for Path<'_> {
     }
 }
 
-/// Escapes in `<i>`, so that they can be told from the same letters in a name.
+/// Writes escapes in `<i>`, to distinguish them from the same letters in a name.
 fn marked(f: &mut Formatter<'_>, path: &[u8]) -> fmt::Result {
     let mut result = Ok(());
     pieces(path, |piece| {
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use bc_testkit::{Rng, hostile};
 
-    /// What a browser makes of the element: its text without tags and entities.
+    /// Returns an element as a browser renders it: its text without tags and entities.
     fn text_of(html: &str) -> String {
         let mut text = String::new();
         let mut rest = html;
@@ -185,7 +185,7 @@ mod tests {
             .collect()
     }
 
-    /// The bytes that shown text stands for.
+    /// Returns the bytes that shown text stands for.
     fn bytes_of(shown: &str) -> Vec<u8> {
         let mut out = Vec::new();
         let mut rest = shown;

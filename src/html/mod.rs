@@ -26,7 +26,7 @@ pub struct Page {
     pub command: &'static str,
     /// Title and heading.
     pub title: String,
-    /// What was looked at, HTML.
+    /// Paths that were looked at, HTML.
     pub subject: String,
     /// Style sheet of the treemap.
     pub style: String,
@@ -38,17 +38,17 @@ pub struct Page {
 
 /// A figure above the table.
 pub struct Tile {
-    /// What it is.
+    /// Label of the figure.
     pub label: &'static str,
     /// The figure.
     pub value: String,
     /// More in small print.
     pub more: String,
-    /// How it looks: `hero`, `bad`, …
+    /// Class of its style: `hero`, `bad`, …
     pub class: String,
     /// The class of its colour in the map, of which this is the legend.
     pub color: Option<String>,
-    /// What it filters the table by.
+    /// Filter of the table that it links to.
     pub link: Option<String>,
 }
 
@@ -56,13 +56,13 @@ pub struct Tile {
 pub struct Column {
     /// Heading, and the column's name in `#sort=`.
     pub name: &'static str,
-    /// What its cells are sorted by.
+    /// Key by which its cells are sorted.
     pub by: By,
-    /// Already sorted by it?
+    /// Order, if the table is already sorted by it.
     pub sorted: Option<Order>,
 }
 
-/// What sorting compares.
+/// Key of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// The numbers in `data-v`, which the cells show.
@@ -120,8 +120,8 @@ impl Page {
         )
     }
 
-    /// Nothing is loaded, and nothing runs but what has these hashes (CSP 3);
-    /// the script cannot make markup of text (Trusted Types).
+    /// Returns the page's content security policy: nothing is loaded, and only scripts and styles
+    /// with these hashes run (CSP 3); the script cannot make markup of text (Trusted Types).
     fn policy(&self) -> String {
         let mut styles = source(STYLE);
         if !self.style.is_empty() {
@@ -234,7 +234,7 @@ pub fn notes(title: &str, class: &str, lines: &[String]) -> String {
     )
 }
 
-/// What a page says that has nothing to list, as HTML.
+/// Returns the section of a page that has nothing to list, as HTML.
 pub fn nothing(title: &str, words: &str) -> String {
     format!(
         "<section class=empty>\n<h2>{}</h2>\n<p class=note>{}</p>\n</section>\n",

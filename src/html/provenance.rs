@@ -1,5 +1,5 @@
-//! Where a page comes from: when, on which host, by which command it was made, and what else had a
-//! say in it. A page is kept, sent and read elsewhere, where nobody knows any of this.
+//! Origin of a page: the time, the host and the command that made it, and the settings that
+//! applied. A page is kept, sent and read elsewhere, where none of this is known.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -55,7 +55,7 @@ fn host() -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// What was typed, the program by its base name.
+/// Returns the command line as it was typed, the program by its base name.
 fn command(argv: Vec<OsString>) -> String {
     let all = argv.len();
     let mut words: Vec<String> = Vec::new();
@@ -79,7 +79,8 @@ fn command(argv: Vec<OsString>) -> String {
     words.join(" ")
 }
 
-/// What the command line does not show: variables and the configuration file, HTML.
+/// Returns the settings that the command line does not show: variables and the configuration file,
+/// HTML.
 fn settings() -> Vec<String> {
     let mut variables: Vec<(OsString, OsString)> = std::env::vars_os()
         .filter(|(name, _)| name.as_bytes().starts_with(b"BC_"))

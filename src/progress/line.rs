@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How far the work is at one moment.
+/// Progress of the work at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Files finished.
@@ -13,7 +13,7 @@ pub struct Counts {
     pub files_total: u64,
     /// Bytes to read in all, 0 if that is not known.
     pub bytes_total: u64,
-    /// What is done now, where that is another thing than the display was told.
+    /// Name of the present phase, where it is not the display's own.
     pub phase: Option<&'static str>,
 }
 
@@ -24,8 +24,8 @@ pub struct Rate {
     pub bytes: f64,
 }
 
-/// One piece of the line; the piece with the highest `cost` goes first where
-/// the terminal is too narrow for all.
+/// One piece of the line; the piece with the highest `cost` is dropped first where the terminal is
+/// too narrow for all.
 struct Piece {
     text: String,
     cost: u8,
@@ -46,7 +46,7 @@ pub fn render(phase: &str, counts: Counts, rate: Rate, elapsed: Duration, width:
         pieces.push(Piece::new(bar(share), 3));
         pieces.push(Piece::new(format!("{:>3.0}% of {of}", share * 100.0), 1));
     }
-    // Nothing yet is no news, and no speed.
+    // Nothing yet is not worth a piece, and has no speed.
     if counts.files > 0 || counts.files_total > 0 {
         pieces.push(Piece::new(format!("{files} files"), 4));
     }
@@ -62,8 +62,8 @@ pub fn render(phase: &str, counts: Counts, rate: Rate, elapsed: Duration, width:
     }
     if let Some((share, _)) = share {
         let seconds = elapsed.as_secs_f64();
-        // The first moments tell little, and a stall tells nothing: behind many
-        // small files may come a huge one.
+        // The first moments say little, and a stall says nothing: after many small files there may
+        // be a huge one.
         let moves = match counts.bytes_total {
             0 => rate.files > 0.0,
             _ => rate.bytes > 0.0,
