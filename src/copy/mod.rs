@@ -15,7 +15,7 @@ pub fn command() -> clap::Command {
     CopyCli::command().mut_subcommand("copy", |copy| args::as_command(copy).hide(true))
 }
 
-/// The command alone.
+/// Returns the command alone; `None` for any other name.
 pub fn only(name: &str) -> Option<clap::Command> {
     let command = clap::Command::new(name.to_owned());
     (name == "copy").then(|| args::as_command(args::CopyArgs::augment_args(command)))

@@ -1,4 +1,4 @@
-//! What `bc copy` says: a line for each path where that is asked for, and what it came to.
+//! Output of `bc copy`: a line for each path where that is asked for, and the totals.
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -17,12 +17,12 @@ use crate::style::Meaning;
 /// Tells of events, from any thread.
 pub struct Teller<'a> {
     session: &'a Session,
-    /// Where lines go, and the first failure of writing them.
+    /// Output of the lines, and the first failure of writing them.
     lines: Option<Mutex<(Output, io::Result<()>)>>,
 }
 
 impl<'a> Teller<'a> {
-    /// With a line for each path if there is an output for it.
+    /// Returns the listener; it writes a line for each path if there is an output for it.
     pub fn new(session: &'a Session, output: Option<Output>) -> Teller<'a> {
         Teller {
             session,
@@ -30,7 +30,7 @@ impl<'a> Teller<'a> {
         }
     }
 
-    /// Tells of one.
+    /// Reports one event.
     pub fn tell(&self, event: Event<'_>) {
         let report = &self.session.report;
         match event {
@@ -157,7 +157,7 @@ fn counts(copied: &Copied, dry_run: bool) -> String {
     text
 }
 
-/// What it came to at all destinations together.
+/// Totals of all destinations together.
 #[derive(Default)]
 pub struct Sum([u64; 8]);
 

@@ -1,4 +1,4 @@
-//! What `bc copy` is asked for, checked before anything is looked at.
+//! Command line of `bc copy`, checked before any file is looked at.
 
 use std::ffi::OsString;
 
@@ -28,7 +28,7 @@ fn workers(session: &Session) -> Outcome<usize> {
     }
 }
 
-/// What is asked for.
+/// Checked options of one run.
 pub struct Plan {
     /// The engine's options, with the first destination.
     pub options: CopyOptions,
@@ -37,7 +37,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// All destinations, in order.
+    /// Returns all destinations, in order.
     pub fn destinations(&self) -> impl Iterator<Item = &OsString> {
         std::iter::once(&self.options.destination).chain(&self.others)
     }

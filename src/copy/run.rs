@@ -60,7 +60,7 @@ pub fn copy(args: &CopyArgs) -> Outcome<Exit> {
     Ok(session.end(exit))
 }
 
-/// Why nothing was copied to a destination, or to any.
+/// Reports why nothing was copied to a destination, or to any.
 fn fatal(session: &Session, destination: Option<&OsStr>, error: &bc_copy::Error) -> Exit {
     match (error.kind(), error.failure(), destination) {
         // It was reported when it happened.

@@ -37,7 +37,7 @@ fn whole_directories(command: clap::Command) -> clap::Command {
         .mut_arg("null", |arg| arg.hide(true))
 }
 
-/// One subcommand alone.
+/// Returns one subcommand alone; `None` if there is none of that name.
 pub fn only(name: &str) -> Option<clap::Command> {
     let command = clap::Command::new(name.to_owned());
     Some(match name {

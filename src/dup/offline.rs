@@ -1,4 +1,4 @@
-//! The groups of a search beside what manifests know of disks that are not here.
+//! Groups of a search beside the contents that manifests of offline disks list.
 
 use std::io::{self, Write};
 

@@ -1,5 +1,5 @@
-//! PATHs of a run that changes files: whoever owns a symbolic link on the way chooses what is
-//! changed, so another user's is refused.
+//! PATHs of a run that changes files: the owner of a symbolic link on the way chooses which files
+//! are changed, so another user's is refused.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};

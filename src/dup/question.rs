@@ -1,5 +1,5 @@
-//! What `bc dup prune` asks before it gives files up: what would be done, to
-//! how much, by which rule.
+//! Question of `bc dup prune` before it gives files up: the action, how many files it concerns, and
+//! the rule.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub fn confirmed(session: &Session, question: &str) -> bool {
     match answer(session) {
         Some(line) => is_yes(&line),
         None => {
-            // The cursor stands behind the question.
+            // The cursor is behind the question.
             crate::report::ask("\n");
             false
         }
@@ -148,7 +148,7 @@ fn counted(count: u64, what: &str) -> String {
     format!("{} {what}{s}", thousands(count))
 }
 
-/// Which file a rule keeps.
+/// Returns words for the file that a rule keeps.
 fn rule(keep: &Keep) -> String {
     let word = match keep {
         Keep::First => "the first",

@@ -58,9 +58,9 @@ pub struct Named {
     /// Directories, and which of the references each is.
     pub directories: Vec<OsString>,
     pub directory_numbers: Vec<usize>,
-    /// The same, open.
+    /// The same directories, open.
     pub opened: Subtrees,
-    /// Manifests, and which of the references each is.
+    /// Manifests, and the index of each among the references.
     pub manifests: Vec<Manifest>,
     pub manifest_numbers: Vec<usize>,
 }
@@ -145,12 +145,12 @@ fn failed_reading(path: &[u8], error: std::io::Error) -> String {
     format!("{}: read: {error}", bc_fs::escape(path))
 }
 
-/// Whether a reference can be read once only.
+/// Returns true if a reference can be read only once.
 fn is_piped(reference: &OsString) -> bool {
     if is_dash(reference) {
         return true;
     }
-    // A FIFO that has a name waits for whoever writes to it, perhaps for ever.
+    // A FIFO that has a name waits for a process that writes to it, perhaps for ever.
     let Some(number) = bc_fs::output::descriptor(reference) else {
         return false;
     };
@@ -158,7 +158,7 @@ fn is_piped(reference: &OsString) -> bool {
     kind.is_ok_and(|kind| kind.is_fifo() || number == 0 && kind.is_socket())
 }
 
-/// `None` for what does not begin like a manifest, or is no regular file.
+/// Opens a reference as a manifest; `None` if it does not begin like one, or is no regular file.
 fn manifest(session: &Session, reference: &OsString) -> Outcome<Option<Manifest>> {
     if is_piped(reference) {
         return piped(session, reference);
@@ -215,8 +215,8 @@ pub fn split(session: &Session, references: &[OsString]) -> Outcome<Named> {
     Ok(named)
 }
 
-/// Adds the references to the roots of a search, except those that are there by whatever name;
-/// gives the index of each.
+/// Adds the references to the roots of a search, except those already there under any name; returns
+/// the index of each.
 pub fn as_roots(
     references: &Subtrees,
     named: &[OsString],

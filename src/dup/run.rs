@@ -135,7 +135,8 @@ pub fn prune(args: &PruneArgs) -> Outcome<Exit> {
     Ok(output::end_prune(session, &summary))
 }
 
-/// What to act on, and what to keep off: found by a search, or read from a report.
+/// Returns the groups to act on, and the references to leave alone: found by a search, or read from
+/// a report.
 fn found_or_saved(session: &Session, args: &PruneArgs) -> Outcome<(Vec<FileGroup>, Arc<Subtrees>)> {
     let Some(report) = &args.from else {
         let plan = SearchPlan::new(session, &args.paths, &args.search, &args.walk, None)?;

@@ -27,7 +27,7 @@ pub struct Found {
     pub listing: Listing,
     pub scan: Scan,
     pub references: Arc<Subtrees>,
-    /// What manifests know, if any were asked.
+    /// Contents that manifests list, if there are manifests.
     pub drawer: Option<Drawer>,
     pub algorithm: Algorithm,
     roots: Vec<Vec<u8>>,

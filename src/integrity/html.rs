@@ -32,10 +32,10 @@ const GRAVEST: [Class; 9] = [
 /// Rows of each class; more of one must not push the others off the page.
 const LISTED: usize = 1000;
 
-/// What was found so far. Memory is the rows that the page lists.
+/// Differences found so far. Memory is the rows that the page lists.
 #[derive(Default)]
 pub struct Differences<'a> {
-    /// What is compared.
+    /// Header of the comparison.
     pub header: Option<ReportHeader<'a>>,
     /// Headers of the old manifest and, where two are compared, of the new one.
     pub manifests: Vec<Header>,
@@ -197,8 +197,7 @@ impl Differences<'_> {
     }
 }
 
-/// The heading and what it means. Content that nobody compared is not called
-/// undamaged.
+/// Returns the heading and its explanation. Content that was not compared is not called undamaged.
 fn verdict(summary: &ComparisonSummary, content: bool) -> (&'static str, String) {
     let unread = summary.count(Class::Unreadable) > 0;
     let (title, words) = match (summary.conclusion(), content) {
@@ -258,7 +257,7 @@ fn subject(header: &ReportHeader<'_>, manifests: &[Header]) -> String {
     )
 }
 
-/// When and where a manifest was made, as it says itself.
+/// Returns the time and host that a manifest records as its origin.
 fn made(header: Option<&Header>) -> String {
     let Some(header) = header else {
         return String::new();

@@ -154,7 +154,7 @@ fn check(args: &MergeArgs, session: Session) -> Outcome<Exit> {
         }
         session.report.problem(&error);
     }
-    // What cannot be opened was told, and keeps no other from being looked at.
+    // A part that cannot be opened was reported, and keeps no other from being looked at.
     let missing = missing.into_iter().filter_map(Result::err);
     let exit = missing.fold(session.report.exit(), Exit::worst);
     Ok(session.end(exit))

@@ -1,5 +1,5 @@
-//! From what the command line says to what the engine is to do: checked, and in the engine's own
-//! terms. Files that only the run knows of, those it writes, are added by it.
+//! From the command line to the engine's options: checked, and in the engine's own terms. Files
+//! that only the run knows, those that it writes, are added by it.
 
 use std::ffi::OsString;
 

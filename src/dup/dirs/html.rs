@@ -16,7 +16,7 @@ use crate::html::escape::{Path, Text};
 use crate::html::{By, Column, Page, Tile, notes, nothing, table_end, table_start};
 use crate::progress::{size, thousands};
 
-/// What lists what a page leaves out.
+/// Command that lists all entries, also those that a page leaves out.
 const ALL: &str = "<code>bc dup dirs --format=json PATH...</code>";
 
 /// The page.

@@ -1,4 +1,4 @@
-//! What `bc dup dirs` says: directories as text, and on stderr what was not compared.
+//! Output of `bc dup dirs`: directories as text, and on stderr those that were not compared.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -180,7 +180,7 @@ fn similar(report: &DirsReport<'_>, one: &Similar, output: &mut Output) -> io::R
     writeln!(output, ": {} % in common", one.percent().floor())
 }
 
-/// For a terminal: what there is to gain, and how.
+/// Returns the closing lines for a terminal: the space to gain, and the command for it.
 pub fn closing(found: &Found, answer: &Directories, paths: &[OsString]) -> Vec<String> {
     let dirs = match answer.groups.len() as u64 {
         0 => "no equal directories; ".to_owned(),

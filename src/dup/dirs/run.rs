@@ -96,7 +96,8 @@ pub fn plan<'a>(
     Ok(plan)
 }
 
-/// Digests are made where they are told.
+/// Returns the engine's options; digests of directories are computed only for JSON, which reports
+/// them.
 fn options(session: &Session, args: &DirsArgs, found: &Found, span: Span) -> Outcome<DirsOptions> {
     let mut options = DirsOptions::new();
     options.names = match args.ignore_names {

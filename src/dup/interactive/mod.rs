@@ -13,24 +13,24 @@ use crate::run::Session;
 
 /// A group to choose from.
 pub struct Offer<'a> {
-    /// How large and how many.
+    /// Heading: size of the files and their number.
     pub heading: String,
-    /// The names; `None`: nothing of it can go.
+    /// The names; `None`: none of them can go.
     pub group: Option<&'a FileGroup>,
-    /// What is put after each path.
+    /// Text put after each path.
     pub suffix: &'static str,
 }
 
-/// What was chosen of a group, by index into it.
+/// Choice from a group, by index into it.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Pick {
-    /// Names of what stays, and what the others are compared with.
+    /// Names of the file that stays, with which the others are compared.
     pub keeper: Vec<usize>,
     /// Names that go.
     pub targets: Vec<usize>,
 }
 
-/// The rules of a run whose groups were chosen from: what stays comes first.
+/// Returns the rules of a run whose groups were chosen from: the kept file comes first.
 pub fn rules() -> KeepRules {
     KeepRules::new(vec![Keep::First], Roots::Any)
 }
@@ -101,7 +101,7 @@ fn ask(
     loop {
         crate::report::ask("keep [1 2 …, all, none, a rule, skip, undo, quit, ?] ");
         let Some(line) = answer(session) else {
-            // The cursor stands behind the question.
+            // The cursor is behind the question.
             crate::report::ask("\n");
             return None;
         };
@@ -121,7 +121,7 @@ fn ask(
             Ok(Word::Rule(rule)) => {
                 let rules = KeepRules::new(vec![*rule], options.rules.roots);
                 let first = rules.order(group).first().map(|inode| inode.id);
-                // Else another rule would decide, which nobody typed.
+                // Otherwise another rule would decide, which the user did not type.
                 if let Some(text) = rules.keep.iter().find_map(Keep::unmatched) {
                     let text = bc_fs::escape(text.as_bytes());
                     crate::report::ask(&format!("{text} matches none of these\n"));
@@ -146,7 +146,7 @@ fn ask(
     }
 }
 
-/// What follows from an answer; `None` if nothing goes.
+/// Returns the choice that an answer makes; `None` if nothing goes.
 fn pick(
     group: &FileGroup,
     inodes: &[Inode],

@@ -1,4 +1,5 @@
-//! What is said beside the answer: what it rests on, what was not looked at, and how much there is.
+//! Notes beside the answer: the digests that it rests on, the files that were not looked at, and
+//! the totals.
 
 use bc_dup::manifests::{is_weak, tag};
 use bc_dup::unique::{NotFiles, Standing, Unique};
@@ -8,7 +9,8 @@ use crate::exit::Exit;
 use crate::progress::{size, thousands};
 use crate::run::Session;
 
-/// Whether all of the PATHs was looked at; what was not is told, and makes the exit code 1.
+/// Returns true if all of the PATHs was looked at; anything that was not is reported, and makes the
+/// exit code 1.
 pub fn whole(session: &Session, asked: &Asked<'_>, found: &Unique, hidden: &[Vec<u8>]) -> bool {
     let report = &session.report;
     let unseen: Vec<String> = unseen(found)

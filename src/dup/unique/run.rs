@@ -52,7 +52,7 @@ pub fn unique(args: &UniqueArgs) -> Outcome<Exit> {
     answer(session, &asked, &found, &hidden, output)
 }
 
-/// Where something was mounted before the search or is now.
+/// Returns the places where something was mounted before the search or is now.
 fn hidden_points(session: &Session, looks: [Result<Vec<Vec<u8>>, Error>; 2]) -> Vec<Vec<u8>> {
     let mut points = Vec::new();
     for look in looks {
@@ -173,8 +173,8 @@ fn refuse_nothing(session: &Session, args: &UniqueArgs, paths: &Listing) -> Outc
     }
 }
 
-/// What a filter keeps from the walk is the PATHs' own all the same, whichever way a reference leads
-/// there.
+/// Looks up files that a filter keeps from the walk: they are the PATHs' own all the same, by any
+/// path that leads a reference there.
 fn survey(session: &Session, args: &UniqueArgs, plan: &mut UniquePlan) -> Outcome<()> {
     let walk = &args.walk;
     let filters = walk.no_hidden

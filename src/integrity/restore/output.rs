@@ -1,4 +1,4 @@
-//! What `bc integrity restore` says: a line for each path, in words or JSON, and what it came to.
+//! Output of `bc integrity restore`: a line for each path, in words or JSON, and the totals.
 
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ use crate::progress::{size, thousands};
 use crate::run::Session;
 use crate::style::Meaning;
 
-/// How paths are told.
+/// Format of the paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// A line for each.
@@ -36,7 +36,7 @@ impl Format {
         }
     }
 
-    /// The output, told what is written to it.
+    /// Returns the output, set to escape as this format needs.
     pub fn of(self, output: Output) -> Output {
         match self {
             Format::Json => output.json(),
@@ -45,7 +45,7 @@ impl Format {
     }
 }
 
-/// Where lines go, and the first failure of writing them.
+/// Output of the lines, and the first failure of writing them.
 struct Lines {
     output: Output,
     result: io::Result<()>,
@@ -88,7 +88,7 @@ impl<'a> Teller<'a> {
         });
     }
 
-    /// What is asked for, of which words have none.
+    /// Writes the header in JSON, with manifest, root and copies; the text format has none.
     pub fn begin(&self, options: &RestoreOptions<'_>, algorithm: Algorithm) {
         if self.format != Format::Json {
             return;
