@@ -23,7 +23,7 @@ pub struct CommandLineOnly;
 
 impl ArgExt for CommandLineOnly {}
 
-/// May a file or the environment set the option?
+/// Returns true if a file or the environment may set the option.
 pub fn is_configurable(arg: &Arg) -> bool {
     arg.get::<Configurable>().is_some() && arg.get::<CommandLineOnly>().is_none()
 }

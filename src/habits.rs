@@ -51,8 +51,8 @@ pub fn meant(applet: &Applet, command: &clap::Command, called: &str, rest: &[OsS
     line.meaning(called)
 }
 
-/// Is there a `//`, by which rmlint sets originals apart? Taken as a path it would be all files of
-/// the machine.
+/// Returns true if there is a `//`, by which rmlint sets originals apart. As a path it would be all
+/// files of the machine.
 pub fn has_mark(rest: &[OsString]) -> bool {
     rest.iter().any(|arg| arg == "//")
 }

@@ -144,7 +144,8 @@ pub fn stdin() -> Result<File, Diagnostic> {
     streams::open(Stream::Input).map_err(|error| format!("stdin: {error}").into())
 }
 
-/// Is there a standard input, and no person at it? Then it is meant where nothing is named.
+/// Returns true if there is a standard input, and no person at it: it is the input then where none
+/// is named.
 pub fn is_fed() -> bool {
     !streams::was_closed(Stream::Input) && !io::stdin().is_terminal()
 }
@@ -188,7 +189,8 @@ pub fn read_whole(input: &mut dyn Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What stands between two `end`s, empty pieces left out.
+/// Returns the texts between two `end`s, without empty ones; fails for one of more than `MAX_LINE`
+/// bytes.
 pub fn pieces(mut input: impl BufRead, end: u8) -> io::Result<Vec<Vec<u8>>> {
     let mut pieces = Vec::new();
     loop {

@@ -200,7 +200,7 @@ fn link_one(binary: &Path, link: &Path, args: &Args) -> Result<&'static str, Dia
     let there = match std::fs::symlink_metadata(link) {
         Ok(there) => there,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            // This replaces nothing, whatever has taken the name meanwhile.
+            // This replaces nothing, even if the name has been taken meanwhile.
             return new_link(binary, link, args)
                 .map(|()| "made")
                 .map_err(|error| Diagnostic::failed(link, "link", &error));
@@ -253,8 +253,8 @@ fn new_link(binary: &Path, link: &Path, args: &Args) -> std::io::Result<()> {
     }
 }
 
-/// Is the name a symbolic link as this command makes them: with the whole path of the binary, and
-/// not through other links?
+/// Returns true if the name is a symbolic link as this command makes them: with the whole path of
+/// the binary, and not through other links.
 fn is_made(binary: &Path, link: &Path) -> bool {
     std::fs::read_link(link).is_ok_and(|to| {
         let there = std::fs::symlink_metadata(&to);
@@ -262,7 +262,7 @@ fn is_made(binary: &Path, link: &Path) -> bool {
     })
 }
 
-/// Is what these metadata are of the binary?
+/// Returns true if these metadata are the binary's.
 fn is_same(there: &Metadata, binary: &Path) -> bool {
     let here = std::fs::metadata(binary);
     here.is_ok_and(|here| (here.dev(), here.ino()) == (there.dev(), there.ino()))

@@ -49,7 +49,7 @@ use std::process::ExitCode;
 
 use exit::Exit;
 
-/// Only this has `--memory-budget` kept.
+/// Allocator that keeps `--memory-budget`; nothing else does.
 #[global_allocator]
 static ALLOCATOR: bc_fs::spill::Allocator = bc_fs::spill::Allocator;
 

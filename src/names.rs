@@ -111,7 +111,7 @@ fn applet(after: &str) -> Option<(usize, &str)> {
     (!goes_on).then_some(found)
 }
 
-/// Is `bc` between these a word, and no part of a path, a variable or another name?
+/// Returns true if `bc` between these is a word, and no part of a path, a variable or another name.
 fn is_word(before: &str, after: &str) -> bool {
     let inside = |c: char| c.is_alphanumeric() || matches!(c, '_' | '/' | '-' | '=' | '$');
     let mut behind = after.chars();

@@ -143,7 +143,7 @@ impl Drop for Display {
     }
 }
 
-/// Is stderr a terminal that can erase what it shows?
+/// Returns true if stderr is a terminal that can erase what it shows.
 fn can_redraw() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
@@ -238,7 +238,7 @@ pub fn width() -> usize {
     }
 }
 
-/// Are we in the background of a shell, which has the screen for itself?
+/// Returns true if this process is in the background of a shell, which has the screen for itself.
 fn in_background() -> bool {
     rustix::termios::tcgetpgrp(rustix::stdio::stderr())
         .is_ok_and(|group| group != rustix::process::getpgrp())

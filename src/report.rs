@@ -94,7 +94,7 @@ impl Report {
         }
     }
 
-    /// Is `note(level, ..)` shown?
+    /// Returns true if `note(level, ..)` is shown.
     pub fn shows(&self, level: u8) -> bool {
         self.verbosity >= level
     }

@@ -95,7 +95,7 @@ pub fn begin(
 }
 
 impl Recorded {
-    /// Says what an interrupted or failed run has left, if it has.
+    /// Reports the journal that an interrupted or failed run has left, if it has.
     pub fn left(&self, session: &Session) {
         let is_kept = self.resume.leave();
         self.tell_aside(session);

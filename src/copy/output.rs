@@ -14,7 +14,7 @@ use crate::progress::line::{size, thousands};
 use crate::run::Session;
 use crate::style::Meaning;
 
-/// Tells of events, from any thread.
+/// Reporter of events, from any thread.
 pub struct Teller<'a> {
     session: &'a Session,
     /// Output of the lines, and the first failure of writing them.
@@ -96,8 +96,8 @@ fn write(
     output.write_all(b"\n")
 }
 
-/// Says what it came to, and gives the exit code. `destination`: where there are several, which one
-/// is spoken of.
+/// Reports the totals, and returns the exit code. `destination`: the one that they are of, where
+/// there are several.
 pub fn conclude(
     session: &Session,
     copied: &Copied,

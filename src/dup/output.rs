@@ -25,8 +25,8 @@ pub fn report(found: &ScanReport<'_>, format: ReportFormat, output: &mut Output)
     found.write(format, names, output)
 }
 
-/// Tells of a finished search: what the cache has to say, every file that could not be judged, and
-/// the figures.
+/// Reports a finished search: the cache's messages, every file that could not be judged, and the
+/// figures.
 pub fn search(session: &Session, scan: &Scan, cache: &[String]) {
     let report = &session.report;
     for message in cache {
@@ -333,7 +333,7 @@ pub fn end_prune(mut session: Session, summary: &PruneSummary) -> Exit {
     session.end(exit)
 }
 
-/// Says what became of one name of a journal.
+/// Reports the outcome of one name of a journal.
 pub fn undo_event(event: UndoEvent<'_>, printed: &mut Printed<'_>) {
     let report = &printed.session.report;
     let (path, action) = (bc_fs::escape(event.path), event.action);
@@ -363,7 +363,7 @@ pub fn undo_event(event: UndoEvent<'_>, printed: &mut Printed<'_>) {
     }
 }
 
-/// Says what undo did in all.
+/// Prints the totals of undo.
 pub fn undo_totals(session: &Session, summary: &UndoSummary, mode: RunMode, journal: &Path) {
     let report = &session.report;
     for line in &summary.damaged {

@@ -32,7 +32,7 @@ pub fn asked(
     confirmed(session, &format!("{hint}\n{question}"))
 }
 
-/// Asks this.
+/// Asks the question; returns true for a yes.
 pub fn confirmed(session: &Session, question: &str) -> bool {
     crate::report::ask(&format!("{question} [y/N] "));
     match answer(session) {

@@ -58,7 +58,7 @@ pub struct Named {
     /// Directories, and which of the references each is.
     pub directories: Vec<OsString>,
     pub directory_numbers: Vec<usize>,
-    /// The same directories, open.
+    /// Open handles of the directories.
     pub opened: Subtrees,
     /// Manifests, and the index of each among the references.
     pub manifests: Vec<Manifest>,

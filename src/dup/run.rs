@@ -168,7 +168,7 @@ fn found_or_saved(session: &Session, args: &PruneArgs) -> Outcome<(Vec<FileGroup
     Ok((saved.groups, Arc::new(references)))
 }
 
-/// Asks, where there is something to ask about.
+/// Asks, where files would be given up; returns true if the run may proceed.
 fn confirmed(session: &Session, groups: &[FileGroup], options: &PruneOptions) -> bool {
     let stake = bc_dup::prune::at_stake(groups, options, &session.cancel);
     let references = !options.references.is_empty()

@@ -99,7 +99,7 @@ pub fn search(session: &Session, mut plan: SearchPlan<'_>) -> Outcome<Found> {
     })
 }
 
-/// Asks manifests about what was found.
+/// Asks manifests about the contents that were found.
 fn ask(
     session: &Session,
     listing: &Listing,

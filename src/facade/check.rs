@@ -57,7 +57,7 @@ pub struct CheckJob<'a> {
 runs!(CheckJob);
 
 impl CheckJob<'_> {
-    /// Says which algorithm lines without a tag are of.
+    /// Sets the algorithm of lines without a tag.
     pub fn algorithm(mut self, algorithm: Algorithm) -> Self {
         self.algorithm = Some(algorithm);
         self
@@ -168,7 +168,7 @@ impl CheckJob<'_> {
 #[derive(Default)]
 struct Read {
     wanted: Vec<FileDigests>,
-    /// Indices of lines whose digest length alone tells the algorithm.
+    /// Indices of lines whose digest length alone determines the algorithm.
     guessed: Vec<usize>,
     errors: Vec<PathError>,
     improper: u64,

@@ -94,11 +94,11 @@ impl fmt::Debug for Each<'_> {
 }
 
 impl<'a> CopyJob<'a> {
-    /// Tells `callback` what becomes of each file, link and special file, as it happens and in no
-    /// particular order; what fails is in [`CopyReport::errors`]. It is called by the threads that copy,
-    /// one at a time, so that all wait for one that is slow; it may begin a copy of its own. When it has
-    /// panicked it hears nothing more, and the copy ends with an error of the kind
-    /// [`Panic`](crate::ErrorKind::Panic).
+    /// Calls `callback` with the outcome of each file, link and special file, as it happens and in
+    /// no particular order; failures are in [`CopyReport::errors`]. It is called by the threads
+    /// that copy, one at a time, so that all wait for one that is slow; it may begin a copy of its
+    /// own. After a panic in it, it is not called again, and the copy ends with an error of the
+    /// kind [`Panic`](crate::ErrorKind::Panic).
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

@@ -272,7 +272,7 @@ pub struct EqualFiles {
 }
 
 impl EqualFiles {
-    /// One path of each file.
+    /// Returns one path of each file.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().map(|file| file.path.as_path())
     }

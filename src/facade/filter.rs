@@ -72,15 +72,15 @@ impl Filter {
         self
     }
 
-    /// Only files of at most so many bytes.
+    /// Chooses only files of at most so many bytes.
     #[must_use]
     pub fn max_size(mut self, bytes: u64) -> Filter {
         self.options.max_size = Some(bytes);
         self
     }
 
-    /// So many levels below what is named: 1 is what lies directly in it. With 0 a directory that is
-    /// named has nothing that belongs.
+    /// Limits the depth below the given paths: 1 is an entry directly in one of them. With 0 a
+    /// directory that is given has no files that belong.
     #[must_use]
     pub fn max_depth(mut self, levels: u32) -> Filter {
         self.options.max_depth = Some(levels);

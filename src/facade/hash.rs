@@ -149,7 +149,7 @@ pub struct HashedFile {
     pub path: PathBuf,
     /// Bytes.
     pub size: u64,
-    /// One for each algorithm, in their order; at least one.
+    /// Digests, one for each algorithm, in their order; at least one.
     pub digests: Vec<Digest>,
 }
 

@@ -74,7 +74,7 @@ impl RecordedTree {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct RecordedEntry {
-    /// Below the root; `.` is the root.
+    /// Path below the root; `.` is the root.
     pub path: PathBuf,
     /// Kind of the entry.
     pub kind: FileKind,

@@ -19,7 +19,7 @@ pub(crate) struct References {
     /// Directories, and the index of each among the references.
     pub(crate) directories: Vec<PathBuf>,
     pub(crate) directory_numbers: Vec<usize>,
-    /// The same directories, open.
+    /// Open handles of the directories.
     pub(crate) opened: Subtrees,
     /// Manifests, and the index of each among the references.
     pub(crate) manifests: Vec<Manifest>,

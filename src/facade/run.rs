@@ -152,9 +152,9 @@ macro_rules! runs {
     };
     (@progress $job:ident) => {
         impl<'a> $job<'a> {
-            /// Tells `callback` how far it is: ten times a second, from another thread, and once when
-            /// all is over. The job does not wait for it, but its end does. That last call is made on the
-            /// caller's own thread: a panic in it comes out of `run`.
+            /// Calls `callback` with the progress: ten times a second, from another thread, and
+            /// once when all is over. The job does not wait for it, but its end does. That last
+            /// call is made on the caller's own thread: a panic in it comes out of `run`.
             pub fn progress(
                 mut self,
                 callback: impl FnMut(crate::facade::run::Progress) + Send + 'a,

@@ -24,7 +24,7 @@ use crate::output::Output;
 use crate::report;
 use crate::usage;
 
-/// Is this argument the option?
+/// Returns true if this argument is the option.
 pub fn is_asked(first: Option<&OsString>) -> bool {
     let bytes = first.map_or(&b""[..], |first| first.as_encoded_bytes());
     bytes == b"--generate" || bytes.starts_with(b"--generate=")

@@ -15,9 +15,9 @@ pub(super) struct Command {
 
 /// An option as completions offer it.
 pub(super) struct Choice {
-    /// Without its dashes.
+    /// Name without its dashes.
     pub long: String,
-    /// Without its dash.
+    /// Letter without its dash.
     pub short: Option<char>,
     /// The name of its value, if it takes one.
     pub value: Option<String>,
@@ -47,7 +47,7 @@ impl Command {
             .map(|(name, about)| (name, about.unwrap_or_default()))
     }
 
-    /// Its options.
+    /// Returns the options that are not hidden.
     pub fn options(&self) -> impl Iterator<Item = Choice> {
         let all = self.clap.get_arguments();
         all.filter(|arg| !arg.is_hide_set()).filter_map(choice)

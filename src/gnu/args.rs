@@ -136,7 +136,7 @@ fn wrong(text: impl Into<Vec<u8>>) -> Stop {
     }
 }
 
-/// Without the hint at `--help`.
+/// Returns the error without the hint at `--help`.
 fn refused(lines: impl IntoIterator<Item = Vec<u8>>) -> Stop {
     Stop::Wrong {
         lines: lines.into_iter().collect(),

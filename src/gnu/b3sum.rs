@@ -163,7 +163,7 @@ fn parse(argv: &[OsString]) -> Result<Args, Early> {
     Ok(args)
 }
 
-/// Does it; whether all is well.
+/// Runs the program; returns true if all is well.
 pub fn run(argv: &[OsString], out: &mut Out) -> Result<Result<bool, Stop>, Early> {
     let args = parse(argv)?;
     let mut setup = Setup::load().map_err(failed)?;

@@ -107,7 +107,8 @@ impl Out {
         to.flush()
     }
 
-    /// Says something on standard error, after the program's name. Lines before it come before it.
+    /// Prints a message on standard error, after the program's name. Lines before it come before
+    /// it.
     pub fn say(&mut self, text: impl AsRef<[u8]>) {
         let _ = self.flush();
         let line = [&self.name, b": ".as_slice(), text.as_ref(), b"\n"].concat();

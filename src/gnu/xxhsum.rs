@@ -58,7 +58,7 @@ struct Args {
 }
 
 impl Args {
-    /// One argument's letters; a number belongs to `-H` only where it is attached.
+    /// Reads one argument's letters; a number belongs to `-H` only where it is attached.
     fn letters(&mut self, mut letters: &[u8]) -> Result<(), Early> {
         while let Some((&letter, rest)) = letters.split_first() {
             letters = rest;
@@ -142,7 +142,7 @@ fn parse(usual: u8, argv: &[OsString]) -> Result<Args, Early> {
     Ok(args)
 }
 
-/// Does it; whether all is well.
+/// Runs the program; returns true if all is well.
 pub fn run(usual: u8, argv: &[OsString], out: &mut Out) -> Result<Result<bool, Stop>, Early> {
     let args = parse(usual, argv)?;
     let setup = Setup::load().map_err(|text| Early::Failed(text.into()))?;

@@ -178,7 +178,7 @@ impl<'a> Line<'a> {
         Some(took)
     }
 
-    /// Does this row speak about what is typed?
+    /// Returns true if this row applies to the word and the arguments after it.
     fn holds(&self, row: &Habit, name: &str, attached: Option<&OsStr>, next: &[OsString]) -> bool {
         let is_long = name.starts_with("--");
         let value = attached.or(next.first().map(OsString::as_os_str));
@@ -219,7 +219,8 @@ impl<'a> Line<'a> {
             .is_some_and(|letters| letters.len() <= 4 && letters.chars().all(known))
     }
 
-    /// Is this option typed anywhere, a letter perhaps among others? Or a word that is no path?
+    /// Returns true if this option is typed anywhere, also as a letter among others, or this word,
+    /// if it is no path.
     fn has(&self, name: &str) -> bool {
         if !name.starts_with('-') && name != "//" {
             let is_ours = self.command.find_subcommand(name).is_some();

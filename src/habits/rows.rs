@@ -105,7 +105,7 @@ pub struct Habit {
     /// its first colon, `{from}` and `{to}` the texts around its first dash, `{stem}` the text
     /// before its last `/**`, `{name}` the word without its dashes, `{path}` the first path.
     pub puts: &'static str,
-    /// Those words count in this subcommand only.
+    /// Subcommand in which alone those words count.
     pub within: &'static str,
     /// The value is a path: the first, or the last.
     pub path: Option<Place>,
@@ -262,8 +262,8 @@ impl Habit {
         matches!(self.takes, Takes::Nothing | Takes::NothingBeforePath)
     }
 
-    /// Does the row hold even where the word is an option of ours? Only if it looks at more than
-    /// the word.
+    /// Returns true if the row holds even where the word is an option of ours: only if it looks at
+    /// more than the word.
     pub fn is_choosy(&self) -> bool {
         let any = matches!(self.takes, Takes::Nothing | Takes::One(Kind::Any));
         let looks = self.alone || self.at_terminal;

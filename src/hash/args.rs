@@ -32,7 +32,7 @@ Exit codes: 0 all done and the same, 1 something differs or could not be read, 2
 #[derive(Parser)]
 #[command(name = "hash", version, after_long_help = after(), after_help = "The command may be left out: 'bc hash DIR' means 'bc hash hash DIR'.", max_term_width = 100)]
 pub struct HashCli {
-    /// What to do
+    /// Subcommand
     #[command(subcommand)]
     pub command: HashCommand,
 }

@@ -41,7 +41,7 @@ pub enum Raw {
 pub enum Line {
     /// A path and its digests.
     Wanted(FileDigests),
-    /// A path and one digest, whose length alone tells the algorithm.
+    /// A path and one digest, whose length alone determines the algorithm.
     Guessed(FileDigests),
     /// A comment, a header.
     Nothing,
@@ -169,12 +169,12 @@ pub fn resolve(raw: Raw, hint: Hint) -> Line {
     }
 }
 
-/// Says that a list is not whole.
+/// Returns the message that a list is not whole.
 pub fn cut_short(name: &str) -> String {
     format!("{name}: cut short: the summary that ends it is missing, and perhaps files before it")
 }
 
-/// Says that a list holds no digest of a file.
+/// Returns the message that a list has no digest of a file.
 pub fn unread(name: &str, path: &[u8], reason: &str) -> String {
     let (path, reason) = (bc_fs::escape(path), bc_fs::escape(reason.as_bytes()));
     format!("{name}: no digest of {path}: when it was listed: {reason}")

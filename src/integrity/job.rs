@@ -94,7 +94,7 @@ pub fn working_shown<T>(
     }
 }
 
-/// Says what ended the command, unless a signal did.
+/// Reports the error that ended the command, unless a signal did.
 pub fn stopped(session: &Session, stop: &Stop) -> Exit {
     if let Some(signal) = session.signal() {
         return Exit::Signal(signal);

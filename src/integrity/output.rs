@@ -140,7 +140,7 @@ impl<'a, 'o> Changes<'a, 'o> {
     }
 }
 
-/// Has a manifest written to the output, compressed if the name of the file asks for it.
+/// Writes a manifest to the output, compressed if the name of the file asks for it.
 pub fn write_manifest<T>(
     output: &mut Output,
     file: Option<&Path>,

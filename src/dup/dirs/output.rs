@@ -18,7 +18,7 @@ use crate::style::Meaning;
 /// Directories that are named as not compared; `-v` names all.
 const NAMED: usize = 5;
 
-/// Says what was not compared, and where searches ended early.
+/// Reports the directories that were not compared, and those where searches ended early.
 pub fn tell(session: &Session, found: &Found, answer: &Directories, options: &DirsOptions) {
     let report = &session.report;
     // Of failures the files are named already.

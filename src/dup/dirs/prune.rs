@@ -86,12 +86,12 @@ const MOVED_BEFORE: &str = "the original of a move that was killed; 'bc dup undo
 enum Picks {
     /// All but one of each, by the rules.
     Rules,
-    /// These.
+    /// The directories picked from each group; `None` for a group that stays as it is.
     Chosen(Vec<Option<Pick>>),
 }
 
 impl Picks {
-    /// Asks what has to be asked; `None` if nothing is to be done.
+    /// Asks the questions that have to be asked; `None` if nothing is to be done.
     fn ask(
         session: &Session,
         args: &PruneArgs,

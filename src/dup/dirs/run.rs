@@ -1,4 +1,4 @@
-//! From the arguments of `bc dup dirs` to its exit code.
+//! Run of `bc dup dirs`, from its arguments to its exit code.
 
 use std::ffi::OsString;
 use std::path::Path;

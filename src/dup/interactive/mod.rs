@@ -84,14 +84,14 @@ pub fn choose(
 
 /// An answer that was understood.
 enum Reply {
-    /// These stay, by number of the physical file.
+    /// Physical files that stay, by number.
     Keep(Vec<usize>),
     Skip,
     Undo,
     Quit,
 }
 
-/// Asks until the answer is one.
+/// Asks until the answer can be read.
 fn ask(
     session: &Session,
     group: &FileGroup,
@@ -248,7 +248,7 @@ pub fn confirmed(session: &Session, options: &PruneOptions, stake: &Stake, dirs:
     question::confirmed(session, &format!("{done}, as chosen?"))
 }
 
-/// Asks about groups of files; those with what was chosen of them. `None` if nothing is to be done.
+/// Asks about groups of files; returns the groups of files chosen. `None` if nothing is to be done.
 pub fn files(
     session: &Session,
     groups: &[FileGroup],

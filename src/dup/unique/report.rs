@@ -39,7 +39,7 @@ pub fn whole(session: &Session, asked: &Asked<'_>, found: &Unique, hidden: &[Vec
     unseen.is_empty() && hidden.is_empty()
 }
 
-/// Says how much there is, and on what the answer rests.
+/// Reports the totals, and the digests that the answer rests on.
 pub fn summary(session: &Session, asked: &Asked<'_>, found: &Unique, complete: bool) {
     let report = &session.report;
     report.summary(&figures(asked, found, complete));

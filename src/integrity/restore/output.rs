@@ -51,7 +51,7 @@ struct Lines {
     result: io::Result<()>,
 }
 
-/// Tells of events, from any thread.
+/// Reporter of events, from any thread.
 pub struct Teller<'a> {
     session: &'a Session,
     format: Format,
@@ -109,7 +109,7 @@ impl<'a> Teller<'a> {
         self.object(&header);
     }
 
-    /// Tells of one event.
+    /// Reports one event.
     pub fn tell(&self, event: RestoreEvent<'_>) {
         let report = &self.session.report;
         match (event, self.format) {
@@ -231,7 +231,7 @@ fn summary(restored: &Restored) -> Map<String, Value> {
     }
 }
 
-/// Says what it came to, and gives the exit code.
+/// Reports the totals, and returns the exit code.
 pub fn conclude(session: &mut Session, restored: &Restored, dry_run: bool) -> Exit {
     let read = &restored.verified.read;
     let metrics = &mut session.metrics;

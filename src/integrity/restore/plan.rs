@@ -1,4 +1,4 @@
-//! From the command line to the engine's options.
+//! Translation of the command line to the engine's options.
 
 use bc_copy::RestoreOptions;
 use bc_integrity::ManifestFile;
