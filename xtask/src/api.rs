@@ -28,13 +28,14 @@ const LIBRARIES: &[&str] = &[
     "bc-copy",
 ];
 
-/// All of them as one, in the words of its users: the verbs are those of the crates below.
+/// Crate that re-exports all of them, in the words of its users: the verbs are those of the crates
+/// below.
 const FACADE: &str = "bit-crafts";
 
-/// Types of other crates that are public on purpose: bc-manifest keeps JSON fields that it does
-/// not know as serde_json, stable since 2017, has them, and re-exports those types; bc-fs is what
-/// our crates share between them and the kernel, and its callers tell rustix's errors and flags
-/// apart as they are.
+/// Types of other crates that are public on purpose: bc-manifest keeps JSON fields that it does not
+/// know in the types of serde_json, stable since 2017, and re-exports those types; bc-fs is shared
+/// between our crates and the kernel, and its callers distinguish rustix's errors and flags as they
+/// are.
 const ALLOWED: &[(&str, &str)] = &[
     ("bc-manifest", "serde_json::"),
     ("bc-manifest", "serde::"),
@@ -45,7 +46,7 @@ const ALLOWED: &[(&str, &str)] = &[
 /// breaks no other, and who reads `bc_walk::Error` expects it under that name.
 const EVERYWHERE: &[&str] = &["Error", "ErrorKind"];
 
-/// Crates whose types may stand anywhere.
+/// Crates whose types may appear anywhere.
 const STANDARD: &[&str] = &["core", "alloc", "std"];
 
 pub(crate) fn run(mut args: Args) -> Result<ExitCode> {

@@ -33,7 +33,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     Ok(checks.close())
 }
 
-/// What a run over some trees found, for the record of a bench run.
+/// Results of a run over some trees, for the record of a bench run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Totals {
     pub(crate) trees: String,
@@ -42,7 +42,7 @@ pub(crate) struct Totals {
     pub(crate) not_run: Vec<String>,
 }
 
-/// What the benchmark's record says of a run over these trees.
+/// Returns the totals of a run over these trees, for the benchmark's record.
 pub(crate) fn totals(words: &[&str]) -> Result<Totals> {
     let trees: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
     let checks = all("all", None, &trees)?;
@@ -54,7 +54,7 @@ pub(crate) fn totals(words: &[&str]) -> Result<Totals> {
     })
 }
 
-/// All checks of an area on these trees.
+/// Runs all checks of an area on these trees.
 fn all(area: &str, bc: Option<PathBuf>, words: &[String]) -> Result<Checks> {
     let trees = trees(words)?;
     let bc = match bc {
@@ -112,7 +112,7 @@ fn trees(words: &[String]) -> Result<Vec<Tree>> {
     Ok(trees)
 }
 
-/// What has been checked so far, and with what.
+/// State of the checks: settings, and the results so far.
 struct Checks {
     bc: PathBuf,
     scratch: PathBuf,

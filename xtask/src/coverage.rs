@@ -93,7 +93,7 @@ fn build(packages: &[String], target: &Path) -> Result<Vec<PathBuf>> {
     eprintln!("xtask: building the tests with counters");
     let mut build = tests(packages, target);
     build.args(["--no-run", "--message-format=json"]);
-    // Build scripts and procedural macros count as well, where nobody looks.
+    // Build scripts and procedural macros write their counts too, where they are ignored.
     build.env("LLVM_PROFILE_FILE", target.join("build-%m.profraw"));
     let messages = sh::stdout(&mut build)?;
     let mut programs = BTreeSet::new();

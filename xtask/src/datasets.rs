@@ -32,7 +32,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a dataset is called in a record: never its path.
+/// Returns a dataset's name in a record: never its path.
 pub(crate) fn name(dir: &Path) -> String {
     let makefile = std::fs::read_to_string(dir.join("Makefile")).unwrap_or_default();
     let field = |key: &str| {
@@ -189,7 +189,7 @@ fn copy(source: PathBuf, copies: u64) -> Result<PathBuf> {
     Ok(dir)
 }
 
-/// An empty directory; whatever was there goes.
+/// Makes an empty directory; an existing one is removed.
 fn fresh(dir: &Path) -> Result<()> {
     bc_testkit::remove_tree(dir).with_context(|| dir.display().to_string())?;
     std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())

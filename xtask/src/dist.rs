@@ -80,7 +80,7 @@ fn pages(bc: &Path, dir: &Path) -> Result<()> {
     generate(bc, "bc", "complete-fish", &completions.join("bc.fish"))
 }
 
-/// What Cargo.toml says of the program.
+/// Version and description of the program in Cargo.toml.
 struct Release {
     version: String,
     /// One line, in lower case, without a full stop.
@@ -109,7 +109,7 @@ impl Release {
     }
 }
 
-/// Has the program, called `name`, write what it can make of its command tree.
+/// Runs the program, called `name`, to write the texts that it generates from its command tree.
 fn generate(bc: &Path, name: &str, what: &str, to: &Path) -> Result<()> {
     let mut command = Command::new(bc);
     command

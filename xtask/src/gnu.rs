@@ -14,7 +14,7 @@ use crate::sh;
 /// The release that is the measure.
 const VERSION: &str = "9.11";
 
-/// Who has it.
+/// Servers that have it.
 const MIRRORS: &[&str] = &[
     "https://ftp.gnu.org/gnu/coreutils",
     "https://ftpmirror.gnu.org/coreutils",
@@ -48,7 +48,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ),
 ];
 
-/// What coreutils' build makes for its tests: the limits of C's types, as far as these tests ask.
+/// Limits of C's types that coreutils' build provides for its tests, as far as these tests ask.
 const GETLIMITS: &str = "#!/bin/sh\n\
     echo INT_MAX=2147483647\n\
     echo INTMAX_MAX=9223372036854775807\n\

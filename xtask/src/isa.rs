@@ -42,7 +42,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     for (cpu, what) in CPUS.iter().filter(|(cpu, _)| TESTED.contains(cpu)) {
         println!("isa: bc-digest's tests on {cpu} ({what})");
         let mut test = sh::cargo();
-        // Doc tests run on the host whatever the runner, so they are left to cargo test.
+        // Doc tests run on the host with any runner, so they are left to cargo test.
         test.args([
             "test",
             "--quiet",

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::sh;
 
-/// Licences whose code may become part of a program under GPL-3.0-or-later, the preferred first: of
-/// several that are offered the first is taken. The same list is in `.cargo/deny.toml`.
+/// Licences whose code may become part of a program under GPL-3.0-or-later, the preferred first: if
+/// several are offered, the first is taken. The same list is in `.cargo/deny.toml`.
 pub(crate) const COMPATIBLE: &[&str] = &[
     "MIT",
     "Apache-2.0",
@@ -106,8 +106,8 @@ impl Parser<'_> {
     }
 }
 
-/// What cannot be part of the program: licences that are not compatible, and sources other than
-/// the registry. Versions of one package beside each other are named; they are no fault.
+/// Reports packages that cannot be part of the program: by licences that are not compatible, and
+/// sources other than the registry. Several versions of one package are listed; they are no fault.
 pub(crate) fn check(complaints: &mut Vec<String>) -> Result<()> {
     let mut metadata = sh::cargo();
     metadata.args(["metadata", "--format-version=1", "--locked"]);

@@ -79,7 +79,7 @@ fn published() -> Result<Vec<(String, String)>> {
                 bail!("{}: crates.io wants a {field}", package["name"]);
             }
         }
-        // A link that leads to somebody else's project is worse than none.
+        // A link that leads to another project is worse than none.
         if !package["repository"].is_null() {
             bail!(
                 "{}: names a repository, and there is none yet",

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::args::Args;
 use crate::{circles, licences, sh};
 
-/// What may lie at the top, besides hidden files.
+/// Names that may be at the top, besides hidden files.
 const TOP: &[&str] = &[
     "Cargo.toml",
     "Cargo.lock",

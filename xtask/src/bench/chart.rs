@@ -25,7 +25,7 @@ const CHARTS: &[(&str, &str, &str)] = &[
 const TIMES: &str = "how many times as long as bc others take, logarithmic";
 
 const WIDTH: f64 = 760.0;
-/// Where the bars' area begins and ends.
+/// Left and right edge of the bars' area.
 const LEFT: f64 = 178.0;
 const RIGHT: f64 = 560.0;
 const JOB: f64 = 26.0;
@@ -64,7 +64,7 @@ pub(crate) fn all(record: &Record) -> Vec<(&'static str, String)> {
     charts
 }
 
-/// A chart of rows whose bars are times.
+/// Returns a chart of rows whose bars are times.
 pub(crate) fn of_times(record: &Record, title: &str, rows: &[&Row]) -> String {
     of(record, title, TIMES, rows)
 }
@@ -221,7 +221,7 @@ fn bar(out: &mut String, row: &Row, axis: &Axis, y: f64) -> std::fmt::Result {
     text(out, "soft end num", WIDTH - 20.0, middle, &figures)
 }
 
-/// What the colours and marks mean that these rows have.
+/// Writes the meanings of the colours and marks that these rows have.
 fn legend(out: &mut String, y: f64, rows: &[&Row]) -> std::fmt::Result {
     let mut colors = vec![("win", 20.0, "bc is faster or smaller")];
     if rows.iter().any(|row| row.ratio() < 1.0) {
@@ -263,7 +263,7 @@ fn text(out: &mut String, class: &str, x: f64, y: f64, words: &str) -> std::fmt:
     )
 }
 
-/// As a line of its own begins.
+/// Returns the text as a line of its own begins.
 fn capitalised(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|c| c.to_uppercase().to_string());

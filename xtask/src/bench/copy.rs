@@ -20,10 +20,10 @@ const MIB: u64 = 1 << 20;
 /// The pieces of the sparse file, a hole before each.
 const PIECES: u64 = 64;
 
-/// What is copied.
+/// Source of a copy.
 struct What {
     job: &'static str,
-    /// As the commands name it.
+    /// Path as the commands name it.
     source: &'static str,
     is_tree: bool,
 }
@@ -91,7 +91,7 @@ pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
     done
 }
 
-/// One thing copied by everything, with a digest and without.
+/// Runs a copy of one source by every program, with a digest and without.
 fn copies(bench: &mut Bench, what: &What) -> Result<()> {
     let &What { job, source, .. } = what;
     bench.prepare = Some("rm -rf $SHAPE/out".to_owned());
@@ -142,7 +142,7 @@ fn copies(bench: &mut Bench, what: &What) -> Result<()> {
     Ok(())
 }
 
-/// The same command again, when all is copied: both sides are looked at.
+/// Runs the same command again, when all is copied: both sides are looked at.
 fn nothing_to_do(bench: &mut Bench) -> Result<()> {
     let job = "copy of the tree again";
     if !bench.wanted_job(job) {

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use bc_testkit::Rng;
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 
-/// How the files lie.
+/// Layout of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
     /// About twenty in a directory, three levels of directories.

@@ -1,4 +1,4 @@
-//! What the figures were measured on.
+//! Facts about the machine of a measurement.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,12 +15,12 @@ fn cpu_field(key: &str) -> String {
         .map_or_else(String::new, |(_, v)| v.trim().to_owned())
 }
 
-/// Whether the CPU has an instruction set, by the kernel's name of it.
+/// Returns true if the CPU has an instruction set, by the kernel's name of it.
 pub(crate) fn has_flag(flag: &str) -> bool {
     cpu_field("flags").split(' ').any(|f| f == flag)
 }
 
-/// The model, such as `AMD EPYC`.
+/// Returns the model, such as `AMD EPYC`.
 pub(crate) fn cpu() -> String {
     let name = cpu_field("model name");
     if name.is_empty() {

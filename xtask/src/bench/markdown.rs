@@ -64,11 +64,11 @@ fn write(out: &mut String, record: &Record) -> std::fmt::Result {
     Ok(())
 }
 
-/// A title, and which rows stand below it.
+/// A title, and the filter of the rows below it.
 type Section = (&'static str, fn(&Row) -> bool);
 
-/// What a row is measured against, and which rows those are: the first that says so has it. The
-/// floor comes first, as it is what the machine lets anybody reach.
+/// Titles by the kind of peer that a row is measured against: the first section that takes a row
+/// has it. The floor comes first, as it is the best that the machine lets a program reach.
 const SECTIONS: &[Section] = &[
     ("Against the floor", Row::is_floor),
     ("Against bc itself", |row| row.peer.starts_with("bc ")),

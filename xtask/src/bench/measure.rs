@@ -41,26 +41,26 @@ pub(crate) struct Pair<'a> {
     /// The peer to look for, under any of its names; the first is the one in the command.
     pub(crate) tool: &'a [&'a str],
     pub(crate) cache: Cache,
-    /// At least this many pairs: very short runs need more.
+    /// Least number of pairs: very short runs need more.
     pub(crate) pairs: usize,
 }
 
 impl Pair<'_> {
-    /// What `--only` looks into.
+    /// Returns the name in which `--only` searches.
     fn name(&self) -> String {
         format!("{} / {}", self.job, peers::label(self.theirs))
     }
 }
 
 impl Bench {
-    /// Whether a row was asked for.
+    /// Returns true if a row was asked for.
     pub(crate) fn wanted(&self, name: &str) -> bool {
         self.only
             .as_ref()
             .is_none_or(|word| name.contains(word.as_str()))
     }
 
-    /// Whether a row of a job may have been asked for.
+    /// Returns true if a row of a job may have been asked for.
     pub(crate) fn wanted_job(&self, job: &str) -> bool {
         let named = |word: &String| word.starts_with(job);
         self.wanted(job) || self.only.as_ref().is_some_and(named)
@@ -71,8 +71,8 @@ impl Bench {
         self.compare_to(pair, &[]).map(drop)
     }
 
-    /// As [`Bench::compare`], with targets where the table has none for the row; gives the ratio,
-    /// theirs to ours, if the row was run.
+    /// Compares as [`Bench::compare`], with targets where the table has none for the row; returns
+    /// the ratio, theirs to ours, if the row was run.
     pub(crate) fn compare_to(
         &mut self,
         pair: &Pair<'_>,
@@ -81,7 +81,7 @@ impl Bench {
         self.row(pair, "s", otherwise, Bench::pairs)
     }
 
-    /// Peak memory of ours against theirs, one run each.
+    /// Compares the peak memory of ours and theirs, one run each.
     pub(crate) fn compare_memory(&mut self, pair: &Pair<'_>) -> Result<()> {
         let measure = |bench: &mut Bench, pair: &Pair<'_>, _: &[Target]| {
             Ok(vec![(bench.peak(pair.ours)?, bench.peak(pair.theirs)?)])
@@ -287,7 +287,8 @@ impl Bench {
     }
 }
 
-/// Pairs for a row whose first pair took so long, where quick rows get `runs`.
+/// Returns the number of pairs for a row whose first pair took so long, where quick rows get
+/// `runs`.
 fn count((ours, theirs): (f64, f64), runs: usize, least: usize) -> usize {
     let slower = ours.max(theirs);
     if slower > TOO_LONG {
@@ -300,13 +301,13 @@ fn count((ours, theirs): (f64, f64), runs: usize, least: usize) -> usize {
     }
 }
 
-/// Whether the medians of the pairs miss a target.
+/// Returns true if the medians of the pairs miss a target.
 fn missed(pairs: &[(f64, f64)], targets: &[Target]) -> bool {
     let ratio = median(pairs.iter().map(|p| p.1)) / median(pairs.iter().map(|p| p.0));
     targets.iter().any(|target| !target.met(ratio))
 }
 
-/// czkawka_cli ends with 11 when it has found something.
+/// Checks the exit code; czkawka_cli ends with 11 when it has found something.
 fn accept(command: &str, status: ExitStatus) -> Result<()> {
     match status.code() {
         Some(0) => Ok(()),

@@ -48,8 +48,8 @@ pub(crate) fn dup(bench: &mut Bench) -> Result<()> {
     per_file(bench, &copies)
 }
 
-/// What one more file costs: the difference between the four copies and the one tree, in which
-/// buffers and code cancel out.
+/// Measures the memory that one more file costs: the difference between the four copies and the one
+/// tree, in which buffers and code cancel out.
 fn per_file(bench: &mut Bench, copies: &Path) -> Result<()> {
     let job = "memory a file beyond its name";
     if !bench.wanted(job) {

@@ -29,7 +29,7 @@ impl Bench {
         true
     }
 
-    /// Where a program of a command lies.
+    /// Returns the path of a program of a command.
     pub(crate) fn program(&self, name: &str) -> Option<PathBuf> {
         let places = match name {
             "hash_tree" => self.release.join(name),
@@ -63,7 +63,7 @@ impl Bench {
     }
 }
 
-/// What a command measures, in a word or two.
+/// Returns a label for what a command measures, in a word or two.
 pub(crate) fn label(command: &str) -> String {
     let both: Vec<String> = command.split(" && ").map(one).collect();
     both.join(" + ")

@@ -9,10 +9,10 @@ use super::record::Record;
 use super::{chart, markdown, readme};
 use crate::sh;
 
-/// Where a run is recorded.
+/// Folder of a run's record.
 pub(crate) struct Place {
     folder: PathBuf,
-    /// Whether README's table is this run's.
+    /// True if README's table is this run's.
     pub(crate) readme: bool,
 }
 

@@ -15,7 +15,7 @@ const CHART: [&str; 2] = ["<!-- chart:begin -->", "<!-- chart:end -->"];
 const NAME: &str = "readme";
 const TITLE: &str = "bit-crafts beside the usual tools";
 
-/// What README says of a row, its job and what it is against.
+/// README's words for a row, its job and its peer.
 const ROWS: &[(&str, &str, &str)] = &[
     (
         "SHA-256 of a source tree",

@@ -1,4 +1,4 @@
-//! What one bench run found: raw times, from which the Markdown, the charts and README's table are
+//! Results of one bench run: raw times, from which the Markdown, the charts and README's table are
 //! made.
 
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::median::median;
 /// The note of a target beyond the one that is asked for, in records of 2026-11-21 and before.
 pub(crate) const STRETCH: &str = "stretch";
 
-/// What a figure must reach.
+/// Ratio that a figure must reach.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Target {
     /// The peer takes at least this many times as long as we do.
@@ -41,7 +41,7 @@ impl Target {
 pub(crate) struct Row {
     pub(crate) area: String,
     pub(crate) job: String,
-    /// What it is measured against, in a word or two.
+    /// Peer that it is measured against, in a word or two.
     pub(crate) peer: String,
     pub(crate) ours: String,
     pub(crate) theirs: String,
@@ -61,12 +61,12 @@ impl Row {
         median(self.pairs.iter().map(|p| p.1))
     }
 
-    /// Whether it is against the bare system calls.
+    /// Returns true if it is against the bare system calls.
     pub(crate) fn is_floor(&self) -> bool {
         self.peer.starts_with("floor")
     }
 
-    /// Theirs to ours.
+    /// Returns the ratio of the medians, theirs to ours.
     pub(crate) fn ratio(&self) -> f64 {
         self.their_median() / self.our_median()
     }
@@ -75,7 +75,7 @@ impl Row {
         median(self.pairs.iter().map(|p| p.1 / p.0))
     }
 
-    /// The target that counts: the first one, where others are stretches or notes.
+    /// Returns the target that counts: the first one, where others are stretches or notes.
     pub(crate) fn target(&self) -> Option<Target> {
         self.targets.first().map(|t| t.0)
     }
@@ -89,7 +89,7 @@ impl Row {
     }
 }
 
-/// One run.
+/// Results of one run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) area: String,
@@ -141,14 +141,14 @@ impl Record {
         }
     }
 
-    /// What the floor of a row's job takes, in seconds, if that was measured.
+    /// Returns the seconds that the floor of a row's job takes, if that was measured.
     pub(crate) fn floor_of(&self, row: &Row) -> Option<f64> {
         let of_job = |other: &&Row| other.job == row.job && other.is_floor();
         let floor = self.rows.iter().find(of_job).filter(|_| !row.is_floor());
         floor.map(Row::their_median)
     }
 
-    /// The rows of an area.
+    /// Returns the rows of an area.
     pub(crate) fn rows_of<'a>(&'a self, area: &'a str) -> impl Iterator<Item = &'a Row> {
         self.rows.iter().filter(move |row| row.area == area)
     }

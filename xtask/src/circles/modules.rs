@@ -15,7 +15,7 @@ pub(super) type Name = Vec<String>;
 pub(super) struct Import {
     pub(super) path: Name,
     pub(super) alias: String,
-    /// Whether it only hands the name on, to other modules.
+    /// True if it only re-exports the name, for other modules.
     pub(super) exported: bool,
     pub(super) line: usize,
 }
@@ -35,7 +35,7 @@ pub(super) struct Module {
     pub(super) mentions: Vec<Mention>,
     /// Names of functions, types, constants, macros and so on that it declares.
     pub(super) items: BTreeSet<String>,
-    /// Every word of its code, and the first line it stands in.
+    /// Every word of its code, and the first line that contains it.
     pub(super) words: BTreeMap<String, usize>,
 }
 

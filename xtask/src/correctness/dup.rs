@@ -1,6 +1,6 @@
 //! bc dup against jdupes, fdupes, fclones, yadf, rdfind, rmlint and dupd: the same groups. They are
-//! compared as sets of inodes, so that it is no matter which name of a hard link a tool prints, and
-//! the tools are told to look at the same files: hidden ones, no empty ones, no symbolic links.
+//! compared as sets of inodes, so that it does not matter which name of a hard link a tool prints,
+//! and the tools are set to look at the same files: hidden ones, no empty ones, no symbolic links.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -368,7 +368,8 @@ fn variants(checks: &mut Checks, tree: &Tree, ours: &Paths) -> Result<()> {
         |checks| {
             for format in ["--format=fdupes", "--format=text"] {
                 let text = sh::capture(checks.bc(&["dup", format]).arg(&tree.path))?.stdout;
-                // A name with a newline cannot be told from two lines; count what can be.
+                // A name with a newline cannot be distinguished from two lines; the others are
+                // counted.
                 let lines = text
                     .split(|&b| b == b'\n')
                     .filter(|l| l.starts_with(b"/"))

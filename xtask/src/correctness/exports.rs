@@ -1,4 +1,4 @@
-//! What bc integrity exports, given to the tools it is for; and their files imported.
+//! Exports of bc integrity, checked by the tools that they are for; and their files imported.
 
 use std::path::Path;
 use std::process::Command;

@@ -193,7 +193,7 @@ fn verified(checks: &mut Checks, tree: &Tree, peer: &Peer, ours: &[Vec<u8>]) -> 
 
 fn tool_check(peer: &Peer, words: &[&str], manifest: &Path) -> Result<std::process::Output> {
     let mut command = std::process::Command::new(peer.tool[0]);
-    // -l is the digest's length when writing; a manifest tells it itself.
+    // -l is the digest's length when writing; a manifest contains it.
     if peer.tool[0] == "xxhsum" {
         command.args(&peer.tool[1..]);
     }
@@ -320,7 +320,7 @@ fn several(checks: &mut Checks, tree: &Tree, files: &[Vec<u8>]) {
     });
 }
 
-/// Every file once, bytewise by path, whatever its name or depth.
+/// Checks that every file is listed once, bytewise by path, with any name and depth.
 fn order(checks: &mut Checks, tree: &Tree, files: &[Vec<u8>]) {
     checks.check(
         format!("hash {}: every file once, in path order", tree.name),

@@ -203,7 +203,7 @@ fn nanoseconds(text: &str) -> Result<String> {
     Ok((seconds.parse::<i128>()? * 1_000_000_000 + nanos).to_string())
 }
 
-/// Our digests as `hex path` records, of files whose names every tool writes alike.
+/// Returns our digests as `hex path` records, of files whose names every tool writes alike.
 fn digests(entries: &Entries) -> Vec<Vec<u8>> {
     let records = entries.iter().filter(|(path, _)| listing::plain(path));
     let records = records.filter_map(|(path, entry)| {

@@ -1,5 +1,5 @@
-//! Whose work is in the program, and under which licences: a file in the form that Debian's
-//! packages have (DEP 5), made of the crates that are linked, so that none is forgotten.
+//! Holders and licences of the work in the program: a file in the form that Debian's packages have
+//! (DEP 5), made from the crates that are linked, so that none is forgotten.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::licences::taken;
 use crate::sh;
 
-/// What is not ours and no crate.
+/// Work in the program that is neither ours nor a crate's.
 const BESIDE: &str = "\
 Files: rust/library/*
 Copyright: The Rust Project Developers
@@ -194,7 +194,7 @@ fn linked_crate(package: &Value) -> Result<Linked> {
     })
 }
 
-/// What the licence files of a crate say after `Copyright`.
+/// Returns the text after `Copyright` in the licence files of a crate.
 fn holders(folder: &Path) -> Result<Vec<String>> {
     let mut found: Vec<String> = Vec::new();
     let mut files: Vec<_> = std::fs::read_dir(folder)
@@ -256,7 +256,7 @@ mod tests {
         }
     }
 
-    /// Every crate has its holder and a licence whose text follows.
+    /// Checks that every crate has its holder and a licence whose text follows.
     #[test]
     fn everything_that_is_linked_is_in_it() {
         let text = text().unwrap();

@@ -15,7 +15,7 @@ use crate::sh;
 
 const PACKAGE: &str = "bit-crafts";
 
-/// As of the package's own changes beside those of the program.
+/// Revision of the package, for its own changes besides those of the program.
 const REVISION: u32 = 1;
 
 const DESCRIPTION: &str =
@@ -26,7 +26,7 @@ const DESCRIPTION: &str =
  program, bitcrafts.
 ";
 
-/// What lintian is to let pass, and why.
+/// Findings that lintian is to ignore, with the reasons.
 const OVERRIDES: &str = "\
 # Half of what hashing one small file takes is the start of the process, and a third of that would
 # be spent on loading and relocating the C library. No names of users or hosts are looked up.
@@ -149,7 +149,8 @@ fn put(folder: &Path, name: &str, text: &str) -> Result<()> {
     std::fs::write(&path, text).with_context(|| path.display().to_string())
 }
 
-/// Who answers for the package, as Debian's tools are told it: `DEBFULLNAME` and `DEBEMAIL`.
+/// Returns the maintainer of the package, from the variables of Debian's tools: `DEBFULLNAME` and
+/// `DEBEMAIL`.
 fn maintainer() -> String {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let name = set("DEBFULLNAME").unwrap_or_else(|| "The bit-crafts developers".to_owned());
@@ -186,7 +187,7 @@ fn compress(root: &Path) -> Result<()> {
     sh::run(Command::new("gzip").arg("-9n").arg(changelog))
 }
 
-/// Whatever the umask was: programs can be started, and everything can be read.
+/// Sets modes regardless of the umask: programs can be started, and everything can be read.
 fn modes(root: &Path) -> Result<()> {
     let bin = root.join("usr/bin");
     let mut folders = vec![root.join("usr")];

@@ -1,4 +1,4 @@
-//! What is in the Debian package: what it is to hold, and nothing of the calculator's.
+//! Contents of the Debian package: all its files, and no name of the calculator's.
 
 use std::path::Path;
 use std::process::Command;
@@ -53,7 +53,7 @@ fn contents(package: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Do people read it? Nobody is shown the names that completions have inside.
+/// Returns true if people read the file; names inside completions are shown to no one.
 fn is_read(path: &Path) -> bool {
     let path = path.to_string_lossy();
     !path.contains("/usr/bin/") && !path.contains("completions")

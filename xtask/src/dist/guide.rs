@@ -6,7 +6,7 @@ use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use crate::sh;
 
-/// The pages in the order in which one reads them. The promises are for whoever runs the tests.
+/// Pages in reading order. The promises are for those who run the tests.
 const PAGES: &[&str] = &[
     include_str!("../../../src/guide/recipes.md"),
     include_str!("../../../src/guide/disks.md"),
@@ -39,13 +39,14 @@ pub(super) fn page(program: &str) -> String {
     out
 }
 
-/// The same where `bc` is the calculator and the applets have names of their own.
+/// Returns the page for a system where `bc` is the calculator and the applets have names of their
+/// own.
 fn renamed(page: &str, program: &str) -> String {
     let mut text = page.replace("bc-guide(7)", &format!("{program}-guide(7)"));
     for applet in ["hash", "dup", "integrity", "copy"] {
         text = text.replace(&format!("bc {applet}"), &format!("bc{applet}"));
     }
-    // What is left is the program itself, where `bc` is no end of a path.
+    // All others are the program itself, where `bc` is no end of a path.
     for (before, after) in [(' ', ' '), ('`', ' '), ('`', '`'), ('\n', ' '), (' ', '.')] {
         let own = format!("{before}bc{after}");
         text = text.replace(&own, &format!("{before}{program}{after}"));
@@ -53,7 +54,7 @@ fn renamed(page: &str, program: &str) -> String {
     text
 }
 
-/// Where the text being written stands.
+/// State of the text being written.
 #[derive(Default)]
 struct Writer {
     out: String,

@@ -1,4 +1,4 @@
-//! What Debian's own checker says of the package.
+//! Findings of Debian's own checker about the package.
 
 use std::path::Path;
 use std::process::Command;

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use super::elf::needs_interpreter;
 use crate::sh;
 
-/// What `sha256sum` says of `abc`.
+/// SHA-256 of `abc`, as `sha256sum` prints it.
 pub(super) const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
 /// Builds it, and checks that it is static and hashes.

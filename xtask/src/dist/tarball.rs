@@ -33,7 +33,7 @@ pub(super) fn build(program: &Path, dir: &Path, release: &Release) -> Result<Pat
     Ok(to)
 }
 
-/// What is in it. The applets' names are links, as `bc install` makes them.
+/// Lays out its contents. The applets' names are links, as `bc install` makes them.
 fn lay(program: &Path, dir: &Path, root: &Path) -> Result<()> {
     let copy = |from: &Path, to: &str| -> Result<()> {
         let to = root.join(to);

@@ -1,5 +1,5 @@
-//! The checks, one column or a few each. They leave the tree as they found it; where one could
-//! not, it is laid anew.
+//! The checks, one column or a few each. They leave the tree as they found it; where one could not,
+//! it is laid again.
 
 mod calls;
 mod copy;
@@ -50,7 +50,7 @@ pub(super) fn all(lab: &Lab, kind: &'static Kind, quick: bool, row: &mut Row) {
     }
 }
 
-/// What one check found wrong; everything is looked at before it fails.
+/// Faults that one check found; all of it is looked at before it fails.
 #[derive(Default)]
 struct Faults(Vec<String>);
 

@@ -20,10 +20,10 @@ use crate::sh;
 
 const FILES: u64 = 3000;
 const RUNS: u64 = 3;
-/// One file in so many lies there a second time.
+/// One file in so many exists a second time.
 const REPEATED: usize = 5;
 
-/// What is measured, and how often.
+/// Files to measure, and the number of runs.
 pub(super) struct Measure {
     corpus: Option<PathBuf>,
     files: usize,
@@ -220,7 +220,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     std::fs::write(to, content).with_context(|| to.display().to_string())
 }
 
-/// Where the floor finds the files that it reads.
+/// Returns the path of the list of files that the floor reads.
 fn list(place: &Place<'_>) -> PathBuf {
     place.lab.scratch.join("measured.list")
 }
@@ -234,7 +234,7 @@ fn write_list(place: &Place<'_>) -> Result<()> {
     std::fs::write(&path, text).with_context(|| path.display().to_string())
 }
 
-/// Nothing of the place is in memory any more.
+/// Drops everything of the place from memory.
 fn chill(place: &mut Place<'_>) -> Result<()> {
     place.remount()?;
     rustix::fs::sync();
@@ -244,8 +244,8 @@ fn chill(place: &mut Place<'_>) -> Result<()> {
     Ok(knob.write_all(b"3")?)
 }
 
-/// What is measured is in memory itself: a program of 14 MB would be read from another disk first, of
-/// which a machine that reads 8 MiB ahead takes 10 ms, where one of 100 KB takes 2.
+/// Reads the measured programs into memory: a program of 14 MB would be read from another disk
+/// first, of which a machine that reads 8 MiB ahead takes 10 ms, where one of 100 KB takes 2.
 fn load<'t>(place: &Place<'_>, tools: impl Iterator<Item = &'t str>) -> Result<()> {
     for program in [place.lab.binary().to_owned(), std::env::current_exe()?] {
         std::fs::read(&program).with_context(|| program.display().to_string())?;
@@ -294,7 +294,8 @@ fn head() -> String {
     )
 }
 
-/// Our time, and how many times as long each peer takes; below 1 it is faster, and stands out.
+/// Returns our time, and how many times as long each peer takes; below 1 it is faster, and stands
+/// out.
 fn cell(times: &[(&str, f64)]) -> String {
     let Some(((_, ours), peers)) = times.split_first() else {
         return "-".to_owned();

@@ -16,7 +16,7 @@ pub(super) struct Lab {
     pub(super) scratch: PathBuf,
 }
 
-/// What a command left.
+/// Exit code and output of a command.
 pub(super) struct Outcome {
     /// -1 after a signal.
     pub(super) code: i32,
@@ -130,7 +130,7 @@ pub(super) fn shell(text: &str, variables: &[(&str, PathBuf)]) -> Result<()> {
     Ok(())
 }
 
-/// Where a shell's complaints go: `$W/said`.
+/// Returns the file for a shell's stderr: `$W/said`.
 fn tempfile(variables: &[(&str, PathBuf)]) -> Result<PathBuf> {
     let (_, dir) = variables
         .iter()

@@ -31,12 +31,12 @@ const SIZES: &[usize] = &[
     4096, 4097, 8191, 8193, 65_535, 65_537, 131_071, 131_073, 1_048_576,
 ];
 
-/// Every file's: only content tells those of one size apart.
+/// Returns the time of every file: only content distinguishes those of one size.
 fn instant() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_500_000_000)
 }
 
-/// Access and modification time alike: of one alone FUSE 2 takes no notice, and says nothing.
+/// Returns access and modification time alike: FUSE 2 ignores one alone, and reports nothing.
 pub(super) fn both(time: SystemTime) -> FileTimes {
     FileTimes::new().set_accessed(time).set_modified(time)
 }
@@ -96,7 +96,7 @@ fn numbered(tree: &Path, rng: &mut Rng) -> Result<()> {
     Ok(())
 }
 
-/// One content with and without holes, and nothing but a hole.
+/// Makes files with one content, with and without holes, and one that is nothing but a hole.
 fn holes(tree: &Path) -> Result<()> {
     const LENGTH: usize = 2 << 20;
     fs::create_dir(tree.join("holes"))?;
@@ -156,7 +156,7 @@ fn names(tree: &Path) -> Result<Vec<String>> {
     Ok(left_out)
 }
 
-/// Whether a name was kept as it was given.
+/// Returns true if a name was kept as it was given.
 fn listed(path: &Path) -> bool {
     let Some(dir) = path.parent() else {
         return false;
@@ -166,7 +166,8 @@ fn listed(path: &Path) -> bool {
     })
 }
 
-/// Two names of a file beside a copy that has two names, too; symbolic links that lead and do not.
+/// Makes two names of a file beside a copy that has two names, too; symbolic links that lead
+/// somewhere and that do not.
 fn links(tree: &Path) -> Result<Vec<String>> {
     let dir = tree.join("links");
     fs::create_dir(&dir)?;
@@ -216,7 +217,7 @@ fn write(path: &Path, content: &[u8]) -> Result<()> {
     make().with_context(|| path.display().to_string())
 }
 
-/// One time for all regular files, and a few modes.
+/// Sets one time for all regular files, and a few modes.
 fn settle(tree: &Path) -> Result<()> {
     for (index, path) in bc_testkit::reference::files(tree)?.iter().enumerate() {
         let path = tree.join(OsStr::from_bytes(path));

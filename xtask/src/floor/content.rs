@@ -72,7 +72,7 @@ pub(super) fn read_all(paths: &[&CStr], threads: usize) -> Result<()> {
     )
 }
 
-/// statx of every path; opens, reads and closes those whose size another one has, too.
+/// Calls statx for every path; opens, reads and closes those whose size another one has, too.
 pub(super) fn read_where_sizes_repeat(paths: &[&CStr], threads: usize) -> Result<()> {
     let sizes = Mutex::new(Vec::with_capacity(paths.len()));
     each(

@@ -1,4 +1,4 @@
-//! What a copy cannot do without that gives each file all of its metadata and its name last.
+//! System calls that a copy needs which gives each file all of its metadata and its name last.
 
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;

@@ -58,12 +58,12 @@ pub(super) fn check(place: &mut Place<'_>, states: &[&str]) -> Result<Verdict> {
 
 /// Failing calls of one pair of runs.
 struct More {
-    /// How many more of them the larger tree has. Starting and learning what the file system
-    /// answers costs some as well: those are in both.
+    /// Failing calls on the larger tree beyond those on the smaller one. Starting and probing the
+    /// file system costs some as well: those are in both.
     sum: usize,
     /// The call that fails most often, in brackets.
     most: String,
-    /// All of the larger tree.
+    /// All failing calls on the larger tree.
     all: usize,
 }
 
@@ -114,7 +114,8 @@ fn failing(place: &Place<'_>, words: &[&str], dir: &str) -> Result<BTreeMap<Stri
     Ok(errors(&std::fs::read_to_string(&counts)?))
 }
 
-/// The errors column of `strace -c`. A futex that somebody else changed first has not failed.
+/// Returns the errors column of `strace -c`. A futex that another thread changed first has not
+/// failed.
 fn errors(text: &str) -> BTreeMap<String, usize> {
     text.lines()
         .filter_map(|line| {

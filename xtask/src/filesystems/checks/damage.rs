@@ -1,5 +1,5 @@
-//! What changed behind the program's back is found: a file rewritten with its time put back, and
-//! one that changed in the image below.
+//! Changes behind the program's back are found: a file rewritten with its time put back, and one
+//! that changed in the image below.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -98,8 +98,8 @@ fn integrity(place: &Place<'_>, command: &str, words: &[&str], record: &Path) ->
     place.lab.bc(&all)
 }
 
-/// It is reported as damage, or as unreadable where the file system keeps checksums of its own;
-/// nothing else is reported.
+/// Checks that it is reported as damage, or as unreadable where the file system keeps checksums of
+/// its own; nothing else is reported.
 fn found(faults: &mut Faults, who: &str, outcome: &Outcome, path: &str) {
     let out = String::from_utf8_lossy(&outcome.out).into_owned();
     let damage = outcome.code == 3 && out.lines().any(|l| l.starts_with("!!") && l.contains(path));
@@ -150,7 +150,7 @@ fn flip(image: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// Where the marker stands in a file.
+/// Returns the offset of the marker in a file.
 fn position(image: &Path) -> Result<Option<u64>> {
     const PIECE: usize = 4 << 20;
     let needle = MARKER.as_bytes();

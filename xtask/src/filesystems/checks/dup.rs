@@ -19,7 +19,7 @@ pub(super) fn check(place: &Place<'_>) -> Result<Verdict> {
     let expected = plain(place, Links::Apart)?;
     let by_name = ours(place, &["--match-hardlinks".into()])?;
     same(&by_name, &expected, "--match-hardlinks")?;
-    // Without it, names of one inode are one file, and are told as such.
+    // Without it, names of one inode are one file, and are reported as such.
     let by_file = ours(place, &[])?;
     let files: BTreeSet<BTreeSet<Vec<u8>>> = plain(place, Links::Together)?;
     ensure!(

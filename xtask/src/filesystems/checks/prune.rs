@@ -60,7 +60,7 @@ fn destination(dir: PathBuf) -> OsString {
     action
 }
 
-/// One action there and back.
+/// Runs one action and its undo.
 fn one(place: &mut Place<'_>, action: &OsString) -> (Result<Verdict>, Option<Freed>) {
     match Action::begin(place, action) {
         Ok(action) => action.go(),
@@ -313,7 +313,7 @@ impl<'p, 'l> Action<'p, 'l> {
     }
 }
 
-/// How many steps a dry run says only the run itself can tell of.
+/// Returns the number of steps that a dry run reports as known only to the run itself.
 fn left_open(dry: &Outcome) -> u64 {
     let mut said = dry.err.lines().rev().flat_map(|line| line.split("; "));
     said.find_map(|part| {
@@ -323,7 +323,7 @@ fn left_open(dry: &Outcome) -> u64 {
     .unwrap_or(0)
 }
 
-/// Whether hard links are all that undo says it could not give back.
+/// Returns true if undo reports that it could not give back hard links, and nothing else.
 fn only_links_are_lost(undone: &Outcome) -> bool {
     let (totals, files): (Vec<&str>, Vec<&str>) = undone
         .err
@@ -336,7 +336,7 @@ fn only_links_are_lost(undone: &Outcome) -> bool {
             .all(|line| line.contains(": restored without hard links: "))
 }
 
-/// The reason that is given first.
+/// Returns the first reason given.
 fn why(outcome: &Outcome) -> String {
     let line = outcome.err.lines().find(|l| l.contains("skipped: "));
     let reason = line.and_then(|l| l.split("skipped: ").nth(1));

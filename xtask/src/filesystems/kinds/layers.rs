@@ -1,4 +1,4 @@
-//! What the kernel lays over other file systems.
+//! Layers that the kernel puts over other file systems.
 
 use super::{Fill, KIND, Kind};
 
