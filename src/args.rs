@@ -195,7 +195,7 @@ pub struct WalkArgs {
 }
 
 impl WalkArgs {
-    /// Files that name what to take.
+    /// Returns the files that list the paths to take.
     pub fn inputs(&self) -> Vec<&OsStr> {
         let list = self.files_from.as_deref().map(Path::as_os_str);
         list.into_iter().collect()

@@ -20,7 +20,7 @@ use crate::budget;
 use crate::dirs::{config_file, named};
 use crate::report::Report;
 
-/// The verbosity from which on this is said.
+/// Verbosity from which on this is noted.
 const DETAILS: u8 = 2;
 
 /// Notes the settings, the processor and the reader before the work starts.

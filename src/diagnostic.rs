@@ -16,7 +16,7 @@ pub struct Diagnostic {
     failed: Option<Failed>,
 }
 
-/// The path, and what failed there.
+/// The path, and the operation that failed there.
 #[derive(Clone, Debug)]
 struct Failed {
     path: Vec<u8>,
@@ -78,7 +78,7 @@ impl Diagnostic {
         };
         let mut object = Vec::new();
         record.write(&mut object);
-        // What was just written is an object.
+        // The text just written is an object.
         serde_json::from_slice(&object).unwrap_or_default()
     }
 }

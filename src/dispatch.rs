@@ -1,5 +1,5 @@
 //! Multicall dispatch: the applet is chosen by the name the program was called by, else by the
-//! first argument; what is left is parsed and run.
+//! first argument; the other arguments are parsed and run.
 
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
@@ -14,7 +14,7 @@ use crate::names::Names;
 use crate::report;
 use crate::usage;
 
-/// Runs what the command line asks for.
+/// Runs the command line.
 pub fn run(argv: Vec<OsString>) -> Exit {
     report::style_of(&argv);
     let program = argv.first().cloned().unwrap_or_else(|| "bc".into());

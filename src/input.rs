@@ -86,11 +86,12 @@ impl Input {
         self
     }
 
-    /// Moves it into a file without a name, where it can be read more than once. Its beginning, some
-    /// whole lines if there are, is shown to `is_wanted`; what is not is read no further.
+    /// Moves it into a file without a name, where it can be read more than once. Its beginning,
+    /// some whole lines if there are, is shown to `is_wanted`; an input that is not wanted is read
+    /// no further.
     ///
     /// # Errors
-    /// Of reading and writing; `None` for what is not wanted.
+    /// Of reading and writing; `None` for an input that is not wanted.
     pub fn keep(
         mut self,
         is_wanted: impl FnOnce(&File) -> io::Result<bool>,
@@ -115,7 +116,7 @@ impl Input {
     /// All of it.
     ///
     /// # Errors
-    /// If it is larger than what may be in memory.
+    /// If it is larger than an input in memory may be.
     pub fn read_whole(mut self) -> io::Result<Vec<u8>> {
         read_whole(&mut self)
     }

@@ -90,7 +90,8 @@ pub fn run(argv: &[OsString], names: &Names) -> Exit {
     }
 }
 
-/// Sees to it that there is a directory; says what was made for that.
+/// Ensures that the directory exists, making it with `--mkdir`; returns a line for each directory
+/// made.
 fn place(args: &Args) -> Result<String, Diagnostic> {
     let refused = |error: &std::io::Error| Diagnostic::failed(&args.dir, "stat", error);
     match std::fs::metadata(&args.dir) {
@@ -195,7 +196,7 @@ fn remove(binary: &Path, args: &Args) -> Exit {
     exit.worst(list(&removed))
 }
 
-/// Sees to it that the name leads to the binary; gives what was done for that.
+/// Makes the name lead to the binary; returns a word for the action taken.
 fn link_one(binary: &Path, link: &Path, args: &Args) -> Result<&'static str, Diagnostic> {
     let there = match std::fs::symlink_metadata(link) {
         Ok(there) => there,

@@ -24,8 +24,7 @@
 //! | function | result |
 //! |---|---|
 //! | [`hash`] | digests of files and of all files below directories |
-//! | [`hash_file`], [`hash_reader`], [`Hasher`] | the digest of one file, of a `Read`, of the bytes
-//! written to it |
+//! | [`hash_file`], [`hash_reader`], [`Hasher`] | the digest of a file, a `Read`, written bytes |
 //! | [`walk`] | the files below some directories, in order of their paths |
 //! | [`duplicates`] | groups of files with equal content |
 //! | [`directories`] | directories that are copies of others, or contained in them |

@@ -180,7 +180,7 @@ fn are_groups_of_names(head: &[u8]) -> bool {
 
 fn is_changes(head: &[u8]) -> bool {
     const MARKS: [&[u8]; 6] = [b"!! ", b"?? ", b"~c ", b"~m ", b"~t ", b"ok "];
-    // By themselves these are what any list has before its items.
+    // Alone, these are the bullets of any list.
     const BULLETS: [&[u8]; 3] = [b"+ ", b"- ", b"> "];
     let has = |line: &[u8], marks: &[&[u8]]| marks.iter().any(|mark| line.starts_with(mark));
     let mut lines = head.split(|byte| *byte == b'\n');

@@ -58,8 +58,8 @@ fn main() -> ExitCode {
     let exit = panics::caught(|| dispatch::run(std::env::args_os().collect()));
     let exit = signals::interrupted().map_or(exit, |number| exit.worst(Exit::Signal(number)));
     if let Exit::Signal(number) = exit {
-        // Ends the process by the signal itself, so that shells and `timeout`
-        // see what happened; comes back only if that fails.
+        // Ends the process by the signal itself, so that shells and `timeout` see its cause;
+        // returns only if that fails.
         let _ = signal_hook::low_level::emulate_default_handler(number);
     }
     exit.into()

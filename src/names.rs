@@ -85,7 +85,7 @@ impl Names {
         out + rest
     }
 
-    /// Writes the program's or an applet's name; gives what comes behind it.
+    /// Writes the program's or an applet's name; returns the text after it.
     fn push_call<'a>(&self, out: &mut String, after: &'a str) -> &'a str {
         match applet(after) {
             Some((at, rest)) => {
@@ -100,7 +100,7 @@ impl Names {
     }
 }
 
-/// The applet that a text behind `bc` begins with, and what follows.
+/// Returns the applet that a text after `bc` begins with, and the rest.
 fn applet(after: &str) -> Option<(usize, &str)> {
     let text = after.strip_prefix(' ')?;
     let rests = APPLETS.iter().map(|applet| text.strip_prefix(applet));

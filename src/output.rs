@@ -156,7 +156,7 @@ impl Output {
         self
     }
 
-    /// Writes a piece of a line in the colour of what it means.
+    /// Writes a piece of a line in the colour of its meaning.
     pub fn paint(&mut self, meaning: Meaning, text: &[u8]) -> io::Result<()> {
         if !self.color || meaning == Meaning::Plain || text.is_empty() {
             return self.write_all(text);
@@ -195,7 +195,7 @@ impl Output {
         let terminal = file.is_terminal();
         let meta = file.metadata().ok().filter(std::fs::Metadata::is_file);
         let own = meta.and_then(|_| OwnFile::of(&file).ok());
-        // What a pipe or a terminal has taken, no close will deny.
+        // Closing a pipe or a terminal never fails for output that it has taken.
         let ended = own.as_ref().and_then(|_| file.try_clone().ok());
         let to = if terminal {
             buffered(Box::new(Shared(file)), Style::Text)
@@ -259,7 +259,7 @@ impl Write for Output {
     }
 }
 
-/// A failed write with the name of the output, for those who see the error alone.
+/// A failed write with the name of the output, for code that has only the error.
 #[derive(Debug)]
 struct Named {
     name: String,
@@ -297,8 +297,8 @@ pub fn behind_stdout() -> Option<OwnFile> {
     is_file.then(own).flatten()
 }
 
-/// The file that FILE replaces, so that the walk can leave it out. `-` is none, though a file may
-/// have that name.
+/// Returns the file that FILE replaces, so that the walk can leave it out. `-` is standard output,
+/// though a file may have that name.
 pub fn replaced(target: Option<&Path>) -> Option<OwnFile> {
     let file = target.filter(|target| !crate::args::is_dash(target.as_os_str()));
     OwnFile::at(file?).ok()

@@ -20,7 +20,8 @@ use crate::lists::{Kind, is_list};
 /// Files that a command is given.
 #[derive(Clone, Default)]
 pub struct Given<'a> {
-    /// Files that say what to do or compare (`-` is stdin): none of them is ever written.
+    /// Files that the command reads, such as lists and manifests (`-` is stdin): none of them is
+    /// ever written.
     inputs: Vec<&'a OsStr>,
     /// Files and directories that the command works on.
     operands: Vec<&'a OsStr>,
@@ -31,7 +32,7 @@ pub struct Given<'a> {
 }
 
 impl<'a> Given<'a> {
-    /// Files that say what to do or compare.
+    /// Starts with the files that the command reads.
     pub fn inputs(inputs: impl IntoIterator<Item = &'a OsStr>) -> Given<'a> {
         Given {
             inputs: inputs.into_iter().collect(),

@@ -185,7 +185,7 @@ impl Phase {
     fn line(&self, mut counts: Counts, rate: Rate, now: Instant, width: usize) -> String {
         counts.files_total = counts.files_total.max(self.files_total);
         counts.bytes_total = counts.bytes_total.max(self.bytes_total);
-        // Only this phase's work counts: what came before had another speed.
+        // Only this phase's work counts: earlier work had another speed.
         counts.files = counts.files.saturating_sub(self.before.files);
         counts.bytes = counts.bytes.saturating_sub(self.before.bytes);
         render(
@@ -319,7 +319,7 @@ mod tests {
         // No earlier sample than the beginning.
         assert_eq!(bytes(begun, 50, 1000), 20_000.0);
         assert_eq!(bytes(begun, 100, 1000), 10_000.0);
-        // Another phase: what came before does not count.
+        // Another phase: earlier work does not count.
         let next = (after(200), at(1000));
         assert_eq!(bytes(next, 300, 1500), 5_000.0);
         // A stall shows once the stretch has passed.

@@ -185,7 +185,7 @@ fn set_style(format: LogFormat, color: Choice) {
     }
 }
 
-/// Format and colour of what is said before there is a [`Report`].
+/// Format and colour of messages before there is a [`Report`].
 pub fn style() -> (LogFormat, bool) {
     let style = FATAL.lock();
     let (format, color) = style.map_or((LogFormat::Text, Choice::Auto), |style| *style);

@@ -23,8 +23,8 @@ pub struct Recorded {
     name: String,
 }
 
-/// Begins to record the run that writes `output`, if that is a file. `going_on`: with what an
-/// interrupted one has read.
+/// Begins to record the run that writes `output`, if that is a file. `going_on`: continue with the
+/// records of an interrupted run.
 pub fn begin(
     session: &Session,
     output: &Output,

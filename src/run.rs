@@ -45,7 +45,7 @@ pub struct Session {
     named_bytes: OnceLock<u64>,
     /// Files that outputs replace, if no list of files that is still to be read leads there.
     precious: Vec<Precious>,
-    /// Set once one of those is found to be what the command works on.
+    /// Set once one of those is found to be a file that the command works on.
     spared: OnceLock<()>,
 }
 
@@ -112,8 +112,8 @@ impl Session {
         Ok(session)
     }
 
-    /// Refuses to write what is read or worked on. `start` asks this for what is known from the
-    /// beginning.
+    /// Refuses to write files that are read or worked on. `start` checks those that are known from
+    /// the beginning.
     pub fn spare(&self, given: &Given<'_>, written: Option<&Path>) -> Outcome<Vec<Precious>> {
         let config = self.common.config.as_deref().map(Path::as_os_str);
         let given = given.clone().and_inputs(config);
@@ -148,7 +148,7 @@ impl Session {
         if let Some(signal) = self.signal() {
             return Exit::Signal(signal);
         }
-        // What fails after the budget could not be kept fails because of that.
+        // A failure after the budget could not be kept is a consequence of that.
         let what = budget::failure().map_or_else(|| what.into(), Diagnostic::from);
         crate::report::fatal(&format!("bc {}", self.report.applet()), what)
     }
@@ -294,8 +294,8 @@ impl Session {
             .map_err(|error| self.fatal(Diagnostic::failed(from, "read", &error)))
     }
 
-    /// Threads that the walk may use; it starts on one and takes the others
-    /// only once the tree proves large. Whoever names a number gets no more.
+    /// Threads that the walk may use; it starts on one and takes the others only once the tree
+    /// proves large. A number given by the user is the most.
     pub fn walk_workers(&self) -> Workers {
         *self
             .walk_workers

@@ -8,7 +8,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::budget;
 
-/// The flag that signals set, for those who wait without a session at hand.
+/// The flag that signals set, for code that waits without a session.
 static CANCEL: OnceLock<Cancel> = OnceLock::new();
 
 /// The flag that signals set once they are [`heeded`].
@@ -27,7 +27,8 @@ pub fn behind(cancel: &Cancel) -> Option<i32> {
     reason.map(|signal| signal as i32)
 }
 
-/// The first signal has what is in flight finished or recorded; who sends another one will not wait.
+/// Lets the first signal wait until the work in progress is finished or recorded; a second one ends
+/// the process at once.
 pub fn end_at_the_second() {
     let first = Arc::new(AtomicBool::new(false));
     for signal in heeded() {

@@ -46,8 +46,8 @@ pub fn painted(color: bool, meaning: Meaning, text: &str) -> String {
     format!("{}{text}{OFF}", meaning.on())
 }
 
-/// Returns true if this stream should be coloured. `NO_COLOR` and `CLICOLOR_FORCE` are used as
-/// their conventions say (<https://no-color.org>, <https://bixense.com/clicolors>).
+/// Returns true if this stream should be coloured. `NO_COLOR` and `CLICOLOR_FORCE` are read by
+/// their conventions (<https://no-color.org>, <https://bixense.com/clicolors>).
 pub fn colored(choice: Choice, terminal: bool) -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty() && v != "0");
     match choice {

@@ -38,7 +38,7 @@ pub fn print(mut error: clap::Error) -> Exit {
         return fatal("bc", text.trim_end());
     }
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        // What there is to choose from is no error message.
+        // A list of choices is no error message.
         say_help(&safe::lines(text));
         return Exit::Fatal;
     }
@@ -129,7 +129,7 @@ fn hang(line: &str, width: usize) -> usize {
     }
 }
 
-/// Prints a help text to stdout, what can be typed in another weight than what explains it.
+/// Prints a help text to stdout, words to type in another weight than their explanation.
 pub fn print_help(text: &str) -> Exit {
     print_by(|out| {
         fitted(text, out.is_terminal())
@@ -144,7 +144,7 @@ pub fn print_help(text: &str) -> Exit {
     })
 }
 
-/// The line's indentation, what stands out in it, and the rest.
+/// Returns the line's indentation, the part in bold, and the rest.
 fn help_line(line: &str) -> (&str, &str, &str) {
     let indent = line.len() - line.trim_start().len();
     let rest = &line[indent..];

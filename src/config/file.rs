@@ -12,7 +12,7 @@ use crate::applet::APPLETS;
 use crate::dirs::config_file;
 use crate::report;
 
-/// A file of settings is a page or two; what is larger is none.
+/// Most bytes of a configuration file, which is a page or two; a larger file is not one.
 const MOST_BYTES: u64 = 1 << 20;
 
 /// The settings of the file that concern `applet`. One that was named must be there.

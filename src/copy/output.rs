@@ -174,7 +174,7 @@ impl Sum {
         ("copy_incomplete", "Properties that could not be given."),
     ];
 
-    /// Adds what it came to at one.
+    /// Adds the totals of one destination.
     pub fn add(&mut self, copied: &Copied) {
         let more = [
             copied.walked,

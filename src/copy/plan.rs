@@ -9,11 +9,11 @@ use super::args::CopyArgs;
 use crate::dirs::state_dir;
 use crate::run::{Outcome, Session, now};
 
-/// Bytes of the buffers of one worker: what it reads at once, a part of a larger file, attributes.
+/// Bytes of the buffers of one worker: a read, a part of a larger file, attributes.
 const WORKER: u64 = 3 << 20;
 
-/// Threads, as far as there is room for their buffers in half of the memory budget; the other half
-/// is for what is kept of the files.
+/// Returns the number of threads, as far as there is room for their buffers in half of the memory
+/// budget; the other half is for the state of the files.
 fn workers(session: &Session) -> Outcome<usize> {
     let most = session.most_workers();
     let Some(bc_fs::Size(budget)) = session.common.memory_budget else {

@@ -20,7 +20,7 @@ use crate::run::{Outcome, Session};
 
 pub fn copy(args: &CopyArgs) -> Outcome<Exit> {
     let written = args.manifest.as_deref().filter(|name| *name != "none");
-    // Of what is copied, and copied to, the engine sees to it that no manifest takes the place.
+    // The engine ensures that no manifest replaces a source or a destination.
     let given = Given::default().operands(&args.paths).operands(&args.to);
     let written = written.map(Path::new);
     let mut session = Session::start("copy", "copy", &args.common, &given, written)?;

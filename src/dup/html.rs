@@ -1,4 +1,4 @@
-//! `bc dup scan --format=html`: what is wasted, where, and by which files.
+//! `bc dup scan --format=html`: the space wasted, its places, and the files that waste it.
 
 mod waste;
 
@@ -134,7 +134,7 @@ pub fn bytes_cell(rows: &mut String, class: &str, label: &str, bytes: u64) {
     );
 }
 
-/// A row of the table; `all` is what lists the names that it leaves out.
+/// Writes a row of the table; `all` is the command that lists the names that it leaves out.
 pub fn row(
     rows: &mut String,
     found: scan::Group<'_>,

@@ -16,7 +16,7 @@ use crate::output::Output;
 use crate::progress::size;
 use crate::run::{Outcome, Session};
 
-/// Writes what was found in one of the engine's formats.
+/// Writes the groups found in one of the engine's formats.
 pub fn report(found: &ScanReport<'_>, format: ReportFormat, output: &mut Output) -> io::Result<()> {
     let names = match output.is_terminal() {
         true => Names::OneLine,

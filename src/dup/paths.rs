@@ -16,8 +16,8 @@ use crate::run::{Outcome, Session};
 pub struct Named(Vec<(Vec<u8>, Option<FileStat>)>);
 
 impl Named {
-    /// Looks at each; says a word where one is a link itself. What is not there is the search's to
-    /// report.
+    /// Looks at each; warns of one that is a link itself. The search reports paths that do not
+    /// exist.
     ///
     /// # Errors
     /// If another user's link is on the way.
@@ -85,8 +85,8 @@ fn trimmed(path: &[u8]) -> &[u8] {
     &path[..end.map_or(0, |end| end + 1)]
 }
 
-/// Refuses what a report names through another user's link: its roots, and the directories of files
-/// that were listed without one.
+/// Refuses paths of a report that lead through another user's link: its roots, and the directories
+/// of files that were listed without one.
 pub fn refuse_foreign(session: &Session, roots: &[Vec<u8>], groups: &[FileGroup]) -> Outcome<()> {
     let files = groups.iter().flat_map(|group| &group.files);
     let listed = files.filter(|file| file.root_len == 0);

@@ -80,9 +80,9 @@ pub fn answer(session: &Session) -> Option<Vec<u8>> {
     None
 }
 
-/// The terminal once more, for reads that never wait: Ctrl-C takes back what was typed, perhaps just
-/// after it was found to be there, and a read would wait for the next line then. The description that
-/// the shell shares is left as it is.
+/// Opens the terminal once more, for reads that never wait: Ctrl-C discards the typed line, perhaps
+/// just after it was found to be there, and a read would wait for the next line then. The
+/// description that the shell shares is left as it is.
 fn unwaiting(terminal: BorrowedFd<'_>) -> Option<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let is_terminal = rustix::termios::isatty(terminal);

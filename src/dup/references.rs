@@ -39,7 +39,7 @@ pub fn given<'a>(
         .walking(walk)
 }
 
-/// Opens all, or fails: what was to be protected and is not found would be fair game.
+/// Opens all, or fails: a reference that is not found would not be protected.
 pub fn open(session: &Session, paths: &[Vec<u8>]) -> Outcome<Subtrees> {
     Subtrees::open(paths.iter().cloned()).map_err(|error| {
         let hint = if error.path().starts_with(b"~") {
@@ -52,10 +52,10 @@ pub fn open(session: &Session, paths: &[Vec<u8>]) -> Outcome<Subtrees> {
     })
 }
 
-/// References by what they are.
+/// References by kind: directories and manifests.
 #[derive(Default)]
 pub struct Named {
-    /// Directories, and which of the references each is.
+    /// Directories, and the index of each among the references.
     pub directories: Vec<OsString>,
     pub directory_numbers: Vec<usize>,
     /// Open handles of the directories.
@@ -72,8 +72,8 @@ pub fn take_manifests(
 ) -> Outcome<(Vec<OsString>, Vec<Manifest>)> {
     let (mut others, mut manifests) = (Vec::new(), Vec::new());
     for reference in references {
-        // What cannot be read is protected all the same. Of what is no file, or pipe, nothing is
-        // opened.
+        // A reference that cannot be read is protected all the same. One that is neither a file nor
+        // a pipe is not opened.
         let is_file = std::fs::metadata(reference).is_ok_and(|meta| meta.is_file());
         let is_open = is_file && File::open(reference).is_ok();
         let found = match is_open || is_piped(reference) {
@@ -170,7 +170,7 @@ fn manifest(session: &Session, reference: &OsString) -> Outcome<Option<Manifest>
         .map_err(|error| session.fatal(format!("--reference={error}")))
 }
 
-/// Proves that no manifest is of what is searched.
+/// Refuses manifests of the paths that are searched.
 pub fn compare_homes(
     session: &Session,
     manifests: &mut [Manifest],
@@ -243,9 +243,9 @@ pub fn as_roots(
     indices
 }
 
-/// Finds out what lies below the references. Options that keep names of a search away from it
-/// do not keep them from being protected: then every file is known by itself as well, as it may
-/// have names elsewhere.
+/// Finds the files below the references. Options that keep names of a search away from it do not
+/// keep them from being protected: then every file is known by itself as well, as it may have names
+/// elsewhere.
 pub fn survey(session: &Session, references: &mut Subtrees, walk: &WalkArgs) -> Outcome<()> {
     if references.is_empty() {
         return Ok(());

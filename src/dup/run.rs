@@ -71,7 +71,7 @@ pub fn summary(args: &SummaryArgs) -> Outcome<Exit> {
     })
 }
 
-/// Writes what was found, and says `closing`, unless a signal ended the search.
+/// Writes the result, and prints `closing`, unless a signal ended the search.
 pub fn end_search(
     session: Session,
     found: &Found,

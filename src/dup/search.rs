@@ -53,7 +53,7 @@ pub fn search(session: &Session, mut plan: SearchPlan<'_>) -> Outcome<Found> {
     let started_at = crate::metrics::now();
     let progress = Arc::new(ScanProgress::default());
     let display = display(session, &progress);
-    // Before the walk: what changes from here on is not to be remembered.
+    // Before the walk: files that change from here on are not to be remembered.
     let open = |file: &CacheFile| file.open(session);
     let mut cache = plan.cache.as_ref().map(open).transpose()?;
     references::survey(session, &mut plan.references, plan.walk)?;

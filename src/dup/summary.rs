@@ -1,4 +1,4 @@
-//! `bc dup summary`: what could be reclaimed, and where most of it is.
+//! `bc dup summary`: the space that could be reclaimed, and the directories with most of it.
 
 use crate::progress::{size, thousands};
 

@@ -41,8 +41,8 @@ pub fn groups(found: &Found, output: &mut Output, is_more_said: bool) -> io::Res
     Ok(())
 }
 
-/// A line for a terminal: what there is to gain, and how, after `before`. Two where one is too wide
-/// for it.
+/// Returns a line for a terminal: the space to gain, and the command for it, after `before`. Two
+/// where one is too wide for it.
 pub fn closing(found: &Found, paths: &[OsString], before: &str) -> Vec<String> {
     let nothing_was_read = found.scan.stats.files == 0 && !found.listing.errors().is_empty();
     if !io::stderr().is_terminal() || nothing_was_read || found.drawer.is_some() {

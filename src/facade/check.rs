@@ -202,7 +202,7 @@ impl Read {
 pub struct Checked {
     /// The files, in order of the lines.
     pub files: Vec<CheckedFile>,
-    /// Files of which the list says that they could not be read when it was made.
+    /// Files that could not be read when the list was made, as it says.
     pub errors: Vec<PathError>,
     /// Lines that are no checksums.
     pub improper_lines: u64,

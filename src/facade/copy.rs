@@ -138,8 +138,8 @@ impl CopyJob<'_> {
     /// Copies these paths below the source and nothing else, each to the same path below the
     /// destination, as [`exactly`](CopyJob::exactly) has it. They are no patterns, and need not be
     /// UTF-8. Directories on the way are made as the source has them; a directory that is named
-    /// comes with all that is in it. What a
-    /// [`filter`](CopyJob::filter) leaves out is left out even so.
+    /// comes with all its contents. Files that a [`filter`](CopyJob::filter) leaves out are left
+    /// out even so.
     ///
     /// A path that is not there when the source is read, or leads through a link, is one of the
     /// [`errors`](CopyReport::errors), once, and is counted as [failed](CopyReport::failed); the

@@ -58,7 +58,7 @@ impl DiffJob<'_> {
         self
     }
 
-    /// Runs the job. Old is what was, new what became of it.
+    /// Runs the job. Old is the earlier record, new the later one.
     ///
     /// # Errors
     /// If a manifest is not there, cannot be read, is cut short or altered; if their digests are of two

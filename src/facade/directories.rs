@@ -109,8 +109,8 @@ impl DirectoriesJob<'_> {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct FoundDirectories {
-    /// Equal directories, what wastes most first. What follows from the equality of larger ones is
-    /// left out.
+    /// Equal directories, those that waste most first. Directories whose equality follows from that
+    /// of larger ones are left out.
     pub groups: Vec<EqualDirectories>,
     /// Directories whose contents are all in another one, largest first.
     pub contained: Vec<Within>,

@@ -73,8 +73,8 @@ impl DuplicatesJob<'_> {
         self
     }
 
-    /// Takes part too, and is listed first in each group: files and directories of which nothing is
-    /// to go. A group of nothing else is none.
+    /// Adds files and directories that take part too, are listed first in each group, and of which
+    /// nothing is to go. A group of them alone is not listed.
     pub fn references<P: AsRef<Path>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
         self.references.extend(roots(paths));
         self

@@ -47,9 +47,9 @@ pub enum ErrorKind {
     Usage,
     /// A path that was named does not exist.
     NotFound,
-    /// The system refuses what all of the job needs.
+    /// The system refuses something that the whole job needs.
     Io,
-    /// A manifest or checksum file is none, is cut short, altered, or of an unknown sort.
+    /// A file is not a manifest or checksum file, or is cut short, altered, or of an unknown kind.
     Manifest,
     /// Going on could do harm, or would give a wrong answer: an unmounted disk, a copy into itself, a
     /// file that would be replaced.
@@ -129,7 +129,7 @@ impl Error {
         }
     }
 
-    /// Something is missing, and this is the first of what is.
+    /// Returns the error of a result that lacks something; `first` is the first thing missing.
     pub(crate) fn incomplete(message: String, first: Option<PathError>) -> Error {
         Error {
             first: first.map(Box::new),
@@ -154,7 +154,7 @@ impl Error {
         self.operation.as_deref().or_else(of_first)
     }
 
-    /// The system's error number, if the system is what refused.
+    /// Returns the system's error number, if the system refused.
     /// [`std::io::Error::from_raw_os_error`] makes an error of it.
     pub fn raw_os_error(&self) -> Option<i32> {
         let of_first = || self.first.as_ref().and_then(|first| first.raw_os_error());

@@ -129,7 +129,7 @@ impl ManifestJob<'_> {
             .map_err(|error| Error::io(path, "write", &error))?;
         drop(out);
         if !overwrites && !is_stream {
-            // What lies there now need not be what lay there at the start.
+            // The file there now may be another than at the start.
             refuse_existing(path, &root)?;
         }
         let committed = target.end(|target| match overwrites {
@@ -149,7 +149,7 @@ impl ManifestJob<'_> {
         Ok(written)
     }
 
-    /// A file of the tree that is no manifest is a part of what is recorded.
+    /// Refuses to replace a file of the tree that is no manifest: it is a part of the record.
     fn refuse_recorded(&self, path: &Path, own: &OwnFile) -> Result<(), Error> {
         let is_list = |path: &Path| {
             let is_empty = std::fs::metadata(path).is_ok_and(|meta| meta.len() == 0);

@@ -110,8 +110,8 @@ runs!(PruneJob);
 filters!(PruneJob);
 
 impl PruneJob<'_> {
-    /// Writes down in this file what is done, each step before it is done. The file is made, or is a
-    /// journal already, which is added to.
+    /// Records the steps in this file, each before it is done. The file is made, or is a journal
+    /// already, to which they are added.
     pub fn journal(mut self, file: impl Into<PathBuf>) -> Self {
         self.journal = Some(file.into());
         self

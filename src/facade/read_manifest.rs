@@ -1,4 +1,4 @@
-//! `read_manifest`: what a manifest says, without the tree.
+//! `read_manifest`: the contents of a manifest, without the tree.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;

@@ -9,8 +9,8 @@
 //!
 //! # A backup that is verified
 //!
-//! Records a tree the first time, and says the next times what changed and what is damaged, with a
-//! progress bar.
+//! Records a tree the first time, and lists the changed and the damaged files the next times, with
+//! a progress bar.
 #![doc = concat!("```no_run\n", include_str!("examples/check_backup.rs"), "\n```")]
 //!
 //! # A cache keyed by content

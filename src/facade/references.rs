@@ -63,7 +63,7 @@ pub(crate) fn bytes(path: &Path) -> Vec<u8> {
     path.as_os_str().as_bytes().to_vec()
 }
 
-/// Finds out what lies in `trees`: each file by itself if the filter could keep names of it from a
+/// Finds the files in `trees`: each file by itself if the filter could keep names of it from a
 /// walk.
 pub(crate) fn survey(trees: &mut Subtrees, filter: &Filter, run: &Run<'_>) -> Result<(), Error> {
     let follows = filter.options.symlinks == Symlinks::Follow;

@@ -1,4 +1,4 @@
-//! `restore`: what a tree has lost, from its copies.
+//! `restore`: the lost files of a tree, from its copies.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -70,8 +70,8 @@ pub struct RestoreJob<'a> {
 runs!(RestoreJob);
 
 impl RestoreJob<'_> {
-    /// Trees, or single files, that may hold what is wanted; they may hold the tree itself, or lie in
-    /// it. Without any there are only other names of the same files.
+    /// Adds trees, or single files, that may have the content; they may contain the tree itself, or
+    /// lie in it. Without any, only other names of the same files are tried.
     pub fn from<P: AsRef<Path>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
         self.from.extend(roots(paths));
         self
@@ -249,7 +249,7 @@ pub struct HealedPath {
     pub from: Option<PathBuf>,
     /// The name that it was made another name of.
     pub linked_to: Option<PathBuf>,
-    /// The name that what was there has now.
+    /// The name that the damaged or edited file has now.
     pub kept_as: Option<PathBuf>,
 }
 

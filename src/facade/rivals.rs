@@ -1,4 +1,4 @@
-//! Finds the algorithm of digests that nothing names, by what they say of a file.
+//! Finds the algorithm of digests that nothing names, by comparing them with a file.
 
 use std::collections::BTreeMap;
 

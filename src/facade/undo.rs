@@ -10,8 +10,8 @@ use super::prune::failure;
 use super::run::{Run, runs};
 use super::walk::refuse_missing;
 
-/// Takes back what [`prune`](crate::prune) did, by the journal that it wrote: the last step first, each
-/// only as long as what is there is what the step left.
+/// Takes back the steps of [`prune`](crate::prune), by the journal that it wrote: the last step
+/// first, each only if the file is still as the step left it.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;

@@ -1,4 +1,4 @@
-//! `unique`: what some trees have that nothing else has.
+//! `unique`: contents that only some trees have.
 
 use std::path::{Path, PathBuf};
 
@@ -148,7 +148,7 @@ impl UniqueJob<'_> {
         let mut found = search(sides, &options, cancel, progress, &HashProgress::default())?;
         let names = walk.clone().metadata(Metadata::None);
         let again = list(&self.paths, &names, run)?;
-        // Of what was not read it would be said that it is nowhere else.
+        // Contents that were not read would be reported as being nowhere else.
         if found.cancelled || again.is_cancelled() {
             return Err(Error::cancelled());
         }
@@ -224,8 +224,8 @@ impl UniqueJob<'_> {
         Ok(found)
     }
 
-    /// A path without any file is where a disk would be mounted that is not: of that it would be said
-    /// that all is elsewhere.
+    /// Refuses a path without any file: a disk that is not mounted looks like that, and the answer
+    /// would be that all of it is elsewhere.
     fn refuse_nothing(&self, paths: &Listing) -> Result<(), Error> {
         let skipped = paths.skipped();
         let is_cut = paths.is_cancelled() || skipped.total() > 0 || !paths.errors().is_empty();
@@ -264,7 +264,8 @@ fn contents(found: &Unique, archives: &[PathBuf]) -> Vec<UniqueContent> {
     contents.collect()
 }
 
-/// The points that any of the looks found, each once; what could not be looked at is an error.
+/// Returns the points that any of the looks found, each once; a path that could not be looked at is
+/// an error.
 fn points(
     looks: [Result<Vec<Vec<u8>>, bc_walk::Error>; 2],
     errors: &mut Vec<PathError>,
@@ -399,9 +400,9 @@ pub struct UniqueContent {
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Place {
-    /// Nowhere. Where nothing else is as long, its size alone has proven that, and it was not opened:
-    /// whether it can be read at all is found out by who reads it, a [`copy`](crate::copy()) say; its
-    /// dry run opens nothing either.
+    /// Nowhere. If no other file is as long, its size alone has proven that, and it was not opened:
+    /// only reading it, by a [`copy`](crate::copy()) say, shows if it can be read at all; its dry
+    /// run opens nothing either.
     Nowhere,
     /// In a file of this archive, a directory.
     Archive(PathBuf),

@@ -13,7 +13,8 @@ use super::run::{Run, runs};
 use super::verify::PathChange;
 use super::walk::refuse_missing;
 
-/// Brings the [manifest](crate::manifest) of a tree up to date, reading only what looks changed.
+/// Brings the [manifest](crate::manifest) of a tree up to date, reading only files that look
+/// changed.
 ///
 /// A damaged file, that is, one with other content although no program wrote to it, keeps the
 /// digest that it had: every later [`verify`](crate::verify) finds it again. So does a file that
@@ -62,14 +63,14 @@ pub struct UpdateJob<'a> {
 runs!(UpdateJob);
 
 impl UpdateJob<'_> {
-    /// Reads so much of what looks unchanged all the same, what was read longest ago first: damage
-    /// shows in no other way.
+    /// Reads so much of the files that look unchanged all the same, those read longest ago first:
+    /// damage shows in no other way.
     pub fn reread(mut self, how_much: Reread) -> Self {
         self.reread = how_much;
         self
     }
 
-    /// Takes the present content of what is damaged for the right one.
+    /// Accepts the present content of damaged files as the right one.
     pub fn accept_damaged(mut self) -> Self {
         self.damaged = Damaged::Accept;
         self

@@ -1,4 +1,4 @@
-//! The options of the program itself, and among them what `--generate` makes.
+//! The options of the program itself, and among them the texts of `--generate`.
 
 use std::path::PathBuf;
 

@@ -6,8 +6,8 @@ use std::fmt::Write;
 use super::tree::{self, Choice, Command};
 use crate::names::Names;
 
-/// Finds the command (`path`), the option whose value is being typed (`option`, with `=` behind it
-/// where that was typed) and what of the value is there (`cur`).
+/// Finds the command (`path`), the option whose value is being typed (`option`, with `=` after it
+/// where that was typed) and the part of the value typed so far (`cur`).
 const START: &str = "\
     local cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} option= word head=
     # --name=value is three words where = breaks words, one where it does not.

@@ -1,5 +1,5 @@
-//! Manual pages: clap_mangen writes what help says, and the sections that help has no place for
-//! are ours.
+//! Manual pages: clap_mangen writes the parts that help has too, and the sections that help has no
+//! place for are ours.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! The options of coreutils' checksum programs, and what goes together.
+//! The options of coreutils' checksum programs, and which of them go together.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -81,7 +81,7 @@ pub enum Writing {
 /// Options and operands of one run.
 #[derive(Clone, Debug)]
 pub struct Args {
-    /// `cksum`, by whatever name: `-a`, base64, tags by default.
+    /// True for `cksum`, under any name: `-a`, base64, tags by default.
     pub is_cksum: bool,
     /// The digest.
     pub family: Family,
@@ -331,7 +331,7 @@ impl Given {
     }
 }
 
-/// A number of bits; what is too large for a number counts as large.
+/// Reads a number of bits; one that is too large for a number counts as large.
 fn length(argument: &OsString) -> Result<usize, Stop> {
     let text = argument.as_bytes();
     let invalid = |why: &[u8]| {

@@ -167,7 +167,7 @@ impl<'a> Board<'a> {
             self.lose(&mut giver);
         }
         drop(giver);
-        // What was put meanwhile found the lock taken.
+        // Results put meanwhile found the lock taken.
         self.advance();
     }
 

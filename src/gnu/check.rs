@@ -305,7 +305,7 @@ impl Batches {
         }
     }
 
-    /// The next lines. What was read before an error comes before it.
+    /// Returns the next lines. Text read before an error comes before it.
     fn next(&mut self) -> Option<io::Result<&[u8]>> {
         self.text.drain(..self.given);
         self.given = 0;

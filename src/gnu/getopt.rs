@@ -1,5 +1,6 @@
-//! Options as `getopt_long` of glibc reads them: clustered letters, long names abbreviated to what is
-//! unambiguous, options and operands mixed unless POSIXLY_CORRECT is set, and its messages.
+//! Options as `getopt_long` of glibc reads them: clustered letters, long names abbreviated as far
+//! as they are unambiguous, options and operands mixed unless POSIXLY_CORRECT is set, and its
+//! messages.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

@@ -183,7 +183,7 @@ impl Lines {
         Some(())
     }
 
-    /// A line with a tag. `None`: it is none; `Some(None)`: it is improper.
+    /// Reads a line with a tag. `None`: it has no tag; `Some(None)`: it is improper.
     fn tagged(&mut self, line: &[u8], escaped: bool) -> Option<Option<Line>> {
         let mut rest = line.strip_prefix(self.family.tag().as_bytes())?;
         if self.knows_lengths() {
@@ -272,7 +272,7 @@ fn is_sha2(family: Family) -> bool {
     )
 }
 
-/// A number as C writes it, octal and hexadecimal too, and what follows.
+/// Reads a number as C writes it, octal and hexadecimal too; returns it and the rest.
 fn number(text: &[u8]) -> Option<(usize, &[u8])> {
     if !text.first()?.is_ascii_digit() {
         return None;

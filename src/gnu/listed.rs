@@ -32,7 +32,7 @@ pub enum Nul {
     Ends,
 }
 
-/// Leaves out what is behind a NUL in a line.
+/// Reader that leaves out the text after a NUL in a line.
 struct UpToNul<R> {
     input: R,
     is_over: bool,

@@ -165,10 +165,10 @@ fn find_special(jobs: &[Job], listing: &Listing, left: &[usize], of_jobs: &mut [
     }
 }
 
-/// Files that are in hand together where one of them is huge, or where they want several digests,
-/// which are computed one after the other. Huge ones come last: all threads may work on one of them,
-/// and what they had in hand before would wait for its end. Everything else is one run of the engine,
-/// for to begin a run and to wait for its last worker takes some milliseconds.
+/// Number of files in work together where one of them is huge, or where they want several digests,
+/// which are computed one after the other. Huge ones come last: all threads may work on one of
+/// them, and the files that they had begun before would wait for its end. Everything else is one
+/// run of the engine, as starting a run and waiting for its last worker takes some milliseconds.
 const WINDOW: usize = 4096;
 
 /// The files from `from` on that are in hand together.

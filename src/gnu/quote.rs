@@ -60,7 +60,7 @@ fn is_double_quotable(name: &[u8]) -> bool {
 /// Returns it within single quotes.
 fn quoted(name: &[u8]) -> Vec<u8> {
     let mut out = vec![b'\''];
-    // Within $'...', which has to be left before what prints.
+    // Within $'...', which has to be left before characters that print.
     let mut dollar = false;
     for (at, unit) in units(name) {
         let escape = match unit {
@@ -140,7 +140,8 @@ pub fn argument(argument: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The places of a name and what is there. Newline, carriage return and tabulator count as bytes.
+/// Returns the places of a name and the unit at each. Newline, carriage return and tabulator count
+/// as bytes.
 fn units(name: &[u8]) -> impl Iterator<Item = (usize, Unit)> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -164,7 +165,7 @@ fn unit(rest: &[u8]) -> Unit {
     }
 }
 
-/// A character beyond ASCII, or a byte that is none.
+/// Returns a character beyond ASCII, or a byte that is not one.
 fn character(rest: &[u8]) -> Unit {
     let most = &rest[..rest.len().min(4)];
     let whole = match std::str::from_utf8(most) {

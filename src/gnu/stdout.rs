@@ -57,7 +57,7 @@ impl Out {
         }
     }
 
-    /// Writes what waits.
+    /// Writes the lines that wait.
     pub fn flush(&mut self) -> Result<(), Lost> {
         if self.lost || self.waiting.is_empty() {
             return self.check();

@@ -1,4 +1,4 @@
-//! Habits of those who know coreutils' sums, b3sum, xxhsum, hashdeep and rhash.
+//! Habits from coreutils' sums, b3sum, xxhsum, hashdeep and rhash.
 
 use std::ffi::OsString;
 
@@ -14,7 +14,7 @@ const TRIALS: &str = "the speed of real files is what is measured here (time bc 
 pub const TABLES: &[&[Habit]] = &[ROWS];
 
 const ROWS: &[Habit] = &[
-    // What a file is checked against.
+    // Digests that a file is checked against.
     on(&["-c"]).takes(Kind::Algorithm).puts("--type={}"),
     on(&["-c", "--check"]).sub("check"),
     on(&["-k"])

@@ -1,4 +1,4 @@
-//! Writes a command line that was taken apart as ours, or says what to type.
+//! Writes a command line that was taken apart as ours, or the command to type instead.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -59,7 +59,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The words that stand for what was typed, in the subcommand that is meant.
+    /// Returns the words that replace those typed, in the subcommand that is meant.
     fn words(&self, sub: &str) -> Vec<OsString> {
         let mut words: Vec<OsString> = Vec::new();
         let first = self
@@ -120,7 +120,8 @@ impl<'a> Line<'a> {
         format!("{why}; use: {command}")
     }
 
-    /// Paths alone do not say what an applet is to do with them, if it can do several things.
+    /// Handles paths without a subcommand: they do not say which command is meant, if the applet
+    /// has several.
     fn without_a_subcommand(&self, called: &str) -> Meant {
         let is_path = |path: &&OsString| Path::new(path).symlink_metadata().is_ok();
         let first = self.paths.first().filter(is_path);

@@ -130,7 +130,7 @@ impl Check<'_> {
     }
 
     fn verify(&self, shown: &str, loaded: &mut Loaded) -> Outcome<Vec<Verdict>> {
-        // Before a file is read, what does not fit is refused.
+        // A list that does not fit is refused before a file is read.
         let options = options(self.session, loaded)?;
         let wanted = &mut loaded.wanted;
         self.display.phase("check", wanted.len() as u64, 0);
@@ -180,7 +180,7 @@ impl Check<'_> {
     }
 }
 
-/// Verifies the lines of which nothing is known yet; gives the verdicts of all.
+/// Verifies the lines without a verdict yet; returns the verdicts of all.
 fn verify_others(
     wanted: &ExpectedDigests,
     known: Known,
@@ -199,7 +199,7 @@ fn verify_others(
         .collect())
 }
 
-/// Refuses a list for which the memory budget is too small, with what it would take.
+/// Refuses a list that the memory budget is too small for, with the budget needed.
 fn too_large(session: &Session, shown: &str, loaded: &Loaded) -> Exit {
     let refused = session.fit(1, width(loaded), Kept::Pieces(loaded.memory));
     let text = refused.err().unwrap_or_default();

@@ -101,7 +101,7 @@ fn compare(args: &DiffArgs, session: &Session) -> Outcome<Differences> {
     })
 }
 
-/// Streams the items of one manifest and keeps what was wrong with it.
+/// Stream of the items of one manifest, with counts of its errors.
 struct Items<'a> {
     lines: manifest::Lines,
     hint: Hint,

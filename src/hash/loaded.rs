@@ -37,7 +37,7 @@ pub struct Loaded {
     pub incomplete: bool,
 }
 
-/// Reads a manifest, and reports what is wrong with it.
+/// Reads a manifest, and reports its errors.
 pub fn load(args: &CheckArgs, session: &Session, name: &OsStr) -> Outcome<Loaded> {
     let shown = bc_fs::escape(name.as_bytes()).into_owned();
     let hint = Hint::new(args.algorithm, Path::new(name));
@@ -98,7 +98,7 @@ impl Loaded {
         if !self.too_large {
             self.wanted.push(&path, &wanted.digests);
         }
-        // What does not fit is not gathered first.
+        // Lines that do not fit are not gathered first.
         if self.budget.is_some_and(|budget| self.memory > budget) && !self.too_large {
             self.too_large = true;
             (self.wanted, self.guessed) = Default::default();

@@ -138,7 +138,7 @@ impl Iterator for Lines {
                 }
             },
             Source::Document(files) => {
-                // Each of its files is what a JSON line is.
+                // Each of its files equals a JSON line.
                 let line = files.next()?.to_string();
                 let reader = Reader::new(Cursor::new(line), bc_manifest::Options::default());
                 Some(match reader.and_then(|mut reader| reader.read()) {

@@ -1,4 +1,4 @@
-//! `bc hash`: digests of trees, and what can be done with them afterwards.
+//! `bc hash`: digests of trees, and their checks and comparisons.
 
 mod args;
 mod check;

@@ -53,7 +53,8 @@ pub fn write(to: &mut dyn Write, hashed: &Hashed<'_>) -> io::Result<()> {
 }
 
 impl Hashed<'_> {
-    /// All that failed, in path order: what the walk could not look at, what could not be read.
+    /// Returns all failures in path order: paths that the walk could not look at, and files that
+    /// could not be read.
     fn errors(&self) -> Vec<&bc_walk::Error> {
         let walked = self.listing.map_or(&[][..], Listing::errors).iter();
         let read = self.hashes.into_iter().flat_map(Hashes::errors);

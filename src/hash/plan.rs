@@ -26,7 +26,7 @@ pub struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// Fails with what does not go together.
+    /// Fails if options do not go together.
     pub fn new(args: &'a HashArgs) -> Result<Plan<'a>, String> {
         let algorithms = args.algorithms.as_slice();
         for (nth, algorithm) in algorithms.iter().enumerate() {

@@ -122,7 +122,7 @@ fn walk_options(
     Ok(options)
 }
 
-/// Hashes what was listed, if anything was.
+/// Hashes the files listed, if there are any.
 fn hash(
     plan: &Plan<'_>,
     listing: Option<&Listing>,

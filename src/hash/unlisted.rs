@@ -92,7 +92,7 @@ fn top_directories(paths: &HashSet<Vec<u8>>) -> Vec<OsString> {
         .iter()
         .filter(|inner| !all.iter().any(|outer| below(inner, outer)))
         .collect();
-    // What is left may be written in different ways, and lie within one another all the same.
+    // The others may be written in different ways, and lie within one another all the same.
     let real = |path: &&Vec<u8>| Path::new(OsStr::from_bytes(path)).canonicalize().ok();
     let real: Vec<Option<PathBuf>> = match tops.len() {
         1 => vec![None],

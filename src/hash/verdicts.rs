@@ -56,7 +56,7 @@ impl Counts {
     }
 }
 
-/// Writes a line for each file. What cannot be written ends it.
+/// Writes a line for each file. A failure to write ends it.
 pub fn write(
     args: &CheckArgs,
     session: &Session,

@@ -171,7 +171,7 @@ impl Dirs {
     }
 }
 
-/// Cells by number: what each is, and which it was cut into.
+/// Cells by number: the part that each is, and those that it was cut into.
 struct Cutting<'a> {
     dirs: &'a Dirs,
     totals: Vec<Amount>,
@@ -200,7 +200,7 @@ impl Cutting<'_> {
         while let Some((value, Reverse(cell))) = largest.pop() {
             let (node, what, ..) = self.cells[cell];
             let children = std::mem::take(&mut self.children[node as usize]);
-            // What is under a fiftieth gives no parts that could be seen.
+            // A cell under a fiftieth has no parts that could be seen.
             if what != What::Whole || children.is_empty() || value < whole / 50 {
                 continue;
             }

@@ -28,8 +28,8 @@ impl Display for Text<'_> {
     }
 }
 
-/// A path as an element: its directory dimmed, what had to be escaped marked,
-/// and then the bytes as base64 in `data-b64`.
+/// A path as an element: its directory dimmed, its escapes marked, and then the bytes as base64 in
+/// `data-b64`.
 pub struct Path<'a>(pub &'a [u8]);
 
 /// A path that is shown in more than this many characters gets a box to
@@ -137,10 +137,10 @@ fn pieces<'a>(path: &'a [u8], mut each: impl FnMut(Piece<'a>)) {
     }
 }
 
-/// Control characters, and what a reader cannot see (Unicode's
-/// Default_Ignorable_Code_Point) or what turns the direction of its
-/// neighbours (UAX #9). Joiners and variation selectors stay: scripts and
-/// emoji need them, and they only touch the letter before them.
+/// Returns true for control characters, characters that a reader cannot see (Unicode's
+/// Default_Ignorable_Code_Point) and those that turn the direction of their neighbours (UAX #9).
+/// Joiners and variation selectors stay: scripts and emoji need them, and they only touch the
+/// letter before them.
 fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -177,7 +177,7 @@ mod tests {
         text.replace("&amp;", "&")
     }
 
-    /// Tags of an element, without what is between them.
+    /// Returns the tags of an element, without the text between them.
     fn tags_of(html: &str) -> Vec<&str> {
         html.split('<')
             .skip(1)

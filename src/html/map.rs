@@ -87,8 +87,8 @@ pub fn section(root: &Cell, words: &Words<'_>) -> (String, String) {
     (html, style)
 }
 
-/// The map without the lumps of small directories that would be larger than the largest of what
-/// has a name: they would hide what there is to see. With it, these lumps.
+/// Returns the map without the lumps of small directories that would be larger than the largest
+/// named cell: they would hide the rest. With it, these lumps.
 fn drawn(cell: &Cell, largest: u64) -> (Cell, Vec<&Cell>) {
     let mut lumps = Vec::new();
     let mut kept = cell.clone_alone();

@@ -22,7 +22,7 @@ const SCRIPT: &str = include_str!("page.js");
 /// A page to be written.
 #[derive(Default)]
 pub struct Page {
-    /// `dup scan`: what made it.
+    /// Command that made it, such as `dup scan`.
     pub command: &'static str,
     /// Title and heading.
     pub title: String,
@@ -171,8 +171,8 @@ pub fn tiles(tiles: &[Tile]) -> String {
     html + "</ul>\n"
 }
 
-/// Everything of the main table but its rows and the end; `status` says in
-/// plain words what is listed and what is not.
+/// Returns the main table up to its first row; `status` says in plain words which entries are
+/// listed and which are not.
 pub fn table_start(title: &str, status: &str, placeholder: &str, columns: &[Column]) -> String {
     let mut html = format!(
         "<section aria-labelledby=list-title>\n<h2 id=list-title>{}</h2>\n\
@@ -204,7 +204,7 @@ pub fn table_start(title: &str, status: &str, placeholder: &str, columns: &[Colu
     html + "</thead>\n<tbody>\n"
 }
 
-/// After the last row. `elsewhere` is said where a filter finds nothing.
+/// Returns the main table after its last row. `elsewhere` is shown where a filter finds nothing.
 pub fn table_end(elsewhere: &str) -> String {
     format!(
         "</tbody></table>\n<p id=none class=note hidden>Nothing that is listed here matches. {elsewhere}</p>\n</section>\n"

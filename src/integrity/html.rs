@@ -93,7 +93,7 @@ impl Differences<'_> {
         let problems: Vec<String> = problems.iter().map(|text| Text(text).to_string()).collect();
         page.body += &notes("The manifest itself", "alarm", &problems);
         let damaged = summary.count(Class::Damaged) > 0;
-        // What is damaged is wanted at once; where it lies can wait.
+        // Damage is wanted at once; its place can wait.
         if damaged {
             self.table(&mut page.body, summary, command);
         }
@@ -217,7 +217,7 @@ fn verdict(summary: &ComparisonSummary, content: bool) -> (&'static str, String)
              edit does.",
         ),
         (Conclusion::Different, _) => ("Differences", ""),
-        // The page says so where it would list what differs.
+        // The page says so where it would list differences.
         (Conclusion::Same, _) => ("Nothing differs", ""),
     };
     let unknown = "Content was not compared: this page cannot tell of damage.";
@@ -376,7 +376,7 @@ fn row(body: &mut String, rank: usize, change: &Change) {
     if let Some(reason) = &change.reason {
         let _ = write!(body, "<p>{}</p>", Text(&shown(reason.as_bytes())));
     }
-    // Of what was damaged before no times are compared.
+    // Times of entries that were damaged before are not compared.
     if change.class == Class::Damaged && (change.ctime.is_some() || change.reason.is_none()) {
         let _ = write!(body, "<p>{}</p>", ctime(change.ctime));
     }
@@ -395,7 +395,7 @@ fn ctime(ctime: Option<Ctime>) -> &'static str {
     }
 }
 
-/// Old and new of each field; of what is on one side only, folded.
+/// Writes old and new of each field; for an entry on one side only, folded.
 fn differences(body: &mut String, change: &Change) {
     if change.differences.is_empty() {
         return;

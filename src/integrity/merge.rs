@@ -35,7 +35,7 @@ fn merge(args: &MergeArgs, session: Session) -> Outcome<Exit> {
     }
     let plan = plan(&session, &manifests);
     let file = args.output.as_deref();
-    // What went to a pipe cannot be taken back: all of it is looked at before.
+    // Output to a pipe cannot be taken back: all of the input is looked at before.
     if file.is_none()
         && let Err(error) = bc_integrity::merge(&plan, io::sink())
     {

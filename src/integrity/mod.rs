@@ -21,7 +21,7 @@ pub fn command() -> clap::Command {
     IntegrityCli::command().mut_subcommand("manifest", without_lists)
 }
 
-/// A manifest records whole trees, never lists of files: that is said when asked for, not offered.
+/// Hides lists of files, as a manifest records whole trees; a list that is given is refused.
 fn without_lists(manifest: clap::Command) -> clap::Command {
     manifest
         .mut_arg("files_from", |arg| arg.hide(true))

@@ -154,7 +154,7 @@ pub fn diff(args: &DiffArgs) -> Outcome<Exit> {
 pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
     let given = Given::default().operands([&args.root]);
     let mut session = start("update", &args.common, &given, Some(&args.manifest))?;
-    // Its own replacing is what was asked for; what stdout appends would spoil it before.
+    // Replacing it was asked for; an appending stdout would spoil it before.
     session.spare(&Given::inputs([args.manifest.as_os_str()]), None)?;
     let origin = origin();
     let mut plan = plan::update(args, &session, &origin)?;
@@ -178,8 +178,8 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
     };
     tell_updated(&mut session, &updated);
     let exit = conclude(&mut session, output, &updated.summary);
-    // Bringing a manifest up to date is what was asked for: only damage, what may be
-    // damage and what could not be read are worth an exit code.
+    // Bringing a manifest up to date was asked for: only damage, possible damage and entries that
+    // could not be read are worth an exit code.
     let kept = plan.damaged == Damaged::Keep && updated.summary.undecided > 0;
     let exit = match exit {
         Exit::Differs if updated.summary.unread() == 0 && !kept => Exit::Done,

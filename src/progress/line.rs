@@ -1,4 +1,4 @@
-//! The text of the status line: what is known, fitted to the terminal's width.
+//! The text of the status line: all known counts, fitted to the terminal's width.
 
 use std::time::Duration;
 
@@ -87,7 +87,7 @@ fn bar(share: f64) -> String {
     format!("[{}{}]", "=".repeat(full), " ".repeat(BAR - full.min(BAR)))
 }
 
-/// The part of the work that is done, and of what: of the bytes where they are known, else of the
+/// Returns the share of the work that is done, and its unit: bytes where they are known, else
 /// files. The two differ much where sizes do.
 fn share(counts: Counts) -> Option<(f64, &'static str)> {
     let of = |done: u64, total: u64, what| {
@@ -196,7 +196,7 @@ mod tests {
         counts.bytes = 4096; // a file that grew
         assert!(line(counts).contains("[================]  100% of bytes"));
         assert!(line(counts).ends_with("  ETA 0:00"));
-        // What stands still has no speed.
+        // Work that stands still has no speed.
         let still = render("hash", counts, Rate::default(), Duration::from_secs(2), 200);
         assert!(!still.contains("/s"), "{still}");
     }

@@ -43,7 +43,7 @@ const ALLOWED: &[(&str, &str)] = &[
 ];
 
 /// Names that any crate may declare. Each has an error of its own, so that adding a kind to one
-/// breaks no other, and who reads `bc_walk::Error` expects it under that name.
+/// breaks no other, and users of `bc_walk::Error` expect it under that name.
 const EVERYWHERE: &[&str] = &["Error", "ErrorKind"];
 
 /// Crates whose types may appear anywhere.
@@ -103,7 +103,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// Compares what the sources show with what is recorded, or records it.
+/// Compares the API in the sources with the recorded one, or records it.
 fn recorded(writes: bool) -> Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     for package in LIBRARIES.iter().chain(&[FACADE]) {
@@ -165,9 +165,9 @@ fn foreign<'a>(library: &'a str, text: &'a str) -> impl Iterator<Item = &'a str>
     })
 }
 
-/// The paths of what is declared in an API: types, traits, functions, constants and macros. Modules
-/// are rooms, in which the names stand; methods, fields and variants belong to their type; what is
-/// re-exported is declared elsewhere.
+/// Returns the paths of the items declared in an API: types, traits, functions, constants and
+/// macros. Modules only contain the names; methods, fields and variants belong to their type;
+/// re-exported items are declared elsewhere.
 fn declarations(text: &str) -> impl Iterator<Item = &str> {
     const KINDS: &[&str] = &[
         "fn", "struct", "enum", "union", "trait", "type", "const", "static", "macro",

@@ -1,6 +1,6 @@
 //! `cargo xtask bench`: bc against its peers and against the floor program, in alternating pairs,
 //! with the targets beside. Writes `benches/record/<date>-<cpu>.md` with its figures and charts,
-//! and README's table. What is measured so far is on disk after every row.
+//! and README's table. The results so far are on disk after every row.
 
 mod chart;
 mod cold;

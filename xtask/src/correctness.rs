@@ -143,7 +143,7 @@ impl Checks {
         command
     }
 
-    /// Records one comparison and prints its line; what the closure returns is a remark.
+    /// Records one comparison and prints its line; the closure returns a remark.
     fn check(&mut self, name: impl Into<String>, body: impl FnOnce(&Checks) -> Result<String>) {
         let name = name.into();
         match body(self) {

@@ -35,7 +35,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     let show = |verb: &str| {
         let mut show = Command::new(tools.join("llvm-cov"));
         show.arg(verb).arg("--instr-profile").arg(&merged);
-        // Only what is ours, and no tests.
+        // Only our own code, and no tests.
         show.arg(
             "--ignore-filename-regex=/(\\.cargo|rustc|tests|examples|target|testkit)/|tests?\\.rs$",
         );

@@ -1,9 +1,9 @@
-//! `cargo xtask dist`: what a release is made of. The program with the manual pages and shell
+//! `cargo xtask dist`: the parts of a release. The program with the manual pages and shell
 //! completions that it writes itself, and the guide as one more page; a Debian package and a
 //! tarball of them; and their checksums, by the program itself.
 //!
-//! The guide is Markdown, and what reads Markdown is no part of the program: who builds from source
-//! has the guide in `src/guide`, packages bring the page.
+//! The guide is Markdown, and the reader of Markdown is no part of the program: those who build
+//! from source have the guide in `src/guide`, packages bring the page.
 
 mod copyright;
 mod deb;

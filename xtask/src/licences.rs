@@ -1,6 +1,6 @@
-//! Licences of everything that is built here: which are compatible with the GPL, version 3, and what
-//! an SPDX expression offers. `cargo deny` asks more (advisories), where it is installed; this asks
-//! on every machine.
+//! Licences of everything that is built here: those compatible with the GPL, version 3, and the
+//! choices of an SPDX expression. `cargo deny` checks more (advisories), where it is installed;
+//! this checks on every machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -169,7 +169,7 @@ mod tests {
         }
     }
 
-    /// `cargo deny` accepts what is accepted here, and no more.
+    /// Checks that `cargo deny` accepts the licences accepted here, and no more.
     #[test]
     fn the_other_list_is_the_same() {
         let text = std::fs::read_to_string(sh::root().join(".cargo/deny.toml")).unwrap();

@@ -1,5 +1,5 @@
 //! `cargo xtask perf-mode`: makes timings steadier (governor, boost, address randomisation) and
-//! puts everything back. Says what could not be set.
+//! puts everything back. Reports the settings that could not be made.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

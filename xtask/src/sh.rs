@@ -115,7 +115,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command and keeps what it prints; any exit code will do.
+/// Runs a command and returns its output; any exit code will do.
 pub(crate) fn capture(command: &mut Command) -> Result<Output> {
     command
         .stdin(Stdio::null())
@@ -123,7 +123,7 @@ pub(crate) fn capture(command: &mut Command) -> Result<Output> {
         .with_context(|| shown(command))
 }
 
-/// Runs a command and keeps what it prints on stdout; an exit code other than 0 is an error.
+/// Runs a command and returns its standard output; an exit code other than 0 is an error.
 pub(crate) fn stdout(command: &mut Command) -> Result<Vec<u8>> {
     let output = capture(command)?;
     if !output.status.success() {

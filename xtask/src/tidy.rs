@@ -294,13 +294,13 @@ fn sources(rust: &BTreeMap<&PathBuf, String>, complaints: &mut Vec<String>) {
     }
 }
 
-/// Paths of the machine at hand, and of anybody's home, in what is tracked.
+/// Complains of paths of this machine, and of anyone's home, in tracked files.
 fn machine_words(tracked: &[PathBuf], complaints: &mut Vec<String>) {
     let mut words = vec![
         sh::root().display().to_string(),
         concat!("/ho", "me/").to_owned(),
     ];
-    // The folder of the clone, unless that is a place anybody might name.
+    // The folder of the clone, unless that is a common place.
     let common = ["/", "/tmp", "/var/tmp", "/opt", "/srv", "/mnt", "/usr/src"];
     if let Some(parent) = sh::root().parent().and_then(Path::to_str)
         && !common.contains(&parent)

@@ -121,7 +121,7 @@ fn options(session: &Session, args: &DirsArgs, found: &Found, span: Span) -> Out
     Ok(options)
 }
 
-/// Makes directories of what the search found; reports what could not be read or changed.
+/// Compares the directories of the files found; reports those that could not be read or changed.
 pub fn look(session: &Session, found: &Found, options: &DirsOptions) -> Outcome<Directories> {
     let progress = Arc::new(HashProgress::default());
     // Without digests nothing is read any more.

@@ -168,7 +168,7 @@ fn pick(
 }
 
 impl Pick {
-    /// The group with nothing but what was chosen, as [`rules`] take it.
+    /// Returns the group with only the files chosen, as [`rules`] take it.
     pub fn of(&self, group: &FileGroup) -> FileGroup {
         let named = |root: u32| {
             move |at: &usize| {
@@ -221,7 +221,7 @@ fn time(ns: i64) -> String {
     text.replace('T', " ")
 }
 
-/// Shows what was chosen.
+/// Shows the choices.
 fn plan(offers: &[Offer<'_>], picks: &[Option<Pick>]) {
     let mut text = String::new();
     for (offer, pick) in offers.iter().zip(picks) {
@@ -261,7 +261,7 @@ pub fn files(
         format!("{} × {names}", size(each))
     };
     let by = options.rules.clone();
-    // Of what goes by itself nothing is offered.
+    // Files that go without a choice are not offered.
     let is_choice = |group: &FileGroup| {
         let names = by.order(group).into_iter().map(|file| file.names.len());
         names.sum::<usize>() > 1

@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args_os().skip(1).map(PathBuf::from);
     let cache = args.next().ok_or("usage: content_cache CACHE FILE...")?;
     fs::create_dir_all(&cache)?;
-    // Nobody may be able to make another file of the same digest, so it is a cryptographic one.
+    // It must be impossible to make another file of the same digest, so it is a cryptographic one.
     let hashed = bit_crafts::hash(args).algorithm(Algorithm::Blake3).run()?;
     for file in &hashed.files {
         let kept = cache.join(file.digest().to_string());

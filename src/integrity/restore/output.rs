@@ -142,7 +142,7 @@ impl<'a> Teller<'a> {
         }
     }
 
-    /// Ends the lines, with what it came to if it came to an end.
+    /// Ends the lines, with the totals if it came to an end.
     pub fn finish(self, restored: Option<&Restored>) -> Result<(), Exit> {
         if let (Some(restored), Format::Json) = (restored, self.format) {
             self.object(&summary(restored));
@@ -207,7 +207,7 @@ fn error_value(error: &bc_walk::Error) -> Value {
         reason: &error.message(),
     }
     .write(&mut text);
-    // What was just written is an object.
+    // The text just written is an object.
     serde_json::from_slice(&text).unwrap_or_default()
 }
 

@@ -110,7 +110,7 @@ impl Surface {
         }
     }
 
-    /// Takes note of what a module imports from crates of others.
+    /// Notes a module's imports from crates of others.
     fn note_imports(&mut self, tokens: &[Token]) {
         self.imported.clear();
         for (at, _) in tokens.iter().enumerate().filter(|(_, t)| t.is("use")) {
@@ -125,8 +125,8 @@ impl Surface {
         }
     }
 
-    /// Lists a module's items, `name` being what callers write before theirs, and gives the modules
-    /// that lie in files of their own.
+    /// Lists a module's items, with `name` as the path that callers write before theirs, and
+    /// returns the modules that lie in files of their own.
     fn module(&mut self, tokens: &[Token], name: &str) -> Vec<(String, String)> {
         self.note_imports(tokens);
         let mut children = Vec::new();

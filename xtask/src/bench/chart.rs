@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::record::{Record, Row};
 
-/// Areas that get a chart, with its title and what the bars mean.
+/// Areas that get a chart, with its title and the meaning of the bars.
 const CHARTS: &[(&str, &str, &str)] = &[
     ("walk", "Walking a tree", TIMES),
     ("hash", "Hashing a tree", TIMES),

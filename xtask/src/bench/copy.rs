@@ -1,6 +1,6 @@
-//! Copies: the tree, one large file, many small ones, holes; beside what else copies. All go from
-//! warm files into the scratch folder, which had better be in memory: a disk's own rules of when to
-//! write back say little about a program. Each run begins without the copy.
+//! Copies: the tree, one large file, many small ones, holes; beside other programs that copy. All
+//! go from warm files into the scratch folder, which had better be in memory: a disk's own rules of
+//! when to write back say little about a program. Each run begins without the copy.
 
 use std::fs::File;
 use std::io::Write;
@@ -123,7 +123,7 @@ fn copies(bench: &mut Bench, what: &What) -> Result<()> {
                 true => (*command).to_owned(),
                 false => command.replace(" -r", ""),
             };
-            // rsync copies what is in a folder where its name ends in a slash.
+            // rsync copies the contents of a folder where its name ends in a slash.
             let from = match (*tool, what.is_tree) {
                 ("rsync", true) => format!("{source}/"),
                 _ => source.to_owned(),

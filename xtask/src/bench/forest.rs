@@ -108,7 +108,7 @@ impl Forest {
         Ok(())
     }
 
-    /// A chain is made descriptor by descriptor: its paths soon exceed what a call takes.
+    /// Makes a chain descriptor by descriptor: its paths soon exceed the length that a call takes.
     fn chain(&self) -> Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let mut folder: OwnedFd = openat(CWD, &self.root, flags, Mode::empty())?;

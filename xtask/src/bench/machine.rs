@@ -49,7 +49,7 @@ pub(crate) fn date() -> String {
 pub(crate) fn commit() -> String {
     let git = |words: &[&str]| said(Command::new("git").current_dir(sh::root()).args(words));
     let mut status = vec!["status", "--porcelain", "--untracked-files=no", "--", "."];
-    // What a benchmark writes is no part of what it measures.
+    // Files that a benchmark writes are no part of the program that it measures.
     status.extend([":!benches/record", ":!README.md"]);
     let dirty = git(&status);
     let mark = if dirty.is_empty() {

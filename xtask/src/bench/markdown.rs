@@ -103,8 +103,8 @@ fn section(out: &mut String, title: &str, rows: &[(usize, &Row)]) -> std::fmt::R
     writeln!(out)
 }
 
-/// Every target that was missed, with what the floor says of it: a program that did nothing but the
-/// system calls would reach so much.
+/// Lists every target that was missed, with the ratio of the floor: a program that only makes the
+/// system calls would reach that much.
 fn misses(out: &mut String, record: &Record) -> std::fmt::Result {
     let missed: Vec<(&Row, Target)> = record
         .rows

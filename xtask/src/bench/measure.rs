@@ -33,7 +33,8 @@ pub(crate) enum Cache {
 }
 
 /// A comparison to make. In the commands, `$TREE`, `$COPIES`, `$LIST`, `$N`, `$SCRATCH`, `$BIG`,
-/// `$TEN`, `$SMALL`, `$SHAPE` and others stand for what the record names in words.
+/// `$TEN`, `$SMALL`, `$SHAPE` and others stand for paths and numbers that the record names in
+/// words.
 pub(crate) struct Pair<'a> {
     pub(crate) job: String,
     pub(crate) ours: &'a str,
@@ -219,7 +220,7 @@ impl Bench {
         let status = process.status().with_context(|| command.to_owned())?;
         let seconds = start.elapsed().as_secs_f64();
         accept(command, status)?;
-        // Microseconds: what follows is noise.
+        // Microseconds: further digits are noise.
         Ok((seconds * 1e6).round() / 1e6)
     }
 

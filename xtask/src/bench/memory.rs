@@ -113,7 +113,7 @@ fn names(tree: &Path) -> Result<(usize, f64)> {
     Ok((files, list.len() as f64 / files.max(1) as f64))
 }
 
-/// A figure in bytes against what it may be.
+/// Records a figure in bytes against its limit.
 fn figure(
     bench: &mut Bench,
     job: &str,

@@ -1,4 +1,4 @@
-//! The peers: under which name they are installed, which version they are, what a row calls them.
+//! The peers: their installed names, their versions, and their names in rows.
 
 use std::path::PathBuf;
 
@@ -84,7 +84,7 @@ fn one(command: &str) -> String {
             format!("xargs {}", tool.unwrap_or(""))
         }
         "xtask" => words.take(2).collect::<Vec<_>>().join(" "),
-        // With and without a check of what it wrote.
+        // With and without a check of its output.
         "bcmr" => match words.find(|w| *w == "-V") {
             Some(check) => format!("bcmr {check}"),
             None => "bcmr".to_owned(),

@@ -1,4 +1,4 @@
-//! README's chart and table of figures, each between two markers: what a user wants to know, a job
+//! README's chart and table of figures, each between two markers: figures that users ask for, a job
 //! against the tool that is usual for it. The record has the rest.
 
 use std::fmt::Write;
@@ -96,7 +96,7 @@ pub(crate) fn drawn(record: &Record) -> Option<(&'static str, String)> {
     is_any.then(|| (NAME, chart::of_times(record, TITLE, &rows)))
 }
 
-/// The rows that README has of a record, with what it says of each.
+/// Returns the rows that README has of a record, with its words for each.
 fn rows(record: &Record) -> impl Iterator<Item = (&'static str, &Row)> {
     ROWS.iter().filter_map(|(title, job, peer)| {
         let mut rows = record.rows.iter();

@@ -18,7 +18,7 @@ pub(crate) const STRETCH: &str = "stretch";
 pub(crate) enum Target {
     /// The peer takes at least this many times as long as we do.
     AtLeast(f64),
-    /// We take at most this many times what the other takes.
+    /// We take at most this many times as much as the other.
     AtMost(f64),
 }
 

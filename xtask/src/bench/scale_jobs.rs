@@ -5,7 +5,7 @@ use anyhow::Result;
 
 use super::forest::Forest;
 
-/// A command and what it should end with.
+/// A command and its expected exit code.
 #[derive(Clone, Copy)]
 pub(super) struct Job {
     pub(super) name: &'static str,

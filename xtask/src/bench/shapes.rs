@@ -41,7 +41,7 @@ const fn shape(name: &'static str, files: u64, size: u64) -> Shape {
     Shape { name, files, size }
 }
 
-/// Everything that is run on a shape: what it is called, ours, the floor, the peers.
+/// Commands run on a shape: its name, ours, the floor, the peers.
 struct Job {
     what: String,
     ours: String,

@@ -131,7 +131,7 @@ fn look_up(modules: &Modules, at: &Name, name: &str, hops: usize) -> Option<Foun
         .next()
 }
 
-/// The sets of files from each of which every other one of the set can be reached.
+/// Returns the sets of files in which every file can be reached from every other one.
 pub(super) fn circles(edges: &Edges) -> Vec<BTreeSet<&Path>> {
     let reach: BTreeMap<&Path, BTreeSet<&Path>> = edges
         .keys()

@@ -1,4 +1,4 @@
-//! The modules of one target: which file each lies in, what it declares and what it imports.
+//! The modules of one target: the file of each, its items and its imports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub(super) struct Mention {
     pub(super) line: usize,
 }
 
-/// A module and what its own text says, without that of its inline modules.
+/// A module and the contents of its own text, without that of its inline modules.
 #[derive(Debug, Default)]
 pub(super) struct Module {
     pub(super) file: PathBuf,

@@ -1,4 +1,4 @@
-//! Rust source as words and signs: what is left without comments, literals and tests.
+//! Rust source as words and signs: the tokens without comments, literals and tests.
 
 /// A word or a sign, and its line, from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]

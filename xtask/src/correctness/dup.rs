@@ -115,7 +115,7 @@ const PEERS: &[(&str, &[&str], bool, Parse)] = &[
     ),
 ];
 
-/// Our JSON report's groups, after checking what it says of itself.
+/// Returns our JSON report's groups, after checking its own totals.
 fn report(checks: &Checks, tree: &Tree, words: &[&str]) -> Result<(Paths, String)> {
     let mut command = checks.bc(&["dup", "scan", "--format=json"]);
     let output = sh::capture(command.args(words).arg(&tree.path))?;
@@ -197,7 +197,8 @@ fn base64(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Groups of paths as groups of inodes; one that is a single file under several names is none.
+/// Returns groups of paths as groups of inodes; one that is a single file under several names is
+/// dropped.
 fn inodes(groups: &[Vec<Vec<u8>>]) -> Result<BTreeSet<Group>> {
     let mut sets = BTreeSet::new();
     for group in groups {

@@ -354,7 +354,7 @@ fn order(checks: &mut Checks, tree: &Tree, files: &[Vec<u8>]) {
     );
 }
 
-/// `--files-from` a list of files gives what the walk gives.
+/// Checks that `--files-from` with a list of files gives the same as the walk.
 fn from_list(checks: &mut Checks, tree: &Tree, files: &[Vec<u8>]) {
     checks.check(
         format!("hash {}: --files-from=- -0 = the walk", tree.name),
@@ -451,7 +451,7 @@ fn diff(checks: &mut Checks, tree: &Tree, ours: &BTreeMap<&str, Vec<Vec<u8>>>) -
     changed[at][0] = if changed[at][0] == b'f' { b'e' } else { b'f' };
     let digest = |line: &[u8]| line.strip_prefix(b"\\").unwrap_or(line)[..64].to_vec();
     let gone = changed.pop().map(|line| digest(&line));
-    // What is there under another name is not removed.
+    // A file that exists under another name is not removed.
     let word = match gone.is_some_and(|gone| changed.iter().any(|line| digest(line) == gone)) {
         true => "MOVED",
         false => "REMOVED",

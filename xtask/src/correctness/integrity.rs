@@ -1,5 +1,5 @@
-//! bc integrity against hashdeep, mtree and find: digests and metadata of every entry, and what
-//! other tools make of the manifest.
+//! bc integrity against hashdeep, mtree and find: digests and metadata of every entry, and other
+//! tools' readings of the manifest.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

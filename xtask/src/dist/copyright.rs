@@ -34,8 +34,8 @@ License: GPL-3+ with GCC-Runtime-Library exception
 Comment: The unwinder.
 ";
 
-/// Texts of licences, by the names that Debian gives them. What Debian has on every system is
-/// named; tarballs carry the texts of the GPL and the LGPL beside this file.
+/// Texts of licences, by the names that Debian gives them. Those that Debian has on every system
+/// are referred to; tarballs carry the texts of the GPL and the LGPL beside this file.
 const TEXTS: &[(&str, &str)] = &[
     (
         "Apache-2.0",

@@ -38,7 +38,7 @@ bit-crafts: unstripped-binary-or-object [usr/bin/bitcrafts]
 bit-crafts: initial-upload-closes-no-bugs [usr/share/doc/bit-crafts/changelog.Debian.gz:1]
 ";
 
-/// Lays and packs it where `dpkg-deb` is installed, and checks what it packed.
+/// Lays and packs it where `dpkg-deb` is installed, and checks the package.
 pub(super) fn build(
     bc: &Path,
     dir: &Path,
@@ -58,7 +58,7 @@ pub(super) fn build(
     Ok(Some(package))
 }
 
-/// Lays into `root` what the program writes when it is called by the package's name.
+/// Lays into `root` the files that the program writes when it is called by the package's name.
 pub(super) fn lay(bc: &Path, root: &Path) -> Result<()> {
     let [whole, applets @ ..] = NAMES;
     let share = root.join("usr/share");
@@ -93,7 +93,7 @@ pub(super) fn lay(bc: &Path, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Adds the program and what Debian wants to know of it, and packs it all.
+/// Adds the program and the files that Debian requires, and packs it all.
 pub(super) fn pack(
     program: &Path,
     root: &Path,

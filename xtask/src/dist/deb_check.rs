@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use super::NAMES;
 use crate::sh;
 
-/// Holds what it is to hold, and nothing of the calculator's, by name or in words.
+/// Checks that it contains all its files, and nothing of the calculator's, by name or in words.
 pub(super) fn check(package: &Path) -> Result<()> {
     let folder = package.with_extension("unpacked");
     let checked = contents(package, &folder);

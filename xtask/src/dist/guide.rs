@@ -1,4 +1,4 @@
-//! The guide as one page, `bc-guide(7)`: what Markdown says in man(7).
+//! The guide as one page, `bc-guide(7)`: Markdown turned into man(7).
 
 use std::process::Command;
 
@@ -21,7 +21,7 @@ const PAGES: &[&str] = &[
 
 const ABOUT: &str = "recipes, rules and limits of hashing trees, duplicates, copies and manifests";
 
-/// The page, named after the program: `bc`, or what it is called beside the calculator.
+/// Returns the page, named after the program: `bc`, or its name beside the calculator.
 pub(super) fn page(program: &str) -> String {
     let mut out = format!(
         ".TH {}-GUIDE 7 \"{}\" \"bit-crafts\" \"Miscellaneous\"\n\
@@ -126,7 +126,7 @@ impl Writer {
                 self.out.push_str(".fi\n.RE\n");
                 self.verbatim = false;
             }
-            // A row is its first cell, and below it the others; what they are, the text says.
+            // A row is its first cell, and below it the others; the text says what they are.
             TagEnd::TableHead => {
                 self.line.clear();
                 self.in_head = false;
@@ -158,7 +158,7 @@ impl Writer {
     fn flush(&mut self) {
         let line = std::mem::take(&mut self.line);
         for line in line.lines().filter(|line| !line.is_empty()) {
-            // What begins with a dot in the text is no request.
+            // A line of text that begins with a dot is no request.
             let is_heading = line.starts_with(".SH ") || line.starts_with(".SS ");
             if line.starts_with(['.', '\'']) && !is_heading {
                 self.out.push_str("\\&");
@@ -172,8 +172,8 @@ impl Writer {
 /// Text of a line: an apostrophe or a dot in front is escaped when the line is written.
 fn inline(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
-    // What is not ASCII by its code point (groff_char(7)); the letter itself is in no encoding that all
-    // formatters read.
+    // Characters beyond ASCII by their code points (groff_char(7)); the letter itself is in no
+    // encoding that all formatters read.
     text.chars().fold(String::new(), |mut out, character| {
         match character.is_ascii() {
             true => out.push(character),

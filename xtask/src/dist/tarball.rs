@@ -12,7 +12,7 @@ use super::static_build::ABC;
 use super::{NAMES, Release, epoch};
 use crate::sh;
 
-/// Packs what lies in `dir` already, and `program`.
+/// Packs the files already in `dir`, and `program`.
 pub(super) fn build(program: &Path, dir: &Path, release: &Release) -> Result<PathBuf> {
     if needs_interpreter(program)? {
         bail!("{}: is linked dynamically", program.display());

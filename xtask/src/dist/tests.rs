@@ -1,4 +1,5 @@
-//! The guide's page before real formatters, and packages of what the program writes itself.
+//! The guide's page before real formatters, and packages of the files that the program writes
+//! itself.
 
 use std::path::{Path, PathBuf};
 
@@ -105,7 +106,7 @@ fn release() -> Release {
     }
 }
 
-/// A stand-in for the program: what is packed beside it does not depend on it.
+/// Packs a stand-in for the program: the other files do not depend on it.
 fn packed(t: &TestTree) -> Option<PathBuf> {
     if tool("dpkg-deb").is_none() {
         left_out("dpkg-deb is not installed");
@@ -170,7 +171,7 @@ fn the_package_says_what_debian_asks_for() {
     assert_eq!(first, std::fs::read(packed(&t).unwrap()).unwrap());
 }
 
-/// The check finds what must not be there.
+/// Checks that the check finds names that must not be there.
 #[test]
 fn a_package_that_takes_the_calculators_name_is_refused() {
     let t = TestTree::new();

@@ -42,7 +42,7 @@ pub(super) fn all(lab: &Lab, kind: &'static Kind, quick: bool, row: &mut Row) {
     let states: &[&str] = if quick { &["warm"] } else { &["cold", "warm"] };
     row.set("calls", calls::check(&mut place, states));
     row.set("copy", copy::check(&place));
-    // Last: what is damaged stays so.
+    // Last: damage stays.
     row.set("damage", damage::damage(&mut place));
     if let Err(error) = place.close() {
         eprintln!("xtask: {}: {error:#}", kind.name);
@@ -55,14 +55,14 @@ pub(super) fn all(lab: &Lab, kind: &'static Kind, quick: bool, row: &mut Row) {
 struct Faults(Vec<String>);
 
 impl Faults {
-    /// Notes what is wrong unless `holds`.
+    /// Notes a fault unless `holds`.
     fn unless(&mut self, holds: bool, what: impl FnOnce() -> String) {
         if !holds {
             self.0.push(what());
         }
     }
 
-    /// Notes what differs, if anything does.
+    /// Notes the differences, if there are any.
     fn differences(&mut self, when: &str, told: &[String]) {
         self.unless(told.is_empty(), || format!("{when}: {}", shown(told)));
     }

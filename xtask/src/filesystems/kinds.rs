@@ -1,8 +1,9 @@
-//! The file systems of the matrix: how each is made, mounted and taken down, as rows of shell text.
+//! The file systems of the matrix: commands to make, mount and take down each, as rows of shell
+//! text.
 //!
-//! In the texts `$W` is the kind's own directory, `$M` where it is mounted, `$IMAGE` and `$SECOND`
-//! files for images, `$BASE` an ext4 of its own for what needs something to lie on, `$SOURCE` the
-//! tree that an image is made from and `$PORT` a free port of 127.0.0.1.
+//! In the texts `$W` is the kind's own directory, `$M` its mount point, `$IMAGE` and `$SECOND`
+//! files for images, `$BASE` an ext4 of its own for kinds that need a file system below, `$SOURCE`
+//! the tree that an image is made from and `$PORT` a free port of 127.0.0.1.
 
 mod fuse;
 mod kernel;

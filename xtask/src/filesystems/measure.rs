@@ -34,7 +34,7 @@ pub(super) struct Measure {
 struct Job {
     name: &'static str,
     /// Label, program to look for, shell text with `$TREE`, `$BC` and `$N`; for the floor, which is
-    /// the bare walk and the bare reading of what the job cannot do without, `$XTASK` and `$LIST`.
+    /// the bare walk and the bare reading that the job cannot do without, `$XTASK` and `$LIST`.
     programs: &'static [(&'static str, &'static str, &'static str)],
 }
 
@@ -112,7 +112,7 @@ impl Measure {
     }
 
     pub(super) fn run(&self, lab: &Lab, kinds: &[&'static Kind]) -> Result<ExitCode> {
-        // Row by row: what was measured before an interruption is not lost.
+        // Row by row: rows measured before an interruption are not lost.
         print!("{}", head());
         let mut left_out = Vec::new();
         for kind in kinds {
@@ -254,7 +254,7 @@ fn load<'t>(place: &Place<'_>, tools: impl Iterator<Item = &'t str>) -> Result<(
         let mut command = Command::new(tool);
         command.arg("--version").stdin(Stdio::null());
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        // What it says to that does not matter.
+        // Its output does not matter.
         command.status().with_context(|| tool.to_owned())?;
     }
     Ok(())

@@ -181,7 +181,7 @@ impl<'a> Place<'a> {
         if self.kind.base {
             below.push(self.dir.join("base"));
         }
-        // Twice: what the first frees by committing is counted after the second.
+        // Twice: blocks that the first frees by committing are counted after the second.
         for _ in 0..2 {
             for path in &below {
                 let dir = std::fs::File::open(path)?;
@@ -195,7 +195,7 @@ impl<'a> Place<'a> {
         })
     }
 
-    /// The images that its content lies in, of which some do not exist.
+    /// Returns the images that its content lies in; some of them may not exist.
     pub(super) fn images(&self) -> Vec<PathBuf> {
         ["image", "base.image", "second.image"]
             .iter()
@@ -211,7 +211,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Takes down what a kind left that could not be made, and removes its directory.
+/// Unmounts the remains of a kind that could not be made, and removes its directory.
 pub(super) fn clear(dir: &Path) -> Result<()> {
     let mounts = std::fs::read_to_string("/proc/self/mounts")?;
     let mut below: Vec<&str> = mounts

@@ -1,4 +1,4 @@
-//! The program under test and the shell, with what they print.
+//! The program under test and the shell, with their output.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result};
 use bc_testkit::Rng;
 
-/// Lays something into a directory and says what could not be laid.
+/// Lays files into a directory and returns the names of those that could not be laid.
 pub(super) type Lay<'a> = &'a dyn Fn(&Path) -> Result<Vec<String>>;
 
 /// Text in the middle of [`MARKED`] and nowhere else, found again in an image.
@@ -25,7 +25,7 @@ pub(super) const REWRITTEN: &str = "alone/rewritten";
 pub(super) const MANY: usize = 2000;
 pub(super) const FEW: usize = 400;
 
-/// Around the ends of what is kept in an inode (60, 152, 2048), of blocks, and of readahead.
+/// Sizes around the limits of data kept in an inode (60, 152, 2048), of blocks, and of readahead.
 const SIZES: &[usize] = &[
     1, 3, 59, 60, 61, 100, 151, 152, 153, 500, 1023, 1024, 1025, 2047, 2048, 2049, 3900, 4095,
     4096, 4097, 8191, 8193, 65_535, 65_537, 131_071, 131_073, 1_048_576,
@@ -124,7 +124,7 @@ fn alone(tree: &Path, rng: &mut Rng) -> Result<()> {
     write(&tree.join(REWRITTEN), &rng.bytes(5000))
 }
 
-/// Names that some file systems refuse or fold; what is refused is said.
+/// Makes names that some file systems refuse or fold; returns those that are refused.
 fn names(tree: &Path) -> Result<Vec<String>> {
     let names: &[(&str, &[u8])] = &[
         ("names that are not UTF-8", b"latin-1 caf\xe9"),

@@ -1,4 +1,4 @@
-//! The floors of what reads, hashes and links files of a list.
+//! The floors of jobs that read, hash and link files of a list.
 
 use std::collections::HashMap;
 use std::ffi::CStr;

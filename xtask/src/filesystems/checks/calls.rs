@@ -16,9 +16,9 @@ use crate::sh;
 /// Failing calls that [`MANY`] files may have more than [`FEW`]: one for a hundred files.
 const LIMIT: usize = (MANY - FEW) / 100;
 
-/// Runs of which the one with the fewest failing calls counts. A machine that proactively reclaims
-/// memory (`DAMON_RECLAIM`, a balloon) had over a hundred files of a cache that was warm a second ago fail
-/// in one run of three, and none in the others.
+/// Number of runs, of which the one with the fewest failing calls counts. A machine that
+/// proactively reclaims memory (`DAMON_RECLAIM`, a balloon) had over a hundred files of a cache
+/// that was warm a second ago fail in one run of three, and none in the others.
 const TRIES: usize = 10;
 
 pub(super) fn check(place: &mut Place<'_>, states: &[&str]) -> Result<Verdict> {
@@ -32,8 +32,9 @@ pub(super) fn check(place: &mut Place<'_>, states: &[&str]) -> Result<Verdict> {
     for words in [&["hash", "--type=sha256"][..], &["dup", "scan"]] {
         for &state in states {
             let (mut failed, mut tries) = (more(place, words, state)?, 1);
-            // What the kernel has dropped from its cache in between is read again: a call failed for
-            // it, and rightly so. What a file system never answers fails every time.
+            // Data that the kernel has dropped from its cache in between are read again: a call
+            // failed for it, and rightly so. A call that a file system never answers fails every
+            // time.
             while failed.sum > LIMIT && tries < TRIES {
                 let again = more(place, words, state)?;
                 if again.sum < failed.sum {

@@ -1,5 +1,5 @@
-//! Every action, its dry run and its undo: what the dry run says is what is done, no content is
-//! lost, undo gives the tree back, and freed bytes are those that the file system has more.
+//! Every action, its dry run and its undo: the dry run reports the steps that are done, no content
+//! is lost, undo gives the tree back, and freed bytes are those that the file system has more.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -45,7 +45,8 @@ pub(super) fn check(place: &mut Place<'_>, row: &mut Row) {
             continue;
         }
         row.set(column, result);
-        // What a move elsewhere frees here it takes there: none of it is said to be freed.
+        // A move elsewhere takes there the bytes that it frees here: none of them are reported as
+        // freed.
         spaces.extend(freed.map(|freed| {
             let at_least = freed.at_least || column == "move-away";
             (column, Freed { at_least, ..freed })
@@ -160,7 +161,7 @@ impl<'p, 'l> Action<'p, 'l> {
         }
         self.again()?;
         let remark = self.undo(&journal)?;
-        // What it says that it does not know is not held against it.
+        // Bytes that it reports as unknown are not held against it.
         let known = metric(&metrics, "freed_unknown")? == 0;
         Ok((
             format!("{changed} files{forced}{remark}"),
@@ -168,7 +169,7 @@ impl<'p, 'l> Action<'p, 'l> {
         ))
     }
 
-    /// The dry run promised what was done.
+    /// Checks that the steps of the dry run were done.
     fn compare(&mut self, real: &Outcome) -> Result<()> {
         let dry = &self.dry;
         let open = left_open(dry);
@@ -203,8 +204,8 @@ impl<'p, 'l> Action<'p, 'l> {
         Ok(())
     }
 
-    /// The dry run left some steps open and said so: what it promised was done, in that order, and
-    /// besides that no more than what it left open.
+    /// Checks a dry run that left some steps open and said so: the steps that it promised were
+    /// done, in that order, and besides them no more than the open ones.
     fn compare_open(&mut self, real: &Outcome, open: u64) -> Result<()> {
         let dry = &self.dry;
         let done = real.lines();
