@@ -88,7 +88,7 @@ pub struct CopyArgs {
     /// Metadata that copies take over: mode, owner, times, xattrs, links; all or none
     #[arg(long, value_name = "LIST", default_value = "all", value_parser = Preserve::parse)]
     pub preserve: Preserve,
-    /// Fail a file that cannot be given all of that, instead of a warning
+    /// Fail a file whose metadata cannot be fully preserved, instead of warning
     #[arg(long)]
     pub strict_metadata: bool,
     /// Share blocks where the file system can: auto, always or never
