@@ -233,8 +233,8 @@ pub fn subcommand_first(
     rest
 }
 
-/// A first positional argument that is no path but almost a subcommand: (as
-/// written, as probably meant).
+/// Returns the first positional argument if it is no path but almost a subcommand: (as written, as
+/// probably meant).
 pub fn misspelt<'a>(
     command: &'a clap::Command,
     args: &'a [OsString],
@@ -251,7 +251,7 @@ pub fn misspelt<'a>(
         .map(|name| (written, name))
 }
 
-/// Index of the first argument that is neither an option nor an option's value.
+/// Returns the index of the first argument that is neither an option nor an option's value.
 pub fn first_positional(command: &clap::Command, args: &[OsString]) -> Option<usize> {
     let takes_value = |test: &dyn Fn(&Arg) -> bool| {
         command
@@ -315,7 +315,7 @@ pub fn is_near(a: &str, b: &str) -> bool {
     row[b.len()] <= 2 && row[b.len()] < a.len().min(b.len())
 }
 
-/// Glob options as the walk wants them.
+/// Returns the glob options as the walk wants them.
 pub fn globs(patterns: &[OsString]) -> Result<bc_walk::Globs, String> {
     let raw: Vec<Vec<u8>> = patterns
         .iter()

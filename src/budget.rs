@@ -18,14 +18,14 @@ pub fn begin(budget: u64, cancel: &Cancel) {
     spill::begin(kept(budget), &directories(), cancel.flag(), NO_ROOM);
 }
 
-/// Bytes of arrays that stay in memory.
+/// Returns the bytes of arrays that stay in memory.
 fn kept(budget: u64) -> u64 {
     budget.div_ceil(2)
 }
 
-/// Directories where files for the others may lie, the best first: the user's choice for temporary
-/// files, the place for large ones, our own, and the place for small ones. Those that are in memory
-/// are passed over.
+/// Returns the directories where files for the others may lie, the best first: the user's choice
+/// for temporary files, the place for large ones, our own, and the place for small ones. Those that
+/// are in memory are passed over.
 pub fn directories() -> Vec<PathBuf> {
     let named = std::env::var_os("TMPDIR").map(PathBuf::from);
     let named = named.filter(|path| path.is_absolute());
@@ -116,7 +116,7 @@ pub fn fit(
     Ok(())
 }
 
-/// Most resident memory so far, in bytes, as the kernel counts it.
+/// Returns the most resident memory so far, in bytes, as the kernel counts it.
 pub fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status

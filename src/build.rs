@@ -73,7 +73,7 @@ fn link_libc(folder: &Path, unwinder: &Path) {
     }
 }
 
-/// A file of the C compiler's and the C library's, if it is there.
+/// Returns a file of the C compiler's and the C library's, if it is there.
 fn file(name: &str) -> Option<PathBuf> {
     let said = Command::new("cc")
         .arg(format!("-print-file-name={name}"))

@@ -73,7 +73,7 @@ impl Values {
         values
     }
 
-    /// Both.
+    /// Returns both lists.
     pub fn all(self) -> Vec<String> {
         self.allowed.into_iter().chain(self.suggested).collect()
     }

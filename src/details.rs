@@ -220,8 +220,8 @@ fn described(traits: &Traits) -> String {
     text
 }
 
-/// Counts of the entries that the walk passed over, with their names; those that are 0 are left
-/// out.
+/// Returns the counts of the entries that the walk passed over, with their names; those that are 0
+/// are left out.
 pub fn passed_over(skipped: &Skipped) -> impl Iterator<Item = (u64, &'static str)> {
     [
         (skipped.symlinks, "symbolic links"),

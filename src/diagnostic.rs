@@ -26,7 +26,7 @@ struct Failed {
 }
 
 impl Diagnostic {
-    /// A failed operation: `PATH: OPERATION: REASON`, the path escaped.
+    /// Returns the message of a failed operation: `PATH: OPERATION: REASON`, the path escaped.
     pub fn failed(path: impl AsRef<OsStr>, operation: &str, error: &io::Error) -> Diagnostic {
         let path = path.as_ref().as_encoded_bytes();
         let text = format!("{}: {operation}: {error}", bc_fs::escape(path));

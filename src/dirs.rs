@@ -2,17 +2,18 @@
 
 use std::path::PathBuf;
 
-/// The configuration file: `$XDG_CONFIG_HOME/bc/config.toml`, else `~/.config/bc/config.toml`.
+/// Returns the configuration file: `$XDG_CONFIG_HOME/bc/config.toml`, else
+/// `~/.config/bc/config.toml`.
 pub fn config_file() -> Option<PathBuf> {
     Some(base("XDG_CONFIG_HOME", ".config")?.join("config.toml"))
 }
 
-/// Directory of files that can be made again: `$XDG_CACHE_HOME/bc`, else `~/.cache/bc`.
+/// Returns the directory of files that can be made again: `$XDG_CACHE_HOME/bc`, else `~/.cache/bc`.
 pub fn cache_dir() -> Option<PathBuf> {
     base("XDG_CACHE_HOME", ".cache")
 }
 
-/// Directory of files that must outlast a cleaned cache, as the journals of prune:
+/// Returns the directory of files that must outlast a cleaned cache, as the journals of prune:
 /// `$XDG_STATE_HOME/bc`, else `~/.local/state/bc`.
 pub fn state_dir() -> Option<PathBuf> {
     base("XDG_STATE_HOME", ".local/state")

@@ -187,7 +187,7 @@ fn overview(called: &str) -> Exit {
     ))
 }
 
-/// Under the name that the program was called by.
+/// Returns the overview of the applets, under the name that the program was called by.
 fn overview_text(called: &str) -> String {
     let mut text = format!(
         "bit-crafts: fast and safe file inspection\n\n\

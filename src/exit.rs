@@ -19,7 +19,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// The graver of two outcomes.
+    /// Returns the graver of two outcomes.
     pub fn worst(self, other: Exit) -> Exit {
         self.max(other)
     }

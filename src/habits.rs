@@ -57,7 +57,7 @@ pub fn has_mark(rest: &[OsString]) -> bool {
     rest.iter().any(|arg| arg == "//")
 }
 
-/// The command for a first word that is no applet: another program's name, an algorithm, a
+/// Returns the command for a first word that is no applet: another program's name, an algorithm, a
 /// subcommand without its applet, a path.
 pub fn applet_of(word: &str) -> Option<String> {
     const WORDS: &[(&[&str], &str)] = &[

@@ -59,7 +59,7 @@ pub fn front_page(command: Command, applet: &Applet, called: &str) -> Command {
     command.args(arguments).override_usage(usage)
 }
 
-/// Operands shown after the options where no subcommand is named.
+/// Returns the operands shown after the options where no subcommand is named.
 pub fn operands(applet: &Applet) -> &'static str {
     match applet.alone {
         true => "SOURCE... DESTINATION",
@@ -90,7 +90,7 @@ pub fn asked<'a>(command: &Command, args: &'a [OsString]) -> Option<&'a str> {
     first_positional(command, args).is_none().then_some(found)
 }
 
-/// The command and all below it, speaking of the program by the name that it has here.
+/// Returns the command and all below it, speaking of the program by the name that it has here.
 pub fn renamed(command: Command, names: &Names) -> Command {
     const WRITTEN: &str = "bc bc hash bc dup bc integrity bc copy";
     if names.text(WRITTEN) == WRITTEN {

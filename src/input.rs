@@ -77,7 +77,7 @@ impl Input {
         })
     }
 
-    /// No more than `most` bytes, unless it is a file, which has an end.
+    /// Limits it to `most` bytes, unless it is a file, which has an end.
     #[must_use]
     pub fn within(mut self, most: u64) -> Input {
         if self.left != u64::MAX {
@@ -113,7 +113,7 @@ impl Input {
         Ok(Some(file))
     }
 
-    /// All of it.
+    /// Reads all of it.
     ///
     /// # Errors
     /// If it is larger than an input in memory may be.
@@ -122,7 +122,7 @@ impl Input {
     }
 }
 
-/// A file without a name: on a disk where that can be, else in memory.
+/// Opens a file without a name: on a disk where that can be, else in memory.
 fn nameless() -> io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;
@@ -140,7 +140,7 @@ fn is_device(meta: &std::fs::Metadata) -> bool {
     kind.is_char_device() || kind.is_block_device()
 }
 
-/// Standard input. Errors name it.
+/// Opens standard input. Errors name it.
 pub fn stdin() -> Result<File, Diagnostic> {
     streams::open(Stream::Input).map_err(|error| format!("stdin: {error}").into())
 }
@@ -151,7 +151,7 @@ pub fn is_fed() -> bool {
     !streams::was_closed(Stream::Input) && !io::stdin().is_terminal()
 }
 
-/// The file at `path`, or standard input for `-`. Errors say path, operation and reason.
+/// Opens the file at `path`, or standard input for `-`. Errors say path, operation and reason.
 fn open(path: &Path, cancel: &Cancel) -> Result<File, Diagnostic> {
     check(path)?;
     if crate::args::is_dash(path.as_os_str()) {
@@ -175,12 +175,12 @@ pub fn check(path: &Path) -> Result<(), Diagnostic> {
     }
 }
 
-/// A path as messages show it.
+/// Returns a path as messages show it.
 pub fn shown(path: &Path) -> String {
     bc_fs::escape(path.as_os_str().as_encoded_bytes()).into_owned()
 }
 
-/// All that is left of an input, if that may be in memory.
+/// Reads the rest of an input; fails if it is larger than an input in memory may be.
 pub fn read_whole(input: &mut dyn Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     input.take(MOST_IN_MEMORY + 1).read_to_end(&mut bytes)?;

@@ -62,7 +62,7 @@ struct Args {
     dir: PathBuf,
 }
 
-/// The command tree of `install`.
+/// Returns the command tree of `install`.
 pub fn command() -> clap::Command {
     <Args as clap::CommandFactory>::command()
 }
@@ -131,13 +131,13 @@ fn make(binary: &Path, args: &Args, mut said: String) -> Exit {
     exit.worst(list(&said))
 }
 
-/// Names of ours.
+/// Returns our own names.
 fn own() -> impl Iterator<Item = &'static str> {
     let called = APPLETS.iter().flat_map(|a| a.called.iter().copied());
     ["bitcrafts"].into_iter().chain(called)
 }
 
-/// Names of other programs.
+/// Returns the names of other programs.
 fn gnu() -> impl Iterator<Item = &'static str> {
     crate::gnu::PROGRAMS.iter().map(|program| program.name)
 }

@@ -24,7 +24,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Empty figures of `bc APPLET COMMAND`.
+    /// Returns the empty figures of `bc APPLET COMMAND`.
     pub fn new(applet: &'static str, command: &'static str) -> Metrics {
         Metrics {
             applet,
@@ -103,7 +103,7 @@ fn since_epoch() -> Duration {
         .unwrap_or_default()
 }
 
-/// The present as RFC 3339 UTC.
+/// Returns the present as RFC 3339 UTC.
 pub fn now() -> String {
     bc_manifest::time::format_rfc3339(since_epoch().as_nanos() as i64)
 }

@@ -57,12 +57,12 @@ impl Names {
         words.collect::<Vec<_>>().join(" ")
     }
 
-    /// The name of a command's manual page, without its section: `bc-hash-check`.
+    /// Returns the name of a command's manual page, without its section: `bc-hash-check`.
     pub fn page(&self, words: &[String]) -> String {
         self.command(words).replace(' ', "-")
     }
 
-    /// A text that speaks of `bc`, for these names.
+    /// Returns a text that speaks of `bc`, for these names.
     pub fn text(&self, text: &str) -> String {
         if self.program == "bc" {
             return text.to_owned();

@@ -212,8 +212,8 @@ impl Output {
         }
     }
 
-    /// Flushes; a file is synced and renamed into place. Without this call a
-    /// file leaves no trace.
+    /// Flushes the output; a file is synced and renamed into place. Without this call a file leaves
+    /// no trace.
     pub fn finish(mut self, result: io::Result<()>) -> Result<Written, Diagnostic> {
         let written = result.and_then(|()| self.to.flush());
         match written {
@@ -235,7 +235,8 @@ impl Output {
     }
 }
 
-/// A standard stream that cannot be had: no operation failed, it was never there.
+/// Returns the error of a standard stream that cannot be had: no operation failed, it was never
+/// there.
 fn nameless(name: &OsStr, error: &io::Error) -> Diagnostic {
     format!("{}: {error}", bc_fs::escape(name.as_encoded_bytes())).into()
 }
@@ -288,8 +289,8 @@ pub fn write_whole(target: &Path, contents: &[u8]) -> Result<(), Diagnostic> {
     output.finish(result).map(|_| ())
 }
 
-/// The file behind stdout, if it is one: the shell made it before the walk began, and it grows
-/// while it is written.
+/// Returns the file behind stdout, if it is one: the shell made it before the walk began, and it
+/// grows while it is written.
 pub fn behind_stdout() -> Option<OwnFile> {
     let stat = rustix::fs::fstat(rustix::stdio::stdout()).ok()?;
     let is_file = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file();

@@ -270,8 +270,8 @@ fn is_same_place(one: &Path, other: &Path) -> bool {
             && same(regular(one), regular(other))
 }
 
-/// The path that writing to FILE replaces, links resolved. None for stdout,
-/// devices and the like, where both simply follow each other.
+/// Returns the path that writing to FILE replaces, links resolved. None for stdout, devices and the
+/// like, where both simply follow each other.
 fn place(file: &Path) -> Option<PathBuf> {
     if file.as_os_str() == "-" {
         return None;

@@ -59,7 +59,7 @@ pub fn reading(progress: &Arc<bc_hash::HashProgress>) -> Arc<Reading> {
     Arc::new(move || counts(&progress.files, &progress.bytes))
 }
 
-/// Counts without totals.
+/// Returns the counts without totals.
 pub fn counts(files: &AtomicU64, bytes: &AtomicU64) -> Counts {
     Counts {
         files: files.load(Ordering::Relaxed),
@@ -227,8 +227,8 @@ impl Recent {
     }
 }
 
-/// Columns that a line may fill: one is left free, where terminals differ in
-/// when they wrap.
+/// Returns the columns that a line may fill: one is left free, where terminals differ in when they
+/// wrap.
 pub fn width() -> usize {
     let columns = rustix::termios::tcgetwinsize(rustix::stdio::stderr())
         .map_or(0, |size| usize::from(size.ws_col));

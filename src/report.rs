@@ -43,7 +43,8 @@ impl Report {
         }
     }
 
-    /// A file that could not be done: `bc hash: PATH: open: Permission denied (os error 13)`.
+    /// Reports a file that could not be done: `bc hash: PATH: open: Permission denied (os error
+    /// 13)`.
     pub fn failure(&self, error: &bc_walk::Error) {
         self.problem(error);
     }
@@ -73,21 +74,21 @@ impl Report {
         self.emit("warning", &text.into());
     }
 
-    /// The closing line of a command, hidden by `-q`.
+    /// Prints the closing line of a command, hidden by `-q`.
     pub fn summary(&self, text: &str) {
         if !self.quiet {
             self.emit("info", &text.into());
         }
     }
 
-    /// Shown from this verbosity up (1: `-v`, 2: `-vv`).
+    /// Prints a note from this verbosity up (1: `-v`, 2: `-vv`).
     pub fn note(&self, level: u8, text: &str) {
         if self.verbosity >= level {
             self.emit("info", &text.into());
         }
     }
 
-    /// Shown with `-vv`; made only where it is.
+    /// Prints a note with `-vv`; its text is made only then.
     pub fn detail(&self, text: impl FnOnce() -> String) {
         if self.shows(2) {
             self.note(2, &text());
@@ -104,7 +105,7 @@ impl Report {
         self.failures.load(Ordering::Relaxed)
     }
 
-    /// [`Exit::Differs`] if anything failed.
+    /// Returns [`Exit::Fatal`] if results were lost, else [`Exit::Differs`] if anything failed.
     pub fn exit(&self) -> Exit {
         if self.lost.load(Ordering::Relaxed) {
             Exit::Fatal
@@ -115,7 +116,7 @@ impl Report {
         }
     }
 
-    /// The applet's name.
+    /// Returns the applet's name.
     pub fn applet(&self) -> &'static str {
         self.applet
     }
@@ -185,7 +186,7 @@ fn set_style(format: LogFormat, color: Choice) {
     }
 }
 
-/// Format and colour of messages before there is a [`Report`].
+/// Returns the format and colour of messages before there is a [`Report`].
 pub fn style() -> (LogFormat, bool) {
     let style = FATAL.lock();
     let (format, color) = style.map_or((LogFormat::Text, Choice::Auto), |style| *style);

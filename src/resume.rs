@@ -106,7 +106,7 @@ impl Recorded {
         }
     }
 
-    /// The result is where it was asked to be.
+    /// Ends the journal: the result is at its destination.
     pub fn done(&self, session: &Session) {
         self.resume.done();
         self.tell_aside(session);

@@ -153,12 +153,12 @@ impl Session {
         crate::report::fatal(&format!("bc {}", self.report.applet()), what)
     }
 
-    /// The signal that asked for the end of this run, if one did.
+    /// Returns the signal that asked for the end of this run, if one did.
     pub fn signal(&self) -> Option<i32> {
         signals::behind(&self.cancel)
     }
 
-    /// A defect of ours. If a worker panicked, that was reported when it happened.
+    /// Reports a defect of ours. If a worker panicked, that was reported when it happened.
     pub fn defect(&self, error: &(dyn std::error::Error + 'static)) -> Exit {
         let hashing = error.downcast_ref::<bc_hash::Error>();
         let searching = error.downcast_ref::<bc_dup::Error>();
@@ -294,15 +294,15 @@ impl Session {
             .map_err(|error| self.fatal(Diagnostic::failed(from, "read", &error)))
     }
 
-    /// Threads that the walk may use; it starts on one and takes the others only once the tree
-    /// proves large. A number given by the user is the most.
+    /// Returns the threads that the walk may use; it starts on one and takes the others only once
+    /// the tree proves large. A number given by the user is the most.
     pub fn walk_workers(&self) -> Workers {
         *self
             .walk_workers
             .get_or_init(|| self.common.threads.workers())
     }
 
-    /// All threads that there may be.
+    /// Returns the number of all threads that there may be.
     pub fn most_workers(&self) -> usize {
         self.walk_workers().usual()
     }
@@ -427,13 +427,13 @@ impl Session {
         exit
     }
 
-    /// Seconds since the run began.
+    /// Returns the seconds since the run began.
     pub fn elapsed(&self) -> f64 {
         self.started.elapsed().as_secs_f64()
     }
 }
 
-/// Nanoseconds since 1970.
+/// Returns the nanoseconds since 1970.
 pub fn now() -> i64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -470,7 +470,7 @@ impl Drop for Done<'_> {
     }
 }
 
-/// A path below `root`, as it is shown.
+/// Returns a path below `root`, as it is shown.
 pub fn below(root: &std::ffi::OsStr, path: &[u8]) -> Vec<u8> {
     let mut full = root.as_encoded_bytes().to_vec();
     if path != b"." {

@@ -25,7 +25,7 @@ pub enum Meaning {
 pub const OFF: &str = "\x1b[0m";
 
 impl Meaning {
-    /// Sequence that turns it on; [`OFF`] ends it.
+    /// Returns the sequence that turns it on; [`OFF`] ends it.
     pub const fn on(self) -> &'static str {
         match self {
             Meaning::Plain => "",
@@ -38,7 +38,7 @@ impl Meaning {
     }
 }
 
-/// A piece of our own text in a line that is made of strings.
+/// Returns a piece of our own text in a line that is made of strings.
 pub fn painted(color: bool, meaning: Meaning, text: &str) -> String {
     if !color || meaning == Meaning::Plain {
         return text.to_owned();

@@ -82,7 +82,7 @@ pub fn say_help(text: &str) {
     write_stderr(&shown.collect::<String>());
 }
 
-/// The text as it is; for a terminal, in lines that it has room for.
+/// Returns the text as it is; for a terminal, in lines that it has room for.
 fn fitted(text: &str, terminal: bool) -> Cow<'_, str> {
     match terminal {
         true => wrapped(text, 0, crate::progress::width()).into(),

@@ -15,7 +15,7 @@ use crate::report;
 /// Most bytes of a configuration file, which is a page or two; a larger file is not one.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// The settings of the file that concern `applet`. One that was named must be there.
+/// Loads the settings of the file that concern `applet`. One that was named must be there.
 pub fn load(
     named: Option<PathBuf>,
     applet: &str,

@@ -143,7 +143,7 @@ impl Layers {
         }
     }
 
-    /// Arguments to insert for options that the user did not give.
+    /// Returns the arguments to insert for options that the user did not give.
     fn arguments(&self, command: &Command, given: &ArgMatches) -> Result<Vec<OsString>, String> {
         let by_user =
             |arg: &Arg| given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
@@ -266,7 +266,7 @@ fn from_environment(
     Ok(settings)
 }
 
-/// Long options of the subcommands, but those of every program.
+/// Returns the long options of the subcommands, but those of every program.
 fn options(command: &Command) -> impl Iterator<Item = &str> {
     command
         .get_subcommands()
@@ -275,7 +275,8 @@ fn options(command: &Command) -> impl Iterator<Item = &str> {
         .filter(|long| !matches!(*long, "help" | "version"))
 }
 
-/// `None`: no option of these commands' subcommands. Else whether one of them may be set.
+/// Returns true if lower layers may set the option in one of these commands' subcommands; `None` if
+/// none of them has it.
 fn standing(long: &str, commands: &[&Command]) -> Option<bool> {
     let mut known = None;
     let subcommands = commands.iter().flat_map(|c| c.get_subcommands());

@@ -10,7 +10,7 @@ use clap::{Args as _, CommandFactory, FromArgMatches};
 use crate::exit::Exit;
 use args::{CopyCli, CopyCommand};
 
-/// The command tree of the applet: one command, whose name is never written.
+/// Returns the command tree of the applet: one command, whose name is never written.
 pub fn command() -> clap::Command {
     CopyCli::command().mut_subcommand("copy", |copy| args::as_command(copy).hide(true))
 }

@@ -129,7 +129,7 @@ pub fn conclude(
     }
 }
 
-/// The counts of one destination in words.
+/// Returns the counts of one destination in words.
 fn counts(copied: &Copied, dry_run: bool) -> String {
     let mut parts = vec![format!("{} copied", thousands(copied.copied))];
     for (count, what) in [
@@ -191,7 +191,7 @@ impl Sum {
         }
     }
 
-    /// The figures of the run.
+    /// Sets the figures of the run.
     pub fn set(&self, session: &mut Session) {
         for ((name, help), count) in Sum::FIGURES.into_iter().zip(self.0) {
             session.metrics.set(name, help, count as f64);

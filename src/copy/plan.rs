@@ -43,8 +43,8 @@ impl Plan {
     }
 }
 
-/// The sources and the destinations. The last path is a destination as always, unless there is but
-/// one: so an option that names one more makes no source of it.
+/// Returns the sources and the destinations. The last path is a destination as always, unless there
+/// is but one: so an option that names one more makes no source of it.
 fn paths(args: &CopyArgs) -> Option<(&[OsString], Vec<OsString>)> {
     let (last, rest) = args.paths.split_last()?;
     let (sources, mut destinations) = match (rest, &args.to[..]) {
@@ -56,7 +56,7 @@ fn paths(args: &CopyArgs) -> Option<(&[OsString], Vec<OsString>)> {
     Some((sources, destinations))
 }
 
-/// The engine's options.
+/// Returns the engine's options.
 pub fn plan(session: &Session, args: &CopyArgs) -> Outcome<Plan> {
     if let Some(text) = args.other.refusal() {
         return Err(session.fatal(text));

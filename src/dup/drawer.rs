@@ -15,13 +15,13 @@ pub struct Drawer {
 }
 
 impl Drawer {
-    /// The paths of the manifests.
+    /// Returns the paths of the manifests.
     pub fn paths(&self) -> Vec<&[u8]> {
         self.manifests.iter().map(Manifest::path).collect()
     }
 }
 
-/// `of 3 contents this rests on MD5, fine against accidents only`.
+/// Returns `of 3 contents this rests on MD5, fine against accidents only`.
 pub fn rests_on(offline: &Offline) -> Option<String> {
     let weak = offline
         .contents

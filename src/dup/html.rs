@@ -29,7 +29,7 @@ const FEW: usize = 3;
 /// Command that lists all groups, also those that a page leaves out.
 const ALL: &str = "<code>bc dup scan --format=json PATH...</code>";
 
-/// The page.
+/// Returns the page.
 pub fn page(report: &ScanReport<'_>) -> Page {
     let mut dirs = Dirs::default();
     let mut rows = String::new();
@@ -123,7 +123,7 @@ fn next(report: &ScanReport<'_>) -> String {
     Text(&shown(command.as_bytes())).to_string()
 }
 
-/// A cell of the table with a number of bytes.
+/// Writes a cell of the table with a number of bytes.
 pub fn bytes_cell(rows: &mut String, class: &str, label: &str, bytes: u64) {
     // Writing to a String cannot fail.
     let _ = write!(
@@ -270,7 +270,7 @@ pub fn subject(report: &ScanReport<'_>) -> String {
     html + "</ul>\n"
 }
 
-/// The tiles; `more` come after the first.
+/// Returns the tiles; `more` come after the first.
 pub fn figures(report: &ScanReport<'_>, more: Vec<Tile>, groups: usize, errors: usize) -> String {
     let stats = &report.scan.stats;
     let tile = |label, value: u64, more: String, class: &str| Tile {

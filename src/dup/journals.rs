@@ -64,7 +64,7 @@ pub fn earlier(named: Option<&Path>) -> Vec<PathBuf> {
     paths
 }
 
-/// The journal that was written last.
+/// Returns the journal that was written last.
 pub fn newest(session: &Session) -> Outcome<PathBuf> {
     let Some(dir) = state_dir() else {
         return Err(session.fatal(format!("--last: {NOWHERE}; name the journal")));

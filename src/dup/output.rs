@@ -89,7 +89,7 @@ pub fn end_search(mut session: Session, scan: &Scan, exit: Exit) -> Exit {
     session.end(exit)
 }
 
-/// Names the originals of killed moves that a run does not come to, and says `why` they are there.
+/// Lists the originals of killed moves that a run does not come to, with `why` they are there.
 pub fn originals(session: &Session, found: &[Vec<u8>], why: &str) {
     for path in found {
         let text = format!("{}: {why}", bc_fs::escape(path));

@@ -79,7 +79,7 @@ impl Named {
     }
 }
 
-/// A path without the slashes that it ends in.
+/// Returns a path without the slashes that it ends in.
 fn trimmed(path: &[u8]) -> &[u8] {
     let end = path.iter().rposition(|byte| *byte != b'/');
     &path[..end.map_or(0, |end| end + 1)]

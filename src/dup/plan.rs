@@ -40,7 +40,7 @@ pub struct SearchPlan<'a> {
 }
 
 impl<'a> SearchPlan<'a> {
-    /// A search whose report is written to `output`.
+    /// Returns the plan of a search whose report is written to `output`.
     pub fn new(
         session: &Session,
         paths: &[OsString],
@@ -51,7 +51,8 @@ impl<'a> SearchPlan<'a> {
         SearchPlan::from_size(LEAST.0, session, paths, search, walk, output)
     }
 
-    /// A search among files of at least `least` bytes, where the user names no other size.
+    /// Returns the plan of a search among files of at least `least` bytes, where the user names no
+    /// other size.
     pub fn from_size(
         least: u64,
         session: &Session,

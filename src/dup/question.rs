@@ -50,7 +50,7 @@ fn is_yes(line: &[u8]) -> bool {
     answer.eq_ignore_ascii_case(b"y") || answer.eq_ignore_ascii_case(b"yes")
 }
 
-/// A line from the terminal; `None` if the input ended or a signal came before. Not by
+/// Reads a line from the terminal; `None` if the input ended or a signal came before. Not by
 /// `read_line`, which a signal does not end.
 pub fn answer(session: &Session) -> Option<Vec<u8>> {
     let stdin = std::io::stdin();
@@ -92,7 +92,7 @@ fn unwaiting(terminal: BorrowedFd<'_>) -> Option<OwnedFd> {
         .flatten()
 }
 
-/// `Delete 12 files (3.1 GiB) of 9 groups, keeping the first of each?`
+/// Returns `Delete 12 files (3.1 GiB) of 9 groups, keeping the first of each?`
 fn question(options: &PruneOptions, stake: &Stake, dirs: u64, references: bool) -> String {
     let done = act(options, stake, dirs);
     let mut rules: Vec<String> = options.rules.keep.iter().map(rule).collect();
@@ -124,7 +124,7 @@ fn question(options: &PruneOptions, stake: &Stake, dirs: u64, references: bool) 
     format!("{done}, keeping {first}{keeper}{each}{beside}?")
 }
 
-/// `Delete 12 files (3.1 GiB) of 9 groups`
+/// Returns `Delete 12 files (3.1 GiB) of 9 groups`
 pub fn act(options: &PruneOptions, stake: &Stake, dirs: u64) -> String {
     let files = counted(stake.files, "file");
     let files = match dirs {

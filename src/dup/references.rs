@@ -17,13 +17,14 @@ use crate::input::Input;
 use crate::overlap::Given;
 use crate::run::{Outcome, Session};
 
-/// The paths as the engine takes them.
+/// Returns the paths as the engine takes them.
 pub fn bytes(paths: &[OsString]) -> Vec<Vec<u8>> {
     let bytes = |path: &OsString| path.as_encoded_bytes().to_vec();
     paths.iter().map(bytes).collect()
 }
 
-/// The files of a command that searches: a reference that is a file is read, and never written.
+/// Returns the files of a command that searches: a reference that is a file is read, and never
+/// written.
 pub fn given<'a>(
     read: Vec<&'a OsStr>,
     paths: &'a [OsString],
@@ -100,7 +101,7 @@ pub fn refuse_manifests(session: &Session, references: &[OsString]) -> Outcome<(
     }
 }
 
-/// A manifest from standard input or another pipe, which is kept: it is read twice.
+/// Reads a manifest from standard input or another pipe, which is kept: it is read twice.
 fn piped(session: &Session, reference: &OsString) -> Outcome<Option<Manifest>> {
     let path = reference.as_encoded_bytes();
     let is_stdin = is_dash(reference) || bc_fs::output::descriptor(reference) == Some(0);
@@ -268,8 +269,8 @@ pub fn survey(session: &Session, references: &mut Subtrees, walk: &WalkArgs) -> 
         .map_err(|panic| session.defect(&panic))
 }
 
-/// Files are not moved into a reference, where nothing is to change; nor to where the files that
-/// they equal would count as moved already.
+/// Refuses to move files into a reference, where nothing is to change, or to a place where the
+/// files that they equal would count as moved already.
 pub fn check_destination(session: &Session, action: &Action, references: &Subtrees) -> Outcome<()> {
     let Action::Move(dir) = action else {
         return Ok(());

@@ -7,7 +7,7 @@ use super::search::Found;
 /// Groups shown.
 const LARGEST: usize = 10;
 
-/// The figures of a search, and the groups that waste most.
+/// Returns the figures of a search, and the groups that waste most.
 pub fn text(found: &Found) -> String {
     let (scan, stats) = (&found.scan, &found.scan.stats);
     let mut text = format!(

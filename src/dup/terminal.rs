@@ -60,7 +60,7 @@ pub fn closing(found: &Found, paths: &[OsString], before: &str) -> Vec<String> {
     }
 }
 
-/// A number with its noun.
+/// Returns a number with its noun.
 pub fn count(number: u64, one: &str, many: &str) -> String {
     let noun = if number == 1 { one } else { many };
     format!("{} {noun}", thousands(number))

@@ -219,7 +219,7 @@ impl Checked {
         self.is_complete() && self.failed().next().is_none()
     }
 
-    /// The files that have another checksum or could not be read.
+    /// Returns the files that have another checksum or could not be read.
     pub fn failed(&self) -> impl Iterator<Item = &CheckedFile> {
         let files = self.files.iter();
         files.filter(|file| file.verdict != FileVerdict::Ok)

@@ -254,7 +254,7 @@ impl CopyJob<'_> {
         Ok(())
     }
 
-    /// The paths that are asked for, without dots and doubled slashes.
+    /// Returns the paths that are asked for, without dots and doubled slashes.
     fn wanted(&self) -> Result<Option<Vec<Vec<u8>>>, Error> {
         let Some(paths) = &self.paths else {
             return Ok(None);

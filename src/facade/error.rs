@@ -89,7 +89,7 @@ impl Error {
         }
     }
 
-    /// An operation on a path that the system refused.
+    /// Returns the error of an operation on a path that the system refused.
     pub(crate) fn io(path: &Path, operation: &str, error: &io::Error) -> Error {
         let message = format!("{operation}: {error}");
         Error::at(ErrorKind::Io, path, message).of_system(operation, error.raw_os_error())
@@ -285,7 +285,7 @@ impl PathError {
         &self.path
     }
 
-    /// The operation that failed: `open`, `stat`, `read`, `read directory` …
+    /// Returns the operation that failed: `open`, `stat`, `read`, `read directory` …
     pub fn operation(&self) -> &str {
         &self.operation
     }
@@ -331,7 +331,7 @@ impl fmt::Display for PathError {
 
 impl std::error::Error for PathError {}
 
-/// The path that these bytes are.
+/// Returns these bytes as a path.
 pub(crate) fn path_of(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
 }

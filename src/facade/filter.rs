@@ -34,7 +34,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Everything.
+    /// Returns the default filter, by which all regular files belong.
     pub fn new() -> Filter {
         Filter::default()
     }

@@ -154,7 +154,7 @@ pub struct HashedFile {
 }
 
 impl HashedFile {
-    /// The digest by the first algorithm.
+    /// Returns the digest by the first algorithm.
     pub fn digest(&self) -> Digest {
         self.digests[0]
     }

@@ -284,7 +284,7 @@ pub(crate) fn working<T>(
     Run::watched(tell, now, || work(&means))
 }
 
-/// The present in nanoseconds since 1970.
+/// Returns the present in nanoseconds since 1970.
 pub(crate) fn since_1970() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     i64::try_from(since.unwrap_or_default().as_nanos()).unwrap_or(i64::MAX)

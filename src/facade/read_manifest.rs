@@ -58,7 +58,7 @@ pub struct RecordedTree {
 }
 
 impl RecordedTree {
-    /// All entries in order of their paths, read one by one as they are asked for.
+    /// Returns all entries in order of their paths, read one by one as they are asked for.
     ///
     /// # Errors
     /// If the file was changed since it was opened, or cannot be read any more.

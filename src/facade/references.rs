@@ -58,7 +58,7 @@ impl References {
     }
 }
 
-/// The path's bytes.
+/// Returns the path's bytes.
 pub(crate) fn bytes(path: &Path) -> Vec<u8> {
     path.as_os_str().as_bytes().to_vec()
 }
@@ -75,7 +75,7 @@ pub(crate) fn survey(trees: &mut Subtrees, filter: &Filter, run: &Run<'_>) -> Re
     Ok(trees.survey(symlinks, files, run.walkers(), &run.cancel)?)
 }
 
-/// Paths as the engine lists them.
+/// Returns paths as the engine lists them.
 pub(crate) fn paths_of(found: Vec<Vec<u8>>) -> Vec<PathBuf> {
     let paths = found.into_iter();
     paths.map(|path| OsString::from_vec(path).into()).collect()

@@ -50,7 +50,7 @@ impl Run<'_> {
         bc_fs::descriptors::check().map_err(|few| Error::new(ErrorKind::Io, few.to_string()))
     }
 
-    /// The most workers that there may be.
+    /// Returns the most workers that there may be.
     pub(crate) fn workers(&self) -> usize {
         self.walkers().usual()
     }
@@ -60,7 +60,7 @@ impl Run<'_> {
         self.threads.start()
     }
 
-    /// Threads of a walk.
+    /// Returns the threads of a walk.
     pub(crate) fn walkers(&self) -> Workers {
         *self.workers.get_or_init(|| self.threads.workers())
     }

@@ -146,7 +146,7 @@ pub struct WalkedFile {
     pub modified: Option<SystemTime>,
 }
 
-/// Nanoseconds since 1970 as a time.
+/// Returns nanoseconds since 1970 as a time.
 pub(crate) fn time(ns: i64) -> SystemTime {
     let from_epoch = Duration::from_nanos(ns.unsigned_abs());
     match ns < 0 {
@@ -179,7 +179,7 @@ pub(crate) fn refuse_missing<'p>(
     Ok(())
 }
 
-/// Walks.
+/// Walks the paths.
 ///
 /// # Errors
 /// If one of the paths is not there; if a worker panicked.

@@ -42,7 +42,7 @@ pub struct Args {
     pub command: Vec<String>,
 }
 
-/// The options of the program itself.
+/// Returns the options of the program itself.
 pub fn program_options() -> Vec<clap::Arg> {
     let flag = |name: &'static str, help: &'static str| {
         clap::Arg::new(name)

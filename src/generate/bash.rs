@@ -81,7 +81,7 @@ pub(super) fn script(names: &Names) -> String {
     out
 }
 
-/// The ways to write an option before its value.
+/// Returns the ways to write an option before its value.
 fn patterns(command: &Command, option: &Choice) -> String {
     let key = command.key();
     let mut patterns = format!("{key}:--{}=", option.long);

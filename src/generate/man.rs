@@ -10,7 +10,7 @@ use super::sections;
 use super::tree::Command;
 use crate::names::Names;
 
-/// The page of `command`, one of `all`.
+/// Returns the page of `command`, one of `all`.
 pub(super) fn page(command: &Command, all: &[Command], names: &Names) -> Result<String, String> {
     let notes = Notes::of(command, all);
     let page = names.page(&command.words);
@@ -95,7 +95,8 @@ struct Notes {
 }
 
 impl Notes {
-    /// Exit codes are those of the command, else of the one above it.
+    /// Takes the notes from a command's help. Exit codes are those of the command, else of the one
+    /// above it.
     fn of(command: &Command, all: &[Command]) -> Notes {
         let mut notes = Notes::default();
         let own = &command.clap;
@@ -124,7 +125,7 @@ impl Notes {
     }
 }
 
-/// `0 same, 1 different` in its parts: a comma before a digit begins a code.
+/// Splits `0 same, 1 different` into its parts: a comma before a digit begins a code.
 fn exit_codes(text: &str) -> Vec<(String, String)> {
     let line = text.replace('\n', " ");
     let mut parts: Vec<String> = Vec::new();
@@ -146,7 +147,8 @@ fn exit_codes(text: &str) -> Vec<(String, String)> {
     parts.into_iter().map(split).collect()
 }
 
-/// The day of `SOURCE_DATE_EPOCH`, by which packages are made again byte for byte; else today.
+/// Returns the day of `SOURCE_DATE_EPOCH`, by which packages are made again byte for byte; else
+/// today.
 fn date() -> String {
     let seconds = std::env::var("SOURCE_DATE_EPOCH").ok();
     let seconds = seconds.and_then(|text| text.parse::<i64>().ok());

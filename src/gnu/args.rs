@@ -261,7 +261,7 @@ impl Given {
         })
     }
 
-    /// The length in bits that was asked for, or the family's longest.
+    /// Returns the length in bits that was asked for, or the family's longest.
     fn bits(&self, family: Family) -> Result<usize, Stop> {
         let (bits, text) = match &self.length {
             Some((bits, text)) => (*bits, text.as_bytes()),
@@ -298,7 +298,7 @@ impl Given {
         })
     }
 
-    /// Options that only checking has, and that it does not have.
+    /// Refuses options that only checking has, or that it does not have.
     fn of_checking(&self) -> Result<(), Stop> {
         let verifying = "verifying checksums";
         if self.check {

@@ -317,7 +317,7 @@ impl InOrder for Verdicts<'_> {
     }
 }
 
-/// A name that ends with its line, with a backslash before it if it would not.
+/// Returns a name that ends with its line, with a backslash before it if it would not.
 pub(super) fn one_line(path: &[u8]) -> Vec<u8> {
     if !gnu::needs_escape(path) {
         return path.to_vec();

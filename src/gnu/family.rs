@@ -43,7 +43,7 @@ const TABLE: &[(Family, &str, &str, usize)] = &[
 pub const SHA_BITS: [usize; 4] = [224, 256, 384, 512];
 
 impl Family {
-    /// All of them, as they are listed.
+    /// Returns all families, as they are listed.
     pub fn all() -> impl Iterator<Item = Family> {
         TABLE.iter().map(|row| row.0)
     }
@@ -68,7 +68,7 @@ impl Family {
         Family::all().find(|family| family.name().as_bytes() == name)
     }
 
-    /// The one of exactly this tag.
+    /// Returns the family of exactly this tag.
     pub fn from_tag(tag: &[u8]) -> Option<Family> {
         Family::all().find(|family| family.tag().as_bytes() == tag)
     }
@@ -97,7 +97,8 @@ pub enum Sum {
 }
 
 impl Sum {
-    /// The member of a family with this length; the lengths are checked where they are read.
+    /// Returns the member of a family with this length; the lengths are checked where they are
+    /// read.
     pub fn new(family: Family, bits: usize) -> Sum {
         let sha2 = match bits {
             224 => Algorithm::Sha224,
@@ -133,7 +134,7 @@ impl Sum {
         })
     }
 
-    /// A hasher that has seen nothing.
+    /// Returns a hasher that has seen nothing.
     pub fn hasher(self, cpu: CpuFeatures) -> Hasher {
         match self {
             Sum::Of(algorithm) => Hasher::with_cpu(algorithm, cpu),
@@ -141,7 +142,7 @@ impl Sum {
         }
     }
 
-    /// The algorithm, where many files are best hashed at once in lanes, by the engine of
+    /// Returns the algorithm, where many files are best hashed at once in lanes, by the engine of
     /// `bc hash`. The old sums go with the bytes that were read, which it does not count.
     pub fn in_engine(self) -> Option<Algorithm> {
         match self {

@@ -18,7 +18,7 @@ pub struct Opt<O> {
     pub takes: bool,
 }
 
-/// An option without an argument.
+/// Returns an option without an argument.
 pub const fn flag<O>(id: O, short: Option<u8>, long: Option<&'static str>) -> Opt<O> {
     Opt {
         id,
@@ -28,7 +28,7 @@ pub const fn flag<O>(id: O, short: Option<u8>, long: Option<&'static str>) -> Op
     }
 }
 
-/// An option with one.
+/// Returns an option with an argument.
 pub const fn value<O>(id: O, short: Option<u8>, long: Option<&'static str>) -> Opt<O> {
     Opt {
         id,

@@ -33,7 +33,7 @@ pub struct Line {
     pub name: Vec<u8>,
 }
 
-/// Characters that so many bytes have in base64.
+/// Returns the number of characters of so many bytes in base64.
 pub fn base64_length(bytes: usize) -> usize {
     bytes.div_ceil(3) * 4
 }
@@ -210,7 +210,7 @@ impl Lines {
         Some(self.after_tag(rest, escaped))
     }
 
-    /// `name) = digest`.
+    /// Reads `name) = digest`.
     fn after_tag(&self, rest: &[u8], escaped: bool) -> Option<Line> {
         let close = rest.iter().rposition(|byte| *byte == b')')?;
         let name = match escaped {
@@ -221,7 +221,7 @@ impl Lines {
         self.is_digest(digest).then(|| self.line(digest, name))
     }
 
-    /// The length of the digest that begins the line, by its digits.
+    /// Finds the length of the digest that begins the line, by its digits.
     fn find_length(&mut self, rest: &[u8]) -> Option<()> {
         let count = |bytes: &[u8], is: fn(u8) -> bool| {
             let end = bytes.iter().position(|byte| !is(*byte));

@@ -45,7 +45,7 @@ pub const PROGRAMS: &[Program] = &[
     program("xxh128sum", Kind::Xxhsum(2)),
 ];
 
-/// The program that is called by this name.
+/// Returns the program that is called by this name.
 pub fn by_program(base: &[u8]) -> Option<&'static Program> {
     PROGRAMS.iter().find(|p| p.name.as_bytes() == base)
 }

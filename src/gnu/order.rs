@@ -171,7 +171,7 @@ fn find_special(jobs: &[Job], listing: &Listing, left: &[usize], of_jobs: &mut [
 /// run of the engine, as starting a run and waiting for its last worker takes some milliseconds.
 const WINDOW: usize = 4096;
 
-/// The files from `from` on that are in hand together.
+/// Returns the files from `from` on that are in work together.
 fn window(range: &Range<usize>, from: usize, files: &Files, sums: &[Sum]) -> Range<usize> {
     let next = (from + WINDOW).min(range.end);
     let huge = |index: &usize| files.is_huge(*index);
@@ -282,7 +282,7 @@ impl DigestSink for Collector<'_, '_> {
     }
 }
 
-/// Each by one of several threads, from its beginning to its end.
+/// Hashes each file by one of several threads, from its beginning to its end.
 fn one_by_one(
     indices: &[usize],
     files: &Files,
@@ -312,7 +312,7 @@ fn one_by_one(
     Ok(())
 }
 
-/// The file if it still is a regular one: nothing is waited for, and no turn is taken.
+/// Opens the file if it still is a regular one: nothing is waited for, and no turn is taken.
 fn regular_file(path: &[u8]) -> io::Result<Option<File>> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::empty())?;

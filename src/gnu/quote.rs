@@ -103,7 +103,7 @@ fn quoted(name: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Control characters with a letter of their own.
+/// Returns the letter of a control character that has one in C.
 fn short(byte: u8) -> Option<u8> {
     Some(match byte {
         0x07 => b'a',
@@ -114,7 +114,7 @@ fn short(byte: u8) -> Option<u8> {
     })
 }
 
-/// An argument that is complained of, within single quotes, escaped as in C.
+/// Returns an argument that is complained of, within single quotes, escaped as in C.
 pub fn argument(argument: &[u8]) -> Vec<u8> {
     let mut out = vec![b'\''];
     for (at, unit) in units(argument) {

@@ -26,7 +26,7 @@ pub fn hash(path: &[u8], sum: Sum, cpu: CpuFeatures) -> io::Result<Hashed> {
     }
 }
 
-/// Standard input, which is remembered to have been read.
+/// Opens standard input, and notes that it was read.
 pub fn stdin() -> io::Result<File> {
     READ_STDIN.store(true, Ordering::Relaxed);
     streams::open(Stream::Input)
@@ -62,7 +62,7 @@ pub fn hash_file(mut file: File, sum: Sum, cpu: CpuFeatures) -> io::Result<Hashe
     })
 }
 
-/// The system's reason as GNU prints it, without the number.
+/// Returns the system's reason as GNU prints it, without the number.
 pub fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     match error.raw_os_error() {

@@ -89,7 +89,7 @@ impl Args {
     }
 }
 
-/// The algorithm of `-H`.
+/// Returns the algorithm of `-H`.
 fn algorithm(number: &[u8]) -> Option<Algorithm> {
     Some(match number {
         b"0" | b"32" => Algorithm::Xxh32,

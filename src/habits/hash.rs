@@ -233,7 +233,7 @@ pub enum Length {
     Only(&'static str),
 }
 
-/// A length names an algorithm of a family: `-a sha3 -l 256` is `--type=sha3-256`.
+/// Joins a length with the family of an algorithm: `-a sha3 -l 256` is `--type=sha3-256`.
 pub fn join_length(words: &mut Vec<OsString>, kept: &mut Vec<OsString>) -> Length {
     const LENGTH: &str = "--length=";
     let text = |word: &OsString| word.to_str().unwrap_or_default().to_owned();

@@ -99,12 +99,12 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// rdfind's options are long ones behind a single dash.
+    /// Returns true for a long option after a single dash, as rdfind has them.
     fn is_typed_whole(&self, text: &str) -> bool {
         text.len() > 2 && self.rows().any(|habit| habit.typed.contains(&text))
     }
 
-    /// Short options behind one dash.
+    /// Reads short options after one dash.
     fn cluster(&mut self, text: &'a str, next: &'a [OsString]) -> Option<Took> {
         for (at, letter) in text.char_indices().skip(1) {
             let end = at + letter.len_utf8();
@@ -123,7 +123,7 @@ impl<'a> Line<'a> {
         Some(Took::Word)
     }
 
-    /// The letter with its dash, as the table has it; the empty name if it has not.
+    /// Returns the letter with its dash, as the table has it; the empty name if it has not.
     fn letter(&self, letter: &'a str) -> &'a str {
         let names = self.rows().flat_map(|habit| habit.typed);
         let is = |name: &&&'static str| name.strip_prefix('-') == Some(letter);
@@ -235,7 +235,7 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// An option of the current subcommand, or of any other.
+    /// Returns an option of the current subcommand, or of any other.
     fn own(&self, name: &str, any: bool) -> Option<&'a Arg> {
         let letter = name.strip_prefix('-').unwrap_or(name);
         let is = |arg: &&Arg| match name.strip_prefix("--") {
@@ -332,7 +332,7 @@ fn values(takes: Takes, next: &[OsString], is_first_here: bool) -> usize {
     }
 }
 
-/// The arguments up to the next option.
+/// Returns the arguments up to the next option.
 fn following(next: &[OsString]) -> impl Iterator<Item = &OsStr> {
     let args = next.iter().map(OsString::as_os_str);
     args.take_while(|arg| !is_option(arg))

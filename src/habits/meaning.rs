@@ -80,7 +80,8 @@ impl<'a> Line<'a> {
         words
     }
 
-    /// Elsewhere duplicates are searched in this directory where none is named.
+    /// Returns true if a search needs a path: other programs search this directory where none is
+    /// named.
     fn lacks_a_path(&self, words: &[OsString], needs: &[&str]) -> bool {
         let is_list = |word: &OsString| {
             let word = word.as_bytes();
@@ -111,7 +112,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The line as it is, for the only program that does it.
+    /// Returns the line as it is, for the only program that does it.
     fn as_typed(&self, program: &str, why: &str) -> String {
         let words = self.args.iter().chain(self.behind);
         let command = words.fold(program.to_owned(), |command, word| {
@@ -224,7 +225,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Options of walks, which all programs of ours have.
+/// Returns true for options of walks, which all programs of ours have.
 fn is_of_every_walk(word: &OsString) -> bool {
     const WALK: [&[u8]; 6] = [
         b"--include=",
@@ -260,7 +261,7 @@ fn for_find(words: &[OsString], then: &mut String) -> Vec<OsString> {
 }
 
 impl Found<'_> {
-    /// The words that stand for it; `path` is the first one that was typed.
+    /// Returns the words that stand for it; `path` is the first one that was typed.
     fn words(&self, path: &OsStr) -> Vec<OsString> {
         let value = self.value.as_deref().unwrap_or_default();
         let text = value.to_string_lossy();

@@ -38,8 +38,8 @@ pub struct HashCli {
 }
 
 impl HashCli {
-    /// Standard input is meant where nothing is named, if there is one, as in all programs of the
-    /// kind.
+    /// Takes standard input where nothing is named, if there is one, as all programs of the kind
+    /// do.
     pub fn take_stdin(&mut self, is_there: fn() -> bool) {
         let named = match &mut self.command {
             HashCommand::Hash(args) if args.walk.files_from.is_none() => &mut args.paths,

@@ -162,7 +162,7 @@ impl Check<'_> {
         Ok(verdicts)
     }
 
-    /// Names the files that no manifest lists.
+    /// Reports the files that no manifest lists.
     fn unlisted(&mut self) -> Outcome<io::Result<()>> {
         let found = unlisted::find(self.args, self.session, &self.listed)?;
         let mut written = Ok(());
@@ -218,7 +218,7 @@ fn options(session: &Session, loaded: &Loaded) -> Outcome<HashOptions> {
         .start(session.common.threads.start()))
 }
 
-/// Files that a worker hashes at once.
+/// Returns the number of files that a worker hashes at once.
 fn width(loaded: &Loaded) -> usize {
     let cpu = CpuFeatures::detect();
     let algorithms = loaded.algorithms.iter();

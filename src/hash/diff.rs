@@ -130,13 +130,13 @@ impl<'a> Items<'a> {
         })
     }
 
-    /// `text` is escaped.
+    /// Notes a missing digest; `text` is escaped.
     fn miss(&mut self, text: &str) {
         self.missing.push_str(text);
         self.missing.push('\n');
     }
 
-    /// Called at the end: an unreadable manifest or one without a proper line is fatal.
+    /// Reports the errors at the end: an unreadable manifest or one without a proper line is fatal.
     fn verdict(&self, session: &Session) -> Outcome<()> {
         session.report.detail(|| {
             let Items {
@@ -198,7 +198,7 @@ impl Iterator for &mut Items<'_> {
     }
 }
 
-/// Added, removed, modified, moved.
+/// Returns the counts of added, removed, modified and moved files.
 fn counts(differences: &Differences) -> [u64; 4] {
     let mut counts = [0; 4];
     for change in differences.changes() {

@@ -47,7 +47,7 @@ fn is_named_sfv(name: &OsStr) -> bool {
     extension.is_some_and(|extension| extension.eq_ignore_ascii_case("sfv"))
 }
 
-/// A name, and eight hexadecimal digits behind it.
+/// Returns true for a name, and eight hexadecimal digits after it.
 fn ends_with_crc(line: &str) -> bool {
     let digits = |sum: &str| sum.len() == 8 && sum.bytes().all(|byte| byte.is_ascii_hexdigit());
     line.trim_end()

@@ -106,7 +106,7 @@ impl Loaded {
     }
 }
 
-/// A listed path as it is looked for.
+/// Returns a listed path as it is opened.
 fn based(path: Vec<u8>, base: Option<&Path>) -> Vec<u8> {
     match base {
         Some(base) => {
@@ -117,7 +117,7 @@ fn based(path: Vec<u8>, base: Option<&Path>) -> Vec<u8> {
     }
 }
 
-/// An unreadable manifest is unusable input, but the other manifests are still done.
+/// Reports an unreadable manifest: it is unusable input, but the other manifests are still done.
 fn fail(session: &Session, what: impl Into<Diagnostic>) -> Exit {
     if session.cancel.is_cancelled() {
         return session.fatal(what);

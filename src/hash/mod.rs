@@ -19,7 +19,7 @@ use clap::{Args as _, CommandFactory, FromArgMatches};
 use crate::exit::Exit;
 use args::{HashCli, HashCommand};
 
-/// The command tree of the applet.
+/// Returns the command tree of the applet.
 pub fn command() -> clap::Command {
     HashCli::command()
 }

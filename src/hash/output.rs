@@ -295,7 +295,7 @@ fn line(out: &mut Vec<u8>, algorithm: Algorithm, digest: Digest, size: u64, path
     }
 }
 
-/// A line of JSON.
+/// Writes a line of JSON.
 fn object(out: &mut Vec<u8>, algorithms: &[Algorithm], path: &[u8], row: Row<'_>) {
     match row {
         Row::Digests { size, digests } => {
@@ -307,7 +307,7 @@ fn object(out: &mut Vec<u8>, algorithms: &[Algorithm], path: &[u8], row: Row<'_>
     }
 }
 
-/// A failure as every applet has it in JSON; `reason` is its message.
+/// Returns a failure as every applet has it in JSON; `reason` is its message.
 fn record<'e>(error: &'e bc_walk::Error, reason: &'e str) -> ErrorRecord<'e> {
     ErrorRecord {
         applet: "hash",

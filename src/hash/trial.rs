@@ -89,7 +89,7 @@ fn say(session: &Session, manifest: &str, algorithm: Algorithm, path: &[u8]) {
     session.report.note(1, &text);
 }
 
-/// The digest of a line that has one, and its algorithm so far.
+/// Returns the digest of a line that has one, and its algorithm so far.
 fn named(wanted: &ExpectedDigests, line: u32) -> (Algorithm, Digest) {
     let mut digests = wanted.digests(line as usize);
     digests.next().expect("a guessed line has a digest")

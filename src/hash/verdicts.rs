@@ -75,7 +75,7 @@ pub fn write(
     output.flush()
 }
 
-/// `path: OK`, escaped as GNU does: a leading backslash says that the name is.
+/// Writes `path: OK`, escaped as GNU does: a leading backslash says that the name is.
 pub fn line(output: &mut Output, path: &[u8], word: &str) -> std::io::Result<()> {
     let mut name = Vec::with_capacity(path.len() + 8);
     manifest::push_name(&mut name, path);
@@ -91,7 +91,7 @@ pub fn line(output: &mut Output, path: &[u8], word: &str) -> std::io::Result<()>
     output.write_all(b"\n")
 }
 
-/// The closing warnings of GNU's tools and the exit code they imply.
+/// Prints the closing warnings of GNU's tools, and returns the exit code they imply.
 pub fn summary(
     args: &CheckArgs,
     session: &Session,

@@ -65,7 +65,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// The cell without its parts.
+    /// Returns the cell without its parts.
     pub fn clone_alone(&self) -> Cell {
         Cell {
             path: self.path.clone(),
@@ -87,7 +87,7 @@ impl Default for Dirs {
     }
 }
 
-/// The directory part of a path: empty for a bare name.
+/// Returns the directory part of a path: empty for a bare name.
 pub fn parent(path: &[u8]) -> &[u8] {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(0) => b"/",
@@ -120,8 +120,8 @@ impl Dirs {
         self.nodes[at as usize].own.add(amount);
     }
 
-    /// The innermost directory that everything is in, cut into at most `most`
-    /// cells. Together they are all that was added; `None` if that is nothing.
+    /// Returns the innermost directory that everything is in, cut into at most `most` cells.
+    /// Together they are all that was added; `None` if that is nothing.
     pub fn cells(&self, most: usize) -> Option<Cell> {
         let mut totals: Vec<Amount> = self.nodes.iter().map(|node| node.own).collect();
         let mut children: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.len()];
@@ -180,7 +180,8 @@ struct Cutting<'a> {
 }
 
 impl Cutting<'_> {
-    /// A new cell. A directory that holds nothing but one other is that one.
+    /// Adds a cell, and returns its number. A directory that holds nothing but one other is that
+    /// one.
     fn leaf(&mut self, mut node: u32, what: What, amount: Amount) -> usize {
         if what == What::Whole {
             while self.dirs.nodes[node as usize].own.value == 0
@@ -248,7 +249,7 @@ impl Cutting<'_> {
         }
     }
 
-    /// The outermost cells; one that is most of the map gives way to its parts.
+    /// Returns the outermost cells; one that is most of the map gives way to its parts.
     fn groups(&self, whole: u64) -> Vec<usize> {
         let mut groups = self.cells[0].3.clone();
         loop {

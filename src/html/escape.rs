@@ -76,8 +76,8 @@ fn marked(f: &mut Formatter<'_>, path: &[u8]) -> fmt::Result {
     result
 }
 
-/// The path as the text of its element. Different paths never look the same,
-/// and `shown(a + "/" + b)` is `shown(a) + "/" + shown(b)`.
+/// Returns the path as the text of its element. Different paths never look the same, and
+/// `shown(a + "/" + b)` is `shown(a) + "/" + shown(b)`.
 pub fn shown(path: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(path)
         && !text.chars().any(is_unsafe)
@@ -92,7 +92,7 @@ pub fn shown(path: &[u8]) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The path as a value in a URL's fragment: its shown form, percent-encoded.
+/// Returns the path as a value in a URL's fragment: its shown form, percent-encoded.
 pub fn fragment(path: &[u8]) -> String {
     let mut out = String::new();
     for byte in shown(path).bytes() {

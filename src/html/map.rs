@@ -39,8 +39,8 @@ pub struct Words<'a> {
     pub meaning: &'a dyn Fn(&[&Cell]) -> String,
 }
 
-/// The section as HTML and the style sheet that places its cells; a sentence
-/// where one directory holds all.
+/// Returns the section as HTML and the style sheet that places its cells; a sentence where one
+/// directory holds all.
 pub fn section(root: &Cell, words: &Words<'_>) -> (String, String) {
     if root.parts.is_empty() {
         let (heading, place) = (Text(words.heading), name(&root.path));
@@ -146,7 +146,7 @@ fn legend(html: &mut String, leaves: &[&Cell], words: &Words<'_>) {
     html.push_str("</ul>\n");
 }
 
-/// The innermost directory that all of these cells are in, HTML.
+/// Returns the innermost directory that all of these cells are in, HTML.
 pub fn common(cells: &[&Cell]) -> String {
     let mut paths = cells.iter().map(|cell| &cell.path[..]);
     let mut common = paths.next().unwrap_or_default();
@@ -164,7 +164,7 @@ pub fn common(cells: &[&Cell]) -> String {
     name(common)
 }
 
-/// The style sheet: where each of the leaves lies on wide and on narrow screens.
+/// Returns the style sheet: the places of the leaves on wide and on narrow screens.
 fn places(root: &Cell, leaves: usize, small: usize) -> String {
     let mut style = String::new();
     let narrow = "@media(max-width:40rem){";

@@ -136,7 +136,7 @@ impl Page {
     }
 }
 
-/// An inline text as a source of the policy.
+/// Returns an inline text as a source of the policy.
 fn source(text: &str) -> String {
     let digest = bc_digest::hash(Algorithm::Sha256, text.as_bytes());
     let mut encoded = Vec::new();
@@ -144,7 +144,7 @@ fn source(text: &str) -> String {
     format!("'sha256-{}'", String::from_utf8_lossy(&encoded))
 }
 
-/// The figures.
+/// Returns the figures.
 pub fn tiles(tiles: &[Tile]) -> String {
     let mut html = String::from("<ul class=tiles>\n");
     for tile in tiles {
@@ -214,8 +214,8 @@ pub fn table_end(elsewhere: &str) -> String {
 /// Lines of a list at most.
 const LINES: usize = 200;
 
-/// A section with a list of lines, as HTML, which standard error has too;
-/// nothing if there are none.
+/// Returns a section with a list of lines, as HTML, which standard error has too; nothing if there
+/// are none.
 pub fn notes(title: &str, class: &str, lines: &[String]) -> String {
     if lines.is_empty() {
         return String::new();

@@ -10,7 +10,7 @@ use super::escape::{Text, shown};
 /// Arguments that are shown; a shell's `*` may have made thousands.
 const ARGUMENTS: usize = 40;
 
-/// The paragraph, HTML.
+/// Returns the paragraph, HTML.
 pub fn made() -> String {
     let mut html = format!(
         "<p class=made>Made {}{} by <code>{}</code>",
@@ -25,7 +25,7 @@ pub fn made() -> String {
     html + "</p>\n"
 }
 
-/// `2026-11-22 10:20:31 UTC` of an RFC 3339 time in UTC; any other text as it is.
+/// Returns `2026-11-22 10:20:31 UTC` of an RFC 3339 time in UTC; any other text as it is.
 pub fn moment(time: &str) -> String {
     let seconds = time.split(['.', 'Z']).next().unwrap_or_default();
     match (seconds.split_once('T'), time.ends_with('Z')) {
@@ -34,14 +34,14 @@ pub fn moment(time: &str) -> String {
     }
 }
 
-/// ` on HOST`, HTML.
+/// Returns ` on HOST`, HTML.
 pub fn on_host(host: Option<&str>) -> String {
     host.map_or_else(String::new, |host| {
         format!(" on {}", Text(&shown(host.as_bytes())))
     })
 }
 
-/// A path as it is found from anywhere; standard input as it is.
+/// Returns a path as it is found from anywhere; standard input as it is.
 pub fn absolute(path: &[u8]) -> Vec<u8> {
     match std::path::absolute(Path::new(OsStr::from_bytes(path))) {
         Ok(whole) if path != b"-" => whole.into_os_string().into_encoded_bytes(),

@@ -51,7 +51,7 @@ pub fn squarify(values: &[f64], area: Rect) -> Vec<Rect> {
     rects
 }
 
-/// The worst ratio of sides in a row of total area `sum` along `side`.
+/// Returns the worst ratio of sides in a row of total area `sum` along `side`.
 fn worst(row: &[f64], sum: f64, side: f64, scale: f64) -> f64 {
     let thickness = sum / side;
     row.iter()

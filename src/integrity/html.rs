@@ -68,7 +68,7 @@ impl Differences<'_> {
         }
     }
 
-    /// The page.
+    /// Returns the page.
     pub fn page(&self, summary: &ComparisonSummary, problems: &[String]) -> Page {
         let header = self.header.as_ref();
         let content = header.is_none_or(|header| header.rules.compares(Field::Digest, Kind::File));

@@ -142,7 +142,7 @@ pub fn until_cancelled<'a>(
     }
 }
 
-/// The algorithm of the manifest's digests.
+/// Returns the algorithm of the manifest's digests.
 pub fn algorithm_of(session: &Session, manifest: &ManifestFile) -> Outcome<Algorithm> {
     let algorithm = manifest.algorithm();
     algorithm.map_err(|error| stopped(session, &Stop::Engine(error)))

@@ -104,7 +104,7 @@ fn tell_lists(session: &Session, merged: &MergedLists) {
     session.report.note(1, &text);
 }
 
-/// Every manifest by itself, and all parts of a tree among them together.
+/// Checks every manifest by itself, and all parts of a tree among them together.
 fn check(args: &MergeArgs, session: Session) -> Outcome<Exit> {
     let opened = args.manifests.iter().map(|path| open(&session, path));
     let (manifests, missing): (Vec<_>, Vec<_>) = opened.partition(Result::is_ok);

@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use args::{IntegrityCli, IntegrityCommand};
 pub use job::origin;
 
-/// The command tree of the applet.
+/// Returns the command tree of the applet.
 pub fn command() -> clap::Command {
     IntegrityCli::command().mut_subcommand("manifest", without_lists)
 }

@@ -89,7 +89,7 @@ fn meaning(line: &[u8]) -> Meaning {
 }
 
 impl<'a, 'o> Changes<'a, 'o> {
-    /// A report that has written nothing yet.
+    /// Returns a report that has written nothing yet.
     pub fn new(out: &'o mut Output, format: Format) -> Changes<'a, 'o> {
         let lines = |out, format| Changes::Lines(ChangeReport::new(Marked(out), format));
         match format {
@@ -156,7 +156,7 @@ pub fn write_manifest<T>(
     Ok(written)
 }
 
-/// The file that is written and the one that it will replace: a walk says nothing of them.
+/// Returns the file that is written and the one that it will replace, for a walk to leave out.
 pub fn own_files(file: Option<&Path>, output: &Output) -> Vec<OwnFile> {
     let replaced = crate::output::replaced(file);
     replaced.into_iter().chain(output.own_file()).collect()

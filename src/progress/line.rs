@@ -34,7 +34,7 @@ struct Piece {
 /// Columns of the bar.
 const BAR: usize = 16;
 
-/// The line for `counts` after `elapsed` of this phase, in at most `width` columns.
+/// Returns the line for `counts` after `elapsed` of this phase, in at most `width` columns.
 pub fn render(phase: &str, counts: Counts, rate: Rate, elapsed: Duration, width: usize) -> String {
     let mut files = thousands(counts.files);
     if counts.files_total > 0 {
@@ -114,7 +114,7 @@ fn fit(mut pieces: Vec<Piece>, width: usize) -> String {
     }
 }
 
-/// Seconds as `0:07`, `12:03` or `3:00:12`.
+/// Returns seconds as `0:07`, `12:03` or `3:00:12`.
 fn clock(seconds: f64) -> String {
     let whole = seconds.max(0.0).round() as u64;
     let (hours, minutes, seconds) = (whole / 3600, whole / 60 % 60, whole % 60);
@@ -124,7 +124,7 @@ fn clock(seconds: f64) -> String {
     }
 }
 
-/// `1234567` as `1,234,567`.
+/// Returns `1234567` as `1,234,567`.
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -137,7 +137,7 @@ pub fn thousands(number: u64) -> String {
     out
 }
 
-/// Bytes for people, in binary units.
+/// Returns bytes for people, in binary units.
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut value = bytes as f64;

@@ -148,7 +148,7 @@ fn recorded(writes: bool) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// The lines that name a type of a crate that is neither ours nor the standard library's.
+/// Returns the lines that name a type of a crate that is neither ours nor the standard library's.
 fn foreign<'a>(library: &'a str, text: &'a str) -> impl Iterator<Item = &'a str> {
     text.lines().filter(move |line| {
         let paths = line.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
@@ -186,7 +186,7 @@ fn declarations(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The names that more than one crate declares, with their paths.
+/// Returns the names that more than one crate declares, with their paths.
 fn twins(declared: &[String]) -> impl Iterator<Item = (&str, BTreeSet<&str>)> {
     let mut paths: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for path in declared {

@@ -8,7 +8,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The arguments of this process, without its name.
+    /// Returns the arguments of this process, without its name.
     pub(crate) fn from_env() -> Args {
         let left = std::env::args_os().skip(1);
         Args {
@@ -86,7 +86,7 @@ impl Args {
         self.left.len() < before
     }
 
-    /// Everything that is left, words as well as options.
+    /// Returns everything that is left, words as well as options.
     pub(crate) fn all(self) -> Vec<String> {
         self.left
     }

@@ -284,7 +284,7 @@ impl Bench {
         list_files(tree, &self.scratch.join(name)).map(drop)
     }
 
-    /// The variables of the commands, a name before those that are its beginning.
+    /// Returns the variables of the commands, a name before those that are its beginning.
     fn variables(&self) -> [(&'static str, PathBuf); 12] {
         [
             ("$SHAPELIST", self.scratch.join("shapelist")),

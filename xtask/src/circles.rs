@@ -135,7 +135,7 @@ fn relative(path: &Path) -> &Path {
     path.strip_prefix(sh::root()).unwrap_or(path)
 }
 
-/// The first files of the workspace's libraries and programs.
+/// Returns the first files of the workspace's libraries and programs.
 fn roots() -> Result<Vec<PathBuf>> {
     let mut metadata = sh::cargo();
     metadata.args(["metadata", "--format-version=1", "--no-deps", "--locked"]);

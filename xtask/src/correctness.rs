@@ -84,8 +84,8 @@ pub(crate) struct Tree {
     path: PathBuf,
 }
 
-/// The trees named (paths, or names of datasets), else the datasets that are there; synth and
-/// hostile are laid if need be.
+/// Returns the trees named (paths, or names of datasets), else the datasets that are there; synth
+/// and hostile are laid if need be.
 fn trees(words: &[String]) -> Result<Vec<Tree>> {
     let mut trees = Vec::new();
     let defaults = ["synth", "hostile", "linux"].map(str::to_owned);
@@ -133,7 +133,7 @@ impl Checks {
         })
     }
 
-    /// The binary, away from the user's own configuration and cache.
+    /// Returns a command of the binary, away from the user's own configuration and cache.
     fn bc(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.bc);
         command.args(arguments);
@@ -206,7 +206,7 @@ fn same(ours: &[Vec<u8>], theirs: &[Vec<u8>]) -> Result<String> {
     )
 }
 
-/// The records of a text, sorted.
+/// Returns the records of a text, sorted.
 fn sorted(text: &[u8], end: u8) -> Vec<Vec<u8>> {
     let mut records: Vec<Vec<u8>> = text
         .split(|&b| b == end)
@@ -217,7 +217,7 @@ fn sorted(text: &[u8], end: u8) -> Vec<Vec<u8>> {
     records
 }
 
-/// The exit code, or an error that quotes the first line of stderr.
+/// Checks the exit code; the error quotes the first line of stderr.
 fn expect_code(output: &std::process::Output, code: i32, who: &str) -> Result<()> {
     if output.status.code() == Some(code) {
         return Ok(());

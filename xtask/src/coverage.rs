@@ -64,7 +64,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The folder of `llvm-cov` and `llvm-profdata`: of the compiler's own version.
+/// Returns the folder of `llvm-cov` and `llvm-profdata`: of the compiler's own version.
 fn tools() -> Option<PathBuf> {
     let host = sh::sysroot(None)?.join("lib/rustlib/x86_64-unknown-linux-gnu/bin");
     host.join("llvm-cov").exists().then_some(host)
@@ -125,7 +125,7 @@ fn raw(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files.into_iter().filter(raw).collect())
 }
 
-/// A line a file, the least covered first, and the sum of all.
+/// Returns a line a file, the least covered first, and the sum of all.
 fn table(json: &[u8]) -> Result<String> {
     let json: Value = serde_json::from_slice(json)?;
     let data = &json["data"][0];

@@ -102,7 +102,7 @@ impl Release {
         })
     }
 
-    /// A file name's part: `bit-crafts-0.1.0-x86_64-linux`.
+    /// Returns the common part of file names: `bit-crafts-0.1.0-x86_64-linux`.
     fn stem(&self) -> String {
         let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
         format!("bit-crafts-{}-{arch}-{os}", self.version)
@@ -122,7 +122,7 @@ fn generate(bc: &Path, name: &str, what: &str, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The time of the present commit, in seconds; where there is no repository, now.
+/// Returns the time of the present commit, in seconds; where there is no repository, now.
 fn epoch() -> String {
     let mut commit = Command::new("git");
     commit

@@ -107,7 +107,7 @@ fn plan(args: &mut Args) -> Result<Plan> {
     })
 }
 
-/// The run itself: within the name spaces, with the scratch directory and the binary named.
+/// Does the run itself: within the name spaces, with the scratch directory and the binary named.
 fn inside(mut args: Args) -> Result<ExitCode> {
     let scratch = args
         .option("--scratch")?

@@ -83,7 +83,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     })
 }
 
-/// Names and sizes of a real tree, over and over.
+/// Returns a fleet with names and sizes of a real tree, over and over.
 fn large(manifest: &Path, files: u64) -> Result<Fleet> {
     let text = std::fs::read_to_string(manifest).with_context(|| manifest.display().to_string())?;
     let lines = text.lines().map(serde_json::from_str::<Value>);
@@ -120,7 +120,7 @@ fn make(fleet: &Fleet, dir: &Path) -> Result<()> {
         .with_context(|| dir.display().to_string())
 }
 
-/// They are manifests, as far as bc is concerned.
+/// Checks that bc accepts the files as manifests.
 fn check(bc: &Path, dir: &Path) -> Result<()> {
     let begun = Instant::now();
     let files = std::fs::read_dir(dir)?.map(|file| Ok(file?.path()));

@@ -125,7 +125,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     }
 }
 
-/// The unpacked source, downloaded if it is not there.
+/// Returns the unpacked source, downloaded if it is not there.
 fn fetched() -> Result<PathBuf> {
     let folder = sh::target().join("gnu");
     let dir = folder.join(format!("coreutils-{VERSION}"));
@@ -167,7 +167,7 @@ fn download(archive: &Path) -> Result<()> {
     bail!("no mirror gives it")
 }
 
-/// A folder as coreutils' build leaves it: the programs in `src`.
+/// Makes a folder as coreutils' build leaves it: the programs in `src`.
 fn build(bc: &Path, source: &Path) -> Result<PathBuf> {
     ensure!(
         source.join("tests/init.sh").exists(),
@@ -187,7 +187,7 @@ fn build(bc: &Path, source: &Path) -> Result<PathBuf> {
     Ok(build)
 }
 
-/// The tests, by name.
+/// Returns the tests, by name.
 fn tests(source: &Path) -> Result<Vec<PathBuf>> {
     let folder = source.join("tests/cksum");
     let entries = folder

@@ -73,7 +73,7 @@ fn version(qemu: &Path) -> (u32, u32) {
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
 }
 
-/// The release binary prints the same digests on every CPU, and dies on none.
+/// Checks that the release binary prints the same digests on every CPU, and dies on none.
 fn hashes(qemu: &Path, bc: &Path) -> Result<ExitCode> {
     let tree = sh::scratch("isa")?;
     let synth = bc_testkit::Synth {

@@ -29,8 +29,8 @@ pub(crate) const COMPATIBLE: &[&str] = &[
     "GPL-3.0-or-later",
 ];
 
-/// The licences that an SPDX expression asks to be kept, where the preferred one is taken of each
-/// choice; `None` if every choice has one that is not [`COMPATIBLE`].
+/// Returns the licences that an SPDX expression asks to be kept, where the preferred one is taken
+/// of each choice; `None` if every choice has one that is not [`COMPATIBLE`].
 ///
 /// # Errors
 /// If it is no expression.

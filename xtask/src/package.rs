@@ -66,7 +66,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Name and version of the packages that are for crates.io.
+/// Returns the name and version of the packages that are for crates.io.
 fn published() -> Result<Vec<(String, String)>> {
     let mut metadata = sh::cargo();
     metadata.args(["metadata", "--format-version=1", "--no-deps", "--locked"]);

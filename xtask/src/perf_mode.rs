@@ -19,7 +19,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     }
 }
 
-/// The knobs of this machine with the value for timing.
+/// Returns the knobs of this machine with the value for timing.
 fn knobs() -> Vec<(PathBuf, &'static str)> {
     let mut knobs = Vec::new();
     let cpus = Path::new("/sys/devices/system/cpu");

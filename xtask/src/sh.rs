@@ -7,14 +7,14 @@ use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// The root of the workspace.
+/// Returns the root of the workspace.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .expect("xtask lies in the workspace")
 }
 
-/// Cargo's target directory.
+/// Returns Cargo's target directory.
 pub(crate) fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(dir) => root().join(dir),
@@ -40,7 +40,7 @@ pub(crate) fn scratch(name: &str) -> Result<PathBuf> {
     Ok(dir)
 }
 
-/// The cargo that runs us.
+/// Returns a command of the cargo that runs us.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
@@ -81,7 +81,7 @@ fn build(package: &str, kind: &str, name: &str) -> Result<()> {
     run(build.args([kind, name]))
 }
 
-/// The first of `names` that is installed.
+/// Returns the first of `names` that is installed.
 pub(crate) fn find_tool(names: &[&str]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     names.iter().find_map(|name| {
@@ -156,7 +156,7 @@ pub(crate) fn feed(command: &mut Command, input: &[u8]) -> Result<Output> {
     })
 }
 
-/// The first line a tool prints about its version, or an empty text.
+/// Returns the first line a tool prints about its version, or an empty text.
 pub(crate) fn version(tool: &Path, arguments: &[&str]) -> String {
     let Ok(output) = capture(Command::new(tool).args(arguments)) else {
         return String::new();

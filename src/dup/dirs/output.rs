@@ -64,7 +64,7 @@ pub fn tell(session: &Session, found: &Found, answer: &Directories, options: &Di
     );
 }
 
-/// Groups with a blank line between two: directories, which end in a slash, then files.
+/// Writes the groups with a blank line between two: directories, which end in a slash, then files.
 pub fn text(report: &DirsReport<'_>, output: &mut Output) -> io::Result<()> {
     let found = report.found;
     let mut is_first = true;
@@ -124,7 +124,7 @@ fn begin(is_first: &mut bool, output: &mut Output) -> io::Result<()> {
     }
 }
 
-/// A directory's path with a slash at its end.
+/// Returns a directory's path with a slash at its end.
 fn path(report: &DirsReport<'_>, dir: DirId, output: &Output) -> Vec<u8> {
     let mut path = report.scan.listing.dir_path(dir);
     if path.last() != Some(&b'/') {

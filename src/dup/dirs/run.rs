@@ -82,7 +82,7 @@ pub fn dirs(args: &DirsArgs) -> Outcome<Exit> {
     })
 }
 
-/// A search of whole directories: an empty file is a part of its directory.
+/// Returns the plan of a search of whole directories: an empty file is a part of its directory.
 pub fn plan<'a>(
     session: &Session,
     paths: &[OsString],

@@ -214,7 +214,7 @@ fn show(offer: &Offer<'_>, group: &FileGroup, inodes: &[Inode], (at, of): (usize
 /// Letters of a time to the minute.
 const TIME: usize = 16;
 
-/// `2026-11-22 15:41`, in UTC.
+/// Returns `2026-11-22 15:41`, in UTC.
 fn time(ns: i64) -> String {
     let text = format_rfc3339(ns);
     let text: String = text.chars().take(TIME).collect();

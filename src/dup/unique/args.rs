@@ -22,7 +22,7 @@ pub enum Format {
 impl Format {
     const ALL: [Format; 4] = [Format::Text, Format::Json, Format::Jsonl, Format::Csv];
 
-    /// `text`, `json`, `jsonl` or `csv`.
+    /// Returns `text`, `json`, `jsonl` or `csv`.
     fn name(self) -> &'static str {
         match self {
             Format::Text => "text",

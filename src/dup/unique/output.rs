@@ -48,7 +48,7 @@ pub fn write(
     }
 }
 
-/// A name a line, names of one content one after the other.
+/// Writes a name a line, names of one content one after the other.
 fn text(found: &Unique, null: bool, output: &mut Output) -> io::Result<()> {
     for content in found.nowhere() {
         for name in content.names {
@@ -72,7 +72,7 @@ fn text(found: &Unique, null: bool, output: &mut Output) -> io::Result<()> {
     Ok(())
 }
 
-/// `content,size,path,path_b64`, as `scan` writes CSV.
+/// Writes `content,size,path,path_b64`, as `scan` writes CSV.
 fn csv(found: &Unique, output: &mut Output) -> io::Result<()> {
     output.write_all(b"content,size,path,path_b64\r\n")?;
     for (number, content) in found.nowhere().enumerate() {
@@ -173,7 +173,7 @@ fn head(asked: &Asked<'_>) -> Value {
     })
 }
 
-/// The figures.
+/// Returns the figures.
 fn stats(found: &Unique, complete: bool) -> Value {
     let unseen: Map<String, Value> = unseen(found)
         .map(|(count, what)| (what.to_owned(), count.into()))
@@ -217,7 +217,7 @@ fn document(
     output.write_all(b"}\n")
 }
 
-/// A header, a line for each content, a summary.
+/// Writes a header, a line for each content, a summary.
 fn lines(asked: &Asked<'_>, found: &Unique, complete: bool, output: &mut Output) -> io::Result<()> {
     let mut first = head(asked);
     first["type"] = "header".into();

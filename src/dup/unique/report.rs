@@ -113,7 +113,7 @@ fn figures(asked: &Asked<'_>, found: &Unique, complete: bool) -> String {
     text
 }
 
-/// `not files: 12 links, 3 empty directories`.
+/// Returns `not files: 12 links, 3 empty directories`.
 fn not_files(found: &NotFiles) -> Option<String> {
     let all = [
         (found.links, "links"),
@@ -129,7 +129,7 @@ fn not_files(found: &NotFiles) -> Option<String> {
     (!some.is_empty()).then(|| format!("not files: {}", some.join(", ")))
 }
 
-/// `of 3 files this rests on MD5, fine against accidents only`.
+/// Returns `of 3 files this rests on MD5, fine against accidents only`.
 fn rests_on(found: &Unique) -> Option<String> {
     let (mut names, mut files): (Vec<&str>, u64) = (Vec::new(), 0);
     for content in found.contents() {

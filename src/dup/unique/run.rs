@@ -203,7 +203,7 @@ fn survey(session: &Session, args: &UniqueArgs, plan: &mut UniquePlan) -> Outcom
         .map_err(|panic| session.defect(&panic))
 }
 
-/// A listing of nothing.
+/// Returns a listing of nothing.
 fn none(session: &Session) -> Outcome<Listing> {
     let options = bc_walk::WalkOptions::default();
     bc_walk::walk(&[""; 0], &options, 1, &session.cancel).map_err(|panic| session.defect(&panic))

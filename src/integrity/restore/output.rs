@@ -196,7 +196,7 @@ fn of_path(kind: &str, path: &[u8], loss: Loss) -> Map<String, Value> {
     object
 }
 
-/// The fields that errors have in the JSON of every applet.
+/// Returns the fields that errors have in the JSON of every applet.
 fn error_value(error: &bc_walk::Error) -> Value {
     let mut text = Vec::new();
     ErrorRecord {

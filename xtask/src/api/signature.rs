@@ -128,7 +128,7 @@ pub(super) fn signatures(tokens: &[Token], public_alone: bool) -> Vec<String> {
     found
 }
 
-/// A type with its public fields.
+/// Returns the text of a type with its public fields.
 pub(super) fn fields(tokens: &[Token]) -> String {
     let head = head(tokens);
     let open = head.iter().position(|t| t.is("("));
@@ -188,7 +188,7 @@ pub(super) fn without_attributes(tokens: &[Token]) -> Vec<Token> {
     kept
 }
 
-/// The tokens as text, with a space between words.
+/// Returns the tokens as text, with a space between words.
 pub(super) fn text(tokens: &[Token]) -> String {
     let mut text = String::new();
     let mut before: Option<&Token> = None;

@@ -43,7 +43,7 @@ text{font:12px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;fill:#1f2328
 .grid{stroke:#2b323b}.one{stroke:#9198a1}.win{fill:#4493f8}.loss{fill:#e09b4f}.mark{stroke:#f0f6fc}\
 .halo{stroke:#0d1117}}";
 
-/// Name and title of each chart that the record has rows for.
+/// Returns the name and title of each chart that the record has rows for.
 pub(crate) fn names(record: &Record) -> impl Iterator<Item = (&'static str, &'static str)> + '_ {
     let wanted = |chart: &&(&str, &str, &str)| record.rows_of(chart.0).next().is_some();
     CHARTS
@@ -52,7 +52,7 @@ pub(crate) fn names(record: &Record) -> impl Iterator<Item = (&'static str, &'st
         .map(|(name, title, _)| (*name, *title))
 }
 
-/// Name and text of each chart.
+/// Returns the name and text of each chart.
 pub(crate) fn all(record: &Record) -> Vec<(&'static str, String)> {
     let mut charts = Vec::new();
     for (name, title, meaning) in CHARTS {
@@ -96,7 +96,7 @@ impl Axis {
         LEFT + (ratio.log2() - self.low) / (self.high - self.low) * (RIGHT - LEFT)
     }
 
-    /// The powers of two within.
+    /// Returns the powers of two within.
     fn lines(&self) -> impl Iterator<Item = f64> {
         let every = if self.high - self.low > 7.0 { 2 } else { 1 };
         let (from, to) = (self.low.ceil() as i32, self.high.floor() as i32);
@@ -106,7 +106,7 @@ impl Axis {
     }
 }
 
-/// Everything of a row that has a place on the axis.
+/// Returns all values of a row that has a place on the axis.
 fn marks(row: &Row) -> impl Iterator<Item = f64> + '_ {
     let targets = row.target().map(super::record::Target::as_ratio);
     [row.ratio()].into_iter().chain(targets)

@@ -176,7 +176,7 @@ fn nothing_to_do(bench: &mut Bench) -> Result<()> {
 
 const RESUMED: &str = "copy of one file of 2 GiB that was half done";
 
-/// A copy that is killed in its middle, and the rest beside the whole.
+/// Measures the rest of a copy that was killed in its middle, against a whole copy.
 fn resumed(bench: &mut Bench) -> Result<()> {
     if !bench.wanted_job(RESUMED) {
         return Ok(());
@@ -214,7 +214,7 @@ fn resumed(bench: &mut Bench) -> Result<()> {
     )
 }
 
-/// Bytes of the stages in a folder that take room.
+/// Returns the bytes of the stages in a folder that take room.
 fn staged(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let stages = entries.filter(|entry| entry.file_name().as_bytes().starts_with(b".bc-copy."));
@@ -233,7 +233,7 @@ fn random(path: &Path, size: u64) -> Result<()> {
     Ok(())
 }
 
-/// A mebibyte of data in each of the pieces.
+/// Writes a mebibyte of data in each of the pieces.
 fn holes(path: &Path) -> Result<()> {
     let file = File::create(path).with_context(|| path.display().to_string())?;
     let size = 8192 * MIB;

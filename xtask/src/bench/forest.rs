@@ -165,7 +165,7 @@ fn name(nth: u64) -> String {
     format!("{}_{nth:x}.{ending}", word(nth.wrapping_mul(7) / 3))
 }
 
-/// At most 48 bytes, which ext4 keeps in the inode (`-O inline_data`).
+/// Returns a content of at most 48 bytes, which ext4 keeps in the inode (`-O inline_data`).
 fn content(nth: u64) -> String {
     if nth.is_multiple_of(EMPTY) {
         return String::new();

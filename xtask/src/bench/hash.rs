@@ -31,7 +31,7 @@ pub(crate) fn title(algorithm: &str) -> String {
     }
 }
 
-/// The command that hashes the tree with a tool that knows files only.
+/// Returns the command that hashes the tree with a tool that knows files only.
 pub(crate) fn xargs(tool: &str) -> String {
     format!("find \"$TREE\" -type f -print0 | xargs -0 -P$N {tool}")
 }

@@ -40,12 +40,12 @@ fn said(command: &mut Command) -> String {
     String::from_utf8_lossy(&text).trim().to_owned()
 }
 
-/// The day, as `2026-02-28`.
+/// Returns the day, as `2026-02-28`.
 pub(crate) fn date() -> String {
     said(Command::new("date").args(["-u", "+%F"]))
 }
 
-/// The commit that was measured.
+/// Returns the commit that was measured.
 pub(crate) fn commit() -> String {
     let git = |words: &[&str]| said(Command::new("git").current_dir(sh::root()).args(words));
     let mut status = vec!["status", "--porcelain", "--untracked-files=no", "--", "."];

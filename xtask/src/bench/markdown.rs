@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::chart;
 use super::record::{Record, Row, Target};
 
-/// The whole record.
+/// Returns the whole record.
 pub(crate) fn text(record: &Record) -> String {
     let mut out = String::new();
     let _ = write(&mut out, record);
@@ -197,7 +197,7 @@ fn correctness(out: &mut String, record: &Record) -> std::fmt::Result {
     Ok(())
 }
 
-/// A target in the words of a table.
+/// Returns a target in the words of a table.
 fn shown(target: Target) -> String {
     match target {
         Target::AtLeast(x) => format!("≥ {x}×"),
@@ -205,7 +205,7 @@ fn shown(target: Target) -> String {
     }
 }
 
-/// The ratio and the target columns of a row, one line a target.
+/// Returns the ratio and the target columns of a row, one line a target.
 fn lines(row: &Row) -> Vec<(String, String)> {
     let (ratio, pairs) = (row.ratio(), row.median_of_ratios());
     let times = format!("{ratio:.2}×, {pairs:.2}×");
@@ -234,7 +234,7 @@ fn lines(row: &Row) -> Vec<(String, String)> {
     row.targets.iter().map(line).collect()
 }
 
-/// The targets missed, and how many were met.
+/// Prints the targets missed, and how many were met.
 pub(crate) fn summary(record: &Record) {
     println!();
     for row in &record.rows {

@@ -154,7 +154,7 @@ impl Bench {
         Ok(Some(ratio))
     }
 
-    /// A row that was timed by hand: ours, theirs, seconds of each.
+    /// Records a row that was timed by hand: ours, theirs, seconds of each.
     pub(crate) fn push_pairs(
         &mut self,
         job: &str,
@@ -177,7 +177,8 @@ impl Bench {
         self.push(row)
     }
 
-    /// Alternating timings, ours first, after one warm-up each unless the cache is to be cold.
+    /// Returns alternating timings, ours first, after one warm-up each unless the cache is to be
+    /// cold.
     fn pairs(&mut self, pair: &Pair<'_>, targets: &[Target]) -> Result<Vec<(f64, f64)>> {
         let bench = &*self;
         let once = |command: &str| -> Result<f64> {
@@ -210,7 +211,7 @@ impl Bench {
         Ok(pairs)
     }
 
-    /// Wall time of one run in seconds, start and end of the process included.
+    /// Returns the wall time of one run in seconds, start and end of the process included.
     pub(crate) fn time(&self, command: &str) -> Result<f64> {
         if let Some(prepare) = &self.prepare {
             accept(prepare, self.command(prepare)?.status()?)?;
@@ -224,7 +225,7 @@ impl Bench {
         Ok((seconds * 1e6).round() / 1e6)
     }
 
-    /// Peak resident memory of one run in MiB. One run of a command is enough.
+    /// Returns the peak resident memory of one run in MiB. One run of a command is enough.
     pub(crate) fn peak(&mut self, command: &str) -> Result<f64> {
         if let Some((_, peak)) = self.peaks.iter().find(|(known, _)| known == command) {
             return Ok(*peak);
@@ -243,8 +244,8 @@ impl Bench {
         Ok(peak)
     }
 
-    /// The process for a command as the record shows it: words with variables, through the shell
-    /// only where it is a pipeline or a list.
+    /// Returns the process for a command as the record shows it: words with variables, through the
+    /// shell only where it is a pipeline or a list.
     pub(crate) fn command(&self, text: &str) -> Result<Command> {
         let variables = self.variables();
         let assigns = text.split(' ').next().is_some_and(|w| w.contains('='));

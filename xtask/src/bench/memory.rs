@@ -66,7 +66,7 @@ fn per_file(bench: &mut Bench, copies: &Path) -> Result<()> {
     figure(bench, job, command, ours, (100.0, "100 B"))
 }
 
-/// A tree of millions of entries: too large to be laid or read in every run.
+/// Measures a tree of millions of entries: too large to be laid or read in every run.
 pub(crate) fn large(bench: &mut Bench, asked: bool) -> Result<()> {
     bench.area = "memory";
     let job = "peak memory a file, millions of files";
@@ -104,7 +104,7 @@ pub(crate) fn large(bench: &mut Bench, asked: bool) -> Result<()> {
     Ok(())
 }
 
-/// Number of files below a tree, and the mean length of their names.
+/// Returns the number of files below a tree, and the mean length of their names.
 fn names(tree: &Path) -> Result<(usize, f64)> {
     let mut find = Command::new("find");
     find.arg(tree).args(["-type", "f", "-printf", "%f\\0"]);

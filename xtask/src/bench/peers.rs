@@ -9,7 +9,8 @@ use crate::sh;
 const OURS: &[&str] = &["bc", "xtask", "hash_tree"];
 
 impl Bench {
-    /// A peer under the name that the commands use: a link is made where it is called otherwise.
+    /// Finds a peer under the name that the commands use: a link is made where it is called
+    /// otherwise.
     pub(crate) fn find(&mut self, names: &[&str]) -> bool {
         let Some(first) = names.first() else {
             return true;

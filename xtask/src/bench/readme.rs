@@ -60,13 +60,13 @@ const ROWS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// README with this record's chart and table in it.
+/// Returns README with this record's chart and table in it.
 pub(crate) fn updated(readme: &str, record: &Record) -> Result<String> {
     let readme = between(readme, CHART, &chart(record))?;
     between(&readme, TABLE, &table(record))
 }
 
-/// `text` with `new` between the two marks.
+/// Returns `text` with `new` between the two marks.
 fn between(text: &str, [begin, end]: [&str; 2], new: &str) -> Result<String> {
     let (before, rest) = text
         .split_once(begin)
@@ -82,7 +82,8 @@ fn chart(record: &Record) -> String {
     format!("![{TITLE}](benches/record/{stem}-{NAME}.svg)\n")
 }
 
-/// Name and text of README's chart: the rows of its table, and neither targets nor floors.
+/// Returns the name and text of README's chart: the rows of its table, and neither targets nor
+/// floors.
 pub(crate) fn drawn(record: &Record) -> Option<(&'static str, String)> {
     let rows: Vec<Row> = rows(record)
         .map(|(title, row)| Row {

@@ -27,7 +27,7 @@ impl Target {
         ratio >= self.as_ratio()
     }
 
-    /// The ratio, theirs to ours, that meets it.
+    /// Returns the ratio, theirs to ours, that meets it.
     pub(crate) fn as_ratio(self) -> f64 {
         match self {
             Target::AtLeast(times) => times,
@@ -113,7 +113,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// The name without an ending: `2026-11-21-amd-epyc`, and the area unless it is all.
+    /// Returns the name without an ending: `2026-11-21-amd-epyc`, and the area unless it is all.
     pub(crate) fn stem(&self) -> String {
         let cpu = self.cpu.to_lowercase();
         let words = cpu.split(|c: char| !c.is_ascii_alphanumeric());
@@ -125,7 +125,7 @@ impl Record {
         words.join("-")
     }
 
-    /// `5 of 8 targets met, 1 of 2 stretch targets`.
+    /// Returns `5 of 8 targets met, 1 of 2 stretch targets`.
     pub(crate) fn score(&self) -> String {
         let count = |stretch: bool| {
             let targets = self.rows.iter().flat_map(|row| {
@@ -159,7 +159,7 @@ impl Record {
     }
 }
 
-/// The day and the machine, with nothing measured yet.
+/// Returns a record of the day and the machine, with nothing measured yet.
 pub(crate) fn begin(area: &str, runs: usize, tree: &Path, tree_files: usize) -> Record {
     let facts = machine::facts(tree);
     Record {

@@ -254,7 +254,7 @@ pub(super) const SHAPE_THREADS: Target = Target::AtMost(1.1);
 pub(super) const SHAPE_PEER: Target = Target::AtLeast(1.2);
 pub(super) const SHAPE_FLOOR: Target = Target::AtMost(1.1);
 
-/// The targets of a row on this processor, each with a word about it.
+/// Returns the targets of a row on this processor, each with a word about it.
 pub(super) fn of(job: &str, peer: &str, threads: usize) -> Vec<(Target, String)> {
     let is = |name: &str| match name.strip_suffix('…') {
         Some(begin) => job.starts_with(begin),

@@ -72,7 +72,7 @@ const DECLARING: &[&str] = &[
     "macro_rules",
 ];
 
-/// Files the tokens of a file under its modules; returns the modules that lie in files of their
+/// Sorts the tokens of a file under its modules; returns the modules that lie in files of their
 /// own, each with the module that declares it.
 fn scan(
     tokens: &[Token],
@@ -142,7 +142,7 @@ fn scan(
     children
 }
 
-/// The words from `at` on that `::` joins.
+/// Returns the words from `at` on that `::` joins.
 fn path_at(tokens: &[Token], at: usize) -> Name {
     let mut path = vec![tokens[at].text.clone()];
     let mut at = at;

@@ -119,7 +119,8 @@ fn quote_end(chars: &[char], at: usize) -> usize {
     }
 }
 
-/// The end of `b"…"`, `c"…"`, `r"…"`, `br##"…"##`, `b'…'`; `None` if the word is just a word.
+/// Returns the end of `b"…"`, `c"…"`, `r"…"`, `br##"…"##`, `b'…'`; `None` if the word is just a
+/// word.
 fn prefixed_literal_end(chars: &[char], at: usize, end: usize) -> Option<usize> {
     let prefix: String = chars[at..end].iter().collect();
     let next = *chars.get(end)?;

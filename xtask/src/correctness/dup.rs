@@ -164,7 +164,7 @@ fn report(checks: &Checks, tree: &Tree, words: &[&str]) -> Result<(Paths, String
     Ok((paths, remark))
 }
 
-/// The path of a JSON object: exact bytes in `path_b64` where `path` cannot hold them.
+/// Returns the path of a JSON object: exact bytes in `path_b64` where `path` cannot hold them.
 pub(crate) fn raw_path(object: &Value) -> Result<Vec<u8>> {
     match object["path_b64"].as_str() {
         Some(text) => base64(text).with_context(|| format!("not base64: {text:?}")),
@@ -243,7 +243,7 @@ fn output(words: &[&str], tree: &Path) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// Paths ended by `end`, groups ended by an empty one.
+/// Splits a text into paths ended by `end`, groups ended by an empty one.
 fn groups(text: &[u8], end: u8) -> Paths {
     let (mut groups, mut group) = (Vec::new(), Vec::new());
     for path in text.split(|&b| b == end) {
@@ -259,7 +259,7 @@ fn groups(text: &[u8], end: u8) -> Paths {
     groups
 }
 
-/// rdfind's results file: `type id depth size device inode priority name`.
+/// Reads rdfind's results file: `type id depth size device inode priority name`.
 fn rdfind(checks: &Checks, words: &[&str], tree: &Path) -> Result<Paths> {
     let results = checks.scratch.join("rdfind.txt");
     let mut command = Command::new(words[0]);
@@ -287,7 +287,7 @@ fn rdfind(checks: &Checks, words: &[&str], tree: &Path) -> Result<Paths> {
     Ok(groups)
 }
 
-/// rmlint's JSON: the first of a group is the original.
+/// Reads rmlint's JSON: the first of a group is the original.
 fn rmlint(checks: &Checks, words: &[&str], tree: &Path) -> Result<Paths> {
     let report = checks.scratch.join("rmlint.json");
     let mut command = Command::new(words[0]);
@@ -314,8 +314,8 @@ fn rmlint(checks: &Checks, words: &[&str], tree: &Path) -> Result<Paths> {
     Ok(groups.into_values().collect())
 }
 
-/// dupd's database, which its next command prints: a line of the total, then a path a line, each
-/// after two blanks.
+/// Reads dupd's database, which its next command prints: a line of the total, then a path a line,
+/// each after two blanks.
 fn dupd(checks: &Checks, words: &[&str], tree: &Path) -> Result<Paths> {
     let database = checks.scratch.join("dupd.db");
     let step = |words: &[&str], tree: Option<&Path>| {
@@ -334,7 +334,8 @@ fn dupd(checks: &Checks, words: &[&str], tree: &Path) -> Result<Paths> {
     Ok(groups(&paths.collect::<Vec<_>>().join(&b'\n'), b'\n'))
 }
 
-/// Every algorithm, thread count, reader and format finds the same groups, with and without cache.
+/// Checks that every algorithm, thread count, reader and format finds the same groups, with and
+/// without cache.
 fn variants(checks: &mut Checks, tree: &Tree, ours: &Paths) -> Result<()> {
     let cache = format!("--cache={}", checks.scratch.join("dup-cache").display());
     let variants: &[&[&str]] = &[
@@ -384,7 +385,7 @@ fn variants(checks: &mut Checks, tree: &Tree, ours: &Paths) -> Result<()> {
     Ok(())
 }
 
-/// `--match-hardlinks` against `jdupes -H`: names of one inode are duplicates too.
+/// Checks `--match-hardlinks` against `jdupes -H`: names of one inode are duplicates too.
 fn links(checks: &mut Checks, tree: &Tree, files: &[Vec<u8>]) -> Result<()> {
     let name = format!("dup {}: --match-hardlinks = jdupes -r -H", tree.name);
     if !sh::has("jdupes") {

@@ -10,7 +10,7 @@ use crate::sh;
 /// Longest path that a tool can open by name, with its NUL.
 const PATH_MAX: usize = 4096;
 
-/// `find TREE -type f -print0`, in find's order.
+/// Returns the paths of `find TREE -type f -print0`, in find's order.
 pub(super) fn files(tree: &Path) -> Result<Vec<Vec<u8>>> {
     let text = sh::stdout(
         Command::new("find")
@@ -67,7 +67,7 @@ fn one(tool: &[&str], paths: &[&Vec<u8>]) -> Result<Vec<u8>> {
     Ok(sh::feed(&mut xargs, &list).context("xargs")?.stdout)
 }
 
-/// The path that a line of GNU's format names, unescaped; None for a line of another form.
+/// Returns the path that a line of GNU's format names, unescaped; None for a line of another form.
 pub(super) fn gnu_path(line: &[u8]) -> Option<Vec<u8>> {
     let escaped = line.first() == Some(&b'\\');
     let line = if escaped { &line[1..] } else { line };
@@ -97,7 +97,7 @@ pub(super) fn sample(lines: &[Vec<u8>], most: usize) -> Vec<Vec<u8>> {
     lines.iter().step_by(step).cloned().collect()
 }
 
-/// Lines as a file's text.
+/// Returns lines as a file's text.
 pub(super) fn text(lines: &[Vec<u8>]) -> Vec<u8> {
     let mut text = Vec::new();
     for line in lines {

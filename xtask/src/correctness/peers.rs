@@ -56,7 +56,7 @@ const fn pairs(algorithm: &'static str, tool: &'static [&'static str]) -> Peer {
     }
 }
 
-/// Numbers, lengths and names as they are.
+/// Returns a tool for old sums, whose lines have numbers, lengths and names as they are.
 const fn sum(algorithm: &'static str, tool: &'static [&'static str]) -> Peer {
     Peer {
         algorithm,

@@ -87,7 +87,7 @@ struct Linked {
     holders: Vec<String>,
 }
 
-/// The whole file.
+/// Returns the whole file.
 pub(super) fn text() -> Result<String> {
     let ours = "The bit-crafts developers";
     let mut out = String::from(
@@ -132,8 +132,8 @@ fn licences_of(stanzas: &str) -> impl Iterator<Item = String> {
     lines.filter_map(|line| Some(line.strip_prefix("License: ")?.to_owned()))
 }
 
-/// The crates of others that the program is linked from on this machine, by name. Macros work when
-/// it is compiled and leave nothing of theirs in it.
+/// Returns the crates of others that the program is linked from on this machine, by name. Macros
+/// work when it is compiled and leave nothing of theirs in it.
 fn linked() -> Result<Vec<Linked>> {
     let mut tree = sh::cargo();
     tree.args(["tree", "--locked", "--package", "bit-crafts", "--edges"]);
@@ -221,7 +221,8 @@ fn holders(folder: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// The holder of a line that is a notice, and neither a licence's own words nor a form to fill in.
+/// Returns the holder of a line that is a notice, and neither a licence's own words nor a form to
+/// fill in.
 fn holder(line: &str) -> Option<String> {
     let line = line.trim();
     let rest = line.strip_prefix("Copyright")?.trim_start();

@@ -227,7 +227,7 @@ fn architecture() -> Result<String> {
     Ok(String::from_utf8(said)?.trim().to_owned())
 }
 
-/// The libraries that the program needs, if it needs any.
+/// Returns the libraries that the program needs, if it needs any.
 fn depends(program: &Path, root: &Path) -> Result<String> {
     if !elf::needs_interpreter(program)? {
         return Ok(String::new());

@@ -59,7 +59,7 @@ fn is_read(path: &Path) -> bool {
     !path.contains("/usr/bin/") && !path.contains("completions")
 }
 
-/// No word of a text, compressed or not, is the calculator's name.
+/// Checks that no word of a text, compressed or not, is the calculator's name.
 fn says_no_bc(path: &Path) -> Result<()> {
     let is_compressed = path.extension().is_some_and(|end| end == "gz");
     let text = match is_compressed {

@@ -66,7 +66,7 @@ struct Writer {
     in_head: bool,
 }
 
-/// A page's sections are those of its headings; its title is a heading, too.
+/// Turns a page into roff. Its sections are those of its headings; its title is a heading, too.
 fn roff(markdown: &str) -> String {
     let mut writer = Writer::default();
     for event in Parser::new_ext(markdown, Options::ENABLE_TABLES) {
@@ -169,7 +169,7 @@ impl Writer {
     }
 }
 
-/// Text of a line: an apostrophe or a dot in front is escaped when the line is written.
+/// Returns the text of a line: an apostrophe or a dot in front is escaped when the line is written.
 fn inline(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
     // Characters beyond ASCII by their code points (groff_char(7)); the letter itself is in no
@@ -183,7 +183,7 @@ fn inline(text: &str) -> String {
     })
 }
 
-/// Lines as they stand.
+/// Returns lines as they are.
 fn verbatim(text: &str) -> String {
     let escaped = inline(text);
     let lines = escaped
@@ -195,7 +195,7 @@ fn verbatim(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The day of the present commit.
+/// Returns the day of the present commit.
 fn date() -> String {
     let mut date = Command::new("date");
     date.args(["-u", "+%F", "-d"])

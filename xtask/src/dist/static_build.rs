@@ -34,7 +34,7 @@ pub(super) fn build() -> Result<PathBuf> {
     Ok(bc)
 }
 
-/// The target of this toolchain.
+/// Returns the target of this toolchain.
 fn host() -> Result<String> {
     let text = sh::stdout(Command::new("rustc").arg("-vV"))?;
     let text = String::from_utf8(text)?;

@@ -40,7 +40,7 @@ pub(super) fn split(whole: &Path, program: &Path, tables: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The tables as a file of the release.
+/// Packs the tables as a file of the release.
 pub(super) fn pack(dir: &Path, release: &Release) -> Result<PathBuf> {
     let to = dir.join(format!("{}.debug", release.stem()));
     std::fs::copy(dir.join("bc.debug"), &to).with_context(|| to.display().to_string())?;

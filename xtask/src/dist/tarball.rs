@@ -74,7 +74,7 @@ fn lay(program: &Path, dir: &Path, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Unpacked elsewhere, it hashes, and its names work.
+/// Checks that it hashes and its names work, unpacked elsewhere.
 fn check(tarball: &Path, stem: &str) -> Result<()> {
     let folder = sh::scratch("tarball-check")?;
     let mut tar = Command::new("tar");

@@ -7,7 +7,7 @@ use bc_testkit::{TestTree, left_out, tool};
 
 use super::{NAMES, Release, copyright, deb, deb_check, guide, sums, symbols};
 
-/// The program beside this test; a test of this package alone builds it.
+/// Returns the program beside this test; a test of this package alone builds it.
 fn binary() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let profile = test.parent().and_then(Path::parent).unwrap();
@@ -45,7 +45,7 @@ fn the_guide_is_a_clean_page() {
     }
 }
 
-/// The package has no `bc` of ours.
+/// Checks that the package has no `bc` of ours.
 #[test]
 fn beside_the_calculator_the_guide_says_bchash() {
     let page = guide::page("bitcrafts");
@@ -61,7 +61,7 @@ fn beside_the_calculator_the_guide_says_bchash() {
     }
 }
 
-/// Everything in the package is for its four names, and all of them are served.
+/// Checks that everything in the package is for its four names, and all of them are served.
 #[test]
 fn the_package_serves_its_own_names_and_no_other() {
     let t = TestTree::new();

@@ -19,7 +19,7 @@ use super::snapshot::shown;
 use super::tools::Lab;
 use super::tree;
 
-/// Every check on one kind.
+/// Runs every check on one kind.
 pub(super) fn all(lab: &Lab, kind: &'static Kind, quick: bool, row: &mut Row) {
     let mut place = match Place::new(lab, kind, &tree::checked) {
         Ok(place) => place,
@@ -67,7 +67,7 @@ impl Faults {
         self.unless(told.is_empty(), || format!("{when}: {}", shown(told)));
     }
 
-    /// An error of everything that is wrong.
+    /// Returns an error of all faults, if there are any.
     fn result(self) -> Result<()> {
         if !self.0.is_empty() {
             bail!("{}", self.0.join("; "));
@@ -76,7 +76,7 @@ impl Faults {
     }
 }
 
-/// A number of a run's metrics.
+/// Returns a number of a run's metrics.
 fn metric(file: &std::path::Path, name: &str) -> Result<u64> {
     let json: serde_json::Value = serde_json::from_slice(&std::fs::read(file)?)?;
     match json[name]

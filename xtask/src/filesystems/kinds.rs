@@ -82,7 +82,7 @@ const KIND: Kind = Kind {
     quick: false,
 };
 
-/// Every kind, in the order of the table.
+/// Returns every kind, in the order of the table.
 pub(super) fn all() -> impl Iterator<Item = &'static Kind> {
     kernel::KINDS
         .iter()
@@ -91,12 +91,12 @@ pub(super) fn all() -> impl Iterator<Item = &'static Kind> {
         .chain(servers::KINDS)
 }
 
-/// The kind of this name.
+/// Returns the kind of this name.
 pub(super) fn find(name: &str) -> Option<&'static Kind> {
     all().find(|kind| kind.name == name)
 }
 
-/// The Debian packages of every kind's tools, each once.
+/// Returns the Debian packages of every kind's tools, each once.
 pub(super) fn packages() -> Vec<&'static str> {
     let mut packages: Vec<&str> = all()
         .flat_map(|kind| kind.tools)

@@ -150,7 +150,7 @@ impl Measure {
         place.close()
     }
 
-    /// Every program in turn, the one that begins another each time.
+    /// Times every program in turn, beginning with another one each time.
     fn job(
         &self,
         place: &mut Place<'_>,
@@ -185,8 +185,8 @@ impl Measure {
             .collect())
     }
 
-    /// The corpus, with every fifth file a second time: in the directories that kinds of several
-    /// layers, subvolumes and snapshots copy.
+    /// Lays the corpus, with every fifth file a second time: in the directories that kinds of
+    /// several layers, subvolumes and snapshots copy.
     fn lay(&self, dir: &Path) -> Result<Vec<String>> {
         let tree = dir.join("tree/sizes/two");
         std::fs::create_dir_all(dir.join("tree/links"))?;
@@ -211,7 +211,7 @@ impl Measure {
     }
 }
 
-/// Content alone: owners and modes are not every file system's.
+/// Copies content alone: owners and modes are not every file system's.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     if let Some(parent) = to.parent() {
         std::fs::create_dir_all(parent)?;
@@ -225,7 +225,7 @@ fn list(place: &Place<'_>) -> PathBuf {
     place.lab.scratch.join("measured.list")
 }
 
-/// The files of the tree in path order, each closed by NUL.
+/// Writes the list of the files of the tree in path order, each closed by NUL.
 fn write_list(place: &Place<'_>) -> Result<()> {
     let files = reference::files(&place.tree())?;
     let mut text = files.join(&0);
@@ -260,7 +260,7 @@ fn load<'t>(place: &Place<'_>, tools: impl Iterator<Item = &'t str>) -> Result<(
     Ok(())
 }
 
-/// Seconds of one run, from its start to its end.
+/// Returns the seconds of one run, from its start to its end.
 fn time(place: &Place<'_>, text: &str) -> Result<f64> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut command = Command::new("sh");

@@ -127,7 +127,8 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
-    /// A server that is still going down keeps its file system busy for a moment.
+    /// Runs a command again and again for 5 seconds: a server that is still going down keeps its
+    /// file system busy for a moment.
     fn patiently(&self, text: &str) -> Result<()> {
         let mut last = Ok(());
         for _ in 0..100 {
@@ -160,8 +161,8 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
-    /// A remount after which inode numbers that are given at lookup are others: looked up in
-    /// another order than a walk's.
+    /// Remounts it so that inode numbers given at lookup are others: looks files up in another
+    /// order than a walk.
     pub(super) fn renumber(&mut self) -> Result<()> {
         self.remount()?;
         let mut files = bc_testkit::reference::files(&self.tree())?;
@@ -174,7 +175,7 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
-    /// Bytes that are free, with everything written.
+    /// Returns the bytes that are free, with everything written.
     pub(super) fn free(&self) -> Result<Free> {
         let mount = self.mount_point();
         let mut below = vec![mount.clone()];

@@ -67,7 +67,7 @@ impl Row {
         self.cells.push((column, cell));
     }
 
-    /// No check could be made, for one reason.
+    /// Records that no check could be made, for one reason.
     pub(super) fn skip_all(&mut self, reason: &str) {
         for column in COLUMNS {
             self.set(column, Ok(Verdict::Skip(reason.to_owned())));
@@ -81,7 +81,7 @@ impl Row {
             .map(|(_, cell)| cell)
     }
 
-    /// The reason that all of its cells were skipped for.
+    /// Returns the reason that all of its cells were skipped for.
     fn skipped(&self) -> Option<&str> {
         let mut reasons = self.cells.iter().map(|(_, cell)| match cell {
             Cell::Skip(reason) => Some(reason.as_str()),

@@ -31,7 +31,7 @@ impl Snapshot {
         Ok(Snapshot { entries })
     }
 
-    /// The regular files with their contents.
+    /// Returns the regular files with their contents.
     pub(super) fn files(&self) -> impl Iterator<Item = (&Name, &Found, &Vec<u8>)> {
         self.entries
             .iter()
@@ -93,7 +93,7 @@ impl Snapshot {
             .count()
     }
 
-    /// Sets of names that are one inode.
+    /// Returns the sets of names that are one inode.
     fn partition(&self) -> BTreeSet<Vec<&Name>> {
         let mut sets: HashMap<(u64, u64), Vec<&Name>> = HashMap::new();
         for (name, found, _) in self.files() {
@@ -147,7 +147,7 @@ fn difference(old: &(Found, Vec<u8>), new: &(Found, Vec<u8>)) -> Option<&'static
     }
 }
 
-/// The first of some findings, and how many there are.
+/// Returns the first of some findings, and how many there are.
 pub(super) fn shown(told: &[String]) -> String {
     match told {
         [] => "nothing".to_owned(),

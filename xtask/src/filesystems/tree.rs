@@ -58,7 +58,7 @@ pub(super) fn checked(dir: &Path) -> Result<Vec<String>> {
     Ok(left_out)
 }
 
-/// Each size three times alike in different directories, and twice nearly.
+/// Makes files of each size, three times alike in different directories, and twice nearly.
 fn sizes(tree: &Path, rng: &mut Rng) -> Result<()> {
     for sub in ["one", "two", "two/below", "near"] {
         fs::create_dir_all(tree.join("sizes").join(sub))?;
@@ -82,7 +82,7 @@ fn sizes(tree: &Path, rng: &mut Rng) -> Result<()> {
     write(&tree.join("sizes/two/empty"), b"")
 }
 
-/// Files of one size and one time; a digest kept under another's number makes them equal.
+/// Makes files of one size and one time; a digest kept under another's number makes them equal.
 fn numbered(tree: &Path, rng: &mut Rng) -> Result<()> {
     fs::create_dir(tree.join("numbered"))?;
     for index in 0..120 {
@@ -195,7 +195,7 @@ fn links(tree: &Path) -> Result<Vec<String>> {
     Ok(left_out)
 }
 
-/// Small files in pairs, all of one size, to count calls on.
+/// Makes small files in pairs, all of one size, to count calls on.
 fn small(dir: &Path, count: usize) -> Result<()> {
     const DIRS: usize = 10;
     for index in 0..count {

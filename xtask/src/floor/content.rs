@@ -21,7 +21,7 @@ const READ: usize = 128 * 1024;
 const MESSAGE: usize = 16 * 1024;
 const MESSAGES: usize = 64;
 
-/// The paths of a NUL-separated list.
+/// Returns the paths of a NUL-separated list.
 pub(super) fn paths(list: &[u8]) -> Result<Vec<&CStr>> {
     list.split_inclusive(|&b| b == 0)
         .map(CStr::from_bytes_with_nul)

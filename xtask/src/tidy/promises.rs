@@ -25,7 +25,7 @@ pub(super) fn check(page: &str, rust: &BTreeMap<&PathBuf, String>, complaints: &
     }
 }
 
-/// Promise and last cell of each row, without the table's own head.
+/// Returns the promise and last cell of each row, without the table's own head.
 fn rows(page: &str) -> Vec<(&str, &str)> {
     let cells = page.lines().filter_map(|line| {
         let line = line.strip_prefix('|')?.strip_suffix('|')?;

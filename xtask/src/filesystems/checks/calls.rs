@@ -94,7 +94,7 @@ fn more(place: &mut Place<'_>, words: &[&str], state: &str) -> Result<More> {
     })
 }
 
-/// Failing calls of a run over a directory beside the tree, by name.
+/// Returns the failing calls of a run over a directory beside the tree, by name.
 fn failing(place: &Place<'_>, words: &[&str], dir: &str) -> Result<BTreeMap<String, usize>> {
     let counts = place.beside("calls");
     let mut command = Command::new("strace");

@@ -61,7 +61,7 @@ fn verified(
     Ok(())
 }
 
-/// Small and large files, and one that has two names.
+/// Lays small and large files, and one that has two names.
 fn lay(source: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(source.join("d"))?;
     for n in 0..20 {

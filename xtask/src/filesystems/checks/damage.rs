@@ -15,7 +15,8 @@ use super::super::tools::Outcome;
 use super::super::tree::{MARKED, MARKER, REWRITTEN, both};
 use super::{Faults, manifest};
 
-/// Found by verify everywhere, and by update where a change time betrays it.
+/// Checks that a rewritten file is found by verify everywhere, and by update where a change time
+/// betrays it.
 pub(super) fn rewrite(place: &mut Place<'_>) -> Result<Verdict> {
     if place.read_only() {
         return Ok(Verdict::Skip("read-only".to_owned()));
@@ -59,7 +60,7 @@ pub(super) fn rewrite(place: &mut Place<'_>) -> Result<Verdict> {
     Ok(Verdict::Ok(remark.to_owned()))
 }
 
-/// A byte of the image below is another one.
+/// Checks that a byte changed in the image below is found.
 pub(super) fn damage(place: &mut Place<'_>) -> Result<Verdict> {
     if !place.kind.lasting {
         return Ok(Verdict::Skip("there is no image below".to_owned()));

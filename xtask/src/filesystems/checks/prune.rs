@@ -79,7 +79,7 @@ struct Action<'p, 'l> {
 }
 
 impl<'p, 'l> Action<'p, 'l> {
-    /// The dry run, which says whether force is needed.
+    /// Makes the dry run, which shows whether force is needed.
     fn begin(place: &'p Place<'l>, action: &OsString) -> Result<Action<'p, 'l>> {
         let before = Snapshot::of(&place.tree())?;
         let mut words: Vec<OsString> =
@@ -236,7 +236,7 @@ impl<'p, 'l> Action<'p, 'l> {
         Ok(())
     }
 
-    /// Every content is still there, and every name, unless names were to go.
+    /// Checks that every content is still there, and every name, unless names were to go.
     fn contents(&mut self, changed: u64) -> Result<()> {
         let tree = self.place.tree();
         let now = Snapshot::of(&tree)?;
@@ -279,7 +279,7 @@ impl<'p, 'l> Action<'p, 'l> {
         Ok(())
     }
 
-    /// A second run changes nothing.
+    /// Checks that a second run changes nothing.
     fn again(&mut self) -> Result<()> {
         let metrics = self.place.beside("again.json");
         let extra = [
@@ -296,7 +296,7 @@ impl<'p, 'l> Action<'p, 'l> {
         Ok(())
     }
 
-    /// The journal gives the tree back; a remark, if not all that there was.
+    /// Checks that the journal gives the tree back; returns a remark, if something is lost.
     fn undo(&mut self, journal: &std::path::Path) -> Result<&'static str> {
         let words = ["dup".into(), "undo".into(), journal.as_os_str().to_owned()];
         let undone = self.place.lab.bc(&words)?;
