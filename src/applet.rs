@@ -1,4 +1,4 @@
-//! The table of applets. What is done with it is [`crate::dispatch`]'s.
+//! The table of applets; [`crate::dispatch`] chooses among them.
 
 use std::ffi::OsStr;
 
@@ -17,9 +17,10 @@ pub struct Applet {
     pub command: fn() -> clap::Command,
     /// One subcommand alone; `None` if there is none of that name.
     pub only: fn(&str) -> Option<clap::Command>,
-    /// The subcommand meant when none is named, if one is.
+    /// The subcommand that is run when none is named, if there is one.
     pub default: Option<&'static str>,
-    /// Whether that is the only one, and never named: its first argument is a path, whatever it is.
+    /// True if that is the only subcommand, and never named: the first argument is a path, even if
+    /// it reads like a command.
     pub alone: bool,
     /// Runs it with parsed arguments.
     pub run: fn(clap::ArgMatches) -> Exit,
@@ -69,14 +70,14 @@ pub const APPLETS: &[Applet] = &[
     },
 ];
 
-/// The applet that a program name stands for.
+/// Returns the applet that a program name stands for.
 pub fn by_program(base: &[u8]) -> Option<&'static Applet> {
     APPLETS
         .iter()
         .find(|a| a.called.iter().any(|c| c.as_bytes() == base))
 }
 
-/// The applet of that name.
+/// Returns the applet of that name.
 pub fn by_name(name: &OsStr) -> Option<&'static Applet> {
     APPLETS.iter().find(|a| name == a.name)
 }

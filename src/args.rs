@@ -23,7 +23,7 @@ pub struct CommandLineOnly;
 
 impl ArgExt for CommandLineOnly {}
 
-/// May a file or the environment set the option?
+/// Returns true if a file or the environment may set the option.
 pub fn is_configurable(arg: &Arg) -> bool {
     arg.get::<Configurable>().is_some() && arg.get::<CommandLineOnly>().is_none()
 }
@@ -39,7 +39,7 @@ pub enum Choice {
     Never,
 }
 
-/// How diagnostics on stderr are written.
+/// Format of diagnostics on stderr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
     /// Lines for people
@@ -60,7 +60,7 @@ pub struct Common {
     /// on it. Affinity masks and CPU quotas are respected.
     #[arg(add = Configurable, short = 'j', long, value_name = "N", default_value = "auto")]
     pub threads: Threads,
-    /// How files are read: auto, sync (plain calls) or uring (io_uring)
+    /// Method of reading files: auto, sync (plain calls) or uring (io_uring)
     ///
     /// auto takes plain calls for what is in memory and io_uring for what is not. uring is an error
     /// where the kernel refuses it.
@@ -75,9 +75,9 @@ pub struct Common {
     pub io: Reader,
     /// Most memory for buffers and per-file state, e.g. 256M
     ///
-    /// What of the files' state has no room lies in nameless files in $TMPDIR, /var/tmp, the cache
-    /// directory or /tmp, whichever is on a disk first. Where the half of it does not suffice for
-    /// buffers, nothing is read and the least that works is named.
+    /// State of files that has no room lies in unnamed files in $TMPDIR, /var/tmp, the cache
+    /// directory or /tmp, whichever is on a disk first. Where half of the budget does not suffice
+    /// for buffers, nothing is read and the least that works is named.
     #[arg(add = Configurable, long, value_name = "SIZE")]
     pub memory_budget: Option<Size>,
     /// Status line on stderr: auto (on a terminal only), always or never
@@ -195,7 +195,7 @@ pub struct WalkArgs {
 }
 
 impl WalkArgs {
-    /// Files that name what to take.
+    /// Returns the files that list the paths to take.
     pub fn inputs(&self) -> Vec<&OsStr> {
         let list = self.files_from.as_deref().map(Path::as_os_str);
         list.into_iter().collect()
@@ -233,8 +233,8 @@ pub fn subcommand_first(
     rest
 }
 
-/// A first positional argument that is no path but almost a subcommand: (as
-/// written, as probably meant).
+/// Returns the first positional argument if it is no path but almost a subcommand: (as written, as
+/// probably meant).
 pub fn misspelt<'a>(
     command: &'a clap::Command,
     args: &'a [OsString],
@@ -251,7 +251,7 @@ pub fn misspelt<'a>(
         .map(|name| (written, name))
 }
 
-/// Index of the first argument that is neither an option nor an option's value.
+/// Returns the index of the first argument that is neither an option nor an option's value.
 pub fn first_positional(command: &clap::Command, args: &[OsString]) -> Option<usize> {
     let takes_value = |test: &dyn Fn(&Arg) -> bool| {
         command
@@ -294,12 +294,12 @@ pub fn first_positional(command: &clap::Command, args: &[OsString]) -> Option<us
     None
 }
 
-/// An option whose value is optional takes it only as `--name=VALUE`.
+/// Returns true if the option's value is optional, and so is only taken as `--name=VALUE`.
 fn takes_equals_only(arg: &Arg) -> bool {
     arg.is_require_equals_set()
 }
 
-/// Are these two words one slip of the fingers apart (at most two edits)?
+/// Returns true if these two words are one slip of the fingers apart (at most two edits).
 pub fn is_near(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -315,7 +315,7 @@ pub fn is_near(a: &str, b: &str) -> bool {
     row[b.len()] <= 2 && row[b.len()] < a.len().min(b.len())
 }
 
-/// Glob options as the walk wants them.
+/// Returns the glob options as the walk wants them.
 pub fn globs(patterns: &[OsString]) -> Result<bc_walk::Globs, String> {
     let raw: Vec<Vec<u8>> = patterns
         .iter()
@@ -324,15 +324,15 @@ pub fn globs(patterns: &[OsString]) -> Result<bc_walk::Globs, String> {
     bc_walk::Globs::new(&raw).map_err(|error| error.to_string())
 }
 
-/// One glob that can be understood, or who gave it is told: the command line, a line of the
-/// configuration or a variable.
+/// Parser of a glob; a wrong one is reported to the source that gave it: the command line, a line
+/// of the configuration or a variable.
 fn pattern() -> impl TypedValueParser<Value = OsString> {
     OsStringValueParser::new().try_map(|pattern| {
         bc_walk::Globs::new(&[pattern.as_encoded_bytes().to_vec()]).map(|_| pattern.clone())
     })
 }
 
-/// One of the values that an engine has a name for.
+/// Parser of one of the values that an engine has a name for.
 pub fn one_of<T, const N: usize>(
     all: [T; N],
     name: fn(T) -> &'static str,
@@ -346,7 +346,7 @@ where
     })
 }
 
-/// Is this path argument the standard stream?
+/// Returns true if this path argument is the standard stream.
 pub fn is_dash(path: &OsStr) -> bool {
     path == "-"
 }

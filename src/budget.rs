@@ -1,12 +1,13 @@
-//! `--memory-budget`: one half at least is for buffers, what is kept of the files has the other,
-//! and what does not fit in that lies in files.
+//! `--memory-budget`: at least one half is for buffers, the other for the state of the files, and
+//! state that does not fit in that lies in files.
 
 use std::path::PathBuf;
 
 use bc_fs::{escape, spill};
 use bc_pool::Cancel;
 
-/// In a [`Cancel`]: not a signal, but a file that was needed could not be had.
+/// Reason in a [`Cancel`], instead of a signal's number: a file for spilled state could not be
+/// made.
 pub const NO_ROOM: usize = usize::MAX;
 
 /// The least that a slot can do with.
@@ -17,14 +18,14 @@ pub fn begin(budget: u64, cancel: &Cancel) {
     spill::begin(kept(budget), &directories(), cancel.flag(), NO_ROOM);
 }
 
-/// Bytes of arrays that stay in memory.
+/// Returns the bytes of arrays that stay in memory.
 fn kept(budget: u64) -> u64 {
     budget.div_ceil(2)
 }
 
-/// Where files for the others may lie, the best place first: what the user names for temporary
-/// files, the place for large ones, our own, and the place for small ones. Those that are memory
-/// are passed over.
+/// Returns the directories where files for the others may lie, the best first: the user's choice
+/// for temporary files, the place for large ones, our own, and the place for small ones. Those that
+/// are in memory are passed over.
 pub fn directories() -> Vec<PathBuf> {
     let named = std::env::var_os("TMPDIR").map(PathBuf::from);
     let named = named.filter(|path| path.is_absolute());
@@ -35,7 +36,7 @@ pub fn directories() -> Vec<PathBuf> {
     all
 }
 
-/// Bytes that are kept of the files.
+/// Bytes of state kept for the files.
 #[derive(Clone, Copy, Debug)]
 pub enum Kept {
     /// In large arrays, which can lie in files.
@@ -45,7 +46,7 @@ pub enum Kept {
 }
 
 impl Kept {
-    /// How many of them are in memory where that is the budget.
+    /// Returns how many of them are in memory under that budget.
     fn in_memory(self, budget: u64) -> u64 {
         match self {
             Kept::Arrays(bytes) => bytes.min(kept(budget)),
@@ -54,7 +55,7 @@ impl Kept {
     }
 }
 
-/// Why the budget could not be kept, if so.
+/// Returns why the budget could not be kept, if it could not.
 pub fn failure() -> Option<String> {
     let reason = spill::failure()?;
     Some(format!(
@@ -62,7 +63,7 @@ pub fn failure() -> Option<String> {
     ))
 }
 
-/// How much did not fit, if anything.
+/// Returns a note about how much did not fit, if anything.
 pub fn told() -> Option<String> {
     let most = spill::most();
     let directory = escape(spill::directory()?.as_os_str().as_encoded_bytes());
@@ -70,22 +71,24 @@ pub fn told() -> Option<String> {
     (most > 0).then(|| format!("memory budget: {size} in files in {directory} at most"))
 }
 
-/// What is left of the budget for buffers.
+/// Returns the bytes of the budget that are left for buffers.
 fn for_buffers(budget: u64, state: Kept) -> u64 {
     budget.saturating_sub(state.in_memory(budget))
 }
 
-/// Slots that a worker needs: twice the lanes, so that reads can overlap hashing.
+/// Returns the number of slots that a worker needs: twice the lanes, so that reads can overlap
+/// hashing.
 fn slots_needed(width: usize) -> usize {
     (2 * width).max(4)
 }
 
-/// Workers with `width` lanes for whose buffers there is room.
+/// Returns how many workers with `width` lanes have room for their buffers.
 pub fn workers(budget: u64, width: usize, state: Kept) -> u64 {
     for_buffers(budget, state) / (slots_needed(width) as u64 * LEAST_SLOT)
 }
 
-/// Has the buffers of `workers` workers fit; the least that works if they cannot.
+/// Makes the buffers of `workers` workers fit; fails with the least budget that works if they
+/// cannot.
 pub fn fit(
     options: &mut bc_read::ReadOptions,
     budget: u64,
@@ -98,7 +101,7 @@ pub fn fit(
     let room = for_buffers(budget, state);
     if room < buffers {
         let least = match state {
-            // The half of it is enough whatever is kept of the files.
+            // The half of it is enough, however much state is kept.
             Kept::Arrays(bytes) => buffers.saturating_add(bytes).min(2 * buffers),
             Kept::Pieces(bytes) => buffers.saturating_add(bytes),
         };
@@ -113,7 +116,7 @@ pub fn fit(
     Ok(())
 }
 
-/// Most resident memory so far, in bytes, as the kernel counts it.
+/// Returns the most resident memory so far, in bytes, as the kernel counts it.
 pub fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status
@@ -127,7 +130,7 @@ pub fn peak_memory() -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// What is named as the least works, and less does not, whatever is kept of the files.
+    /// The least that is named works, and less does not, however much state is kept.
     #[test]
     fn the_least_is_the_least() {
         let bytes = [0, 1, 100 << 10, 1 << 20, 1 << 40];

@@ -19,7 +19,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What Rust's standard library links to on glibc.
+/// Libraries that Rust's standard library links to on glibc.
 const LIBRARIES: &[&str] = &["c", "m", "rt", "pthread", "dl", "util"];
 
 fn main() {
@@ -73,7 +73,7 @@ fn link_libc(folder: &Path, unwinder: &Path) {
     }
 }
 
-/// A file of the C compiler's and the C library's, if it is there.
+/// Returns a file of the C compiler's and the C library's, if it is there.
 fn file(name: &str) -> Option<PathBuf> {
     let said = Command::new("cc")
         .arg(format!("-print-file-name={name}"))

@@ -11,7 +11,7 @@ Examples:
   bc --generate=man --output=$HOME/.local/share/man/man1
   bc --generate=complete-bash --output=$HOME/.local/share/bash-completion/completions/bc";
 
-/// The whole command tree, as `bc` sees it.
+/// Returns the whole command tree, as `bc` sees it.
 pub fn whole() -> clap::Command {
     let bc = clap::Command::new("bc")
         .about("Fast and safe file inspection: hash trees, find duplicates, verify integrity")

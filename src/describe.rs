@@ -27,12 +27,13 @@ pub fn print(command: &clap::Command) -> Exit {
 pub struct Values {
     /// All that it takes; empty where there is no such list.
     pub allowed: Vec<String>,
-    /// Words among others that it takes, such as numbers; one that ends in `:` goes on.
+    /// Words among other values that it takes, such as numbers; one that ends in `:` is to be
+    /// completed by the user.
     pub suggested: Vec<String>,
 }
 
 impl Values {
-    /// Those of this argument.
+    /// Returns the values of this argument.
     pub fn of(arg: &clap::Arg) -> Values {
         let mut values = Values::default();
         if !arg.get_action().takes_values() {
@@ -72,7 +73,7 @@ impl Values {
         values
     }
 
-    /// Both.
+    /// Returns both lists.
     pub fn all(self) -> Vec<String> {
         self.allowed.into_iter().chain(self.suggested).collect()
     }

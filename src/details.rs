@@ -1,6 +1,5 @@
-//! What `-v` says of a walk, and what `-vv` says beside it: what was decided and why, what each file
-//! system is taken for, and each path that was left out. Nothing of it is asked for unless it is
-//! shown.
+//! Notes of `-v` about a walk, and of `-vv` besides: decisions and their reasons, the type of each
+//! file system, and each path that was left out. Nothing of it is computed unless it is shown.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -21,10 +20,10 @@ use crate::budget;
 use crate::dirs::{config_file, named};
 use crate::report::Report;
 
-/// The verbosity from which on this is said.
+/// Verbosity from which on this is noted.
 const DETAILS: u8 = 2;
 
-/// What is known before anything is done: settings, processor, reader.
+/// Notes the settings, the processor and the reader before the work starts.
 pub fn begun(report: &Report, common: &Common) {
     if !report.shows(DETAILS) {
         return;
@@ -55,7 +54,8 @@ pub fn begun(report: &Report, common: &Common) {
     report.note(DETAILS, &format!("reader: {reader}"));
 }
 
-/// Where settings come from beside the command line: the file, if one is read, and variables.
+/// Returns the sources of settings besides the command line: the file, if one is read, and
+/// variables.
 fn sources(explicit: Option<&Path>) -> Vec<String> {
     let file = explicit
         .map(Path::to_path_buf)
@@ -71,7 +71,7 @@ fn sources(explicit: Option<&Path>) -> Vec<String> {
     file.into_iter().chain(variables).collect()
 }
 
-/// What a run took.
+/// Notes the time and memory that a run took.
 pub fn ended(report: &Report, elapsed: Duration) {
     if !report.shows(DETAILS) {
         return;
@@ -84,13 +84,13 @@ pub fn ended(report: &Report, elapsed: Duration) {
     );
 }
 
-/// How many workers may read, and why not more.
+/// Notes how many workers may read, and why not more.
 pub fn workers(report: &Report, files: usize, workers: usize, why: &str) {
     let s = if workers == 1 { "" } else { "s" };
     report.detail(|| format!("threads: {files} files to read, at most {workers} thread{s}: {why}"));
 }
 
-/// What reading took.
+/// Notes the calls and bytes that reading took.
 pub fn read(report: &Report, stats: &ReadStats) {
     report.detail(|| {
         let mut text = format!(
@@ -107,7 +107,7 @@ pub fn read(report: &Report, stats: &ReadStats) {
     });
 }
 
-/// What a walk found, left out, and on which file systems.
+/// Notes how many entries a walk found, those that it left out, and its file systems.
 pub fn walked(report: &Report, listing: &Listing, nouns: &str, elapsed: Duration) {
     if !report.shows(1) {
         return;
@@ -145,7 +145,7 @@ pub fn walked(report: &Report, listing: &Listing, nouns: &str, elapsed: Duration
     }
 }
 
-/// What the file systems of files are taken for that are named, not walked to.
+/// Notes the file systems of files that are named, not walked to.
 pub fn file_systems<'p>(report: &Report, paths: impl Iterator<Item = &'p [u8]>) {
     if !report.shows(DETAILS) {
         return;
@@ -176,7 +176,7 @@ pub fn file_systems<'p>(report: &Report, paths: impl Iterator<Item = &'p [u8]>) 
     }
 }
 
-/// What the file system of a directory is taken for.
+/// Notes the traits of a directory's file system.
 fn file_system(report: &Report, path: &[u8], fd: impl AsFd) {
     let Ok(stat) = fstat(&fd) else {
         return;
@@ -220,7 +220,8 @@ fn described(traits: &Traits) -> String {
     text
 }
 
-/// What the walk passed over, each with its number, as far as there was any.
+/// Returns the counts of the entries that the walk passed over, with their names; those that are 0
+/// are left out.
 pub fn passed_over(skipped: &Skipped) -> impl Iterator<Item = (u64, &'static str)> {
     [
         (skipped.symlinks, "symbolic links"),
@@ -241,7 +242,7 @@ pub fn passed_over(skipped: &Skipped) -> impl Iterator<Item = (u64, &'static str
     .filter(|(count, _)| *count > 0)
 }
 
-/// The same in words; empty if nothing.
+/// Lists the same counts in words; empty if there are none.
 fn left_out(skipped: &Skipped) -> String {
     let word = |(count, what): (u64, &'static str)| format!("{count} {what}");
     passed_over(skipped)
@@ -250,7 +251,7 @@ fn left_out(skipped: &Skipped) -> String {
         .join(", ")
 }
 
-/// Why one path was left out.
+/// Returns the reason why one path was left out.
 fn why(reason: SkipReason) -> impl Display {
     match reason {
         SkipReason::Hidden => "hidden (--no-hidden)",

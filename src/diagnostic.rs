@@ -1,5 +1,5 @@
-//! What a message says: words for people and, where one path is what failed, the same as fields
-//! for programs.
+//! Text of a message for people and, if it is about one path that failed, the same as fields for
+//! programs.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -16,7 +16,7 @@ pub struct Diagnostic {
     failed: Option<Failed>,
 }
 
-/// The path, and what failed there.
+/// The path, and the operation that failed there.
 #[derive(Clone, Debug)]
 struct Failed {
     path: Vec<u8>,
@@ -26,14 +26,15 @@ struct Failed {
 }
 
 impl Diagnostic {
-    /// A failed operation: `PATH: OPERATION: REASON`, the path escaped.
+    /// Returns the message of a failed operation: `PATH: OPERATION: REASON`, the path escaped.
     pub fn failed(path: impl AsRef<OsStr>, operation: &str, error: &io::Error) -> Diagnostic {
         let path = path.as_ref().as_encoded_bytes();
         let text = format!("{}: {operation}: {error}", bc_fs::escape(path));
         Diagnostic::from(text).about(path, operation, error.raw_os_error(), &error.to_string())
     }
 
-    /// What failed, for programs, behind words of any kind.
+    /// Adds the failed path, operation and reason, as fields for programs, to a message of any
+    /// text.
     #[must_use]
     pub fn about(
         mut self,
@@ -51,19 +52,19 @@ impl Diagnostic {
         self
     }
 
-    /// The same fields behind other words.
+    /// Replaces the text; the fields stay.
     #[must_use]
     pub fn worded(mut self, text: String) -> Diagnostic {
         self.text = text;
         self
     }
 
-    /// The words.
+    /// Returns the text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The fields, as said by `applet`.
+    /// Returns the fields, as reported by `applet`.
     pub fn fields(&self, applet: &str) -> Map<String, Value> {
         let Some(failed) = &self.failed else {
             return Map::new();
@@ -77,7 +78,7 @@ impl Diagnostic {
         };
         let mut object = Vec::new();
         record.write(&mut object);
-        // What was just written is an object.
+        // The text just written is an object.
         serde_json::from_slice(&object).unwrap_or_default()
     }
 }
@@ -154,7 +155,8 @@ impl From<&bc_copy::Error> for Diagnostic {
     }
 }
 
-/// What is wrong, and the option that helps. The engines know options by what they do.
+/// Adds the option that avoids the error, if there is one. The engines know options only as a
+/// [`Setting`].
 fn unless(text: String, setting: Option<Setting>) -> String {
     let option = match setting {
         Some(Setting::Force) => "--force to go on",

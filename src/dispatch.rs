@@ -1,5 +1,5 @@
 //! Multicall dispatch: the applet is chosen by the name the program was called by, else by the
-//! first argument; what is left is parsed and run.
+//! first argument; the other arguments are parsed and run.
 
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
@@ -14,7 +14,7 @@ use crate::names::Names;
 use crate::report;
 use crate::usage;
 
-/// Runs what the command line asks for.
+/// Runs the command line.
 pub fn run(argv: Vec<OsString>) -> Exit {
     report::style_of(&argv);
     let program = argv.first().cloned().unwrap_or_else(|| "bc".into());
@@ -187,7 +187,7 @@ fn overview(called: &str) -> Exit {
     ))
 }
 
-/// Under the name that the program was called by.
+/// Returns the overview of the applets, under the name that the program was called by.
 fn overview_text(called: &str) -> String {
     let mut text = format!(
         "bit-crafts: fast and safe file inspection\n\n\
@@ -207,8 +207,8 @@ fn overview_text(called: &str) -> String {
     text + &format!("`{called} hash --help` explains an applet and gives examples.\n")
 }
 
-/// Nothing is asked for. By the calculator's name that may be somebody who wants to calculate:
-/// what comes through a pipe are expressions then, and one line is enough.
+/// Handles a call without arguments. Called as `bc`, the user may want to calculate: input from a
+/// pipe is expressions then, and one line is enough.
 fn nothing(is_bc: bool, called: &str) -> Exit {
     let is_person = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     if is_bc && !is_person {
@@ -222,7 +222,7 @@ fn nothing(is_bc: bool, called: &str) -> Exit {
     Exit::Fatal
 }
 
-/// What a user who wanted the calculator would have typed.
+/// Returns true if a user who wanted the calculator would have typed this.
 fn is_calculator_call(first: &OsStr) -> bool {
     const OPTIONS: &[&str] = &[
         "-l",

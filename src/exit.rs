@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-/// How a run ended. The order is the order of gravity: of two outcomes the
-/// larger one decides ([`Exit::worst`]).
+/// Exit status of a run. The order is the order of gravity: of two outcomes the larger one decides
+/// ([`Exit::worst`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
     /// All done; nothing differs.
@@ -19,7 +19,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// The graver of two outcomes.
+    /// Returns the graver of two outcomes.
     pub fn worst(self, other: Exit) -> Exit {
         self.max(other)
     }

@@ -1,5 +1,5 @@
-//! What people type who know other tools: each habit of theirs is a row of a table, which says
-//! what it means here. What is harmless is done; the rest is refused with the command that does it.
+//! Habits from other tools: each is a row of a table, with its meaning here. A harmless one is
+//! done; any other is refused with the command that does it.
 //!
 //! The tables are data ([`hash`], [`dup`], [`integrity`]); this reads a command line by them.
 //! It only sees lines that are out of the ordinary, so it costs an everyday run nothing.
@@ -19,17 +19,17 @@ use bc_fs::quote::shell_word;
 use crate::applet::Applet;
 use line::Line;
 
-/// Subcommands that change files, or by whose answer somebody deletes them: what stands beside them
-/// is taken word for word. `-n` is nothing to fdupes, and keeps `prune` from deleting.
+/// Subcommands that change files, or whose answer decides what a user deletes: their other
+/// arguments are taken literally. `-n` means nothing to fdupes, and keeps `prune` from deleting.
 const CHANGES: [&str; 4] = ["prune", "undo", "update", "unique"];
 
-/// What a command line means.
+/// Meaning of a command line.
 pub enum Meant {
     /// Nothing in it is a habit of elsewhere.
     AsTyped,
-    /// The same as these arguments, the subcommand first where one is meant.
+    /// Equal to these arguments, the subcommand first where one is meant.
     Same(Vec<OsString>),
-    /// This is to be said, and nothing done.
+    /// Refused with this message.
     Refused(String),
 }
 
@@ -51,13 +51,13 @@ pub fn meant(applet: &Applet, command: &clap::Command, called: &str, rest: &[OsS
     line.meaning(called)
 }
 
-/// Is there a `//`, by which rmlint sets originals apart? Taken as a path it would be all files of
-/// the machine.
+/// Returns true if there is a `//`, by which rmlint sets originals apart. As a path it would be all
+/// files of the machine.
 pub fn has_mark(rest: &[OsString]) -> bool {
     rest.iter().any(|arg| arg == "//")
 }
 
-/// The command for a first word that is no applet: another program's name, an algorithm, a
+/// Returns the command for a first word that is no applet: another program's name, an algorithm, a
 /// subcommand without its applet, a path.
 pub fn applet_of(word: &str) -> Option<String> {
     const WORDS: &[(&[&str], &str)] = &[

@@ -1,6 +1,6 @@
-//! How help is laid out: the options of the subcommand that may be left out are shown where it is
-//! left out, those that all commands share are one line of `-h`, and examples call the program as
-//! the reader did.
+//! Layout of help: the options of the subcommand that may be omitted are shown where it is omitted,
+//! those that all commands share are one line of `-h`, and examples call the program by the name
+//! that the user called it by.
 
 use std::ffi::OsString;
 
@@ -11,19 +11,19 @@ use crate::applet::Applet;
 use crate::args::first_positional;
 use crate::names::Names;
 
-/// The heading of what all commands share.
+/// Heading of the options that all commands share.
 pub const COMMON: &str = "Common options";
 
-/// Stands for them in `-h`.
+/// Line that stands for them in `-h`.
 const POINTER: &str =
     "Common options (threads, memory, progress, colours, messages, configuration): see --help";
 
-/// The command and all below it, as help shows them.
+/// Returns the command and all below it, as help shows them.
 pub fn laid_out(command: Command, names: &Names) -> Command {
     pointed(renamed(command, names))
 }
 
-/// With one line in `-h` for the options that all commands share.
+/// Replaces the options that all commands share by one line in `-h`.
 fn pointed(command: Command) -> Command {
     let is_common = |arg: &clap::Arg| arg.get_help_heading() == Some(COMMON);
     let has_common = command.get_arguments().any(is_common);
@@ -41,8 +41,8 @@ fn pointed(command: Command) -> Command {
     command.mut_subcommands(pointed)
 }
 
-/// The command as it is shown where no subcommand is named: with the options of the one that is
-/// meant then, if one is.
+/// Returns the command as help shows it without a subcommand: with the options of the default
+/// subcommand, if there is one.
 pub fn front_page(command: Command, applet: &Applet, called: &str) -> Command {
     let Some(meant) = applet
         .default
@@ -59,7 +59,7 @@ pub fn front_page(command: Command, applet: &Applet, called: &str) -> Command {
     command.args(arguments).override_usage(usage)
 }
 
-/// What comes behind the options where no subcommand is named.
+/// Returns the operands shown after the options where no subcommand is named.
 pub fn operands(applet: &Applet) -> &'static str {
     match applet.alone {
         true => "SOURCE... DESTINATION",
@@ -67,7 +67,7 @@ pub fn operands(applet: &Applet) -> &'static str {
     }
 }
 
-/// Whether one of the arguments may ask for help; if not, nobody sees how it would be laid out.
+/// Returns true if one of the arguments may ask for help; if not, the layout is never shown.
 pub fn may_be_asked(args: &[OsString]) -> bool {
     args.iter().any(|arg| {
         let bytes = arg.as_encoded_bytes();
@@ -76,7 +76,7 @@ pub fn may_be_asked(args: &[OsString]) -> bool {
     })
 }
 
-/// The option by which help was asked for without naming a subcommand.
+/// Returns the option by which help was asked for without naming a subcommand.
 pub fn asked<'a>(command: &Command, args: &'a [OsString]) -> Option<&'a str> {
     if let [only] = args
         && only == "help"
@@ -90,7 +90,7 @@ pub fn asked<'a>(command: &Command, args: &'a [OsString]) -> Option<&'a str> {
     first_positional(command, args).is_none().then_some(found)
 }
 
-/// The command and all below it, speaking of the program by the name that it has here.
+/// Returns the command and all below it, speaking of the program by the name that it has here.
 pub fn renamed(command: Command, names: &Names) -> Command {
     const WRITTEN: &str = "bc bc hash bc dup bc integrity bc copy";
     if names.text(WRITTEN) == WRITTEN {

@@ -1,6 +1,5 @@
-//! Inputs that people name: lists, manifests, reports; a file, or standard input, which has to be
-//! there. Whatever they turn out to be, they have an end here, and a signal is noticed between two
-//! reads.
+//! Inputs that the user names: lists, manifests, reports; a file, or standard input, which has to
+//! exist. Inputs of any type are bounded here, and a signal is noticed between two reads.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -17,14 +16,14 @@ use crate::diagnostic::Diagnostic;
 
 /// Bytes of a device that are read before it is taken for one without an end.
 const MOST_OF_A_DEVICE: u64 = 16 << 20;
-/// Of a pipe, whose other end may write for ever.
+/// Bytes of a pipe, whose other end may write for ever.
 const MOST_OF_A_PIPE: u64 = 64 << 30;
-/// A line longer than this is none.
+/// Longest line, in bytes; a longer one is an error.
 const MAX_LINE: u64 = 16 << 20;
-/// What has to be in memory as a whole.
+/// Most bytes of an input that is read into memory as a whole.
 const MOST_IN_MEMORY: u64 = 1 << 30;
 
-/// Bytes that show what an input is.
+/// Bytes that identify the format of an input.
 const HEAD: usize = 64 << 10;
 
 /// An open input.
@@ -33,7 +32,7 @@ pub struct Input {
     left: u64,
 }
 
-/// Tells a reader whether it is to end.
+/// Returns true if a reader is to end.
 type UntilCancelled = Box<dyn Fn() -> bool>;
 
 impl Input {
@@ -42,7 +41,8 @@ impl Input {
         Input::of(open(Path::new(name), cancel)?, name, cancel)
     }
 
-    /// The same; devices are refused, before they are opened, since that may do something already.
+    /// Opens it as [`open`](Input::open) does, but refuses devices, before they are opened, since
+    /// opening one may have effects.
     pub fn open_no_device(name: &OsStr, cancel: &Cancel) -> Result<Input, Diagnostic> {
         let path = Path::new(name);
         check(path)?;
@@ -77,7 +77,7 @@ impl Input {
         })
     }
 
-    /// No more than `most` bytes, unless it is a file, which has an end.
+    /// Limits it to `most` bytes, unless it is a file, which has an end.
     #[must_use]
     pub fn within(mut self, most: u64) -> Input {
         if self.left != u64::MAX {
@@ -86,11 +86,12 @@ impl Input {
         self
     }
 
-    /// Moves it into a file without a name, where it can be read more than once. Its beginning, some
-    /// whole lines if there are, is shown to `is_wanted`; what is not is read no further.
+    /// Moves it into a file without a name, where it can be read more than once. Its beginning,
+    /// some whole lines if there are, is shown to `is_wanted`; an input that is not wanted is read
+    /// no further.
     ///
     /// # Errors
-    /// Of reading and writing; `None` for what is not wanted.
+    /// Of reading and writing; `None` for an input that is not wanted.
     pub fn keep(
         mut self,
         is_wanted: impl FnOnce(&File) -> io::Result<bool>,
@@ -112,16 +113,16 @@ impl Input {
         Ok(Some(file))
     }
 
-    /// All of it.
+    /// Reads all of it.
     ///
     /// # Errors
-    /// If it is larger than what may be in memory.
+    /// If it is larger than an input in memory may be.
     pub fn read_whole(mut self) -> io::Result<Vec<u8>> {
         read_whole(&mut self)
     }
 }
 
-/// A file without a name: on a disk where that can be, else in memory.
+/// Opens a file without a name: on a disk where that can be, else in memory.
 fn nameless() -> io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;
@@ -139,17 +140,18 @@ fn is_device(meta: &std::fs::Metadata) -> bool {
     kind.is_char_device() || kind.is_block_device()
 }
 
-/// Standard input. Errors name it.
+/// Opens standard input. Errors name it.
 pub fn stdin() -> Result<File, Diagnostic> {
     streams::open(Stream::Input).map_err(|error| format!("stdin: {error}").into())
 }
 
-/// Is there a standard input, and no person at it? Then it is meant where nothing is named.
+/// Returns true if there is a standard input, and no person at it: it is the input then where none
+/// is named.
 pub fn is_fed() -> bool {
     !streams::was_closed(Stream::Input) && !io::stdin().is_terminal()
 }
 
-/// The file at `path`, or standard input for `-`. Errors say path, operation and reason.
+/// Opens the file at `path`, or standard input for `-`. Errors say path, operation and reason.
 fn open(path: &Path, cancel: &Cancel) -> Result<File, Diagnostic> {
     check(path)?;
     if crate::args::is_dash(path.as_os_str()) {
@@ -173,12 +175,12 @@ pub fn check(path: &Path) -> Result<(), Diagnostic> {
     }
 }
 
-/// A path as messages show it.
+/// Returns a path as messages show it.
 pub fn shown(path: &Path) -> String {
     bc_fs::escape(path.as_os_str().as_encoded_bytes()).into_owned()
 }
 
-/// All that is left of an input, if that may be in memory.
+/// Reads the rest of an input; fails if it is larger than an input in memory may be.
 pub fn read_whole(input: &mut dyn Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     input.take(MOST_IN_MEMORY + 1).read_to_end(&mut bytes)?;
@@ -188,7 +190,8 @@ pub fn read_whole(input: &mut dyn Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What stands between two `end`s, empty pieces left out.
+/// Returns the texts between two `end`s, without empty ones; fails for one of more than `MAX_LINE`
+/// bytes.
 pub fn pieces(mut input: impl BufRead, end: u8) -> io::Result<Vec<Vec<u8>>> {
     let mut pieces = Vec::new();
     loop {

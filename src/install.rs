@@ -62,7 +62,7 @@ struct Args {
     dir: PathBuf,
 }
 
-/// The command tree of `install`.
+/// Returns the command tree of `install`.
 pub fn command() -> clap::Command {
     <Args as clap::CommandFactory>::command()
 }
@@ -90,7 +90,8 @@ pub fn run(argv: &[OsString], names: &Names) -> Exit {
     }
 }
 
-/// Sees to it that there is a directory; says what was made for that.
+/// Ensures that the directory exists, making it with `--mkdir`; returns a line for each directory
+/// made.
 fn place(args: &Args) -> Result<String, Diagnostic> {
     let refused = |error: &std::io::Error| Diagnostic::failed(&args.dir, "stat", error);
     match std::fs::metadata(&args.dir) {
@@ -130,18 +131,19 @@ fn make(binary: &Path, args: &Args, mut said: String) -> Exit {
     exit.worst(list(&said))
 }
 
-/// Names of ours.
+/// Returns our own names.
 fn own() -> impl Iterator<Item = &'static str> {
     let called = APPLETS.iter().flat_map(|a| a.called.iter().copied());
     ["bitcrafts"].into_iter().chain(called)
 }
 
-/// Names of other programs.
+/// Returns the names of other programs.
 fn gnu() -> impl Iterator<Item = &'static str> {
     crate::gnu::PROGRAMS.iter().map(|program| program.name)
 }
 
-/// Says which links there are now, or no more. Without a standard output nobody asked.
+/// Prints the links that exist now, or were removed. Without a standard output there is no one to
+/// print for.
 fn list(names: &str) -> Exit {
     match bc_fs::streams::was_closed(bc_fs::streams::Stream::Output) {
         true => Exit::Done,
@@ -194,12 +196,12 @@ fn remove(binary: &Path, args: &Args) -> Exit {
     exit.worst(list(&removed))
 }
 
-/// Sees to it that the name leads to the binary; gives what was done for that.
+/// Makes the name lead to the binary; returns a word for the action taken.
 fn link_one(binary: &Path, link: &Path, args: &Args) -> Result<&'static str, Diagnostic> {
     let there = match std::fs::symlink_metadata(link) {
         Ok(there) => there,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            // This replaces nothing, whatever has taken the name meanwhile.
+            // This replaces nothing, even if the name has been taken meanwhile.
             return new_link(binary, link, args)
                 .map(|()| "made")
                 .map_err(|error| Diagnostic::failed(link, "link", &error));
@@ -252,8 +254,8 @@ fn new_link(binary: &Path, link: &Path, args: &Args) -> std::io::Result<()> {
     }
 }
 
-/// Is the name a symbolic link as this command makes them: with the whole path of the binary, and
-/// not through other links?
+/// Returns true if the name is a symbolic link as this command makes them: with the whole path of
+/// the binary, and not through other links.
 fn is_made(binary: &Path, link: &Path) -> bool {
     std::fs::read_link(link).is_ok_and(|to| {
         let there = std::fs::symlink_metadata(&to);
@@ -261,7 +263,7 @@ fn is_made(binary: &Path, link: &Path) -> bool {
     })
 }
 
-/// Is what these metadata are of the binary?
+/// Returns true if these metadata are the binary's.
 fn is_same(there: &Metadata, binary: &Path) -> bool {
     let here = std::fs::metadata(binary);
     here.is_ok_and(|here| (here.dev(), here.ino()) == (there.dev(), there.ino()))

@@ -1,4 +1,4 @@
-//! What objects in JSON have in common, whichever applet writes them.
+//! Parts that JSON objects of all applets have in common.
 
 use serde_json::{Map, Value};
 

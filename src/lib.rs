@@ -1,5 +1,5 @@
-//! Hash trees, find duplicates, verify integrity and copy with proof: what the program `bc` does, as
-//! functions.
+//! Hash trees, find duplicates, verify integrity and copy with checksums: the functions of the
+//! program `bc`.
 //!
 //! ```
 //! # let dir = tempfile::tempdir()?;
@@ -18,23 +18,23 @@
 //!
 //! # How it works
 //!
-//! Each function names what is to be done and gives a job; the job's methods say how, and `run` does
-//! it on the caller's thread and as many others as pay.
+//! Each function takes the operands and returns a job; the job's methods set its options, and `run`
+//! does it on the caller's thread and as many others as pay.
 //!
 //! | function | result |
 //! |---|---|
 //! | [`hash`] | digests of files and of all files below directories |
-//! | [`hash_file`], [`hash_reader`], [`Hasher`] | the digest of one file, of a `Read`, of what is written to it |
+//! | [`hash_file`], [`hash_reader`], [`Hasher`] | the digest of a file, a `Read`, written bytes |
 //! | [`walk`] | the files below some directories, in order of their paths |
 //! | [`duplicates`] | groups of files with equal content |
 //! | [`directories`] | directories that are copies of others, or contained in them |
-//! | [`unique`] | what some trees have that an archive has not |
+//! | [`unique`] | contents of some trees that no archive has |
 //! | [`prune`] | duplicates given up: linked, deleted, moved; [`undo`] takes it back |
 //! | [`manifest`] | a record of a tree: digests and metadata; [`update`] keeps it up to date |
-//! | [`read_manifest`] | what such a record says |
-//! | [`verify`] | what differs between a tree and its record; [`diff`]: between two records |
-//! | [`restore`] | a tree as it was recorded, healed from its copies |
-//! | [`check`] | whether files match a checksum file (`sha256sum` and its relatives) |
+//! | [`read_manifest`] | the contents of such a record |
+//! | [`verify`] | the differences between a tree and its record; [`diff`]: between two records |
+//! | [`restore`] | a tree as it was recorded, restored from its copies |
+//! | [`check`] | verdicts on files listed in a checksum file (`sha256sum` and its relatives) |
 //! | [`copy`] | a copy of a tree, checked while it is made |
 //!
 //! Jobs have `threads`, `cancel` and `progress`, those that list files have `filter`, and those that
@@ -71,12 +71,12 @@
 //!   handler is installed.
 //! - One file that cannot be read never stops the others: it is in the result's `errors`. A result
 //!   that lacks something says so: `is_complete` is false, and `complete` makes it an error.
-//! - What makes no sense, such as hashing with no algorithm, is an [`Error`] of the kind
-//!   [`Usage`](ErrorKind::Usage), and neither a panic nor an empty result. A path that was named and is
-//!   not there is one of the kind [`NotFound`](ErrorKind::NotFound).
-//! - After a cancellation a job ends within the time of a piece of a file, with an error of the kind
-//!   [`Cancelled`](ErrorKind::Cancelled): nobody takes half an answer for a whole one. What there was
-//!   until then is in the error, where that is of use: see [`Error::partial`].
+//! - A request that makes no sense, such as hashing with no algorithm, is an [`Error`] of the
+//!   kind [`Usage`](ErrorKind::Usage), and neither a panic nor an empty result. A named path that
+//!   does not exist is one of the kind [`NotFound`](ErrorKind::NotFound).
+//! - After a cancellation a job ends within the time of a piece of a file, with an error of the
+//!   kind [`Cancelled`](ErrorKind::Cancelled): no caller takes half an answer for a whole one. The
+//!   partial result is in the error, where it is of use: see [`Error::partial`].
 //! - No file is replaced unasked, the manifest of another tree or copy least of all.
 //! - An error has the path that it is about, the operation that failed and the system's number.
 //! - Paths are [`PathBuf`](std::path::PathBuf)s; `path.as_os_str().as_bytes()` gives the raw bytes.

@@ -1,6 +1,6 @@
 //! Lists that a command has written before: the files among its own operands that its output may
-//! replace. Told by how they begin, and by what the command in question writes: a checksum list is
-//! no report of duplicates, and an earlier manifest no list of digests.
+//! replace. Recognised by how they begin, and by the lists that the command in question writes: a
+//! checksum list is no report of duplicates, and an earlier manifest no list of digests.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -11,10 +11,10 @@ use std::path::Path;
 use bc_manifest::{Item, Options, Reader};
 use serde_json::Value;
 
-/// The bytes that are looked at.
+/// Bytes that are looked at.
 const HEAD: u64 = 64 << 10;
 
-/// Groups of lists by who writes them.
+/// Groups of lists by the command that writes them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Kind {
     /// Checksum lists, of `bc hash`.
@@ -29,7 +29,7 @@ pub enum Kind {
     Metrics,
 }
 
-/// Whether a file holds nothing, or a list of this kind. `operands` are what the command is given
+/// Returns true if a file is empty, or a list of this kind. `operands` are those of the command
 /// now: the lines of a report without a header begin with one of them.
 pub fn is_list(file: File, kind: Kind, operands: &[&OsStr]) -> bool {
     let Ok(head) = head(file) else {
@@ -45,7 +45,7 @@ pub fn is_list(file: File, kind: Kind, operands: &[&OsStr]) -> bool {
     }
 }
 
-/// The beginning of a file, decompressed.
+/// Reads the first [`HEAD`] bytes of a file, decompressed.
 fn head(file: File) -> std::io::Result<Vec<u8>> {
     let mut head = Vec::new();
     file.take(HEAD).read_to_end(&mut head)?;
@@ -62,14 +62,14 @@ fn head(file: File) -> std::io::Result<Vec<u8>> {
             text.extend_from_slice(piece);
             inner.consume(len);
         }
-        // Nothing at all was compressed, or what there is cannot be told.
+        // The frame contains nothing, or cannot be decompressed this far.
         return Ok(if text.is_empty() { b"?".to_vec() } else { text });
     }
     Ok(head)
 }
 
-/// The object that JSON begins with, as far as it is closed: on its line, or behind one or some
-/// lines of members with the rest to follow.
+/// Returns the object that JSON begins with, as far as it is closed: on its line, or after one or
+/// some lines of members with the rest to follow.
 fn first_object(head: &[u8]) -> Option<Value> {
     let text = head.strip_prefix(b"{").map(|_| head)?;
     let lines = |count: usize| {
@@ -122,7 +122,7 @@ fn is_text(head: &[u8], kind: Kind, operands: &[&OsStr]) -> bool {
     }
 }
 
-/// Whether all lines are those of a checksum list; the last one may be cut off.
+/// Returns true if all lines are those of a checksum list; the last one may be cut off.
 fn is_digests(head: &[u8]) -> bool {
     // A line that long holds no name.
     let last = head.iter().rposition(|byte| matches!(byte, b'\n' | b'\0'));
@@ -162,8 +162,8 @@ fn is_duplicates(head: &[u8], operands: &[&OsStr]) -> bool {
         || are_groups_of_names(head)
 }
 
-/// Whether all lines are names of files that are there, in groups of several: what a search printed
-/// that was given other paths, or the same ones in other words.
+/// Returns true if all lines are names of existing files, in groups of several: the output of a
+/// search that was given other paths, or the same ones in other words.
 fn are_groups_of_names(head: &[u8]) -> bool {
     let mut group = 0;
     let is_one = |line: &[u8]| {
@@ -180,7 +180,7 @@ fn are_groups_of_names(head: &[u8]) -> bool {
 
 fn is_changes(head: &[u8]) -> bool {
     const MARKS: [&[u8]; 6] = [b"!! ", b"?? ", b"~c ", b"~m ", b"~t ", b"ok "];
-    // By themselves these are what any list has before its items.
+    // Alone, these are the bullets of any list.
     const BULLETS: [&[u8]; 3] = [b"+ ", b"- ", b"> "];
     let has = |line: &[u8], marks: &[&[u8]]| marks.iter().any(|mark| line.starts_with(mark));
     let mut lines = head.split(|byte| *byte == b'\n');
@@ -188,7 +188,7 @@ fn is_changes(head: &[u8]) -> bool {
     all_lines(head, is_one) && lines.any(|line| has(line, &MARKS))
 }
 
-/// Whether there are lines and all are of a kind; the last one may be cut off.
+/// Returns true if there are lines and `is_one` holds for all; the last one may be cut off.
 fn all_lines(head: &[u8], is_one: impl FnMut(&[u8]) -> bool) -> bool {
     let whole = match head.iter().rposition(|byte| *byte == b'\n') {
         Some(at) => &head[..at],

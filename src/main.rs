@@ -49,7 +49,7 @@ use std::process::ExitCode;
 
 use exit::Exit;
 
-/// Only this has `--memory-budget` kept.
+/// Allocator that keeps `--memory-budget`; nothing else does.
 #[global_allocator]
 static ALLOCATOR: bc_fs::spill::Allocator = bc_fs::spill::Allocator;
 
@@ -58,8 +58,8 @@ fn main() -> ExitCode {
     let exit = panics::caught(|| dispatch::run(std::env::args_os().collect()));
     let exit = signals::interrupted().map_or(exit, |number| exit.worst(Exit::Signal(number)));
     if let Exit::Signal(number) = exit {
-        // Ends the process by the signal itself, so that shells and `timeout`
-        // see what happened; comes back only if that fails.
+        // Ends the process by the signal itself, so that shells and `timeout` see its cause;
+        // returns only if that fails.
         let _ = signal_hook::low_level::emulate_default_handler(number);
     }
     exit.into()

@@ -1,5 +1,5 @@
-//! `--metrics=FILE`: what a run amounted to, as Prometheus text exposition
-//! (for node_exporter's textfile collector) or JSON.
+//! `--metrics=FILE`: figures of a run, as Prometheus text exposition (for node_exporter's textfile
+//! collector) or JSON.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -24,7 +24,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Of `bc APPLET COMMAND`.
+    /// Returns the empty figures of `bc APPLET COMMAND`.
     pub fn new(applet: &'static str, command: &'static str) -> Metrics {
         Metrics {
             applet,
@@ -103,7 +103,7 @@ fn since_epoch() -> Duration {
         .unwrap_or_default()
 }
 
-/// The present as RFC 3339 UTC.
+/// Returns the present as RFC 3339 UTC.
 pub fn now() -> String {
     bc_manifest::time::format_rfc3339(since_epoch().as_nanos() as i64)
 }

@@ -1,10 +1,10 @@
-//! What the program and its applets are called where somebody reads it: in help, manual pages and
-//! examples, which are written for a program named `bc`.
+//! Names of the program and its applets for the reader of help, manual pages and examples, which
+//! are written for a program named `bc`.
 
 /// The applets that have a name of their own beside the program's.
 pub const APPLETS: [&str; 4] = ["hash", "dup", "integrity", "copy"];
 
-/// How to call the program and each of its applets.
+/// Command names of the program and of each applet.
 #[derive(Clone, Debug)]
 pub struct Names {
     program: String,
@@ -13,7 +13,8 @@ pub struct Names {
 }
 
 impl Names {
-    /// For help and messages of a program called `program`: its applets are its first argument.
+    /// Returns the names for help and messages of a program called `program`: its applets are its
+    /// first argument.
     pub fn called(program: &str) -> Names {
         Names {
             program: program.to_owned(),
@@ -21,7 +22,8 @@ impl Names {
         }
     }
 
-    /// Where `bc` is the calculator: the program is `program`, the applets are `bchash` and so on.
+    /// Returns the names where `bc` is the calculator: the program is `program`, the applets are
+    /// `bchash` and so on.
     pub fn beside_the_calculator(program: &str) -> Names {
         Names {
             program: program.to_owned(),
@@ -29,7 +31,7 @@ impl Names {
         }
     }
 
-    /// As before, but for one applet that was called by a name of its own.
+    /// Replaces the name of one applet that was called by a name of its own.
     pub fn with_applet(mut self, applet: &str, called: &str) -> Names {
         if let Some(at) = APPLETS.iter().position(|one| *one == applet) {
             called.clone_into(&mut self.applets[at]);
@@ -37,12 +39,12 @@ impl Names {
         self
     }
 
-    /// The program's own name.
+    /// Returns the program's own name.
     pub fn program(&self) -> &str {
         &self.program
     }
 
-    /// How a command is called: `hash check` is `bc hash check`, or `bchash check`.
+    /// Returns the call of a command: `hash check` is `bc hash check`, or `bchash check`.
     pub fn command(&self, words: &[String]) -> String {
         let Some((first, rest)) = words.split_first() else {
             return self.program.clone();
@@ -55,12 +57,12 @@ impl Names {
         words.collect::<Vec<_>>().join(" ")
     }
 
-    /// The name of a command's manual page, without its section: `bc-hash-check`.
+    /// Returns the name of a command's manual page, without its section: `bc-hash-check`.
     pub fn page(&self, words: &[String]) -> String {
         self.command(words).replace(' ', "-")
     }
 
-    /// A text that speaks of `bc`, for these names.
+    /// Returns a text that speaks of `bc`, for these names.
     pub fn text(&self, text: &str) -> String {
         if self.program == "bc" {
             return text.to_owned();
@@ -83,7 +85,7 @@ impl Names {
         out + rest
     }
 
-    /// Writes the program's or an applet's name; gives what comes behind it.
+    /// Writes the program's or an applet's name; returns the text after it.
     fn push_call<'a>(&self, out: &mut String, after: &'a str) -> &'a str {
         match applet(after) {
             Some((at, rest)) => {
@@ -98,7 +100,7 @@ impl Names {
     }
 }
 
-/// The applet that a text behind `bc` begins with, and what follows.
+/// Returns the applet that a text after `bc` begins with, and the rest.
 fn applet(after: &str) -> Option<(usize, &str)> {
     let text = after.strip_prefix(' ')?;
     let rests = APPLETS.iter().map(|applet| text.strip_prefix(applet));
@@ -109,7 +111,7 @@ fn applet(after: &str) -> Option<(usize, &str)> {
     (!goes_on).then_some(found)
 }
 
-/// Is `bc` between these a word, and no part of a path, a variable or another name?
+/// Returns true if `bc` between these is a word, and no part of a path, a variable or another name.
 fn is_word(before: &str, after: &str) -> bool {
     let inside = |c: char| c.is_alphanumeric() || matches!(c, '_' | '/' | '-' | '=' | '$');
     let mut behind = after.chars();

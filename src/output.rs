@@ -1,4 +1,4 @@
-//! Where results go: stdout, or a file that appears whole or not at all.
+//! Destinations of results: stdout, or a file that appears whole or not at all.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -20,38 +20,38 @@ use crate::patient::patient;
 use crate::progress::Shared;
 use crate::style::{Meaning, OFF, colored};
 
-/// A destination for results. On a terminal nothing in them is obeyed, whatever format they are
-/// in: control characters and the like come out as escapes.
+/// A destination for results. A terminal obeys nothing in them, in any format: control characters
+/// and the like come out as escapes.
 pub struct Output {
     to: SafeWriter<BufWriter<Box<dyn Write + Send>>>,
-    /// What is ended when all is written: a file that appears whole, or one whose close may fail.
+    /// The file to end when all is written: one that appears whole, or one whose close may fail.
     file: Option<OutputFile>,
-    /// The file that is written, or stands behind stdout, where a walk may come upon it.
+    /// The file that is written, or is behind stdout, where a walk may find it.
     own: Option<OwnFile>,
     terminal: bool,
     color: bool,
-    /// As it was given.
+    /// Name of the destination as it was given.
     name: OsString,
 }
 
-/// How writing ended.
+/// End of writing.
 pub enum Written {
-    /// Everything is where it was asked to be.
+    /// Everything is at its destination.
     Whole,
     /// The reader of the pipe went away, which is its right.
     ReaderLeft,
 }
 
 impl Output {
-    /// To FILE, or to stdout without one. Errors say operation and reason; a stdout that is
-    /// closed is one, before anything is done whose results would be lost.
+    /// Opens FILE, or stdout without one. Errors contain operation and reason; a stdout that is
+    /// closed is one, before any work is done whose results would be lost.
     pub fn open(target: Option<&Path>) -> Result<Output, Diagnostic> {
         let Some(target) = target.filter(|t| t.as_os_str() != "-") else {
             return Output::stream(Stream::Output, OsStr::new("stdout"));
         };
         let name = target.as_os_str();
         if let Some(number) = descriptor(target) {
-            // What is behind it, a log perhaps, is the caller's: never replaced.
+            // The file behind it, a log perhaps, is the caller's: never replaced.
             return match number {
                 1 => Output::stream(Stream::Output, name),
                 2 => Output::stream(Stream::Error, name),
@@ -81,8 +81,8 @@ impl Output {
         self.file.as_ref().and_then(OutputFile::pending)
     }
 
-    /// A file that others are to believe because only its owner can have written it: it gets no
-    /// right to write for anybody else, whatever the umask says.
+    /// Makes the file readable as usual, but writable by its owner only, regardless of the umask:
+    /// others are to believe it because only its owner can have written it.
     pub fn only_owner_writes(self) -> Output {
         if let Some(pending) = self.pending() {
             pending.only_owner_writes();
@@ -90,7 +90,7 @@ impl Output {
         self
     }
 
-    /// For results that nobody wants.
+    /// Returns an output that discards results.
     pub fn nowhere() -> Output {
         Output {
             to: buffered(Box::new(io::sink()), Style::Exact),
@@ -102,41 +102,41 @@ impl Output {
         }
     }
 
-    /// The file being written, or the one behind stdout, for the walk to leave out; the file that
-    /// it will replace is another, see [`replaced`].
+    /// Returns the file being written, or the one behind stdout, for the walk to leave out; the
+    /// file that it will replace is another, see [`replaced`].
     pub fn own_file(&self) -> Option<OwnFile> {
         self.own.clone()
     }
 
-    /// Where the journal of a run that writes a file is, beside that file: `FILE.partial`. `None` for
-    /// what is written as it comes.
+    /// Returns the place of the journal of a run that writes a file, beside that file:
+    /// `FILE.partial`. `None` for an output that is written as it comes.
     pub fn partial(&self) -> Option<io::Result<Place>> {
         let pending = self.pending()?;
         Some(pending.place().beside(".partial"))
     }
 
-    /// The name of that, as it is shown.
+    /// Returns the name of that journal, as messages show it.
     pub fn partial_name(&self) -> String {
         let mut name = self.name.clone();
         name.push(".partial");
         bc_fs::escape(name.as_encoded_bytes()).into_owned()
     }
 
-    /// What follows is JSON: what a terminal could obey is escaped as JSON has it, wherever it
-    /// goes to.
+    /// Sets the format to JSON: anything that a terminal could obey is escaped as JSON has it, on
+    /// every destination.
     #[must_use]
     pub fn json(mut self) -> Output {
         self.to.set_style(Style::Json);
         self
     }
 
-    /// What follows is JSON whose bytes are fixed: escaped on a terminal only.
+    /// Sets the format to JSON whose bytes are fixed: escaped on a terminal only.
     #[must_use]
     pub fn fixed_json(self) -> Output {
         if self.terminal { self.json() } else { self }
     }
 
-    /// What follows are records that end with NUL.
+    /// Sets the format to records that end with NUL.
     #[must_use]
     pub fn records(mut self) -> Output {
         if self.terminal {
@@ -145,7 +145,7 @@ impl Output {
         self
     }
 
-    /// With colours, if they are wanted; a file has none unless that is said.
+    /// Turns colours on, if they are wanted; a file has none unless the option says `always`.
     #[must_use]
     pub fn colors(mut self, choice: Choice) -> Output {
         let is_file = self.pending().is_some();
@@ -156,7 +156,7 @@ impl Output {
         self
     }
 
-    /// Writes a piece of a line in the colour of what it means.
+    /// Writes a piece of a line in the colour of its meaning.
     pub fn paint(&mut self, meaning: Meaning, text: &[u8]) -> io::Result<()> {
         if !self.color || meaning == Meaning::Plain || text.is_empty() {
             return self.write_all(text);
@@ -174,14 +174,14 @@ impl Output {
         self.write_all(name)
     }
 
-    /// What is ours, and meant for the terminal itself.
+    /// Writes a sequence of ours that the terminal is to obey.
     fn obeyed(&mut self, sequence: &str) -> io::Result<()> {
         let written = self.to.stream().write_all(sequence.as_bytes());
         written.map_err(|error| Named::wrap(&self.name, error))
     }
 
-    /// Will a person read this? Then newlines in names are to be escaped by the format, which
-    /// alone can tell them from its own.
+    /// Returns true if a person will read this. Then newlines in names are to be escaped by the
+    /// format, which alone can distinguish them from its own.
     pub fn is_terminal(&self) -> bool {
         self.terminal
     }
@@ -195,7 +195,7 @@ impl Output {
         let terminal = file.is_terminal();
         let meta = file.metadata().ok().filter(std::fs::Metadata::is_file);
         let own = meta.and_then(|_| OwnFile::of(&file).ok());
-        // What a pipe or a terminal has taken, no close will deny.
+        // Closing a pipe or a terminal never fails for output that it has taken.
         let ended = own.as_ref().and_then(|_| file.try_clone().ok());
         let to = if terminal {
             buffered(Box::new(Shared(file)), Style::Text)
@@ -212,8 +212,8 @@ impl Output {
         }
     }
 
-    /// Flushes; a file is synced and renamed into place. Without this call a
-    /// file leaves no trace.
+    /// Flushes the output; a file is synced and renamed into place. Without this call a file leaves
+    /// no trace.
     pub fn finish(mut self, result: io::Result<()>) -> Result<Written, Diagnostic> {
         let written = result.and_then(|()| self.to.flush());
         match written {
@@ -235,7 +235,8 @@ impl Output {
     }
 }
 
-/// A standard stream that cannot be had: no operation failed, it was never there.
+/// Returns the error of a standard stream that cannot be had: no operation failed, it was never
+/// there.
 fn nameless(name: &OsStr, error: &io::Error) -> Diagnostic {
     format!("{}: {error}", bc_fs::escape(name.as_encoded_bytes())).into()
 }
@@ -259,7 +260,7 @@ impl Write for Output {
     }
 }
 
-/// A failed write with the name of the output, for those who see the error alone.
+/// A failed write with the name of the output, for code that has only the error.
 #[derive(Debug)]
 struct Named {
     name: String,
@@ -288,8 +289,8 @@ pub fn write_whole(target: &Path, contents: &[u8]) -> Result<(), Diagnostic> {
     output.finish(result).map(|_| ())
 }
 
-/// The file behind stdout, if it is one: the shell made it before the walk began, and it grows
-/// while it is written.
+/// Returns the file behind stdout, if it is one: the shell made it before the walk began, and it
+/// grows while it is written.
 pub fn behind_stdout() -> Option<OwnFile> {
     let stat = rustix::fs::fstat(rustix::stdio::stdout()).ok()?;
     let is_file = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file();
@@ -297,8 +298,8 @@ pub fn behind_stdout() -> Option<OwnFile> {
     is_file.then(own).flatten()
 }
 
-/// The file that FILE replaces, so that the walk can leave it out. `-` is none, though a file may
-/// have that name.
+/// Returns the file that FILE replaces, so that the walk can leave it out. `-` is standard output,
+/// though a file may have that name.
 pub fn replaced(target: Option<&Path>) -> Option<OwnFile> {
     let file = target.filter(|target| !crate::args::is_dash(target.as_os_str()));
     OwnFile::at(file?).ok()

@@ -1,8 +1,8 @@
 //! Files that a run would read and replace, or write twice: refused before anything is written.
-//! Files that are there are known by identity, whatever names lead to them.
+//! Existing files are known by identity, under any name.
 //!
-//! Of the files that a command works on, it replaces only what is a list that it writes itself: the
-//! result of last time, among the rest.
+//! Of the files that a command works on, it replaces only a list of the kind that it writes itself,
+//! such as the result of last time.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
@@ -17,21 +17,22 @@ use rustix::fs::OFlags;
 use crate::args::{WalkArgs, is_dash};
 use crate::lists::{Kind, is_list};
 
-/// The files that a command is given.
+/// Files that a command is given.
 #[derive(Clone, Default)]
 pub struct Given<'a> {
-    /// Files that say what to do or compare (`-` is stdin): none of them is ever written.
+    /// Files that the command reads, such as lists and manifests (`-` is stdin): none of them is
+    /// ever written.
     inputs: Vec<&'a OsStr>,
     /// Files and directories that the command works on.
     operands: Vec<&'a OsStr>,
-    /// Whether it goes on where links lead.
+    /// Policy of the walk for symbolic links.
     symlinks: Symlinks,
-    /// The lists that it writes, if it does.
+    /// Kind of lists that it writes, if it does.
     writes: Option<Kind>,
 }
 
 impl<'a> Given<'a> {
-    /// Files that say what to do or compare.
+    /// Starts with the files that the command reads.
     pub fn inputs(inputs: impl IntoIterator<Item = &'a OsStr>) -> Given<'a> {
         Given {
             inputs: inputs.into_iter().collect(),
@@ -39,13 +40,13 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// More of them.
+    /// Adds more of them.
     pub fn and_inputs(mut self, inputs: impl IntoIterator<Item = &'a OsStr>) -> Given<'a> {
         self.inputs.extend(inputs);
         self
     }
 
-    /// Files and directories that it works on.
+    /// Adds files and directories that it works on.
     pub fn operands<P: AsRef<OsStr> + ?Sized + 'a>(
         mut self,
         operands: impl IntoIterator<Item = &'a P>,
@@ -55,7 +56,7 @@ impl<'a> Given<'a> {
         self
     }
 
-    /// How it walks them.
+    /// Takes the policy for symbolic links from the options of the walk.
     pub fn walking(mut self, walk: &WalkArgs) -> Given<'a> {
         if walk.follow_symlinks {
             self.symlinks = Symlinks::Follow;
@@ -63,13 +64,14 @@ impl<'a> Given<'a> {
         self
     }
 
-    /// The lists that it writes.
+    /// Sets the kind of lists that it writes.
     pub fn writes(mut self, kind: Kind) -> Given<'a> {
         self.writes = Some(kind);
         self
     }
 
-    /// Whether a walk of the operands, whatever its filters, comes upon a file.
+    /// Returns true if a walk of the operands, with any filters, finds the file; also if the walk
+    /// failed.
     fn lead_to(&self, own: &OwnFile, workers: Workers) -> bool {
         // Signals end the process here: none is handled yet.
         let cancel = Cancel::new();
@@ -79,7 +81,7 @@ impl<'a> Given<'a> {
     }
 }
 
-/// A file that an output would replace, and that is no list of what the command writes.
+/// A file that an output would replace, and that is not a list of the kind that the command writes.
 #[derive(Clone, Debug)]
 pub struct Precious {
     shown: String,
@@ -89,7 +91,7 @@ pub struct Precious {
 impl Precious {
     fn of(path: &Path, shown: String, kind: Kind, given: &Given<'_>) -> Option<Precious> {
         of_output(path)?;
-        // What cannot be looked at cannot be replaced either, which says why.
+        // A file that cannot be looked at cannot be replaced either, and that error says why.
         let place = Place::find(path).ok()?;
         let file = OwnFile::at(path).ok()?;
         let opened = place.open(place.name(), OFlags::RDONLY);
@@ -97,13 +99,13 @@ impl Precious {
         (!is_list).then_some(Precious { shown, file })
     }
 
-    /// Whether a path that is worked on leads to it.
+    /// Returns true if a path that is worked on leads to it.
     pub fn is_at(&self, path: &[u8]) -> bool {
         use std::os::unix::ffi::OsStrExt as _;
         self.file.is_at(OsStr::from_bytes(path))
     }
 
-    /// Why it is not replaced.
+    /// Returns the message why it is not replaced.
     pub fn refusal(&self) -> String {
         format!(
             "{}: is one of the files that this command is given, and no list that it writes: it would \
@@ -113,17 +115,17 @@ impl Precious {
     }
 }
 
-/// Why nothing may be written, and where that may be said.
+/// Reason why nothing may be written, and the stream on which to report it.
 pub struct Refusal {
     pub text: String,
-    /// The first of stderr and stdout that does not lead to one of the files: to say it there would
-    /// do what is refused.
+    /// The first of stderr and stdout that does not lead to one of the files: a message written to
+    /// such a file would change it.
     pub say_on: Option<Stream>,
 }
 
-/// Looks at the files of a command before anything is done: `written` is what the command itself
-/// writes, `metrics` the file of `--metrics`. Gives those that it may replace only if nothing that
-/// it is yet to be told of leads there.
+/// Looks at the files of a command before anything is done: `written` is the file that the command
+/// itself writes, `metrics` the file of `--metrics`. Returns those that it may replace only if none
+/// of the paths that it reads later leads to them.
 pub fn check(
     given: &Given<'_>,
     written: Option<&Path>,
@@ -216,7 +218,7 @@ fn reason(read: &[&OsStr], written: Option<&Path>, metrics: Option<&Path>) -> Op
     ))
 }
 
-/// Which regular file a standard stream leads to.
+/// Returns the identity of the regular file that a standard stream leads to.
 fn file_behind(stream: Stream) -> Option<Identity> {
     let stat = match stream {
         Stream::Input => rustix::fs::fstat(rustix::stdio::stdin()),
@@ -231,7 +233,8 @@ fn file_behind(stream: Stream) -> Option<Identity> {
     })
 }
 
-/// Which regular file an output replaces or adds to. A descriptor by name is the stream itself.
+/// Returns the identity of the regular file that an output replaces or appends to. A descriptor by
+/// name is the stream itself.
 fn of_output(path: &Path) -> Option<Identity> {
     let is_stream = is_dash(path.as_os_str()) || bc_fs::output::descriptor(path).is_some();
     regular(path).filter(|_| !is_stream)
@@ -241,7 +244,7 @@ fn shown(path: &Path) -> String {
     bc_fs::escape(path.as_os_str().as_encoded_bytes()).into_owned()
 }
 
-/// Which regular file an input is.
+/// Returns the identity of the regular file that an input is.
 fn of_input(name: &OsStr) -> Option<Identity> {
     if !is_dash(name) {
         return regular(Path::new(name));
@@ -249,7 +252,7 @@ fn of_input(name: &OsStr) -> Option<Identity> {
     file_behind(Stream::Input)
 }
 
-/// Which regular file a path leads to: others cannot be replaced.
+/// Returns the identity of the regular file that a path leads to: other types cannot be replaced.
 fn regular(path: &Path) -> Option<Identity> {
     let meta = std::fs::metadata(path).ok().filter(|meta| meta.is_file())?;
     Some(Identity {
@@ -258,7 +261,7 @@ fn regular(path: &Path) -> Option<Identity> {
     })
 }
 
-/// Would one of two outputs take the place of the other? Both may not be there yet.
+/// Returns true if one of two outputs would replace the other. Neither need exist yet.
 fn is_same_place(one: &Path, other: &Path) -> bool {
     let same = |one: Option<_>, other| one.is_some() && one == other;
     matches!((place(one), place(other)), (Some(one), Some(other)) if one == other)
@@ -267,8 +270,8 @@ fn is_same_place(one: &Path, other: &Path) -> bool {
             && same(regular(one), regular(other))
 }
 
-/// The path that writing to FILE replaces, links resolved. None for stdout,
-/// devices and the like, where both simply follow each other.
+/// Returns the path that writing to FILE replaces, links resolved. None for stdout, devices and the
+/// like, where both simply follow each other.
 fn place(file: &Path) -> Option<PathBuf> {
     if file.as_os_str() == "-" {
         return None;

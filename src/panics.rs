@@ -1,12 +1,12 @@
-//! What is said of a panic: one line like every other error, as text or as
-//! JSON, and nothing of one that is caught where damage was expected.
+//! Reports of panics: one line like every other error, as text or as JSON, and none for a panic
+//! that is caught where damage was expected.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::panic::{Location, PanicHookInfo};
 
 use crate::exit::Exit;
 
-/// Has panics reported in the program's own way from here on.
+/// Reports panics in the program's own way from here on.
 pub fn report_as_errors() {
     std::panic::set_hook(Box::new(|info| {
         if !bc_dup::panic_is_expected() {

@@ -1,4 +1,4 @@
-//! Results for a pipe that perhaps nobody reads: the write waits in the
+//! Interruptible writer of results to a pipe that perhaps no process reads: the write waits in the
 //! kernel, where no flag is seen. A signal ends the process all the same.
 
 use std::fs::File;
@@ -10,17 +10,17 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
 
-/// What a pipe that can be written to takes without waiting.
+/// Bytes that a pipe takes without waiting once it can be written to.
 const PIPE_BUF: usize = 4096;
 
 /// A writer that does not wait for ever once a signal came.
 struct Patient {
     to: File,
-    /// Odd while a write goes on; None until one might wait.
+    /// Odd while a write is under way; None until one might wait.
     turn: Option<Arc<AtomicU64>>,
 }
 
-/// Makes a writer patient, where it is a pipe or a socket.
+/// Makes a writer interruptible, where it is a pipe or a socket.
 pub fn patient(to: File) -> Box<dyn Write + Send> {
     let kind = rustix::fs::fstat(&to).map(|stat| FileType::from_raw_mode(stat.st_mode));
     match kind {
@@ -46,7 +46,7 @@ impl Write for Patient {
             return self.to.write(bytes);
         }
         if crate::signals::interrupted().is_some() {
-            // What would have to wait is not to be told any more.
+            // Output that would have to wait is dropped.
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         let turn = self.turn.get_or_insert_with(watched);
@@ -61,13 +61,13 @@ impl Write for Patient {
     }
 }
 
-/// A count of turns that somebody watches until it is dropped: a write that
-/// still waits some time after a signal is the end. What it would have written
-/// has no name, so there is nothing to clean up.
+/// Returns a count of turns that a thread watches until it is dropped: a write that still waits
+/// some time after a signal ends the process. The output that it would have written has no name, so
+/// there is nothing to clean up.
 fn watched() -> Arc<AtomicU64> {
     let turn = Arc::new(AtomicU64::new(0));
     let watch = Arc::clone(&turn);
-    // Without a thread to spare it is as patient as any other program.
+    // Without a thread to spare it waits as any other program does.
     let _ = std::thread::Builder::new().spawn(move || {
         let mut last = 0;
         while Arc::strong_count(&watch) > 1 {

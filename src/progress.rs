@@ -1,8 +1,8 @@
 //! One status line on stderr, redrawn a few times a second by a thread of its
 //! own, so that the engines only bump counters they keep anyway.
 //!
-//! The cursor waits at the start of the line. So whatever a terminal does to
-//! the line when it is made narrower, erasing from the cursor on removes it all.
+//! The cursor waits at the start of the line. So even if a terminal rewraps the line when it is
+//! made narrower, erasing from the cursor on removes it all.
 
 pub mod line;
 
@@ -24,20 +24,20 @@ const PATIENCE: Duration = Duration::from_millis(300);
 /// Rates are those of this last stretch, so that a stall shows.
 const RECENT: Duration = Duration::from_secs(5);
 
-/// Is a status line on the screen right now? Only changed under stderr's lock.
+/// True while a status line is on the screen. Only changed under stderr's lock.
 static DRAWN: AtomicBool = AtomicBool::new(false);
-/// Is the cursor behind text that somebody else is still writing, or is the
-/// process about to end? Then nothing may be drawn.
+/// True while the cursor is behind a line that another writer has not finished, or the process is
+/// about to end: nothing may be drawn then.
 static HELD: AtomicBool = AtomicBool::new(false);
 
 const ERASE: &[u8] = b"\r\x1b[J";
 
-/// What a status line shows beside the counts.
+/// Name and totals of the phase that a status line shows beside the counts.
 struct Phase {
     name: &'static str,
     files_total: u64,
     bytes_total: u64,
-    /// When it began and how far the work was then.
+    /// Start of the phase, and the counts at that time.
     since: Instant,
     before: Counts,
 }
@@ -59,7 +59,7 @@ pub fn reading(progress: &Arc<bc_hash::HashProgress>) -> Arc<Reading> {
     Arc::new(move || counts(&progress.files, &progress.bytes))
 }
 
-/// Counts without totals.
+/// Returns the counts without totals.
 pub fn counts(files: &AtomicU64, bytes: &AtomicU64) -> Counts {
     Counts {
         files: files.load(Ordering::Relaxed),
@@ -102,12 +102,12 @@ impl Display {
         display
     }
 
-    /// Whether anybody sees it.
+    /// Returns true if it is shown.
     pub fn is_shown(&self) -> bool {
         self.thread.is_some()
     }
 
-    /// Names the phase and, where known, its work (0: not known).
+    /// Sets the name of the phase and, where known, its work (0: not known).
     pub fn phase(&self, name: &'static str, files: u64, bytes: u64) {
         if let Ok(mut phase) = self.phase.lock() {
             *phase = Phase {
@@ -143,7 +143,7 @@ impl Drop for Display {
     }
 }
 
-/// Is stderr a terminal that can erase what it shows?
+/// Returns true if stderr is a terminal that can erase what it shows.
 fn can_redraw() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
@@ -185,7 +185,7 @@ impl Phase {
     fn line(&self, mut counts: Counts, rate: Rate, now: Instant, width: usize) -> String {
         counts.files_total = counts.files_total.max(self.files_total);
         counts.bytes_total = counts.bytes_total.max(self.bytes_total);
-        // Only this phase's work counts: what came before had another speed.
+        // Only this phase's work counts: earlier work had another speed.
         counts.files = counts.files.saturating_sub(self.before.files);
         counts.bytes = counts.bytes.saturating_sub(self.before.bytes);
         render(
@@ -198,13 +198,12 @@ impl Phase {
     }
 }
 
-/// Where the work was during the last few seconds.
+/// Counts of the last few seconds, with their times.
 #[derive(Default)]
 struct Recent(VecDeque<(Instant, Counts)>);
 
 impl Recent {
-    /// Work per second since `begun`, the phase's beginning, or of the last
-    /// stretch of it.
+    /// Returns the work per second since `begun`, the phase's beginning, or of its last [`RECENT`].
     fn rate(&mut self, begun: (Instant, Counts), now: Instant, counts: Counts) -> Rate {
         while self.0.front().is_some_and(|(then, _)| *then < begun.0) {
             self.0.pop_front();
@@ -228,8 +227,8 @@ impl Recent {
     }
 }
 
-/// Columns that a line may fill: one is left free, where terminals differ in
-/// when they wrap.
+/// Returns the columns that a line may fill: one is left free, where terminals differ in when they
+/// wrap.
 pub fn width() -> usize {
     let columns = rustix::termios::tcgetwinsize(rustix::stdio::stderr())
         .map_or(0, |size| usize::from(size.ws_col));
@@ -239,7 +238,7 @@ pub fn width() -> usize {
     }
 }
 
-/// Are we in the background of a shell, which has the screen for itself?
+/// Returns true if this process is in the background of a shell, which has the screen for itself.
 fn in_background() -> bool {
     rustix::termios::tcgetpgrp(rustix::stdio::stderr())
         .is_ok_and(|group| group != rustix::process::getpgrp())
@@ -320,7 +319,7 @@ mod tests {
         // No earlier sample than the beginning.
         assert_eq!(bytes(begun, 50, 1000), 20_000.0);
         assert_eq!(bytes(begun, 100, 1000), 10_000.0);
-        // Another phase: what came before does not count.
+        // Another phase: earlier work does not count.
         let next = (after(200), at(1000));
         assert_eq!(bytes(next, 300, 1500), 5_000.0);
         // A stall shows once the stretch has passed.

@@ -28,7 +28,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// For the applet called `applet` ("hash", "dup" ...).
+    /// Returns the report of the applet called `applet` ("hash", "dup" ...).
     pub fn new(applet: &'static str, common: &Common) -> Report {
         let color = colored(common.color, std::io::stderr().is_terminal());
         set_style(common.log_format, common.color);
@@ -43,57 +43,59 @@ impl Report {
         }
     }
 
-    /// A file that could not be done: `bc hash: PATH: open: Permission denied (os error 13)`.
+    /// Reports a file that could not be done: `bc hash: PATH: open: Permission denied (os error
+    /// 13)`.
     pub fn failure(&self, error: &bc_walk::Error) {
         self.problem(error);
     }
 
-    /// A failure, of whatever.
+    /// Reports a failure of any type.
     pub fn problem(&self, what: impl Into<Diagnostic>) {
         self.failures.fetch_add(1, Ordering::Relaxed);
         self.emit("error", &what.into());
     }
 
-    /// Results that could not be written: what was asked could not be done, whatever was.
+    /// Reports results that could not be written: the run is a fatal failure, even if all its work
+    /// was done.
     pub fn unwritten(&self, what: impl Into<Diagnostic>) {
         self.lost.store(true, Ordering::Relaxed);
         self.problem(what);
     }
 
-    /// Something the user should know, which is no failure; hidden by `-q`.
+    /// Reports something that is no failure; hidden by `-q`.
     pub fn warning(&self, text: &str) {
         if !self.quiet {
             self.emit("warning", &text.into());
         }
     }
 
-    /// A warning that `-q` does not hide, because an exit code depends on it.
+    /// Reports a warning that `-q` does not hide, because an exit code depends on it.
     pub fn always(&self, text: &str) {
         self.emit("warning", &text.into());
     }
 
-    /// The closing line of a command, hidden by `-q`.
+    /// Prints the closing line of a command, hidden by `-q`.
     pub fn summary(&self, text: &str) {
         if !self.quiet {
             self.emit("info", &text.into());
         }
     }
 
-    /// Shown from this verbosity up (1: `-v`, 2: `-vv`).
+    /// Prints a note from this verbosity up (1: `-v`, 2: `-vv`).
     pub fn note(&self, level: u8, text: &str) {
         if self.verbosity >= level {
             self.emit("info", &text.into());
         }
     }
 
-    /// Shown with `-vv`; made only where it is.
+    /// Prints a note with `-vv`; its text is made only then.
     pub fn detail(&self, text: impl FnOnce() -> String) {
         if self.shows(2) {
             self.note(2, &text());
         }
     }
 
-    /// Is `note(level, ..)` shown?
+    /// Returns true if `note(level, ..)` is shown.
     pub fn shows(&self, level: u8) -> bool {
         self.verbosity >= level
     }
@@ -103,7 +105,7 @@ impl Report {
         self.failures.load(Ordering::Relaxed)
     }
 
-    /// [`Exit::Differs`] if anything failed.
+    /// Returns [`Exit::Fatal`] if results were lost, else [`Exit::Differs`] if anything failed.
     pub fn exit(&self) -> Exit {
         if self.lost.load(Ordering::Relaxed) {
             Exit::Fatal
@@ -114,7 +116,7 @@ impl Report {
         }
     }
 
-    /// The applet's name.
+    /// Returns the applet's name.
     pub fn applet(&self) -> &'static str {
         self.applet
     }
@@ -125,8 +127,8 @@ impl Report {
     }
 }
 
-/// One diagnostic with its newline, as text or as a JSON object. Names and reasons in it can do
-/// a terminal no harm: whoever reads a log later sees the same.
+/// Formats one diagnostic with its newline, as text or as a JSON object. Names and reasons in it
+/// can do a terminal no harm, in a log that is read later neither.
 fn line(format: LogFormat, color: bool, who: &str, level: &str, what: &Diagnostic) -> String {
     if format == LogFormat::Text {
         let meaning = match level {
@@ -148,8 +150,8 @@ fn line(format: LogFormat, color: bool, who: &str, level: &str, what: &Diagnosti
     format!("{}\n", safe::json(&object.to_string()))
 }
 
-/// How failures are written that come before, or outside of, a [`Report`]: wrong arguments
-/// and configuration, inputs that cannot be opened.
+/// Style of failures that come before, or outside of, a [`Report`]: wrong arguments and
+/// configuration, inputs that cannot be opened.
 static FATAL: Mutex<(LogFormat, Choice)> = Mutex::new((LogFormat::Text, Choice::Auto));
 
 /// Takes format and colour of fatal errors from arguments that are not parsed yet.
@@ -184,7 +186,7 @@ fn set_style(format: LogFormat, color: Choice) {
     }
 }
 
-/// Format and colour of what is said before there is a [`Report`].
+/// Returns the format and colour of messages before there is a [`Report`].
 pub fn style() -> (LogFormat, bool) {
     let style = FATAL.lock();
     let (format, color) = style.map_or((LogFormat::Text, Choice::Auto), |style| *style);
@@ -197,11 +199,11 @@ pub fn fatal(who: &str, what: impl Into<Diagnostic>) -> Exit {
     Exit::Fatal
 }
 
-/// The same to stdout, where stderr leads to a file that has to stay as it is.
+/// Prints the same to stdout, where stderr leads to a file that has to stay as it is.
 pub fn fatal_on_stdout(applet: &str, what: impl Into<Diagnostic>) -> Exit {
     let who = format!("bc {applet}");
     let text = line(style().0, false, &who, "error", &what.into());
-    // Nobody is left to tell if that fails.
+    // A failure of that cannot be reported anywhere.
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
     Exit::Fatal
 }
@@ -245,8 +247,8 @@ pub fn print_by(write: impl FnOnce(&mut Output) -> std::io::Result<()>) -> Exit 
     }
 }
 
-/// One write per line, so that lines of several processes do not mix; nobody
-/// is left to tell if stderr itself is broken.
+/// Writes a line in one call, so that lines of several processes do not mix; a failure of stderr
+/// itself cannot be reported anywhere.
 pub fn write_stderr(line: &str) {
     let _ = crate::progress::with_line_off(|err| err.write_all(line.as_bytes()));
 }

@@ -1,5 +1,5 @@
 //! The journal that runs with `--output=FILE` keep beside it, in `FILE.partial`, and `--resume`,
-//! which goes on from it.
+//! which continues from it.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -23,8 +23,8 @@ pub struct Recorded {
     name: String,
 }
 
-/// Begins to record the run that writes `output`, if that is a file. `going_on`: with what an
-/// interrupted one has read.
+/// Begins to record the run that writes `output`, if that is a file. `going_on`: continue with the
+/// records of an interrupted run.
 pub fn begin(
     session: &Session,
     output: &Output,
@@ -95,7 +95,7 @@ pub fn begin(
 }
 
 impl Recorded {
-    /// Says what an interrupted or failed run has left, if it has.
+    /// Reports the journal that an interrupted or failed run has left, if it has.
     pub fn left(&self, session: &Session) {
         let is_kept = self.resume.leave();
         self.tell_aside(session);
@@ -106,7 +106,7 @@ impl Recorded {
         }
     }
 
-    /// The result is where it was asked to be.
+    /// Ends the journal: the result is at its destination.
     pub fn done(&self, session: &Session) {
         self.resume.done();
         self.tell_aside(session);
@@ -123,8 +123,9 @@ impl Recorded {
     }
 }
 
-/// Of a small budget only a small part is for records that are kept back: too little to count, or
-/// the least budget would depend on what it is compared with.
+/// Returns the limits of the records that are kept back: only a small part of a small budget, too
+/// little to count, or the least budget would depend on the earlier record that it is compared
+/// with.
 fn pace(session: &Session) -> Pace {
     let mut pace = Pace::default();
     if let Some(Size(budget)) = session.common.memory_budget {
@@ -135,7 +136,7 @@ fn pace(session: &Session) -> Pace {
     pace
 }
 
-/// Workers tell when they cannot record any more; that is no failure of the run.
+/// Returns the callback for workers that cannot record any more; that is no failure of the run.
 fn tell(session: &Session, name: &str) -> Box<dyn Fn(&str) + Send + Sync> {
     let who = format!("bc {}", session.report.applet());
     let (name, quiet) = (name.to_owned(), session.common.quiet);
@@ -148,7 +149,8 @@ fn tell(session: &Session, name: &str) -> Box<dyn Fn(&str) + Send + Sync> {
     })
 }
 
-/// What a run is about, as far as all commands have it: which digests of which files.
+/// Returns the job that a journal is for, as far as all commands have it: digests of these
+/// algorithms, of these files.
 pub fn job(command: &str, algorithms: &[Algorithm], roots: &[OsString], walk: &WalkArgs) -> Job {
     let names: Vec<&str> = algorithms.iter().map(|a| a.name()).collect();
     let mut job = Job::default()
@@ -190,7 +192,7 @@ pub fn job(command: &str, algorithms: &[Algorithm], roots: &[OsString], walk: &W
         .fold(job, |job, (name, set)| flag(job, name, set))
 }
 
-/// With an option that has no value, if it is given.
+/// Adds an option that has no value, if it is given.
 pub fn flag(job: Job, name: &str, is_set: bool) -> Job {
     match is_set {
         true => job.with(name, "given"),
@@ -198,7 +200,7 @@ pub fn flag(job: Job, name: &str, is_set: bool) -> Job {
     }
 }
 
-/// With the part of the tree that is asked for, if not all of it is.
+/// Adds the part of the tree that is asked for, unless that is all of it.
 pub fn shard(job: Job, shard: Option<Shard>) -> Job {
     match shard {
         Some(shard) => job.with("--shard", shard.to_string()),
@@ -206,7 +208,7 @@ pub fn shard(job: Job, shard: Option<Shard>) -> Job {
     }
 }
 
-/// Where a path leads, from wherever the program is started.
+/// Returns the real path, the same from any working directory.
 fn place(path: &Path) -> Vec<u8> {
     let real = std::fs::canonicalize(path);
     let real = real.unwrap_or_else(|_| path.to_owned());

@@ -1,5 +1,5 @@
-//! What every subcommand does around its engine: signals, limits, options
-//! turned into plans, the walk, and the end of the run.
+//! Steps of every subcommand around its engine: signals, limits, options turned into plans, the
+//! walk, and the end of the run.
 
 use std::ffi::OsString;
 use std::io::BufReader;
@@ -45,7 +45,7 @@ pub struct Session {
     named_bytes: OnceLock<u64>,
     /// Files that outputs replace, if no list of files that is still to be read leads there.
     precious: Vec<Precious>,
-    /// Set once one of those is found to be what the command works on.
+    /// Set once one of those is found to be a file that the command works on.
     spared: OnceLock<()>,
 }
 
@@ -112,8 +112,8 @@ impl Session {
         Ok(session)
     }
 
-    /// Refuses to write what is read or worked on. `start` asks this for what is known from the
-    /// beginning.
+    /// Refuses to write files that are read or worked on. `start` checks those that are known from
+    /// the beginning.
     pub fn spare(&self, given: &Given<'_>, written: Option<&Path>) -> Outcome<Vec<Precious>> {
         let config = self.common.config.as_deref().map(Path::as_os_str);
         let given = given.clone().and_inputs(config);
@@ -126,7 +126,7 @@ impl Session {
         })
     }
 
-    /// The same for files that a list names, which was read meanwhile.
+    /// Refuses the same for files that a list names, which was read meanwhile.
     pub fn spare_listed<'p>(&self, paths: impl IntoIterator<Item = &'p [u8]>) -> Outcome<()> {
         if self.precious.is_empty() {
             return Ok(());
@@ -142,23 +142,23 @@ impl Session {
         }
     }
 
-    /// Reports a fatal failure. After a signal that is the end, and what fails then, such as an
-    /// input that gives no more, fails because of it.
+    /// Reports a fatal failure. After a signal that is the end, and a failure then, such as an
+    /// input that gives no more, is a consequence of it.
     pub fn fatal(&self, what: impl Into<Diagnostic>) -> Exit {
         if let Some(signal) = self.signal() {
             return Exit::Signal(signal);
         }
-        // What fails after the budget could not be kept fails because of that.
+        // A failure after the budget could not be kept is a consequence of that.
         let what = budget::failure().map_or_else(|| what.into(), Diagnostic::from);
         crate::report::fatal(&format!("bc {}", self.report.applet()), what)
     }
 
-    /// The signal that asked for the end of this run, if one did.
+    /// Returns the signal that asked for the end of this run, if one did.
     pub fn signal(&self) -> Option<i32> {
         signals::behind(&self.cancel)
     }
 
-    /// A defect of ours. If a worker panicked, that was reported when it happened.
+    /// Reports a defect of ours. If a worker panicked, that was reported when it happened.
     pub fn defect(&self, error: &(dyn std::error::Error + 'static)) -> Exit {
         let hashing = error.downcast_ref::<bc_hash::Error>();
         let searching = error.downcast_ref::<bc_dup::Error>();
@@ -218,7 +218,7 @@ impl Session {
             .skipped(self.skipped_detail()))
     }
 
-    /// What a walk keeps of what it leaves out.
+    /// Returns the detail that a walk keeps of entries that it leaves out.
     pub fn skipped_detail(&self) -> SkippedDetail {
         match self.report.shows(2) {
             true => SkippedDetail::Paths,
@@ -226,8 +226,8 @@ impl Session {
         }
     }
 
-    /// The least and the largest size wanted; `least` is the least where the user names none.
-    /// That no file can be both is refused, instead of finding none without a word.
+    /// Returns the least and the largest size wanted; `least` is the least where the user names
+    /// none. A least size above the largest is refused, instead of finding no files without a word.
     pub fn sizes(&self, args: &WalkArgs, least: u64) -> Outcome<(u64, Option<u64>)> {
         let most = args.max_size.map(|size| size.0);
         let wanted = args.min_size.map_or(least, |size| size.0);
@@ -294,23 +294,23 @@ impl Session {
             .map_err(|error| self.fatal(Diagnostic::failed(from, "read", &error)))
     }
 
-    /// Threads that the walk may use; it starts on one and takes the others
-    /// only once the tree proves large. Whoever names a number gets no more.
+    /// Returns the threads that the walk may use; it starts on one and takes the others only once
+    /// the tree proves large. A number given by the user is the most.
     pub fn walk_workers(&self) -> Workers {
         *self
             .walk_workers
             .get_or_init(|| self.common.threads.workers())
     }
 
-    /// All threads that there may be.
+    /// Returns the number of all threads that there may be.
     pub fn most_workers(&self) -> usize {
         self.walk_workers().usual()
     }
 
-    /// Threads that may read and hash `files` files, `width` at once each: all that there may be
-    /// and for whose buffers the memory budget suffices beside `state` bytes that are kept of the
-    /// files, as far as those stay in memory; unless the files are known to be worth no more than
-    /// one.
+    /// Returns the number of threads that may read and hash `files` files, `width` at once each: as
+    /// many as there may be and whose buffers fit in the memory budget beside `state` bytes of the
+    /// files' state, as far as those stay in memory; unless the files are known to be worth no more
+    /// than one.
     pub fn workers(&self, files: usize, width: usize, state: Kept) -> usize {
         const FEW: usize = 8;
         let bytes = match files {
@@ -337,8 +337,8 @@ impl Session {
         workers
     }
 
-    /// How files are to be read by `workers` workers that keep `width` files
-    /// open each, within what is left of the memory budget.
+    /// Returns the options for reading files by `workers` workers that keep `width` files open
+    /// each, within the rest of the memory budget.
     pub fn read_options(
         &self,
         workers: usize,
@@ -349,7 +349,7 @@ impl Session {
             .map_err(|text| self.fatal(&text))
     }
 
-    /// The same; the error is still to be reported.
+    /// Returns the same options; the caller reports the error.
     pub fn fit(
         &self,
         workers: usize,
@@ -361,8 +361,8 @@ impl Session {
             .tables(crate::tables::of_workers(self.common.memory_budget));
         match self.common.memory_budget {
             Some(Size(budget)) => budget::fit(&mut options, budget, workers, width, state)?,
-            // As a budget may not allow for; nor for a few small files, for which nobody has asked
-            // how many CPUs there are.
+            // A budget may not allow for it; nor do a few small files, for which the number of CPUs
+            // was never determined.
             None if self.walk_workers.get().is_none() => {}
             None => options.waiting = self.walk_workers().most(),
         }
@@ -427,13 +427,13 @@ impl Session {
         exit
     }
 
-    /// Seconds since the run began.
+    /// Returns the seconds since the run began.
     pub fn elapsed(&self) -> f64 {
         self.started.elapsed().as_secs_f64()
     }
 }
 
-/// Nanoseconds since 1970.
+/// Returns the nanoseconds since 1970.
 pub fn now() -> i64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -441,7 +441,7 @@ pub fn now() -> i64 {
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// Runs `f` while somebody watches for signals, who ends the process for one.
+/// Runs `f` while a thread watches for signals; the first one ends the process.
 fn watched<T>(cancel: &Cancel, f: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -470,7 +470,7 @@ impl Drop for Done<'_> {
     }
 }
 
-/// A path below `root`, as it is shown.
+/// Returns a path below `root`, as it is shown.
 pub fn below(root: &std::ffi::OsStr, path: &[u8]) -> Vec<u8> {
     let mut full = root.as_encoded_bytes().to_vec();
     if path != b"." {

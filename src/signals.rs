@@ -1,4 +1,4 @@
-//! Which signals end a run, and which one did.
+//! Signals that end a run, and the one that did.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -8,26 +8,27 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::budget;
 
-/// The flag that signals set, for those who wait without a session at hand.
+/// The flag that signals set, for code that waits without a session.
 static CANCEL: OnceLock<Cancel> = OnceLock::new();
 
-/// The flag that signals set once they are [`heeded`].
+/// Returns the flag that signals set once they are [`heeded`].
 pub fn flag() -> Cancel {
     CANCEL.get_or_init(Cancel::new).clone()
 }
 
-/// The signal that asked for the end of the run, if one did.
+/// Returns the signal that asked for the end of the run, if one did.
 pub fn interrupted() -> Option<i32> {
     behind(CANCEL.get()?)
 }
 
-/// The signal that set this flag, if one did.
+/// Returns the signal that set this flag, if one did.
 pub fn behind(cancel: &Cancel) -> Option<i32> {
     let reason = cancel.reason().filter(|reason| *reason != budget::NO_ROOM);
     reason.map(|signal| signal as i32)
 }
 
-/// The first signal has what is in flight finished or recorded; who sends another one will not wait.
+/// Lets the first signal wait until the work in progress is finished or recorded; a second one ends
+/// the process at once.
 pub fn end_at_the_second() {
     let first = Arc::new(AtomicBool::new(false));
     for signal in heeded() {
@@ -38,8 +39,8 @@ pub fn end_at_the_second() {
     }
 }
 
-/// SIGINT and SIGTERM, but for those that whoever started the program has it ignore: a shell does
-/// so for a job in the background, which Ctrl-C is not meant for.
+/// Returns SIGINT and SIGTERM, except those that the parent process has set to be ignored: a shell
+/// does so for a job in the background, which Ctrl-C is not meant for.
 pub fn heeded() -> impl Iterator<Item = i32> {
     [SIGINT, SIGTERM]
         .into_iter()

@@ -1,23 +1,23 @@
-//! The one home of colours: what they mean, and how they are switched on.
+//! The one home of colours: their meanings, and the sequences that turn them on.
 //!
 //! A colour says what a word says already, so nothing is lost without it.
 
 use crate::args::Choice;
 
-/// What a piece of text means to the one who reads it.
+/// Meaning of a piece of text for its reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
     /// Nothing in particular.
     Plain,
     /// Damage, a failure.
     Bad,
-    /// An edit, a warning, what could not be read.
+    /// An edit, a warning, a path that could not be read.
     Changed,
-    /// What is there and was not before.
+    /// An entry that is new.
     Added,
-    /// What is only there to find one's way: directories, headings of groups.
+    /// Orientation only: directories, headings of groups.
     Dim,
-    /// Headings, and what is to be typed.
+    /// Headings, and text to be typed.
     Strong,
 }
 
@@ -25,7 +25,7 @@ pub enum Meaning {
 pub const OFF: &str = "\x1b[0m";
 
 impl Meaning {
-    /// What switches it on; [`OFF`] ends it.
+    /// Returns the sequence that turns it on; [`OFF`] ends it.
     pub const fn on(self) -> &'static str {
         match self {
             Meaning::Plain => "",
@@ -38,7 +38,7 @@ impl Meaning {
     }
 }
 
-/// A piece of our own text in a line that is made of strings.
+/// Returns a piece of our own text in a line that is made of strings.
 pub fn painted(color: bool, meaning: Meaning, text: &str) -> String {
     if !color || meaning == Meaning::Plain {
         return text.to_owned();
@@ -46,8 +46,8 @@ pub fn painted(color: bool, meaning: Meaning, text: &str) -> String {
     format!("{}{text}{OFF}", meaning.on())
 }
 
-/// Should this stream be coloured? `NO_COLOR` and `CLICOLOR_FORCE` as their
-/// conventions say (<https://no-color.org>, <https://bixense.com/clicolors>).
+/// Returns true if this stream should be coloured. `NO_COLOR` and `CLICOLOR_FORCE` are read by
+/// their conventions (<https://no-color.org>, <https://bixense.com/clicolors>).
 pub fn colored(choice: Choice, terminal: bool) -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty() && v != "0");
     match choice {

@@ -7,7 +7,7 @@
 use bc_fs::Size;
 use bc_pool::Tables;
 
-/// The tables that workers use who read, hash and copy files.
+/// Returns the tables for workers that read, hash and copy files.
 pub fn of_workers(memory_budget: Option<Size>) -> Tables {
     // Under a budget memory may lie in files, whose descriptors go where the memory goes.
     if memory_budget.is_some() {

@@ -38,7 +38,7 @@ pub fn print(mut error: clap::Error) -> Exit {
         return fatal("bc", text.trim_end());
     }
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        // What there is to choose from is no error message.
+        // A list of choices is no error message.
         say_help(&safe::lines(text));
         return Exit::Fatal;
     }
@@ -55,8 +55,8 @@ pub fn print(mut error: clap::Error) -> Exit {
     Exit::Fatal
 }
 
-/// An option that nobody knows is a slip, and hardly ever a path: clap's advice to write `--`
-/// before it is only good where there is such a path.
+/// Removes clap's advice to write `--` before an unknown option, unless a path of that name exists:
+/// such an option is a slip, and hardly ever a path.
 fn without_dashes(error: &mut clap::Error) {
     let path = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(argument)) => Path::new(argument),
@@ -82,7 +82,7 @@ pub fn say_help(text: &str) {
     write_stderr(&shown.collect::<String>());
 }
 
-/// The text as it is; for a terminal, in lines that it has room for.
+/// Returns the text as it is; for a terminal, in lines that it has room for.
 fn fitted(text: &str, terminal: bool) -> Cow<'_, str> {
     match terminal {
         true => wrapped(text, 0, crate::progress::width()).into(),
@@ -90,8 +90,8 @@ fn fitted(text: &str, terminal: bool) -> Cow<'_, str> {
     }
 }
 
-/// The text in lines of at most `width` columns, broken at blanks; its first line begins in column
-/// `begun`.
+/// Wraps the text to lines of at most `width` columns, broken at blanks; its first line begins in
+/// column `begun`.
 fn wrapped(text: &str, begun: usize, width: usize) -> String {
     let mut wrapped = String::new();
     for (nth, line) in text.lines().enumerate() {
@@ -118,7 +118,8 @@ fn wrapped(text: &str, begun: usize, width: usize) -> String {
     wrapped
 }
 
-/// Where a line goes on that has no room: below the explanation, if it has one in a column.
+/// Returns the indentation of a line's continuation: below the explanation, if it has one in a
+/// column.
 fn hang(line: &str, width: usize) -> usize {
     let indent = line.len() - line.trim_start().len();
     let name = line[indent..].find("  ").map(|at| indent + at);
@@ -128,7 +129,7 @@ fn hang(line: &str, width: usize) -> usize {
     }
 }
 
-/// Prints a help text to stdout, what can be typed in another weight than what explains it.
+/// Prints a help text to stdout, words to type in another weight than their explanation.
 pub fn print_help(text: &str) -> Exit {
     print_by(|out| {
         fitted(text, out.is_terminal())
@@ -143,7 +144,7 @@ pub fn print_help(text: &str) -> Exit {
     })
 }
 
-/// The line's indentation, what stands out in it, and the rest.
+/// Returns the line's indentation, the part in bold, and the rest.
 fn help_line(line: &str) -> (&str, &str, &str) {
     let indent = line.len() - line.trim_start().len();
     let rest = &line[indent..];

@@ -12,10 +12,10 @@ use crate::applet::APPLETS;
 use crate::dirs::config_file;
 use crate::report;
 
-/// A file of settings is a page or two; what is larger is none.
+/// Most bytes of a configuration file, which is a page or two; a larger file is not one.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// The settings of the file that concern `applet`. One that was named must be there.
+/// Loads the settings of the file that concern `applet`. One that was named must be there.
 pub fn load(
     named: Option<PathBuf>,
     applet: &str,
@@ -31,7 +31,7 @@ pub fn load(
             .map(|settings| in_file(settings, &shown))
             .map_err(|error| format!("{shown}:{error}")),
         Err(error) if !must_exist && is_absent(&error) => Ok(Vec::new()),
-        // Under another user's HOME: nobody asked for that file.
+        // Under another user's HOME: the user did not ask for that file.
         Err(error) if !must_exist && error.kind() == io::ErrorKind::PermissionDenied => {
             let text = format!("{shown}: read: {error}; it is left out");
             report::caution(format!("bc {applet}").trim_end(), &text);

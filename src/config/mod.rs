@@ -1,10 +1,10 @@
-//! Layers below the command line: built-in < configuration file < `BC_*`
-//! environment < command line. A layer can set the options that carry the mark
-//! [`Configurable`](crate::args::Configurable): those that say how to work. What says *what* to work on,
-//! changes the meaning of a check or weakens a guard carries none.
+//! Layers below the command line: built-in < configuration file < `BC_*` environment < command
+//! line. A layer can set the options that carry the mark
+//! [`Configurable`](crate::args::Configurable): those that say how to work. An option that says
+//! *what* to work on, changes the meaning of a check or weakens a guard carries none.
 //!
-//! Whatever is wrong with a setting is blamed on its line of the file or on
-//! its variable, and never on the command line.
+//! An error in a setting is blamed on its line of the file or on its variable, and never on the
+//! command line.
 
 mod file;
 
@@ -58,11 +58,11 @@ pub fn parse(mut command: Command, applet: &str, argv: Vec<OsString>) -> Result<
     Ok(matches)
 }
 
-/// Those of the options `names` that lower layers set, as arguments, for who has no other options of
-/// ours: anything else there is left to those whom it concerns.
+/// Returns the settings of lower layers for the options `names`, as arguments, for programs that
+/// have no other options of ours: all other settings are left to the commands that they concern.
 ///
 /// # Errors
-/// What is wrong with a setting of any name, blamed on its line or its variable.
+/// An error in a setting of any name, blamed on its line or its variable.
 pub fn settings_of(names: &[&str]) -> Result<Vec<OsString>, String> {
     let command = crate::hash::command();
     let settings = file::load(named("BC_CONFIG"), "", &command)?;
@@ -87,7 +87,8 @@ pub fn settings_of(names: &[&str]) -> Result<Vec<OsString>, String> {
     Ok(taken)
 }
 
-/// Whether a lower layer may have anything to say: a file where one is looked for, or a variable.
+/// Returns true if a lower layer may set something: the configuration file exists, or there is a
+/// variable.
 pub fn may_apply() -> bool {
     let is_there = |path: PathBuf| {
         path.symlink_metadata()
@@ -97,7 +98,8 @@ pub fn may_apply() -> bool {
         || config_file().is_some_and(is_there)
 }
 
-/// No such file; nor can there be one where HOME is no directory, as for many service accounts.
+/// Returns true if there is no such file; nor can there be one where HOME is no directory, as for
+/// many service accounts.
 fn is_absent(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -105,14 +107,14 @@ fn is_absent(error: &io::Error) -> bool {
     )
 }
 
-/// One setting of a lower layer and where it came from.
+/// One setting of a lower layer and its origin.
 struct Setting {
     long: String,
     values: Vec<String>,
     origin: Origin,
 }
 
-/// Who is to blame for a setting.
+/// Origin of a setting, to be named in errors.
 enum Origin {
     /// A line of a file whose name is not known here.
     Line(usize),
@@ -141,11 +143,11 @@ impl Layers {
         }
     }
 
-    /// Arguments to insert for options that the user did not give.
+    /// Returns the arguments to insert for options that the user did not give.
     fn arguments(&self, command: &Command, given: &ArgMatches) -> Result<Vec<OsString>, String> {
         let by_user =
             |arg: &Arg| given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
-        // What cannot stand beside something that the user wrote gives way to it.
+        // A setting that conflicts with an option that the user wrote gives way to it.
         let out_of_place: Vec<&clap::Id> = command
             .get_arguments()
             .filter(|arg| by_user(arg))
@@ -177,7 +179,7 @@ impl Layers {
 }
 
 impl Setting {
-    /// As the command line would have it.
+    /// Returns the setting in the form of command-line arguments.
     fn arguments(&self, arg: &Arg) -> Result<Vec<OsString>, String> {
         let long = &self.long;
         if arg.get_action().takes_values() {
@@ -205,7 +207,7 @@ fn wanted(long: &str, value: &str) -> String {
     format!("invalid value '{value}' for '--{long}': expected true or false")
 }
 
-/// Would the command take these arguments, whatever else it needs?
+/// Checks these arguments as the command would parse them, regardless of its required ones.
 fn accepts(command: &Command, arguments: &[OsString]) -> Result<(), String> {
     let name = std::iter::once(OsString::from(command.get_name()));
     let groups: Vec<clap::Id> = command.get_groups().map(|g| g.get_id().clone()).collect();
@@ -217,14 +219,15 @@ fn accepts(command: &Command, arguments: &[OsString]) -> Result<(), String> {
         Ok(_) => Ok(()),
         Err(error) => {
             let text = error.render().to_string();
-            // What follows is advice for the command line.
+            // The rest is advice for the command line.
             let text = text.split("\n\n").next().unwrap_or_default();
             Err(text.strip_prefix("error: ").unwrap_or(text).to_owned())
         }
     }
 }
 
-/// The settings of variables that name an option of the applet that `concerns` somebody.
+/// Returns the settings of variables that name an option of the applet, as far as the option
+/// `concerns` the caller.
 fn from_environment(
     command: &Command,
     concerns: impl Fn(&str) -> bool,
@@ -263,7 +266,7 @@ fn from_environment(
     Ok(settings)
 }
 
-/// Long options of the subcommands, but those of every program.
+/// Returns the long options of the subcommands, but those of every program.
 fn options(command: &Command) -> impl Iterator<Item = &str> {
     command
         .get_subcommands()
@@ -272,7 +275,8 @@ fn options(command: &Command) -> impl Iterator<Item = &str> {
         .filter(|long| !matches!(*long, "help" | "version"))
 }
 
-/// `None`: no option of these commands' subcommands. Else whether one of them may be set.
+/// Returns true if lower layers may set the option in one of these commands' subcommands; `None` if
+/// none of them has it.
 fn standing(long: &str, commands: &[&Command]) -> Option<bool> {
     let mut known = None;
     let subcommands = commands.iter().flat_map(|c| c.get_subcommands());

@@ -30,7 +30,7 @@ is full; 130 or 143 ended by SIGINT or SIGTERM.";
 #[derive(Parser)]
 #[command(name = "copy", version, after_long_help = AFTER, max_term_width = 100)]
 pub struct CopyCli {
-    /// What to do
+    /// Subcommand
     #[command(subcommand)]
     pub command: CopyCommand,
 }
@@ -42,7 +42,7 @@ pub enum CopyCommand {
     Copy(Box<CopyArgs>),
 }
 
-/// What a digest can be.
+/// Algorithm of the copy's digests, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digesting(pub Option<Algorithm>);
 
@@ -85,10 +85,10 @@ pub struct CopyArgs {
         hide_possible_values = true
     )]
     pub sync: Durability,
-    /// What copies get of their sources: mode, owner, times, xattrs, links; all or none
+    /// Metadata that copies take over: mode, owner, times, xattrs, links; all or none
     #[arg(long, value_name = "LIST", default_value = "all", value_parser = Preserve::parse)]
     pub preserve: Preserve,
-    /// What cannot be given all of that fails, instead of being a warning
+    /// Fail a file whose metadata cannot be fully preserved, instead of warning
     #[arg(long)]
     pub strict_metadata: bool,
     /// Share blocks where the file system can: auto, always or never
@@ -114,7 +114,7 @@ pub struct CopyArgs {
     /// Digest that is taken on the way, or none
     #[arg(short = 't', long = "algorithm", value_name = "ALG", default_value = "blake3", value_parser = algorithm)]
     pub algorithm: Digesting,
-    /// Where the manifest goes, or none [default: .bc-copy-manifest.jsonl in the destination directory]
+    /// Manifest file, or none [default: .bc-copy-manifest.jsonl in the destination directory]
     #[arg(long, value_name = "FILE|none")]
     pub manifest: Option<OsString>,
     /// Begin anew what an interrupted run has begun
@@ -151,7 +151,7 @@ pub struct CopyArgs {
     /// Letters of cp that mean something else here
     #[command(flatten)]
     pub other: OtherLetters,
-    /// What to copy, and where to
+    /// Sources, and the destination
     #[arg(value_name = "SOURCE... DESTINATION")]
     pub paths: Vec<OsString>,
     #[command(flatten)]
@@ -184,7 +184,7 @@ pub struct OtherLetters {
 }
 
 impl OtherLetters {
-    /// What to say of one that is given.
+    /// Returns the message for one that is given.
     pub fn refusal(&self) -> Option<&'static str> {
         [
             (self.no_clobber, "-n: use --on-conflict=skip"),
@@ -218,8 +218,8 @@ fn algorithm(name: &str) -> Result<Digesting, String> {
         .map_err(|error| format!("{error}, none"))
 }
 
-/// What decides which files there are comes from no configuration; lists of files, which have no
-/// place below a destination, and following links are not offered.
+/// Filters that no configuration sets, since they decide which files there are. Lists of files,
+/// which have no place below a destination, and following links are not offered.
 const FILTERS: [&str; 9] = [
     "no_hidden",
     "hidden",
@@ -232,7 +232,7 @@ const FILTERS: [&str; 9] = [
     "one_file_system",
 ];
 
-/// The command as it is offered.
+/// Returns the command with the options that are offered.
 pub fn as_command(copy: clap::Command) -> clap::Command {
     let hidden = ["files_from", "null", "follow_symlinks"];
     let copy = hidden

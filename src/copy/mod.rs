@@ -10,12 +10,12 @@ use clap::{Args as _, CommandFactory, FromArgMatches};
 use crate::exit::Exit;
 use args::{CopyCli, CopyCommand};
 
-/// The command tree of the applet: one command, whose name is never written.
+/// Returns the command tree of the applet: one command, whose name is never written.
 pub fn command() -> clap::Command {
     CopyCli::command().mut_subcommand("copy", |copy| args::as_command(copy).hide(true))
 }
 
-/// The command alone.
+/// Returns the command alone; `None` for any other name.
 pub fn only(name: &str) -> Option<clap::Command> {
     let command = clap::Command::new(name.to_owned());
     (name == "copy").then(|| args::as_command(args::CopyArgs::augment_args(command)))

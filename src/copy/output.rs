@@ -1,4 +1,4 @@
-//! What `bc copy` says: a line for each path where that is asked for, and what it came to.
+//! Output of `bc copy`: a line for each path where that is asked for, and the totals.
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -14,15 +14,15 @@ use crate::progress::line::{size, thousands};
 use crate::run::Session;
 use crate::style::Meaning;
 
-/// Tells of events, from any thread.
+/// Reporter of events, from any thread.
 pub struct Teller<'a> {
     session: &'a Session,
-    /// Where lines go, and the first failure of writing them.
+    /// Output of the lines, and the first failure of writing them.
     lines: Option<Mutex<(Output, io::Result<()>)>>,
 }
 
 impl<'a> Teller<'a> {
-    /// With a line for each path if there is an output for it.
+    /// Returns the listener; it writes a line for each path if there is an output for it.
     pub fn new(session: &'a Session, output: Option<Output>) -> Teller<'a> {
         Teller {
             session,
@@ -30,7 +30,7 @@ impl<'a> Teller<'a> {
         }
     }
 
-    /// Tells of one.
+    /// Reports one event.
     pub fn tell(&self, event: Event<'_>) {
         let report = &self.session.report;
         match event {
@@ -96,8 +96,8 @@ fn write(
     output.write_all(b"\n")
 }
 
-/// Says what it came to, and gives the exit code. `destination`: where there are several, which one
-/// is spoken of.
+/// Reports the totals, and returns the exit code. `destination`: the one that they are of, where
+/// there are several.
 pub fn conclude(
     session: &Session,
     copied: &Copied,
@@ -129,7 +129,7 @@ pub fn conclude(
     }
 }
 
-/// The counts of one destination in words.
+/// Returns the counts of one destination in words.
 fn counts(copied: &Copied, dry_run: bool) -> String {
     let mut parts = vec![format!("{} copied", thousands(copied.copied))];
     for (count, what) in [
@@ -157,7 +157,7 @@ fn counts(copied: &Copied, dry_run: bool) -> String {
     text
 }
 
-/// What it came to at all destinations together.
+/// Totals of all destinations together.
 #[derive(Default)]
 pub struct Sum([u64; 8]);
 
@@ -174,7 +174,7 @@ impl Sum {
         ("copy_incomplete", "Properties that could not be given."),
     ];
 
-    /// Adds what it came to at one.
+    /// Adds the totals of one destination.
     pub fn add(&mut self, copied: &Copied) {
         let more = [
             copied.walked,
@@ -191,7 +191,7 @@ impl Sum {
         }
     }
 
-    /// The figures of the run.
+    /// Sets the figures of the run.
     pub fn set(&self, session: &mut Session) {
         for ((name, help), count) in Sum::FIGURES.into_iter().zip(self.0) {
             session.metrics.set(name, help, count as f64);

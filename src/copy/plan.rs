@@ -1,4 +1,4 @@
-//! What `bc copy` is asked for, checked before anything is looked at.
+//! Command line of `bc copy`, checked before any file is looked at.
 
 use std::ffi::OsString;
 
@@ -9,11 +9,11 @@ use super::args::CopyArgs;
 use crate::dirs::state_dir;
 use crate::run::{Outcome, Session, now};
 
-/// Bytes of the buffers of one worker: what it reads at once, a part of a larger file, attributes.
+/// Bytes of the buffers of one worker: a read, a part of a larger file, attributes.
 const WORKER: u64 = 3 << 20;
 
-/// Threads, as far as there is room for their buffers in half of the memory budget; the other half
-/// is for what is kept of the files.
+/// Returns the number of threads, as far as there is room for their buffers in half of the memory
+/// budget; the other half is for the state of the files.
 fn workers(session: &Session) -> Outcome<usize> {
     let most = session.most_workers();
     let Some(bc_fs::Size(budget)) = session.common.memory_budget else {
@@ -28,7 +28,7 @@ fn workers(session: &Session) -> Outcome<usize> {
     }
 }
 
-/// What is asked for.
+/// Checked options of one run.
 pub struct Plan {
     /// The engine's options, with the first destination.
     pub options: CopyOptions,
@@ -37,14 +37,14 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// All destinations, in order.
+    /// Returns all destinations, in order.
     pub fn destinations(&self) -> impl Iterator<Item = &OsString> {
         std::iter::once(&self.options.destination).chain(&self.others)
     }
 }
 
-/// The sources and the destinations. The last path is a destination as always, unless there is but
-/// one: so an option that names one more makes no source of it.
+/// Returns the sources and the destinations. The last path is a destination as always, unless there
+/// is but one: so an option that names one more makes no source of it.
 fn paths(args: &CopyArgs) -> Option<(&[OsString], Vec<OsString>)> {
     let (last, rest) = args.paths.split_last()?;
     let (sources, mut destinations) = match (rest, &args.to[..]) {
@@ -56,7 +56,7 @@ fn paths(args: &CopyArgs) -> Option<(&[OsString], Vec<OsString>)> {
     Some((sources, destinations))
 }
 
-/// The engine's options.
+/// Returns the engine's options.
 pub fn plan(session: &Session, args: &CopyArgs) -> Outcome<Plan> {
     if let Some(text) = args.other.refusal() {
         return Err(session.fatal(text));

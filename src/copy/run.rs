@@ -20,7 +20,7 @@ use crate::run::{Outcome, Session};
 
 pub fn copy(args: &CopyArgs) -> Outcome<Exit> {
     let written = args.manifest.as_deref().filter(|name| *name != "none");
-    // Of what is copied, and copied to, the engine sees to it that no manifest takes the place.
+    // The engine ensures that no manifest replaces a source or a destination.
     let given = Given::default().operands(&args.paths).operands(&args.to);
     let written = written.map(Path::new);
     let mut session = Session::start("copy", "copy", &args.common, &given, written)?;
@@ -60,7 +60,7 @@ pub fn copy(args: &CopyArgs) -> Outcome<Exit> {
     Ok(session.end(exit))
 }
 
-/// Why nothing was copied to a destination, or to any.
+/// Reports why nothing was copied to a destination, or to any.
 fn fatal(session: &Session, destination: Option<&OsStr>, error: &bc_copy::Error) -> Exit {
     match (error.kind(), error.failure(), destination) {
         // It was reported when it happened.

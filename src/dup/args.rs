@@ -37,7 +37,7 @@ error (unique: or is nowhere else), 2 cannot do it, 130 or 143 ended by SIGINT o
 #[derive(Parser)]
 #[command(name = "dup", version, after_long_help = AFTER, after_help = "The command may be left out: 'bc dup DIR' means 'bc dup scan DIR'.", max_term_width = 100)]
 pub struct DupCli {
-    /// What to do
+    /// Subcommand
     #[command(subcommand)]
     pub command: DupCommand,
 }
@@ -181,7 +181,7 @@ pub struct PruneArgs {
     /// Give a kept file at most N names
     #[arg(add = Configurable, long, value_name = "N")]
     pub max_links: Option<u64>,
-    /// Where to record the steps, instead of a new file in $XDG_STATE_HOME/bc
+    /// File to record the steps in, instead of a new one in $XDG_STATE_HOME/bc
     ///
     /// An existing journal is continued if it is yours and nobody else may write it.
     #[arg(long, value_name = "FILE")]
@@ -230,7 +230,7 @@ pub struct UndoArgs {
 /// Smallest size scanned when `--min-size` is not given: empty files are all equal and waste nothing.
 pub const LEAST: Size = Size(1);
 
-/// What makes no sense for whole directories.
+/// Options that make no sense for whole directories.
 const WHOLE: [&str; 6] = [
     "from",
     "match_hardlinks",
@@ -240,7 +240,7 @@ const WHOLE: [&str; 6] = [
     "max_links",
 ];
 
-/// What only a search can answer: refused beside a report.
+/// Options that only a search can answer: refused beside a report.
 const SEARCHES: [&str; 10] = [
     "algorithm",
     "verify_bytes",
@@ -254,7 +254,7 @@ const SEARCHES: [&str; 10] = [
     "one_file_system",
 ];
 
-/// Bytes, as the name of a directory need not be UTF-8.
+/// Parser of an action; it takes bytes, as the name of a directory need not be UTF-8.
 fn action() -> impl TypedValueParser<Value = Action> {
     OsStringValueParser::new().try_map(|text| {
         Action::parse(text.as_encoded_bytes())

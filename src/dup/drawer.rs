@@ -1,4 +1,5 @@
-//! Disks in drawers: their manifests, what those know, and what that rests on.
+//! Offline disks: their manifests, the contents that those list, and the digests that this rests
+//! on.
 
 use bc_dup::manifests::{Manifest, Unanswered, is_weak, tag};
 use bc_dup::unique::Offline;
@@ -7,20 +8,20 @@ use crate::exit::Exit;
 use crate::progress::thousands;
 use crate::run::Session;
 
-/// Manifests, and what they know.
+/// Manifests, and the contents that they list.
 pub struct Drawer {
     pub manifests: Vec<Manifest>,
     pub offline: Offline,
 }
 
 impl Drawer {
-    /// The paths of the manifests.
+    /// Returns the paths of the manifests.
     pub fn paths(&self) -> Vec<&[u8]> {
         self.manifests.iter().map(Manifest::path).collect()
     }
 }
 
-/// `of 3 contents this rests on MD5, fine against accidents only`.
+/// Returns `of 3 contents this rests on MD5, fine against accidents only`.
 pub fn rests_on(offline: &Offline) -> Option<String> {
     let weak = offline
         .contents
@@ -39,7 +40,7 @@ pub fn rests_on(offline: &Offline) -> Option<String> {
     })
 }
 
-/// Why manifests did not answer.
+/// Reports why manifests did not answer.
 pub fn unanswered(session: &Session, why: Unanswered) -> Exit {
     match why {
         Unanswered::Manifest(error) => session.fatal(format!("--reference={error}")),

@@ -1,4 +1,4 @@
-//! `bc dup scan --format=html`: what is wasted, where, and by which files.
+//! `bc dup scan --format=html`: the space wasted, its places, and the files that waste it.
 
 mod waste;
 
@@ -26,10 +26,10 @@ pub const UNFOLDED: usize = 6;
 const ROOTS: usize = 12;
 const FEW: usize = 3;
 
-/// What lists what a page leaves out.
+/// Command that lists all groups, also those that a page leaves out.
 const ALL: &str = "<code>bc dup scan --format=json PATH...</code>";
 
-/// The page.
+/// Returns the page.
 pub fn page(report: &ScanReport<'_>) -> Page {
     let mut dirs = Dirs::default();
     let mut rows = String::new();
@@ -87,7 +87,7 @@ pub fn page(report: &ScanReport<'_>) -> Page {
     page
 }
 
-/// What a search looked at that found nothing.
+/// Returns the sentence about the files that a search without results compared.
 fn compared(report: &ScanReport<'_>) -> String {
     let (files, bytes) = (report.scan.stats.files, report.scan.stats.bytes);
     match files {
@@ -101,7 +101,7 @@ fn compared(report: &ScanReport<'_>) -> String {
     }
 }
 
-/// The command that goes on from here, with the roots if they are few and can be typed.
+/// Returns the command to use next, with the roots if they are few and can be typed.
 fn next(report: &ScanReport<'_>) -> String {
     let can_be_typed = |root: &Vec<u8>| std::str::from_utf8(root).is_ok();
     let roots = match report.roots {
@@ -123,7 +123,7 @@ fn next(report: &ScanReport<'_>) -> String {
     Text(&shown(command.as_bytes())).to_string()
 }
 
-/// A cell of the table with a number of bytes.
+/// Writes a cell of the table with a number of bytes.
 pub fn bytes_cell(rows: &mut String, class: &str, label: &str, bytes: u64) {
     // Writing to a String cannot fail.
     let _ = write!(
@@ -134,7 +134,7 @@ pub fn bytes_cell(rows: &mut String, class: &str, label: &str, bytes: u64) {
     );
 }
 
-/// A row of the table; `all` is what lists the names that it leaves out.
+/// Writes a row of the table; `all` is the command that lists the names that it leaves out.
 pub fn row(
     rows: &mut String,
     found: scan::Group<'_>,
@@ -246,7 +246,7 @@ fn list(body: &mut String, report: &ScanReport<'_>, count: usize, listed_waste: 
     *body += &table_end(&elsewhere);
 }
 
-/// What was searched.
+/// Returns the list of roots searched.
 pub fn subject(report: &ScanReport<'_>) -> String {
     let mut html = String::from("<ul class=subject>\n");
     if report.roots.is_empty() {
@@ -270,7 +270,7 @@ pub fn subject(report: &ScanReport<'_>) -> String {
     html + "</ul>\n"
 }
 
-/// The tiles; `more` come after the first.
+/// Returns the tiles; `more` come after the first.
 pub fn figures(report: &ScanReport<'_>, more: Vec<Tile>, groups: usize, errors: usize) -> String {
     let stats = &report.scan.stats;
     let tile = |label, value: u64, more: String, class: &str| Tile {
@@ -320,7 +320,7 @@ pub fn figures(report: &ScanReport<'_>, more: Vec<Tile>, groups: usize, errors: 
     tiles(&all)
 }
 
-/// What could not be judged, a line each.
+/// Returns the files that could not be judged, a line each.
 pub fn errors(all: Vec<&bc_walk::Error>) -> Vec<String> {
     let all = all.into_iter();
     all.map(|error| {
@@ -334,7 +334,7 @@ pub fn errors(all: Vec<&bc_walk::Error>) -> Vec<String> {
     .collect()
 }
 
-/// What options and kinds of files left out, in one paragraph.
+/// Returns the counts of files that options and kinds left out, in one paragraph.
 pub fn left_out(report: &ScanReport<'_>) -> String {
     let told: Vec<String> = crate::details::passed_over(report.listing.skipped())
         .map(|(count, what)| format!("{} {what}", thousands(count)))

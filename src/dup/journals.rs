@@ -1,5 +1,5 @@
-//! Where prune's journals are: one file a run in `$XDG_STATE_HOME/bc`, unless
-//! the user names another.
+//! Places of prune's journals: one file a run in `$XDG_STATE_HOME/bc`, unless the user names
+//! another.
 
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -27,7 +27,7 @@ pub fn open(session: &Session, args: &PruneArgs, groups: &[FileGroup]) -> Outcom
                     "no place for the journal: {NOWHERE}; name one with --journal"
                 )));
             };
-            // What it tells, whose files are where, is nobody else's business.
+            // Its contents, the places of files, are no other user's business.
             let made = std::fs::DirBuilder::new()
                 .recursive(true)
                 .mode(0o700)
@@ -47,13 +47,13 @@ pub fn open(session: &Session, args: &PruneArgs, groups: &[FileGroup]) -> Outcom
     }
 }
 
-/// Where the journal of this run will be, as far as there is a place for one.
+/// Returns the path of this run's journal, as far as there is a place for one.
 pub fn place(args: &PruneArgs) -> Option<PathBuf> {
     let usual = || Some(state_dir()?.join(new_name()));
     args.journal.clone().or_else(usual)
 }
 
-/// The journals that an unfinished step may be found in.
+/// Returns the journals that may contain an unfinished step.
 pub fn earlier(named: Option<&Path>) -> Vec<PathBuf> {
     let mut found = state_dir()
         .and_then(|dir| all(&dir).ok())
@@ -64,7 +64,7 @@ pub fn earlier(named: Option<&Path>) -> Vec<PathBuf> {
     paths
 }
 
-/// The journal that was written last.
+/// Returns the journal that was written last.
 pub fn newest(session: &Session) -> Outcome<PathBuf> {
     let Some(dir) = state_dir() else {
         return Err(session.fatal(format!("--last: {NOWHERE}; name the journal")));
@@ -80,7 +80,7 @@ pub fn newest(session: &Session) -> Outcome<PathBuf> {
     }
 }
 
-/// What has a name that [`new_name`] gives, with the time it was last written.
+/// Lists files with a name that [`new_name`] gives, with the time when they were last written.
 fn all(dir: &Path) -> io::Result<Vec<(SystemTime, PathBuf)>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir)? {

@@ -1,4 +1,4 @@
-//! `bc dup`: find duplicate files, say what they waste, reclaim it safely.
+//! `bc dup`: find duplicate files, report the space that they waste, reclaim it safely.
 
 mod args;
 mod dirs;
@@ -24,7 +24,7 @@ use clap::{Args as _, CommandFactory, FromArgMatches};
 use crate::exit::Exit;
 use args::{DupCli, DupCommand};
 
-/// The command tree of the applet. What takes whole directories takes no list of files.
+/// Returns the command tree of the applet. Commands for whole directories take no list of files.
 pub fn command() -> clap::Command {
     DupCli::command()
         .mut_subcommand("dirs", whole_directories)
@@ -37,7 +37,7 @@ fn whole_directories(command: clap::Command) -> clap::Command {
         .mut_arg("null", |arg| arg.hide(true))
 }
 
-/// One subcommand alone.
+/// Returns one subcommand alone; `None` if there is none of that name.
 pub fn only(name: &str) -> Option<clap::Command> {
     let command = clap::Command::new(name.to_owned());
     Some(match name {

@@ -1,4 +1,4 @@
-//! The groups of a search beside what manifests know of disks that are not here.
+//! Groups of a search beside the contents that manifests of offline disks list.
 
 use std::io::{self, Write};
 
@@ -9,8 +9,8 @@ use super::drawer::Drawer;
 use super::search::Found;
 use crate::output::Output;
 
-/// The groups as ever, but what a manifest knows has a first line for it, `MANIFEST: PATH`; behind
-/// them come contents that one file here has and a manifest knows.
+/// Writes the groups as usual, but one whose content a manifest lists has a first line for it,
+/// `MANIFEST: PATH`; after them come contents that one file here has and a manifest lists.
 pub fn text(found: &Found, output: &mut Output) -> io::Result<()> {
     let Some(drawer) = &found.drawer else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What `bc dup` says: reports, a line for each step, and the totals at the end.
+//! Output of `bc dup`: reports, a line for each step, and the totals at the end.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::output::Output;
 use crate::progress::size;
 use crate::run::{Outcome, Session};
 
-/// Writes what was found in one of the engine's formats.
+/// Writes the groups found in one of the engine's formats.
 pub fn report(found: &ScanReport<'_>, format: ReportFormat, output: &mut Output) -> io::Result<()> {
     let names = match output.is_terminal() {
         true => Names::OneLine,
@@ -25,8 +25,8 @@ pub fn report(found: &ScanReport<'_>, format: ReportFormat, output: &mut Output)
     found.write(format, names, output)
 }
 
-/// Tells of a finished search: what the cache has to say, every file that could not be judged, and
-/// the figures.
+/// Reports a finished search: the cache's messages, every file that could not be judged, and the
+/// figures.
 pub fn search(session: &Session, scan: &Scan, cache: &[String]) {
     let report = &session.report;
     for message in cache {
@@ -89,7 +89,7 @@ pub fn end_search(mut session: Session, scan: &Scan, exit: Exit) -> Exit {
     session.end(exit)
 }
 
-/// Names the originals of killed moves that a run does not come to, and says `why` they are there.
+/// Lists the originals of killed moves that a run does not come to, with `why` they are there.
 pub fn originals(session: &Session, found: &[Vec<u8>], why: &str) {
     for path in found {
         let text = format!("{}: {why}", bc_fs::escape(path));
@@ -98,8 +98,8 @@ pub fn originals(session: &Session, found: &[Vec<u8>], why: &str) {
     }
 }
 
-/// Lines to stdout, whose failures are told at the end: a reader that left must not stop work that
-/// was asked for.
+/// Lines to stdout, whose failures are reported at the end: a reader that left must not stop work
+/// that was asked for.
 pub struct Printed<'s> {
     session: &'s Session,
     output: Output,
@@ -128,7 +128,7 @@ impl<'s> Printed<'s> {
     }
 }
 
-/// Says what a run of prune tells.
+/// Prints an event of a run of prune.
 pub fn prune_event(event: PruneEvent<'_>, printed: &mut Printed<'_>) {
     let report = &printed.session.report;
     let shown = bc_fs::escape;
@@ -175,7 +175,8 @@ pub fn prune_event(event: PruneEvent<'_>, printed: &mut Printed<'_>) {
     }
 }
 
-/// A step that was not done. Programs are told what the system refused, or else the step.
+/// Returns the message for a step that was not done. Its fields contain the operation that the
+/// system refused, or else the step.
 fn skipped(text: String, path: &[u8], step: &str, skip: &Skip) -> Diagnostic {
     let (operation, errno, reason) = match skip.system() {
         Some((operation, errno)) => {
@@ -232,7 +233,7 @@ pub fn unmatched(session: &Session, rules: &KeepRules, summary: &PruneSummary) {
     }
 }
 
-/// What comes before the verbs of a dry run.
+/// Returns the words before the verbs of a dry run.
 fn would(mode: RunMode) -> &'static str {
     match mode {
         RunMode::DryRun => "would be ",
@@ -240,7 +241,7 @@ fn would(mode: RunMode) -> &'static str {
     }
 }
 
-/// Says what prune did in all.
+/// Prints the totals of prune.
 pub fn totals(session: &Session, summary: &PruneSummary, mode: RunMode, journal: Option<&Path>) {
     let would = would(mode);
     let mut text = if summary.changed == 0 && summary.is_clean() {
@@ -288,7 +289,7 @@ pub fn totals(session: &Session, summary: &PruneSummary, mode: RunMode, journal:
     }
 }
 
-/// What is said of temporaries that were removed, if any were.
+/// Returns the note about temporaries that were removed, if any were.
 fn tidied(count: u64, would: &str) -> String {
     match count {
         0 => String::new(),
@@ -332,7 +333,7 @@ pub fn end_prune(mut session: Session, summary: &PruneSummary) -> Exit {
     session.end(exit)
 }
 
-/// Says what became of one name of a journal.
+/// Reports the outcome of one name of a journal.
 pub fn undo_event(event: UndoEvent<'_>, printed: &mut Printed<'_>) {
     let report = &printed.session.report;
     let (path, action) = (bc_fs::escape(event.path), event.action);
@@ -362,7 +363,7 @@ pub fn undo_event(event: UndoEvent<'_>, printed: &mut Printed<'_>) {
     }
 }
 
-/// Says what undo did in all.
+/// Prints the totals of undo.
 pub fn undo_totals(session: &Session, summary: &UndoSummary, mode: RunMode, journal: &Path) {
     let report = &session.report;
     for line in &summary.damaged {

@@ -1,5 +1,5 @@
-//! PATHs of a run that changes files: whoever owns a symbolic link on the way chooses what is
-//! changed, so another user's is refused.
+//! PATHs of a run that changes files: the owner of a symbolic link on the way chooses which files
+//! are changed, so another user's is refused.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -16,8 +16,8 @@ use crate::run::{Outcome, Session};
 pub struct Named(Vec<(Vec<u8>, Option<FileStat>)>);
 
 impl Named {
-    /// Looks at each; says a word where one is a link itself. What is not there is the search's to
-    /// report.
+    /// Looks at each; warns of one that is a link itself. The search reports paths that do not
+    /// exist.
     ///
     /// # Errors
     /// If another user's link is on the way.
@@ -79,14 +79,14 @@ impl Named {
     }
 }
 
-/// A path without the slashes that it ends in.
+/// Returns a path without the slashes that it ends in.
 fn trimmed(path: &[u8]) -> &[u8] {
     let end = path.iter().rposition(|byte| *byte != b'/');
     &path[..end.map_or(0, |end| end + 1)]
 }
 
-/// Refuses what a report names through another user's link: its roots, and the directories of files
-/// that were listed without one.
+/// Refuses paths of a report that lead through another user's link: its roots, and the directories
+/// of files that were listed without one.
 pub fn refuse_foreign(session: &Session, roots: &[Vec<u8>], groups: &[FileGroup]) -> Outcome<()> {
     let files = groups.iter().flat_map(|group| &group.files);
     let listed = files.filter(|file| file.root_len == 0);

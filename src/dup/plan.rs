@@ -1,4 +1,4 @@
-//! What `bc dup` is asked for, checked as far as that goes without a look at the files that are
+//! Command line of `bc dup`, checked as far as possible without a look at the files that are
 //! searched.
 
 use std::ffi::OsString;
@@ -23,24 +23,24 @@ use super::references;
 pub struct SearchPlan<'a> {
     /// Files and directories, the references among them.
     pub roots: Vec<OsString>,
-    /// Which of the roots are references.
+    /// Indices of the roots that are references.
     pub reference_roots: Vec<usize>,
-    /// Opened; what lies below is not known yet.
+    /// References, opened; the files below them are not known yet.
     pub references: Subtrees,
-    /// References that are manifests of disks which are not here.
+    /// References that are manifests of offline disks.
     pub manifests: Vec<Manifest>,
-    /// Which files, as they were named.
+    /// Files to search, as they were named.
     pub walk: &'a WalkArgs,
-    /// The same for the walk.
+    /// Options of the walk for these files.
     pub walk_options: bc_walk::WalkOptions,
     /// All but references, workers and how they read, which take a listing.
     pub scan: ScanOptions,
-    /// Where digests are kept from one search to the next.
+    /// Cache for digests from one search to the next.
     pub cache: Option<CacheFile>,
 }
 
 impl<'a> SearchPlan<'a> {
-    /// A search whose report is written to `output`.
+    /// Returns the plan of a search whose report is written to `output`.
     pub fn new(
         session: &Session,
         paths: &[OsString],
@@ -51,7 +51,8 @@ impl<'a> SearchPlan<'a> {
         SearchPlan::from_size(LEAST.0, session, paths, search, walk, output)
     }
 
-    /// A search among files of at least `least` bytes, where the user names no other size.
+    /// Returns the plan of a search among files of at least `least` bytes, where the user names no
+    /// other size.
     pub fn from_size(
         least: u64,
         session: &Session,
@@ -114,7 +115,7 @@ pub struct CacheFile {
 }
 
 impl CacheFile {
-    /// Where it was asked for, or the usual one if it was given no name.
+    /// Returns the file that was asked for, or the usual one if no name was given.
     fn new(session: &Session, search: &SearchArgs) -> Outcome<Option<CacheFile>> {
         let (path, location) = match &search.cache {
             None => return Ok(None),
@@ -136,17 +137,17 @@ impl CacheFile {
     }
 }
 
-/// What becomes of duplicates.
+/// Options of a run of prune.
 pub struct PrunePlan {
     /// All but the references and the earlier journals, which a search may take hours to come to.
     pub options: PruneOptions,
-    /// Whether the user is asked first.
+    /// True if the user is asked first.
     pub asks: bool,
 }
 
 impl PrunePlan {
-    /// Starts the run: before anything is searched, asked or changed it is refused if it cannot be
-    /// carried out, or cannot tell its steps.
+    /// Starts the run: before any file is searched, asked about or changed it is refused if it
+    /// cannot be carried out, or cannot report its steps.
     pub fn start(args: &PruneArgs) -> Outcome<(Session, PrunePlan)> {
         let mut read = args.walk.inputs();
         read.extend(args.from.as_deref().map(Path::as_os_str));
@@ -171,7 +172,7 @@ impl PrunePlan {
         if args.interactive && !is_terminal {
             return Err(session.fatal("--interactive asks on a terminal, and there is none"));
         }
-        // Where the question would not be seen, nobody can answer it.
+        // Where the question would not be seen, there is no one to answer it.
         if asks && !is_terminal {
             return Err(session.fatal(format!(
                 "--action={} asks on a terminal first; without one it needs --yes",
@@ -209,7 +210,7 @@ impl PrunePlan {
     }
 }
 
-/// Whether anything is changed.
+/// Returns the mode of a run: whether anything is changed.
 pub fn mode(dry_run: bool) -> RunMode {
     match dry_run {
         true => RunMode::DryRun,

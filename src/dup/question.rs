@@ -1,5 +1,5 @@
-//! What `bc dup prune` asks before it gives files up: what would be done, to
-//! how much, by which rule.
+//! Question of `bc dup prune` before it gives files up: the action, how many files it concerns, and
+//! the rule.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -32,13 +32,13 @@ pub fn asked(
     confirmed(session, &format!("{hint}\n{question}"))
 }
 
-/// Asks this.
+/// Asks the question; returns true for a yes.
 pub fn confirmed(session: &Session, question: &str) -> bool {
     crate::report::ask(&format!("{question} [y/N] "));
     match answer(session) {
         Some(line) => is_yes(&line),
         None => {
-            // The cursor stands behind the question.
+            // The cursor is behind the question.
             crate::report::ask("\n");
             false
         }
@@ -50,7 +50,7 @@ fn is_yes(line: &[u8]) -> bool {
     answer.eq_ignore_ascii_case(b"y") || answer.eq_ignore_ascii_case(b"yes")
 }
 
-/// A line from the terminal; `None` if the input ended or a signal came before. Not by
+/// Reads a line from the terminal; `None` if the input ended or a signal came before. Not by
 /// `read_line`, which a signal does not end.
 pub fn answer(session: &Session) -> Option<Vec<u8>> {
     let stdin = std::io::stdin();
@@ -80,9 +80,9 @@ pub fn answer(session: &Session) -> Option<Vec<u8>> {
     None
 }
 
-/// The terminal once more, for reads that never wait: Ctrl-C takes back what was typed, perhaps just
-/// after it was found to be there, and a read would wait for the next line then. The description that
-/// the shell shares is left as it is.
+/// Opens the terminal once more, for reads that never wait: Ctrl-C discards the typed line, perhaps
+/// just after it was found to be there, and a read would wait for the next line then. The
+/// description that the shell shares is left as it is.
 fn unwaiting(terminal: BorrowedFd<'_>) -> Option<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let is_terminal = rustix::termios::isatty(terminal);
@@ -92,7 +92,7 @@ fn unwaiting(terminal: BorrowedFd<'_>) -> Option<OwnedFd> {
         .flatten()
 }
 
-/// `Delete 12 files (3.1 GiB) of 9 groups, keeping the first of each?`
+/// Returns `Delete 12 files (3.1 GiB) of 9 groups, keeping the first of each?`
 fn question(options: &PruneOptions, stake: &Stake, dirs: u64, references: bool) -> String {
     let done = act(options, stake, dirs);
     let mut rules: Vec<String> = options.rules.keep.iter().map(rule).collect();
@@ -124,7 +124,7 @@ fn question(options: &PruneOptions, stake: &Stake, dirs: u64, references: bool) 
     format!("{done}, keeping {first}{keeper}{each}{beside}?")
 }
 
-/// `Delete 12 files (3.1 GiB) of 9 groups`
+/// Returns `Delete 12 files (3.1 GiB) of 9 groups`
 pub fn act(options: &PruneOptions, stake: &Stake, dirs: u64) -> String {
     let files = counted(stake.files, "file");
     let files = match dirs {
@@ -148,7 +148,7 @@ fn counted(count: u64, what: &str) -> String {
     format!("{} {what}{s}", thousands(count))
 }
 
-/// Which file a rule keeps.
+/// Returns words for the file that a rule keeps.
 fn rule(keep: &Keep) -> String {
     let word = match keep {
         Keep::First => "the first",

@@ -17,13 +17,14 @@ use crate::input::Input;
 use crate::overlap::Given;
 use crate::run::{Outcome, Session};
 
-/// The paths as the engine takes them.
+/// Returns the paths as the engine takes them.
 pub fn bytes(paths: &[OsString]) -> Vec<Vec<u8>> {
     let bytes = |path: &OsString| path.as_encoded_bytes().to_vec();
     paths.iter().map(bytes).collect()
 }
 
-/// The files of a command that searches: a reference that is a file is read, and never written.
+/// Returns the files of a command that searches: a reference that is a file is read, and never
+/// written.
 pub fn given<'a>(
     read: Vec<&'a OsStr>,
     paths: &'a [OsString],
@@ -39,7 +40,7 @@ pub fn given<'a>(
         .walking(walk)
 }
 
-/// Opens all, or fails: what was to be protected and is not found would be fair game.
+/// Opens all, or fails: a reference that is not found would not be protected.
 pub fn open(session: &Session, paths: &[Vec<u8>]) -> Outcome<Subtrees> {
     Subtrees::open(paths.iter().cloned()).map_err(|error| {
         let hint = if error.path().starts_with(b"~") {
@@ -52,15 +53,15 @@ pub fn open(session: &Session, paths: &[Vec<u8>]) -> Outcome<Subtrees> {
     })
 }
 
-/// References by what they are.
+/// References by kind: directories and manifests.
 #[derive(Default)]
 pub struct Named {
-    /// Directories, and which of the references each is.
+    /// Directories, and the index of each among the references.
     pub directories: Vec<OsString>,
     pub directory_numbers: Vec<usize>,
-    /// The same, open.
+    /// Open handles of the directories.
     pub opened: Subtrees,
-    /// Manifests, and which of the references each is.
+    /// Manifests, and the index of each among the references.
     pub manifests: Vec<Manifest>,
     pub manifest_numbers: Vec<usize>,
 }
@@ -72,8 +73,8 @@ pub fn take_manifests(
 ) -> Outcome<(Vec<OsString>, Vec<Manifest>)> {
     let (mut others, mut manifests) = (Vec::new(), Vec::new());
     for reference in references {
-        // What cannot be read is protected all the same. Of what is no file, or pipe, nothing is
-        // opened.
+        // A reference that cannot be read is protected all the same. One that is neither a file nor
+        // a pipe is not opened.
         let is_file = std::fs::metadata(reference).is_ok_and(|meta| meta.is_file());
         let is_open = is_file && File::open(reference).is_ok();
         let found = match is_open || is_piped(reference) {
@@ -100,7 +101,7 @@ pub fn refuse_manifests(session: &Session, references: &[OsString]) -> Outcome<(
     }
 }
 
-/// A manifest from standard input or another pipe, which is kept: it is read twice.
+/// Reads a manifest from standard input or another pipe, which is kept: it is read twice.
 fn piped(session: &Session, reference: &OsString) -> Outcome<Option<Manifest>> {
     let path = reference.as_encoded_bytes();
     let is_stdin = is_dash(reference) || bc_fs::output::descriptor(reference) == Some(0);
@@ -145,12 +146,12 @@ fn failed_reading(path: &[u8], error: std::io::Error) -> String {
     format!("{}: read: {error}", bc_fs::escape(path))
 }
 
-/// Whether a reference can be read once only.
+/// Returns true if a reference can be read only once.
 fn is_piped(reference: &OsString) -> bool {
     if is_dash(reference) {
         return true;
     }
-    // A FIFO that has a name waits for whoever writes to it, perhaps for ever.
+    // A FIFO that has a name waits for a process that writes to it, perhaps for ever.
     let Some(number) = bc_fs::output::descriptor(reference) else {
         return false;
     };
@@ -158,7 +159,7 @@ fn is_piped(reference: &OsString) -> bool {
     kind.is_ok_and(|kind| kind.is_fifo() || number == 0 && kind.is_socket())
 }
 
-/// `None` for what does not begin like a manifest, or is no regular file.
+/// Opens a reference as a manifest; `None` if it does not begin like one, or is no regular file.
 fn manifest(session: &Session, reference: &OsString) -> Outcome<Option<Manifest>> {
     if is_piped(reference) {
         return piped(session, reference);
@@ -170,7 +171,7 @@ fn manifest(session: &Session, reference: &OsString) -> Outcome<Option<Manifest>
         .map_err(|error| session.fatal(format!("--reference={error}")))
 }
 
-/// Proves that no manifest is of what is searched.
+/// Refuses manifests of the paths that are searched.
 pub fn compare_homes(
     session: &Session,
     manifests: &mut [Manifest],
@@ -215,8 +216,8 @@ pub fn split(session: &Session, references: &[OsString]) -> Outcome<Named> {
     Ok(named)
 }
 
-/// Adds the references to the roots of a search, except those that are there by whatever name;
-/// gives the index of each.
+/// Adds the references to the roots of a search, except those already there under any name; returns
+/// the index of each.
 pub fn as_roots(
     references: &Subtrees,
     named: &[OsString],
@@ -243,9 +244,9 @@ pub fn as_roots(
     indices
 }
 
-/// Finds out what lies below the references. Options that keep names of a search away from it
-/// do not keep them from being protected: then every file is known by itself as well, as it may
-/// have names elsewhere.
+/// Finds the files below the references. Options that keep names of a search away from it do not
+/// keep them from being protected: then every file is known by itself as well, as it may have names
+/// elsewhere.
 pub fn survey(session: &Session, references: &mut Subtrees, walk: &WalkArgs) -> Outcome<()> {
     if references.is_empty() {
         return Ok(());
@@ -268,8 +269,8 @@ pub fn survey(session: &Session, references: &mut Subtrees, walk: &WalkArgs) -> 
         .map_err(|panic| session.defect(&panic))
 }
 
-/// Files are not moved into a reference, where nothing is to change; nor to where the files that
-/// they equal would count as moved already.
+/// Refuses to move files into a reference, where nothing is to change, or to a place where the
+/// files that they equal would count as moved already.
 pub fn check_destination(session: &Session, action: &Action, references: &Subtrees) -> Outcome<()> {
     let Action::Move(dir) = action else {
         return Ok(());

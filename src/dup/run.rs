@@ -71,7 +71,7 @@ pub fn summary(args: &SummaryArgs) -> Outcome<Exit> {
     })
 }
 
-/// Writes what was found, and says `closing`, unless a signal ended the search.
+/// Writes the result, and prints `closing`, unless a signal ended the search.
 pub fn end_search(
     session: Session,
     found: &Found,
@@ -135,7 +135,8 @@ pub fn prune(args: &PruneArgs) -> Outcome<Exit> {
     Ok(output::end_prune(session, &summary))
 }
 
-/// What to act on, and what to keep off: found by a search, or read from a report.
+/// Returns the groups to act on, and the references to leave alone: found by a search, or read from
+/// a report.
 fn found_or_saved(session: &Session, args: &PruneArgs) -> Outcome<(Vec<FileGroup>, Arc<Subtrees>)> {
     let Some(report) = &args.from else {
         let plan = SearchPlan::new(session, &args.paths, &args.search, &args.walk, None)?;
@@ -167,7 +168,7 @@ fn found_or_saved(session: &Session, args: &PruneArgs) -> Outcome<(Vec<FileGroup
     Ok((saved.groups, Arc::new(references)))
 }
 
-/// Asks, where there is something to ask about.
+/// Asks, where files would be given up; returns true if the run may proceed.
 fn confirmed(session: &Session, groups: &[FileGroup], options: &PruneOptions) -> bool {
     let stake = bc_dup::prune::at_stake(groups, options, &session.cancel);
     let references = !options.references.is_empty()

@@ -13,10 +13,9 @@ use crate::diagnostic::Diagnostic;
 use crate::input::Input;
 use crate::run::{Outcome, Session};
 
-/// Reads a report and leaves out what the options do. What counts as in a
-/// search is: sizes, `--include`, `--exclude` and `--no-hidden`, each path
-/// below the root that it was found under. Options that a report cannot
-/// answer are refused with the command line.
+/// Reads a report and leaves out the files that the options do. A file counts as in a search: by
+/// sizes, `--include`, `--exclude` and `--no-hidden`, each path below the root that it was found
+/// under. Options that a report cannot answer are refused with the command line.
 pub fn read(session: &Session, report: &Path, walk: &WalkArgs) -> Outcome<Saved> {
     let shown = bc_fs::escape(report.as_os_str().as_encoded_bytes()).into_owned();
     let filter = Filter::new(session, walk)?;

@@ -27,7 +27,7 @@ pub struct Found {
     pub listing: Listing,
     pub scan: Scan,
     pub references: Arc<Subtrees>,
-    /// What manifests know, if any were asked.
+    /// Contents that manifests list, if there are manifests.
     pub drawer: Option<Drawer>,
     pub algorithm: Algorithm,
     roots: Vec<Vec<u8>>,
@@ -53,7 +53,7 @@ pub fn search(session: &Session, mut plan: SearchPlan<'_>) -> Outcome<Found> {
     let started_at = crate::metrics::now();
     let progress = Arc::new(ScanProgress::default());
     let display = display(session, &progress);
-    // Before the walk: what changes from here on is not to be remembered.
+    // Before the walk: files that change from here on are not to be remembered.
     let open = |file: &CacheFile| file.open(session);
     let mut cache = plan.cache.as_ref().map(open).transpose()?;
     references::survey(session, &mut plan.references, plan.walk)?;
@@ -99,7 +99,7 @@ pub fn search(session: &Session, mut plan: SearchPlan<'_>) -> Outcome<Found> {
     })
 }
 
-/// Asks manifests about what was found.
+/// Asks manifests about the contents that were found.
 fn ask(
     session: &Session,
     listing: &Listing,

@@ -1,4 +1,4 @@
-//! `bc dup summary`: what could be reclaimed, and where most of it is.
+//! `bc dup summary`: the space that could be reclaimed, and the directories with most of it.
 
 use crate::progress::{size, thousands};
 
@@ -7,7 +7,7 @@ use super::search::Found;
 /// Groups shown.
 const LARGEST: usize = 10;
 
-/// The figures of a search, and the groups that waste most.
+/// Returns the figures of a search, and the groups that waste most.
 pub fn text(found: &Found) -> String {
     let (scan, stats) = (&found.scan, &found.scan.stats);
     let mut text = format!(

@@ -1,5 +1,5 @@
-//! What a person sees of a search who sits at a terminal: a heading for each group, and in the end
-//! what it comes to. Pipes and files get neither.
+//! Parts of a search's output for a user at a terminal: a heading for each group, and a summary at
+//! the end. Pipes and files get neither.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -15,10 +15,10 @@ use super::search::Found;
 
 /// Stands before every message.
 const PREFIX: &str = "bc dup: ";
-/// So many paths are repeated in the command that goes on from here.
+/// Most paths that are repeated in the command to use next.
 const SHORT: usize = 3;
 
-/// The groups, each below its size and its number of names; a blank line where more is said.
+/// Writes the groups, each below its size and its number of names; a blank line where more follows.
 pub fn groups(found: &Found, output: &mut Output, is_more_said: bool) -> io::Result<()> {
     let report = found.report();
     for (nth, group) in found.scan.groups().enumerate() {
@@ -41,8 +41,8 @@ pub fn groups(found: &Found, output: &mut Output, is_more_said: bool) -> io::Res
     Ok(())
 }
 
-/// A line for a terminal: what there is to gain, and how, after `before`. Two where one is too wide
-/// for it.
+/// Returns a line for a terminal: the space to gain, and the command for it, after `before`. Two
+/// where one is too wide for it.
 pub fn closing(found: &Found, paths: &[OsString], before: &str) -> Vec<String> {
     let nothing_was_read = found.scan.stats.files == 0 && !found.listing.errors().is_empty();
     if !io::stderr().is_terminal() || nothing_was_read || found.drawer.is_some() {
@@ -60,7 +60,7 @@ pub fn closing(found: &Found, paths: &[OsString], before: &str) -> Vec<String> {
     }
 }
 
-/// A number with its noun.
+/// Returns a number with its noun.
 pub fn count(number: u64, one: &str, many: &str) -> String {
     let noun = if number == 1 { one } else { many };
     format!("{} {noun}", thousands(number))
@@ -81,7 +81,7 @@ fn text(found: &Found) -> String {
     )
 }
 
-/// What goes on from here, if there is anything to go on with.
+/// Returns the command to use next, if there are groups.
 fn command(found: &Found, paths: &[OsString]) -> Option<String> {
     if found.scan.groups().len() == 0 {
         return None;

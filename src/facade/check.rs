@@ -17,9 +17,9 @@ use super::references::bytes;
 use super::rivals::settle;
 use super::run::{Progress, Run, runs};
 
-/// Verifies files against a checksum file: what `sha256sum`, `md5sum`, `b3sum`, `xxhsum` and the like
-/// write, with tags or without, or JSON lines and CSV of `bc hash`. Which algorithm made it is told by
-/// its lines, by [`algorithm`](CheckJob::algorithm), by its name, or found by trying.
+/// Verifies files against a checksum file: the output of `sha256sum`, `md5sum`, `b3sum`, `xxhsum`
+/// and the like, with tags or without, or JSON lines and CSV of `bc hash`. Its algorithm is
+/// determined by its lines, by [`algorithm`](CheckJob::algorithm), by its name, or by trying.
 ///
 /// Relative paths count from the checksum file's directory.
 ///
@@ -44,7 +44,7 @@ pub fn check<'a>(checksums: impl AsRef<Path>) -> CheckJob<'a> {
     }
 }
 
-/// What [`check`] is to do.
+/// Options of a [`check`] job.
 #[derive(Debug)]
 #[must_use = "nothing is done before `run`"]
 pub struct CheckJob<'a> {
@@ -57,7 +57,7 @@ pub struct CheckJob<'a> {
 runs!(CheckJob);
 
 impl CheckJob<'_> {
-    /// Says which algorithm lines without a tag are of.
+    /// Sets the algorithm of lines without a tag.
     pub fn algorithm(mut self, algorithm: Algorithm) -> Self {
         self.algorithm = Some(algorithm);
         self
@@ -69,7 +69,7 @@ impl CheckJob<'_> {
         self
     }
 
-    /// Does it.
+    /// Runs the job.
     ///
     /// # Errors
     /// If the checksum file cannot be read, or has not one line that is a checksum; if it was
@@ -144,7 +144,7 @@ impl CheckJob<'_> {
         let beside = self.file.parent().unwrap_or(Path::new(""));
         let base = self.base.as_deref().unwrap_or(beside);
         let mut read = Read::default();
-        // Whether a list that says how it ends has begun.
+        // True between the header and the summary of a list that has both.
         let mut is_open = false;
         while let Some(item) = reader.read().map_err(failed)? {
             match item {
@@ -164,11 +164,11 @@ impl CheckJob<'_> {
     }
 }
 
-/// What a checksum file holds.
+/// Contents of a checksum file.
 #[derive(Default)]
 struct Read {
     wanted: Vec<FileDigests>,
-    /// Lines of which nothing but their length tells the algorithm.
+    /// Indices of lines whose digest length alone determines the algorithm.
     guessed: Vec<usize>,
     errors: Vec<PathError>,
     improper: u64,
@@ -196,46 +196,47 @@ impl Read {
     }
 }
 
-/// What became of a checksum file's lines.
+/// Result of a [`check`] job.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Checked {
     /// The files, in order of the lines.
     pub files: Vec<CheckedFile>,
-    /// Files of which the list says that they could not be read when it was made.
+    /// Files that could not be read when the list was made, as it says.
     pub errors: Vec<PathError>,
     /// Lines that are no checksums.
     pub improper_lines: u64,
-    /// Whether the end of the list is missing, where lists of its format have one.
+    /// True if the end of the list is missing, in formats whose lists have one.
     pub is_cut_short: bool,
-    /// Whether the job was cancelled before all was done: only in what an error
-    /// [has of it](Error::partial). Files that were not reached are missing then.
+    /// True if the job was cancelled before all was done: only in the result
+    /// [inside an error](Error::partial). Files that were not reached are missing then.
     pub cancelled: bool,
 }
 
 impl Checked {
-    /// Whether every line is a checksum, and every file has it.
+    /// Returns true if every line is a checksum and every file matches it.
     pub fn is_ok(&self) -> bool {
         self.is_complete() && self.failed().next().is_none()
     }
 
-    /// The files that have another checksum or could not be read.
+    /// Returns the files that have another checksum or could not be read.
     pub fn failed(&self) -> impl Iterator<Item = &CheckedFile> {
         let files = self.files.iter();
         files.filter(|file| file.verdict != FileVerdict::Ok)
     }
 
-    /// Whether every line was understood and looked at. Files that could not be read have a verdict
-    /// that says so.
+    /// Returns true if every line was understood and its file looked at. A file that could not be
+    /// read has a verdict that says so.
     pub fn is_complete(&self) -> bool {
         let is_whole = self.improper_lines == 0 && !self.is_cut_short;
         is_whole && self.errors.is_empty() && !self.cancelled
     }
 
-    /// The result, if nothing is missing.
+    /// Returns the result if nothing is missing.
     ///
     /// # Errors
-    /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with the first of what is missing.
+    /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with the first thing that is
+    /// missing.
     pub fn complete(self) -> Result<Checked, Error> {
         if let Some(error) = missing(&self.errors, self.cancelled) {
             return Err(error);
@@ -255,7 +256,7 @@ impl Checked {
 pub struct CheckedFile {
     /// The path that was looked at.
     pub path: PathBuf,
-    /// What became of it.
+    /// Result of the comparison with its checksum.
     pub verdict: FileVerdict,
 }
 
@@ -274,14 +275,14 @@ impl CheckedFile {
     }
 }
 
-/// Whether a file has its checksum.
+/// Result of comparing a file with its checksum.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum FileVerdict {
-    /// It has.
+    /// The file has its checksum.
     Ok,
-    /// It has another one.
+    /// The file has another checksum.
     Mismatch,
-    /// It could not be read.
+    /// The file could not be read.
     Unread(PathError),
 }

@@ -1,4 +1,4 @@
-//! What the engines' errors are here: none of them loses its path, its operation or its number.
+//! Conversions from the engines' errors: none of them loses its path, its operation or its number.
 
 use super::error::{Error, ErrorKind, path_of};
 

@@ -22,22 +22,24 @@ use super::run::{Progress, Run, runs};
 
 /// Copies a file or a tree: as `cp -a`, into `destination` if that is a directory.
 ///
-/// Each file is a temporary one until it is complete and has its metadata, and no name that is taken
-/// is ever lost unasked. At the end there is a manifest of the copy. The directory that `destination`
-/// is to be in has to be there.
+/// Each file has a temporary name until it is complete and has its metadata, and no existing target
+/// is ever replaced unless asked for. At the end there is a manifest of the copy. The parent
+/// directory of `destination` has to exist.
 ///
 /// A process that is killed leaves temporary files behind, `.bc-copy.` and more before `.part`. The
-/// next copy from there to the same destination, of whatever [paths](CopyJob::paths), goes on with them
-/// if it has the same [journal](CopyJob::journal_in): it finishes what it is asked for, clears the rest
-/// away, and records in its manifest what the first had finished.
+/// next copy from the same source to the same destination, of any [paths](CopyJob::paths), resumes
+/// with them if it has the same [journal](CopyJob::journal_in): it finishes what it is asked for,
+/// removes the other temporary files, and records in its manifest the files that the first had
+/// finished.
 ///
 /// With a [filter](CopyJob::filter), its `include` patterns and sizes choose among regular files. Directories
-/// (empty ones, too), links and special files are copied unless a pattern excludes them or what they
-/// are in. Which files these are can be said one by one instead, with [`paths`](CopyJob::paths).
+/// (empty ones, too), links and special files are copied unless a pattern excludes them or a
+/// directory above them. The files can be listed one by one instead, with
+/// [`paths`](CopyJob::paths).
 ///
-/// Two copies to one destination at a time lose no file, and nothing of each other's manifests: a name
-/// that the other one has taken is a conflict. That a copy from the same source is at work already is
-/// known where both have a [journal](CopyJob::journal_in), and is an error of the kind
+/// Two copies to one destination at a time lose no file, and nothing of each other's manifests: a
+/// name that the other one has taken is a conflict. A copy from the same source that is already
+/// running is detected if both have a [journal](CopyJob::journal_in), and is an error of the kind
 /// [`Busy`](crate::ErrorKind::Busy).
 ///
 /// ```
@@ -66,7 +68,7 @@ pub fn copy<'a>(source: impl AsRef<Path>, destination: impl AsRef<Path>) -> Copy
     }
 }
 
-/// What [`copy`] is to do.
+/// Options of a [`copy`] job.
 #[derive(Debug)]
 #[must_use = "nothing is done before `run`"]
 pub struct CopyJob<'a> {
@@ -80,7 +82,7 @@ pub struct CopyJob<'a> {
 runs!(CopyJob);
 filters!(CopyJob);
 
-/// Who is told of each entry.
+/// Callback that hears of each entry, if there is one.
 struct Each<'a>(Option<Listener<'a>>);
 
 type Listener<'a> = Box<dyn FnMut(CopyStep<'_>) + Send + 'a>;
@@ -92,11 +94,11 @@ impl fmt::Debug for Each<'_> {
 }
 
 impl<'a> CopyJob<'a> {
-    /// Tells `callback` what becomes of each file, link and special file, as it happens and in no
-    /// particular order; what fails is in [`CopyReport::errors`]. It is called by the threads that copy,
-    /// one at a time, so that all wait for one that is slow; it may begin a copy of its own. When it has
-    /// panicked it hears nothing more, and the copy ends with an error of the kind
-    /// [`Panic`](crate::ErrorKind::Panic).
+    /// Calls `callback` with the outcome of each file, link and special file, as it happens and in
+    /// no particular order; failures are in [`CopyReport::errors`]. It is called by the threads
+    /// that copy, one at a time, so that all wait for one that is slow; it may begin a copy of its
+    /// own. After a panic in it, it is not called again, and the copy ends with an error of the
+    /// kind [`Panic`](crate::ErrorKind::Panic).
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -136,8 +138,8 @@ impl CopyJob<'_> {
     /// Copies these paths below the source and nothing else, each to the same path below the
     /// destination, as [`exactly`](CopyJob::exactly) has it. They are no patterns, and need not be
     /// UTF-8. Directories on the way are made as the source has them; a directory that is named
-    /// comes with all that is in it. What a
-    /// [`filter`](CopyJob::filter) leaves out is left out even so.
+    /// comes with all its contents. Files that a [`filter`](CopyJob::filter) leaves out are left
+    /// out even so.
     ///
     /// A path that is not there when the source is read, or leads through a link, is one of the
     /// [`errors`](CopyReport::errors), once, and is counted as [failed](CopyReport::failed); the
@@ -166,19 +168,19 @@ impl CopyJob<'_> {
         self
     }
 
-    /// What becomes of a file whose name is taken; without this it fails.
+    /// Sets how existing targets are treated; without this a file whose name is taken fails.
     pub fn on_conflict(mut self, what: OnConflict) -> Self {
         self.options.on_conflict = what;
         self
     }
 
-    /// Reads back what was written before it gets its name.
+    /// Reads back the written data before the file gets its name.
     pub fn read_back(mut self, how: ReadBack) -> Self {
         self.options.read_back = how;
         self
     }
 
-    /// What is forced to the disk, and when; without this nothing is.
+    /// Sets which data are forced to the disk, and when; without this none are.
     pub fn durability(mut self, when: Durability) -> Self {
         self.options.durability = when;
         self
@@ -190,35 +192,35 @@ impl CopyJob<'_> {
         self
     }
 
-    /// Where the manifest goes; without this to [`MANIFEST_NAME`](crate::MANIFEST_NAME) in the
-    /// destination.
+    /// Sets the place of the manifest; the default is [`MANIFEST_NAME`](crate::MANIFEST_NAME) in
+    /// the destination.
     ///
-    /// An earlier manifest of the same destination is carried on. Anything else that is not empty at a
-    /// place that is [named](ManifestPlace::File), the manifest of another copy say, is
+    /// An earlier manifest of the same destination is continued. Any other file that is not empty
+    /// at a place that is [named](ManifestPlace::File), the manifest of another copy say, is
     /// [refused](crate::ErrorKind::Refused) before anything is copied, unless
-    /// [`overwrite_manifest`](CopyJob::overwrite_manifest) says otherwise.
+    /// [`overwrite_manifest`](CopyJob::overwrite_manifest) is set.
     pub fn manifest(mut self, place: ManifestPlace) -> Self {
         self.options.manifest = place;
         self
     }
 
-    /// Replaces what lies where the manifest goes, whatever that is, but for a file that is copied. A
-    /// device or FIFO is written to.
+    /// Replaces any existing file at the manifest's place, except a file that is copied. A device
+    /// or FIFO is written to.
     pub fn overwrite_manifest(mut self) -> Self {
         self.options.replace_manifest = true;
         self
     }
 
     /// Keeps a journal while it runs, by which the next copy from the same sources to the same
-    /// destination goes on where this one was interrupted, whatever of them it is asked for.
+    /// destination resumes an interrupted one, whichever of its files it is asked for.
     ///
-    /// The directory is made if it is not there, for this user alone, and is no part of the destination:
-    /// one of the program's own, such as `$XDG_STATE_HOME/name-of-the-program`, serves for all copies. In
-    /// it are a key, by which journals are known to be this user's, and below `copy` a file for each
-    /// copy that is under way or was interrupted; when a copy is complete its file is gone. What nobody
-    /// has gone on with for a week is cleared away by the next copy that has the same directory, with its
-    /// temporary files. To remove the directory while nothing is being copied costs nothing but the
-    /// going on.
+    /// The directory is made if it does not exist, for this user alone, and is no part of the
+    /// destination: one of the program's own, such as `$XDG_STATE_HOME/name-of-the-program`, serves
+    /// for all copies. It contains a key, by which journals are known to be this user's, and below
+    /// `copy` a file for each copy that is under way or was interrupted; when a copy is complete
+    /// its file is removed. A journal that no copy has resumed for a week is removed, with its
+    /// temporary files, by the next copy that has the same directory. Removing the directory while
+    /// nothing is being copied costs only the ability to resume.
     pub fn journal_in(mut self, directory: impl Into<PathBuf>) -> Self {
         self.options.state = Some(directory.into());
         self
@@ -230,8 +232,7 @@ impl CopyJob<'_> {
         self
     }
 
-    /// Checks what can be checked without a look at the destination, and fills in what the engine is to
-    /// know.
+    /// Checks everything that needs no look at the destination, and fills in the engine's options.
     fn prepare(&mut self) -> Result<(), Error> {
         for source in &self.options.sources {
             let source = Path::new(source);
@@ -253,7 +254,7 @@ impl CopyJob<'_> {
         Ok(())
     }
 
-    /// The paths that are asked for, without dots and doubled slashes.
+    /// Returns the paths that are asked for, without dots and doubled slashes.
     fn wanted(&self) -> Result<Option<Vec<Vec<u8>>>, Error> {
         let Some(paths) = &self.paths else {
             return Ok(None);
@@ -289,7 +290,7 @@ impl CopyJob<'_> {
         paths.iter().map(plain).collect::<Result<_, _>>().map(Some)
     }
 
-    /// Does it. What fails is in the result.
+    /// Runs the job. Failures of single files are in the result.
     ///
     /// # Errors
     /// If the source is not there, or the directory that the destination is to be in; if source and
@@ -353,7 +354,7 @@ impl CopyJob<'_> {
     }
 }
 
-/// What is heard while a copy is under way.
+/// Events collected while a copy is under way.
 #[derive(Default)]
 struct Told<'a> {
     each: Option<Listener<'a>>,
@@ -376,31 +377,31 @@ impl Told<'_> {
     }
 }
 
-/// What has become of one entry of a copy.
+/// Outcome of one entry of a copy.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct CopyStep<'a> {
     /// Its path at the destination.
     pub path: &'a Path,
-    /// What has become of it.
+    /// Result for this entry.
     pub outcome: CopyOutcome,
 }
 
-/// What may become of an entry that does not fail.
+/// Outcomes of an entry that does not fail.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum CopyOutcome {
     /// It was copied, or would be, to a name that was free.
     Copied,
-    /// It was copied, or would be, in the place of something else.
+    /// It was copied, or would be, and replaced an existing target.
     Replaced,
-    /// An earlier run had copied it, and it is as it was then.
+    /// An earlier run had copied it, and it is unchanged since.
     Before,
-    /// What is there was left: its name was taken.
+    /// The existing target was left: its name was taken.
     Exists,
-    /// What is there was left: it is not older.
+    /// The existing target was left: it is not older.
     NotNewer,
-    /// What is there was left: it has the same content.
+    /// The existing target was left: it has the same content.
     Same,
     /// An old manifest that was not copied, as that of this copy has its name.
     Manifest,
@@ -423,44 +424,44 @@ impl<'a> CopyStep<'a> {
     }
 }
 
-/// What a copy came to.
+/// Result of a [`copy`] job.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct CopyReport {
     /// Entries copied, by this run or an interrupted one before it: files, directories, links and
-    /// whatever else there is. A directory counts even if it was there.
+    /// special files. A directory counts even if it existed.
     pub copied: u64,
-    /// Of those copied, how many are regular files.
+    /// Number of regular files among those copied.
     pub files: u64,
-    /// Left out because of what is there.
+    /// Entries left out because of an existing target.
     pub skipped: u64,
-    /// Failed: [`errors`](CopyReport::errors) has the reasons.
+    /// Entries that failed: [`errors`](CopyReport::errors) has the reasons.
     pub failed: u64,
-    /// Not begun.
+    /// Entries not started.
     pub left: u64,
     /// Bytes written by this run.
     pub bytes: u64,
-    /// Where the manifest is. There is none after a dry run, nor where the copy ended early: when it
+    /// Path of the manifest. There is none after a dry run, nor where the copy ended early: when it
     /// was cancelled, or the destination took no more ([`stopped`](CopyReport::stopped)).
     pub manifest: Option<PathBuf>,
-    /// What failed. Where a directory cannot be made, it is here, and so is each path that was to be in it,
-    /// with the same reason.
+    /// Failures. Where a directory cannot be made, it is here, and so is each path that was to be
+    /// in it, with the same reason.
     pub errors: Vec<PathError>,
-    /// What was copied, but could not be given something of its source, such as its owner.
+    /// Entries that were copied without some metadata of their source, such as the owner.
     pub lacking: Vec<PathError>,
-    /// What else one should know.
+    /// Warnings about the copy as a whole.
     pub warnings: Vec<String>,
-    /// Whether the copy was cancelled before all was done: only in what an error
-    /// [has of it](Error::partial).
+    /// True if the copy was cancelled before all was done: only in the result
+    /// [inside an error](Error::partial).
     pub cancelled: bool,
-    /// Why the rest was not begun, where the destination takes no more.
+    /// Reason why the rest was not started, where the destination takes no more.
     pub stopped: Option<String>,
-    /// Whether there is a journal by which the same copy goes on.
+    /// True if there is a journal by which the same copy resumes.
     pub resumable: bool,
 }
 
 impl CopyReport {
-    /// Of a list of no paths.
+    /// Returns the report of a copy of an empty list of paths.
     fn of_nothing() -> CopyReport {
         CopyReport {
             copied: 0,
@@ -479,15 +480,16 @@ impl CopyReport {
         }
     }
 
-    /// Whether every entry was copied, or left out because of what is there.
+    /// Returns true if every entry was copied, or left out because of an existing target.
     pub fn is_complete(&self) -> bool {
         self.errors.is_empty() && !self.cancelled && self.failed == 0 && self.left == 0
     }
 
-    /// The report, if nothing is missing.
+    /// Returns the report if nothing is missing.
     ///
     /// # Errors
-    /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with the first of what is missing.
+    /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with the first thing that is
+    /// missing.
     pub fn complete(self) -> Result<CopyReport, Error> {
         if let Some(error) = missing(&self.errors, self.cancelled) {
             return Err(error);

@@ -38,7 +38,7 @@ pub fn diff<'a>(old: impl AsRef<Path>, new: impl AsRef<Path>) -> DiffJob<'a> {
     }
 }
 
-/// What [`diff`] is to do.
+/// Options of a [`diff`] job.
 #[derive(Debug)]
 #[must_use = "nothing is done before `run`"]
 pub struct DiffJob<'a> {
@@ -58,7 +58,7 @@ impl DiffJob<'_> {
         self
     }
 
-    /// Does it. Old is what was, new what became of it.
+    /// Runs the job. Old is the earlier record, new the later one.
     ///
     /// # Errors
     /// If a manifest is not there, cannot be read, is cut short or altered; if their digests are of two

@@ -14,8 +14,8 @@ use super::outcome::says_what_is_missing;
 use super::run::{Run, runs};
 use super::walk::{list, refuse_nothing, roots};
 
-/// Finds directories below these that have the same files at the same paths as others, and those all
-/// of whose contents are in another one.
+/// Finds directories below these that have the same files at the same paths as others, and
+/// directories whose contents are all in another one.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -38,7 +38,7 @@ pub fn directories<'a, P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Di
     }
 }
 
-/// What [`directories`] is to do.
+/// Options of a [`directories`] job.
 #[derive(Debug)]
 #[must_use = "nothing is done before `run`"]
 pub struct DirectoriesJob<'a> {
@@ -53,7 +53,7 @@ runs!(DirectoriesJob);
 filters!(DirectoriesJob);
 
 impl DirectoriesJob<'_> {
-    /// Compares contents alone, whatever the files are called.
+    /// Compares contents alone, regardless of the files' names.
     pub fn ignore_names(mut self) -> Self {
         self.names = DirNames::Ignore;
         self
@@ -65,7 +65,7 @@ impl DirectoriesJob<'_> {
         self
     }
 
-    /// Does it.
+    /// Runs the job.
     ///
     /// # Errors
     /// If a path is not there or a pattern is wrong; if it was cancelled, as half an answer is none;
@@ -109,14 +109,14 @@ impl DirectoriesJob<'_> {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct FoundDirectories {
-    /// Equal directories, what wastes most first. What follows from the equality of larger ones is
-    /// left out.
+    /// Equal directories, those that waste most first. Directories whose equality follows from that
+    /// of larger ones are left out.
     pub groups: Vec<EqualDirectories>,
-    /// Directories all of whose contents are in another one, largest first.
+    /// Directories whose contents are all in another one, largest first.
     pub contained: Vec<Within>,
     /// Directories that cannot be compared, nor can those above them, and why.
     pub obstacles: Vec<(PathBuf, &'static str)>,
-    /// What could not be read.
+    /// Paths that could not be read.
     pub errors: Vec<PathError>,
 }
 
@@ -155,7 +155,7 @@ impl FoundDirectories {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct EqualDirectories {
-    /// In order.
+    /// Paths of the directories, in order.
     pub paths: Vec<PathBuf>,
     /// Files below each.
     pub files: u64,
@@ -167,7 +167,7 @@ pub struct EqualDirectories {
     pub wasted: u64,
 }
 
-/// A directory all of whose contents are in another one.
+/// A directory whose contents are all in another one.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Within {

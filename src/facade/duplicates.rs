@@ -45,7 +45,7 @@ pub fn duplicates<'a, P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Dup
     }
 }
 
-/// What [`duplicates`] is to do.
+/// Options of a [`duplicates`] job.
 #[derive(Debug)]
 #[must_use = "nothing is done before `run`"]
 pub struct DuplicatesJob<'a> {
@@ -73,8 +73,8 @@ impl DuplicatesJob<'_> {
         self
     }
 
-    /// Takes part too, and is listed first in each group: files and directories of which nothing is
-    /// to go. A group of nothing else is none.
+    /// Adds files and directories that take part too, are listed first in each group, and of which
+    /// nothing is to go. A group of them alone is not listed.
     pub fn references<P: AsRef<Path>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
         self.references.extend(roots(paths));
         self
@@ -92,7 +92,7 @@ impl DuplicatesJob<'_> {
         self
     }
 
-    /// Does it.
+    /// Runs the job.
     ///
     /// # Errors
     /// If the algorithm is none of those, a path is not there or a pattern is wrong, a reference cannot
@@ -133,7 +133,7 @@ impl DuplicatesJob<'_> {
     }
 }
 
-/// What is searched, and how.
+/// Paths and options of a search.
 pub(crate) struct Wanted<'w, 'a> {
     pub(crate) paths: &'w [PathBuf],
     pub(crate) references: &'w [PathBuf],
@@ -142,7 +142,7 @@ pub(crate) struct Wanted<'w, 'a> {
     pub(crate) run: &'w Run<'a>,
 }
 
-/// What a search came to.
+/// Result of a search.
 pub(crate) struct Searched {
     /// The paths, and the references that are not among them.
     pub(crate) roots: Vec<PathBuf>,
@@ -190,7 +190,7 @@ impl Wanted<'_, '_> {
     }
 }
 
-/// How far a search is.
+/// Returns the counts of a running search; totals are `None` until they are known.
 pub(crate) fn now(progress: &ScanProgress) -> Progress {
     let known = |count: u64| Some(count).filter(|count| *count > 0);
     Progress {
@@ -201,7 +201,7 @@ pub(crate) fn now(progress: &ScanProgress) -> Progress {
     }
 }
 
-/// Adds the references to what is searched, but those that are there by whatever name.
+/// Adds the references to the paths to search, except those already there under any name.
 fn add_references(references: &Subtrees, named: &[PathBuf], paths: &mut Vec<PathBuf>) {
     let identity = |path: &PathBuf| {
         let meta = std::fs::metadata(path).ok()?;
@@ -241,12 +241,13 @@ fn groups(listing: &Listing, scan: &Scan) -> Vec<EqualFiles> {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct FoundDuplicates {
-    /// What wastes most first.
+    /// Groups of equal files, those that waste most first.
     pub groups: Vec<EqualFiles>,
-    /// What could not be read.
+    /// Paths that could not be read.
     pub errors: Vec<PathError>,
-    /// Whether the search was cancelled before all was done: only in what an error
-    /// [has of it](Error::partial). What was not read to its end is in no group then.
+    /// True if the search was cancelled before all was done: only in the result
+    /// [inside an error](Error::partial). Files that were not read to their end are in no group
+    /// then.
     pub cancelled: bool,
     /// Files that were searched.
     pub files: u64,
@@ -271,7 +272,7 @@ pub struct EqualFiles {
 }
 
 impl EqualFiles {
-    /// One path of each file.
+    /// Returns one path of each file.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().map(|file| file.path.as_path())
     }
@@ -285,7 +286,7 @@ pub struct EqualFile {
     pub path: PathBuf,
     /// Other names of the same file, as far as they were met.
     pub other_names: Vec<PathBuf>,
-    /// Whether it is, or lies in, a [reference](DuplicatesJob::references).
+    /// True if it is, or lies in, a [reference](DuplicatesJob::references).
     pub is_reference: bool,
     /// Bytes of disk that giving up all these names would free; none for a reference's file.
     pub frees: u64,

@@ -1,4 +1,4 @@
-//! What goes wrong: with a job as a whole, and with single paths.
+//! Errors of a job as a whole, and of single paths.
 
 use std::any::Any;
 use std::ffi::OsStr;
@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use super::Setting;
 
-/// Why a job could not be done, or not wholly. Trouble with single files is no such reason: it is a
-/// [`PathError`] in the result.
+/// Failure of a job as a whole, or a result that is not whole. A failure of a single file is not
+/// one: it is a [`PathError`] in the result.
 ///
 /// The display form is `path: operation: reason`, as far as there are a path and an operation, with
 /// control characters and bytes that are not UTF-8 escaped, fit for a terminal.
@@ -28,7 +28,7 @@ pub struct Error {
     setting: Option<Setting>,
 }
 
-/// What a job came to until it was cancelled; such an error may cross threads and panics as any.
+/// Partial result of a job that was cancelled; like any error it may cross threads and panics.
 pub(crate) trait Partial: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
     fn as_any(&self) -> &dyn Any;
 }
@@ -39,17 +39,17 @@ impl<T: Any + Send + Sync + UnwindSafe + RefUnwindSafe> Partial for T {
     }
 }
 
-/// What sort of failure an [`Error`] is.
+/// Kind of failure of an [`Error`].
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// What was asked for makes no sense.
+    /// The request makes no sense.
     Usage,
-    /// Something that was named is not there.
+    /// A path that was named does not exist.
     NotFound,
-    /// The system refuses what all of the job needs.
+    /// The system refuses something that the whole job needs.
     Io,
-    /// A manifest or checksum file is none, is cut short, altered, or of an unknown sort.
+    /// A file is not a manifest or checksum file, or is cut short, altered, or of an unknown kind.
     Manifest,
     /// Going on could do harm, or would give a wrong answer: an unmounted disk, a copy into itself, a
     /// file that would be replaced.
@@ -89,14 +89,14 @@ impl Error {
         }
     }
 
-    /// An operation on a path that the system refused.
+    /// Returns the error of an operation on a path that the system refused.
     pub(crate) fn io(path: &Path, operation: &str, error: &io::Error) -> Error {
         let message = format!("{operation}: {error}");
         Error::at(ErrorKind::Io, path, message).of_system(operation, error.raw_os_error())
     }
 
-    /// The same error, known to come of an operation that the system refused for the reason of this
-    /// number, if it has one. That something is not there is a kind of its own.
+    /// Adds the operation that the system refused, and its error number if it has one. `ENOENT`
+    /// makes it an error of the kind [`NotFound`](ErrorKind::NotFound).
     pub(crate) fn of_system(mut self, operation: &str, errno: Option<i32>) -> Error {
         self.operation = Some(operation.to_owned());
         self.errno = errno;
@@ -106,22 +106,22 @@ impl Error {
         self
     }
 
-    /// The same error, against which this setting helps, if one does.
+    /// Sets the setting of the job that avoids this error, if one does.
     pub(crate) fn unless(self, setting: Option<Setting>) -> Error {
         Error { setting, ..self }
     }
 
-    /// The same error as one of this kind.
+    /// Replaces the kind of the error.
     pub(crate) fn of_kind(self, kind: ErrorKind) -> Error {
         Error { kind, ..self }
     }
 
-    /// A job that was cancelled, of which nothing is of use by half.
+    /// Returns the error of a cancelled job whose partial result would be of no use.
     pub(crate) fn cancelled() -> Error {
         Error::new(ErrorKind::Cancelled, "cancelled before all was done")
     }
 
-    /// A job that was cancelled, with what it came to until then.
+    /// Returns the error of a cancelled job, with its partial result.
     pub(crate) fn cancelled_with(partial: impl Partial) -> Error {
         Error {
             partial: Some(Arc::new(partial)),
@@ -129,7 +129,7 @@ impl Error {
         }
     }
 
-    /// Something is missing, and this is the first of what is.
+    /// Returns the error of a result that lacks something; `first` is the first thing missing.
     pub(crate) fn incomplete(message: String, first: Option<PathError>) -> Error {
         Error {
             first: first.map(Box::new),
@@ -137,36 +137,36 @@ impl Error {
         }
     }
 
-    /// What sort of failure it is.
+    /// Returns the kind of failure.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// The path that it is about, if it is about one.
+    /// Returns the path that it is about, if it is about one.
     pub fn path(&self) -> Option<&Path> {
         let of_first = || self.first.as_ref().map(|first| first.path());
         self.path.as_deref().or_else(of_first)
     }
 
-    /// The operation that failed, if one did: `open`, `stat`, `write` …
+    /// Returns the operation that failed, if one did: `open`, `stat`, `write` …
     pub fn operation(&self) -> Option<&str> {
         let of_first = || self.first.as_ref().map(|first| first.operation());
         self.operation.as_deref().or_else(of_first)
     }
 
-    /// The system's error number, if the system is what refused.
+    /// Returns the system's error number, if the system refused.
     /// [`std::io::Error::from_raw_os_error`] makes an error of it.
     pub fn raw_os_error(&self) -> Option<i32> {
         let of_first = || self.first.as_ref().and_then(|first| first.raw_os_error());
         self.errno.or_else(of_first)
     }
 
-    /// The same as a kind that the standard library knows, of errors that the system gave.
+    /// Returns the system's error number as the standard library's kind, if there is a number.
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
         self.raw_os_error().map(kind_of)
     }
 
-    /// The setting of the job with which it goes on in spite of it, if there is one:
+    /// Returns the setting with which the job proceeds in spite of this error, if there is one:
     /// [`Setting::Force`] is the method `force` of its job, `Overwrite` is `overwrite` or
     /// [`CopyJob::overwrite_manifest`](crate::CopyJob::overwrite_manifest), `IgnoreDigest` is
     /// [`DiffJob::ignore`](crate::DiffJob::ignore), `Manifest` is
@@ -192,14 +192,14 @@ impl Error {
         self.setting
     }
 
-    /// The message without the path.
+    /// Returns the message without the path.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What a job came to until it was [cancelled](ErrorKind::Cancelled): the result that its `run`
-    /// would have given, as far as it goes. Searches of which half an answer is none, and manifests,
-    /// give nothing.
+    /// Returns the partial result of a job that was [cancelled](ErrorKind::Cancelled): of the type
+    /// that its `run` returns, as far as the job came. Searches whose partial result would answer
+    /// nothing, and manifests, have none.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -215,7 +215,7 @@ impl Error {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn partial<T: Any>(&self) -> Option<&T> {
-        // Of what is in the `Arc`, and not of the `Arc` itself.
+        // The type inside the `Arc` is compared, not the `Arc` itself.
         Partial::as_any(&**self.partial.as_ref()?).downcast_ref()
     }
 }
@@ -242,7 +242,8 @@ impl std::error::Error for Error {
     }
 }
 
-/// A path that could not be looked at, with the operation and the reason. Everything else goes on.
+/// A path that could not be looked at, with the operation and the reason. The job continues with
+/// the others.
 ///
 /// The display form is `path: operation: reason`, with control characters and bytes that are not
 /// UTF-8 escaped, fit for a terminal.
@@ -269,7 +270,7 @@ impl PathError {
         }
     }
 
-    /// The failure that a manifest tells of a path.
+    /// Converts the failure that a manifest records for a path.
     pub(crate) fn of_failure(path: PathBuf, failure: &bc_manifest::Failure) -> PathError {
         PathError {
             path,
@@ -279,27 +280,27 @@ impl PathError {
         }
     }
 
-    /// The path.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The operation that failed: `open`, `stat`, `read`, `read directory` …
+    /// Returns the operation that failed: `open`, `stat`, `read`, `read directory` …
     pub fn operation(&self) -> &str {
         &self.operation
     }
 
-    /// Why.
+    /// Returns the reason.
     pub fn reason(&self) -> &str {
         &self.reason
     }
 
-    /// The system's error number, if the system is what refused.
+    /// Returns the system's error number, if the system refused.
     pub fn raw_os_error(&self) -> Option<i32> {
         self.errno
     }
 
-    /// The same as a kind that the standard library knows: `AlreadyExists` where a copy was to have a
+    /// Returns the error number as the standard library's kind: `AlreadyExists` for a copy to a
     /// name that is taken, `PermissionDenied`, `NotFound`, `StorageFull` …
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
         self.errno.map(kind_of)
@@ -330,7 +331,7 @@ impl fmt::Display for PathError {
 
 impl std::error::Error for PathError {}
 
-/// The path that these bytes are.
+/// Returns these bytes as a path.
 pub(crate) fn path_of(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
 }

@@ -1,4 +1,4 @@
-//! Which files belong to a job.
+//! Choice of the files that belong to a job.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -7,8 +7,8 @@ use bc_walk::{FileSystems, Globs, Hidden, IgnoreFiles, Metadata, Symlinks, WalkO
 
 use super::error::Error;
 
-/// Which files belong to a job. By default all regular files do, hidden ones too, and no symbolic
-/// link below what is named is followed.
+/// Choice of the files that belong to a job. By default all regular files do, hidden ones too, and
+/// no symbolic link below the given paths is followed.
 ///
 /// Patterns are those of a shell. Without `/` they match names: `*.jpg`. With `/` they match the
 /// path below the root, where `*` stops at a slash and `**` does not: `/build`, `src/**/*.rs`. With a
@@ -34,27 +34,28 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Everything.
+    /// Returns the default filter, by which all regular files belong.
     pub fn new() -> Filter {
         Filter::default()
     }
 
-    /// Only files that match this pattern, or another one that is included. A slash at its start
-    /// stands for what is named, not for the root of the file system: an absolute path matches nothing.
+    /// Chooses only files that match this pattern, or another one that is included. A slash at its
+    /// start stands for the given path, not for the root of the file system: an absolute path
+    /// matches nothing.
     #[must_use]
     pub fn include(mut self, pattern: impl AsRef<OsStr>) -> Filter {
         self.include.push(pattern.as_ref().as_bytes().to_vec());
         self
     }
 
-    /// Nothing that matches this pattern; of a directory nothing that is in it.
+    /// Leaves out files that match this pattern, and all contents of a directory that does.
     #[must_use]
     pub fn exclude(mut self, pattern: impl AsRef<OsStr>) -> Filter {
         self.exclude.push(pattern.as_ref().as_bytes().to_vec());
         self
     }
 
-    /// Whether names that start with a dot belong.
+    /// Includes names that start with a dot, or leaves them out.
     #[must_use]
     pub fn hidden(mut self, belong: bool) -> Filter {
         self.options.hidden = match belong {
@@ -64,29 +65,29 @@ impl Filter {
         self
     }
 
-    /// Only files of at least so many bytes.
+    /// Chooses only files of at least so many bytes.
     #[must_use]
     pub fn min_size(mut self, bytes: u64) -> Filter {
         self.options.min_size = bytes;
         self
     }
 
-    /// Only files of at most so many bytes.
+    /// Chooses only files of at most so many bytes.
     #[must_use]
     pub fn max_size(mut self, bytes: u64) -> Filter {
         self.options.max_size = Some(bytes);
         self
     }
 
-    /// So many levels below what is named: 1 is what lies directly in it. With 0 a directory that is
-    /// named has nothing that belongs.
+    /// Limits the depth below the given paths: 1 is an entry directly in one of them. With 0 a
+    /// directory that is given has no files that belong.
     #[must_use]
     pub fn max_depth(mut self, levels: u32) -> Filter {
         self.options.max_depth = Some(levels);
         self
     }
 
-    /// Whether symbolic links below what is named are followed.
+    /// Follows symbolic links below the given paths, or skips them.
     #[must_use]
     pub fn follow_symlinks(mut self, follow: bool) -> Filter {
         self.options.symlinks = match follow {
@@ -96,7 +97,7 @@ impl Filter {
         self
     }
 
-    /// Whether it stays on the file system of what is named.
+    /// Stays on the file systems of the given paths, or crosses into others.
     #[must_use]
     pub fn one_file_system(mut self, stay: bool) -> Filter {
         self.options.file_systems = match stay {
@@ -106,7 +107,7 @@ impl Filter {
         self
     }
 
-    /// Whether what `.gitignore` and `.ignore` files name is left out.
+    /// Leaves out files that `.gitignore` and `.ignore` files list, or ignores those lists.
     #[must_use]
     pub fn ignore_files(mut self, honour: bool) -> Filter {
         self.options.ignore_files = match honour {
@@ -116,7 +117,7 @@ impl Filter {
         self
     }
 
-    /// Whether any of it may leave something out.
+    /// Returns true if this filter may leave out a file.
     pub(crate) fn leaves_out(&self) -> bool {
         let options = &self.options;
         !self.include.is_empty()
@@ -129,7 +130,8 @@ impl Filter {
             || options.max_size.is_some()
     }
 
-    /// As the walk takes it.
+    /// Converts the filter to options of a walk that reads this much metadata; fails for a pattern
+    /// that is wrong, or sizes that no file can have.
     pub(crate) fn to_walk(&self, metadata: Metadata) -> Result<WalkOptions, Error> {
         let options = &self.options;
         if let Some(most) = options.max_size.filter(|most| *most < options.min_size) {

@@ -13,8 +13,8 @@ use super::outcome::{says_what_is_missing, unless_cancelled};
 use super::run::{Progress, Run, runs};
 use super::walk::{list, refuse_nothing, roots};
 
-/// Hashes these files, and all files below those that are directories: with BLAKE3, unless the job
-/// is told otherwise.
+/// Hashes these files, and all files below those that are directories: with BLAKE3, unless
+/// [`algorithm`](HashJob::algorithm) is called.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -36,7 +36,7 @@ pub fn hash<'a, P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> HashJob<'
     }
 }
 
-/// What [`hash`] is to do.
+/// Options of a [`hash`] job.
 #[derive(Debug)]
 #[must_use = "nothing is done before `run`"]
 pub struct HashJob<'a> {
@@ -61,7 +61,7 @@ impl HashJob<'_> {
         self
     }
 
-    /// Does it.
+    /// Runs the job.
     ///
     /// A file that is named in two ways is listed under both; a name that is given twice once.
     ///
@@ -102,14 +102,14 @@ impl HashJob<'_> {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Hashed {
-    /// In bytewise order of their paths.
+    /// Files hashed, in bytewise order of their paths.
     pub files: Vec<HashedFile>,
-    /// What could not be read.
+    /// Paths that could not be read.
     pub errors: Vec<PathError>,
-    /// Whether the job was cancelled before all was done: only in what an error
-    /// [has of it](Error::partial). Files that were not done are missing then.
+    /// True if the job was cancelled before all was done: only in the result
+    /// [inside an error](Error::partial). Files that were not done are missing then.
     pub cancelled: bool,
-    /// Bytes read. Of a file with several names all but one may have been spared.
+    /// Bytes read. A file with several names may have been read only once.
     pub bytes: u64,
 }
 
@@ -149,12 +149,12 @@ pub struct HashedFile {
     pub path: PathBuf,
     /// Bytes.
     pub size: u64,
-    /// One for each algorithm, in their order; at least one.
+    /// Digests, one for each algorithm, in their order; at least one.
     pub digests: Vec<Digest>,
 }
 
 impl HashedFile {
-    /// The digest by the first algorithm.
+    /// Returns the digest by the first algorithm.
     pub fn digest(&self) -> Digest {
         self.digests[0]
     }

@@ -47,7 +47,7 @@ pub fn manifest<'a>(root: impl AsRef<Path>) -> ManifestJob<'a> {
     }
 }
 
-/// What [`manifest`] is to do.
+/// Options of a [`manifest`] job.
 #[derive(Debug)]
 #[must_use = "nothing is done before `write`"]
 pub struct ManifestJob<'a> {
@@ -75,21 +75,22 @@ impl ManifestJob<'_> {
         self
     }
 
-    /// Replaces what lies where it is written to, whatever that is, but for a file of the tree that is
+    /// Replaces any existing file at the manifest's place, except a file of the tree that is
     /// recorded and is no manifest.
     ///
-    /// Not what keeps a manifest up to date: all files get the digests that they have now, also those
-    /// that were damaged since, and nothing would ever tell. [`update`](crate::update) is for that.
+    /// Not a way to keep a manifest up to date: all files get the digests that they have now, also
+    /// those that were damaged since, and no later run would report it. [`update`](crate::update)
+    /// is for that.
     pub fn overwrite(mut self) -> Self {
         self.overwrites = true;
         self
     }
 
-    /// Writes it to this file, which appears whole, or stays as it was. In the tree that is recorded
-    /// the file is left out.
+    /// Writes the manifest to this file, which appears whole, or stays as it was. The file itself
+    /// is left out of the record.
     ///
-    /// A file that is there and not empty is [refused](crate::ErrorKind::Refused): an earlier manifest
-    /// of the tree is the only witness of what the files were.
+    /// An existing file that is not empty is [refused](crate::ErrorKind::Refused): an earlier
+    /// manifest of the tree is the only record of what the files were.
     /// [`overwrite`](ManifestJob::overwrite) replaces it, [`update`](crate::update) brings it up to
     /// date. A device, FIFO or descriptor of this process is never replaced: it is written to, as
     /// [`write_to`](ManifestJob::write_to) does.
@@ -128,7 +129,7 @@ impl ManifestJob<'_> {
             .map_err(|error| Error::io(path, "write", &error))?;
         drop(out);
         if !overwrites && !is_stream {
-            // What lies there now need not be what lay there at the start.
+            // The file there now may be another than at the start.
             refuse_existing(path, &root)?;
         }
         let committed = target.end(|target| match overwrites {
@@ -148,7 +149,7 @@ impl ManifestJob<'_> {
         Ok(written)
     }
 
-    /// A file of the tree that is no manifest is a part of what is recorded.
+    /// Refuses to replace a file of the tree that is no manifest: it is a part of the record.
     fn refuse_recorded(&self, path: &Path, own: &OwnFile) -> Result<(), Error> {
         let is_list = |path: &Path| {
             let is_empty = std::fs::metadata(path).is_ok_and(|meta| meta.len() == 0);
@@ -216,9 +217,10 @@ impl ManifestJob<'_> {
     }
 }
 
-/// What is there is not lost unasked: least of all what an earlier manifest says of this tree.
+/// Refuses to replace an existing file that is not empty, an earlier manifest of this tree least of
+/// all.
 fn refuse_existing(path: &Path, root: &Path) -> Result<(), Error> {
-    // What cannot be looked at cannot be written to either, which tells why.
+    // A file that cannot be looked at cannot be written to either, and that error says why.
     let Ok(meta) = std::fs::metadata(path) else {
         return Ok(());
     };
@@ -238,14 +240,14 @@ fn refuse_existing(path: &Path, root: &Path) -> Result<(), Error> {
     Err(error.unless(Some(Setting::Overwrite)))
 }
 
-/// Whether a manifest is of this tree, as it says itself.
+/// Returns true if the manifest's header records this root.
 fn is_of(header: &Header, root: &Path) -> bool {
     let real = std::fs::canonicalize(root).ok();
     let recorded = header.root.as_deref().map(path_of);
     real.is_some() && real == recorded
 }
 
-/// A path below `root`, as it is named there.
+/// Joins `root`, as it was named, with a path below it; `.` is the root itself.
 pub(crate) fn below(root: &Path, path: &[u8]) -> PathBuf {
     match path {
         b"." => root.to_owned(),
@@ -282,13 +284,13 @@ pub(crate) fn working<T>(
     Run::watched(tell, now, || work(&means))
 }
 
-/// The present in nanoseconds since 1970.
+/// Returns the present in nanoseconds since 1970.
 pub(crate) fn since_1970() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     i64::try_from(since.unwrap_or_default().as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// What was recorded.
+/// Result of a [`manifest`] job.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct WrittenManifest {
@@ -298,7 +300,7 @@ pub struct WrittenManifest {
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// What could not be read. The manifest says so too.
+    /// Paths that could not be read. The manifest lists them too.
     pub errors: Vec<PathError>,
 }
 

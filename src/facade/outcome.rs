@@ -1,9 +1,9 @@
-//! What results say of themselves: whether anything is missing.
+//! Methods of results that say if anything is missing.
 
 use super::error::{Error, Partial, PathError};
 
-/// The result of a job, unless that was cancelled: then it is an error that has the result in it, so
-/// that nobody takes half of it for the whole by accident.
+/// Returns the result of a job, unless that was cancelled: then it returns an error that contains
+/// the result, so that no caller takes half of it for the whole by accident.
 pub(crate) fn unless_cancelled<T: Partial>(result: T, cancelled: bool) -> Result<T, Error> {
     match cancelled {
         false => Ok(result),
@@ -11,7 +11,7 @@ pub(crate) fn unless_cancelled<T: Partial>(result: T, cancelled: bool) -> Result
     }
 }
 
-/// Why a result is not whole, if it is not.
+/// Returns an error that says why a result is not whole, if it is not.
 pub(crate) fn missing(errors: &[PathError], cancelled: bool) -> Option<Error> {
     let first = errors.first().cloned();
     let message = match (&first, errors.len()) {
@@ -28,20 +28,21 @@ pub(crate) fn missing(errors: &[PathError], cancelled: bool) -> Option<Error> {
     Some(Error::incomplete(message, first))
 }
 
-/// Gives a result with `errors` the methods that tell whether it is whole. What counts as missing
-/// beside them is named after it: `cancelled`, where such a result comes out of an error.
+/// Gives a result with `errors` the methods that say if it is whole. A field that makes it
+/// incomplete besides them is named after it: `cancelled`, where such a result comes out of an
+/// error.
 macro_rules! says_what_is_missing {
     ($result:ident $(, $cancelled:ident)?) => {
         impl $result {
-            /// Whether nothing is missing: all could be read.
+            /// Returns true if nothing is missing: everything could be read.
             pub fn is_complete(&self) -> bool {
                 self.errors.is_empty() $(&& !self.$cancelled)?
             }
 
-            /// The result, if nothing is missing.
+            /// Returns the result if nothing is missing.
             ///
             /// # Errors
-            /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with the first of what
+            /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with the first thing that
             /// is missing.
             pub fn complete(self) -> Result<Self, crate::facade::error::Error> {
                 let cancelled = [false $(, self.$cancelled)?].contains(&true);

@@ -62,7 +62,7 @@ pub fn prune<'a, P: AsRef<Path>>(
     }
 }
 
-/// What becomes of a duplicate.
+/// Action on a duplicate.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum PruneAction {
@@ -90,7 +90,7 @@ impl From<&PruneAction> for Action {
     }
 }
 
-/// What [`prune`] is to do.
+/// Options of a [`prune`] job.
 #[derive(Debug)]
 #[must_use = "nothing is done before `run`"]
 pub struct PruneJob<'a> {
@@ -110,34 +110,35 @@ runs!(PruneJob);
 filters!(PruneJob);
 
 impl PruneJob<'_> {
-    /// Writes down in this file what is done, each step before it is done. The file is made, or is a
-    /// journal already, which is added to.
+    /// Records the steps in this file, each before it is done. The file is made, or is a journal
+    /// already, to which they are added.
     pub fn journal(mut self, file: impl Into<PathBuf>) -> Self {
         self.journal = Some(file.into());
         self
     }
 
-    /// Changes nothing: all files are compared, and the result tells what would be done.
+    /// Changes nothing: all files are compared, and the result lists what would be done.
     pub fn dry_run(mut self) -> Self {
         self.dry_run = true;
         self
     }
 
-    /// Takes part too, and is never changed: files and directories whose files are the ones to keep.
+    /// Adds files and directories that take part and are never changed; their files are the ones to
+    /// keep.
     pub fn references<P: AsRef<Path>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
         self.references.extend(roots(paths));
         self
     }
 
-    /// Says which file of a group stays: `"newest".parse()?`, `"path:originals".parse()?`. The first
-    /// rule that decides does; after all of them, and without any, the one with most names, then the
-    /// first by path.
+    /// Adds a rule for which file of a group stays: `"newest".parse()?`,
+    /// `"path:originals".parse()?`. The first rule that decides is used; after all of them, and
+    /// without any, the file with most names stays, then the first by path.
     pub fn keep(mut self, rule: Keep) -> Self {
         self.keep.push(rule);
         self
     }
 
-    /// Gives up only files that lie below another of the paths than the one that stays.
+    /// Gives up only files that lie below another of the paths than the kept file.
     pub fn across_roots(mut self) -> Self {
         self.roots = Roots::Across;
         self
@@ -150,7 +151,7 @@ impl PruneJob<'_> {
         self
     }
 
-    /// Does it. What fails is in the result.
+    /// Runs the job. Failures of single files are in the result.
     ///
     /// # Errors
     /// If there is neither a journal nor a dry run, a path is not there or a pattern is wrong; if a
@@ -274,11 +275,11 @@ fn groups(found: &Searched, options: &ScanOptions) -> Vec<FileGroup> {
     report.groups().collect()
 }
 
-/// What was done with duplicates.
+/// Result of a [`prune`] job.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Pruned {
-    /// What was to be done with each file that was to be given up, and what came of it.
+    /// Step for each file that was to be given up, with its outcome.
     pub steps: Vec<PruneStep>,
     /// Groups of equal files that were looked at.
     pub groups: u64,
@@ -286,16 +287,16 @@ pub struct Pruned {
     pub changed: u64,
     /// Bytes of disk that this freed, or would free.
     pub freed: u64,
-    /// What could not be read or done.
+    /// Failures to read or to change a file.
     pub errors: Vec<PathError>,
-    /// What else one should know.
+    /// Warnings about the run as a whole.
     pub warnings: Vec<String>,
     /// The journal, if anything was to be done.
     pub journal: Option<PathBuf>,
-    /// Whether nothing was changed, only told.
+    /// True if nothing was changed, only listed.
     pub dry_run: bool,
-    /// Whether it was cancelled before all was done: only in what an error
-    /// [has of it](Error::partial).
+    /// True if the job was cancelled before all was done: only in the result
+    /// [inside an error](Error::partial).
     pub cancelled: bool,
 }
 
@@ -333,16 +334,16 @@ impl Pruned {
         }
     }
 
-    /// Whether all could be read, and all that was to be done is, or would be. Files that were left
-    /// for a [reason of their own](PruneOutcome::Skipped) do not count.
+    /// Returns true if everything could be read, and every step is done, or would be. Files that
+    /// were left for a [reason of their own](PruneOutcome::Skipped) do not count.
     pub fn is_complete(&self) -> bool {
         self.errors.is_empty() && !self.cancelled
     }
 
-    /// The result, if nothing failed.
+    /// Returns the result if nothing failed.
     ///
     /// # Errors
-    /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with the first of what did.
+    /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with the first failure.
     pub fn complete(self) -> Result<Pruned, Error> {
         match missing(&self.errors, self.cancelled) {
             None => Ok(self),
@@ -355,7 +356,8 @@ fn errno_error(errno: i32) -> std::io::Error {
     std::io::Error::from_raw_os_error(errno)
 }
 
-/// Why something was not done, as a failure of its path.
+/// Returns the reason for a skipped step as a failure of its path; `step` is the operation unless
+/// the system refused one.
 pub(crate) fn failure(path: &[u8], step: &str, skip: &Skip) -> PathError {
     match skip.system() {
         Some((operation, errno)) => {
@@ -366,7 +368,7 @@ pub(crate) fn failure(path: &[u8], step: &str, skip: &Skip) -> PathError {
     }
 }
 
-/// What was to be done with one file.
+/// Step for one file, and its outcome.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct PruneStep {
@@ -374,15 +376,15 @@ pub struct PruneStep {
     pub path: PathBuf,
     /// The file that stays.
     pub kept: PathBuf,
-    /// Where the file is now, or would be, if it was to be moved.
+    /// New path of the file, or the one it would have, if it was to be moved.
     pub moved_to: Option<PathBuf>,
     /// Bytes of its content.
     pub size: u64,
-    /// What came of it.
+    /// Outcome of the step.
     pub outcome: PruneOutcome,
 }
 
-/// What came of a step.
+/// Outcome of a step.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum PruneOutcome {
@@ -390,7 +392,7 @@ pub enum PruneOutcome {
     Done {
         /// Bytes of disk that this freed.
         freed: u64,
-        /// What a moved file has no longer, each with the reason: an owner, an attribute.
+        /// Metadata that a moved file has lost, each with the reason: an owner, an attribute.
         lost: Vec<String>,
     },
     /// A dry run: it would be done.
@@ -398,7 +400,7 @@ pub enum PruneOutcome {
         /// Bytes of disk that this would free.
         freed: u64,
     },
-    /// It was left for this reason, which is none to worry: it is as asked for already, say.
+    /// It was left for this reason, which is no failure: it is as asked for already, say.
     Skipped(String),
     /// It was left, since this failed.
     Failed(PathError),

@@ -1,4 +1,4 @@
-//! `read_manifest`: what a manifest says, without the tree.
+//! `read_manifest`: the contents of a manifest, without the tree.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -46,11 +46,11 @@ pub fn read_manifest(file: impl AsRef<Path>) -> Result<RecordedTree, Error> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RecordedTree {
-    /// Where it was.
+    /// Path of the tree when it was recorded, if the manifest has one.
     pub root: Option<PathBuf>,
-    /// On which host.
+    /// Name of the host that recorded it.
     pub host: Option<String>,
-    /// When it was recorded, as RFC 3339 has it, in UTC.
+    /// Time of the recording, as RFC 3339 has it, in UTC.
     pub created_at: Option<String>,
     /// The algorithm of the digests.
     pub algorithm: Algorithm,
@@ -58,7 +58,7 @@ pub struct RecordedTree {
 }
 
 impl RecordedTree {
-    /// All entries in order of their paths, read one by one as they are asked for.
+    /// Returns all entries in order of their paths, read one by one as they are asked for.
     ///
     /// # Errors
     /// If the file was changed since it was opened, or cannot be read any more.
@@ -74,19 +74,19 @@ impl RecordedTree {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct RecordedEntry {
-    /// Below the root; `.` is the root.
+    /// Path below the root; `.` is the root.
     pub path: PathBuf,
-    /// What it was.
+    /// Kind of the entry.
     pub kind: FileKind,
-    /// Bytes, where they are known.
+    /// Size in bytes, where it is known.
     pub size: Option<u64>,
-    /// When its content changed last, where that is known.
+    /// Time of the last change to its content, where it is known.
     pub modified: Option<SystemTime>,
     /// Digest of a file's content.
     pub digest: Option<Digest>,
-    /// Where a symbolic link led.
+    /// Target of a symbolic link.
     pub target: Option<PathBuf>,
-    /// Why something of it could not be read.
+    /// Reason why some of it could not be read.
     pub error: Option<PathError>,
 }
 

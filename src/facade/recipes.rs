@@ -1,20 +1,21 @@
-//! Whole programs, which are among the examples of this package too. Here is nothing but their text.
+//! Whole programs, which are among the examples of this package too. This module contains only
+//! their text.
 //!
 //! # Photos from a card
 //!
-//! Which photos of a card are nowhere in the archive, under whatever name? Those are copied, and
-//! each copy is read again and compared.
+//! Copies the photos of a card that are nowhere in the archive, under any name; reads each copy
+//! again and compares it.
 #![doc = concat!("```no_run\n", include_str!("examples/import_photos.rs"), "\n```")]
 //!
 //! # A backup that is verified
 //!
-//! Records a tree the first time, and says the next times what changed and what is damaged, with a
-//! progress bar.
+//! Records a tree the first time, and lists the changed and the damaged files the next times, with
+//! a progress bar.
 #![doc = concat!("```no_run\n", include_str!("examples/check_backup.rs"), "\n```")]
 //!
 //! # A cache keyed by content
 //!
-//! What was computed of a file is known of every other one with the same content.
+//! A result computed from one file is reused for every other file with the same content.
 #![doc = concat!("```no_run\n", include_str!("examples/content_cache.rs"), "\n```")]
 //!
 //! # Groups of equal files

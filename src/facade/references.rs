@@ -13,15 +13,15 @@ use super::error::{Error, ErrorKind};
 use super::filter::Filter;
 use super::run::Run;
 
-/// References by what they are.
+/// References by kind: directories and manifests.
 #[derive(Debug, Default)]
 pub(crate) struct References {
-    /// Directories, and which of the references each is.
+    /// Directories, and the index of each among the references.
     pub(crate) directories: Vec<PathBuf>,
     pub(crate) directory_numbers: Vec<usize>,
-    /// The same, open.
+    /// Open handles of the directories.
     pub(crate) opened: Subtrees,
-    /// Manifests, and which of the references each is.
+    /// Manifests, and the index of each among the references.
     pub(crate) manifests: Vec<Manifest>,
     pub(crate) manifest_numbers: Vec<usize>,
 }
@@ -58,12 +58,12 @@ impl References {
     }
 }
 
-/// The path's bytes.
+/// Returns the path's bytes.
 pub(crate) fn bytes(path: &Path) -> Vec<u8> {
     path.as_os_str().as_bytes().to_vec()
 }
 
-/// Finds out what lies in `trees`: each file by itself if the filter could keep names of it from a
+/// Finds the files in `trees`: each file by itself if the filter could keep names of it from a
 /// walk.
 pub(crate) fn survey(trees: &mut Subtrees, filter: &Filter, run: &Run<'_>) -> Result<(), Error> {
     let follows = filter.options.symlinks == Symlinks::Follow;
@@ -75,7 +75,7 @@ pub(crate) fn survey(trees: &mut Subtrees, filter: &Filter, run: &Run<'_>) -> Re
     Ok(trees.survey(symlinks, files, run.walkers(), &run.cancel)?)
 }
 
-/// Paths as the engine lists them.
+/// Returns paths as the engine lists them.
 pub(crate) fn paths_of(found: Vec<Vec<u8>>) -> Vec<PathBuf> {
     let paths = found.into_iter();
     paths.map(|path| OsString::from_vec(path).into()).collect()

@@ -1,4 +1,4 @@
-//! `restore`: what a tree has lost, from its copies.
+//! `restore`: the lost files of a tree, from its copies.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -12,12 +12,13 @@ use super::outcome::{missing, unless_cancelled};
 use super::run::{Run, runs};
 use super::walk::{refuse_missing, roots};
 
-/// Heals a tree: what its [manifest](crate::manifest) knows and is damaged or gone is copied from
-/// whatever of the [other trees](RestoreJob::from) holds it, at the same path or under another name.
+/// Restores a tree: files of its [manifest](crate::manifest) that are damaged or gone are copied
+/// from any of the [other trees](RestoreJob::from) that has their content, at the same path or
+/// under another name.
 ///
-/// The tree is verified first. A copy is compared with the manifest before it takes its place, and
-/// what was damaged stays beside it as `NAME.damaged-DIGEST`. Nothing is removed; what was moved or
-/// edited is left as it is.
+/// The tree is verified first. A copy is compared with the manifest before it replaces anything,
+/// and the damaged file stays beside it as `NAME.damaged-DIGEST`. Nothing is removed; files that
+/// were moved or edited are left as they are.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -51,7 +52,7 @@ pub fn restore<'a>(root: impl AsRef<Path>, manifest: impl AsRef<Path>) -> Restor
     }
 }
 
-/// What [`restore`] is to do.
+/// Options of a [`restore`] job.
 #[derive(Debug)]
 #[must_use = "nothing is done before `run`"]
 pub struct RestoreJob<'a> {
@@ -69,22 +70,22 @@ pub struct RestoreJob<'a> {
 runs!(RestoreJob);
 
 impl RestoreJob<'_> {
-    /// Trees, or single files, that may hold what is wanted; they may hold the tree itself, or lie in
-    /// it. Without any there are only other names of the same files.
+    /// Adds trees, or single files, that may have the content; they may contain the tree itself, or
+    /// lie in it. Without any, only other names of the same files are tried.
     pub fn from<P: AsRef<Path>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
         self.from.extend(roots(paths));
         self
     }
 
-    /// Heals this, and what else is named so; without this what is damaged or removed. What was edited
-    /// is healed only if that is named.
+    /// Restores this kind of loss, and others that are named so; without this, damaged and removed
+    /// entries. Edited ones are restored only if that is named.
     pub fn only(mut self, loss: Loss) -> Self {
         self.only.push(loss);
         self
     }
 
-    /// Keeps nothing of what is damaged. Without this it stays beside what it was healed with, under a
-    /// name that goes on with `.damaged-` and what it hashes to; [`verify`](crate::verify()) tells of it as
+    /// Keeps no copy of damaged files. Without this each stays beside its replacement, under its
+    /// name with `.damaged-` and its digest appended; [`verify`](crate::verify()) reports it as
     /// [added](crate::Class::Added) until it is looked at and removed.
     pub fn discard_damaged(mut self) -> Self {
         self.discard_damaged = true;
@@ -97,14 +98,14 @@ impl RestoreJob<'_> {
         self
     }
 
-    /// Writes nothing, and tells what would be done.
+    /// Writes nothing, and lists what would be done.
     pub fn dry_run(mut self) -> Self {
         self.dry_run = true;
         self
     }
 
-    /// Takes a root that is empty, has none of the files that the manifest lists, or is on another
-    /// device where nothing matches, at its word. Without this it is an error of the kind
+    /// Accepts a root that is empty, has none of the files that the manifest lists, or is on
+    /// another device where nothing matches. Without this it is an error of the kind
     /// [`Refused`](crate::ErrorKind::Refused), and nothing is written: the disk may not be mounted,
     /// or the root may be another one.
     pub fn force(mut self) -> Self {
@@ -112,7 +113,7 @@ impl RestoreJob<'_> {
         self
     }
 
-    /// Does it. What fails is in the result.
+    /// Runs the job. Failures of single files are in the result.
     ///
     /// # Errors
     /// If the root, the manifest or one of the other trees is not there; if the manifest cannot be
@@ -158,30 +159,30 @@ impl RestoreJob<'_> {
     }
 }
 
-/// What came of healing a tree.
+/// Result of a [`restore`] job.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct RestoreReport {
-    /// What is as recorded again, or would be.
+    /// Paths that are as recorded again, or would be.
     pub healed: Vec<HealedPath>,
-    /// What is not, since no copy holds it.
+    /// Paths that are not restored, since no copy has their content.
     pub missing: Vec<MissingPath>,
-    /// What failed, or changed meanwhile.
+    /// Paths that failed, or changed meanwhile.
     pub errors: Vec<PathError>,
-    /// What was healed, but could not be given something that is recorded of it, such as its owner.
+    /// Paths that were restored without some recorded metadata, such as the owner.
     pub lacking: Vec<PathError>,
-    /// What else one should know.
+    /// Warnings about the run as a whole.
     pub warnings: Vec<String>,
     /// Paths that differ in another way, and were left as they are.
     pub others: u64,
-    /// Paths not begun.
+    /// Paths not started.
     pub left: u64,
     /// Bytes written.
     pub bytes: u64,
-    /// Whether nothing was written, only told.
+    /// True if nothing was written, only listed.
     pub dry_run: bool,
-    /// Whether it was cancelled before all was done: only in what an error
-    /// [has of it](Error::partial).
+    /// True if the job was cancelled before all was done: only in the result
+    /// [inside an error](Error::partial).
     pub cancelled: bool,
 }
 
@@ -211,15 +212,15 @@ impl RestoreReport {
         }
     }
 
-    /// Whether all that was to be healed is, or would be.
+    /// Returns true if everything that was to be restored is, or would be.
     pub fn is_complete(&self) -> bool {
         self.errors.is_empty() && self.missing.is_empty() && self.left == 0 && !self.cancelled
     }
 
-    /// The report, if all that was to be healed is, or would be.
+    /// Returns the report if everything that was to be restored is, or would be.
     ///
     /// # Errors
-    /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with the first of what is not.
+    /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with the first path that is not.
     pub fn complete(self) -> Result<RestoreReport, Error> {
         if let Some(error) = missing(&self.errors, self.cancelled) {
             return Err(error);
@@ -242,13 +243,13 @@ impl RestoreReport {
 pub struct HealedPath {
     /// The path, below the root as that was named.
     pub path: PathBuf,
-    /// What had become of it.
+    /// Kind of loss that was restored.
     pub loss: Loss,
     /// The copy that its content is from. Directories and links have none.
     pub from: Option<PathBuf>,
     /// The name that it was made another name of.
     pub linked_to: Option<PathBuf>,
-    /// The name that what was there has now.
+    /// The name that the damaged or edited file has now.
     pub kept_as: Option<PathBuf>,
 }
 
@@ -258,8 +259,8 @@ pub struct HealedPath {
 pub struct MissingPath {
     /// The path, below the root as that was named.
     pub path: PathBuf,
-    /// What has become of it.
+    /// Kind of loss.
     pub loss: Loss,
-    /// Why nothing holds it, in words.
+    /// Reason why no copy holds it, in words.
     pub reason: String,
 }

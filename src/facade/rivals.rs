@@ -1,4 +1,4 @@
-//! Finds the algorithm of digests that nothing names, by what they say of a file.
+//! Finds the algorithm of digests that nothing names, by comparing them with a file.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ pub(crate) fn settle(
     Ok(())
 }
 
-/// The first lines whose files are there, the smallest file first.
+/// Returns the first lines whose files exist, the smallest file first.
 fn quick(wanted: &[FileDigests], lines: &[usize]) -> Vec<usize> {
     let size = |line: &usize| {
         let meta = path_of(&wanted[*line].path).metadata().ok()?;

@@ -1,4 +1,4 @@
-//! How a job runs: its threads, its cancellation, and who is told how far it is.
+//! Threads, cancellation and progress callback of a job.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -13,10 +13,10 @@ use bc_walk::Workers;
 
 use super::error::{Error, ErrorKind};
 
-/// How often a callback hears of progress.
+/// Interval between two calls of a progress callback.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// How far a job is.
+/// Progress of a job.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Progress {
@@ -24,17 +24,17 @@ pub struct Progress {
     pub files: u64,
     /// Bytes that are done.
     pub bytes: u64,
-    /// How many files there are in all, once that is known. It may change while a search learns what
+    /// Number of files in all, once it is known. It may change while a search finds out which files
     /// it has to read.
     pub files_total: Option<u64>,
-    /// How many bytes there are in all, where that is known.
+    /// Number of bytes in all, where it is known.
     pub bytes_total: Option<u64>,
 }
 
-/// Who is told.
+/// Progress callback.
 pub(crate) type Tell<'a> = Box<dyn FnMut(Progress) + Send + 'a>;
 
-/// What all jobs have.
+/// Settings that all jobs have.
 #[derive(Default)]
 pub(crate) struct Run<'a> {
     pub(crate) threads: Threads,
@@ -50,28 +50,28 @@ impl Run<'_> {
         bc_fs::descriptors::check().map_err(|few| Error::new(ErrorKind::Io, few.to_string()))
     }
 
-    /// The most threads that there may be.
+    /// Returns the most workers that there may be.
     pub(crate) fn workers(&self) -> usize {
         self.walkers().usual()
     }
 
-    /// Whether they all start at once.
+    /// Returns how the threads start: all at once, or as they pay.
     pub(crate) fn start(&self) -> Start {
         self.threads.start()
     }
 
-    /// Threads of a walk.
+    /// Returns the threads of a walk.
     pub(crate) fn walkers(&self) -> Workers {
         *self.workers.get_or_init(|| self.threads.workers())
     }
 
-    /// How files are read.
+    /// Returns the options for reading files.
     pub(crate) fn reading(&self) -> ReadOptions {
         ReadOptions::default().waiting(self.walkers().most())
     }
 
-    /// What a job came to. After a cancellation an error tells of that and of nothing else, whatever
-    /// it was that noticed.
+    /// Replaces any error after a cancellation by [`ErrorKind::Cancelled`], whichever operation
+    /// noticed it; a panic stays one.
     pub(crate) fn came_to<T>(cancel: &Cancel, result: Result<T, Error>) -> Result<T, Error> {
         match result {
             Err(error) if cancel.is_cancelled() => Err(match error.kind() {
@@ -82,8 +82,8 @@ impl Run<'_> {
         }
     }
 
-    /// Does `work`. Meanwhile the callback, if there is one, hears of `now` ten times a second, from a
-    /// thread of its own, and once more when all is over.
+    /// Does `work`. Meanwhile the callback, if there is one, is called with `now` ten times a
+    /// second, from a thread of its own, and once more at the end.
     pub(crate) fn watched<T>(
         tell: &mut Option<Tell<'_>>,
         now: impl Fn() -> Progress + Sync,
@@ -100,7 +100,7 @@ impl Run<'_> {
                     heard(look());
                 }
             };
-            // Where the system refuses a thread the callback hears of the end alone.
+            // Where the system refuses a thread, the callback is called only at the end.
             let _refused = Builder::new().spawn_scoped(scope, teller).is_err();
             let done = work();
             drop(over);
@@ -152,9 +152,9 @@ macro_rules! runs {
     };
     (@progress $job:ident) => {
         impl<'a> $job<'a> {
-            /// Tells `callback` how far it is: ten times a second, from another thread, and once when
-            /// all is over. The job does not wait for it, but its end does. That last call is made on the
-            /// caller's own thread: a panic in it comes out of `run`.
+            /// Calls `callback` with the progress: ten times a second, from another thread, and
+            /// once when all is over. The job does not wait for it, but its end does. That last
+            /// call is made on the caller's own thread: a panic in it comes out of `run`.
             pub fn progress(
                 mut self,
                 callback: impl FnMut(crate::facade::run::Progress) + Send + 'a,

@@ -10,8 +10,8 @@ use super::prune::failure;
 use super::run::{Run, runs};
 use super::walk::refuse_missing;
 
-/// Takes back what [`prune`](crate::prune) did, by the journal that it wrote: the last step first, each
-/// only as long as what is there is what the step left.
+/// Takes back the steps of [`prune`](crate::prune), by the journal that it wrote: the last step
+/// first, each only if the file is still as the step left it.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -35,7 +35,7 @@ pub fn undo<'a>(journal: impl AsRef<Path>) -> UndoJob<'a> {
     }
 }
 
-/// What [`undo`] is to do.
+/// Options of an [`undo`] job.
 #[derive(Debug)]
 #[must_use = "nothing is done before `run`"]
 pub struct UndoJob<'a> {
@@ -47,13 +47,13 @@ pub struct UndoJob<'a> {
 runs!(UndoJob: cancel);
 
 impl UndoJob<'_> {
-    /// Changes nothing, and tells what would be done.
+    /// Changes nothing, and lists what would be done.
     pub fn dry_run(mut self) -> Self {
         self.dry_run = true;
         self
     }
 
-    /// Does it. What fails is in the result.
+    /// Runs the job. Failures of single files are in the result.
     ///
     /// # Errors
     /// If the journal is not there, is none, belongs to another user or may be written by others; if it
@@ -83,24 +83,24 @@ impl UndoJob<'_> {
     }
 }
 
-/// What was taken back.
+/// Result of an [`undo`] job.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Undone {
     /// Names that are files of their own again, or would be, as absolute paths.
     pub files: Vec<RestoredFile>,
-    /// How many these are.
+    /// Number of names restored.
     pub restored: u64,
     /// Steps that needed nothing: the name is a file of its own.
     pub unneeded: u64,
-    /// What could not be taken back.
+    /// Failures to take back a step.
     pub errors: Vec<PathError>,
-    /// The numbers of lines of the journal that are damaged: what their steps did is not taken back.
+    /// Line numbers of the journal that are damaged: their steps are not taken back.
     pub damaged_lines: Vec<u64>,
-    /// Whether nothing was changed, only told.
+    /// True if nothing was changed, only listed.
     pub dry_run: bool,
-    /// Whether it was cancelled before all was done: only in what an error
-    /// [has of it](Error::partial).
+    /// True if the job was cancelled before all was done: only in the result
+    /// [inside an error](Error::partial).
     pub cancelled: bool,
 }
 
@@ -120,15 +120,15 @@ impl Undone {
         });
     }
 
-    /// Whether everything was taken back, or would be.
+    /// Returns true if every step was taken back, or would be.
     pub fn is_complete(&self) -> bool {
         self.errors.is_empty() && self.damaged_lines.is_empty() && !self.cancelled
     }
 
-    /// The result, if everything was taken back, or would be.
+    /// Returns the result if every step was taken back, or would be.
     ///
     /// # Errors
-    /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with the first of what was not.
+    /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with the first step that was not.
     pub fn complete(self) -> Result<Undone, Error> {
         if let Some(error) = missing(&self.errors, self.cancelled) {
             return Err(error);
@@ -149,6 +149,6 @@ impl Undone {
 pub struct RestoredFile {
     /// The name, absolute.
     pub path: PathBuf,
-    /// What could not be given back to it, each with the reason: an owner, an attribute.
+    /// Metadata that could not be restored, each with the reason: an owner, an attribute.
     pub lost: Vec<String>,
 }

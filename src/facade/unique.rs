@@ -1,4 +1,4 @@
-//! `unique`: what some trees have that nothing else has.
+//! `unique`: contents that only some trees have.
 
 use std::path::{Path, PathBuf};
 
@@ -19,15 +19,15 @@ use super::references::{References, bytes, paths_of};
 use super::run::{Run, runs};
 use super::walk::{list, refuse_missing, refuse_nothing, roots};
 
-/// Finds out which contents of these trees are nowhere else: in none of the
+/// Finds the contents of these trees that are nowhere else: in none of the
 /// [`archives`](UniqueJob::archives), or without any, in no other file of the trees.
 ///
-/// Empty files are told nowhere: they have no content that could be lost but by their names.
+/// Empty files are not listed: they have no content that could be lost but their names.
 ///
-/// It answers "may I wipe this card?", and errs on one side only: what is not proven to be elsewhere
-/// counts as being nowhere else, and a file of an archive that may be the tree's own proves nothing.
-/// So an archive may lie around the trees. One that lies in a tree, or is one, counts for nothing, and
-/// the result is [incomplete](FoundUnique::own_archives).
+/// It answers "may I wipe this card?", and errs on one side only: a content that is not proven to
+/// be elsewhere counts as being nowhere else, and a file of an archive that may be the tree's own
+/// proves nothing. So an archive may contain the trees. One that lies in a tree, or is one, counts
+/// for nothing, and the result is [incomplete](FoundUnique::own_archives).
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -56,7 +56,7 @@ pub fn unique<'a, P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> UniqueJ
     }
 }
 
-/// What [`unique`] is to do.
+/// Options of a [`unique`] job.
 #[derive(Debug)]
 #[must_use = "nothing is done before `run`"]
 pub struct UniqueJob<'a> {
@@ -73,15 +73,16 @@ runs!(UniqueJob);
 filters!(UniqueJob);
 
 impl UniqueJob<'_> {
-    /// Where else a content may be: directories, or manifests of disks that are not here.
+    /// Adds archives, where a content may be too: directories, or manifests of disks that are
+    /// offline.
     pub fn archives<P: AsRef<Path>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
         self.archives.extend(roots(paths));
         self
     }
 
-    /// Believes lists of unknown origin. Those of `sha256sum`, say, do not tell of which tree they are:
-    /// without this one that has the names of the trees' own files counts for nothing there, as it was
-    /// probably made of them.
+    /// Accepts lists of unknown origin. Those of `sha256sum`, say, do not record their tree:
+    /// without this, a list that has the names of the trees' own files counts for nothing there, as
+    /// it was probably made from them.
     pub fn trust_lists(mut self) -> Self {
         self.trusts_lists = true;
         self
@@ -93,15 +94,15 @@ impl UniqueJob<'_> {
         self
     }
 
-    /// Takes trees for what they are that hold no file at all: without this they are refused, for that
-    /// is how a disk looks that is not mounted.
+    /// Accepts trees without any file: by default they are refused, because a disk that is not
+    /// mounted looks like that.
     pub fn force(mut self) -> Self {
         self.force = true;
         self
     }
 
-    /// Does it. The filter is for the trees that are asked about; of archives everything counts that
-    /// is no hidden file where these are left out, or named by ignore files where these are honoured.
+    /// Runs the job. The filter is for the trees; in archives every file counts, except hidden
+    /// files where these are left out, and files that ignore files list where these are honoured.
     ///
     /// # Errors
     /// If no path is given, one is not there or holds no file at all (see [`force`](UniqueJob::force)) or
@@ -147,7 +148,7 @@ impl UniqueJob<'_> {
         let mut found = search(sides, &options, cancel, progress, &HashProgress::default())?;
         let names = walk.clone().metadata(Metadata::None);
         let again = list(&self.paths, &names, run)?;
-        // Of what was not read it would be said that it is nowhere else.
+        // Contents that were not read would be reported as being nowhere else.
         if found.cancelled || again.is_cancelled() {
             return Err(Error::cancelled());
         }
@@ -166,8 +167,8 @@ impl UniqueJob<'_> {
         })
     }
 
-    /// How the trees are walked, and the archives: what is asked about is chosen; a witness may lie as
-    /// deep and be called as it likes.
+    /// Returns the walks of the trees and of the archives. The filter chooses among the trees'
+    /// files; a reference copy in an archive may lie at any depth and have any name and size.
     fn walks(&self) -> Result<[WalkOptions; 2], Error> {
         let mut walk = self.filter.to_walk(Metadata::Basic)?;
         let of_archives = walk
@@ -189,7 +190,7 @@ impl UniqueJob<'_> {
         options
     }
 
-    /// Where something is mounted in the trees now.
+    /// Returns the places in the trees where something is mounted now.
     fn hidden(&self, walk: &WalkOptions) -> Result<Vec<Vec<u8>>, bc_walk::Error> {
         let paths = self
             .paths
@@ -198,8 +199,8 @@ impl UniqueJob<'_> {
         covered(paths, &walk.exclude)
     }
 
-    /// What the paths lead to, by identity; also what the filter keeps from the walk, as that is the
-    /// trees' own whichever way an archive leads there.
+    /// Opens the trees, to recognise their files by identity; also files that the filter leaves
+    /// out, as those are the trees' own by whichever path an archive leads to them.
     fn own(&self) -> Result<Subtrees, Error> {
         let paths = self.paths.iter().map(|path| bytes(path));
         let opens = |path: &Vec<u8>| Subtrees::open([path.clone()]).is_ok();
@@ -212,7 +213,7 @@ impl UniqueJob<'_> {
         Ok(own)
     }
 
-    /// Archives that lie in the trees, whichever link or mount leads there.
+    /// Returns the archives that lie in the trees, by any link or mount.
     fn own_archives(&self, archives: &[PathBuf], own: &Subtrees) -> Result<Vec<PathBuf>, Error> {
         let mut found = Vec::new();
         for archive in archives {
@@ -223,8 +224,8 @@ impl UniqueJob<'_> {
         Ok(found)
     }
 
-    /// A path without any file is where a disk would be mounted that is not: of that it would be said
-    /// that all is elsewhere.
+    /// Refuses a path without any file: a disk that is not mounted looks like that, and the answer
+    /// would be that all of it is elsewhere.
     fn refuse_nothing(&self, paths: &Listing) -> Result<(), Error> {
         let skipped = paths.skipped();
         let is_cut = paths.is_cancelled() || skipped.total() > 0 || !paths.errors().is_empty();
@@ -263,7 +264,8 @@ fn contents(found: &Unique, archives: &[PathBuf]) -> Vec<UniqueContent> {
     contents.collect()
 }
 
-/// The points that any of the looks found, each once; what could not be looked at is an error.
+/// Returns the points that any of the looks found, each once; a path that could not be looked at is
+/// an error.
 fn points(
     looks: [Result<Vec<Vec<u8>>, bc_walk::Error>; 2],
     errors: &mut Vec<PathError>,
@@ -280,7 +282,7 @@ fn points(
     points
 }
 
-/// What the trees have that is neither a file nor a directory.
+/// Lists the trees' entries that are neither files nor directories.
 fn not_files(found: &Unique) -> Vec<NotFile> {
     let own = found.listing.ids().take(found.own_entries);
     let others = own.filter_map(|entry| match found.listing.kind(entry) {
@@ -293,52 +295,53 @@ fn not_files(found: &Unique) -> Vec<NotFile> {
     others.collect()
 }
 
-/// The contents of the trees, and where else each is.
+/// The contents of the trees, and the place where else each is.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct FoundUnique {
     /// Every content of the trees but the empty one, in order of its first path.
     pub contents: Vec<UniqueContent>,
-    /// What could not be read, or changed meanwhile.
+    /// Paths that could not be read, or changed meanwhile.
     pub errors: Vec<PathError>,
-    /// Symbolic links, FIFOs, sockets and devices of the trees, in order of their paths. They have no
-    /// content that could be compared, so [`is_complete`](FoundUnique::is_complete) and
-    /// [`all_is_elsewhere`](FoundUnique::all_is_elsewhere) do not ask about them: where a link led is
+    /// Symbolic links, FIFOs, sockets and devices of the trees, in order of their paths. They have
+    /// no content that could be compared, so [`is_complete`](FoundUnique::is_complete) and
+    /// [`all_is_elsewhere`](FoundUnique::all_is_elsewhere) ignore them: the target of a link is
     /// lost with it. A link that was followed is not among them, but its target's content is.
     pub not_files: Vec<NotFile>,
-    /// Entries of the trees that were not looked at: left out by the filter (but for what is
-    /// excluded), or on other file systems. What [`not_files`](FoundUnique::not_files) names does not
-    /// count.
+    /// Entries of the trees that were not looked at: left out by the filter (but for those that are
+    /// excluded), or on other file systems. [`not_files`](FoundUnique::not_files) do not count.
     pub unseen: u64,
-    /// The same by reason, and what was excluded or met again.
+    /// Numbers of skipped entries by reason, including those that were excluded or met again.
     pub skipped: Skipped,
     /// Files of archives, and entries of manifests, that have a content of the trees and count for
-    /// nothing, because they may be the trees' own files by another way: files that lie in a tree, and
-    /// entries of a manifest that was taken of one. More than 0 is no failure; it explains why a content
-    /// is nowhere else of which an archive seems to have a copy.
+    /// nothing, because they may be the trees' own files by another path: files that lie in a tree,
+    /// and entries of a manifest that was taken of one. More than 0 is no failure; it explains why
+    /// a content is nowhere else although an archive seems to have a copy.
     pub no_witnesses: u64,
-    /// Archives that lie in one of the trees, or are one, by whatever path: a mistake, as all that they
-    /// have is the trees' own, and no copy of it.
+    /// Archives that lie in one of the trees, or are one, by any path: a mistake, as all their
+    /// files are the trees' own, and no copies.
     pub own_archives: Vec<PathBuf>,
-    /// Places in the trees where something is mounted: what they cover cannot be looked at.
+    /// Places in the trees where something is mounted: the files below it are covered and cannot be
+    /// looked at.
     pub covered: Vec<PathBuf>,
 }
 
 impl FoundUnique {
-    /// The contents that nothing else has: see [`Place::Nowhere`]. Those of which nobody knows, since
-    /// something could not be read, are not among them: see [`Place::Unknown`].
+    /// Returns the contents that are nowhere else: see [`Place::Nowhere`]. Contents whose place is
+    /// unknown, because a file could not be read, are not among them: see [`Place::Unknown`].
     pub fn nowhere(&self) -> impl Iterator<Item = &UniqueContent> {
         let contents = self.contents.iter();
         contents.filter(|content| content.place == Place::Nowhere)
     }
 
-    /// Whether all of the trees was looked at, everything could be read, and every archive could be one.
+    /// Returns true if the trees were seen completely, everything could be read, and every archive
+    /// could be one.
     pub fn is_complete(&self) -> bool {
         let is_whole = self.errors.is_empty() && self.unseen == 0;
         is_whole && self.covered.is_empty() && self.own_archives.is_empty()
     }
 
-    /// Whether the trees can go: all of them was looked at, and each content is elsewhere.
+    /// Returns true if the trees can go: they were seen completely, and each content is elsewhere.
     pub fn all_is_elsewhere(&self) -> bool {
         let is_safe = |content: &UniqueContent| {
             matches!(content.place, Place::Archive(_) | Place::Manifest(_))
@@ -346,10 +349,11 @@ impl FoundUnique {
         self.is_complete() && self.contents.iter().all(is_safe)
     }
 
-    /// The result, if nothing is missing.
+    /// Returns the result if nothing is missing.
     ///
     /// # Errors
-    /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with what is missing.
+    /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with the first thing that is
+    /// missing.
     pub fn complete(self) -> Result<FoundUnique, Error> {
         if let Some(error) = missing(&self.errors, false) {
             return Err(error);
@@ -376,7 +380,7 @@ impl FoundUnique {
 pub struct NotFile {
     /// The path: as it was named, or below a directory as that was named.
     pub path: PathBuf,
-    /// What it is.
+    /// Kind of the entry.
     pub kind: FileKind,
 }
 
@@ -384,21 +388,21 @@ pub struct NotFile {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct UniqueContent {
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// All names that it has in the trees, in order; at least one.
+    /// Paths of all its names in the trees, in order; at least one.
     pub paths: Vec<PathBuf>,
-    /// Where else it is.
+    /// The place where else it is.
     pub place: Place,
 }
 
-/// Where else a content is.
+/// The place where else a content is.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Place {
-    /// Nowhere. Where nothing else is as long, its size alone has proven that, and it was not opened:
-    /// whether it can be read at all is found out by who reads it, a [`copy`](crate::copy()) say; its
-    /// dry run opens nothing either.
+    /// Nowhere. If no other file is as long, its size alone has proven that, and it was not opened:
+    /// only reading it, by a [`copy`](crate::copy()) say, shows if it can be read at all; its dry
+    /// run opens nothing either.
     Nowhere,
     /// In a file of this archive, a directory.
     Archive(PathBuf),
@@ -406,7 +410,7 @@ pub enum Place {
     Manifest(PathBuf),
     /// Without archives: in another file of the trees.
     Another,
-    /// Nobody knows: something else is as long, and of the two one could not be read, or changed
+    /// Unknown: another file is as long, and one of the two could not be read, or changed
     /// meanwhile. [`FoundUnique::errors`] has the reason.
     Unknown,
 }

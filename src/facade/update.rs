@@ -13,15 +13,17 @@ use super::run::{Run, runs};
 use super::verify::PathChange;
 use super::walk::refuse_missing;
 
-/// Brings the [manifest](crate::manifest) of a tree up to date, reading only what looks changed.
+/// Brings the [manifest](crate::manifest) of a tree up to date, reading only files that look
+/// changed.
 ///
-/// What was damaged, that is, has other content although nobody wrote to it, keeps the digest that it
-/// had: every later [`verify`](crate::verify) finds it again. So does what cannot be read. The file is
-/// replaced whole, or stays as it was; nothing of the tree is changed. If another program, a
-/// [`copy`](crate::copy()) to the tree say, has written the file meanwhile, that stays, and the update is
-/// [refused](crate::ErrorKind::Refused): it can be asked for again.
+/// A damaged file, that is, one with other content although no program wrote to it, keeps the
+/// digest that it had: every later [`verify`](crate::verify) finds it again. So does a file that
+/// cannot be read. The manifest is replaced whole, or stays as it was; nothing of the tree is
+/// changed. If another process, a [`copy`](crate::copy()) to the tree say, has written the manifest
+/// meanwhile, that stays, and the update is [refused](crate::ErrorKind::Refused): it can be run
+/// again.
 ///
-/// What would change is what [`verify`](crate::verify) tells.
+/// [`verify`](crate::verify) reports the changes that an update would write.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -46,7 +48,7 @@ pub fn update<'a>(root: impl AsRef<Path>, manifest: impl AsRef<Path>) -> UpdateJ
     }
 }
 
-/// What [`update`] is to do.
+/// Options of an [`update`] job.
 #[derive(Debug)]
 #[must_use = "nothing is done before `run`"]
 pub struct UpdateJob<'a> {
@@ -61,14 +63,14 @@ pub struct UpdateJob<'a> {
 runs!(UpdateJob);
 
 impl UpdateJob<'_> {
-    /// Reads so much of what looks unchanged all the same, what was read longest ago first: damage
-    /// shows in no other way.
+    /// Reads so much of the files that look unchanged all the same, those read longest ago first:
+    /// damage shows in no other way.
     pub fn reread(mut self, how_much: Reread) -> Self {
         self.reread = how_much;
         self
     }
 
-    /// Takes the present content of what is damaged for the right one.
+    /// Accepts the present content of damaged files as the right one.
     pub fn accept_damaged(mut self) -> Self {
         self.damaged = Damaged::Accept;
         self
@@ -82,7 +84,7 @@ impl UpdateJob<'_> {
         self
     }
 
-    /// Does it. Algorithm and filter are the manifest's.
+    /// Runs the job. Algorithm and filter are the manifest's.
     ///
     /// # Errors
     /// If root or manifest is not there; if the manifest cannot be read, is cut short or altered, is
@@ -115,35 +117,36 @@ impl UpdateJob<'_> {
     }
 }
 
-/// What an update came to.
+/// Result of an [`update`] job.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct UpdatedManifest {
-    /// What was not as it was recorded, in order of paths.
+    /// Entries that are not as recorded, in order of paths.
     pub changes: Vec<PathChange>,
     /// Counts of all classes.
     pub summary: ComparisonSummary,
-    /// Whether there was anything to write: a change, or that files were read anew.
+    /// True if there was anything to write: a change, or files that were read again.
     pub is_written: bool,
-    /// What else one should know.
+    /// Warnings about the run as a whole.
     pub warnings: Vec<String>,
 }
 
 impl UpdatedManifest {
-    /// Whether something has other content although nobody wrote to it.
+    /// Returns true if a file has other content although no program wrote to it.
     pub fn is_damaged(&self) -> bool {
         self.summary.conclusion() == Conclusion::Damaged
     }
 
-    /// Whether everything could be read.
+    /// Returns true if everything could be read.
     pub fn is_complete(&self) -> bool {
         self.summary.unread() == 0
     }
 
-    /// The result, if everything could be read.
+    /// Returns the result if everything could be read.
     ///
     /// # Errors
-    /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with how much could not.
+    /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with the number of entries that
+    /// could not.
     pub fn complete(self) -> Result<UpdatedManifest, Error> {
         match self.summary.unread() {
             0 => Ok(self),

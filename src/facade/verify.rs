@@ -11,8 +11,9 @@ use super::manifest::working;
 use super::run::{Run, runs};
 use super::walk::refuse_missing;
 
-/// Compares a tree with the [manifest](crate::manifest) that was made of it: what was added, removed,
-/// moved, edited, and what was damaged, that is, has other content although nobody wrote to it.
+/// Compares a tree with its [manifest](crate::manifest): reports the entries that were added,
+/// removed, moved, edited or damaged, that is, have other content although no program wrote to
+/// them.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -39,7 +40,7 @@ pub fn verify<'a>(root: impl AsRef<Path>, manifest: impl AsRef<Path>) -> VerifyJ
     }
 }
 
-/// What [`verify`] is to do.
+/// Options of a [`verify`] job.
 #[derive(Debug)]
 #[must_use = "nothing is done before `run`"]
 pub struct VerifyJob<'a> {
@@ -53,7 +54,7 @@ pub struct VerifyJob<'a> {
 runs!(VerifyJob);
 
 impl VerifyJob<'_> {
-    /// How much is compared; content and metadata without this.
+    /// Sets how much is compared; the default is content and metadata.
     pub fn mode(mut self, mode: CompareMode) -> Self {
         self.rules.mode = mode;
         self
@@ -74,7 +75,7 @@ impl VerifyJob<'_> {
         self
     }
 
-    /// Does it. Algorithm and filter are the manifest's.
+    /// Runs the job. Algorithm and filter are the manifest's.
     ///
     /// # Errors
     /// If root or manifest is not there; if the manifest cannot be read, is cut short or altered; if the
@@ -103,38 +104,39 @@ impl VerifyJob<'_> {
     }
 }
 
-/// How a tree differs from its record.
+/// Differences between a tree and its record.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Verification {
-    /// What is not as it was recorded, in order of paths.
+    /// Entries that are not as recorded, in order of paths.
     pub changes: Vec<PathChange>,
     /// Counts of all classes.
     pub summary: ComparisonSummary,
-    /// What else one should know.
+    /// Warnings about the run as a whole.
     pub warnings: Vec<String>,
 }
 
 impl Verification {
-    /// Whether everything is as it was recorded, and could be read.
+    /// Returns true if everything is as recorded, and could be read.
     pub fn is_same(&self) -> bool {
         self.summary.conclusion() == Conclusion::Same
     }
 
-    /// Whether something has other content although nobody wrote to it.
+    /// Returns true if a file has other content although no program wrote to it.
     pub fn is_damaged(&self) -> bool {
         self.summary.conclusion() == Conclusion::Damaged
     }
 
-    /// Whether everything could be read.
+    /// Returns true if everything could be read.
     pub fn is_complete(&self) -> bool {
         self.summary.unread() == 0
     }
 
-    /// The result, if everything could be read.
+    /// Returns the result if everything could be read.
     ///
     /// # Errors
-    /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with how much could not.
+    /// Of the kind [`Incomplete`](crate::ErrorKind::Incomplete), with the number of entries that
+    /// could not.
     pub fn complete(self) -> Result<Verification, Error> {
         match self.summary.unread() {
             0 => Ok(self),
@@ -150,17 +152,17 @@ impl Verification {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct PathChange {
-    /// What happened to it.
+    /// Class of the change.
     pub class: Class,
-    /// Below the root. Of what was moved the old path.
+    /// Path below the root: the old one, if it was moved.
     pub path: PathBuf,
-    /// The new path of what was moved.
+    /// The new path, if it was moved.
     pub moved_to: Option<PathBuf>,
     /// The fields that differ.
     pub fields: Vec<Field>,
-    /// Why it could not be read, or, where a change may be one that nobody has made, what points to
-    /// that. There is none where class and fields say all: of a file that is
-    /// [`Damaged`](Class::Damaged) that its content is another one and its times are not.
+    /// Reason why it could not be read, or evidence that a change was not made by a program. There
+    /// is none where class and fields say all: for a file that is [`Damaged`](Class::Damaged), that
+    /// its content is another one and its times are not.
     pub reason: Option<String>,
 }
 

@@ -37,7 +37,7 @@ pub fn walk<'a, P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> WalkJob<'
     }
 }
 
-/// What [`walk`] is to do.
+/// Options of a [`walk`] job.
 #[derive(Debug)]
 #[must_use = "nothing is done before `run`"]
 pub struct WalkJob<'a> {
@@ -57,7 +57,7 @@ impl WalkJob<'_> {
         self
     }
 
-    /// Does it.
+    /// Runs the job.
     ///
     /// # Errors
     /// If a path is not there or a pattern is wrong; if it was cancelled; if a worker panicked.
@@ -89,27 +89,27 @@ impl WalkJob<'_> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Walked {
-    /// What could not be looked at.
+    /// Paths that could not be looked at.
     pub errors: Vec<PathError>,
-    /// Whether the walk was cancelled before it had seen everything: only in what an error
-    /// [has of it](Error::partial).
+    /// True if the walk was cancelled before it had seen everything: only in the result
+    /// [inside an error](Error::partial).
     pub cancelled: bool,
     listing: Listing,
 }
 
 impl Walked {
-    /// How many there are.
+    /// Returns the number of files.
     pub fn len(&self) -> usize {
         self.listing.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no files.
     pub fn is_empty(&self) -> bool {
         self.listing.is_empty()
     }
 
-    /// The files, in bytewise order of their paths. What is kept of them is compact: paths are put
-    /// together as they are asked for.
+    /// Returns the files, in bytewise order of their paths. They are stored compactly: each path is
+    /// put together when it is asked for.
     pub fn files(&self) -> impl ExactSizeIterator<Item = WalkedFile> + '_ {
         self.listing.ids().map(|entry| self.file(entry))
     }
@@ -124,7 +124,7 @@ impl Walked {
         }
     }
 
-    /// How many entries were left out, and why.
+    /// Returns the number of entries that were left out, by reason.
     pub fn skipped(&self) -> &Skipped {
         self.listing.skipped()
     }
@@ -138,15 +138,15 @@ says_what_is_missing!(Walked, cancelled);
 pub struct WalkedFile {
     /// The path: as it was named, or below a directory as that was named.
     pub path: PathBuf,
-    /// What it is.
+    /// Kind of the entry.
     pub kind: FileKind,
     /// Bytes, if [metadata](WalkJob::metadata) was asked for.
     pub size: Option<u64>,
-    /// When its content changed last, if metadata was asked for.
+    /// Time of the last change to its content, if metadata was asked for.
     pub modified: Option<SystemTime>,
 }
 
-/// Nanoseconds since 1970 as a time.
+/// Returns nanoseconds since 1970 as a time.
 pub(crate) fn time(ns: i64) -> SystemTime {
     let from_epoch = Duration::from_nanos(ns.unsigned_abs());
     match ns < 0 {
@@ -155,13 +155,13 @@ pub(crate) fn time(ns: i64) -> SystemTime {
     }
 }
 
-/// The paths that somebody named.
+/// Collects the paths that the caller named.
 pub(crate) fn roots<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Vec<PathBuf> {
     let paths = paths.into_iter();
     paths.map(|path| path.as_ref().to_owned()).collect()
 }
 
-/// Proves that anything is named: nothing would be found of nothing.
+/// Refuses an empty list of paths: an empty answer would look like a result.
 pub(crate) fn refuse_nothing(paths: &[PathBuf]) -> Result<(), Error> {
     match paths.is_empty() {
         true => Err(Error::usage("no path to look through")),
@@ -169,7 +169,7 @@ pub(crate) fn refuse_nothing(paths: &[PathBuf]) -> Result<(), Error> {
     }
 }
 
-/// Proves that all of this is there: else an empty answer would be taken for one.
+/// Refuses paths that do not exist: an empty answer would look like a result.
 pub(crate) fn refuse_missing<'p>(
     paths: impl IntoIterator<Item = &'p PathBuf>,
 ) -> Result<(), Error> {
@@ -179,7 +179,7 @@ pub(crate) fn refuse_missing<'p>(
     Ok(())
 }
 
-/// Walks.
+/// Walks the paths.
 ///
 /// # Errors
 /// If one of the paths is not there; if a worker panicked.

@@ -1,10 +1,10 @@
-//! The options of the program itself, and among them what `--generate` makes.
+//! The options of the program itself, and among them the texts of `--generate`.
 
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 
-/// What can be made.
+/// Texts to generate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum What {
     /// Manual pages
@@ -42,7 +42,7 @@ pub struct Args {
     pub command: Vec<String>,
 }
 
-/// The options of the program itself.
+/// Returns the options of the program itself.
 pub fn program_options() -> Vec<clap::Arg> {
     let flag = |name: &'static str, help: &'static str| {
         clap::Arg::new(name)

@@ -6,8 +6,8 @@ use std::fmt::Write;
 use super::tree::{self, Choice, Command};
 use crate::names::Names;
 
-/// Finds the command (`path`), the option whose value is being typed (`option`, with `=` behind it
-/// where that was typed) and what of the value is there (`cur`).
+/// Finds the command (`path`), the option whose value is being typed (`option`, with `=` after it
+/// where that was typed) and the part of the value typed so far (`cur`).
 const START: &str = "\
     local cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} option= word head=
     # --name=value is three words where = breaks words, one where it does not.
@@ -81,7 +81,7 @@ pub(super) fn script(names: &Names) -> String {
     out
 }
 
-/// The ways to write an option before its value.
+/// Returns the ways to write an option before its value.
 fn patterns(command: &Command, option: &Choice) -> String {
     let key = command.key();
     let mut patterns = format!("{key}:--{}=", option.long);

@@ -1,5 +1,5 @@
-//! Manual pages: clap_mangen writes what help says, and the sections that help has no place for
-//! are ours.
+//! Manual pages: clap_mangen writes the parts that help has too, and the sections that help has no
+//! place for are ours.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use super::sections;
 use super::tree::Command;
 use crate::names::Names;
 
-/// The page of `command`, one of `all`.
+/// Returns the page of `command`, one of `all`.
 pub(super) fn page(command: &Command, all: &[Command], names: &Names) -> Result<String, String> {
     let notes = Notes::of(command, all);
     let page = names.page(&command.words);
@@ -86,7 +86,7 @@ fn see_also(out: &mut String, command: &Command, all: &[Command], names: &Names)
     );
 }
 
-/// What follows the options in help, taken apart.
+/// Notes after the options in help, taken apart.
 #[derive(Default)]
 struct Notes {
     examples: String,
@@ -95,7 +95,8 @@ struct Notes {
 }
 
 impl Notes {
-    /// Exit codes are those of the command, else of the one above it.
+    /// Takes the notes from a command's help. Exit codes are those of the command, else of the one
+    /// above it.
     fn of(command: &Command, all: &[Command]) -> Notes {
         let mut notes = Notes::default();
         let own = &command.clap;
@@ -124,7 +125,7 @@ impl Notes {
     }
 }
 
-/// `0 same, 1 different` in its parts: a comma before a digit begins a code.
+/// Splits `0 same, 1 different` into its parts: a comma before a digit begins a code.
 fn exit_codes(text: &str) -> Vec<(String, String)> {
     let line = text.replace('\n', " ");
     let mut parts: Vec<String> = Vec::new();
@@ -146,7 +147,8 @@ fn exit_codes(text: &str) -> Vec<(String, String)> {
     parts.into_iter().map(split).collect()
 }
 
-/// The day of `SOURCE_DATE_EPOCH`, by which packages are made again byte for byte; else today.
+/// Returns the day of `SOURCE_DATE_EPOCH`, by which packages are made again byte for byte; else
+/// today.
 fn date() -> String {
     let seconds = std::env::var("SOURCE_DATE_EPOCH").ok();
     let seconds = seconds.and_then(|text| text.parse::<i64>().ok());
@@ -155,8 +157,8 @@ fn date() -> String {
     time.split('T').next().unwrap_or_default().to_owned()
 }
 
-/// What clap_mangen wrote: apostrophes as man(7) has them, for which it would define a string at the
-/// head of each part, and no blank lines, for which there is a request.
+/// Cleans the output of clap_mangen: apostrophes as man(7) has them, for which it would define a
+/// string at the head of each part, and no blank lines, for which there is a request.
 fn clean(bytes: &[u8]) -> String {
     let page = String::from_utf8_lossy(bytes).replace("\\*(Aq", "\\(aq");
     let mut out = String::with_capacity(page.len());

@@ -24,14 +24,14 @@ use crate::output::Output;
 use crate::report;
 use crate::usage;
 
-/// Is this argument the option?
+/// Returns true if this argument is the option.
 pub fn is_asked(first: Option<&OsString>) -> bool {
     let bytes = first.map_or(&b""[..], |first| first.as_encoded_bytes());
     bytes == b"--generate" || bytes.starts_with(b"--generate=")
 }
 
-/// The names that pages and completions have for a program called so. One that is not called `bc`
-/// lies beside the calculator, with the links that `bc install` makes.
+/// Returns the names that pages and completions have for a program called so. One that is not
+/// called `bc` lies beside the calculator, with the links that `bc install` makes.
 pub fn names(called: &str) -> Names {
     let is_applet = crate::applet::by_program(called.as_bytes()).is_some();
     match called {

@@ -1,6 +1,6 @@
 //! Text in the language of manual pages.
 
-/// Text with what roff would take for its own escaped, one line a line.
+/// Returns text with roff's own characters escaped, one line a line.
 pub(super) fn text(plain: &str) -> String {
     let escaped = plain.replace('\\', "\\e").replace('-', "\\-");
     let lines = escaped.lines().map(|line| match line {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::roff::text;
 use super::tree::Command;
 
-/// Of the program itself and of commands that say nothing of it.
+/// Exit codes of the program itself and of commands whose help has none.
 const EXIT: [(&str, &str); 2] = [
     ("0", "all done"),
     ("2", "wrong usage, or what was asked could not be done"),
@@ -58,7 +58,7 @@ const DUP_FILES: &[(&str, &str)] = &[
     ),
 ];
 
-/// `codes` are those that the help names.
+/// Writes the exit codes; `codes` are those in the help, or none.
 pub(super) fn exit_status(out: &mut String, codes: &[(String, String)]) {
     out.push_str(".SH EXIT STATUS\n");
     let fallback = EXIT.map(|(code, meaning)| (code.to_owned(), meaning.to_owned()));
@@ -72,7 +72,7 @@ pub(super) fn exit_status(out: &mut String, codes: &[(String, String)]) {
     }
 }
 
-/// The variables that this command looks at.
+/// Writes the variables that this command reads.
 pub(super) fn environment(out: &mut String, command: &Command) {
     out.push_str(".SH ENVIRONMENT\n");
     let mut set: Vec<String> = command
@@ -93,7 +93,7 @@ pub(super) fn environment(out: &mut String, command: &Command) {
     }
 }
 
-/// The files that this command reads or writes unasked.
+/// Writes the files that this command reads or writes unasked.
 pub(super) fn files(out: &mut String, command: &Command) {
     out.push_str(".SH FILES\n");
     let own = if is_dup(command) { DUP_FILES } else { &[] };

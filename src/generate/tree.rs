@@ -9,15 +9,15 @@ use crate::names::Names;
 pub(super) struct Command {
     /// `hash check`; none for the program itself.
     pub words: Vec<String>,
-    /// As help shows it.
+    /// Command as help shows it.
     pub clap: clap::Command,
 }
 
 /// An option as completions offer it.
 pub(super) struct Choice {
-    /// Without its dashes.
+    /// Name without its dashes.
     pub long: String,
-    /// Without its dash.
+    /// Letter without its dash.
     pub short: Option<char>,
     /// The name of its value, if it takes one.
     pub value: Option<String>,
@@ -27,18 +27,18 @@ pub(super) struct Choice {
     pub is_list: bool,
     /// The value can only follow a `=`.
     pub needs_equals: bool,
-    /// One line.
+    /// Help in one line.
     pub help: String,
 }
 
 impl Command {
-    /// A word for shell functions: `bc_hash_check`.
+    /// Returns a word for shell functions: `bc_hash_check`.
     pub fn key(&self) -> String {
         let words = std::iter::once("bc").chain(self.words.iter().map(String::as_str));
         words.collect::<Vec<_>>().join("_").replace('-', "_")
     }
 
-    /// Names and purposes of the commands below.
+    /// Returns the names and purposes of the commands below.
     pub fn below(&self) -> impl Iterator<Item = (&str, String)> {
         let below = self.clap.get_subcommands();
         below
@@ -47,7 +47,7 @@ impl Command {
             .map(|(name, about)| (name, about.unwrap_or_default()))
     }
 
-    /// Its options.
+    /// Returns the options that are not hidden.
     pub fn options(&self) -> impl Iterator<Item = Choice> {
         let all = self.clap.get_arguments();
         all.filter(|arg| !arg.is_hide_set()).filter_map(choice)
@@ -70,7 +70,7 @@ fn choice(arg: &clap::Arg) -> Option<Choice> {
     })
 }
 
-/// The program and all commands below it, each before those below it.
+/// Returns the program and all commands below it, each before those below it.
 pub(super) fn commands(names: &Names) -> Vec<Command> {
     let mut whole = crate::commands::whole();
     for applet in APPLETS {
@@ -108,7 +108,7 @@ fn collect(
     }
 }
 
-/// The names that are completed, each with the key of the command that it calls.
+/// Returns the names that are completed, each with the key of the command that it calls.
 pub(super) fn called(names: &Names) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for name in [names.program(), "bitcrafts"] {
@@ -128,7 +128,7 @@ pub(super) fn called(names: &Names) -> Vec<(String, String)> {
     all
 }
 
-/// Text inside single quotes of any of the shells.
+/// Returns a text escaped for single quotes of any of the shells.
 pub(super) fn quoted(text: &str) -> String {
     text.replace('\'', "")
 }

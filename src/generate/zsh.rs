@@ -46,7 +46,7 @@ pub(super) fn script(names: &Names) -> String {
     out
 }
 
-/// The option's long name and, where it has one, its short.
+/// Returns the option's long name and, where it has one, its short.
 fn line(option: &Choice) -> String {
     let help = quoted(&option.help)
         .replace(['[', ']'], "")

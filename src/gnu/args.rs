@@ -1,4 +1,4 @@
-//! The options of coreutils' checksum programs, and what goes together.
+//! The options of coreutils' checksum programs, and which of them go together.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -56,7 +56,7 @@ const LAST: &[Opt<Id>] = &[
     flag(Id::Version, None, Some("version")),
 ];
 
-/// How much `-c` says. The last option that names one decides.
+/// Amount of output of `-c`. The last option that sets it decides.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Saying {
     /// A line for each file, and sums at the end.
@@ -70,7 +70,7 @@ pub enum Saying {
     Status,
 }
 
-/// How digests are written.
+/// Format of digests.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Writing {
     Hex,
@@ -78,40 +78,40 @@ pub enum Writing {
     Raw,
 }
 
-/// What is to be done.
+/// Options and operands of one run.
 #[derive(Clone, Debug)]
 pub struct Args {
-    /// `cksum`, by whatever name: `-a`, base64, tags by default.
+    /// True for `cksum`, under any name: `-a`, base64, tags by default.
     pub is_cksum: bool,
     /// The digest.
     pub family: Family,
-    /// Whether it was named: then tags of others are not looked for.
+    /// True if the digest was named: then tags of others are not looked for.
     pub is_named: bool,
     /// Its length in bits.
     pub bits: usize,
     /// Check lines instead of writing them.
     pub check: bool,
-    /// How much is said while checking.
+    /// Amount of output while checking.
     pub saying: Saying,
     /// A missing file is no failure.
     pub ignore_missing: bool,
-    /// An improper line is one.
+    /// An improper line is a failure.
     pub strict: bool,
-    /// With the algorithm's name in front.
+    /// Write the algorithm's name in front.
     pub tagged: bool,
-    /// A star before the name.
+    /// Write a star before the name.
     pub star: bool,
     /// NUL after each line, and no escapes.
     pub zero: bool,
-    /// How digests are written.
+    /// Format of digests.
     pub writing: Writing,
-    /// Say how they are computed.
+    /// Report the instructions that compute them.
     pub debug: bool,
     /// The files; empty for standard input.
     pub operands: Vec<OsString>,
 }
 
-/// Why nothing is done.
+/// Reasons not to start.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Stop {
     /// `--help`.
@@ -121,9 +121,9 @@ pub enum Stop {
     /// Something is wrong. Each line goes behind the program's name.
     Wrong {
         lines: Vec<Vec<u8>>,
-        /// What stands below them without it.
+        /// List of valid arguments, printed below the lines without the program's name.
         list: Vec<u8>,
-        /// Whether to name `--help`.
+        /// True if `--help` is mentioned.
         try_help: bool,
     },
 }
@@ -136,7 +136,7 @@ fn wrong(text: impl Into<Vec<u8>>) -> Stop {
     }
 }
 
-/// Without the hint at `--help`.
+/// Returns the error without the hint at `--help`.
 fn refused(lines: impl IntoIterator<Item = Vec<u8>>) -> Stop {
     Stop::Wrong {
         lines: lines.into_iter().collect(),
@@ -145,7 +145,7 @@ fn refused(lines: impl IntoIterator<Item = Vec<u8>>) -> Stop {
     }
 }
 
-/// What was given, before it is looked at together.
+/// Options as given, before they are checked together.
 #[derive(Default)]
 struct Given {
     family: Option<Family>,
@@ -214,7 +214,7 @@ impl Given {
         Ok(())
     }
 
-    /// Whether it goes together, asked in the order in which GNU asks.
+    /// Checks that the options go together, in the order in which GNU checks.
     fn plan(self, own: Option<Family>, operands: Vec<OsString>) -> Result<Args, Stop> {
         let is_cksum = own.is_none();
         let family = own.or(self.family).unwrap_or(Family::Crc);
@@ -261,7 +261,7 @@ impl Given {
         })
     }
 
-    /// The length in bits that was asked for, or the family's longest.
+    /// Returns the length in bits that was asked for, or the family's longest.
     fn bits(&self, family: Family) -> Result<usize, Stop> {
         let (bits, text) = match &self.length {
             Some((bits, text)) => (*bits, text.as_bytes()),
@@ -298,7 +298,7 @@ impl Given {
         })
     }
 
-    /// Options that only checking has, and that it does not have.
+    /// Refuses options that only checking has, or that it does not have.
     fn of_checking(&self) -> Result<(), Stop> {
         let verifying = "verifying checksums";
         if self.check {
@@ -331,7 +331,7 @@ impl Given {
     }
 }
 
-/// A number of bits; what is too large for a number counts as large.
+/// Reads a number of bits; one that is too large for a number counts as large.
 fn length(argument: &OsString) -> Result<usize, Stop> {
     let text = argument.as_bytes();
     let invalid = |why: &[u8]| {

@@ -73,17 +73,17 @@ This is bit-crafts under another program's name: many files are hashed at once.
 /// The longest digest, which is that of every other program.
 const LONGEST: usize = 32;
 
-/// What is wrong with the arguments, or what else to print.
+/// End before any file is read: an error in the arguments, help or version.
 pub enum Early {
     Help,
     Version,
-    /// Arguments that are none.
+    /// Arguments that cannot be parsed.
     Wrong(Vec<u8>),
-    /// Those that do not go together here, or a setting that cannot be used.
+    /// Arguments that do not go together, or a setting that cannot be used.
     Failed(Vec<u8>),
 }
 
-/// What is to be done.
+/// Options and operands of one run.
 struct Args {
     check: bool,
     quiet: bool,
@@ -163,7 +163,7 @@ fn parse(argv: &[OsString]) -> Result<Args, Early> {
     Ok(args)
 }
 
-/// Does it; whether all is well.
+/// Runs the program; returns true if all is well.
 pub fn run(argv: &[OsString], out: &mut Out) -> Result<Result<bool, Stop>, Early> {
     let args = parse(argv)?;
     let mut setup = Setup::load().map_err(failed)?;
@@ -317,7 +317,7 @@ impl InOrder for Verdicts<'_> {
     }
 }
 
-/// A name that ends with its line, with a backslash before it if it would not.
+/// Returns a name that ends with its line, with a backslash before it if it would not.
 pub(super) fn one_line(path: &[u8]) -> Vec<u8> {
     if !gnu::needs_escape(path) {
         return path.to_vec();

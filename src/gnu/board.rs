@@ -1,5 +1,5 @@
-//! Results that wait for those before them: any thread leaves one, and whoever finds nobody giving
-//! them out does so. No thread waits for another that writes lines.
+//! Results that wait for those before them: any thread leaves one, and a thread that finds no other
+//! giving results out does so. No thread waits for another that writes lines.
 
 use std::ffi::OsString;
 use std::io;
@@ -15,20 +15,20 @@ use super::setup::Setup;
 use super::stdout::Lost;
 use super::turn;
 
-/// How long a line waits for others that go out with it.
+/// Longest time that a line waits for others that go out with it.
 const TOGETHER: Duration = Duration::from_millis(5);
 
 /// A file to hash.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// As it was named; `-` is standard input.
+    /// Path as it was named; `-` is standard input.
     pub path: Vec<u8>,
-    /// What of it.
+    /// Digest to compute.
     pub sum: Sum,
 }
 
 impl Job {
-    /// The same digest of each of these files.
+    /// Returns a job for each of these files, all with this digest.
     pub fn each(files: &[OsString], algorithm: Algorithm) -> Vec<Job> {
         let job = |path: &OsString| Job {
             path: path.as_bytes().to_vec(),
@@ -40,9 +40,9 @@ impl Job {
 
 /// Gets the results, one after the other.
 pub trait InOrder: Send {
-    /// What came of the job with this index.
+    /// Takes the result of the job with this index.
     fn result(&mut self, index: usize, result: io::Result<Hashed>) -> Result<(), Lost>;
-    /// The next one may take its time: nothing may wait for it.
+    /// Prepares for a result that may take its time: nothing may wait for it.
     fn pause(&mut self) -> Result<(), Lost>;
 }
 
@@ -52,7 +52,7 @@ pub struct Board<'a> {
     setup: &'a Setup,
     /// The job of the first slot.
     first: usize,
-    /// What came of each job; without a digest it is had when its turn comes.
+    /// Result of each job; `None` inside is a result that is computed when its turn comes.
     slots: Vec<OnceLock<Option<Hashed>>>,
     giver: Mutex<Giver<'a>>,
 }
@@ -66,8 +66,8 @@ struct Giver<'a> {
 }
 
 impl<'a> Board<'a> {
-    /// For the jobs from `first` on, one for each of `later`: whether its result comes only with its
-    /// turn.
+    /// Returns the board of the jobs from `first` on, one for each of `later`: true if its result
+    /// is computed only at its turn.
     pub fn new(
         jobs: &'a [Job],
         setup: &'a Setup,
@@ -102,12 +102,12 @@ impl<'a> Board<'a> {
         let _ = self.slots[index - self.first].set(hashed);
     }
 
-    /// Gives all results whose turn has come, unless somebody is about it.
+    /// Gives all results whose turn has come, unless another thread is doing so.
     pub fn advance(&self) {
         loop {
-            // Either this thread gets the lock, or who holds it sees afterwards what was put before:
-            // of the two orders "put, look at the lock" and "give the lock back, look at the slot"
-            // one comes first.
+            // Either this thread gets the lock, or the thread that holds it sees afterwards the
+            // result put before: of the two orders "put, look at the lock" and "give the lock back,
+            // look at the slot" one comes first.
             atomic::fence(Ordering::SeqCst);
             let mut giver = match self.giver.try_lock() {
                 Ok(giver) => giver,
@@ -150,7 +150,7 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// Nobody takes results any more.
+    /// Stops the run: results cannot be written any more.
     fn lose(&self, giver: &mut Giver<'_>) {
         giver.lost = true;
         self.setup.cancel.cancel(1);
@@ -160,18 +160,18 @@ impl<'a> Board<'a> {
         self.giver.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets no line wait.
+    /// Writes the lines that wait.
     fn flush(&self) {
         let mut giver = self.giver();
         if giver.to.pause().is_err() {
             self.lose(&mut giver);
         }
         drop(giver);
-        // What was put meanwhile found the lock taken.
+        // Results put meanwhile found the lock taken.
         self.advance();
     }
 
-    /// Runs `work` while somebody sees to it that no result waits for long.
+    /// Runs `work` while another thread sees to it that no result waits for long.
     pub fn flushed<T>(&self, work: impl FnOnce() -> T) -> T {
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -188,7 +188,7 @@ impl<'a> Board<'a> {
         })
     }
 
-    /// Whom the results went to, unless they could not be written.
+    /// Returns the receiver of the results, unless they could not be written.
     pub fn into_taker(self) -> Result<&'a mut dyn InOrder, Lost> {
         let giver = self.giver.into_inner();
         let giver = giver.unwrap_or_else(PoisonError::into_inner);
@@ -196,7 +196,7 @@ impl<'a> Board<'a> {
     }
 }
 
-/// Sends the one who flushes home, also when the work panics.
+/// Ends the flushing thread when it is dropped, also when the work panics.
 struct Over<'o>(&'o AtomicBool, Option<&'o std::thread::Thread>);
 
 impl Drop for Over<'_> {

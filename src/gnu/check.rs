@@ -18,10 +18,10 @@ use super::turn;
 
 /// Lines of a regular file that are looked at together, in bytes.
 const MUCH: usize = 8 << 20;
-/// Of a pipe: what has come is checked before more is waited for.
+/// Bytes of a pipe: lines that have come are checked before more is waited for.
 const AS_IT_COMES: usize = 64 << 10;
 
-/// Checks each file of lines; whether all is well.
+/// Checks the lines of each file; returns true if all is well.
 pub fn run(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
     let mut well = true;
     // GNU remembers the style of lines and their digest from file to file.
@@ -83,7 +83,7 @@ fn one(
     Ok(check.finish())
 }
 
-/// How many lines came to what.
+/// Numbers of lines by result.
 #[derive(Default)]
 struct Counts {
     improper: u64,
@@ -99,7 +99,7 @@ struct Check<'a> {
     shown: Vec<u8>,
     is_stdin: bool,
     out: &'a mut Out,
-    /// Of the line read last.
+    /// Number of the line read last.
     number: u64,
     counts: Counts,
 }
@@ -218,7 +218,7 @@ impl Check<'_> {
 struct Verdicts<'a, W: Iterator<Item = (usize, Vec<u8>)>> {
     args: &'a Args,
     lines: &'a [Line],
-    /// What is said before the result with the index.
+    /// Warnings, each printed before the result with its index.
     warnings: std::iter::Peekable<W>,
     out: &'a mut Out,
     counts: &'a mut Counts,
@@ -284,7 +284,7 @@ struct Batches {
     /// At most so many bytes at once, unless one line has more.
     most: usize,
     text: Vec<u8>,
-    /// How much of it was given out.
+    /// Bytes of it that were given out.
     given: usize,
     ended: bool,
 }
@@ -305,7 +305,7 @@ impl Batches {
         }
     }
 
-    /// The next lines. What was read before an error comes before it.
+    /// Returns the next lines. Text read before an error comes before it.
     fn next(&mut self) -> Option<io::Result<&[u8]>> {
         self.text.drain(..self.given);
         self.given = 0;

@@ -21,7 +21,7 @@ pub enum Family {
     Sm3,
 }
 
-/// In the order in which they are listed: name, tag, bits.
+/// Name, tag and bits of each, in the order in which they are listed.
 const TABLE: &[(Family, &str, &str, usize)] = &[
     (Family::Bsd, "bsd", "BSD", 16),
     (Family::Sysv, "sysv", "SYSV", 16),
@@ -43,37 +43,37 @@ const TABLE: &[(Family, &str, &str, usize)] = &[
 pub const SHA_BITS: [usize; 4] = [224, 256, 384, 512];
 
 impl Family {
-    /// All of them, as they are listed.
+    /// Returns all families, as they are listed.
     pub fn all() -> impl Iterator<Item = Family> {
         TABLE.iter().map(|row| row.0)
     }
 
-    /// As the argument of `-a`.
+    /// Returns its name, as the argument of `-a`.
     pub fn name(self) -> &'static str {
         TABLE[self as usize].1
     }
 
-    /// As lines have it.
+    /// Returns its tag in lines.
     pub fn tag(self) -> &'static str {
         TABLE[self as usize].2
     }
 
-    /// The longest digest.
+    /// Returns the bits of its longest digest.
     pub fn bits(self) -> usize {
         TABLE[self as usize].3
     }
 
-    /// The one of exactly this name.
+    /// Returns the family of exactly this name.
     pub fn from_name(name: &[u8]) -> Option<Family> {
         Family::all().find(|family| family.name().as_bytes() == name)
     }
 
-    /// The one of exactly this tag.
+    /// Returns the family of exactly this tag.
     pub fn from_tag(tag: &[u8]) -> Option<Family> {
         Family::all().find(|family| family.tag().as_bytes() == tag)
     }
 
-    /// Whether lines of it are a number and a length, which nobody can check.
+    /// Returns true if its lines are a number and a length, which no program can check.
     pub fn is_old(self) -> bool {
         matches!(
             self,
@@ -81,7 +81,7 @@ impl Family {
         )
     }
 
-    /// Whether the length is chosen by `-l`.
+    /// Returns true if the length is chosen by `-l`.
     pub fn has_lengths(self) -> bool {
         matches!(self, Family::Sha2 | Family::Sha3 | Family::Blake2b)
     }
@@ -90,14 +90,15 @@ impl Family {
 /// A digest to compute.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Sum {
-    /// One that the table has.
+    /// An algorithm that the table has.
     Of(Algorithm),
     /// BLAKE2b of another length, in bytes.
     Blake2b(usize),
 }
 
 impl Sum {
-    /// The member of a family with this length; the lengths are checked where they are read.
+    /// Returns the member of a family with this length; the lengths are checked where they are
+    /// read.
     pub fn new(family: Family, bits: usize) -> Sum {
         let sha2 = match bits {
             224 => Algorithm::Sha224,
@@ -133,7 +134,7 @@ impl Sum {
         })
     }
 
-    /// A hasher that has seen nothing.
+    /// Returns a hasher that has seen nothing.
     pub fn hasher(self, cpu: CpuFeatures) -> Hasher {
         match self {
             Sum::Of(algorithm) => Hasher::with_cpu(algorithm, cpu),
@@ -141,7 +142,7 @@ impl Sum {
         }
     }
 
-    /// The algorithm, where many files are best hashed at once in lanes, by the engine of
+    /// Returns the algorithm, where many files are best hashed at once in lanes, by the engine of
     /// `bc hash`. The old sums go with the bytes that were read, which it does not count.
     pub fn in_engine(self) -> Option<Algorithm> {
         match self {
@@ -152,7 +153,7 @@ impl Sum {
     }
 }
 
-/// What came of a file.
+/// Result for one file.
 #[derive(Clone, Copy, Debug)]
 pub struct Hashed {
     /// Its digest.

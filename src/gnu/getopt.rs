@@ -1,5 +1,6 @@
-//! Options as `getopt_long` of glibc reads them: clustered letters, long names abbreviated to what is
-//! unambiguous, options and operands mixed unless POSIXLY_CORRECT is set, and its messages.
+//! Options as `getopt_long` of glibc reads them: clustered letters, long names abbreviated as far
+//! as they are unambiguous, options and operands mixed unless POSIXLY_CORRECT is set, and its
+//! messages.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -7,17 +8,17 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 /// One option; a letter, a name, or both.
 #[derive(Clone, Copy, Debug)]
 pub struct Opt<O> {
-    /// What it is.
+    /// Identity of the option.
     pub id: O,
     /// Its letter.
     pub short: Option<u8>,
     /// Its name, without the dashes.
     pub long: Option<&'static str>,
-    /// Whether an argument belongs to it.
+    /// True if it takes an argument.
     pub takes: bool,
 }
 
-/// An option without an argument.
+/// Returns an option without an argument.
 pub const fn flag<O>(id: O, short: Option<u8>, long: Option<&'static str>) -> Opt<O> {
     Opt {
         id,
@@ -27,7 +28,7 @@ pub const fn flag<O>(id: O, short: Option<u8>, long: Option<&'static str>) -> Op
     }
 }
 
-/// An option with one.
+/// Returns an option with an argument.
 pub const fn value<O>(id: O, short: Option<u8>, long: Option<&'static str>) -> Opt<O> {
     Opt {
         id,
@@ -42,9 +43,9 @@ pub const fn value<O>(id: O, short: Option<u8>, long: Option<&'static str>) -> O
 pub struct Getopt<'a, O> {
     options: &'a [Opt<O>],
     arguments: std::slice::Iter<'a, OsString>,
-    /// What is left of a cluster of letters.
+    /// Rest of a cluster of letters.
     cluster: &'a [u8],
-    /// Whether operands end the options.
+    /// True if operands end the options.
     posixly: bool,
     operands: Vec<OsString>,
 }
@@ -53,7 +54,7 @@ pub struct Getopt<'a, O> {
 pub type Met<O> = (O, Option<OsString>);
 
 impl<'a, O: Copy + PartialEq> Getopt<'a, O> {
-    /// For what follows the program's name.
+    /// Returns the parser of these arguments, those after the program's name.
     pub fn new(options: &'a [Opt<O>], arguments: &'a [OsString], posixly: bool) -> Self {
         Getopt {
             options,
@@ -64,12 +65,13 @@ impl<'a, O: Copy + PartialEq> Getopt<'a, O> {
         }
     }
 
-    /// What was no option, once there are no more.
+    /// Returns the operands, once there are no more options.
     pub fn operands(self) -> Vec<OsString> {
         self.operands
     }
 
-    /// The next option; an error is what there is to say, after the program's name and a colon.
+    /// Returns the next option; an error is the message to print after the program's name and a
+    /// colon.
     pub fn next(&mut self) -> Option<Result<Met<O>, Vec<u8>>> {
         if let Some((&letter, rest)) = self.cluster.split_first() {
             self.cluster = rest;

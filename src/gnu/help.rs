@@ -1,9 +1,9 @@
-//! What `--help` and `--version` print under the names of coreutils.
+//! Texts of `--help` and `--version` under the names of coreutils.
 
 use super::family::Family;
 use super::names::{Kind, Program};
 
-/// The help text; `called` is the name by which the program was called.
+/// Returns the help text; `called` is the name by which the program was called.
 pub fn text(program: &Program, called: &str) -> String {
     let mut text = format!("Usage: {called} [OPTION]... [FILE]...\n");
     let family = match program.kind {
@@ -112,7 +112,7 @@ const DIGESTS: &[(&str, &str)] = &[
     ("sm3", "SM3"),
 ];
 
-/// The version; `name` is the program's own name.
+/// Returns the version; `name` is the program's own name.
 pub fn version(name: &str) -> String {
     format!(
         "{name} (bit-crafts {}, after GNU coreutils 9.11)\n",
@@ -120,7 +120,7 @@ pub fn version(name: &str) -> String {
     )
 }
 
-/// The version, under the names of others.
+/// Returns the version, under the name of another program.
 pub fn version_of(name: &str) -> String {
     format!("{name} (bit-crafts {})\n", env!("CARGO_PKG_VERSION"))
 }

@@ -3,12 +3,12 @@
 
 use super::family::{Family, SHA_BITS};
 
-/// What lines so far have said, and the options.
+/// State from earlier lines, and the options.
 #[derive(Clone, Debug)]
 pub struct Lines {
     /// `cksum`, which knows tags of all digests, and base64.
     is_cksum: bool,
-    /// Whether the digest was named.
+    /// True if the digest was named.
     is_named: bool,
     /// The digest; without a name that of the last tag.
     family: Family,
@@ -16,8 +16,8 @@ pub struct Lines {
     bits: usize,
     /// Digits of it.
     hex: usize,
-    /// Whether lines have one space only, before the name, as BSD's `md5 -r` writes them; they
-    /// are not mixed with others.
+    /// True if lines have only one space before the name, as BSD's `md5 -r` writes them; they are
+    /// not mixed with others. `None` before the first line.
     reversed: Option<bool>,
 }
 
@@ -27,13 +27,13 @@ pub struct Line {
     pub family: Family,
     /// Bits of the digest.
     pub bits: usize,
-    /// As it stands there, hexadecimal of any case or base64.
+    /// Digest as the line has it, hexadecimal of any case or base64.
     pub digest: Vec<u8>,
-    /// Without escapes.
+    /// Name without escapes.
     pub name: Vec<u8>,
 }
 
-/// Characters that so many bytes have in base64.
+/// Returns the number of characters of so many bytes in base64.
 pub fn base64_length(bytes: usize) -> usize {
     bytes.div_ceil(3) * 4
 }
@@ -46,12 +46,12 @@ fn is_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/'
 }
 
-/// Whatever follows a NUL is not part of a name.
+/// Returns the name up to a NUL: the rest is not part of it.
 fn up_to_nul(name: &[u8]) -> &[u8] {
     name.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// A name without its escapes; `None` if they are none of ours.
+/// Returns the name without its escapes; `None` if they are none of ours.
 fn unescaped(name: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(name.len());
     let mut bytes = name.iter();
@@ -71,7 +71,7 @@ fn unescaped(name: &[u8]) -> Option<Vec<u8>> {
 }
 
 impl Lines {
-    /// For a digest of this length, by default or because it was named.
+    /// Returns the state for a digest of this length, by default or because it was named.
     pub fn new(is_cksum: bool, is_named: bool, family: Family, bits: usize) -> Lines {
         Lines {
             is_cksum,
@@ -83,22 +83,23 @@ impl Lines {
         }
     }
 
-    /// The tag by which messages name the digest.
+    /// Returns the tag by which messages name the digest.
     pub fn tag(&self) -> &'static str {
         self.family.tag()
     }
 
-    /// Whether the length is taken from the line.
+    /// Returns true if the length is taken from the line.
     fn finds_length(&self) -> bool {
         self.family.has_lengths()
     }
 
-    /// Whether lengths of any kind are looked at, which the programs of one digest do not do.
+    /// Returns true if lengths of any kind are looked at, which the programs of one digest do not
+    /// do.
     fn knows_lengths(&self) -> bool {
         self.is_cksum || self.family == Family::Blake2b
     }
 
-    /// The parts of a line without its end; `None` if it is improper.
+    /// Returns the parts of a line without its end; `None` if it is improper.
     pub fn parse(&mut self, line: &[u8]) -> Option<Line> {
         let at = |i: usize| line.get(i).copied().unwrap_or(0);
         let mut i = 0;
@@ -161,7 +162,7 @@ impl Lines {
     }
 
     /// Takes the digest from the line's tag where none was named. `None`: there is no tag, or one
-    /// of lines that nobody can check.
+    /// of lines that no program can check.
     fn by_tag(&mut self, rest: &[u8]) -> Option<()> {
         if !self.is_cksum || (self.is_named && self.family != Family::Sha2) {
             return Some(());
@@ -182,7 +183,7 @@ impl Lines {
         Some(())
     }
 
-    /// A line with a tag. `None`: it is none; `Some(None)`: it is improper.
+    /// Reads a line with a tag. `None`: it has no tag; `Some(None)`: it is improper.
     fn tagged(&mut self, line: &[u8], escaped: bool) -> Option<Option<Line>> {
         let mut rest = line.strip_prefix(self.family.tag().as_bytes())?;
         if self.knows_lengths() {
@@ -209,7 +210,7 @@ impl Lines {
         Some(self.after_tag(rest, escaped))
     }
 
-    /// `name) = digest`.
+    /// Reads `name) = digest`.
     fn after_tag(&self, rest: &[u8], escaped: bool) -> Option<Line> {
         let close = rest.iter().rposition(|byte| *byte == b')')?;
         let name = match escaped {
@@ -220,14 +221,14 @@ impl Lines {
         self.is_digest(digest).then(|| self.line(digest, name))
     }
 
-    /// The length of the digest that begins the line, by its digits.
+    /// Finds the length of the digest that begins the line, by its digits.
     fn find_length(&mut self, rest: &[u8]) -> Option<()> {
         let count = |bytes: &[u8], is: fn(u8) -> bool| {
             let end = bytes.iter().position(|byte| !is(*byte));
             end.unwrap_or(bytes.len())
         };
         let mut hex = count(rest, |byte| byte.is_ascii_hexdigit());
-        // Also of a line that turns out improper, as in coreutils, where lines after it, by whose tag
+        // Also for a line that turns out improper, as in coreutils, where later lines, by whose tag
         // the length is settled, are then improper as well.
         self.hex = hex;
         if self.is_cksum {
@@ -271,7 +272,7 @@ fn is_sha2(family: Family) -> bool {
     )
 }
 
-/// A number as C writes it, octal and hexadecimal too, and what follows.
+/// Reads a number as C writes it, octal and hexadecimal too; returns it and the rest.
 fn number(text: &[u8]) -> Option<(usize, &[u8])> {
     if !text.first()?.is_ascii_digit() {
         return None;
@@ -290,7 +291,7 @@ fn number(text: &[u8]) -> Option<(usize, &[u8])> {
     Some((usize::from_str_radix(number, radix).ok()?, rest))
 }
 
-/// What follows leading blanks.
+/// Returns the text after leading blanks.
 fn trimmed(text: &[u8]) -> &[u8] {
     let start = text.iter().position(|byte| !is_blank(*byte));
     &text[start.unwrap_or(text.len())..]

@@ -12,7 +12,7 @@ use super::board::Job;
 use super::family::Sum;
 use super::turn;
 
-/// What a file of lines asks for.
+/// Jobs from a file of lines.
 #[derive(Debug, Default)]
 pub struct Listed {
     /// The files, in the order of the lines.
@@ -23,16 +23,16 @@ pub struct Listed {
     pub improper: Vec<(usize, u64)>,
 }
 
-/// What a NUL means in a line.
+/// Meaning of a NUL in a line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Nul {
-    /// It stands there, where nothing that is proper has one.
+    /// It stays in the name, where no proper line has one.
     Kept,
     /// The line's end, as in C.
     Ends,
 }
 
-/// Leaves out what is behind a NUL in a line.
+/// Reader that leaves out the text after a NUL in a line.
 struct UpToNul<R> {
     input: R,
     is_over: bool,

@@ -77,7 +77,7 @@ fn other(
     }
 }
 
-/// The exit of what was done.
+/// Returns the exit code of a run.
 fn ended(done: Result<bool, order::Stop>, mut out: Out) -> Exit {
     let well = match done {
         Ok(well) => well && out.flush().is_ok(),
@@ -126,7 +126,7 @@ fn coreutils(program: &Program, family: Option<Family>, argv: &[OsString]) -> Ex
     }
 }
 
-/// Prints what was asked for, or what is wrong.
+/// Prints help or version, or the errors in the arguments.
 fn stopped(stop: Stop, program: &Program, mut out: Out) -> Exit {
     let called = String::from_utf8_lossy(out.name()).into_owned();
     let text = match stop {

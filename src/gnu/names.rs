@@ -7,11 +7,11 @@ use super::family::Family;
 pub struct Program {
     /// Its name.
     pub name: &'static str,
-    /// Which it is.
+    /// Kind of program.
     pub kind: Kind,
 }
 
-/// Whose options it has.
+/// Program whose options it has.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Kind {
     /// GNU coreutils', of one digest.
@@ -45,7 +45,7 @@ pub const PROGRAMS: &[Program] = &[
     program("xxh128sum", Kind::Xxhsum(2)),
 ];
 
-/// The program that is called by this name.
+/// Returns the program that is called by this name.
 pub fn by_program(base: &[u8]) -> Option<&'static Program> {
     PROGRAMS.iter().find(|p| p.name.as_bytes() == base)
 }

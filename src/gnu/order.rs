@@ -1,8 +1,8 @@
 //! Many files at once, with their results in the order in which the files were named.
 //!
-//! Regular files are read ahead of their turn, in lanes and by several threads. What is no regular
-//! file is opened when its turn comes, and nothing behind it is touched before: it may be a pipe
-//! from a program that writes what is named after it. What fails is tried once more at its turn,
+//! Regular files are read ahead of their turn, in lanes and by several threads. Any other file is
+//! opened when its turn comes, and nothing behind it is touched before: it may be a pipe from a
+//! program that writes a file named after it. A file that fails is tried once more at its turn,
 //! alone, so that the reason is the one that was true then.
 
 use std::collections::HashMap;
@@ -25,12 +25,12 @@ use super::setup::Setup;
 use super::stdout::Lost;
 use super::turn;
 
-/// Why not all results were given.
+/// Reasons why not all results were given.
 #[derive(Debug)]
 pub enum Stop {
-    /// They could not be written, which was said.
+    /// They could not be written, which was reported.
     Lost,
-    /// Something else, which is still to be said.
+    /// Something else, which is still to be reported.
     Fatal(String),
 }
 
@@ -83,10 +83,10 @@ fn is_little(jobs: &[Job]) -> bool {
     jobs.len() <= FEW && jobs.iter().map(size).fold(0, u64::saturating_add) < LITTLE
 }
 
-/// What a job's file is.
+/// Kind of a job's file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Kind {
-    /// To be read ahead.
+    /// A regular file, to be read ahead.
     Regular(EntryId),
     /// Missing, a directory and the like: its turn brings the reason.
     Failing,
@@ -132,12 +132,12 @@ impl Files {
         })
     }
 
-    /// The job that named a listed file: each is listed for itself.
+    /// Returns the job that named a listed file: each is listed for itself.
     fn job(&self, entry: EntryId) -> usize {
         self.named[self.listing.root(entry)]
     }
 
-    /// Whether several threads may be set to work on the job's file alone.
+    /// Returns true if several threads may work on the job's file alone.
     fn is_huge(&self, index: usize) -> bool {
         match self.of_jobs[index] {
             Kind::Regular(entry) => self.listing.size(entry).is_some_and(|size| size >= HUGE),
@@ -146,7 +146,7 @@ impl Files {
     }
 }
 
-/// Finds those among what is `left` that are not listed because they are no regular files.
+/// Finds those among the jobs `left` that are not listed because they are no regular files.
 fn find_special(jobs: &[Job], listing: &Listing, left: &[usize], of_jobs: &mut [Kind]) {
     if left.is_empty() {
         return;
@@ -165,13 +165,13 @@ fn find_special(jobs: &[Job], listing: &Listing, left: &[usize], of_jobs: &mut [
     }
 }
 
-/// Files that are in hand together where one of them is huge, or where they want several digests,
-/// which are computed one after the other. Huge ones come last: all threads may work on one of them,
-/// and what they had in hand before would wait for its end. Everything else is one run of the engine,
-/// for to begin a run and to wait for its last worker takes some milliseconds.
+/// Number of files in work together where one of them is huge, or where they want several digests,
+/// which are computed one after the other. Huge ones come last: all threads may work on one of
+/// them, and the files that they had begun before would wait for its end. Everything else is one
+/// run of the engine, as starting a run and waiting for its last worker takes some milliseconds.
 const WINDOW: usize = 4096;
 
-/// The files from `from` on that are in hand together.
+/// Returns the files from `from` on that are in work together.
 fn window(range: &Range<usize>, from: usize, files: &Files, sums: &[Sum]) -> Range<usize> {
     let next = (from + WINDOW).min(range.end);
     let huge = |index: &usize| files.is_huge(*index);
@@ -229,7 +229,7 @@ fn segment(
     Ok(())
 }
 
-/// By the engine of `bc hash`.
+/// Hashes regular files by the engine of `bc hash`.
 fn in_lanes(
     indices: Vec<usize>,
     files: &Files,
@@ -282,7 +282,7 @@ impl DigestSink for Collector<'_, '_> {
     }
 }
 
-/// Each by one of several threads, from its beginning to its end.
+/// Hashes each file by one of several threads, from its beginning to its end.
 fn one_by_one(
     indices: &[usize],
     files: &Files,
@@ -312,7 +312,7 @@ fn one_by_one(
     Ok(())
 }
 
-/// The file if it still is a regular one: nothing is waited for, and no turn is taken.
+/// Opens the file if it still is a regular one: nothing is waited for, and no turn is taken.
 fn regular_file(path: &[u8]) -> io::Result<Option<File>> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::empty())?;

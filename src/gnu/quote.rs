@@ -1,11 +1,11 @@
-//! How GNU's programs show names and arguments in what they say: as a shell would have to be given
-//! them, where that is not what they are.
+//! Names and arguments as GNU's programs show them in messages: in a shell's quotes, where a shell
+//! would not read them back otherwise.
 
 use std::cmp::Ordering;
 use std::ffi::OsString;
 use std::sync::OnceLock;
 
-/// What a byte at some place of a name is.
+/// Kind of the bytes at one place of a name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Unit {
     /// One byte that prints, or is let through.
@@ -16,8 +16,8 @@ enum Unit {
     Hidden(usize),
 }
 
-/// A name in a message that goes on behind it with a colon: itself if a shell would take it as it
-/// is, else within quotes, with `$'\n'` for what does not print.
+/// Returns a name for a message that continues after it with a colon: itself if a shell would take
+/// it unquoted, else within quotes, with `$'\n'` for bytes that do not print.
 pub fn name(name: &[u8]) -> Vec<u8> {
     if !name.is_empty() && !name.contains(&b':') && is_harmless(name) {
         return name.to_vec();
@@ -28,7 +28,7 @@ pub fn name(name: &[u8]) -> Vec<u8> {
     quoted(name)
 }
 
-/// Would a shell read it back as it stands?
+/// Returns true if a shell would read it back unquoted.
 fn is_harmless(name: &[u8]) -> bool {
     let first_only = |at: usize, byte: u8| at == 0 && matches!(byte, b'#' | b'~');
     let alone = name.len() == 1 && matches!(name[0], b'{' | b'}');
@@ -44,7 +44,7 @@ fn is_special(byte: u8) -> bool {
     b" !\"$&'()*;<=>?[\\^`|\n\r\t".contains(&byte)
 }
 
-/// Whether double quotes change nothing of it.
+/// Returns true if double quotes change nothing of it.
 fn is_double_quotable(name: &[u8]) -> bool {
     units(name).all(|(at, unit)| match unit {
         Unit::Hidden(_) => false,
@@ -57,10 +57,10 @@ fn is_double_quotable(name: &[u8]) -> bool {
     })
 }
 
-/// Within single quotes.
+/// Returns it within single quotes.
 fn quoted(name: &[u8]) -> Vec<u8> {
     let mut out = vec![b'\''];
-    // Within $'...', which has to be left before what prints.
+    // Within $'...', which has to be left before characters that print.
     let mut dollar = false;
     for (at, unit) in units(name) {
         let escape = match unit {
@@ -103,7 +103,7 @@ fn quoted(name: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Control characters with a letter of their own.
+/// Returns the letter of a control character that has one in C.
 fn short(byte: u8) -> Option<u8> {
     Some(match byte {
         0x07 => b'a',
@@ -114,7 +114,7 @@ fn short(byte: u8) -> Option<u8> {
     })
 }
 
-/// An argument that is complained of, within single quotes, escaped as in C.
+/// Returns an argument that is complained of, within single quotes, escaped as in C.
 pub fn argument(argument: &[u8]) -> Vec<u8> {
     let mut out = vec![b'\''];
     for (at, unit) in units(argument) {
@@ -140,7 +140,8 @@ pub fn argument(argument: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The places of a name and what is there. Newline, carriage return and tabulator count as bytes.
+/// Returns the places of a name and the unit at each. Newline, carriage return and tabulator count
+/// as bytes.
 fn units(name: &[u8]) -> impl Iterator<Item = (usize, Unit)> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -164,7 +165,7 @@ fn unit(rest: &[u8]) -> Unit {
     }
 }
 
-/// A character beyond ASCII, or a byte that is none.
+/// Returns a character beyond ASCII, or a byte that is not one.
 fn character(rest: &[u8]) -> Unit {
     let most = &rest[..rest.len().min(4)];
     let whole = match std::str::from_utf8(most) {
@@ -180,8 +181,8 @@ fn character(rest: &[u8]) -> Unit {
     }
 }
 
-/// Whether the C library counts it as printing: what Rust would not escape, and spaces, format
-/// characters and private ones as well. With a letter before it a combining mark prints.
+/// Returns true if the C library counts it as printing: all that Rust would not escape, and spaces,
+/// format characters and private ones as well. With a letter before it a combining mark prints.
 fn prints(c: char) -> bool {
     let text = String::from_iter(['a', c]);
     text.escape_debug().count() == 2
@@ -208,7 +209,7 @@ const PRINTED: &[(char, char)] = &[
     ('\u{100000}', '\u{10fffd}'),
 ];
 
-/// Whether the locale's characters are UTF-8's. Messages stay English.
+/// Returns true if the locale's encoding is UTF-8. Messages stay English.
 fn is_utf8() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| {

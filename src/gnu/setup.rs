@@ -1,5 +1,5 @@
-//! The few settings that are taken from configuration under another program's name: how to work,
-//! never what to do.
+//! The few settings that are taken from configuration under another program's name: those that say
+//! how to work, never what to do.
 
 use std::ffi::OsString;
 
@@ -17,20 +17,20 @@ use crate::budget::{self, Kept};
 /// Options that a file or the environment may set here.
 const TAKEN: &[&str] = &["threads", "io", "memory-budget"];
 
-/// How to work.
+/// Threads, reader and budget of a run.
 pub struct Setup {
-    /// How many.
+    /// Number of threads.
     pub threads: Threads,
     io: bc_read::Choice,
     budget: Option<u64>,
-    /// Never set but by the memory budget.
+    /// Set by the memory budget alone.
     pub cancel: Cancel,
-    /// What the CPU may be asked for.
+    /// Instructions that may be used.
     pub cpu: CpuFeatures,
 }
 
 impl Setup {
-    /// From configuration; an error names the file and line, or the variable.
+    /// Loads the settings from configuration; an error names the file and line, or the variable.
     pub fn load() -> Result<Setup, String> {
         let mut setup = Setup {
             threads: Threads::Auto,
@@ -64,12 +64,12 @@ impl Setup {
         Ok(setup)
     }
 
-    /// Threads that may look files up.
+    /// Returns the threads that may look files up.
     pub fn walk_workers(&self) -> Workers {
         self.threads.workers()
     }
 
-    /// Threads for so many files, with so many bytes if that is known.
+    /// Returns the number of threads for so many files, with so many bytes if that is known.
     pub fn workers(&self, files: usize, bytes: Option<u64>) -> usize {
         let most = self.threads.most();
         match (self.threads.start(), bytes) {
@@ -78,7 +78,7 @@ impl Setup {
         }
     }
 
-    /// The engine's options, where so many bytes are kept of the files.
+    /// Returns the engine's options, with a budget for `state` bytes of the files' state.
     pub fn options(&self, algorithm: Algorithm, state: u64) -> Result<HashOptions, String> {
         let mut options = HashOptions::new(vec![algorithm]);
         options.cpu = self.cpu;
@@ -103,7 +103,8 @@ impl Setup {
     }
 }
 
-/// What the user has not switched off, in the way in which coreutils is told so.
+/// Returns the CPU features that the user has not switched off, by the variable that coreutils
+/// reads.
 fn allowed() -> CpuFeatures {
     let tunables = std::env::var("GLIBC_TUNABLES").unwrap_or_default();
     let off = |feature: &str| {

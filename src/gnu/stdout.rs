@@ -9,29 +9,29 @@ use bc_fs::streams::{self, Stream};
 
 use super::turn::reason;
 
-/// What a pipe takes as a whole, so that the lines of several programs do not mix.
+/// Bytes that a pipe takes as a whole, so that the lines of several programs do not mix.
 const PIPE_BUF: usize = 4096;
 
 /// Standard output and the messages of one program.
 pub struct Out {
-    /// As the program was called.
+    /// Name by which the program was called.
     name: Vec<u8>,
-    /// Opened by the first line: who prints nothing needs none.
+    /// Opened by the first line: a program that prints nothing needs none.
     to: Option<SafeWriter<File>>,
     /// Lines that were not written yet.
     waiting: Vec<u8>,
-    /// What lines end with.
+    /// End of each line.
     end: u8,
-    /// Whether a write failed, which was said.
+    /// True if a write failed, which was reported.
     lost: bool,
 }
 
-/// Results cannot be written; it was said why.
+/// Error: results cannot be written, which was reported.
 #[derive(Clone, Copy, Debug)]
 pub struct Lost;
 
 impl Out {
-    /// For a program called `name`, whose lines end with `end`.
+    /// Returns the output of a program called `name`, whose lines end with `end`.
     pub fn new(name: &[u8], end: u8) -> Out {
         Out {
             name: name.to_vec(),
@@ -42,7 +42,7 @@ impl Out {
         }
     }
 
-    /// As the program was called.
+    /// Returns the name by which the program was called.
     pub fn name(&self) -> &[u8] {
         &self.name
     }
@@ -57,7 +57,7 @@ impl Out {
         }
     }
 
-    /// Writes what waits.
+    /// Writes the lines that wait.
     pub fn flush(&mut self) -> Result<(), Lost> {
         if self.lost || self.waiting.is_empty() {
             return self.check();
@@ -69,7 +69,7 @@ impl Out {
         if let Err(error) = written {
             self.lost = true;
             if error.kind() == io::ErrorKind::BrokenPipe && !streams::ignores_broken_pipes() {
-                // As any other program whose reader went away.
+                // Ends as any other program whose reader went away.
                 let pipe = signal_hook::consts::SIGPIPE;
                 let _ = signal_hook::low_level::emulate_default_handler(pipe);
             }
@@ -90,7 +90,7 @@ impl Out {
             Some(to) => to,
             None => {
                 let file = streams::open(Stream::Output)?;
-                // A name may not tell a terminal what to do.
+                // A name may not control a terminal.
                 let style = match (file.is_terminal(), self.end) {
                     (false, _) => Style::Exact,
                     (true, 0) => Style::Nul,
@@ -107,21 +107,22 @@ impl Out {
         to.flush()
     }
 
-    /// Says something on standard error, after the program's name. Lines before it come before it.
+    /// Prints a message on standard error, after the program's name. Lines before it come before
+    /// it.
     pub fn say(&mut self, text: impl AsRef<[u8]>) {
         let _ = self.flush();
         let line = [&self.name, b": ".as_slice(), text.as_ref(), b"\n"].concat();
         raw_message(&line);
     }
 
-    /// The same of a file, with what the system says.
+    /// Reports a failure of a file, with the system's reason.
     pub fn say_of(&mut self, shown: &[u8], error: &io::Error) {
         self.say([shown, b": ", reason(error).as_bytes()].concat());
     }
 }
 
-/// Writes a message as it is, in one call; [`is_unsaid`] if that fails. On a terminal no name in it is
-/// obeyed.
+/// Writes a message as it is, in one call; [`is_unsaid`] if that fails. A terminal obeys no name in
+/// it.
 pub fn raw_message(line: &[u8]) {
     let mut error = io::stderr();
     let style = match error.is_terminal() {
@@ -138,12 +139,12 @@ pub fn raw_message(line: &[u8]) {
 /// Set once a message could not be written.
 static UNSAID: AtomicBool = AtomicBool::new(false);
 
-/// Whether a message could not be written: GNU's programs fail then, whatever it was about.
+/// Returns true if a message could not be written: GNU's programs fail then, whatever it was about.
 pub fn is_unsaid() -> bool {
     UNSAID.load(Ordering::Relaxed)
 }
 
-/// How much of the text goes out at once: as many lines as a pipe takes together, or one.
+/// Returns the number of bytes that go out at once: as many lines as a pipe takes together, or one.
 fn whole_lines(text: &[u8], end: u8) -> usize {
     let most = &text[..text.len().min(PIPE_BUF)];
     if let Some(at) = most.iter().rposition(|byte| *byte == end) {

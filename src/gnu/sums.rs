@@ -47,7 +47,7 @@ struct Printer<'a> {
     out: &'a mut Out,
     /// The line in the making.
     text: Vec<u8>,
-    /// How the digest is computed, if that is still to be said.
+    /// Features of the CPU, if the instructions for the digest are still to be reported.
     debug: Option<CpuFeatures>,
     all_read: bool,
 }
@@ -77,7 +77,7 @@ impl InOrder for Printer<'_> {
     }
 }
 
-/// Which instructions compute a CRC.
+/// Reports the instructions that compute a CRC.
 fn tell(family: Family, cpu: CpuFeatures, out: &mut Out) {
     if !matches!(family, Family::Crc | Family::Crc32b) {
         return;
@@ -94,7 +94,7 @@ fn tell(family: Family, cpu: CpuFeatures, out: &mut Out) {
     });
 }
 
-/// One line, or the raw bytes.
+/// Writes one line, or the raw bytes.
 fn write(to: &mut Vec<u8>, args: &Args, hashed: &Hashed, path: &[u8]) {
     let digest = hashed.digest.as_bytes();
     if args.writing == Writing::Raw {

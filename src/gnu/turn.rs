@@ -15,7 +15,7 @@ use super::family::{Hashed, Sum};
 /// Bytes read at once.
 const BUFFER: usize = 128 << 10;
 
-/// Whether standard input was among the files.
+/// True if standard input was among the files.
 static READ_STDIN: AtomicBool = AtomicBool::new(false);
 
 /// Hashes standard input if the path is `-`, else the file.
@@ -26,13 +26,13 @@ pub fn hash(path: &[u8], sum: Sum, cpu: CpuFeatures) -> io::Result<Hashed> {
     }
 }
 
-/// Standard input, which is remembered to have been read.
+/// Opens standard input, and notes that it was read.
 pub fn stdin() -> io::Result<File> {
     READ_STDIN.store(true, Ordering::Relaxed);
     streams::open(Stream::Input)
 }
 
-/// What closing standard input at the end fails with, if it was read.
+/// Fails as closing standard input at the end does, if it was read.
 pub fn closing_stdin() -> io::Result<()> {
     match READ_STDIN.load(Ordering::Relaxed) && streams::was_closed(Stream::Input) {
         true => Err(io::Error::from(rustix::io::Errno::BADF)),
@@ -40,7 +40,7 @@ pub fn closing_stdin() -> io::Result<()> {
     }
 }
 
-/// Hashes what is left of an open file.
+/// Hashes the rest of an open file.
 pub fn hash_file(mut file: File, sum: Sum, cpu: CpuFeatures) -> io::Result<Hashed> {
     let mut hasher = sum.hasher(cpu);
     let mut buffer = vec![0; BUFFER];
@@ -62,7 +62,7 @@ pub fn hash_file(mut file: File, sum: Sum, cpu: CpuFeatures) -> io::Result<Hashe
     })
 }
 
-/// The system's reason as GNU prints it, without the number.
+/// Returns the system's reason as GNU prints it, without the number.
 pub fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     match error.raw_os_error() {

@@ -18,7 +18,7 @@ use super::turn::reason;
 pub use super::b3sum::Early;
 use super::b3sum::one_line;
 
-/// How a message of a file that cannot be opened begins.
+/// Start of the message for a file that cannot be opened.
 const OPENING: &[u8] = b"Error: Could not open '";
 
 /// The help text.
@@ -44,7 +44,7 @@ Benchmarks (-b, -i) are left to xxHash's own xxhsum.
 This is bit-crafts under another program's name: many files are hashed at once.
 ";
 
-/// What is to be done.
+/// Options and operands of one run.
 struct Args {
     algorithm: Algorithm,
     check: bool,
@@ -58,7 +58,7 @@ struct Args {
 }
 
 impl Args {
-    /// One argument's letters; a number belongs to `-H` only where it is attached.
+    /// Reads one argument's letters; a number belongs to `-H` only where it is attached.
     fn letters(&mut self, mut letters: &[u8]) -> Result<(), Early> {
         while let Some((&letter, rest)) = letters.split_first() {
             letters = rest;
@@ -89,7 +89,7 @@ impl Args {
     }
 }
 
-/// The algorithm of `-H`.
+/// Returns the algorithm of `-H`.
 fn algorithm(number: &[u8]) -> Option<Algorithm> {
     Some(match number {
         b"0" | b"32" => Algorithm::Xxh32,
@@ -118,7 +118,7 @@ fn parse(usual: u8, argv: &[OsString]) -> Result<Args, Early> {
         match argument.as_bytes() {
             b"--" => break,
             bytes if !bytes.starts_with(b"-") => {
-                // Whatever comes behind the first name is one too.
+                // All arguments after the first name are names too.
                 operands = Some(argument.clone());
                 break;
             }
@@ -142,7 +142,7 @@ fn parse(usual: u8, argv: &[OsString]) -> Result<Args, Early> {
     Ok(args)
 }
 
-/// Does it; whether all is well.
+/// Runs the program; returns true if all is well.
 pub fn run(usual: u8, argv: &[OsString], out: &mut Out) -> Result<Result<bool, Stop>, Early> {
     let args = parse(usual, argv)?;
     let setup = Setup::load().map_err(|text| Early::Failed(text.into()))?;

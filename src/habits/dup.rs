@@ -1,5 +1,5 @@
-//! Habits of those who know jdupes, fdupes, fclones, rmlint, rdfind and czkawka. Nothing that
-//! changes a file is done for a word of theirs: the command is named.
+//! Habits from jdupes, fdupes, fclones, rmlint, rdfind and czkawka. No word of theirs changes a
+//! file: the command for it is shown.
 
 mod czkawka;
 mod fclones;
@@ -14,7 +14,7 @@ const CONTENTS: &str = "only contents are compared";
 /// The tables. Of several rows that hold the first counts.
 pub const TABLES: &[&[Habit]] = &[fclones::ROWS, czkawka::ROWS, rmlint::ROWS, ROWS];
 
-/// What jdupes, fdupes, rdfind and duperemove have, and what several have.
+/// Habits of jdupes, fdupes, rdfind and duperemove, and those that several of them share.
 const ROWS: &[Habit] = &[
     // duperemove.
     on(&["-d"])
@@ -26,7 +26,7 @@ const ROWS: &[Habit] = &[
     on(&["--io-threads", "--cpu-threads"])
         .takes(Kind::Number)
         .puts("--threads={}"),
-    // What is done with duplicates.
+    // Actions on duplicates.
     on(&["-d"]).takes(Kind::Number).puts("--max-depth={}"),
     on(&["-d", "--delete", "--immediate"])
         .sub("prune")
@@ -70,7 +70,7 @@ const ROWS: &[Habit] = &[
         .takes(Kind::OneOf(&["true"]))
         .puts("--dry-run")
         .within("prune"),
-    // What counts as a duplicate.
+    // Conditions for duplicates.
     on(&["-H", "--hardlinks", "--hard-links", "--match-links"]).puts("--match-hardlinks"),
     on(&["--isolate", "-t"])
         .without(&["-t"])
@@ -95,7 +95,7 @@ const ROWS: &[Habit] = &[
     on(&["-s", "--search-method"])
         .takes(Kind::OneOf(&["name", "size", "size_name"]))
         .says(CONTENTS),
-    // What is printed.
+    // Output.
     on(&["-m"]).takes(Kind::Size).puts("--min-size={}"),
     on(&["-m", "--summarize", "-M", "--printwithsummary"]).sub("summary"),
     on(&["-j"])
@@ -188,7 +188,7 @@ const ROWS: &[Habit] = &[
     on(&["-t", "-T", "--thread-number"])
         .takes(Kind::Number)
         .puts("--threads={}"),
-    // What is so anyway.
+    // Options for what is done anyway.
     on(&[
         "-dryrun",
         "-makehardlinks",

@@ -1,4 +1,4 @@
-//! Habits of those who know coreutils' sums, b3sum, xxhsum, hashdeep and rhash.
+//! Habits from coreutils' sums, b3sum, xxhsum, hashdeep and rhash.
 
 use std::ffi::OsString;
 
@@ -14,7 +14,7 @@ const TRIALS: &str = "the speed of real files is what is measured here (time bc 
 pub const TABLES: &[&[Habit]] = &[ROWS];
 
 const ROWS: &[Habit] = &[
-    // What a file is checked against.
+    // Digests that a file is checked against.
     on(&["-c"]).takes(Kind::Algorithm).puts("--type={}"),
     on(&["-c", "--check"]).sub("check"),
     on(&["-k"])
@@ -204,7 +204,7 @@ const ROWS: &[Habit] = &[
     on(&["--num-threads", "--jobs"])
         .takes(Kind::Any)
         .puts("--threads={}"),
-    // What is so anyway.
+    // Options for what is done anyway.
     on(&[
         "-b",
         "--binary",
@@ -222,18 +222,18 @@ const ROWS: &[Habit] = &[
     ]),
 ];
 
-/// What a length of digests says.
+/// Meaning of a length of digests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Length {
-    /// Nothing, or exactly which algorithm.
+    /// Nothing, or exactly one algorithm.
     Plain,
     /// The family, or the length, is only guessed.
     Guessed,
-    /// There is none of that length but in this program.
+    /// No program but this one has that length.
     Only(&'static str),
 }
 
-/// A length names an algorithm of a family: `-a sha3 -l 256` is `--type=sha3-256`.
+/// Joins a length with the family of an algorithm: `-a sha3 -l 256` is `--type=sha3-256`.
 pub fn join_length(words: &mut Vec<OsString>, kept: &mut Vec<OsString>) -> Length {
     const LENGTH: &str = "--length=";
     let text = |word: &OsString| word.to_str().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! Habits of those who know mtree, AIDE, chkbit and their like.
+//! Habits from mtree, AIDE, chkbit and their like.
 
 use super::rows::{Habit, Kind, Place, on};
 

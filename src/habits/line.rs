@@ -19,10 +19,10 @@ pub struct Line<'a> {
     pub(super) args: &'a [OsString],
     /// Options of ours.
     pub(super) kept: Vec<OsString>,
-    /// Options that nobody knows; clap has something to say about them.
+    /// Unknown options; clap has a message about them.
     pub(super) unknown: Vec<OsString>,
     pub(super) paths: Vec<OsString>,
-    /// The end of options and what stands behind it.
+    /// The end of options and the arguments after it.
     pub(super) behind: &'a [OsString],
     pub(super) found: Vec<Found<'a>>,
 }
@@ -34,7 +34,7 @@ pub struct Found<'a> {
     pub value: Option<OsString>,
 }
 
-/// How much of the line a word took.
+/// Part of the line that a word took.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Took {
     Word,
@@ -99,12 +99,12 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// rdfind's options are long ones behind a single dash.
+    /// Returns true for a long option after a single dash, as rdfind has them.
     fn is_typed_whole(&self, text: &str) -> bool {
         text.len() > 2 && self.rows().any(|habit| habit.typed.contains(&text))
     }
 
-    /// Short options behind one dash.
+    /// Reads short options after one dash.
     fn cluster(&mut self, text: &'a str, next: &'a [OsString]) -> Option<Took> {
         for (at, letter) in text.char_indices().skip(1) {
             let end = at + letter.len_utf8();
@@ -123,14 +123,14 @@ impl<'a> Line<'a> {
         Some(Took::Word)
     }
 
-    /// The letter with its dash, as the table has it; the empty name if it has not.
+    /// Returns the letter with its dash, as the table has it; the empty name if it has not.
     fn letter(&self, letter: &'a str) -> &'a str {
         let names = self.rows().flat_map(|habit| habit.typed);
         let is = |name: &&&'static str| name.strip_prefix('-') == Some(letter);
         names.copied().find(|name| is(&name)).unwrap_or(letter)
     }
 
-    /// One option; None if nobody knows it. A name without a dash is a letter of ours alone.
+    /// Reads one option; None if it is unknown. A name without a dash is a letter of ours alone.
     fn option(
         &mut self,
         name: &'a str,
@@ -178,7 +178,7 @@ impl<'a> Line<'a> {
         Some(took)
     }
 
-    /// Does this row speak about what is typed?
+    /// Returns true if this row applies to the word and the arguments after it.
     fn holds(&self, row: &Habit, name: &str, attached: Option<&OsStr>, next: &[OsString]) -> bool {
         let is_long = name.starts_with("--");
         let value = attached.or(next.first().map(OsString::as_os_str));
@@ -219,7 +219,8 @@ impl<'a> Line<'a> {
             .is_some_and(|letters| letters.len() <= 4 && letters.chars().all(known))
     }
 
-    /// Is this option typed anywhere, a letter perhaps among others? Or a word that is no path?
+    /// Returns true if this option is typed anywhere, also as a letter among others, or this word,
+    /// if it is no path.
     fn has(&self, name: &str) -> bool {
         if !name.starts_with('-') && name != "//" {
             let is_ours = self.command.find_subcommand(name).is_some();
@@ -234,7 +235,7 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// An option of the current subcommand, or of any other.
+    /// Returns an option of the current subcommand, or of any other.
     fn own(&self, name: &str, any: bool) -> Option<&'a Arg> {
         let letter = name.strip_prefix('-').unwrap_or(name);
         let is = |arg: &&Arg| match name.strip_prefix("--") {
@@ -313,8 +314,8 @@ impl<'a> Line<'a> {
     }
 }
 
-/// How many of these arguments are values of an option that takes several; the first is one unless
-/// that was attached to the option.
+/// Returns how many of these arguments are values of an option that takes several; the first is one
+/// unless that was attached to the option.
 fn values(takes: Takes, next: &[OsString], is_first_here: bool) -> usize {
     let all = following(next).count();
     let is_free = |arg: &OsStr| Path::new(arg).symlink_metadata().is_err();
@@ -331,7 +332,7 @@ fn values(takes: Takes, next: &[OsString], is_first_here: bool) -> usize {
     }
 }
 
-/// The arguments up to the next option.
+/// Returns the arguments up to the next option.
 fn following(next: &[OsString]) -> impl Iterator<Item = &OsStr> {
     let args = next.iter().map(OsString::as_os_str);
     args.take_while(|arg| !is_option(arg))

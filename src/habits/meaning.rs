@@ -1,4 +1,4 @@
-//! Writes a command line that was taken apart as ours, or says what to type.
+//! Writes a command line that was taken apart as ours, or the command to type instead.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -12,7 +12,7 @@ use super::line::{Found, Line};
 use super::rows::{Habit, Place};
 
 impl<'a> Line<'a> {
-    /// What all of it means.
+    /// Returns the meaning of the whole line.
     pub fn meaning(mut self, called: &str) -> Meant {
         if self.found.is_empty() {
             return self.without_a_subcommand(called);
@@ -59,7 +59,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The words that stand for what was typed, in the subcommand that is meant.
+    /// Returns the words that replace those typed, in the subcommand that is meant.
     fn words(&self, sub: &str) -> Vec<OsString> {
         let mut words: Vec<OsString> = Vec::new();
         let first = self
@@ -80,7 +80,8 @@ impl<'a> Line<'a> {
         words
     }
 
-    /// Elsewhere duplicates are searched in this directory where none is named.
+    /// Returns true if a search needs a path: other programs search this directory where none is
+    /// named.
     fn lacks_a_path(&self, words: &[OsString], needs: &[&str]) -> bool {
         let is_list = |word: &OsString| {
             let word = word.as_bytes();
@@ -92,7 +93,7 @@ impl<'a> Line<'a> {
         is_search && !is_named && !listed
     }
 
-    /// What is left out is named with its root elsewhere, and below it here.
+    /// Turns excluded paths, which other programs name with their root, into paths below it.
     fn below_the_roots(&self, words: &mut [OsString]) {
         for word in words {
             let Some(left_out) = word.as_bytes().strip_prefix(b"--exclude=") else {
@@ -111,7 +112,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The line as it is, for the only program that does it.
+    /// Returns the line as it is, for the only program that does it.
     fn as_typed(&self, program: &str, why: &str) -> String {
         let words = self.args.iter().chain(self.behind);
         let command = words.fold(program.to_owned(), |command, word| {
@@ -120,7 +121,8 @@ impl<'a> Line<'a> {
         format!("{why}; use: {command}")
     }
 
-    /// Paths alone do not say what an applet is to do with them, if it can do several things.
+    /// Handles paths without a subcommand: they do not say which command is meant, if the applet
+    /// has several.
     fn without_a_subcommand(&self, called: &str) -> Meant {
         let is_path = |path: &&OsString| Path::new(path).symlink_metadata().is_ok();
         let first = self.paths.first().filter(is_path);
@@ -137,7 +139,8 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// Of several the one whose habit is not just done: it does most.
+    /// Returns the subcommand; of several, that of the first habit that is not simply done: it does
+    /// most.
     fn subcommand(&self) -> &'a str {
         let mut subs: Vec<&Found<'_>> = self
             .found
@@ -222,7 +225,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Options of walks, which all programs of ours have.
+/// Returns true for options of walks, which all programs of ours have.
 fn is_of_every_walk(word: &OsString) -> bool {
     const WALK: [&[u8]; 6] = [
         b"--include=",
@@ -236,7 +239,7 @@ fn is_of_every_walk(word: &OsString) -> bool {
         .any(|option| word.as_bytes().starts_with(option))
 }
 
-/// The same for find; where its lines go stands at the end.
+/// Returns the same for find; the file that its lines go to is put at the end.
 fn for_find(words: &[OsString], then: &mut String) -> Vec<OsString> {
     let mut tests = Vec::new();
     for word in words {
@@ -258,7 +261,7 @@ fn for_find(words: &[OsString], then: &mut String) -> Vec<OsString> {
 }
 
 impl Found<'_> {
-    /// The words that stand for it; `path` is the first one that was typed.
+    /// Returns the words that stand for it; `path` is the first one that was typed.
     fn words(&self, path: &OsStr) -> Vec<OsString> {
         let value = self.value.as_deref().unwrap_or_default();
         let text = value.to_string_lossy();

@@ -1,11 +1,11 @@
-//! What a row of the tables says.
+//! Rows of the tables.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
 use bc_digest::Algorithm;
 
-/// What a value must be for a row to hold.
+/// Kind of value that a row needs to hold.
 #[derive(Clone, Copy)]
 pub enum Kind {
     /// Anything.
@@ -16,7 +16,7 @@ pub enum Kind {
     Number,
     /// A size, and no file.
     Size,
-    /// One of these, in whichever case.
+    /// One of these, in any case.
     OneOf(&'static [&'static str]),
     /// Something that begins so.
     Begins(&'static str),
@@ -67,23 +67,23 @@ fn is_size(text: &str) -> bool {
     text.parse::<bc_fs::Size>().is_ok()
 }
 
-/// Whether a word has a value.
+/// Values that a word takes.
 #[derive(Clone, Copy)]
 pub enum Takes {
-    /// None, whatever follows.
+    /// None, whichever word follows.
     Nothing,
     /// None, where a path, an option or nothing follows: an option of ours with that letter would
     /// take it for its value.
     NothingBeforePath,
     /// One, of this kind; else the row does not hold.
     One(Kind),
-    /// One of this kind, and those behind it that are neither options nor files that are there.
+    /// One of this kind, and those after it that are neither options nor existing files.
     Many(Kind),
     /// One of this kind, and all that follow up to the next option.
     All(Kind),
 }
 
-/// One habit: what is typed, and what it means.
+/// One habit: the words that are typed, and their meaning.
 #[derive(Clone, Copy)]
 pub struct Habit {
     /// `-c`, `--check`, or a first word such as `group`.
@@ -99,40 +99,41 @@ pub struct Habit {
     pub at_terminal: bool,
     /// The subcommand that is meant.
     pub sub: &'static str,
-    /// The same, where the word is typed twice.
+    /// The subcommand where the word is typed twice.
     pub twice: &'static str,
-    /// Words that stand for it. `{}` is the value, `{lower}` in lower case, `{after}` what follows
-    /// its first colon, `{from}` and `{to}` what stands around its first dash, `{stem}` what stands
+    /// Words that replace it. `{}` is the value, `{lower}` in lower case, `{after}` the text after
+    /// its first colon, `{from}` and `{to}` the texts around its first dash, `{stem}` the text
     /// before its last `/**`, `{name}` the word without its dashes, `{path}` the first path.
     pub puts: &'static str,
-    /// Those words count in this subcommand only.
+    /// Subcommand in which alone those words count.
     pub within: &'static str,
     /// The value is a path: the first, or the last.
     pub path: Option<Place>,
-    /// Paths are no part of what is meant.
+    /// Paths are dropped from the command.
     pub drops_paths: bool,
-    /// What stands for paths that are missing. With it nothing is done but said.
+    /// Words that stand for paths that are missing. With it the command is only shown.
     pub needs: &'static [&'static str],
     /// Another program that does it with the same paths.
     pub instead: &'static str,
-    /// The program whose word it is, where nothing else does it: the line is for that one.
+    /// The only program that does it, whose word it is: the line is for that one.
     pub only: &'static str,
-    /// What stands before the command; `{}` is the value.
+    /// Text before the command; `{}` is the value.
     pub first: &'static str,
-    /// What follows the command; `{}` is the value.
+    /// Text after the command; `{}` is the value.
     pub then: &'static str,
-    /// Why it is not just done; empty if the command says enough.
+    /// Reason why it is not simply done; empty if the command says enough.
     pub says: Option<&'static str>,
 }
 
-/// Where a value stands among the paths.
+/// Position of a value among the paths.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     First,
     Last,
 }
 
-/// A word without a value that is harmless and says nothing which is not so anyway.
+/// Returns the habit of a word without a value that is harmless and asks for nothing that is not
+/// done anyway.
 pub const fn on(typed: &'static [&'static str]) -> Habit {
     Habit {
         typed,
@@ -261,8 +262,8 @@ impl Habit {
         matches!(self.takes, Takes::Nothing | Takes::NothingBeforePath)
     }
 
-    /// Does the row hold even where the word is an option of ours? Only if it looks at more than
-    /// the word.
+    /// Returns true if the row holds even where the word is an option of ours: only if it looks at
+    /// more than the word.
     pub fn is_choosy(&self) -> bool {
         let any = matches!(self.takes, Takes::Nothing | Takes::One(Kind::Any));
         let looks = self.alone || self.at_terminal;

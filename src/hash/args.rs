@@ -32,14 +32,14 @@ Exit codes: 0 all done and the same, 1 something differs or could not be read, 2
 #[derive(Parser)]
 #[command(name = "hash", version, after_long_help = after(), after_help = "The command may be left out: 'bc hash DIR' means 'bc hash hash DIR'.", max_term_width = 100)]
 pub struct HashCli {
-    /// What to do
+    /// Subcommand
     #[command(subcommand)]
     pub command: HashCommand,
 }
 
 impl HashCli {
-    /// Standard input is meant where nothing is named, if there is one, as in all programs of the
-    /// kind.
+    /// Takes standard input where nothing is named, if there is one, as all programs of the kind
+    /// do.
     pub fn take_stdin(&mut self, is_there: fn() -> bool) {
         let named = match &mut self.command {
             HashCommand::Hash(args) if args.walk.files_from.is_none() => &mut args.paths,

@@ -76,8 +76,8 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// One after the other. Which cannot be used is reported, and the others are done; what cannot
-    /// be written ends it.
+    /// Checks the manifests one after the other. One that cannot be used is reported, and the
+    /// others are checked; a failure to write ends it.
     fn manifests(&mut self) -> io::Result<()> {
         for name in &self.args.manifests {
             if self.session.cancel.is_cancelled() {
@@ -130,7 +130,7 @@ impl Check<'_> {
     }
 
     fn verify(&self, shown: &str, loaded: &mut Loaded) -> Outcome<Vec<Verdict>> {
-        // Before a file is read, what does not fit is refused.
+        // A list that does not fit is refused before a file is read.
         let options = options(self.session, loaded)?;
         let wanted = &mut loaded.wanted;
         self.display.phase("check", wanted.len() as u64, 0);
@@ -162,7 +162,7 @@ impl Check<'_> {
         Ok(verdicts)
     }
 
-    /// Names the files that no manifest lists.
+    /// Reports the files that no manifest lists.
     fn unlisted(&mut self) -> Outcome<io::Result<()>> {
         let found = unlisted::find(self.args, self.session, &self.listed)?;
         let mut written = Ok(());
@@ -180,7 +180,7 @@ impl Check<'_> {
     }
 }
 
-/// Verifies the lines of which nothing is known yet; gives the verdicts of all.
+/// Verifies the lines without a verdict yet; returns the verdicts of all.
 fn verify_others(
     wanted: &ExpectedDigests,
     known: Known,
@@ -199,14 +199,14 @@ fn verify_others(
         .collect())
 }
 
-/// Refuses a list for which the memory budget is too small, with what it would take.
+/// Refuses a list that the memory budget is too small for, with the budget needed.
 fn too_large(session: &Session, shown: &str, loaded: &Loaded) -> Exit {
     let refused = session.fit(1, width(loaded), Kept::Pieces(loaded.memory));
     let text = refused.err().unwrap_or_default();
     session.fatal(format!("{shown}: {text}"))
 }
 
-/// By how many workers the files are read, and how, within the memory budget.
+/// Returns the number of workers and the options for reading, within the memory budget.
 fn options(session: &Session, loaded: &Loaded) -> Outcome<HashOptions> {
     let width = width(loaded);
     let memory = Kept::Pieces(loaded.memory);
@@ -218,7 +218,7 @@ fn options(session: &Session, loaded: &Loaded) -> Outcome<HashOptions> {
         .start(session.common.threads.start()))
 }
 
-/// Files that a worker hashes at once.
+/// Returns the number of files that a worker hashes at once.
 fn width(loaded: &Loaded) -> usize {
     let cpu = CpuFeatures::detect();
     let algorithms = loaded.algorithms.iter();

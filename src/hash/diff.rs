@@ -67,7 +67,7 @@ pub fn run(args: &DiffArgs) -> Outcome<Exit> {
     Ok(session.end(exit))
 }
 
-/// What to do for directories, which have no manifest yet.
+/// Returns the commands to use for directories, which have no manifest yet.
 fn of_directories(args: &DiffArgs) -> Option<String> {
     let sides = [&args.old, &args.new];
     let directory = sides.into_iter().find(|side| side.is_dir())?;
@@ -101,14 +101,14 @@ fn compare(args: &DiffArgs, session: &Session) -> Outcome<Differences> {
     })
 }
 
-/// Streams the items of one manifest and keeps what was wrong with it.
+/// Stream of the items of one manifest, with counts of its errors.
 struct Items<'a> {
     lines: manifest::Lines,
     hint: Hint,
     name: String,
     good: u64,
     improper: u64,
-    /// What the manifest does not tell, in lines: one text, however many there are.
+    /// Paths whose digests the manifest does not have, in lines: one text, however many there are.
     missing: String,
     error: Option<String>,
     cancel: &'a bc_pool::Cancel,
@@ -130,13 +130,13 @@ impl<'a> Items<'a> {
         })
     }
 
-    /// `text` is escaped.
+    /// Notes a missing digest; `text` is escaped.
     fn miss(&mut self, text: &str) {
         self.missing.push_str(text);
         self.missing.push('\n');
     }
 
-    /// Called at the end: an unreadable manifest or one without a proper line is fatal.
+    /// Reports the errors at the end: an unreadable manifest or one without a proper line is fatal.
     fn verdict(&self, session: &Session) -> Outcome<()> {
         session.report.detail(|| {
             let Items {
@@ -198,7 +198,7 @@ impl Iterator for &mut Items<'_> {
     }
 }
 
-/// Added, removed, modified, moved.
+/// Returns the counts of added, removed, modified and moved files.
 fn counts(differences: &Differences) -> [u64; 4] {
     let mut counts = [0; 4];
     for change in differences.changes() {

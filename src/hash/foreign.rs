@@ -1,5 +1,5 @@
-//! Lists that `bc hash` does not read but others do: told apart by their first bytes, and answered
-//! with the command that reads them.
+//! Lists that `bc hash` does not read but other programs do: recognised by their first bytes, and
+//! answered with the command that reads them.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -8,7 +8,8 @@ use std::path::Path;
 use bc_fs::quote::shell_word;
 use serde_json::Value;
 
-/// What reads the list called `name` that begins with `head`; None if it may be one of ours.
+/// Returns the command that reads the list called `name` that begins with `head`; None if it may be
+/// one of ours.
 pub fn advice(head: &[u8], name: &OsStr) -> Option<String> {
     let text = String::from_utf8_lossy(head);
     let first = text.lines().next().unwrap_or_default();
@@ -46,7 +47,7 @@ fn is_named_sfv(name: &OsStr) -> bool {
     extension.is_some_and(|extension| extension.eq_ignore_ascii_case("sfv"))
 }
 
-/// A name, and eight hexadecimal digits behind it.
+/// Returns true for a name, and eight hexadecimal digits after it.
 fn ends_with_crc(line: &str) -> bool {
     let digits = |sum: &str| sum.len() == 8 && sum.bytes().all(|byte| byte.is_ascii_hexdigit());
     line.trim_end()
@@ -54,7 +55,8 @@ fn ends_with_crc(line: &str) -> bool {
         .is_some_and(|(name, sum)| !name.is_empty() && digits(sum))
 }
 
-/// Its paths are absolute unless it was told otherwise, and below where it was called.
+/// Returns the command for a list of hashdeep: its paths are absolute unless an option made them
+/// relative, and lie below the directory where it was called.
 fn hashdeep(text: &str, list: &str) -> String {
     let called = text
         .lines()

@@ -1,4 +1,4 @@
-//! A manifest as `bc hash check` takes it in: what to verify, and what it does not tell.
+//! A manifest as `bc hash check` reads it: the digests to verify, and the entries without one.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -17,17 +17,17 @@ use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
 use crate::run::{Outcome, Session};
 
-/// What one manifest held.
+/// Contents of one manifest.
 #[derive(Default)]
 pub struct Loaded {
     pub wanted: ExpectedDigests,
-    /// Lines of which nothing names the algorithm.
+    /// Lines whose algorithm is not named.
     pub guessed: Vec<u32>,
     /// Algorithms of the lines, as far as they are known.
     pub algorithms: BTreeSet<Algorithm>,
     /// Bytes of memory that checking the lines takes, these included.
     pub memory: u64,
-    /// That is more than the memory budget: lines are counted, and no longer kept.
+    /// True if `memory` is more than the memory budget: lines are counted, and no longer kept.
     pub too_large: bool,
     budget: Option<u64>,
     pub improper: u64,
@@ -37,7 +37,7 @@ pub struct Loaded {
     pub incomplete: bool,
 }
 
-/// Reads a manifest, and reports what is wrong with it.
+/// Reads a manifest, and reports its errors.
 pub fn load(args: &CheckArgs, session: &Session, name: &OsStr) -> Outcome<Loaded> {
     let shown = bc_fs::escape(name.as_bytes()).into_owned();
     let hint = Hint::new(args.algorithm, Path::new(name));
@@ -98,7 +98,7 @@ impl Loaded {
         if !self.too_large {
             self.wanted.push(&path, &wanted.digests);
         }
-        // What does not fit is not gathered first.
+        // Lines that do not fit are not gathered first.
         if self.budget.is_some_and(|budget| self.memory > budget) && !self.too_large {
             self.too_large = true;
             (self.wanted, self.guessed) = Default::default();
@@ -106,7 +106,7 @@ impl Loaded {
     }
 }
 
-/// A listed path as it is looked for.
+/// Returns a listed path as it is opened.
 fn based(path: Vec<u8>, base: Option<&Path>) -> Vec<u8> {
     match base {
         Some(base) => {
@@ -117,7 +117,7 @@ fn based(path: Vec<u8>, base: Option<&Path>) -> Vec<u8> {
     }
 }
 
-/// An unreadable manifest is unusable input, but the other manifests are still done.
+/// Reports an unreadable manifest: it is unusable input, but the other manifests are still done.
 fn fail(session: &Session, what: impl Into<Diagnostic>) -> Exit {
     if session.cancel.is_cancelled() {
         return session.fatal(what);

@@ -16,7 +16,7 @@ use crate::input::Input;
 /// The lines of one manifest; errors are fragments such as `read: Is a directory`.
 pub struct Lines {
     source: Source,
-    /// A JSON list has begun, and its summary is still to come.
+    /// True if a JSON list has begun, and its summary is still to come.
     open: bool,
 }
 
@@ -24,7 +24,7 @@ enum Source {
     Reader(Box<Reader<BufReader<Input>>>),
     /// Files of a JSON document, which is read whole.
     Document(std::vec::IntoIter<Value>),
-    /// Nothing more after an error.
+    /// No more lines, after an error.
     Ended,
 }
 
@@ -32,16 +32,16 @@ enum Source {
 pub enum Raw {
     Record(bc_manifest::Record),
     Malformed(u64),
-    /// A JSON list ends before its summary: nobody knows what was behind it.
+    /// A JSON list ends before its summary: the rest is unknown.
     CutShort,
     Other,
 }
 
-/// What a line asks for.
+/// Meaning of a line.
 pub enum Line {
     /// A path and its digests.
     Wanted(FileDigests),
-    /// A path and one digest, of which nothing but its length tells the algorithm.
+    /// A path and one digest, whose length alone determines the algorithm.
     Guessed(FileDigests),
     /// A comment, a header.
     Nothing,
@@ -138,7 +138,7 @@ impl Iterator for Lines {
                 }
             },
             Source::Document(files) => {
-                // Each of its files is what a JSON line is.
+                // Each of its files equals a JSON line.
                 let line = files.next()?.to_string();
                 let reader = Reader::new(Cursor::new(line), bc_manifest::Options::default());
                 Some(match reader.and_then(|mut reader| reader.read()) {
@@ -169,12 +169,12 @@ pub fn resolve(raw: Raw, hint: Hint) -> Line {
     }
 }
 
-/// Says that a list is not whole.
+/// Returns the message that a list is not whole.
 pub fn cut_short(name: &str) -> String {
     format!("{name}: cut short: the summary that ends it is missing, and perhaps files before it")
 }
 
-/// Says that a list holds no digest of a file.
+/// Returns the message that a list has no digest of a file.
 pub fn unread(name: &str, path: &[u8], reason: &str) -> String {
     let (path, reason) = (bc_fs::escape(path), bc_fs::escape(reason.as_bytes()));
     format!("{name}: no digest of {path}: when it was listed: {reason}")

@@ -1,4 +1,4 @@
-//! `bc hash`: digests of trees, and what can be done with them afterwards.
+//! `bc hash`: digests of trees, and their checks and comparisons.
 
 mod args;
 mod check;
@@ -19,12 +19,12 @@ use clap::{Args as _, CommandFactory, FromArgMatches};
 use crate::exit::Exit;
 use args::{HashCli, HashCommand};
 
-/// The command tree of the applet.
+/// Returns the command tree of the applet.
 pub fn command() -> clap::Command {
     HashCli::command()
 }
 
-/// One subcommand alone.
+/// Returns one subcommand alone; `None` if there is none of that name.
 pub fn only(name: &str) -> Option<clap::Command> {
     let command = clap::Command::new(name.to_owned());
     Some(match name {

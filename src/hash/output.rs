@@ -28,7 +28,7 @@ pub struct Hashed<'a> {
     pub one_line_names: bool,
 }
 
-/// What there is to print about one path.
+/// Result for one path.
 enum Row<'a> {
     Digests { size: u64, digests: &'a [Digest] },
     Failed(&'a bc_walk::Error),
@@ -53,7 +53,8 @@ pub fn write(to: &mut dyn Write, hashed: &Hashed<'_>) -> io::Result<()> {
 }
 
 impl Hashed<'_> {
-    /// All that failed, in path order: what the walk could not look at, what could not be read.
+    /// Returns all failures in path order: paths that the walk could not look at, and files that
+    /// could not be read.
     fn errors(&self) -> Vec<&bc_walk::Error> {
         let walked = self.listing.map_or(&[][..], Listing::errors).iter();
         let read = self.hashes.into_iter().flat_map(Hashes::errors);
@@ -144,7 +145,7 @@ impl Writer<'_> {
             ..
         } = *self.plan;
         match (format, row) {
-            // These formats have no place for a failure; stderr and the exit code tell.
+            // These formats have no place for a failure; stderr and the exit code report it.
             (Format::Gnu | Format::Bsd, Row::Failed(_)) => {}
             (Format::Gnu, Row::Digests { size, digests }) => {
                 line(out, algorithms[0], digests[0], size, path, end);
@@ -217,7 +218,8 @@ impl Writer<'_> {
         }
     }
 
-    /// What putting the parts of a tree together needs, where this is one.
+    /// Returns the sets of directories that are needed to put the parts of a tree together, where
+    /// this is one.
     fn part_end(&self) -> Option<ListPartEnd> {
         let listing = self.hashed.listing.filter(|_| self.plan.part.is_some())?;
         let set = |set: DirectorySet| (set.count(), set.sum());
@@ -270,8 +272,8 @@ impl Writer<'_> {
     }
 }
 
-/// As the tool of this algorithm has it. xxhsum marks XXH3 in plain lines, since its digests look
-/// like XXH64's.
+/// Writes a line as the tool of this algorithm does. xxhsum marks XXH3 in plain lines, since its
+/// digests look like XXH64's.
 fn line(out: &mut Vec<u8>, algorithm: Algorithm, digest: Digest, size: u64, path: &[u8], end: End) {
     match (algorithm, algorithm.plain()) {
         (Algorithm::Xxh3, _) => gnu::write_xxh3_line(out, digest.as_bytes(), path, end),
@@ -293,7 +295,7 @@ fn line(out: &mut Vec<u8>, algorithm: Algorithm, digest: Digest, size: u64, path
     }
 }
 
-/// A line of JSON.
+/// Writes a line of JSON.
 fn object(out: &mut Vec<u8>, algorithms: &[Algorithm], path: &[u8], row: Row<'_>) {
     match row {
         Row::Digests { size, digests } => {
@@ -305,7 +307,7 @@ fn object(out: &mut Vec<u8>, algorithms: &[Algorithm], path: &[u8], row: Row<'_>
     }
 }
 
-/// A failure as every applet has it in JSON; `reason` is its message.
+/// Returns a failure as every applet has it in JSON; `reason` is its message.
 fn record<'e>(error: &'e bc_walk::Error, reason: &'e str) -> ErrorRecord<'e> {
     ErrorRecord {
         applet: "hash",
@@ -316,7 +318,7 @@ fn record<'e>(error: &'e bc_walk::Error, reason: &'e str) -> ErrorRecord<'e> {
     }
 }
 
-/// The same as the manifest keeps it beside the file's path.
+/// Returns the failure as the manifest records it beside the file's path.
 fn failure(error: &bc_walk::Error) -> Failure {
     Failure {
         op: error.op().to_owned(),
@@ -325,8 +327,8 @@ fn failure(error: &bc_walk::Error) -> Failure {
     }
 }
 
-/// Path order of what is printed: the listing's own, unless several roots print
-/// relative paths, which may interleave.
+/// Returns the entries in path order of the printed paths: the listing's own, unless several roots
+/// print relative paths, which may interleave.
 fn order(listing: &Listing, relative: bool) -> Vec<EntryId> {
     let mut ids: Vec<EntryId> = listing.ids().collect();
     if relative

@@ -1,4 +1,4 @@
-//! What a command line of `bc hash hash` asks for, checked: what contradicts itself ends here.
+//! A command line of `bc hash hash`, checked: contradictory options are refused here.
 
 use std::ffi::OsString;
 
@@ -11,22 +11,22 @@ use bc_walk::Shard;
 use super::args::{Format, HashArgs};
 use crate::resume;
 
-/// What to hash, and how it is printed.
+/// Files to hash, and the format of the output.
 pub struct Plan<'a> {
     pub algorithms: &'a [Algorithm],
     pub format: Format,
     pub end: End,
     /// The paths that are walked. None given means that a list names them, or nothing does.
     pub roots: Vec<OsString>,
-    /// Whether standard input is hashed too.
+    /// True if standard input is hashed too.
     pub stdin: bool,
     pub changed: Changed,
-    /// Which part of which trees, if not all of them.
+    /// Part of the trees that this run hashes, if not all of them.
     pub part: Option<ListPart>,
 }
 
 impl<'a> Plan<'a> {
-    /// Fails with what does not go together.
+    /// Fails if options do not go together.
     pub fn new(args: &'a HashArgs) -> Result<Plan<'a>, String> {
         let algorithms = args.algorithms.as_slice();
         for (nth, algorithm) in algorithms.iter().enumerate() {
@@ -72,18 +72,18 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// Whether standard input is all that there is to hash, if no list names files.
+    /// Returns true if only standard input is hashed, if no list names files.
     pub fn is_stdin_alone(&self) -> bool {
         self.stdin && self.roots.is_empty()
     }
 
-    /// How many files are hashed at once by each worker.
+    /// Returns how many files are hashed at once by each worker.
     pub fn width(&self) -> usize {
         Batch::new(self.algorithms, CpuFeatures::detect()).width()
     }
 }
 
-/// Which part of which work this is, for a list that says so.
+/// Returns the part that this list is, of which work, to be recorded in it.
 fn part(args: &HashArgs, roots: &[OsString], shard: Shard) -> ListPart {
     let job = resume::job("hash", &args.algorithms, roots, &args.walk);
     let job = resume::flag(job, "--relative", args.relative);

@@ -89,14 +89,14 @@ fn open(args: &HashArgs, plan: &Plan<'_>, session: &Session) -> Outcome<Output> 
     })
 }
 
-/// Begins the journal of a run that may be interrupted, or goes on from one.
+/// Begins the journal of a run that may be interrupted, or continues one.
 fn record(
     args: &HashArgs,
     plan: &Plan<'_>,
     output: &Output,
     session: &Session,
 ) -> Outcome<Option<Recorded>> {
-    // Only who keeps a journal looks up where its roots lead.
+    // Only a run that keeps a journal resolves its roots.
     let job = || {
         let job = resume::job("hash", plan.algorithms, &plan.roots, &args.walk);
         let job = resume::flag(job, "--allow-changed", args.allow_changed);
@@ -105,7 +105,7 @@ fn record(
     resume::begin(session, output, args.resume, job, plan.algorithms)
 }
 
-/// What is written is no part of what is hashed.
+/// Leaves out of the walk the files that are written.
 fn walk_options(
     args: &HashArgs,
     output: &Output,
@@ -122,7 +122,7 @@ fn walk_options(
     Ok(options)
 }
 
-/// Hashes what was listed, if anything was.
+/// Hashes the files listed, if there are any.
 fn hash(
     plan: &Plan<'_>,
     listing: Option<&Listing>,

@@ -11,8 +11,8 @@ use rustix::io::Errno;
 
 use crate::run::Session;
 
-/// How long a signal may wait for a pipe that gives nothing: it does not interrupt a read that
-/// restarts.
+/// Longest time that a signal waits for a pipe that gives nothing: it does not interrupt a read
+/// that restarts.
 const GLANCE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,

@@ -1,4 +1,4 @@
-//! Finds the algorithm of digests that nothing names, by what they say of a file.
+//! Finds the algorithm of digests that nothing names, by comparing them with a file.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -16,10 +16,10 @@ use crate::run::{Outcome, Session};
 const LOOKED_AT: usize = 64;
 /// Files tried: the first may be the one that is damaged.
 const TRIED: usize = 8;
-/// Up to here a file may be read once more than it need be, in bytes.
+/// Files up to this size may be read once more than needed, in bytes.
 const SMALL: u64 = 1 << 20;
 
-/// What is known of some lines before the others are verified.
+/// Verdicts on some lines before the others are verified.
 pub type Known = BTreeMap<u32, Verdict>;
 
 /// Puts in place of the usual algorithm of their length the one that the digests of the lines
@@ -89,13 +89,13 @@ fn say(session: &Session, manifest: &str, algorithm: Algorithm, path: &[u8]) {
     session.report.note(1, &text);
 }
 
-/// The digest of a line that has one, and its algorithm so far.
+/// Returns the digest of a line that has one, and its algorithm so far.
 fn named(wanted: &ExpectedDigests, line: u32) -> (Algorithm, Digest) {
     let mut digests = wanted.digests(line as usize);
     digests.next().expect("a guessed line has a digest")
 }
 
-/// The first lines whose files are there, with their sizes, the smallest first.
+/// Returns the first lines whose files exist, with their sizes, the smallest first.
 fn quick(wanted: &ExpectedDigests, lines: &[u32]) -> Vec<(u64, u32)> {
     let size = |line: &u32| {
         let path = wanted.path(*line as usize);
@@ -109,7 +109,7 @@ fn quick(wanted: &ExpectedDigests, lines: &[u32]) -> Vec<(u64, u32)> {
     files
 }
 
-/// The first of the candidates by which the file is what the line says.
+/// Returns the first of the candidates by which the file has the line's digest.
 fn matching(
     session: &Session,
     wanted: &ExpectedDigests,

@@ -12,7 +12,8 @@ use super::args::CheckArgs;
 use crate::args::WalkArgs;
 use crate::run::{Outcome, Session};
 
-/// Files below the base, or below the directories of the listed files, that no manifest lists.
+/// Returns the files below the base, or below the directories of the listed files, that no manifest
+/// lists.
 pub fn find(
     args: &CheckArgs,
     session: &Session,
@@ -51,7 +52,8 @@ type Place = (Arc<Path>, Vec<u8>);
 struct Places(HashMap<Vec<u8>, Option<Arc<Path>>>);
 
 impl Places {
-    /// `None` where the directory is gone, or the path ends in none.
+    /// Returns the real directory of a path, and its name; `None` where the directory is gone, or
+    /// the path ends in none.
     fn of(&mut self, path: &[u8]) -> Option<Place> {
         let name = path.rsplit(|byte| *byte == b'/').next()?;
         if matches!(name, b"" | b"." | b"..") {
@@ -65,7 +67,7 @@ impl Places {
     }
 }
 
-/// The directory of a path, as it is written there.
+/// Returns the directory of a path, as the path spells it.
 fn parent(path: &[u8]) -> Vec<u8> {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(0) => b"/".to_vec(),
@@ -74,7 +76,7 @@ fn parent(path: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The directories of `paths`, without those below another one.
+/// Returns the directories of `paths`, without those below another one.
 fn top_directories(paths: &HashSet<Vec<u8>>) -> Vec<OsString> {
     let mut all: Vec<Vec<u8>> = paths.iter().map(|path| parent(path)).collect();
     all.sort();
@@ -92,7 +94,7 @@ fn top_directories(paths: &HashSet<Vec<u8>>) -> Vec<OsString> {
         .iter()
         .filter(|inner| !all.iter().any(|outer| below(inner, outer)))
         .collect();
-    // What is left may be written in different ways, and lie within one another all the same.
+    // The others may be written in different ways, and lie within one another all the same.
     let real = |path: &&Vec<u8>| Path::new(OsStr::from_bytes(path)).canonicalize().ok();
     let real: Vec<Option<PathBuf>> = match tops.len() {
         1 => vec![None],
@@ -109,7 +111,7 @@ fn top_directories(paths: &HashSet<Vec<u8>>) -> Vec<OsString> {
         .collect()
 }
 
-/// `./a//b` and `a/b` are one name.
+/// Returns the path without `./` at its start, and the slashes after that.
 pub fn normal(path: &[u8]) -> &[u8] {
     let mut path = path;
     while let Some(rest) = path.strip_prefix(b"./") {

@@ -1,4 +1,4 @@
-//! What `bc hash check` says: a line for each file, and the closing warnings of GNU's tools.
+//! Output of `bc hash check`: a line for each file, and the closing warnings of GNU's tools.
 
 use std::io::{self, Write};
 
@@ -25,7 +25,7 @@ pub struct Counts {
 
 impl Counts {
     /// Counts a verdict and reports why a file could not be read; returns the word for it, unless
-    /// nobody wants to know.
+    /// that is not wanted.
     fn add(
         &mut self,
         args: &CheckArgs,
@@ -56,7 +56,7 @@ impl Counts {
     }
 }
 
-/// Writes a line for each file. What cannot be written ends it.
+/// Writes a line for each file. A failure to write ends it.
 pub fn write(
     args: &CheckArgs,
     session: &Session,
@@ -75,7 +75,7 @@ pub fn write(
     output.flush()
 }
 
-/// `path: OK`, escaped as GNU does: a leading backslash says that the name is.
+/// Writes `path: OK`, escaped as GNU does: a leading backslash says that the name is.
 pub fn line(output: &mut Output, path: &[u8], word: &str) -> std::io::Result<()> {
     let mut name = Vec::with_capacity(path.len() + 8);
     manifest::push_name(&mut name, path);
@@ -91,7 +91,7 @@ pub fn line(output: &mut Output, path: &[u8], word: &str) -> std::io::Result<()>
     output.write_all(b"\n")
 }
 
-/// The closing warnings of GNU's tools and the exit code they imply.
+/// Prints the closing warnings of GNU's tools, and returns the exit code they imply.
 pub fn summary(
     args: &CheckArgs,
     session: &Session,
@@ -125,7 +125,8 @@ pub fn summary(
     }
 }
 
-/// Nothing matched: perhaps the digests are of another kind with the same length.
+/// Suggests other algorithms if nothing matched: perhaps the digests are of another kind with the
+/// same length.
 fn suggest_algorithm(session: &Session, loaded: &Loaded) {
     let mut first = loaded.wanted.digests(0);
     let tried: Option<Algorithm> = first.next().map(|(algorithm, _)| algorithm);
@@ -143,7 +144,7 @@ fn suggest_algorithm(session: &Session, loaded: &Loaded) {
     }
 }
 
-/// Warns of so many of something, unless there are none or nobody wants to know.
+/// Warns of so many of something, unless there are none or `--status` is given.
 pub fn warn(
     args: &CheckArgs,
     session: &Session,

@@ -4,14 +4,14 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-/// What is counted of a directory.
+/// Amounts counted for a directory.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Amount {
-    /// Gives the area.
+    /// Size of the area.
     pub value: u64,
     /// Files or entries.
     pub count: u64,
-    /// The gravest of what is in it; any scale.
+    /// The gravest mark of its contents; any scale.
     pub mark: u8,
 }
 
@@ -38,7 +38,7 @@ struct Node {
     own: Amount,
 }
 
-/// What a cell stands for.
+/// Part of a directory that a cell stands for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum What {
     /// A directory with everything below it.
@@ -49,23 +49,23 @@ pub enum What {
     Smaller(usize),
 }
 
-/// A directory, or a part of one; with what it is cut into.
+/// A directory, or a part of one; with the parts that it is cut into.
 #[derive(Clone, Debug)]
 pub struct Cell {
-    /// The directory; empty is where relative paths begin.
+    /// The directory; empty is the directory that relative paths count from.
     pub path: Vec<u8>,
-    /// All of it?
+    /// Part of it that this cell is.
     pub what: What,
-    /// What is in it.
+    /// Amount of its contents.
     pub amount: Amount,
     /// Cells of one number belong together: the same colour.
     pub group: usize,
-    /// What it is cut into; largest first.
+    /// Parts that it is cut into; largest first.
     pub parts: Vec<Cell>,
 }
 
 impl Cell {
-    /// The cell without its parts.
+    /// Returns the cell without its parts.
     pub fn clone_alone(&self) -> Cell {
         Cell {
             path: self.path.clone(),
@@ -87,7 +87,7 @@ impl Default for Dirs {
     }
 }
 
-/// The directory part of a path: empty for a bare name.
+/// Returns the directory part of a path: empty for a bare name.
 pub fn parent(path: &[u8]) -> &[u8] {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(0) => b"/",
@@ -120,8 +120,8 @@ impl Dirs {
         self.nodes[at as usize].own.add(amount);
     }
 
-    /// The innermost directory that everything is in, cut into at most `most`
-    /// cells. Together they are all that was added; `None` if that is nothing.
+    /// Returns the innermost directory that everything is in, cut into at most `most` cells.
+    /// Together they are all that was added; `None` if that is nothing.
     pub fn cells(&self, most: usize) -> Option<Cell> {
         let mut totals: Vec<Amount> = self.nodes.iter().map(|node| node.own).collect();
         let mut children: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.len()];
@@ -171,7 +171,7 @@ impl Dirs {
     }
 }
 
-/// Cells by number: what each is, and which it was cut into.
+/// Cells by number: the part that each is, and those that it was cut into.
 struct Cutting<'a> {
     dirs: &'a Dirs,
     totals: Vec<Amount>,
@@ -180,7 +180,8 @@ struct Cutting<'a> {
 }
 
 impl Cutting<'_> {
-    /// A new cell. A directory that holds nothing but one other is that one.
+    /// Adds a cell, and returns its number. A directory that holds nothing but one other is that
+    /// one.
     fn leaf(&mut self, mut node: u32, what: What, amount: Amount) -> usize {
         if what == What::Whole {
             while self.dirs.nodes[node as usize].own.value == 0
@@ -200,7 +201,7 @@ impl Cutting<'_> {
         while let Some((value, Reverse(cell))) = largest.pop() {
             let (node, what, ..) = self.cells[cell];
             let children = std::mem::take(&mut self.children[node as usize]);
-            // What is under a fiftieth gives no parts that could be seen.
+            // A cell under a fiftieth has no parts that could be seen.
             if what != What::Whole || children.is_empty() || value < whole / 50 {
                 continue;
             }
@@ -248,7 +249,7 @@ impl Cutting<'_> {
         }
     }
 
-    /// The outermost cells; one that is most of the map gives way to its parts.
+    /// Returns the outermost cells; one that is most of the map gives way to its parts.
     fn groups(&self, whole: u64) -> Vec<usize> {
         let mut groups = self.cells[0].3.clone();
         loop {

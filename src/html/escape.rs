@@ -1,6 +1,6 @@
-//! Text and paths as HTML. A path is bytes from a stranger: it comes out as
-//! text that cannot be markup, cannot break the line, hide or turn the reading
-//! direction, and from which its bytes can be told.
+//! Text and paths as HTML. A path is bytes from a stranger: it comes out as text that cannot be
+//! markup, cannot break the line, hide or turn the reading direction, and from which its bytes can
+//! be read back.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter, Write};
@@ -28,8 +28,8 @@ impl Display for Text<'_> {
     }
 }
 
-/// A path as an element: its directory dimmed, what had to be escaped marked,
-/// and then the bytes as base64 in `data-b64`.
+/// A path as an element: its directory dimmed, its escapes marked, and then the bytes as base64 in
+/// `data-b64`.
 pub struct Path<'a>(pub &'a [u8]);
 
 /// A path that is shown in more than this many characters gets a box to
@@ -62,7 +62,7 @@ impl Display for Path<'_> {
     }
 }
 
-/// Escapes in `<i>`, so that they can be told from the same letters in a name.
+/// Writes escapes in `<i>`, to distinguish them from the same letters in a name.
 fn marked(f: &mut Formatter<'_>, path: &[u8]) -> fmt::Result {
     let mut result = Ok(());
     pieces(path, |piece| {
@@ -76,8 +76,8 @@ fn marked(f: &mut Formatter<'_>, path: &[u8]) -> fmt::Result {
     result
 }
 
-/// The path as the text of its element. Different paths never look the same,
-/// and `shown(a + "/" + b)` is `shown(a) + "/" + shown(b)`.
+/// Returns the path as the text of its element. Different paths never look the same, and
+/// `shown(a + "/" + b)` is `shown(a) + "/" + shown(b)`.
 pub fn shown(path: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(path)
         && !text.chars().any(is_unsafe)
@@ -92,7 +92,7 @@ pub fn shown(path: &[u8]) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The path as a value in a URL's fragment: its shown form, percent-encoded.
+/// Returns the path as a value in a URL's fragment: its shown form, percent-encoded.
 pub fn fragment(path: &[u8]) -> String {
     let mut out = String::new();
     for byte in shown(path).bytes() {
@@ -137,10 +137,10 @@ fn pieces<'a>(path: &'a [u8], mut each: impl FnMut(Piece<'a>)) {
     }
 }
 
-/// Control characters, and what a reader cannot see (Unicode's
-/// Default_Ignorable_Code_Point) or what turns the direction of its
-/// neighbours (UAX #9). Joiners and variation selectors stay: scripts and
-/// emoji need them, and they only touch the letter before them.
+/// Returns true for control characters, characters that a reader cannot see (Unicode's
+/// Default_Ignorable_Code_Point) and those that turn the direction of their neighbours (UAX #9).
+/// Joiners and variation selectors stay: scripts and emoji need them, and they only touch the
+/// letter before them.
 fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use bc_testkit::{Rng, hostile};
 
-    /// What a browser makes of the element: its text without tags and entities.
+    /// Returns an element as a browser renders it: its text without tags and entities.
     fn text_of(html: &str) -> String {
         let mut text = String::new();
         let mut rest = html;
@@ -177,7 +177,7 @@ mod tests {
         text.replace("&amp;", "&")
     }
 
-    /// Tags of an element, without what is between them.
+    /// Returns the tags of an element, without the text between them.
     fn tags_of(html: &str) -> Vec<&str> {
         html.split('<')
             .skip(1)
@@ -185,7 +185,7 @@ mod tests {
             .collect()
     }
 
-    /// The bytes that shown text stands for.
+    /// Returns the bytes that shown text stands for.
     fn bytes_of(shown: &str) -> Vec<u8> {
         let mut out = Vec::new();
         let mut rest = shown;

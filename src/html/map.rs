@@ -19,11 +19,11 @@ const FEW_CELLS: usize = 6;
 const WIDE: [(f64, f64); 2] = [(1160.0, 440.0), (1160.0, 160.0)];
 const NARROW: [(f64, f64); 2] = [(370.0, 560.0), (370.0, 240.0)];
 
-/// How the amounts of a page are told.
+/// Words for the amounts of a page.
 pub struct Words<'a> {
     /// Heading of the section.
     pub heading: &'a str,
-    /// What an area means, in a sentence.
+    /// Meaning of an area, in a sentence.
     pub caption: &'a str,
     /// Heading of the column of values; none if the counts are the values.
     pub value: Option<&'a str>,
@@ -35,12 +35,12 @@ pub struct Words<'a> {
     pub short: &'a dyn Fn(Amount) -> String,
     /// The class of a cell: its colour.
     pub class: &'a dyn Fn(&Cell) -> String,
-    /// What the colour of these cells, all of that class, stands for.
+    /// Meaning of the colour of these cells, all of that class.
     pub meaning: &'a dyn Fn(&[&Cell]) -> String,
 }
 
-/// The section as HTML and the style sheet that places its cells; a sentence
-/// where one directory holds all.
+/// Returns the section as HTML and the style sheet that places its cells; a sentence where one
+/// directory holds all.
 pub fn section(root: &Cell, words: &Words<'_>) -> (String, String) {
     if root.parts.is_empty() {
         let (heading, place) = (Text(words.heading), name(&root.path));
@@ -87,8 +87,8 @@ pub fn section(root: &Cell, words: &Words<'_>) -> (String, String) {
     (html, style)
 }
 
-/// The map without the lumps of small directories that would be larger than the largest of what
-/// has a name: they would hide what there is to see. With it, these lumps.
+/// Returns the map without the lumps of small directories that would be larger than the largest
+/// named cell: they would hide the rest. With it, these lumps.
 fn drawn(cell: &Cell, largest: u64) -> (Cell, Vec<&Cell>) {
     let mut lumps = Vec::new();
     let mut kept = cell.clone_alone();
@@ -109,7 +109,7 @@ fn drawn(cell: &Cell, largest: u64) -> (Cell, Vec<&Cell>) {
     (kept, lumps)
 }
 
-/// What is said of lumps that are not drawn.
+/// Returns the sentence about lumps that are not drawn.
 fn left_out(lumps: &[&Cell], words: &Words<'_>) -> String {
     let told = lumps.iter().map(|lump| {
         let What::Smaller(count) = lump.what else {
@@ -125,7 +125,7 @@ fn left_out(lumps: &[&Cell], words: &Words<'_>) -> String {
     told.collect()
 }
 
-/// What the colours mean, in the order of the cells.
+/// Writes the legend of the colours, in the order of the cells.
 fn legend(html: &mut String, leaves: &[&Cell], words: &Words<'_>) {
     let mut classes: Vec<(String, Vec<&Cell>)> = Vec::new();
     for cell in leaves {
@@ -146,7 +146,7 @@ fn legend(html: &mut String, leaves: &[&Cell], words: &Words<'_>) {
     html.push_str("</ul>\n");
 }
 
-/// The innermost directory that all of these cells are in, HTML.
+/// Returns the innermost directory that all of these cells are in, HTML.
 pub fn common(cells: &[&Cell]) -> String {
     let mut paths = cells.iter().map(|cell| &cell.path[..]);
     let mut common = paths.next().unwrap_or_default();
@@ -164,7 +164,7 @@ pub fn common(cells: &[&Cell]) -> String {
     name(common)
 }
 
-/// The style sheet: where each of the leaves lies on wide and on narrow screens.
+/// Returns the style sheet: the places of the leaves on wide and on narrow screens.
 fn places(root: &Cell, leaves: usize, small: usize) -> String {
     let mut style = String::new();
     let narrow = "@media(max-width:40rem){";
@@ -276,7 +276,7 @@ fn name(path: &[u8]) -> String {
     Path(if path.is_empty() { b"." } else { path }).to_string()
 }
 
-/// The last component: what tells a cell from its neighbours.
+/// Returns the last component, which distinguishes a cell from its neighbours.
 fn label(cell: &Cell) -> String {
     let last = match cell.path.iter().rposition(|byte| *byte == b'/') {
         Some(at) if at + 1 < cell.path.len() => &cell.path[at + 1..],
@@ -293,7 +293,7 @@ fn label(cell: &Cell) -> String {
     }
 }
 
-/// Where a cell lies below the root, in small print.
+/// Returns the path of a cell below the root, in small print.
 fn place_of(cell: &Cell, root: &Cell) -> String {
     let above = match cell.what {
         What::Whole => parent(&cell.path),
@@ -381,7 +381,7 @@ mod tests {
         assert_eq!(html.matches("class=\"dot ").count(), 4);
     }
 
-    /// What has no name of its own is never what catches the eye.
+    /// A tile without a name of its own is never the one that catches the eye.
     #[test]
     fn a_lump_is_never_the_largest_tile() {
         let amount = |value| Amount {

@@ -22,11 +22,11 @@ const SCRIPT: &str = include_str!("page.js");
 /// A page to be written.
 #[derive(Default)]
 pub struct Page {
-    /// `dup scan`: what made it.
+    /// Command that made it, such as `dup scan`.
     pub command: &'static str,
     /// Title and heading.
     pub title: String,
-    /// What was looked at, HTML.
+    /// Paths that were looked at, HTML.
     pub subject: String,
     /// Style sheet of the treemap.
     pub style: String,
@@ -38,17 +38,17 @@ pub struct Page {
 
 /// A figure above the table.
 pub struct Tile {
-    /// What it is.
+    /// Label of the figure.
     pub label: &'static str,
     /// The figure.
     pub value: String,
     /// More in small print.
     pub more: String,
-    /// How it looks: `hero`, `bad`, …
+    /// Class of its style: `hero`, `bad`, …
     pub class: String,
     /// The class of its colour in the map, of which this is the legend.
     pub color: Option<String>,
-    /// What it filters the table by.
+    /// Filter of the table that it links to.
     pub link: Option<String>,
 }
 
@@ -56,13 +56,13 @@ pub struct Tile {
 pub struct Column {
     /// Heading, and the column's name in `#sort=`.
     pub name: &'static str,
-    /// What its cells are sorted by.
+    /// Key by which its cells are sorted.
     pub by: By,
-    /// Already sorted by it?
+    /// Order, if the table is already sorted by it.
     pub sorted: Option<Order>,
 }
 
-/// What sorting compares.
+/// Key of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// The numbers in `data-v`, which the cells show.
@@ -120,8 +120,8 @@ impl Page {
         )
     }
 
-    /// Nothing is loaded, and nothing runs but what has these hashes (CSP 3);
-    /// the script cannot make markup of text (Trusted Types).
+    /// Returns the page's content security policy: nothing is loaded, and only scripts and styles
+    /// with these hashes run (CSP 3); the script cannot make markup of text (Trusted Types).
     fn policy(&self) -> String {
         let mut styles = source(STYLE);
         if !self.style.is_empty() {
@@ -136,7 +136,7 @@ impl Page {
     }
 }
 
-/// An inline text as a source of the policy.
+/// Returns an inline text as a source of the policy.
 fn source(text: &str) -> String {
     let digest = bc_digest::hash(Algorithm::Sha256, text.as_bytes());
     let mut encoded = Vec::new();
@@ -144,7 +144,7 @@ fn source(text: &str) -> String {
     format!("'sha256-{}'", String::from_utf8_lossy(&encoded))
 }
 
-/// The figures.
+/// Returns the figures.
 pub fn tiles(tiles: &[Tile]) -> String {
     let mut html = String::from("<ul class=tiles>\n");
     for tile in tiles {
@@ -171,8 +171,8 @@ pub fn tiles(tiles: &[Tile]) -> String {
     html + "</ul>\n"
 }
 
-/// Everything of the main table but its rows and the end; `status` says in
-/// plain words what is listed and what is not.
+/// Returns the main table up to its first row; `status` says in plain words which entries are
+/// listed and which are not.
 pub fn table_start(title: &str, status: &str, placeholder: &str, columns: &[Column]) -> String {
     let mut html = format!(
         "<section aria-labelledby=list-title>\n<h2 id=list-title>{}</h2>\n\
@@ -204,7 +204,7 @@ pub fn table_start(title: &str, status: &str, placeholder: &str, columns: &[Colu
     html + "</thead>\n<tbody>\n"
 }
 
-/// After the last row. `elsewhere` is said where a filter finds nothing.
+/// Returns the main table after its last row. `elsewhere` is shown where a filter finds nothing.
 pub fn table_end(elsewhere: &str) -> String {
     format!(
         "</tbody></table>\n<p id=none class=note hidden>Nothing that is listed here matches. {elsewhere}</p>\n</section>\n"
@@ -214,8 +214,8 @@ pub fn table_end(elsewhere: &str) -> String {
 /// Lines of a list at most.
 const LINES: usize = 200;
 
-/// A section with a list of lines, as HTML, which standard error has too;
-/// nothing if there are none.
+/// Returns a section with a list of lines, as HTML, which standard error has too; nothing if there
+/// are none.
 pub fn notes(title: &str, class: &str, lines: &[String]) -> String {
     if lines.is_empty() {
         return String::new();
@@ -234,7 +234,7 @@ pub fn notes(title: &str, class: &str, lines: &[String]) -> String {
     )
 }
 
-/// What a page says that has nothing to list, as HTML.
+/// Returns the section of a page that has nothing to list, as HTML.
 pub fn nothing(title: &str, words: &str) -> String {
     format!(
         "<section class=empty>\n<h2>{}</h2>\n<p class=note>{}</p>\n</section>\n",

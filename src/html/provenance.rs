@@ -1,5 +1,5 @@
-//! Where a page comes from: when, on which host, by which command it was made, and what else had a
-//! say in it. A page is kept, sent and read elsewhere, where nobody knows any of this.
+//! Origin of a page: the time, the host and the command that made it, and the settings that
+//! applied. A page is kept, sent and read elsewhere, where none of this is known.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -10,7 +10,7 @@ use super::escape::{Text, shown};
 /// Arguments that are shown; a shell's `*` may have made thousands.
 const ARGUMENTS: usize = 40;
 
-/// The paragraph, HTML.
+/// Returns the paragraph, HTML.
 pub fn made() -> String {
     let mut html = format!(
         "<p class=made>Made {}{} by <code>{}</code>",
@@ -25,7 +25,7 @@ pub fn made() -> String {
     html + "</p>\n"
 }
 
-/// `2026-11-22 10:20:31 UTC` of an RFC 3339 time in UTC; any other text as it is.
+/// Returns `2026-11-22 10:20:31 UTC` of an RFC 3339 time in UTC; any other text as it is.
 pub fn moment(time: &str) -> String {
     let seconds = time.split(['.', 'Z']).next().unwrap_or_default();
     match (seconds.split_once('T'), time.ends_with('Z')) {
@@ -34,14 +34,14 @@ pub fn moment(time: &str) -> String {
     }
 }
 
-/// ` on HOST`, HTML.
+/// Returns ` on HOST`, HTML.
 pub fn on_host(host: Option<&str>) -> String {
     host.map_or_else(String::new, |host| {
         format!(" on {}", Text(&shown(host.as_bytes())))
     })
 }
 
-/// A path as it is found from anywhere; standard input as it is.
+/// Returns a path as it is found from anywhere; standard input as it is.
 pub fn absolute(path: &[u8]) -> Vec<u8> {
     match std::path::absolute(Path::new(OsStr::from_bytes(path))) {
         Ok(whole) if path != b"-" => whole.into_os_string().into_encoded_bytes(),
@@ -55,7 +55,7 @@ fn host() -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// What was typed, the program by its base name.
+/// Returns the command line as it was typed, the program by its base name.
 fn command(argv: Vec<OsString>) -> String {
     let all = argv.len();
     let mut words: Vec<String> = Vec::new();
@@ -79,7 +79,8 @@ fn command(argv: Vec<OsString>) -> String {
     words.join(" ")
 }
 
-/// What the command line does not show: variables and the configuration file, HTML.
+/// Returns the settings that the command line does not show: variables and the configuration file,
+/// HTML.
 fn settings() -> Vec<String> {
     let mut variables: Vec<(OsString, OsString)> = std::env::vars_os()
         .filter(|(name, _)| name.as_bytes().starts_with(b"BC_"))

@@ -51,7 +51,7 @@ pub fn squarify(values: &[f64], area: Rect) -> Vec<Rect> {
     rects
 }
 
-/// The worst ratio of sides in a row of total area `sum` along `side`.
+/// Returns the worst ratio of sides in a row of total area `sum` along `side`.
 fn worst(row: &[f64], sum: f64, side: f64, scale: f64) -> f64 {
     let thickness = sum / side;
     row.iter()
@@ -62,7 +62,7 @@ fn worst(row: &[f64], sum: f64, side: f64, scale: f64) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// Places a row and gives what is free afterwards.
+/// Places a row and returns the free area left.
 fn row(values: &[f64], sum: f64, left: f64, free: Rect, rects: &mut Vec<Rect>) -> Rect {
     let share = sum / left;
     let upright = free.w >= free.h;

@@ -29,7 +29,7 @@ suspected (content changed while size and time did not), 130 or 143 ended by a s
 #[derive(Parser)]
 #[command(name = "integrity", version, after_long_help = AFTER, after_help = "Example: bc integrity manifest --output=srv.jsonl /srv && bc integrity verify /srv srv.jsonl", max_term_width = 100)]
 pub struct IntegrityCli {
-    /// What to do
+    /// Subcommand
     #[command(subcommand)]
     pub command: IntegrityCommand,
 }
@@ -333,7 +333,7 @@ pub struct SqlArgs {
         hide_possible_values = true
     )]
     pub engine: Engine,
-    /// What to ask [default: nothing, only the views]
+    /// Query to ask [default: none, only the views]
     #[arg(
         long,
         value_name = "NAME",
@@ -341,7 +341,7 @@ pub struct SqlArgs {
         hide_possible_values = true
     )]
     pub query: Option<Query>,
-    /// What the query leaves open (repeatable)
+    /// Parameter of the query (repeatable)
     #[arg(long = "param", value_name = "KEY=VALUE")]
     pub params: Vec<OsString>,
     /// Files, or patterns as the engine has them, which are not opened here

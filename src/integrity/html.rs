@@ -32,10 +32,10 @@ const GRAVEST: [Class; 9] = [
 /// Rows of each class; more of one must not push the others off the page.
 const LISTED: usize = 1000;
 
-/// What was found so far. Memory is the rows that the page lists.
+/// Differences found so far. Memory is the rows that the page lists.
 #[derive(Default)]
 pub struct Differences<'a> {
-    /// What is compared.
+    /// Header of the comparison.
     pub header: Option<ReportHeader<'a>>,
     /// Headers of the old manifest and, where two are compared, of the new one.
     pub manifests: Vec<Header>,
@@ -68,7 +68,7 @@ impl Differences<'_> {
         }
     }
 
-    /// The page.
+    /// Returns the page.
     pub fn page(&self, summary: &ComparisonSummary, problems: &[String]) -> Page {
         let header = self.header.as_ref();
         let content = header.is_none_or(|header| header.rules.compares(Field::Digest, Kind::File));
@@ -93,7 +93,7 @@ impl Differences<'_> {
         let problems: Vec<String> = problems.iter().map(|text| Text(text).to_string()).collect();
         page.body += &notes("The manifest itself", "alarm", &problems);
         let damaged = summary.count(Class::Damaged) > 0;
-        // What is damaged is wanted at once; where it lies can wait.
+        // Damage is wanted at once; its place can wait.
         if damaged {
             self.table(&mut page.body, summary, command);
         }
@@ -197,8 +197,7 @@ impl Differences<'_> {
     }
 }
 
-/// The heading and what it means. Content that nobody compared is not called
-/// undamaged.
+/// Returns the heading and its explanation. Content that was not compared is not called undamaged.
 fn verdict(summary: &ComparisonSummary, content: bool) -> (&'static str, String) {
     let unread = summary.count(Class::Unreadable) > 0;
     let (title, words) = match (summary.conclusion(), content) {
@@ -218,7 +217,7 @@ fn verdict(summary: &ComparisonSummary, content: bool) -> (&'static str, String)
              edit does.",
         ),
         (Conclusion::Different, _) => ("Differences", ""),
-        // The page says so where it would list what differs.
+        // The page says so where it would list differences.
         (Conclusion::Same, _) => ("Nothing differs", ""),
     };
     let unknown = "Content was not compared: this page cannot tell of damage.";
@@ -258,7 +257,7 @@ fn subject(header: &ReportHeader<'_>, manifests: &[Header]) -> String {
     )
 }
 
-/// When and where a manifest was made, as it says itself.
+/// Returns the time and host that a manifest records as its origin.
 fn made(header: Option<&Header>) -> String {
     let Some(header) = header else {
         return String::new();
@@ -377,7 +376,7 @@ fn row(body: &mut String, rank: usize, change: &Change) {
     if let Some(reason) = &change.reason {
         let _ = write!(body, "<p>{}</p>", Text(&shown(reason.as_bytes())));
     }
-    // Of what was damaged before no times are compared.
+    // Times of entries that were damaged before are not compared.
     if change.class == Class::Damaged && (change.ctime.is_some() || change.reason.is_none()) {
         let _ = write!(body, "<p>{}</p>", ctime(change.ctime));
     }
@@ -396,7 +395,7 @@ fn ctime(ctime: Option<Ctime>) -> &'static str {
     }
 }
 
-/// Old and new of each field; of what is on one side only, folded.
+/// Writes old and new of each field; for an entry on one side only, folded.
 fn differences(body: &mut String, change: &Change) {
     if change.differences.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! What every command of the applet does the same way.
+//! Steps that every command of the applet takes in the same way.
 
 use std::io;
 use std::path::Path;
@@ -17,14 +17,14 @@ use crate::exit::Exit;
 use crate::progress::Display;
 use crate::run::{Outcome, Session};
 
-/// What ended a command early.
+/// Error that ended a command early.
 pub enum Stop {
     Engine(Error),
     Write(io::Error),
 }
 
 impl Stop {
-    /// Did the reader of our output go away, which is its right?
+    /// Returns true if the reader of our output went away, which is its right.
     pub fn is_broken_pipe(&self) -> bool {
         let kind = match self {
             Stop::Engine(error) => error.io_kind(),
@@ -57,7 +57,8 @@ pub fn working<T>(
     working_shown(session, algorithm, phase, |work, _| f(work))
 }
 
-/// The same for who does more than one thing, each of which the display is told of.
+/// Runs `f` as [`working`] does, with the display, for a command with several phases, each of which
+/// sets its name there.
 pub fn working_shown<T>(
     session: &Session,
     algorithm: Option<Algorithm>,
@@ -67,7 +68,7 @@ pub fn working_shown<T>(
     let progress = Arc::new(HashProgress::default());
     let display = Display::start(&session.common, "walk", crate::progress::reading(&progress));
     let width = algorithm.map_or(1, |a| Batch::new(&[a], CpuFeatures::detect()).width());
-    // Before the walk, however many files there will be.
+    // Before the walk, regardless of the number of files.
     session.read_options(1, width, Kept::Arrays(u64::MAX))?;
     let reading = |job: Job| {
         display.phase(phase, job.files, job.bytes.unwrap_or(0));
@@ -93,7 +94,7 @@ pub fn working_shown<T>(
     }
 }
 
-/// Says what ended the command, unless a signal did.
+/// Reports the error that ended the command, unless a signal did.
 pub fn stopped(session: &Session, stop: &Stop) -> Exit {
     if let Some(signal) = session.signal() {
         return Exit::Signal(signal);
@@ -141,13 +142,13 @@ pub fn until_cancelled<'a>(
     }
 }
 
-/// The algorithm of the manifest's digests.
+/// Returns the algorithm of the manifest's digests.
 pub fn algorithm_of(session: &Session, manifest: &ManifestFile) -> Outcome<Algorithm> {
     let algorithm = manifest.algorithm();
     algorithm.map_err(|error| stopped(session, &Stop::Engine(error)))
 }
 
-/// Who writes a manifest.
+/// Returns the origin that a manifest records as its writer: this host, and its machine id.
 pub fn origin() -> Origin {
     Origin::of_this_machine()
 }

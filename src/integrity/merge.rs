@@ -35,7 +35,7 @@ fn merge(args: &MergeArgs, session: Session) -> Outcome<Exit> {
     }
     let plan = plan(&session, &manifests);
     let file = args.output.as_deref();
-    // What went to a pipe cannot be taken back: all of it is looked at before.
+    // Output to a pipe cannot be taken back: all of the input is looked at before.
     if file.is_none()
         && let Err(error) = bc_integrity::merge(&plan, io::sink())
     {
@@ -104,7 +104,7 @@ fn tell_lists(session: &Session, merged: &MergedLists) {
     session.report.note(1, &text);
 }
 
-/// Every manifest by itself, and all parts of a tree among them together.
+/// Checks every manifest by itself, and all parts of a tree among them together.
 fn check(args: &MergeArgs, session: Session) -> Outcome<Exit> {
     let opened = args.manifests.iter().map(|path| open(&session, path));
     let (manifests, missing): (Vec<_>, Vec<_>) = opened.partition(Result::is_ok);
@@ -154,7 +154,7 @@ fn check(args: &MergeArgs, session: Session) -> Outcome<Exit> {
         }
         session.report.problem(&error);
     }
-    // What cannot be opened was told, and keeps no other from being looked at.
+    // A part that cannot be opened was reported, and keeps no other from being looked at.
     let missing = missing.into_iter().filter_map(Result::err);
     let exit = missing.fold(session.report.exit(), Exit::worst);
     Ok(session.end(exit))

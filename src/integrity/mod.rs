@@ -16,19 +16,19 @@ use crate::exit::Exit;
 use args::{IntegrityCli, IntegrityCommand};
 pub use job::origin;
 
-/// The command tree of the applet.
+/// Returns the command tree of the applet.
 pub fn command() -> clap::Command {
     IntegrityCli::command().mut_subcommand("manifest", without_lists)
 }
 
-/// A manifest records whole trees, never lists of files: that is said when asked for, not offered.
+/// Hides lists of files, as a manifest records whole trees; a list that is given is refused.
 fn without_lists(manifest: clap::Command) -> clap::Command {
     manifest
         .mut_arg("files_from", |arg| arg.hide(true))
         .mut_arg("null", |arg| arg.hide(true))
 }
 
-/// One subcommand alone.
+/// Returns one subcommand alone; `None` if there is none of that name.
 pub fn only(name: &str) -> Option<clap::Command> {
     let command = clap::Command::new(name.to_owned());
     Some(match name {

@@ -1,5 +1,5 @@
-//! What the commands write: manifests, and reports in the format that was asked for with the
-//! totals, metrics and exit code at their end.
+//! Output of the commands: manifests, and reports in the format that was asked for with the totals,
+//! metrics and exit code at their end.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::output::{Output, Written};
 use crate::run::Session;
 use crate::style::Meaning;
 
-/// How verify and diff write what they find.
+/// Format of the differences that verify and diff find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// A line per difference.
@@ -39,7 +39,7 @@ impl Format {
         }
     }
 
-    /// The output, told what is written to it.
+    /// Returns the output, set to escape as this format needs.
     pub fn of(self, output: Output) -> Output {
         match self {
             Format::Json => output.json(),
@@ -48,8 +48,8 @@ impl Format {
     }
 }
 
-/// Takes changes as they are found. Lines are written at once, a page at the
-/// end: its figures stand first.
+/// Takes changes as they are found. Lines are written at once, a page at the end: its figures come
+/// first.
 pub enum Changes<'a, 'o> {
     /// Text and JSON.
     Lines(ChangeReport<Marked<'o>>),
@@ -78,7 +78,7 @@ impl Write for Marked<'_> {
     }
 }
 
-/// What the mark at the beginning of a line says.
+/// Returns the meaning of the mark at the beginning of a line.
 fn meaning(line: &[u8]) -> Meaning {
     match line.get(..2) {
         Some(b"!!") => Meaning::Bad,
@@ -89,7 +89,7 @@ fn meaning(line: &[u8]) -> Meaning {
 }
 
 impl<'a, 'o> Changes<'a, 'o> {
-    /// A report that has written nothing yet.
+    /// Returns a report that has written nothing yet.
     pub fn new(out: &'o mut Output, format: Format) -> Changes<'a, 'o> {
         let lines = |out, format| Changes::Lines(ChangeReport::new(Marked(out), format));
         match format {
@@ -99,7 +99,7 @@ impl<'a, 'o> Changes<'a, 'o> {
         }
     }
 
-    /// What is compared.
+    /// Begins a report of this comparison.
     pub fn begin(&mut self, header: &ReportHeader<'a>) -> io::Result<()> {
         match self {
             Changes::Lines(report) => report.begin(header),
@@ -110,8 +110,8 @@ impl<'a, 'o> Changes<'a, 'o> {
         }
     }
 
-    /// Where the manifests come from, which only a page tells; one that cannot be read is refused
-    /// by the comparison itself.
+    /// Takes the headers of the manifests, whose origin only a page shows; a manifest that cannot
+    /// be read is refused by the comparison itself.
     pub fn manifests(&mut self, manifests: &[&ManifestFile]) {
         if let Changes::Page(page, _) = self {
             let headers = manifests.iter().map(|manifest| manifest.header());
@@ -119,7 +119,7 @@ impl<'a, 'o> Changes<'a, 'o> {
         }
     }
 
-    /// One difference.
+    /// Takes one difference.
     pub fn change(&mut self, change: &Change) -> io::Result<()> {
         match self {
             Changes::Lines(report) => report.change(change),
@@ -130,7 +130,8 @@ impl<'a, 'o> Changes<'a, 'o> {
         }
     }
 
-    /// The totals, and what was passed over in a damaged manifest.
+    /// Ends the report with the totals, and the problems that were passed over in a damaged
+    /// manifest.
     pub fn end(self, summary: &ComparisonSummary, problems: &[String]) -> io::Result<()> {
         match self {
             Changes::Lines(report) => report.end(summary).map(drop),
@@ -139,7 +140,7 @@ impl<'a, 'o> Changes<'a, 'o> {
     }
 }
 
-/// Has a manifest written to the output, compressed if the name of the file asks for it.
+/// Writes a manifest to the output, compressed if the name of the file asks for it.
 pub fn write_manifest<T>(
     output: &mut Output,
     file: Option<&Path>,
@@ -155,7 +156,7 @@ pub fn write_manifest<T>(
     Ok(written)
 }
 
-/// The file that is written and the one that it will replace: a walk says nothing of them.
+/// Returns the file that is written and the one that it will replace, for a walk to leave out.
 pub fn own_files(file: Option<&Path>, output: &Output) -> Vec<OwnFile> {
     let replaced = crate::output::replaced(file);
     replaced.into_iter().chain(output.own_file()).collect()

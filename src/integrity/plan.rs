@@ -1,5 +1,5 @@
-//! From what the command line says to what the engine is to do: checked, and in the engine's own
-//! terms. Files that only the run knows of, those it writes, are added by it.
+//! Translation of the command line to the engine's options: checked, and in the engine's own terms.
+//! Files that only the run knows, those that it writes, are added by it.
 
 use std::ffi::OsString;
 
@@ -107,7 +107,7 @@ pub fn import(args: &ImportArgs) -> ImportOptions<'_> {
         .strip_prefix(args.strip_prefix.as_encoded_bytes())
 }
 
-/// Without `--ignore`, what cannot survive a restore is ignored.
+/// Returns the rules; without `--ignore`, fields that cannot survive a restore are ignored.
 fn rules(mode: CompareMode, ignore: &[String], session: &Session) -> Outcome<CompareRules> {
     let ignore = match ignore {
         [] => Ok(Fields::NOT_RESTORED),

@@ -1,5 +1,5 @@
-//! The commands of `bc integrity`: each opens what it reads and writes, has the engine work, and
-//! tells what came of it.
+//! The commands of `bc integrity`: each opens its inputs and outputs, runs the engine, and reports
+//! the result.
 
 use std::io::BufReader;
 use std::path::Path;
@@ -69,7 +69,7 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
     Ok(session.end(exit))
 }
 
-/// Begins the journal of a run that may be interrupted, or goes on from one.
+/// Begins the journal of a run that may be interrupted, or continues one.
 fn record(args: &ManifestArgs, output: &Output, session: &Session) -> Outcome<Option<Recorded>> {
     let (algorithms, roots) = ([args.algorithm], [args.root.clone()]);
     let job = || {
@@ -154,7 +154,7 @@ pub fn diff(args: &DiffArgs) -> Outcome<Exit> {
 pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
     let given = Given::default().operands([&args.root]);
     let mut session = start("update", &args.common, &given, Some(&args.manifest))?;
-    // Its own replacing is what was asked for; what stdout appends would spoil it before.
+    // Replacing it was asked for; an appending stdout would spoil it before.
     session.spare(&Given::inputs([args.manifest.as_os_str()]), None)?;
     let origin = origin();
     let mut plan = plan::update(args, &session, &origin)?;
@@ -178,8 +178,8 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
     };
     tell_updated(&mut session, &updated);
     let exit = conclude(&mut session, output, &updated.summary);
-    // Bringing a manifest up to date is what was asked for: only damage, what may be
-    // damage and what could not be read are worth an exit code.
+    // Bringing a manifest up to date was asked for: only damage, possible damage and entries that
+    // could not be read are worth an exit code.
     let kept = plan.damaged == Damaged::Keep && updated.summary.undecided > 0;
     let exit = match exit {
         Exit::Differs if updated.summary.unread() == 0 && !kept => Exit::Done,
@@ -188,9 +188,9 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
     Ok(session.end(exit))
 }
 
-/// What was edited is in the new manifest, and so is what could not be read before and can be now.
-/// What is wrong is told all the same, and what has a reason: it is new and unread, or perhaps no
-/// edit.
+/// Returns true if `update` reports the change even with `--quiet`: it is damage, or it has a
+/// reason: it is new and unread, or perhaps no edit. Edits are in the new manifest, and so are
+/// entries that could not be read before and can be now.
 fn is_wrong(change: &Change) -> bool {
     let is_told = change.class == Class::Damaged || change.reason.is_some();
     is_told && !change.readable_now
@@ -233,7 +233,7 @@ const MOST: u64 = 1 << 30;
 pub fn import(args: &ImportArgs) -> Outcome<Exit> {
     let (name, file) = (args.file.as_os_str(), args.output.as_deref());
     let session = start("import", &args.common, &Given::inputs([name]), file)?;
-    // A FIFO that nobody writes to waits here.
+    // A FIFO that no process writes to waits here.
     let opened_input = session.while_reading(name, || Input::open_no_device(name, &session.cancel));
     let input = opened_input.map_err(|text| session.fatal(&text))?;
     let input = BufReader::with_capacity(256 << 10, input.within(MOST));
@@ -264,7 +264,7 @@ pub fn start(
     Session::start("integrity", command, common, given, written)
 }
 
-/// Where a manifest goes.
+/// Opens the output of a manifest.
 pub fn opened_manifest(session: &Session, file: Option<&Path>) -> Outcome<Output> {
     let output = opened(session, file)?;
     Ok(output.fixed_json().only_owner_writes())
@@ -275,7 +275,7 @@ pub fn opened(session: &Session, file: Option<&Path>) -> Outcome<Output> {
     Ok(output.colors(session.common.color))
 }
 
-/// What is compared, and with what.
+/// Notes the manifests that are compared, and the rules.
 fn tell_rules(session: &Session, manifests: &[&ManifestFile], rules: CompareRules) {
     if !session.report.shows(2) {
         return;

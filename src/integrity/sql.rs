@@ -64,7 +64,8 @@ fn key_and_value(param: &OsString) -> Option<(&str, &[u8])> {
     Some((key, &bytes[at + 1..]))
 }
 
-/// A file that is there is meant by its name, whatever letters of patterns are in it.
+/// Escapes the name of an existing file, which is meant literally, even if it contains letters of
+/// patterns.
 fn pattern_if(is_name: bool, engine: Engine, name: &[u8]) -> Cow<'_, [u8]> {
     use std::os::unix::ffi::OsStrExt as _;
     let is_there = is_name

@@ -1,8 +1,8 @@
-//! The text of the status line: what is known, fitted to the terminal's width.
+//! The text of the status line: all known counts, fitted to the terminal's width.
 
 use std::time::Duration;
 
-/// How far the work is at one moment.
+/// Progress of the work at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Files finished.
@@ -13,7 +13,7 @@ pub struct Counts {
     pub files_total: u64,
     /// Bytes to read in all, 0 if that is not known.
     pub bytes_total: u64,
-    /// What is done now, where that is another thing than the display was told.
+    /// Name of the present phase, where it is not the display's own.
     pub phase: Option<&'static str>,
 }
 
@@ -24,8 +24,8 @@ pub struct Rate {
     pub bytes: f64,
 }
 
-/// One piece of the line; the piece with the highest `cost` goes first where
-/// the terminal is too narrow for all.
+/// One piece of the line; the piece with the highest `cost` is dropped first where the terminal is
+/// too narrow for all.
 struct Piece {
     text: String,
     cost: u8,
@@ -34,7 +34,7 @@ struct Piece {
 /// Columns of the bar.
 const BAR: usize = 16;
 
-/// The line for `counts` after `elapsed` of this phase, in at most `width` columns.
+/// Returns the line for `counts` after `elapsed` of this phase, in at most `width` columns.
 pub fn render(phase: &str, counts: Counts, rate: Rate, elapsed: Duration, width: usize) -> String {
     let mut files = thousands(counts.files);
     if counts.files_total > 0 {
@@ -46,7 +46,7 @@ pub fn render(phase: &str, counts: Counts, rate: Rate, elapsed: Duration, width:
         pieces.push(Piece::new(bar(share), 3));
         pieces.push(Piece::new(format!("{:>3.0}% of {of}", share * 100.0), 1));
     }
-    // Nothing yet is no news, and no speed.
+    // Nothing yet is not worth a piece, and has no speed.
     if counts.files > 0 || counts.files_total > 0 {
         pieces.push(Piece::new(format!("{files} files"), 4));
     }
@@ -62,8 +62,8 @@ pub fn render(phase: &str, counts: Counts, rate: Rate, elapsed: Duration, width:
     }
     if let Some((share, _)) = share {
         let seconds = elapsed.as_secs_f64();
-        // The first moments tell little, and a stall tells nothing: behind many
-        // small files may come a huge one.
+        // The first moments say little, and a stall says nothing: after many small files there may
+        // be a huge one.
         let moves = match counts.bytes_total {
             0 => rate.files > 0.0,
             _ => rate.bytes > 0.0,
@@ -87,7 +87,7 @@ fn bar(share: f64) -> String {
     format!("[{}{}]", "=".repeat(full), " ".repeat(BAR - full.min(BAR)))
 }
 
-/// The part of the work that is done, and of what: of the bytes where they are known, else of the
+/// Returns the share of the work that is done, and its unit: bytes where they are known, else
 /// files. The two differ much where sizes do.
 fn share(counts: Counts) -> Option<(f64, &'static str)> {
     let of = |done: u64, total: u64, what| {
@@ -114,7 +114,7 @@ fn fit(mut pieces: Vec<Piece>, width: usize) -> String {
     }
 }
 
-/// Seconds as `0:07`, `12:03` or `3:00:12`.
+/// Returns seconds as `0:07`, `12:03` or `3:00:12`.
 fn clock(seconds: f64) -> String {
     let whole = seconds.max(0.0).round() as u64;
     let (hours, minutes, seconds) = (whole / 3600, whole / 60 % 60, whole % 60);
@@ -124,7 +124,7 @@ fn clock(seconds: f64) -> String {
     }
 }
 
-/// `1234567` as `1,234,567`.
+/// Returns `1234567` as `1,234,567`.
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -137,7 +137,7 @@ pub fn thousands(number: u64) -> String {
     out
 }
 
-/// Bytes for people, in binary units.
+/// Returns bytes for people, in binary units.
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut value = bytes as f64;
@@ -196,7 +196,7 @@ mod tests {
         counts.bytes = 4096; // a file that grew
         assert!(line(counts).contains("[================]  100% of bytes"));
         assert!(line(counts).ends_with("  ETA 0:00"));
-        // What stands still has no speed.
+        // Work that stands still has no speed.
         let still = render("hash", counts, Rate::default(), Duration::from_secs(2), 200);
         assert!(!still.contains("/s"), "{still}");
     }

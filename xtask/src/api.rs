@@ -28,13 +28,14 @@ const LIBRARIES: &[&str] = &[
     "bc-copy",
 ];
 
-/// All of them as one, in the words of its users: the verbs are those of the crates below.
+/// Crate that re-exports all of them, in the words of its users: the verbs are those of the crates
+/// below.
 const FACADE: &str = "bit-crafts";
 
-/// Types of other crates that are public on purpose: bc-manifest keeps JSON fields that it does
-/// not know as serde_json, stable since 2017, has them, and re-exports those types; bc-fs is what
-/// our crates share between them and the kernel, and its callers tell rustix's errors and flags
-/// apart as they are.
+/// Types of other crates that are public on purpose: bc-manifest keeps JSON fields that it does not
+/// know in the types of serde_json, stable since 2017, and re-exports those types; bc-fs is shared
+/// between our crates and the kernel, and its callers distinguish rustix's errors and flags as they
+/// are.
 const ALLOWED: &[(&str, &str)] = &[
     ("bc-manifest", "serde_json::"),
     ("bc-manifest", "serde::"),
@@ -42,10 +43,10 @@ const ALLOWED: &[(&str, &str)] = &[
 ];
 
 /// Names that any crate may declare. Each has an error of its own, so that adding a kind to one
-/// breaks no other, and who reads `bc_walk::Error` expects it under that name.
+/// breaks no other, and users of `bc_walk::Error` expect it under that name.
 const EVERYWHERE: &[&str] = &["Error", "ErrorKind"];
 
-/// Crates whose types may stand anywhere.
+/// Crates whose types may appear anywhere.
 const STANDARD: &[&str] = &["core", "alloc", "std"];
 
 pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
@@ -102,7 +103,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// Compares what the sources show with what is recorded, or records it.
+/// Compares the API in the sources with the recorded one, or records it.
 fn recorded(writes: bool) -> Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     for package in LIBRARIES.iter().chain(&[FACADE]) {
@@ -147,7 +148,7 @@ fn recorded(writes: bool) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// The lines that name a type of a crate that is neither ours nor the standard library's.
+/// Returns the lines that name a type of a crate that is neither ours nor the standard library's.
 fn foreign<'a>(library: &'a str, text: &'a str) -> impl Iterator<Item = &'a str> {
     text.lines().filter(move |line| {
         let paths = line.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
@@ -164,9 +165,9 @@ fn foreign<'a>(library: &'a str, text: &'a str) -> impl Iterator<Item = &'a str>
     })
 }
 
-/// The paths of what is declared in an API: types, traits, functions, constants and macros. Modules
-/// are rooms, in which the names stand; methods, fields and variants belong to their type; what is
-/// re-exported is declared elsewhere.
+/// Returns the paths of the items declared in an API: types, traits, functions, constants and
+/// macros. Modules only contain the names; methods, fields and variants belong to their type;
+/// re-exported items are declared elsewhere.
 fn declarations(text: &str) -> impl Iterator<Item = &str> {
     const KINDS: &[&str] = &[
         "fn", "struct", "enum", "union", "trait", "type", "const", "static", "macro",
@@ -185,7 +186,7 @@ fn declarations(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The names that more than one crate declares, with their paths.
+/// Returns the names that more than one crate declares, with their paths.
 fn twins(declared: &[String]) -> impl Iterator<Item = (&str, BTreeSet<&str>)> {
     let mut paths: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for path in declared {

@@ -2,13 +2,13 @@
 
 use anyhow::{Result, bail};
 
-/// What is left of the command line.
+/// Rest of the command line.
 pub(crate) struct Args {
     left: Vec<String>,
 }
 
 impl Args {
-    /// The arguments of this process, without its name.
+    /// Returns the arguments of this process, without its name.
     pub(crate) fn from_env() -> Args {
         let left = std::env::args_os().skip(1);
         Args {
@@ -16,7 +16,7 @@ impl Args {
         }
     }
 
-    /// These words as a command line.
+    /// Returns these words as a command line.
     pub(crate) fn from_words(words: &[String]) -> Args {
         Args {
             left: words.to_vec(),
@@ -32,7 +32,7 @@ impl Args {
         }
     }
 
-    /// What is left, to look at.
+    /// Returns the words that are left.
     pub(crate) fn words(&self) -> &[String] {
         &self.left
     }
@@ -68,7 +68,7 @@ impl Args {
         Ok(None)
     }
 
-    /// Like [`Args::option`], as a number.
+    /// Takes an option as [`Args::option`] does, as a number.
     pub(crate) fn number(&mut self, name: &str, default: u64) -> Result<u64> {
         match self.option(name)? {
             None => Ok(default),
@@ -86,12 +86,12 @@ impl Args {
         self.left.len() < before
     }
 
-    /// Everything that is left, words as well as options.
+    /// Returns everything that is left, words as well as options.
     pub(crate) fn all(self) -> Vec<String> {
         self.left
     }
 
-    /// The words that are left; an option among them is one that nobody knows.
+    /// Returns the words that are left; an option among them is unknown, and an error.
     pub(crate) fn rest(self) -> Result<Vec<String>> {
         if let Some(unknown) = self.left.iter().find(|a| a.starts_with("--")) {
             bail!("unknown option {unknown}");

@@ -1,6 +1,6 @@
 //! `cargo xtask bench`: bc against its peers and against the floor program, in alternating pairs,
 //! with the targets beside. Writes `benches/record/<date>-<cpu>.md` with its figures and charts,
-//! and README's table. What is measured so far is on disk after every row.
+//! and README's table. The results so far are on disk after every row.
 
 mod chart;
 mod cold;
@@ -68,7 +68,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
         bail!("no linux dataset: `cargo xtask datasets linux` lays it, or name a tree with --dir");
     }
     let copies = copies.map_or_else(|| sh::dataset("copies"), PathBuf::from);
-    // A run whose record lies elsewhere is a trial.
+    // A run whose record goes to another folder is a trial.
     let readme = area == "all" && folder.is_none();
     let place = match recorded {
         true => Some(Place::new(folder, readme)?),
@@ -113,7 +113,7 @@ fn draw(files: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is measured, with what, and what has been found.
+/// State of a bench run: settings, and the results so far.
 pub(crate) struct Bench {
     record: Record,
     /// Part of the record the rows belong to.
@@ -126,12 +126,12 @@ pub(crate) struct Bench {
     copies: Option<PathBuf>,
     only: Option<String>,
     scratch: PathBuf,
-    /// Where our programs are.
+    /// Directory of our programs.
     release: PathBuf,
     peaks: Vec<(String, f64)>,
-    /// Where one shape of work at a time is laid.
+    /// Directory for one shape of work at a time.
     shape: PathBuf,
-    /// A command that makes ready what a timed one will change; its time does not count.
+    /// A command that prepares the files that a timed one will change; its time does not count.
     prepare: Option<String>,
     /// Bytes of the tree's files.
     bytes: u64,
@@ -182,7 +182,7 @@ impl Bench {
         })
     }
 
-    /// All rows of an area, cold ones last: they leave a cold cache behind.
+    /// Runs all rows of an area, cold ones last: they leave a cold cache behind.
     fn measure(&mut self, area: &str, large: bool) -> Result<()> {
         let (hash, dup) = (area == "hash", area == "dup");
         let all = area == "all";
@@ -241,7 +241,7 @@ impl Bench {
         Ok(())
     }
 
-    /// What the interrupted run has measured for this row.
+    /// Returns the figures that the interrupted run has measured for this row.
     fn done_before(&self, row: &Row) -> Option<Vec<(f64, f64)>> {
         let key = |r: &Row| {
             (
@@ -284,7 +284,7 @@ impl Bench {
         list_files(tree, &self.scratch.join(name)).map(drop)
     }
 
-    /// The variables of the commands, a name before those that are its beginning.
+    /// Returns the variables of the commands, a name before those that are its beginning.
     fn variables(&self) -> [(&'static str, PathBuf); 12] {
         [
             ("$SHAPELIST", self.scratch.join("shapelist")),

@@ -1,11 +1,11 @@
-//! `cargo xtask circles`: files of one package that lean on each other in a circle, so that none
+//! `cargo xtask circles`: files of one package that depend on each other in a circle, so that none
 //! can be read, tested or moved without the others.
 //!
-//! A file leans on another if its code, tests aside, names what the other one declares: in a path
-//! (`crate::size::parse`), through an import, or through a re-export. What it only calls as a method
-//! does not show in the text and does not count. Nor does a part that uses what its own module
-//! declares, as nested modules do (`bench/chart.rs` a type of `bench.rs`): how many such pairs of a
-//! folder and its head there are is told apart.
+//! A file depends on another if its code, tests aside, names an item that the other one declares:
+//! in a path (`crate::size::parse`), through an import, or through a re-export. An item that it
+//! only calls as a method does not show in the text and does not count. Nor does a part that uses
+//! the items of its own module, as nested modules do (`bench/chart.rs` a type of `bench.rs`): the
+//! number of such pairs of a folder and its head is reported separately.
 
 mod graph;
 mod modules;
@@ -27,11 +27,11 @@ struct Tolerated {
     /// Files, and folders that end in `/`, below the root of the workspace: nothing else may be in
     /// the circle.
     files: &'static [&'static str],
-    /// Why.
+    /// Reason for tolerating it.
     reason: &'static str,
 }
 
-/// None is left. A new one needs a reason that somebody else accepts.
+/// None is left. A new one needs a reason that another developer accepts.
 const TOLERATED: &[Tolerated] = &[];
 
 /// A circle as it was found.
@@ -71,7 +71,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     })
 }
 
-/// The circles that nobody agreed to, and agreements about circles that are gone.
+/// Reports circles that are not tolerated, and tolerated ones that are gone.
 pub(crate) fn check(to: &mut Vec<String>) -> Result<()> {
     to.extend(complaints(&find(Count::BetweenParts)?));
     Ok(())
@@ -107,7 +107,7 @@ fn tolerated(circle: &Circle) -> Option<&'static Tolerated> {
     TOLERATED.iter().find(known)
 }
 
-/// All circles of all packages' libraries and programs.
+/// Returns all circles of all packages' libraries and programs.
 fn find(count: Count) -> Result<Vec<Circle>> {
     let mut found = Vec::new();
     for root in roots()? {
@@ -135,7 +135,7 @@ fn relative(path: &Path) -> &Path {
     path.strip_prefix(sh::root()).unwrap_or(path)
 }
 
-/// The first files of the workspace's libraries and programs.
+/// Returns the first files of the workspace's libraries and programs.
 fn roots() -> Result<Vec<PathBuf>> {
     let mut metadata = sh::cargo();
     metadata.args(["metadata", "--format-version=1", "--no-deps", "--locked"]);

@@ -33,7 +33,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     Ok(checks.close())
 }
 
-/// What a run over some trees found, for the record of a bench run.
+/// Results of a run over some trees, for the record of a bench run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Totals {
     pub(crate) trees: String,
@@ -42,7 +42,7 @@ pub(crate) struct Totals {
     pub(crate) not_run: Vec<String>,
 }
 
-/// What the benchmark's record says of a run over these trees.
+/// Returns the totals of a run over these trees, for the benchmark's record.
 pub(crate) fn totals(words: &[&str]) -> Result<Totals> {
     let trees: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
     let checks = all("all", None, &trees)?;
@@ -54,7 +54,7 @@ pub(crate) fn totals(words: &[&str]) -> Result<Totals> {
     })
 }
 
-/// All checks of an area on these trees.
+/// Runs all checks of an area on these trees.
 fn all(area: &str, bc: Option<PathBuf>, words: &[String]) -> Result<Checks> {
     let trees = trees(words)?;
     let bc = match bc {
@@ -84,8 +84,8 @@ pub(crate) struct Tree {
     path: PathBuf,
 }
 
-/// The trees named (paths, or names of datasets), else the datasets that are there; synth and
-/// hostile are laid if need be.
+/// Returns the trees named (paths, or names of datasets), else the datasets that are there; synth
+/// and hostile are laid if need be.
 fn trees(words: &[String]) -> Result<Vec<Tree>> {
     let mut trees = Vec::new();
     let defaults = ["synth", "hostile", "linux"].map(str::to_owned);
@@ -112,7 +112,7 @@ fn trees(words: &[String]) -> Result<Vec<Tree>> {
     Ok(trees)
 }
 
-/// What has been checked so far, and with what.
+/// State of the checks: settings, and the results so far.
 struct Checks {
     bc: PathBuf,
     scratch: PathBuf,
@@ -133,7 +133,7 @@ impl Checks {
         })
     }
 
-    /// The binary, away from the user's own configuration and cache.
+    /// Returns a command of the binary, away from the user's own configuration and cache.
     fn bc(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.bc);
         command.args(arguments);
@@ -143,7 +143,7 @@ impl Checks {
         command
     }
 
-    /// Records one comparison and prints its line; what the closure returns is a remark.
+    /// Records one comparison and prints its line; the closure returns a remark.
     fn check(&mut self, name: impl Into<String>, body: impl FnOnce(&Checks) -> Result<String>) {
         let name = name.into();
         match body(self) {
@@ -206,7 +206,7 @@ fn same(ours: &[Vec<u8>], theirs: &[Vec<u8>]) -> Result<String> {
     )
 }
 
-/// The records of a text, sorted.
+/// Returns the records of a text, sorted.
 fn sorted(text: &[u8], end: u8) -> Vec<Vec<u8>> {
     let mut records: Vec<Vec<u8>> = text
         .split(|&b| b == end)
@@ -217,7 +217,7 @@ fn sorted(text: &[u8], end: u8) -> Vec<Vec<u8>> {
     records
 }
 
-/// The exit code, or an error that quotes the first line of stderr.
+/// Checks the exit code; the error quotes the first line of stderr.
 fn expect_code(output: &std::process::Output, code: i32, who: &str) -> Result<()> {
     if output.status.code() == Some(code) {
         return Ok(());

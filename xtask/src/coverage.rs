@@ -35,7 +35,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     let show = |verb: &str| {
         let mut show = Command::new(tools.join("llvm-cov"));
         show.arg(verb).arg("--instr-profile").arg(&merged);
-        // Only what is ours, and no tests.
+        // Only our own code, and no tests.
         show.arg(
             "--ignore-filename-regex=/(\\.cargo|rustc|tests|examples|target|testkit)/|tests?\\.rs$",
         );
@@ -64,7 +64,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The folder of `llvm-cov` and `llvm-profdata`: of the compiler's own version.
+/// Returns the folder of `llvm-cov` and `llvm-profdata`: of the compiler's own version.
 fn tools() -> Option<PathBuf> {
     let host = sh::sysroot(None)?.join("lib/rustlib/x86_64-unknown-linux-gnu/bin");
     host.join("llvm-cov").exists().then_some(host)
@@ -93,7 +93,7 @@ fn build(packages: &[String], target: &Path) -> Result<Vec<PathBuf>> {
     eprintln!("xtask: building the tests with counters");
     let mut build = tests(packages, target);
     build.args(["--no-run", "--message-format=json"]);
-    // Build scripts and procedural macros count as well, where nobody looks.
+    // Build scripts and procedural macros write their counts too, where they are ignored.
     build.env("LLVM_PROFILE_FILE", target.join("build-%m.profraw"));
     let messages = sh::stdout(&mut build)?;
     let mut programs = BTreeSet::new();
@@ -125,7 +125,7 @@ fn raw(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files.into_iter().filter(raw).collect())
 }
 
-/// A line a file, the least covered first, and the sum of all.
+/// Returns a line a file, the least covered first, and the sum of all.
 fn table(json: &[u8]) -> Result<String> {
     let json: Value = serde_json::from_slice(json)?;
     let data = &json["data"][0];

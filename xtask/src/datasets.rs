@@ -32,7 +32,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a dataset is called in a record: never its path.
+/// Returns a dataset's name in a record: never its path.
 pub(crate) fn name(dir: &Path) -> String {
     let makefile = std::fs::read_to_string(dir.join("Makefile")).unwrap_or_default();
     let field = |key: &str| {
@@ -50,7 +50,7 @@ pub(crate) fn name(dir: &Path) -> String {
     }
 }
 
-/// The kernel's source tree; a directory that is named and exists is taken as it is.
+/// Returns the kernel's source tree; a directory that is named and exists is taken as it is.
 fn linux(dir: Option<PathBuf>) -> Result<PathBuf> {
     let dir = dir.unwrap_or_else(|| sh::dataset("linux"));
     if dir.join("MAINTAINERS").exists() {
@@ -82,7 +82,8 @@ fn linux(dir: Option<PathBuf>) -> Result<PathBuf> {
     Ok(dir)
 }
 
-/// Debian's package of the source where there is apt and the right to use it, else kernel.org's.
+/// Returns Debian's package of the source where there is apt and the right to use it, else
+/// kernel.org's.
 fn linux_archive() -> Result<PathBuf> {
     let packaged = PathBuf::from(format!("/usr/src/linux-source-{LINUX}.tar.xz"));
     if packaged.exists() {
@@ -140,7 +141,7 @@ fn linux_archive() -> Result<PathBuf> {
 /// Mean size of the synth dataset's files in bytes, near that of a source tree's.
 const MEAN_SIZE: u64 = 16 << 10;
 
-/// Files of many sizes, duplicates among them, the same for the same seed.
+/// Makes files of many sizes, duplicates among them, the same for the same seed.
 pub(crate) fn synth(dir: &Path, files: u64, seed: u64) -> Result<PathBuf> {
     fresh(dir)?;
     let bytes = files * MEAN_SIZE;
@@ -157,7 +158,7 @@ pub(crate) fn synth(dir: &Path, files: u64, seed: u64) -> Result<PathBuf> {
     Ok(dir.to_owned())
 }
 
-/// Every kind of name and file that has broken a tool.
+/// Makes every kind of name and file that has broken a tool.
 pub(crate) fn hostile(dir: &Path) -> Result<PathBuf> {
     fresh(dir)?;
     let made = bc_testkit::hostile::build(dir).with_context(|| dir.display().to_string())?;
@@ -167,7 +168,7 @@ pub(crate) fn hostile(dir: &Path) -> Result<PathBuf> {
     Ok(dir.to_owned())
 }
 
-/// `copies` full copies of a tree, side by side.
+/// Makes `copies` full copies of a tree, side by side.
 fn copy(source: PathBuf, copies: u64) -> Result<PathBuf> {
     if !source.is_dir() {
         bail!(
@@ -189,7 +190,7 @@ fn copy(source: PathBuf, copies: u64) -> Result<PathBuf> {
     Ok(dir)
 }
 
-/// An empty directory; whatever was there goes.
+/// Makes an empty directory; an existing one is removed.
 fn fresh(dir: &Path) -> Result<()> {
     bc_testkit::remove_tree(dir).with_context(|| dir.display().to_string())?;
     std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())

@@ -1,9 +1,9 @@
-//! `cargo xtask dist`: what a release is made of. The program with the manual pages and shell
+//! `cargo xtask dist`: the parts of a release. The program with the manual pages and shell
 //! completions that it writes itself, and the guide as one more page; a Debian package and a
 //! tarball of them; and their checksums, by the program itself.
 //!
-//! The guide is Markdown, and what reads Markdown is no part of the program: who builds from source
-//! has the guide in `src/guide`, packages bring the page.
+//! The guide is Markdown, and the reader of Markdown is no part of the program: those who build
+//! from source have the guide in `src/guide`, packages bring the page.
 
 mod copyright;
 mod deb;
@@ -80,7 +80,7 @@ fn pages(bc: &Path, dir: &Path) -> Result<()> {
     generate(bc, "bc", "complete-fish", &completions.join("bc.fish"))
 }
 
-/// What Cargo.toml says of the program.
+/// Version and description of the program in Cargo.toml.
 struct Release {
     version: String,
     /// One line, in lower case, without a full stop.
@@ -102,14 +102,14 @@ impl Release {
         })
     }
 
-    /// A file name's part: `bit-crafts-0.1.0-x86_64-linux`.
+    /// Returns the common part of file names: `bit-crafts-0.1.0-x86_64-linux`.
     fn stem(&self) -> String {
         let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
         format!("bit-crafts-{}-{arch}-{os}", self.version)
     }
 }
 
-/// Has the program, called `name`, write what it can make of its command tree.
+/// Runs the program, called `name`, to write the texts that it generates from its command tree.
 fn generate(bc: &Path, name: &str, what: &str, to: &Path) -> Result<()> {
     let mut command = Command::new(bc);
     command
@@ -122,7 +122,7 @@ fn generate(bc: &Path, name: &str, what: &str, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The time of the present commit, in seconds; where there is no repository, now.
+/// Returns the time of the present commit, in seconds; where there is no repository, now.
 fn epoch() -> String {
     let mut commit = Command::new("git");
     commit

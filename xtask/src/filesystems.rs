@@ -1,8 +1,8 @@
-//! `cargo xtask filesystems`: what the program promises, on every file system that can be mounted
-//! here: images of its own, layers, FUSE, a server on 127.0.0.1. Exit 1 on any difference.
+//! `cargo xtask filesystems`: checks the program's promises on every file system that can be
+//! mounted here: images of its own, layers, FUSE, a server on 127.0.0.1. Exit 1 on any difference.
 //!
-//! All of it lives in a mount and process name space of its own, below one scratch directory:
-//! when the run ends, in whatever way, its servers and mounts end with it.
+//! All of it runs in a mount and process name space of its own, below one scratch directory: when
+//! the run ends, in any way, its servers and mounts end with it.
 
 mod checks;
 mod kinds;
@@ -29,7 +29,7 @@ use tools::Lab;
 /// The word that starts the part within the name spaces.
 const INSIDE: &str = "inside";
 
-/// What to do, and with what.
+/// File systems to check, and the options of the run.
 struct Plan {
     kinds: Vec<&'static Kind>,
     quick: bool,
@@ -107,7 +107,7 @@ fn plan(args: &mut Args) -> Result<Plan> {
     })
 }
 
-/// The run itself: within the name spaces, with the scratch directory and the binary named.
+/// Does the run itself: within the name spaces, with the scratch directory and the binary named.
 fn inside(mut args: Args) -> Result<ExitCode> {
     let scratch = args
         .option("--scratch")?

@@ -18,8 +18,8 @@ use crate::args::Args;
 use crate::sh;
 use engines::{Engine, Installed};
 
-/// What every question is measured with, if nothing else is asked for: 10 million entries in 20
-/// manifests.
+/// Machines, sharing and files that every question is measured with, if nothing else is asked for:
+/// 10 million entries in 20 manifests.
 const MACHINES: u64 = 8;
 const SHARING: u64 = 4;
 const FILES: u64 = 12 * 41_000;
@@ -83,7 +83,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     })
 }
 
-/// Names and sizes of a real tree, over and over.
+/// Returns a fleet with names and sizes of a real tree, over and over.
 fn large(manifest: &Path, files: u64) -> Result<Fleet> {
     let text = std::fs::read_to_string(manifest).with_context(|| manifest.display().to_string())?;
     let lines = text.lines().map(serde_json::from_str::<Value>);
@@ -120,7 +120,7 @@ fn make(fleet: &Fleet, dir: &Path) -> Result<()> {
         .with_context(|| dir.display().to_string())
 }
 
-/// They are manifests, as far as bc is concerned.
+/// Checks that bc accepts the files as manifests.
 fn check(bc: &Path, dir: &Path) -> Result<()> {
     let begun = Instant::now();
     let files = std::fs::read_dir(dir)?.map(|file| Ok(file?.path()));
@@ -132,7 +132,8 @@ fn check(bc: &Path, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Asks in one session what has the same views, and compares; says what it took.
+/// Asks the questions, which have the same views, in one session; prints the time and memory that
+/// it took. Returns true if all answers are as known.
 fn ask(bc: &Path, engine: &Installed, dir: &Path, answers: &[KnownAnswer]) -> Result<bool> {
     let mut session = String::new();
     for answer in answers {
@@ -163,7 +164,7 @@ fn ask(bc: &Path, engine: &Installed, dir: &Path, answers: &[KnownAnswer]) -> Re
     Ok(is_right)
 }
 
-/// Where the question begins, behind all the views.
+/// Returns the offset where the question begins, after all the views.
 fn views_of(sql: &str) -> usize {
     sql.trim_end()
         .trim_end_matches(';')
@@ -171,7 +172,7 @@ fn views_of(sql: &str) -> usize {
         .map_or(0, |at| at + 2)
 }
 
-/// What bc prints for a question.
+/// Returns the SQL that bc prints for a question.
 fn sql(bc: &Path, engine: &Installed, dir: &Path, answer: &KnownAnswer) -> Result<String> {
     let mut command = Command::new(bc);
     command.args(["integrity", "sql", "--engine", engine.name(), "--query"]);

@@ -1,6 +1,6 @@
-//! The floor program: what the bare system calls cost, with nothing done to the data. It runs as a
-//! process of its own so that whole processes are compared, and as a release build. What each job
-//! cannot do without is written down beside the targets of `bench/targets.rs`.
+//! The floor program: the time of the bare system calls, with nothing done to the data. It runs as
+//! a process of its own so that whole processes are compared, and as a release build. The calls
+//! that each job cannot do without are listed beside the targets of `bench/targets.rs`.
 
 mod content;
 mod copying;

@@ -14,7 +14,7 @@ use crate::sh;
 /// The release that is the measure.
 const VERSION: &str = "9.11";
 
-/// Who has it.
+/// Servers that have it.
 const MIRRORS: &[&str] = &[
     "https://ftp.gnu.org/gnu/coreutils",
     "https://ftpmirror.gnu.org/coreutils",
@@ -48,7 +48,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ),
 ];
 
-/// What coreutils' build makes for its tests: the limits of C's types, as far as these tests ask.
+/// Limits of C's types that coreutils' build provides for its tests, as far as these tests ask.
 const GETLIMITS: &str = "#!/bin/sh\n\
     echo INT_MAX=2147483647\n\
     echo INTMAX_MAX=9223372036854775807\n\
@@ -125,7 +125,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     }
 }
 
-/// The unpacked source, downloaded if it is not there.
+/// Returns the unpacked source, downloaded if it is not there.
 fn fetched() -> Result<PathBuf> {
     let folder = sh::target().join("gnu");
     let dir = folder.join(format!("coreutils-{VERSION}"));
@@ -167,7 +167,7 @@ fn download(archive: &Path) -> Result<()> {
     bail!("no mirror gives it")
 }
 
-/// A folder as coreutils' build leaves it: the programs in `src`.
+/// Makes a folder as coreutils' build leaves it: the programs in `src`.
 fn build(bc: &Path, source: &Path) -> Result<PathBuf> {
     ensure!(
         source.join("tests/init.sh").exists(),
@@ -187,7 +187,7 @@ fn build(bc: &Path, source: &Path) -> Result<PathBuf> {
     Ok(build)
 }
 
-/// The tests, by name.
+/// Returns the tests, by name.
 fn tests(source: &Path) -> Result<Vec<PathBuf>> {
     let folder = source.join("tests/cksum");
     let entries = folder

@@ -1,6 +1,6 @@
-//! What `cargo xtask` says of its commands: all of it, or the lines of one.
+//! Texts of `cargo xtask` about its commands: all of them, or the lines of one.
 
-/// All of it.
+/// Usage of all commands.
 pub(crate) const ALL: &str = "\
 cargo xtask COMMAND
 
@@ -66,8 +66,8 @@ programs that bench and correctness start themselves:
   walk names|stat ROOT THREADS
 ";
 
-/// Whether the words behind a command ask for its usage. `floor` starts other programs: what comes
-/// behind its first word is theirs.
+/// Returns true if the words after a command ask for its usage. `floor` starts other programs: the
+/// words after its first are theirs.
 pub(crate) fn is_asked(command: &str, words: &[String]) -> bool {
     let own = match command {
         "floor" => words.len().min(1),
@@ -76,7 +76,7 @@ pub(crate) fn is_asked(command: &str, words: &[String]) -> bool {
     words[..own].iter().any(|w| w == "--help" || w == "-h")
 }
 
-/// The usage of one command: its lines of the whole, with the words to type.
+/// Returns the usage of one command: its lines of the whole, with the words to type.
 pub(crate) fn of(command: &str) -> String {
     let mut text = String::new();
     let mut is_its = false;

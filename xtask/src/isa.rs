@@ -42,7 +42,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     for (cpu, what) in CPUS.iter().filter(|(cpu, _)| TESTED.contains(cpu)) {
         println!("isa: bc-digest's tests on {cpu} ({what})");
         let mut test = sh::cargo();
-        // Doc tests run on the host whatever the runner, so they are left to cargo test.
+        // Doc tests run on the host with any runner, so they are left to cargo test.
         test.args([
             "test",
             "--quiet",
@@ -73,7 +73,7 @@ fn version(qemu: &Path) -> (u32, u32) {
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
 }
 
-/// The release binary prints the same digests on every CPU, and dies on none.
+/// Checks that the release binary prints the same digests on every CPU, and dies on none.
 fn hashes(qemu: &Path, bc: &Path) -> Result<ExitCode> {
     let tree = sh::scratch("isa")?;
     let synth = bc_testkit::Synth {

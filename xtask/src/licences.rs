@@ -1,6 +1,6 @@
-//! Licences of everything that is built here: which are compatible with the GPL, version 3, and what
-//! an SPDX expression offers. `cargo deny` asks more (advisories), where it is installed; this asks
-//! on every machine.
+//! Licences of everything that is built here: those compatible with the GPL, version 3, and the
+//! choices of an SPDX expression. `cargo deny` checks more (advisories), where it is installed;
+//! this checks on every machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::sh;
 
-/// Licences whose code may become part of a program under GPL-3.0-or-later, the preferred first: of
-/// several that are offered the first is taken. The same list is in `.cargo/deny.toml`.
+/// Licences whose code may become part of a program under GPL-3.0-or-later, the preferred first: if
+/// several are offered, the first is taken. The same list is in `.cargo/deny.toml`.
 pub(crate) const COMPATIBLE: &[&str] = &[
     "MIT",
     "Apache-2.0",
@@ -29,8 +29,8 @@ pub(crate) const COMPATIBLE: &[&str] = &[
     "GPL-3.0-or-later",
 ];
 
-/// The licences that an SPDX expression asks to be kept, where the preferred one is taken of each
-/// choice; `None` if every choice has one that is not [`COMPATIBLE`].
+/// Returns the licences that an SPDX expression asks to be kept, where the preferred one is taken
+/// of each choice; `None` if every choice has one that is not [`COMPATIBLE`].
 ///
 /// # Errors
 /// If it is no expression.
@@ -106,8 +106,8 @@ impl Parser<'_> {
     }
 }
 
-/// What cannot be part of the program: licences that are not compatible, and sources other than
-/// the registry. Versions of one package beside each other are named; they are no fault.
+/// Reports packages that cannot be part of the program: by licences that are not compatible, and
+/// sources other than the registry. Several versions of one package are listed; they are no fault.
 pub(crate) fn check(complaints: &mut Vec<String>) -> Result<()> {
     let mut metadata = sh::cargo();
     metadata.args(["metadata", "--format-version=1", "--locked"]);
@@ -169,7 +169,7 @@ mod tests {
         }
     }
 
-    /// `cargo deny` accepts what is accepted here, and no more.
+    /// Checks that `cargo deny` accepts the licences accepted here, and no more.
     #[test]
     fn the_other_list_is_the_same() {
         let text = std::fs::read_to_string(sh::root().join(".cargo/deny.toml")).unwrap();

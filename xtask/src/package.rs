@@ -1,5 +1,5 @@
-//! `cargo xtask package`: packs every crate as crates.io would get it, then builds and tests what
-//! was packed, away from the workspace: nothing outside a package may be needed.
+//! `cargo xtask package`: packs every crate as crates.io would get it, then builds and tests the
+//! packages, away from the workspace: no file outside a package may be needed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -15,7 +15,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     let dirty = args.flag("--allow-dirty");
     let wanted = args.rest()?;
     let mut pack = sh::cargo();
-    // What is packed is built and tested below, all of it at once.
+    // The packages are built and tested below, all of them at once.
     pack.args(["package", "--workspace", "--quiet", "--no-verify"]);
     if dirty {
         pack.arg("--allow-dirty");
@@ -66,7 +66,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Name and version of the packages that are for crates.io.
+/// Returns the name and version of the packages that are for crates.io.
 fn published() -> Result<Vec<(String, String)>> {
     let mut metadata = sh::cargo();
     metadata.args(["metadata", "--format-version=1", "--no-deps", "--locked"]);
@@ -79,7 +79,7 @@ fn published() -> Result<Vec<(String, String)>> {
                 bail!("{}: crates.io wants a {field}", package["name"]);
             }
         }
-        // A link that leads to somebody else's project is worse than none.
+        // A link that leads to another project is worse than none.
         if !package["repository"].is_null() {
             bail!(
                 "{}: names a repository, and there is none yet",
@@ -96,8 +96,8 @@ fn published() -> Result<Vec<(String, String)>> {
 fn unpack(name: &str, version: &str, folder: &Path) -> Result<String> {
     let unpacked = format!("{name}-{version}");
     let archive: PathBuf = sh::target().join(format!("package/{unpacked}.crate"));
-    // With the time of now: packed files have one of long ago, by which what was built of other
-    // content before passes for theirs.
+    // With the present time: packed files have one of long ago, by which builds of other content
+    // before would pass for theirs.
     let mut tar = Command::new("tar");
     sh::run(tar.arg("-xzmf").arg(&archive).arg("-C").arg(folder))?;
     Ok(unpacked)

@@ -1,5 +1,5 @@
 //! `cargo xtask perf-mode`: makes timings steadier (governor, boost, address randomisation) and
-//! puts everything back. Says what could not be set.
+//! puts everything back. Reports the settings that could not be made.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -19,7 +19,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode> {
     }
 }
 
-/// The knobs of this machine with the value for timing.
+/// Returns the knobs of this machine with the value for timing.
 fn knobs() -> Vec<(PathBuf, &'static str)> {
     let mut knobs = Vec::new();
     let cpus = Path::new("/sys/devices/system/cpu");

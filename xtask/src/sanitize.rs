@@ -10,7 +10,7 @@ use crate::args::Args;
 use crate::sh;
 
 struct Sanitizer {
-    /// As in `-Zsanitizer=`.
+    /// Name as in `-Zsanitizer=`.
     name: &'static str,
     packages: &'static [&'static str],
     /// For the process that is watched: the name of the variable and its options.

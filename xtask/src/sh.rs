@@ -1,4 +1,4 @@
-//! Where the project lies, which tools are installed, and how they are run.
+//! Paths of the project, the tools installed, and how they are run.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -7,14 +7,14 @@ use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// The root of the workspace.
+/// Returns the root of the workspace.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .expect("xtask lies in the workspace")
 }
 
-/// Cargo's target directory.
+/// Returns Cargo's target directory.
 pub(crate) fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(dir) => root().join(dir),
@@ -22,7 +22,7 @@ pub(crate) fn target() -> PathBuf {
     }
 }
 
-/// Where the dataset `name` is laid: below `$XTASK_DATASETS`, else the target directory.
+/// Returns the directory of the dataset `name`: below `$XTASK_DATASETS`, else the target directory.
 pub(crate) fn dataset(name: &str) -> PathBuf {
     let folder = std::env::var_os("XTASK_DATASETS").filter(|f| !f.is_empty());
     folder
@@ -30,7 +30,7 @@ pub(crate) fn dataset(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// A folder for one run's files, empty; the next run of the same command clears it.
+/// Returns a folder for one run's files, empty; the next run of the same command clears it.
 pub(crate) fn scratch(name: &str) -> Result<PathBuf> {
     let dir = target().join("xtask").join(name);
     if dir.exists() {
@@ -40,14 +40,15 @@ pub(crate) fn scratch(name: &str) -> Result<PathBuf> {
     Ok(dir)
 }
 
-/// The cargo that runs us.
+/// Returns a command of the cargo that runs us.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
     command
 }
 
-/// Where a toolchain lies, the one that runs us if none is named; `None` if it is not installed.
+/// Returns the directory of a toolchain, the one that runs us if none is named; `None` if it is not
+/// installed.
 pub(crate) fn sysroot(toolchain: Option<&str>) -> Option<PathBuf> {
     let mut rustc = match toolchain {
         Some(name) => {
@@ -61,7 +62,7 @@ pub(crate) fn sysroot(toolchain: Option<&str>) -> Option<PathBuf> {
     Some(PathBuf::from(String::from_utf8(found).ok()?.trim_end()))
 }
 
-/// Builds one package's release binary and says where it is.
+/// Builds one package's release binary and returns its path.
 pub(crate) fn release_binary(package: &str, binary: &str) -> Result<PathBuf> {
     build(package, "--bin", binary)?;
     Ok(target().join("release").join(binary))
@@ -80,7 +81,7 @@ fn build(package: &str, kind: &str, name: &str) -> Result<()> {
     run(build.args([kind, name]))
 }
 
-/// The first of `names` that is installed.
+/// Returns the first of `names` that is installed.
 pub(crate) fn find_tool(names: &[&str]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     names.iter().find_map(|name| {
@@ -90,7 +91,7 @@ pub(crate) fn find_tool(names: &[&str]) -> Option<PathBuf> {
     })
 }
 
-/// Whether `name` is installed.
+/// Returns true if `name` is installed.
 pub(crate) fn has(name: &str) -> bool {
     find_tool(&[name]).is_some()
 }
@@ -100,7 +101,7 @@ fn is_executable(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
-/// Whether we are the superuser.
+/// Returns true if we are the superuser.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
@@ -114,7 +115,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command and keeps what it prints; any exit code will do.
+/// Runs a command and returns its output; any exit code will do.
 pub(crate) fn capture(command: &mut Command) -> Result<Output> {
     command
         .stdin(Stdio::null())
@@ -122,7 +123,7 @@ pub(crate) fn capture(command: &mut Command) -> Result<Output> {
         .with_context(|| shown(command))
 }
 
-/// Runs a command and keeps what it prints on stdout; an exit code other than 0 is an error.
+/// Runs a command and returns its standard output; an exit code other than 0 is an error.
 pub(crate) fn stdout(command: &mut Command) -> Result<Vec<u8>> {
     let output = capture(command)?;
     if !output.status.success() {
@@ -148,14 +149,14 @@ pub(crate) fn feed(command: &mut Command, input: &[u8]) -> Result<Output> {
     let mut stdin = child.stdin.take().expect("stdin was asked for");
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            // A child that ends early breaks the pipe; its exit code tells.
+            // A child that ends early breaks the pipe; its exit code is the error.
             let _ = stdin.write_all(input);
         });
         child.wait_with_output().with_context(|| name)
     })
 }
 
-/// The first line a tool prints about its version, or an empty text.
+/// Returns the first line a tool prints about its version, or an empty text.
 pub(crate) fn version(tool: &Path, arguments: &[&str]) -> String {
     let Ok(output) = capture(Command::new(tool).args(arguments)) else {
         return String::new();

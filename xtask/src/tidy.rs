@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::args::Args;
 use crate::{circles, licences, sh};
 
-/// What may lie at the top, besides hidden files.
+/// Names that may be at the top, besides hidden files.
 const TOP: &[&str] = &[
     "Cargo.toml",
     "Cargo.lock",
@@ -191,7 +191,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     })
 }
 
-/// The files that git tracks and that are there.
+/// Returns the files that git tracks and that are there.
 fn tracked() -> Result<Vec<PathBuf>> {
     let text = sh::stdout(
         Command::new("git")
@@ -219,7 +219,7 @@ fn top_level(tracked: &[PathBuf], complaints: &mut Vec<String>) {
     }
 }
 
-/// Licences, dependency direction, and the lint attribute of every target.
+/// Checks licences, dependency direction, and the lint attribute of every target.
 fn packages(complaints: &mut Vec<String>) -> Result<()> {
     let mut metadata = sh::cargo();
     metadata.args(["metadata", "--format-version=1", "--no-deps", "--locked"]);
@@ -257,7 +257,7 @@ fn packages(complaints: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// A published package carries the text of its licence.
+/// Checks that a published package carries the text of its licence.
 fn licence_text(package: &Value, rule: &Rule, complaints: &mut Vec<String>) {
     let folder = Path::new(package["manifest_path"].as_str().unwrap_or("")).with_file_name("");
     let published = package["publish"].is_null();
@@ -294,13 +294,13 @@ fn sources(rust: &BTreeMap<&PathBuf, String>, complaints: &mut Vec<String>) {
     }
 }
 
-/// Paths of the machine at hand, and of anybody's home, in what is tracked.
+/// Complains of paths of this machine, and of anyone's home, in tracked files.
 fn machine_words(tracked: &[PathBuf], complaints: &mut Vec<String>) {
     let mut words = vec![
         sh::root().display().to_string(),
         concat!("/ho", "me/").to_owned(),
     ];
-    // The folder of the clone, unless that is a place anybody might name.
+    // The folder of the clone, unless that is a common place.
     let common = ["/", "/tmp", "/var/tmp", "/opt", "/srv", "/mnt", "/usr/src"];
     if let Some(parent) = sh::root().parent().and_then(Path::to_str)
         && !common.contains(&parent)

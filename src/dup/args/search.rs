@@ -14,7 +14,7 @@ fn algorithm() -> impl TypedValueParser<Value = Algorithm> {
         .try_map(|name| name.parse::<Algorithm>())
 }
 
-/// What counts as a duplicate.
+/// Options of a search for duplicates.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Search")]
 pub struct SearchArgs {

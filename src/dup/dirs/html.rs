@@ -16,10 +16,10 @@ use crate::html::escape::{Path, Text};
 use crate::html::{By, Column, Page, Tile, notes, nothing, table_end, table_start};
 use crate::progress::{size, thousands};
 
-/// What lists what a page leaves out.
+/// Command that lists all entries, also those that a page leaves out.
 const ALL: &str = "<code>bc dup dirs --format=json PATH...</code>";
 
-/// The page.
+/// Returns the page.
 pub fn page(report: &DirsReport<'_>) -> Page {
     let found = report.found;
     let mut waste = Dirs::default();
@@ -77,7 +77,7 @@ pub fn page(report: &DirsReport<'_>) -> Page {
     page
 }
 
-/// Each directory that would go is an area of its own.
+/// Adds the waste of a group; each directory that would go is an area of its own.
 fn waste_of(waste: &mut Dirs, report: &DirsReport<'_>, group: &DirGroup) {
     let mut left = group.wasted;
     let each = group.wasted.div_ceil(group.dirs.len() as u64 - 1);

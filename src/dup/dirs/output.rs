@@ -1,4 +1,4 @@
-//! What `bc dup dirs` says: directories as text, and on stderr what was not compared.
+//! Output of `bc dup dirs`: directories as text, and on stderr those that were not compared.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ use crate::style::Meaning;
 /// Directories that are named as not compared; `-v` names all.
 const NAMED: usize = 5;
 
-/// Says what was not compared, and where searches ended early.
+/// Reports the directories that were not compared, and those where searches ended early.
 pub fn tell(session: &Session, found: &Found, answer: &Directories, options: &DirsOptions) {
     let report = &session.report;
     // Of failures the files are named already.
@@ -64,7 +64,7 @@ pub fn tell(session: &Session, found: &Found, answer: &Directories, options: &Di
     );
 }
 
-/// Groups with a blank line between two: directories, which end in a slash, then files.
+/// Writes the groups with a blank line between two: directories, which end in a slash, then files.
 pub fn text(report: &DirsReport<'_>, output: &mut Output) -> io::Result<()> {
     let found = report.found;
     let mut is_first = true;
@@ -124,7 +124,7 @@ fn begin(is_first: &mut bool, output: &mut Output) -> io::Result<()> {
     }
 }
 
-/// A directory's path with a slash at its end.
+/// Returns a directory's path with a slash at its end.
 fn path(report: &DirsReport<'_>, dir: DirId, output: &Output) -> Vec<u8> {
     let mut path = report.scan.listing.dir_path(dir);
     if path.last() != Some(&b'/') {
@@ -180,7 +180,7 @@ fn similar(report: &DirsReport<'_>, one: &Similar, output: &mut Output) -> io::R
     writeln!(output, ": {} % in common", one.percent().floor())
 }
 
-/// For a terminal: what there is to gain, and how.
+/// Returns the closing lines for a terminal: the space to gain, and the command for it.
 pub fn closing(found: &Found, answer: &Directories, paths: &[OsString]) -> Vec<String> {
     let dirs = match answer.groups.len() as u64 {
         0 => "no equal directories; ".to_owned(),

@@ -77,21 +77,21 @@ pub fn prune(args: &PruneArgs) -> Outcome<Exit> {
     Ok(told::end_prune(session, &summary))
 }
 
-/// What is said of the original of a file whose directory an earlier version was moving to another
+/// Message about the original of a file whose directory an earlier version was moving to another
 /// file system when it was killed.
 const MOVED_BEFORE: &str = "the original of a move that was killed; 'bc dup undo' of that run's \
      journal gives the name back";
 
-/// Which directories of which groups were chosen.
+/// Directories that were chosen of the groups.
 enum Picks {
     /// All but one of each, by the rules.
     Rules,
-    /// These.
+    /// The directories picked from each group; `None` for a group that stays as it is.
     Chosen(Vec<Option<Pick>>),
 }
 
 impl Picks {
-    /// Asks what has to be asked; `None` if nothing is to be done.
+    /// Asks the questions that have to be asked; `None` if nothing is to be done.
     fn ask(
         session: &Session,
         args: &PruneArgs,
@@ -109,7 +109,7 @@ impl Picks {
                     count(group.files, "file", "files")
                 )
             };
-            // What filters left out may differ: of these nothing goes.
+            // Files that filters left out may differ: of these groups nothing goes.
             let offers = answer.groups.iter().zip(roots).enumerate();
             let offers = offers.map(|(nth, (group, roots))| Offer {
                 heading: heading(nth),
@@ -160,7 +160,8 @@ impl Picks {
     }
 }
 
-/// What would go by the rules, as far as it is known before anything is compared again.
+/// Returns the directories that would go by the rules, with their number, as far as they are known
+/// before anything is compared again.
 fn at_stake(answer: &Directories, roots: &[FileGroup]) -> (Stake, u64) {
     let mut stake = Stake::default();
     let mut dirs = 0;

@@ -1,4 +1,4 @@
-//! From the arguments of `bc dup dirs` to its exit code.
+//! Run of `bc dup dirs`, from its arguments to its exit code.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -82,7 +82,7 @@ pub fn dirs(args: &DirsArgs) -> Outcome<Exit> {
     })
 }
 
-/// A search of whole directories: an empty file is a part of its directory.
+/// Returns the plan of a search of whole directories: an empty file is a part of its directory.
 pub fn plan<'a>(
     session: &Session,
     paths: &[OsString],
@@ -96,7 +96,8 @@ pub fn plan<'a>(
     Ok(plan)
 }
 
-/// Digests are made where they are told.
+/// Returns the engine's options; digests of directories are computed only for JSON, which reports
+/// them.
 fn options(session: &Session, args: &DirsArgs, found: &Found, span: Span) -> Outcome<DirsOptions> {
     let mut options = DirsOptions::new();
     options.names = match args.ignore_names {
@@ -120,7 +121,7 @@ fn options(session: &Session, args: &DirsArgs, found: &Found, span: Span) -> Out
     Ok(options)
 }
 
-/// Makes directories of what the search found; reports what could not be read or changed.
+/// Compares the directories of the files found; reports those that could not be read or changed.
 pub fn look(session: &Session, found: &Found, options: &DirsOptions) -> Outcome<Directories> {
     let progress = Arc::new(HashProgress::default());
     // Without digests nothing is read any more.

@@ -1,4 +1,4 @@
-//! The map of what is wasted in which directory.
+//! The map of the space wasted in each directory.
 
 use bc_dup::prune::{self, Inode};
 use bc_dup::scan;
@@ -10,7 +10,7 @@ use crate::progress::{size, thousands};
 /// Directories that have a colour of their own in the map; the others share one.
 const OTHERS: usize = 7;
 
-/// The map of what is wasted in which directory; none where nothing is.
+/// Returns the map of the space wasted in each directory; `None` where there is no waste.
 pub fn waste_map(dirs: &Dirs) -> Option<(String, String)> {
     let whole = dirs.cells(map::CELLS)?;
     let words = map::Words {
@@ -47,15 +47,15 @@ pub fn waste_map(dirs: &Dirs) -> Option<(String, String)> {
     Some(map::section(&whole, &words))
 }
 
-/// Adds what each file that would go frees to its directory. The sum is the
-/// group's waste, whichever file stays.
+/// Adds the bytes that each file that would go frees to its directory. The sum is the group's
+/// waste, whichever file stays.
 pub fn waste_by_directory(
     dirs: &mut Dirs,
     found: scan::Group<'_>,
     group: &prune::FileGroup,
     files: &[Inode],
 ) {
-    // By index into the group: what removing the file would free.
+    // Bytes that removing a file would free, by index into the group.
     let own: Vec<u64> = found
         .files()
         .flat_map(|file| file.names.iter().map(move |_| file.own))

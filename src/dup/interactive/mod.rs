@@ -13,24 +13,24 @@ use crate::run::Session;
 
 /// A group to choose from.
 pub struct Offer<'a> {
-    /// How large and how many.
+    /// Heading: size of the files and their number.
     pub heading: String,
-    /// The names; `None`: nothing of it can go.
+    /// The names; `None`: none of them can go.
     pub group: Option<&'a FileGroup>,
-    /// What is put after each path.
+    /// Text put after each path.
     pub suffix: &'static str,
 }
 
-/// What was chosen of a group, by index into it.
+/// Choice from a group, by index into it.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Pick {
-    /// Names of what stays, and what the others are compared with.
+    /// Names of the file that stays, with which the others are compared.
     pub keeper: Vec<usize>,
     /// Names that go.
     pub targets: Vec<usize>,
 }
 
-/// The rules of a run whose groups were chosen from: what stays comes first.
+/// Returns the rules of a run whose groups were chosen from: the kept file comes first.
 pub fn rules() -> KeepRules {
     KeepRules::new(vec![Keep::First], Roots::Any)
 }
@@ -84,14 +84,14 @@ pub fn choose(
 
 /// An answer that was understood.
 enum Reply {
-    /// These stay, by number of the physical file.
+    /// Physical files that stay, by number.
     Keep(Vec<usize>),
     Skip,
     Undo,
     Quit,
 }
 
-/// Asks until the answer is one.
+/// Asks until the answer can be read.
 fn ask(
     session: &Session,
     group: &FileGroup,
@@ -101,7 +101,7 @@ fn ask(
     loop {
         crate::report::ask("keep [1 2 …, all, none, a rule, skip, undo, quit, ?] ");
         let Some(line) = answer(session) else {
-            // The cursor stands behind the question.
+            // The cursor is behind the question.
             crate::report::ask("\n");
             return None;
         };
@@ -121,7 +121,7 @@ fn ask(
             Ok(Word::Rule(rule)) => {
                 let rules = KeepRules::new(vec![*rule], options.rules.roots);
                 let first = rules.order(group).first().map(|inode| inode.id);
-                // Else another rule would decide, which nobody typed.
+                // Otherwise another rule would decide, which the user did not type.
                 if let Some(text) = rules.keep.iter().find_map(Keep::unmatched) {
                     let text = bc_fs::escape(text.as_bytes());
                     crate::report::ask(&format!("{text} matches none of these\n"));
@@ -146,7 +146,7 @@ fn ask(
     }
 }
 
-/// What follows from an answer; `None` if nothing goes.
+/// Returns the choice that an answer makes; `None` if nothing goes.
 fn pick(
     group: &FileGroup,
     inodes: &[Inode],
@@ -168,7 +168,7 @@ fn pick(
 }
 
 impl Pick {
-    /// The group with nothing but what was chosen, as [`rules`] take it.
+    /// Returns the group with only the files chosen, as [`rules`] take it.
     pub fn of(&self, group: &FileGroup) -> FileGroup {
         let named = |root: u32| {
             move |at: &usize| {
@@ -214,14 +214,14 @@ fn show(offer: &Offer<'_>, group: &FileGroup, inodes: &[Inode], (at, of): (usize
 /// Letters of a time to the minute.
 const TIME: usize = 16;
 
-/// `2026-11-22 15:41`, in UTC.
+/// Returns `2026-11-22 15:41`, in UTC.
 fn time(ns: i64) -> String {
     let text = format_rfc3339(ns);
     let text: String = text.chars().take(TIME).collect();
     text.replace('T', " ")
 }
 
-/// Shows what was chosen.
+/// Shows the choices.
 fn plan(offers: &[Offer<'_>], picks: &[Option<Pick>]) {
     let mut text = String::new();
     for (offer, pick) in offers.iter().zip(picks) {
@@ -248,7 +248,7 @@ pub fn confirmed(session: &Session, options: &PruneOptions, stake: &Stake, dirs:
     question::confirmed(session, &format!("{done}, as chosen?"))
 }
 
-/// Asks about groups of files; those with what was chosen of them. `None` if nothing is to be done.
+/// Asks about groups of files; returns the groups of files chosen. `None` if nothing is to be done.
 pub fn files(
     session: &Session,
     groups: &[FileGroup],
@@ -261,7 +261,7 @@ pub fn files(
         format!("{} × {names}", size(each))
     };
     let by = options.rules.clone();
-    // Of what goes by itself nothing is offered.
+    // Files that go without a choice are not offered.
     let is_choice = |group: &FileGroup| {
         let names = by.order(group).into_iter().map(|file| file.names.len());
         names.sum::<usize>() > 1

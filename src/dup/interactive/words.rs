@@ -2,7 +2,7 @@
 
 use bc_dup::prune::Keep;
 
-/// What each of them means.
+/// Meanings of the words.
 pub const HELP: &str = "\
 1 3      these stay, the others go\n\
 all, a   all stay\n\
@@ -15,7 +15,7 @@ quit, q  ask no more: the plan so far\n";
 /// An answer.
 #[derive(Debug)]
 pub enum Word {
-    /// Which stay, counted from 0.
+    /// Files that stay, counted from 0.
     Numbers(Vec<usize>),
     All,
     None,
@@ -29,7 +29,7 @@ pub enum Word {
 /// Reads an answer about `members` physical files.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A message about an answer that cannot be read.
 pub fn read(line: &[u8], members: usize) -> Result<Word, String> {
     let bytes = line.trim_ascii();
     let line = String::from_utf8_lossy(bytes);

@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::args::{CommandLineOnly, Common, Configurable, WalkArgs, one_of};
 
-/// How the answer is written.
+/// Format of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// A name a line.
@@ -22,7 +22,7 @@ pub enum Format {
 impl Format {
     const ALL: [Format; 4] = [Format::Text, Format::Json, Format::Jsonl, Format::Csv];
 
-    /// `text`, `json`, `jsonl` or `csv`.
+    /// Returns `text`, `json`, `jsonl` or `csv`.
     fn name(self) -> &'static str {
         match self {
             Format::Text => "text",
@@ -58,7 +58,8 @@ pub struct UniqueArgs {
         hide_possible_values = true
     )]
     pub format: Format,
-    /// Where contents may be instead: a directory, or the manifest of a disk that is not here (repeatable)
+    /// Archive that may have the contents: a directory, or the manifest of an offline disk
+    /// (repeatable)
     ///
     /// A manifest is one of bc integrity, compressed or not, or a list of sha256sum, md5sum, b3sum and their
     /// kin, of the BSDs, or of hashdeep. It is believed as far as it is whole and its digests have 128 bits;
@@ -85,8 +86,8 @@ pub struct UniqueArgs {
     pub common: Common,
 }
 
-/// What is not looked at cannot be told safe, so no filter comes from a configuration; and lists of
-/// files, of which nothing is known but their names, are not offered.
+/// Filters that no configuration sets, since a file that is not looked at cannot be called safe.
+/// Lists of files, of which only the names are known, are not offered.
 const FILTERS: [&str; 10] = [
     "no_hidden",
     "hidden",
@@ -100,7 +101,7 @@ const FILTERS: [&str; 10] = [
     "one_file_system",
 ];
 
-/// The subcommand as it is offered.
+/// Returns the subcommand with the options that are offered.
 pub fn as_command(unique: clap::Command) -> clap::Command {
     let unique = unique
         .mut_arg("files_from", |arg| arg.hide(true).conflicts_with("paths"))

@@ -1,4 +1,4 @@
-//! `bc dup unique`: what is here and nowhere else; may I wipe this card?
+//! `bc dup unique`: contents that are here and nowhere else; may I wipe this card?
 
 mod args;
 mod output;

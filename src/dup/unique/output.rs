@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use super::args::{Format, UniqueArgs};
 use crate::output::Output;
 
-/// What the walk of the PATHs passed over, but what was met again, is no file, or was left out by the
-/// user's own pattern.
+/// Counts the entries that the walk of the PATHs passed over, except those met again, those that
+/// are no files, and those left out by the user's own pattern.
 pub fn unseen(found: &Unique) -> impl Iterator<Item = (u64, &'static str)> {
     let mut skipped = found.unseen.clone();
     skipped.repeated = 0;
@@ -23,13 +23,13 @@ pub fn unseen(found: &Unique) -> impl Iterator<Item = (u64, &'static str)> {
 /// Version of the JSON.
 const SCHEMA: u64 = 1;
 
-/// What was asked, and of whom.
+/// Question, and the manifests asked.
 pub struct Asked<'a> {
     pub args: &'a UniqueArgs,
     pub manifests: &'a [Manifest],
-    /// Which of the references each manifest is.
+    /// Index of each manifest among the references.
     pub manifest_numbers: &'a [usize],
-    /// RFC 3339.
+    /// Time of the start, in RFC 3339.
     pub started_at: &'a str,
 }
 
@@ -48,7 +48,7 @@ pub fn write(
     }
 }
 
-/// A name a line, names of one content one after the other.
+/// Writes a name a line, names of one content one after the other.
 fn text(found: &Unique, null: bool, output: &mut Output) -> io::Result<()> {
     for content in found.nowhere() {
         for name in content.names {
@@ -72,7 +72,7 @@ fn text(found: &Unique, null: bool, output: &mut Output) -> io::Result<()> {
     Ok(())
 }
 
-/// `content,size,path,path_b64`, as `scan` writes CSV.
+/// Writes `content,size,path,path_b64`, as `scan` writes CSV.
 fn csv(found: &Unique, output: &mut Output) -> io::Result<()> {
     output.write_all(b"content,size,path,path_b64\r\n")?;
     for (number, content) in found.nowhere().enumerate() {
@@ -125,7 +125,7 @@ fn content(found: &Unique, content: &Content<'_>) -> Value {
     object
 }
 
-/// The list in which a content stands.
+/// Returns the list that contains a content.
 fn kind(standing: Standing) -> &'static str {
     match standing {
         Standing::Nowhere => "unique",
@@ -173,7 +173,7 @@ fn head(asked: &Asked<'_>) -> Value {
     })
 }
 
-/// The figures.
+/// Returns the figures.
 fn stats(found: &Unique, complete: bool) -> Value {
     let unseen: Map<String, Value> = unseen(found)
         .map(|(count, what)| (what.to_owned(), count.into()))
@@ -195,7 +195,7 @@ fn stats(found: &Unique, complete: bool) -> Value {
     })
 }
 
-/// One document, a line for each content.
+/// Writes one document, with a line for each content.
 fn document(
     asked: &Asked<'_>,
     found: &Unique,
@@ -217,7 +217,7 @@ fn document(
     output.write_all(b"}\n")
 }
 
-/// A header, a line for each content, a summary.
+/// Writes a header, a line for each content, a summary.
 fn lines(asked: &Asked<'_>, found: &Unique, complete: bool, output: &mut Output) -> io::Result<()> {
     let mut first = head(asked);
     first["type"] = "header".into();

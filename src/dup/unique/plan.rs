@@ -1,4 +1,4 @@
-//! What `bc dup unique` is asked for, checked before anything is searched.
+//! Command line of `bc dup unique`, checked before any file is searched.
 
 use std::ffi::OsString;
 use std::os::unix::fs::FileTypeExt;
@@ -13,11 +13,11 @@ use super::args::UniqueArgs;
 use crate::dup::references;
 use crate::run::{Outcome, Session};
 
-/// A search for what is nowhere else.
+/// A search for contents that are nowhere else.
 pub struct UniquePlan {
-    /// What the PATHs lead to, as far as they can be opened.
+    /// Files and directories that the PATHs lead to, as far as they can be opened.
     pub own: Subtrees,
-    /// References that are directories, and which of the references each is.
+    /// References that are directories, and the index of each among the references.
     pub directories: Vec<OsString>,
     pub directory_numbers: Vec<usize>,
     /// The directories, open.
@@ -25,7 +25,7 @@ pub struct UniquePlan {
     /// References that are manifests.
     pub manifests: Vec<Manifest>,
     pub manifest_numbers: Vec<usize>,
-    /// For the walk of the PATHs, and for that of the references.
+    /// Options of the walk of the PATHs, and of that of the references.
     pub walks: [WalkOptions; 2],
     pub options: UniqueOptions,
 }
@@ -53,7 +53,8 @@ impl UniquePlan {
         }
         warn_of_own(session, &named.directories, &own)?;
         let mut of_paths = session.walk_options(&args.walk, Metadata::Basic, None)?;
-        // What is asked about is chosen; a witness may lie as deep and be called as it likes.
+        // The filter chooses among the PATHs' files; a reference copy may lie at any depth and have
+        // any name.
         let of_references = of_paths
             .clone()
             .include(Globs::default())
@@ -82,8 +83,8 @@ impl UniquePlan {
     }
 }
 
-/// A reference that lies in the PATHs has no copy of what is in them: said, as nothing else tells why all
-/// is nowhere.
+/// Warns of a reference that lies in the PATHs: it has no copy of their files, and nothing else
+/// says why they are nowhere else.
 fn warn_of_own(session: &Session, references: &[OsString], own: &Subtrees) -> Outcome<()> {
     for reference in references {
         let name = reference.as_encoded_bytes();
@@ -98,7 +99,7 @@ fn warn_of_own(session: &Session, references: &[OsString], own: &Subtrees) -> Ou
     Ok(())
 }
 
-/// What a device holds is not looked at, and a FIFO or a socket holds nothing.
+/// Refuses devices, whose bytes are not looked at, and FIFOs and sockets, which have no content.
 fn refuse_devices(session: &Session, args: &UniqueArgs) -> Outcome<()> {
     for path in &args.paths {
         let Ok(kind) = std::fs::metadata(path).map(|meta| meta.file_type()) else {

@@ -1,4 +1,5 @@
-//! What is said beside the answer: what it rests on, what was not looked at, and how much there is.
+//! Notes beside the answer: the digests that it rests on, the files that were not looked at, and
+//! the totals.
 
 use bc_dup::manifests::{is_weak, tag};
 use bc_dup::unique::{NotFiles, Standing, Unique};
@@ -8,7 +9,8 @@ use crate::exit::Exit;
 use crate::progress::{size, thousands};
 use crate::run::Session;
 
-/// Whether all of the PATHs was looked at; what was not is told, and makes the exit code 1.
+/// Returns true if all of the PATHs was looked at; anything that was not is reported, and makes the
+/// exit code 1.
 pub fn whole(session: &Session, asked: &Asked<'_>, found: &Unique, hidden: &[Vec<u8>]) -> bool {
     let report = &session.report;
     let unseen: Vec<String> = unseen(found)
@@ -37,7 +39,7 @@ pub fn whole(session: &Session, asked: &Asked<'_>, found: &Unique, hidden: &[Vec
     unseen.is_empty() && hidden.is_empty()
 }
 
-/// Says how much there is, and on what the answer rests.
+/// Reports the totals, and the digests that the answer rests on.
 pub fn summary(session: &Session, asked: &Asked<'_>, found: &Unique, complete: bool) {
     let report = &session.report;
     report.summary(&figures(asked, found, complete));
@@ -111,7 +113,7 @@ fn figures(asked: &Asked<'_>, found: &Unique, complete: bool) -> String {
     text
 }
 
-/// `not files: 12 links, 3 empty directories`.
+/// Returns `not files: 12 links, 3 empty directories`.
 fn not_files(found: &NotFiles) -> Option<String> {
     let all = [
         (found.links, "links"),
@@ -127,7 +129,7 @@ fn not_files(found: &NotFiles) -> Option<String> {
     (!some.is_empty()).then(|| format!("not files: {}", some.join(", ")))
 }
 
-/// `of 3 files this rests on MD5, fine against accidents only`.
+/// Returns `of 3 files this rests on MD5, fine against accidents only`.
 fn rests_on(found: &Unique) -> Option<String> {
     let (mut names, mut files): (Vec<&str>, u64) = (Vec::new(), 0);
     for content in found.contents() {

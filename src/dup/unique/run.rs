@@ -52,7 +52,7 @@ pub fn unique(args: &UniqueArgs) -> Outcome<Exit> {
     answer(session, &asked, &found, &hidden, output)
 }
 
-/// Where something was mounted before the search or is now.
+/// Returns the places where something was mounted before the search or is now.
 fn hidden_points(session: &Session, looks: [Result<Vec<Vec<u8>>, Error>; 2]) -> Vec<Vec<u8>> {
     let mut points = Vec::new();
     for look in looks {
@@ -70,7 +70,7 @@ fn hidden_points(session: &Session, looks: [Result<Vec<Vec<u8>>, Error>; 2]) -> 
     points
 }
 
-/// Writes the answer, and says what it rests on.
+/// Writes the answer, and reports the digests that it rests on.
 fn answer(
     session: Session,
     asked: &Asked<'_>,
@@ -132,7 +132,7 @@ fn find(session: &Session, args: &UniqueArgs, plan: &mut UniquePlan) -> Outcome<
     let found = search(sides, &options, &session.cancel, &progress, &hashed);
     let mut found = found.map_err(|why| crate::dup::drawer::unanswered(session, why))?;
     let workers = session.walk_workers();
-    // What an answer rests on is asked for by itself.
+    // Without metadata: `look_again` reads that of the files that the answer rests on.
     let names = plan.walks[0].clone().metadata(Metadata::None);
     let again = bc_walk::walk(&args.paths, &names, workers, &session.cancel);
     let again = again.map_err(|panic| session.defect(&panic))?;
@@ -147,8 +147,8 @@ fn find(session: &Session, args: &UniqueArgs, plan: &mut UniquePlan) -> Outcome<
     Ok(found)
 }
 
-/// A PATH without any file is where a disk would be mounted that is not: of that it would be said
-/// that all is elsewhere.
+/// Refuses a PATH without any file: a disk that is not mounted looks like that, and the answer
+/// would be that all of it is elsewhere.
 fn refuse_nothing(session: &Session, args: &UniqueArgs, paths: &Listing) -> Outcome<()> {
     let skipped = paths.skipped();
     let passed_over = crate::details::passed_over(skipped).map(|(count, _)| count);
@@ -173,8 +173,8 @@ fn refuse_nothing(session: &Session, args: &UniqueArgs, paths: &Listing) -> Outc
     }
 }
 
-/// What a filter keeps from the walk is the PATHs' own all the same, whichever way a reference leads
-/// there.
+/// Looks up files that a filter keeps from the walk: they are the PATHs' own all the same, by any
+/// path that leads a reference there.
 fn survey(session: &Session, args: &UniqueArgs, plan: &mut UniquePlan) -> Outcome<()> {
     let walk = &args.walk;
     let filters = walk.no_hidden
@@ -203,7 +203,7 @@ fn survey(session: &Session, args: &UniqueArgs, plan: &mut UniquePlan) -> Outcom
         .map_err(|panic| session.defect(&panic))
 }
 
-/// A listing of nothing.
+/// Returns a listing of nothing.
 fn none(session: &Session) -> Outcome<Listing> {
     let options = bc_walk::WalkOptions::default();
     bc_walk::walk(&[""; 0], &options, 1, &session.cancel).map_err(|panic| session.defect(&panic))

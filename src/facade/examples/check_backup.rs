@@ -1,4 +1,4 @@
-//! Records a tree the first time, and says the next times what changed and what is damaged:
+//! Records a tree the first time, and lists the changed and the damaged files the next times:
 //! `check_backup DIR MANIFEST`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program may")]
 #![forbid(unsafe_code)]
@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// A bar of forty characters, where the total is known and somebody sees it.
+/// Draws a bar of forty characters, if the total is known and stderr is a terminal.
 fn bar(now: Progress) {
     let mut screen = std::io::stderr();
     let Some(total) = now.files_total.filter(|_| screen.is_terminal()) else {

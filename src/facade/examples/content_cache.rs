@@ -1,5 +1,5 @@
-//! A cache keyed by content: counts the words of files, and never twice those of equal files,
-//! whatever they are called: `content_cache CACHE FILE...`.
+//! A cache keyed by content: counts the words of files, and reads equal files only once, regardless
+//! of their names: `content_cache CACHE FILE...`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program may")]
 #![forbid(unsafe_code)]
 
@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args_os().skip(1).map(PathBuf::from);
     let cache = args.next().ok_or("usage: content_cache CACHE FILE...")?;
     fs::create_dir_all(&cache)?;
-    // Nobody may be able to make another file of the same digest, so it is a cryptographic one.
+    // It must be impossible to make another file of the same digest, so it is a cryptographic one.
     let hashed = bit_crafts::hash(args).algorithm(Algorithm::Blake3).run()?;
     for file in &hashed.files {
         let kept = cache.join(file.digest().to_string());

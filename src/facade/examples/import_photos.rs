@@ -1,4 +1,5 @@
-//! Copies from a card what the archive does not have, under any name: `import_photos CARD ARCHIVE`.
+//! Copies the files of a card that the archive does not have, under any name:
+//! `import_photos CARD ARCHIVE`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program may")]
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! Habits of those who know czkawka's command line. Its letters are others' as well, so its first
-//! word tells.
+//! Habits from czkawka's command line. Other programs have its letters as well, so its first word
+//! decides.
 
 use super::super::rows::{Habit, Kind, Place, on};
 use super::{CONTENTS, DELETE, LINK};

@@ -1,4 +1,4 @@
-//! Habits of those who know fclones.
+//! Habits from fclones.
 
 use super::super::rows::{Habit, Kind, on};
 use super::{DELETE, LINK};

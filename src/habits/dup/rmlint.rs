@@ -1,4 +1,4 @@
-//! Habits of those who know rmlint.
+//! Habits from rmlint.
 
 use super::super::rows::{Habit, Kind, on};
 use super::{CONTENTS, DELETE, LINK};

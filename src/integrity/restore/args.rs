@@ -30,7 +30,7 @@ pub struct RestoreArgs {
     /// followed. It may be the tree itself, hold it or lie in it.
     #[arg(long, value_name = "DIR")]
     pub from: Vec<OsString>,
-    /// What is healed, with commas between: damaged, removed, modified
+    /// Losses to restore, with commas between: damaged, removed, modified
     ///
     /// damaged: other content behind the same size and time, or a medium that cannot give it; removed: gone;
     /// modified: edited, which is brought back only if that is asked for.

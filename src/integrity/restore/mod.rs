@@ -1,4 +1,4 @@
-//! `bc integrity restore`: what verify finds damaged or gone is healed from copies.
+//! `bc integrity restore`: files that verify finds damaged or gone are restored from copies.
 
 mod args;
 mod output;

@@ -1,4 +1,4 @@
-//! What `bc integrity restore` says: a line for each path, in words or JSON, and what it came to.
+//! Output of `bc integrity restore`: a line for each path, in words or JSON, and the totals.
 
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ use crate::progress::{size, thousands};
 use crate::run::Session;
 use crate::style::Meaning;
 
-/// How paths are told.
+/// Format of the paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// A line for each.
@@ -36,7 +36,7 @@ impl Format {
         }
     }
 
-    /// The output, told what is written to it.
+    /// Returns the output, set to escape as this format needs.
     pub fn of(self, output: Output) -> Output {
         match self {
             Format::Json => output.json(),
@@ -45,13 +45,13 @@ impl Format {
     }
 }
 
-/// Where lines go, and the first failure of writing them.
+/// Output of the lines, and the first failure of writing them.
 struct Lines {
     output: Output,
     result: io::Result<()>,
 }
 
-/// Tells of events, from any thread.
+/// Reporter of events, from any thread.
 pub struct Teller<'a> {
     session: &'a Session,
     format: Format,
@@ -88,7 +88,7 @@ impl<'a> Teller<'a> {
         });
     }
 
-    /// What is asked for, of which words have none.
+    /// Writes the header in JSON, with manifest, root and copies; the text format has none.
     pub fn begin(&self, options: &RestoreOptions<'_>, algorithm: Algorithm) {
         if self.format != Format::Json {
             return;
@@ -109,7 +109,7 @@ impl<'a> Teller<'a> {
         self.object(&header);
     }
 
-    /// Tells of one event.
+    /// Reports one event.
     pub fn tell(&self, event: RestoreEvent<'_>) {
         let report = &self.session.report;
         match (event, self.format) {
@@ -142,7 +142,7 @@ impl<'a> Teller<'a> {
         }
     }
 
-    /// Ends the lines, with what it came to if it came to an end.
+    /// Ends the lines, with the totals if it came to an end.
     pub fn finish(self, restored: Option<&Restored>) -> Result<(), Exit> {
         if let (Some(restored), Format::Json) = (restored, self.format) {
             self.object(&summary(restored));
@@ -196,7 +196,7 @@ fn of_path(kind: &str, path: &[u8], loss: Loss) -> Map<String, Value> {
     object
 }
 
-/// The fields that errors have in the JSON of every applet.
+/// Returns the fields that errors have in the JSON of every applet.
 fn error_value(error: &bc_walk::Error) -> Value {
     let mut text = Vec::new();
     ErrorRecord {
@@ -207,7 +207,7 @@ fn error_value(error: &bc_walk::Error) -> Value {
         reason: &error.message(),
     }
     .write(&mut text);
-    // What was just written is an object.
+    // The text just written is an object.
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
@@ -231,7 +231,7 @@ fn summary(restored: &Restored) -> Map<String, Value> {
     }
 }
 
-/// Says what it came to, and gives the exit code.
+/// Reports the totals, and returns the exit code.
 pub fn conclude(session: &mut Session, restored: &Restored, dry_run: bool) -> Exit {
     let read = &restored.verified.read;
     let metrics = &mut session.metrics;

@@ -1,4 +1,4 @@
-//! From what the command line says to what the engine is to do.
+//! Translation of the command line to the engine's options.
 
 use bc_copy::RestoreOptions;
 use bc_integrity::ManifestFile;

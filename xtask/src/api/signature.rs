@@ -1,9 +1,9 @@
-//! Items of a library as text: what stands before them, their heads, and the public parts of their
-//! bodies.
+//! Items of a library as text: the attributes and visibility before them, their heads, and the
+//! public parts of their bodies.
 
 use crate::circles::tokens::{Token, group_end, is_test_only, item_end};
 
-/// What stands before an item.
+/// Attributes and visibility before an item.
 #[derive(Default)]
 pub(super) struct Before {
     pub(super) is_hidden: bool,
@@ -12,7 +12,7 @@ pub(super) struct Before {
     pub(super) notes: Vec<String>,
 }
 
-/// Attributes and visibility before an item, and where it goes on.
+/// Returns the attributes and visibility before an item, and the index of the next token.
 pub(super) fn before(tokens: &[Token], mut at: usize) -> (Before, usize) {
     let mut before = Before::default();
     let is = |at: usize, text: &str| tokens.get(at).is_some_and(|t| t.is(text));
@@ -37,7 +37,7 @@ pub(super) fn before(tokens: &[Token], mut at: usize) -> (Before, usize) {
     (before, at)
 }
 
-/// Behind words that stand before a keyword: `const unsafe extern fn`.
+/// Returns the index after words that come before a keyword: `const unsafe extern fn`.
 pub(super) fn skip_words(tokens: &[Token], mut at: usize) -> usize {
     let is = |at: usize, words: &[&str]| {
         let token = tokens.get(at);
@@ -51,7 +51,7 @@ pub(super) fn skip_words(tokens: &[Token], mut at: usize) -> usize {
     at
 }
 
-/// Up to the body or the value.
+/// Returns the tokens up to the body or the value.
 pub(super) fn head(tokens: &[Token]) -> &[Token] {
     let mut at = 0;
     while at < tokens.len() {
@@ -66,7 +66,7 @@ pub(super) fn head(tokens: &[Token]) -> &[Token] {
     &tokens[..at.min(tokens.len())]
 }
 
-/// Whether the `=` at `at` is one of `Iterator<Item = T>` or `==`.
+/// Returns true if the `=` at `at` is one of `Iterator<Item = T>` or `==`.
 pub(super) fn is_bound(tokens: &[Token], at: usize) -> bool {
     let (mut depth, mut before) = (0, "");
     for token in &tokens[..at] {
@@ -80,7 +80,7 @@ pub(super) fn is_bound(tokens: &[Token], at: usize) -> bool {
     depth > 0
 }
 
-/// Behind the `>` that closes the `<` at `at`.
+/// Returns the index after the `>` that closes the `<` at `at`.
 pub(super) fn angle_end(tokens: &[Token], at: usize) -> usize {
     let (mut depth, mut before) = (0, "");
     for (i, token) in tokens.iter().enumerate().skip(at) {
@@ -97,7 +97,7 @@ pub(super) fn angle_end(tokens: &[Token], at: usize) -> usize {
     tokens.len()
 }
 
-/// What stands in the braces.
+/// Returns the tokens in the braces.
 pub(super) fn body(tokens: &[Token]) -> &[Token] {
     match tokens.iter().position(|t| t.is("{")) {
         Some(open) => &tokens[open + 1..group_end(tokens, open) - 1],
@@ -105,8 +105,8 @@ pub(super) fn body(tokens: &[Token]) -> &[Token] {
     }
 }
 
-/// The functions, constants and types of a body, without theirs; all of them, or those that say
-/// `pub`, wherever in it they stand.
+/// Returns the functions, constants and types of a body, without their bodies; all of them, or
+/// those that say `pub`, at any depth.
 pub(super) fn signatures(tokens: &[Token], public_alone: bool) -> Vec<String> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -128,7 +128,7 @@ pub(super) fn signatures(tokens: &[Token], public_alone: bool) -> Vec<String> {
     found
 }
 
-/// A type with its public fields.
+/// Returns the text of a type with its public fields.
 pub(super) fn fields(tokens: &[Token]) -> String {
     let head = head(tokens);
     let open = head.iter().position(|t| t.is("("));
@@ -158,7 +158,7 @@ pub(super) fn fields(tokens: &[Token]) -> String {
     }
 }
 
-/// Where the comma behind a field is.
+/// Returns the index of the comma after a field.
 pub(super) fn field_end(tokens: &[Token], from: usize) -> usize {
     let (mut at, mut depth) = (from, 0);
     while at < tokens.len() {
@@ -188,7 +188,7 @@ pub(super) fn without_attributes(tokens: &[Token]) -> Vec<Token> {
     kept
 }
 
-/// The tokens as text, with a space between words.
+/// Returns the tokens as text, with a space between words.
 pub(super) fn text(tokens: &[Token]) -> String {
     let mut text = String::new();
     let mut before: Option<&Token> = None;

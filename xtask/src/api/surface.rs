@@ -1,8 +1,8 @@
-//! What a library promises, read from its source: every public item with its signature, without
-//! bodies, comments and tests. Needs no tool and no build.
+//! Public items of a library, read from its source: each with its signature, without bodies,
+//! comments and tests. Needs no tool and no build.
 //!
-//! That an item which says `pub` can be reached from outside is what the compiler's lint
-//! `unreachable_pub` sees to. Methods that a macro makes are listed with the macro, and its uses.
+//! The compiler's lint `unreachable_pub` ensures that an item which says `pub` can be reached from
+//! outside. Methods that a macro makes are listed with the macro, and its uses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,16 +13,16 @@ use super::signature::{Before, angle_end, before, body, fields, head, signatures
 use super::signature::{text, without_attributes};
 use crate::circles::tokens::{Token, item_end, split};
 
-/// What a library shows.
+/// Public items of a library.
 pub(super) struct Shown {
     /// One line for each public item, sorted.
     pub(super) lines: Vec<String>,
-    /// Those that name something of a crate which is neither ours nor the standard library's, and
-    /// that crate.
+    /// Lines with a type of a crate that is neither ours nor the standard library's, and that
+    /// crate.
     pub(super) foreign: Vec<(String, String)>,
 }
 
-/// What can be used of the library with this root file.
+/// Returns the public items of the library with this root file.
 pub(super) fn of(root: &Path) -> Result<Shown> {
     let mut found = Surface::default();
     let mut open = vec![(String::new(), root.to_owned(), root.with_file_name(""))];
@@ -38,8 +38,8 @@ pub(super) fn of(root: &Path) -> Result<Shown> {
     Ok(found.shown())
 }
 
-/// What our libraries are built on: a next major version of any of these would be ours too, if its
-/// types were in our signatures.
+/// Crates that our libraries depend on: a next major version of any of these would be ours too, if
+/// its types were in our signatures.
 const THEIRS: &[&str] = &[
     "blake3",
     "crc32c",
@@ -60,17 +60,17 @@ const THEIRS: &[&str] = &[
     "zstd",
 ];
 
-/// What was found so far.
+/// Items found so far.
 #[derive(Default)]
 struct Surface {
     lines: BTreeSet<String>,
-    /// Names of public types: what others implement is their own matter.
+    /// Names of public types: implementations by others are left out.
     types: BTreeSet<String>,
     /// Lines that count if the type of this name is public.
     of_types: Vec<(String, String)>,
-    /// What the module at hand imports from crates of others: names, and the crates.
+    /// Imports of the present module from crates of others: names, and the crates.
     imported: BTreeMap<String, String>,
-    /// Lines that name something of theirs.
+    /// Lines that contain one of their types.
     foreign: BTreeMap<String, String>,
 }
 
@@ -110,7 +110,7 @@ impl Surface {
         }
     }
 
-    /// Takes note of what a module imports from crates of others.
+    /// Notes a module's imports from crates of others.
     fn note_imports(&mut self, tokens: &[Token]) {
         self.imported.clear();
         for (at, _) in tokens.iter().enumerate().filter(|(_, t)| t.is("use")) {
@@ -125,8 +125,8 @@ impl Surface {
         }
     }
 
-    /// Lists a module's items, `name` being what callers write before theirs, and gives the modules
-    /// that lie in files of their own.
+    /// Lists a module's items, with `name` as the path that callers write before theirs, and
+    /// returns the modules that lie in files of their own.
     fn module(&mut self, tokens: &[Token], name: &str) -> Vec<(String, String)> {
         self.note_imports(tokens);
         let mut children = Vec::new();
@@ -204,7 +204,7 @@ impl Surface {
         }
     }
 
-    /// What an `impl` promises: its head if it is of a trait, else each public item.
+    /// Adds the promises of an `impl`: its head if it is of a trait, else each public item.
     fn implementation(&mut self, tokens: &[Token], at: usize) {
         let head = head(tokens);
         let mut at = at + 1;
@@ -232,7 +232,7 @@ impl Surface {
     }
 }
 
-/// Where the root file of a package's library is.
+/// Returns the path of the root file of a package's library.
 pub(super) fn root_of(package: &str) -> PathBuf {
     match package.strip_prefix("bc-") {
         Some(folder) => crate::sh::root().join(format!("crates/{folder}/src/lib.rs")),

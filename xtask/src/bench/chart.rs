@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::record::{Record, Row};
 
-/// Areas that get a chart, with its title and what the bars mean.
+/// Areas that get a chart, with its title and the meaning of the bars.
 const CHARTS: &[(&str, &str, &str)] = &[
     ("walk", "Walking a tree", TIMES),
     ("hash", "Hashing a tree", TIMES),
@@ -25,7 +25,7 @@ const CHARTS: &[(&str, &str, &str)] = &[
 const TIMES: &str = "how many times as long as bc others take, logarithmic";
 
 const WIDTH: f64 = 760.0;
-/// Where the bars' area begins and ends.
+/// Left and right edge of the bars' area.
 const LEFT: f64 = 178.0;
 const RIGHT: f64 = 560.0;
 const JOB: f64 = 26.0;
@@ -43,7 +43,7 @@ text{font:12px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;fill:#1f2328
 .grid{stroke:#2b323b}.one{stroke:#9198a1}.win{fill:#4493f8}.loss{fill:#e09b4f}.mark{stroke:#f0f6fc}\
 .halo{stroke:#0d1117}}";
 
-/// Name and title of each chart that the record has rows for.
+/// Returns the name and title of each chart that the record has rows for.
 pub(crate) fn names(record: &Record) -> impl Iterator<Item = (&'static str, &'static str)> + '_ {
     let wanted = |chart: &&(&str, &str, &str)| record.rows_of(chart.0).next().is_some();
     CHARTS
@@ -52,7 +52,7 @@ pub(crate) fn names(record: &Record) -> impl Iterator<Item = (&'static str, &'st
         .map(|(name, title, _)| (*name, *title))
 }
 
-/// Name and text of each chart.
+/// Returns the name and text of each chart.
 pub(crate) fn all(record: &Record) -> Vec<(&'static str, String)> {
     let mut charts = Vec::new();
     for (name, title, meaning) in CHARTS {
@@ -64,7 +64,7 @@ pub(crate) fn all(record: &Record) -> Vec<(&'static str, String)> {
     charts
 }
 
-/// A chart of rows whose bars are times.
+/// Returns a chart of rows whose bars are times.
 pub(crate) fn of_times(record: &Record, title: &str, rows: &[&Row]) -> String {
     of(record, title, TIMES, rows)
 }
@@ -96,7 +96,7 @@ impl Axis {
         LEFT + (ratio.log2() - self.low) / (self.high - self.low) * (RIGHT - LEFT)
     }
 
-    /// The powers of two within.
+    /// Returns the powers of two within.
     fn lines(&self) -> impl Iterator<Item = f64> {
         let every = if self.high - self.low > 7.0 { 2 } else { 1 };
         let (from, to) = (self.low.ceil() as i32, self.high.floor() as i32);
@@ -106,7 +106,7 @@ impl Axis {
     }
 }
 
-/// Everything of a row that has a place on the axis.
+/// Returns all values of a row that has a place on the axis.
 fn marks(row: &Row) -> impl Iterator<Item = f64> + '_ {
     let targets = row.target().map(super::record::Target::as_ratio);
     [row.ratio()].into_iter().chain(targets)
@@ -221,7 +221,7 @@ fn bar(out: &mut String, row: &Row, axis: &Axis, y: f64) -> std::fmt::Result {
     text(out, "soft end num", WIDTH - 20.0, middle, &figures)
 }
 
-/// What the colours and marks mean that these rows have.
+/// Writes the meanings of the colours and marks that these rows have.
 fn legend(out: &mut String, y: f64, rows: &[&Row]) -> std::fmt::Result {
     let mut colors = vec![("win", 20.0, "bc is faster or smaller")];
     if rows.iter().any(|row| row.ratio() < 1.0) {
@@ -263,7 +263,7 @@ fn text(out: &mut String, class: &str, x: f64, y: f64, words: &str) -> std::fmt:
     )
 }
 
-/// As a line of its own begins.
+/// Returns the text as a line of its own begins.
 fn capitalised(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|c| c.to_uppercase().to_string());

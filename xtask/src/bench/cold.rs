@@ -1,4 +1,4 @@
-//! With a cold page cache: depth in flight decides, not the CPU.
+//! Rows with a cold page cache: the number of requests in flight decides, not the CPU.
 
 use anyhow::Result;
 

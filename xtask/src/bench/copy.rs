@@ -1,6 +1,6 @@
-//! Copies: the tree, one large file, many small ones, holes; beside what else copies. All go from
-//! warm files into the scratch folder, which had better be in memory: a disk's own rules of when to
-//! write back say little about a program. Each run begins without the copy.
+//! Copies: the tree, one large file, many small ones, holes; beside other programs that copy. All
+//! go from warm files into the scratch folder, which had better be in memory: a disk's own rules of
+//! when to write back say little about a program. Each run begins without the copy.
 
 use std::fs::File;
 use std::io::Write;
@@ -20,10 +20,10 @@ const MIB: u64 = 1 << 20;
 /// The pieces of the sparse file, a hole before each.
 const PIECES: u64 = 64;
 
-/// What is copied.
+/// Source of a copy.
 struct What {
     job: &'static str,
-    /// As the commands name it.
+    /// Path as the commands name it.
     source: &'static str,
     is_tree: bool,
 }
@@ -91,7 +91,7 @@ pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
     done
 }
 
-/// One thing copied by everything, with a digest and without.
+/// Runs a copy of one source by every program, with a digest and without.
 fn copies(bench: &mut Bench, what: &What) -> Result<()> {
     let &What { job, source, .. } = what;
     bench.prepare = Some("rm -rf $SHAPE/out".to_owned());
@@ -123,7 +123,7 @@ fn copies(bench: &mut Bench, what: &What) -> Result<()> {
                 true => (*command).to_owned(),
                 false => command.replace(" -r", ""),
             };
-            // rsync copies what is in a folder where its name ends in a slash.
+            // rsync copies the contents of a folder where its name ends in a slash.
             let from = match (*tool, what.is_tree) {
                 ("rsync", true) => format!("{source}/"),
                 _ => source.to_owned(),
@@ -142,7 +142,7 @@ fn copies(bench: &mut Bench, what: &What) -> Result<()> {
     Ok(())
 }
 
-/// The same command again, when all is copied: both sides are looked at.
+/// Runs the same command again, when all is copied: both sides are looked at.
 fn nothing_to_do(bench: &mut Bench) -> Result<()> {
     let job = "copy of the tree again";
     if !bench.wanted_job(job) {
@@ -176,7 +176,7 @@ fn nothing_to_do(bench: &mut Bench) -> Result<()> {
 
 const RESUMED: &str = "copy of one file of 2 GiB that was half done";
 
-/// A copy that is killed in its middle, and the rest beside the whole.
+/// Measures the rest of a copy that was killed in its middle, against a whole copy.
 fn resumed(bench: &mut Bench) -> Result<()> {
     if !bench.wanted_job(RESUMED) {
         return Ok(());
@@ -214,7 +214,7 @@ fn resumed(bench: &mut Bench) -> Result<()> {
     )
 }
 
-/// Bytes of the stages in a folder that take room.
+/// Returns the bytes of the stages in a folder that take room.
 fn staged(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let stages = entries.filter(|entry| entry.file_name().as_bytes().starts_with(b".bc-copy."));
@@ -233,7 +233,7 @@ fn random(path: &Path, size: u64) -> Result<()> {
     Ok(())
 }
 
-/// A mebibyte of data in each of the pieces.
+/// Writes a mebibyte of data in each of the pieces.
 fn holes(path: &Path) -> Result<()> {
     let file = File::create(path).with_context(|| path.display().to_string())?;
     let size = 8192 * MIB;

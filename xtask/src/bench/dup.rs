@@ -5,9 +5,9 @@ use anyhow::Result;
 use super::Bench;
 use super::measure::{Cache, Pair};
 
-/// How each peer searches the same files: hidden ones too, none of the ignore files, no cache, no
-/// smallest size but 1. dupd leaves the groups in a database, which another of its commands
-/// prints; only the search is timed, in its favour.
+/// A peer's search of the same files: hidden ones too, none of the ignore files, no cache, no
+/// smallest size but 1. dupd leaves the groups in a database, which another of its commands prints;
+/// only the search is timed, in its favour.
 pub(crate) struct Peer {
     pub(crate) tool: &'static str,
     pub(crate) command: &'static str,
@@ -48,7 +48,7 @@ pub(crate) const PEERS: &[Peer] = &[
     },
 ];
 
-/// Why rows on the copies are not run.
+/// Reason why rows on the copies are not run.
 pub(crate) const NO_COPIES: &str = "no copies dataset: `cargo xtask datasets copies` lays it";
 
 pub(crate) fn rows(bench: &mut Bench) -> Result<()> {

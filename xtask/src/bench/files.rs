@@ -63,7 +63,8 @@ fn large(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// A tree that no thread is worth starting for, against the tool called once for all ten files.
+/// Measures a tree that no thread is worth starting for, against the tool called once for all ten
+/// files.
 fn ten(bench: &mut Bench) -> Result<()> {
     let folder = bench.scratch.join("ten");
     std::fs::create_dir_all(&folder)?;

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use bc_testkit::Rng;
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 
-/// How the files lie.
+/// Layout of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
     /// About twenty in a directory, three levels of directories.
@@ -108,7 +108,7 @@ impl Forest {
         Ok(())
     }
 
-    /// A chain is made descriptor by descriptor: its paths soon exceed what a call takes.
+    /// Makes a chain descriptor by descriptor: its paths soon exceed the length that a call takes.
     fn chain(&self) -> Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let mut folder: OwnedFd = openat(CWD, &self.root, flags, Mode::empty())?;
@@ -165,7 +165,7 @@ fn name(nth: u64) -> String {
     format!("{}_{nth:x}.{ending}", word(nth.wrapping_mul(7) / 3))
 }
 
-/// At most 48 bytes, which ext4 keeps in the inode (`-O inline_data`).
+/// Returns a content of at most 48 bytes, which ext4 keeps in the inode (`-O inline_data`).
 fn content(nth: u64) -> String {
     if nth.is_multiple_of(EMPTY) {
         return String::new();

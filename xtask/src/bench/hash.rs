@@ -13,7 +13,7 @@ pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
     threads(bench)
 }
 
-/// What an algorithm is called in a table.
+/// Returns an algorithm's name in a table.
 pub(crate) fn title(algorithm: &str) -> String {
     let known = Algorithm::from_name(algorithm);
     let tag = known.map_or(algorithm, |a| a.tag());
@@ -31,7 +31,7 @@ pub(crate) fn title(algorithm: &str) -> String {
     }
 }
 
-/// The command that hashes the tree with a tool that knows files only.
+/// Returns the command that hashes the tree with a tool that knows files only.
 pub(crate) fn xargs(tool: &str) -> String {
     format!("find \"$TREE\" -type f -print0 | xargs -0 -P$N {tool}")
 }
@@ -108,7 +108,7 @@ fn tree(bench: &mut Bench) -> Result<()> {
     })
 }
 
-/// One thread against all. The floor scales as the machine lets it, which is the reference.
+/// Compares one thread with all. The floor scales as the machine lets it, which is the reference.
 fn threads(bench: &mut Bench) -> Result<()> {
     if bench.threads < 2 {
         return bench.left_out("1 to N threads", "one CPU");

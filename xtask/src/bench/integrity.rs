@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::Bench;
 use super::measure::{Cache, Pair};
 
-/// What mtree records to hold the same facts as our manifest.
+/// Command by which mtree records the same facts as our manifest.
 const MTREE: &str = "mtree -c -k type,size,mode,uid,gid,time,nlink,link,sha256 -p $TREE";
 
 pub(crate) fn rows(bench: &mut Bench) -> Result<()> {

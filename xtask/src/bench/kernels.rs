@@ -1,5 +1,5 @@
 //! SHA-256 of a tree with one instruction set at a time, through the example of bc-hash that can
-//! choose: what other CPUs would see.
+//! choose: the times that other CPUs would have.
 
 use anyhow::Result;
 

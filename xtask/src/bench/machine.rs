@@ -1,4 +1,4 @@
-//! What the figures were measured on.
+//! Facts about the machine of a measurement.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,12 +15,12 @@ fn cpu_field(key: &str) -> String {
         .map_or_else(String::new, |(_, v)| v.trim().to_owned())
 }
 
-/// Whether the CPU has an instruction set, by the kernel's name of it.
+/// Returns true if the CPU has an instruction set, by the kernel's name of it.
 pub(crate) fn has_flag(flag: &str) -> bool {
     cpu_field("flags").split(' ').any(|f| f == flag)
 }
 
-/// The model, such as `AMD EPYC`.
+/// Returns the model, such as `AMD EPYC`.
 pub(crate) fn cpu() -> String {
     let name = cpu_field("model name");
     if name.is_empty() {
@@ -40,16 +40,16 @@ fn said(command: &mut Command) -> String {
     String::from_utf8_lossy(&text).trim().to_owned()
 }
 
-/// The day, as `2026-02-28`.
+/// Returns the day, as `2026-02-28`.
 pub(crate) fn date() -> String {
     said(Command::new("date").args(["-u", "+%F"]))
 }
 
-/// The commit that was measured.
+/// Returns the commit that was measured.
 pub(crate) fn commit() -> String {
     let git = |words: &[&str]| said(Command::new("git").current_dir(sh::root()).args(words));
     let mut status = vec!["status", "--porcelain", "--untracked-files=no", "--", "."];
-    // What a benchmark writes is no part of what it measures.
+    // Files that a benchmark writes are no part of the program that it measures.
     status.extend([":!benches/record", ":!README.md"]);
     let dirty = git(&status);
     let mark = if dirty.is_empty() {

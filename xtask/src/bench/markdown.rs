@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::chart;
 use super::record::{Record, Row, Target};
 
-/// The whole record.
+/// Returns the whole record.
 pub(crate) fn text(record: &Record) -> String {
     let mut out = String::new();
     let _ = write(&mut out, record);
@@ -64,11 +64,11 @@ fn write(out: &mut String, record: &Record) -> std::fmt::Result {
     Ok(())
 }
 
-/// A title, and which rows stand below it.
+/// A title, and the filter of the rows below it.
 type Section = (&'static str, fn(&Row) -> bool);
 
-/// What a row is measured against, and which rows those are: the first that says so has it. The
-/// floor comes first, as it is what the machine lets anybody reach.
+/// Titles by the kind of peer that a row is measured against: the first section that takes a row
+/// has it. The floor comes first, as it is the best that the machine lets a program reach.
 const SECTIONS: &[Section] = &[
     ("Against the floor", Row::is_floor),
     ("Against bc itself", |row| row.peer.starts_with("bc ")),
@@ -103,8 +103,8 @@ fn section(out: &mut String, title: &str, rows: &[(usize, &Row)]) -> std::fmt::R
     writeln!(out)
 }
 
-/// Every target that was missed, with what the floor says of it: a program that did nothing but the
-/// system calls would reach so much.
+/// Lists every target that was missed, with the ratio of the floor: a program that only makes the
+/// system calls would reach that much.
 fn misses(out: &mut String, record: &Record) -> std::fmt::Result {
     let missed: Vec<(&Row, Target)> = record
         .rows
@@ -197,7 +197,7 @@ fn correctness(out: &mut String, record: &Record) -> std::fmt::Result {
     Ok(())
 }
 
-/// A target in the words of a table.
+/// Returns a target in the words of a table.
 fn shown(target: Target) -> String {
     match target {
         Target::AtLeast(x) => format!("≥ {x}×"),
@@ -205,7 +205,7 @@ fn shown(target: Target) -> String {
     }
 }
 
-/// The ratio and the target columns of a row, one line a target.
+/// Returns the ratio and the target columns of a row, one line a target.
 fn lines(row: &Row) -> Vec<(String, String)> {
     let (ratio, pairs) = (row.ratio(), row.median_of_ratios());
     let times = format!("{ratio:.2}×, {pairs:.2}×");
@@ -234,7 +234,7 @@ fn lines(row: &Row) -> Vec<(String, String)> {
     row.targets.iter().map(line).collect()
 }
 
-/// The targets missed, and how many were met.
+/// Prints the targets missed, and how many were met.
 pub(crate) fn summary(record: &Record) {
     println!();
     for row in &record.rows {

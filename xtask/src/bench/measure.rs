@@ -33,7 +33,8 @@ pub(crate) enum Cache {
 }
 
 /// A comparison to make. In the commands, `$TREE`, `$COPIES`, `$LIST`, `$N`, `$SCRATCH`, `$BIG`,
-/// `$TEN`, `$SMALL`, `$SHAPE` and others stand for what the record names in words.
+/// `$TEN`, `$SMALL`, `$SHAPE` and others stand for paths and numbers that the record names in
+/// words.
 pub(crate) struct Pair<'a> {
     pub(crate) job: String,
     pub(crate) ours: &'a str,
@@ -41,26 +42,26 @@ pub(crate) struct Pair<'a> {
     /// The peer to look for, under any of its names; the first is the one in the command.
     pub(crate) tool: &'a [&'a str],
     pub(crate) cache: Cache,
-    /// At least this many pairs: very short runs need more.
+    /// Least number of pairs: very short runs need more.
     pub(crate) pairs: usize,
 }
 
 impl Pair<'_> {
-    /// What `--only` looks into.
+    /// Returns the name in which `--only` searches.
     fn name(&self) -> String {
         format!("{} / {}", self.job, peers::label(self.theirs))
     }
 }
 
 impl Bench {
-    /// Whether a row was asked for.
+    /// Returns true if a row was asked for.
     pub(crate) fn wanted(&self, name: &str) -> bool {
         self.only
             .as_ref()
             .is_none_or(|word| name.contains(word.as_str()))
     }
 
-    /// Whether a row of a job may have been asked for.
+    /// Returns true if a row of a job may have been asked for.
     pub(crate) fn wanted_job(&self, job: &str) -> bool {
         let named = |word: &String| word.starts_with(job);
         self.wanted(job) || self.only.as_ref().is_some_and(named)
@@ -71,8 +72,8 @@ impl Bench {
         self.compare_to(pair, &[]).map(drop)
     }
 
-    /// As [`Bench::compare`], with targets where the table has none for the row; gives the ratio,
-    /// theirs to ours, if the row was run.
+    /// Compares as [`Bench::compare`], with targets where the table has none for the row; returns
+    /// the ratio, theirs to ours, if the row was run.
     pub(crate) fn compare_to(
         &mut self,
         pair: &Pair<'_>,
@@ -81,7 +82,7 @@ impl Bench {
         self.row(pair, "s", otherwise, Bench::pairs)
     }
 
-    /// Peak memory of ours against theirs, one run each.
+    /// Compares the peak memory of ours and theirs, one run each.
     pub(crate) fn compare_memory(&mut self, pair: &Pair<'_>) -> Result<()> {
         let measure = |bench: &mut Bench, pair: &Pair<'_>, _: &[Target]| {
             Ok(vec![(bench.peak(pair.ours)?, bench.peak(pair.theirs)?)])
@@ -153,7 +154,7 @@ impl Bench {
         Ok(Some(ratio))
     }
 
-    /// A row that was timed by hand: ours, theirs, seconds of each.
+    /// Records a row that was timed by hand: ours, theirs, seconds of each.
     pub(crate) fn push_pairs(
         &mut self,
         job: &str,
@@ -176,7 +177,8 @@ impl Bench {
         self.push(row)
     }
 
-    /// Alternating timings, ours first, after one warm-up each unless the cache is to be cold.
+    /// Returns alternating timings, ours first, after one warm-up each unless the cache is to be
+    /// cold.
     fn pairs(&mut self, pair: &Pair<'_>, targets: &[Target]) -> Result<Vec<(f64, f64)>> {
         let bench = &*self;
         let once = |command: &str| -> Result<f64> {
@@ -209,7 +211,7 @@ impl Bench {
         Ok(pairs)
     }
 
-    /// Wall time of one run in seconds, start and end of the process included.
+    /// Returns the wall time of one run in seconds, start and end of the process included.
     pub(crate) fn time(&self, command: &str) -> Result<f64> {
         if let Some(prepare) = &self.prepare {
             accept(prepare, self.command(prepare)?.status()?)?;
@@ -219,11 +221,11 @@ impl Bench {
         let status = process.status().with_context(|| command.to_owned())?;
         let seconds = start.elapsed().as_secs_f64();
         accept(command, status)?;
-        // Microseconds: what follows is noise.
+        // Microseconds: further digits are noise.
         Ok((seconds * 1e6).round() / 1e6)
     }
 
-    /// Peak resident memory of one run in MiB. One run of a command is enough.
+    /// Returns the peak resident memory of one run in MiB. One run of a command is enough.
     pub(crate) fn peak(&mut self, command: &str) -> Result<f64> {
         if let Some((_, peak)) = self.peaks.iter().find(|(known, _)| known == command) {
             return Ok(*peak);
@@ -242,8 +244,8 @@ impl Bench {
         Ok(peak)
     }
 
-    /// The process for a command as the record shows it: words with variables, through the shell
-    /// only where it is a pipeline or a list.
+    /// Returns the process for a command as the record shows it: words with variables, through the
+    /// shell only where it is a pipeline or a list.
     pub(crate) fn command(&self, text: &str) -> Result<Command> {
         let variables = self.variables();
         let assigns = text.split(' ').next().is_some_and(|w| w.contains('='));
@@ -287,7 +289,8 @@ impl Bench {
     }
 }
 
-/// Pairs for a row whose first pair took so long, where quick rows get `runs`.
+/// Returns the number of pairs for a row whose first pair took so long, where quick rows get
+/// `runs`.
 fn count((ours, theirs): (f64, f64), runs: usize, least: usize) -> usize {
     let slower = ours.max(theirs);
     if slower > TOO_LONG {
@@ -300,13 +303,13 @@ fn count((ours, theirs): (f64, f64), runs: usize, least: usize) -> usize {
     }
 }
 
-/// Whether the medians of the pairs miss a target.
+/// Returns true if the medians of the pairs miss a target.
 fn missed(pairs: &[(f64, f64)], targets: &[Target]) -> bool {
     let ratio = median(pairs.iter().map(|p| p.1)) / median(pairs.iter().map(|p| p.0));
     targets.iter().any(|target| !target.met(ratio))
 }
 
-/// czkawka_cli ends with 11 when it has found something.
+/// Checks the exit code; czkawka_cli ends with 11 when it has found something.
 fn accept(command: &str, status: ExitStatus) -> Result<()> {
     match status.code() {
         Some(0) => Ok(()),

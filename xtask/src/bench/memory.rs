@@ -48,8 +48,8 @@ pub(crate) fn dup(bench: &mut Bench) -> Result<()> {
     per_file(bench, &copies)
 }
 
-/// What one more file costs: the difference between the four copies and the one tree, in which
-/// buffers and code cancel out.
+/// Measures the memory that one more file costs: the difference between the four copies and the one
+/// tree, in which buffers and code cancel out.
 fn per_file(bench: &mut Bench, copies: &Path) -> Result<()> {
     let job = "memory a file beyond its name";
     if !bench.wanted(job) {
@@ -66,7 +66,7 @@ fn per_file(bench: &mut Bench, copies: &Path) -> Result<()> {
     figure(bench, job, command, ours, (100.0, "100 B"))
 }
 
-/// A tree of millions of entries: too large to be laid or read in every run.
+/// Measures a tree of millions of entries: too large to be laid or read in every run.
 pub(crate) fn large(bench: &mut Bench, asked: bool) -> Result<()> {
     bench.area = "memory";
     let job = "peak memory a file, millions of files";
@@ -104,7 +104,7 @@ pub(crate) fn large(bench: &mut Bench, asked: bool) -> Result<()> {
     Ok(())
 }
 
-/// Number of files below a tree, and the mean length of their names.
+/// Returns the number of files below a tree, and the mean length of their names.
 fn names(tree: &Path) -> Result<(usize, f64)> {
     let mut find = Command::new("find");
     find.arg(tree).args(["-type", "f", "-printf", "%f\\0"]);
@@ -113,7 +113,7 @@ fn names(tree: &Path) -> Result<(usize, f64)> {
     Ok((files, list.len() as f64 / files.max(1) as f64))
 }
 
-/// A figure in bytes against what it may be.
+/// Records a figure in bytes against its limit.
 fn figure(
     bench: &mut Bench,
     job: &str,

@@ -1,4 +1,4 @@
-//! The peers: under which name they are installed, which version they are, what a row calls them.
+//! The peers: their installed names, their versions, and their names in rows.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,8 @@ use crate::sh;
 const OURS: &[&str] = &["bc", "xtask", "hash_tree"];
 
 impl Bench {
-    /// A peer under the name that the commands use: a link is made where it is called otherwise.
+    /// Finds a peer under the name that the commands use: a link is made where it is called
+    /// otherwise.
     pub(crate) fn find(&mut self, names: &[&str]) -> bool {
         let Some(first) = names.first() else {
             return true;
@@ -29,7 +30,7 @@ impl Bench {
         true
     }
 
-    /// Where a program of a command lies.
+    /// Returns the path of a program of a command.
     pub(crate) fn program(&self, name: &str) -> Option<PathBuf> {
         let places = match name {
             "hash_tree" => self.release.join(name),
@@ -63,7 +64,7 @@ impl Bench {
     }
 }
 
-/// What a command measures, in a word or two.
+/// Returns a label for what a command measures, in a word or two.
 pub(crate) fn label(command: &str) -> String {
     let both: Vec<String> = command.split(" && ").map(one).collect();
     both.join(" + ")
@@ -84,7 +85,7 @@ fn one(command: &str) -> String {
             format!("xargs {}", tool.unwrap_or(""))
         }
         "xtask" => words.take(2).collect::<Vec<_>>().join(" "),
-        // With and without a check of what it wrote.
+        // With and without a check of its output.
         "bcmr" => match words.find(|w| *w == "-V") {
             Some(check) => format!("bcmr {check}"),
             None => "bcmr".to_owned(),

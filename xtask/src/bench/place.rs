@@ -9,15 +9,15 @@ use super::record::Record;
 use super::{chart, markdown, readme};
 use crate::sh;
 
-/// Where a run is recorded.
+/// Folder of a run's record.
 pub(crate) struct Place {
     folder: PathBuf,
-    /// Whether README's table is this run's.
+    /// True if README's table is this run's.
     pub(crate) readme: bool,
 }
 
 impl Place {
-    /// `folder`, or the repository's own.
+    /// Returns the place in `folder`, or in the repository's own.
     pub(crate) fn new(folder: Option<String>, readme: bool) -> Result<Place> {
         let folder = folder.map_or_else(|| sh::root().join("benches/record"), PathBuf::from);
         std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
@@ -59,7 +59,8 @@ impl Place {
     }
 }
 
-/// Under a temporary name and renamed: a reader sees the old text or the new one.
+/// Writes the text under a temporary name and renames it: a reader sees the old text or the new
+/// one.
 fn replace(path: &Path, text: &str) -> Result<()> {
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(".tmp");

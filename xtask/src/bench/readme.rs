@@ -1,4 +1,4 @@
-//! README's chart and table of figures, each between two markers: what a user wants to know, a job
+//! README's chart and table of figures, each between two markers: figures that users ask for, a job
 //! against the tool that is usual for it. The record has the rest.
 
 use std::fmt::Write;
@@ -15,7 +15,7 @@ const CHART: [&str; 2] = ["<!-- chart:begin -->", "<!-- chart:end -->"];
 const NAME: &str = "readme";
 const TITLE: &str = "bit-crafts beside the usual tools";
 
-/// What README says of a row, its job and what it is against.
+/// README's words for a row, its job and its peer.
 const ROWS: &[(&str, &str, &str)] = &[
     (
         "SHA-256 of a source tree",
@@ -60,13 +60,13 @@ const ROWS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// README with this record's chart and table in it.
+/// Returns README with this record's chart and table in it.
 pub(crate) fn updated(readme: &str, record: &Record) -> Result<String> {
     let readme = between(readme, CHART, &chart(record))?;
     between(&readme, TABLE, &table(record))
 }
 
-/// `text` with `new` between the two marks.
+/// Returns `text` with `new` between the two marks.
 fn between(text: &str, [begin, end]: [&str; 2], new: &str) -> Result<String> {
     let (before, rest) = text
         .split_once(begin)
@@ -82,7 +82,8 @@ fn chart(record: &Record) -> String {
     format!("![{TITLE}](benches/record/{stem}-{NAME}.svg)\n")
 }
 
-/// Name and text of README's chart: the rows of its table, and neither targets nor floors.
+/// Returns the name and text of README's chart: the rows of its table, and neither targets nor
+/// floors.
 pub(crate) fn drawn(record: &Record) -> Option<(&'static str, String)> {
     let rows: Vec<Row> = rows(record)
         .map(|(title, row)| Row {
@@ -96,7 +97,7 @@ pub(crate) fn drawn(record: &Record) -> Option<(&'static str, String)> {
     is_any.then(|| (NAME, chart::of_times(record, TITLE, &rows)))
 }
 
-/// The rows that README has of a record, with what it says of each.
+/// Returns the rows that README has of a record, with its words for each.
 fn rows(record: &Record) -> impl Iterator<Item = (&'static str, &Row)> {
     ROWS.iter().filter_map(|(title, job, peer)| {
         let mut rows = record.rows.iter();

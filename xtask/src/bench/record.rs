@@ -1,4 +1,4 @@
-//! What one bench run found: raw times, from which the Markdown, the charts and README's table are
+//! Results of one bench run: raw times, from which the Markdown, the charts and README's table are
 //! made.
 
 use std::path::Path;
@@ -13,12 +13,12 @@ use crate::median::median;
 /// The note of a target beyond the one that is asked for, in records of 2026-11-21 and before.
 pub(crate) const STRETCH: &str = "stretch";
 
-/// What a figure must reach.
+/// Ratio that a figure must reach.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Target {
     /// The peer takes at least this many times as long as we do.
     AtLeast(f64),
-    /// We take at most this many times what the other takes.
+    /// We take at most this many times as much as the other.
     AtMost(f64),
 }
 
@@ -27,7 +27,7 @@ impl Target {
         ratio >= self.as_ratio()
     }
 
-    /// The ratio, theirs to ours, that meets it.
+    /// Returns the ratio, theirs to ours, that meets it.
     pub(crate) fn as_ratio(self) -> f64 {
         match self {
             Target::AtLeast(times) => times,
@@ -41,7 +41,7 @@ impl Target {
 pub(crate) struct Row {
     pub(crate) area: String,
     pub(crate) job: String,
-    /// What it is measured against, in a word or two.
+    /// Peer that it is measured against, in a word or two.
     pub(crate) peer: String,
     pub(crate) ours: String,
     pub(crate) theirs: String,
@@ -61,12 +61,12 @@ impl Row {
         median(self.pairs.iter().map(|p| p.1))
     }
 
-    /// Whether it is against the bare system calls.
+    /// Returns true if it is against the bare system calls.
     pub(crate) fn is_floor(&self) -> bool {
         self.peer.starts_with("floor")
     }
 
-    /// Theirs to ours.
+    /// Returns the ratio of the medians, theirs to ours.
     pub(crate) fn ratio(&self) -> f64 {
         self.their_median() / self.our_median()
     }
@@ -75,7 +75,7 @@ impl Row {
         median(self.pairs.iter().map(|p| p.1 / p.0))
     }
 
-    /// The target that counts: the first one, where others are stretches or notes.
+    /// Returns the target that counts: the first one, where others are stretches or notes.
     pub(crate) fn target(&self) -> Option<Target> {
         self.targets.first().map(|t| t.0)
     }
@@ -89,7 +89,7 @@ impl Row {
     }
 }
 
-/// One run.
+/// Results of one run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) area: String,
@@ -113,7 +113,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// The name without an ending: `2026-11-21-amd-epyc`, and the area unless it is all.
+    /// Returns the name without an ending: `2026-11-21-amd-epyc`, and the area unless it is all.
     pub(crate) fn stem(&self) -> String {
         let cpu = self.cpu.to_lowercase();
         let words = cpu.split(|c: char| !c.is_ascii_alphanumeric());
@@ -125,7 +125,7 @@ impl Record {
         words.join("-")
     }
 
-    /// `5 of 8 targets met, 1 of 2 stretch targets`.
+    /// Returns `5 of 8 targets met, 1 of 2 stretch targets`.
     pub(crate) fn score(&self) -> String {
         let count = |stretch: bool| {
             let targets = self.rows.iter().flat_map(|row| {
@@ -141,14 +141,14 @@ impl Record {
         }
     }
 
-    /// What the floor of a row's job takes, in seconds, if that was measured.
+    /// Returns the seconds that the floor of a row's job takes, if that was measured.
     pub(crate) fn floor_of(&self, row: &Row) -> Option<f64> {
         let of_job = |other: &&Row| other.job == row.job && other.is_floor();
         let floor = self.rows.iter().find(of_job).filter(|_| !row.is_floor());
         floor.map(Row::their_median)
     }
 
-    /// The rows of an area.
+    /// Returns the rows of an area.
     pub(crate) fn rows_of<'a>(&'a self, area: &'a str) -> impl Iterator<Item = &'a Row> {
         self.rows.iter().filter(move |row| row.area == area)
     }
@@ -159,7 +159,7 @@ impl Record {
     }
 }
 
-/// The day and the machine, with nothing measured yet.
+/// Returns a record of the day and the machine, with nothing measured yet.
 pub(crate) fn begin(area: &str, runs: usize, tree: &Path, tree_files: usize) -> Record {
     let facts = machine::facts(tree);
     Record {

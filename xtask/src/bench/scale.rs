@@ -68,13 +68,13 @@ fn facts(layout: Layout) -> String {
     )
 }
 
-/// What is measured with, and what has been found.
+/// State of a run: settings, and the results so far.
 struct Scale {
     bc: PathBuf,
     layout: Layout,
-    /// Jobs whose names do not hold this are left out.
+    /// Jobs without this in their names are left out.
     only: String,
-    /// Peak memory in bytes of each job over hardly any files.
+    /// Peak memory in bytes of each job over a tree of [`BASE`] files.
     base: Vec<(&'static str, u64)>,
     table: String,
 }

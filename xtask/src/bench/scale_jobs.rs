@@ -1,21 +1,21 @@
-//! What `cargo xtask bench scale` runs over each tree, in this order: later jobs read manifests that
+//! Jobs of `cargo xtask bench scale` over each tree, in this order: later jobs read manifests that
 //! earlier ones have written. `TREE`, `OLD` and `NEW` stand for the tree and two manifests.
 
 use anyhow::Result;
 
 use super::forest::Forest;
 
-/// A command and what it should end with.
+/// A command and its expected exit code.
 #[derive(Clone, Copy)]
 pub(super) struct Job {
     pub(super) name: &'static str,
     pub(super) arguments: &'static str,
     pub(super) code: i32,
-    /// What is done to the tree first.
+    /// Change made to the tree first.
     pub(super) before: fn(&Forest) -> Result<()>,
-    /// Whether later jobs read what this one writes.
+    /// True if later jobs read the output of this one.
     pub(super) is_needed: bool,
-    /// Whether files are changed by their paths, which a very deep tree's are too long for.
+    /// True if files are changed by their paths, which are too long in a very deep tree.
     pub(super) needs_paths: bool,
 }
 

@@ -41,7 +41,7 @@ const fn shape(name: &'static str, files: u64, size: u64) -> Shape {
     Shape { name, files, size }
 }
 
-/// Everything that is run on a shape: what it is called, ours, the floor, the peers.
+/// Commands run on a shape: its name, ours, the floor, the peers.
 struct Job {
     what: String,
     ours: String,
@@ -160,7 +160,7 @@ fn laid(
     done
 }
 
-/// The floor first: at the floor nobody can be left much behind.
+/// Compares with the floor first: a program at the floor cannot be far behind any other.
 fn run(bench: &mut Bench, title: &str, job: &Job) -> Result<()> {
     let compare = |bench: &mut Bench, theirs: &str, tool: &str, wanted: &[(Target, &str)]| {
         let pair = Pair {
@@ -195,7 +195,7 @@ fn run(bench: &mut Bench, title: &str, job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// 35,000 pairs are linked; each run gets them anew.
+/// Compares the linking of 35,000 pairs; each run gets them fresh.
 fn links(bench: &mut Bench) -> Result<()> {
     let job = "35,000 pairs, hard links";
     if !bench.wanted_job(job) {
@@ -242,7 +242,7 @@ fn links(bench: &mut Bench) -> Result<()> {
     done
 }
 
-/// A file whose content follows from a number.
+/// Makes a file whose content follows from a number.
 fn file(path: &Path, seed: u64, size: u64) -> Result<()> {
     let folder = path.parent().context("lies in a folder")?;
     if !folder.is_dir() {

@@ -1,16 +1,17 @@
-//! Every target in one table: what a job must reach against whom, on which processors. The record's
-//! rows take theirs from here, by their names.
+//! Every target in one table: the ratio that a job must reach, the peer, and the processors. The
+//! record's rows take theirs from here, by their names.
 //!
 //! A **floor** is the bare loop of the system calls that a job cannot do without, on as many
 //! threads: for reading open, read, close; for duplicates statx of all, then open, read, close of
-//! those whose size repeats; for what looks at metadata only the statx walk; for links linkat and
-//! renameat; for copies the statx walk, then for each file a stage with the data, owner, mode and
-//! times, one look at its attributes, and the rename to a name that is free. A processor with the SHA extensions makes others faster, too.
+//! those whose size repeats; for jobs that look at metadata only the statx walk; for links linkat
+//! and renameat; for copies the statx walk, then for each file a stage with the data, owner, mode
+//! and times, one look at its attributes, and the rename to a name that is free. A processor with
+//! the SHA extensions makes others faster, too.
 
 use super::machine;
 use super::record::Target;
 
-/// On which processors a target holds.
+/// Processors on which a target holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cpu {
     Any,
@@ -18,7 +19,7 @@ enum Cpu {
     Sha,
     /// Without them, with AVX-512.
     NoSha,
-    /// With AVX-512, whatever else.
+    /// With AVX-512, with or without the SHA extensions.
     Wide,
 }
 
@@ -34,14 +35,14 @@ impl Cpu {
     }
 }
 
-/// What is wanted.
+/// Ratio or share that a row must reach.
 #[derive(Clone, Copy)]
 enum Wanted {
     /// The other takes at least this many times as long.
     Times(f64),
     /// We take at most this share of the other's.
     Share(f64),
-    /// As [`Wanted::Times`], for each thread there is.
+    /// Times as in [`Wanted::Times`], for each thread there is.
     TimesThreads(f64),
 }
 use Wanted::{Share, Times, TimesThreads};
@@ -253,7 +254,7 @@ pub(super) const SHAPE_THREADS: Target = Target::AtMost(1.1);
 pub(super) const SHAPE_PEER: Target = Target::AtLeast(1.2);
 pub(super) const SHAPE_FLOOR: Target = Target::AtMost(1.1);
 
-/// The targets of a row on this processor, each with a word about it.
+/// Returns the targets of a row on this processor, each with a word about it.
 pub(super) fn of(job: &str, peer: &str, threads: usize) -> Vec<(Target, String)> {
     let is = |name: &str| match name.strip_suffix('…') {
         Some(begin) => job.starts_with(begin),

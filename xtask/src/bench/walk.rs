@@ -38,8 +38,9 @@ pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// The program: `walk names|listing|stat ROOT THREADS`. `names` prints the paths, as fd and find do;
-/// `listing` and `stat`, which takes the metadata of every entry, print nothing, as the floor does.
+/// Runs the program: `walk names|listing|stat ROOT THREADS`. `names` prints the paths, as fd and
+/// find do; `listing` and `stat`, which takes the metadata of every entry, print nothing, as the
+/// floor does.
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let words = args.all();
     let [kind, root, threads] = &words[..] else {

@@ -1,4 +1,4 @@
-//! Which file of a target leans on which, and the circles among them.
+//! Dependencies between the files of a target, and the circles among them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,28 +8,28 @@ use super::modules::{Module, Name};
 /// The modules of a target by name.
 pub(super) type Modules = BTreeMap<Name, Module>;
 
-/// A file leans on another: where it first says so.
+/// Files that a file depends on, each with the first line that says so.
 pub(super) type Edges = BTreeMap<PathBuf, BTreeMap<PathBuf, usize>>;
 
-/// Which leanings count.
+/// Dependencies that count.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Count {
     /// All.
     All,
-    /// Those but of a part on the module that it is part of, which it sees by nesting: such a file
-    /// and its folder are one thing.
+    /// All but those of a part on the module that it is part of, which it sees by nesting: such a
+    /// file and its folder are one thing.
     BetweenParts,
 }
 
-/// What a path leads to.
+/// Target of a path.
 enum Found {
     Module(Name),
-    /// Something that this module declares.
+    /// An item that this module declares.
     Item(Name),
 }
 
-/// Which file uses what another one declares. Handing a name on (`pub use`) is no use of it, and
-/// whoever takes it from there leans on the file that declares it.
+/// Returns the files that use items of others. Re-exporting a name (`pub use`) is no use of it, and
+/// a file that imports it from there depends on the file that declares it.
 pub(super) fn edges(modules: &Modules, count: Count) -> Edges {
     let mut edges = Edges::new();
     for (name, module) in modules {
@@ -72,7 +72,7 @@ pub(super) fn edges(modules: &Modules, count: Count) -> Edges {
 /// Longer chains of re-exports do not occur; a longer one is one that goes round.
 const MOST_HOPS: usize = 12;
 
-/// Where a path in this module leads; `None` if out of the crate.
+/// Returns the target of a path in this module; `None` if it is outside the crate.
 fn resolve(modules: &Modules, from: &Name, path: &[String], hops: usize) -> Option<Found> {
     if hops > MOST_HOPS {
         return None;
@@ -103,7 +103,7 @@ fn resolve(modules: &Modules, from: &Name, path: &[String], hops: usize) -> Opti
     Some(Found::Module(at))
 }
 
-/// What a name means in a module.
+/// Returns the meaning of a name in a module.
 fn look_up(modules: &Modules, at: &Name, name: &str, hops: usize) -> Option<Found> {
     if hops > MOST_HOPS {
         return None;
@@ -131,7 +131,7 @@ fn look_up(modules: &Modules, at: &Name, name: &str, hops: usize) -> Option<Foun
         .next()
 }
 
-/// The sets of files from each of which every other one of the set can be reached.
+/// Returns the sets of files in which every file can be reached from every other one.
 pub(super) fn circles(edges: &Edges) -> Vec<BTreeSet<&Path>> {
     let reach: BTreeMap<&Path, BTreeSet<&Path>> = edges
         .keys()
@@ -166,7 +166,7 @@ mod tests {
     use super::super::modules;
     use super::*;
 
-    /// Lays the files below a new folder and returns who leans on whom, and the circles.
+    /// Lays the files below a new folder and returns their dependencies, and the circles.
     fn drawn(count: Count, files: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
         let folder = crate::sh::scratch(&format!("circles-{:p}", files)).unwrap();
         for (path, text) in files {

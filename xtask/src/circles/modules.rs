@@ -1,4 +1,4 @@
-//! The modules of one target: which file each lies in, what it declares and what it imports.
+//! The modules of one target: the file of each, its items and its imports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub(super) type Name = Vec<String>;
 pub(super) struct Import {
     pub(super) path: Name,
     pub(super) alias: String,
-    /// Whether it only hands the name on, to other modules.
+    /// True if it only re-exports the name, for other modules.
     pub(super) exported: bool,
     pub(super) line: usize,
 }
@@ -27,7 +27,7 @@ pub(super) struct Mention {
     pub(super) line: usize,
 }
 
-/// A module and what its own text says, without that of its inline modules.
+/// A module and the contents of its own text, without that of its inline modules.
 #[derive(Debug, Default)]
 pub(super) struct Module {
     pub(super) file: PathBuf,
@@ -35,7 +35,7 @@ pub(super) struct Module {
     pub(super) mentions: Vec<Mention>,
     /// Names of functions, types, constants, macros and so on that it declares.
     pub(super) items: BTreeSet<String>,
-    /// Every word of its code, and the first line it stands in.
+    /// Every word of its code, and the first line that contains it.
     pub(super) words: BTreeMap<String, usize>,
 }
 
@@ -72,7 +72,7 @@ const DECLARING: &[&str] = &[
     "macro_rules",
 ];
 
-/// Files the tokens of a file under its modules; returns the modules that lie in files of their
+/// Sorts the tokens of a file under its modules; returns the modules that lie in files of their
 /// own, each with the module that declares it.
 fn scan(
     tokens: &[Token],
@@ -142,7 +142,7 @@ fn scan(
     children
 }
 
-/// The words from `at` on that `::` joins.
+/// Returns the words from `at` on that `::` joins.
 fn path_at(tokens: &[Token], at: usize) -> Name {
     let mut path = vec![tokens[at].text.clone()];
     let mut at = at;

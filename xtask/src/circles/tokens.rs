@@ -1,6 +1,6 @@
-//! Rust source as words and signs: what is left without comments, literals and tests.
+//! Rust source as words and signs: the tokens without comments, literals and tests.
 
-/// A word or a sign, and the line it stands in, from 1.
+/// A word or a sign, and its line, from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) text: String,
@@ -12,7 +12,7 @@ impl Token {
         self.text == text
     }
 
-    /// Whether it is a name or a keyword.
+    /// Returns true if it is a name or a keyword.
     pub(crate) fn is_word(&self) -> bool {
         self.text.starts_with(is_word_start)
     }
@@ -26,12 +26,12 @@ fn is_word_part(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// The tokens of a file, without those of items that only tests have.
+/// Returns the tokens of a file, without those of items that only tests have.
 pub(super) fn tokens(source: &str) -> Vec<Token> {
     without_tests(split(source))
 }
 
-/// All tokens of a file, in tests too.
+/// Returns all tokens of a file, in tests too.
 pub(crate) fn split(source: &str) -> Vec<Token> {
     let chars: Vec<char> = source.chars().collect();
     let mut tokens = Vec::new();
@@ -54,12 +54,12 @@ pub(crate) fn split(source: &str) -> Vec<Token> {
     tokens
 }
 
-/// Whether what begins like a word is a string with a prefix (`b"…"`, `r#"…"#`).
+/// Returns true if a token that begins like a word is a string with a prefix (`b"…"`, `r#"…"#`).
 fn is_literal(chars: &[char], at: usize, end: usize) -> bool {
     chars[at..end].iter().any(|c| matches!(c, '"' | '\''))
 }
 
-/// Where the token, comment, literal or white space that begins at `at` ends.
+/// Returns the end of the token, comment, literal or white space that begins at `at`.
 fn token_end(chars: &[char], at: usize) -> usize {
     let next = chars.get(at + 1).copied().unwrap_or(' ');
     match chars[at] {
@@ -97,7 +97,7 @@ fn block_comment_end(chars: &[char], at: usize) -> usize {
     chars.len()
 }
 
-/// The end of a string whose first character is at `from`.
+/// Returns the end of a string whose first character is at `from`.
 fn string_end(chars: &[char], from: usize) -> usize {
     let mut at = from;
     while at < chars.len() {
@@ -110,7 +110,7 @@ fn string_end(chars: &[char], from: usize) -> usize {
     chars.len()
 }
 
-/// The end of a character literal, or of the quotation mark of a lifetime alone.
+/// Returns the end of a character literal, or of the quotation mark of a lifetime alone.
 fn quote_end(chars: &[char], at: usize) -> usize {
     match (chars.get(at + 1), chars.get(at + 2)) {
         (Some('\\'), _) => find(chars, at + 3, |c| c == '\'') + 1,
@@ -119,7 +119,8 @@ fn quote_end(chars: &[char], at: usize) -> usize {
     }
 }
 
-/// The end of `b"…"`, `c"…"`, `r"…"`, `br##"…"##`, `b'…'`; `None` if the word is just a word.
+/// Returns the end of `b"…"`, `c"…"`, `r"…"`, `br##"…"##`, `b'…'`; `None` if the word is just a
+/// word.
 fn prefixed_literal_end(chars: &[char], at: usize, end: usize) -> Option<usize> {
     let prefix: String = chars[at..end].iter().collect();
     let next = *chars.get(end)?;
@@ -170,7 +171,7 @@ pub(crate) fn is_test_only(attribute: &[Token]) -> bool {
     has("cfg") && has("test") && !has("not") && !has("any")
 }
 
-/// Where the item that begins at `at`, perhaps with further attributes, ends.
+/// Returns the end of the item that begins at `at`, perhaps with further attributes.
 pub(crate) fn item_end(tokens: &[Token], mut at: usize) -> usize {
     while at < tokens.len() {
         match tokens[at].text.as_str() {
@@ -187,7 +188,7 @@ pub(crate) fn item_end(tokens: &[Token], mut at: usize) -> usize {
     at
 }
 
-/// Behind the bracket that closes the one at `at`.
+/// Returns the index after the bracket that closes the one at `at`.
 pub(crate) fn group_end(tokens: &[Token], at: usize) -> usize {
     let mut depth = 0;
     for (i, token) in tokens.iter().enumerate().skip(at) {

@@ -1,6 +1,6 @@
 //! bc dup against jdupes, fdupes, fclones, yadf, rdfind, rmlint and dupd: the same groups. They are
-//! compared as sets of inodes, so that it is no matter which name of a hard link a tool prints, and
-//! the tools are told to look at the same files: hidden ones, no empty ones, no symbolic links.
+//! compared as sets of inodes, so that it does not matter which name of a hard link a tool prints,
+//! and the tools are set to look at the same files: hidden ones, no empty ones, no symbolic links.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -115,7 +115,7 @@ const PEERS: &[(&str, &[&str], bool, Parse)] = &[
     ),
 ];
 
-/// Our JSON report's groups, after checking what it says of itself.
+/// Returns our JSON report's groups, after checking its own totals.
 fn report(checks: &Checks, tree: &Tree, words: &[&str]) -> Result<(Paths, String)> {
     let mut command = checks.bc(&["dup", "scan", "--format=json"]);
     let output = sh::capture(command.args(words).arg(&tree.path))?;
@@ -164,7 +164,7 @@ fn report(checks: &Checks, tree: &Tree, words: &[&str]) -> Result<(Paths, String
     Ok((paths, remark))
 }
 
-/// The path of a JSON object: exact bytes in `path_b64` where `path` cannot hold them.
+/// Returns the path of a JSON object: exact bytes in `path_b64` where `path` cannot hold them.
 pub(crate) fn raw_path(object: &Value) -> Result<Vec<u8>> {
     match object["path_b64"].as_str() {
         Some(text) => base64(text).with_context(|| format!("not base64: {text:?}")),
@@ -197,7 +197,8 @@ fn base64(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Groups of paths as groups of inodes; one that is a single file under several names is none.
+/// Returns groups of paths as groups of inodes; one that is a single file under several names is
+/// dropped.
 fn inodes(groups: &[Vec<Vec<u8>>]) -> Result<BTreeSet<Group>> {
     let mut sets = BTreeSet::new();
     for group in groups {
@@ -242,7 +243,7 @@ fn output(words: &[&str], tree: &Path) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// Paths ended by `end`, groups ended by an empty one.
+/// Splits a text into paths ended by `end`, groups ended by an empty one.
 fn groups(text: &[u8], end: u8) -> Paths {
     let (mut groups, mut group) = (Vec::new(), Vec::new());
     for path in text.split(|&b| b == end) {
@@ -258,7 +259,7 @@ fn groups(text: &[u8], end: u8) -> Paths {
     groups
 }
 
-/// rdfind's results file: `type id depth size device inode priority name`.
+/// Reads rdfind's results file: `type id depth size device inode priority name`.
 fn rdfind(checks: &Checks, words: &[&str], tree: &Path) -> Result<Paths> {
     let results = checks.scratch.join("rdfind.txt");
     let mut command = Command::new(words[0]);
@@ -286,7 +287,7 @@ fn rdfind(checks: &Checks, words: &[&str], tree: &Path) -> Result<Paths> {
     Ok(groups)
 }
 
-/// rmlint's JSON: the first of a group is the original.
+/// Reads rmlint's JSON: the first of a group is the original.
 fn rmlint(checks: &Checks, words: &[&str], tree: &Path) -> Result<Paths> {
     let report = checks.scratch.join("rmlint.json");
     let mut command = Command::new(words[0]);
@@ -313,8 +314,8 @@ fn rmlint(checks: &Checks, words: &[&str], tree: &Path) -> Result<Paths> {
     Ok(groups.into_values().collect())
 }
 
-/// dupd's database, which its next command prints: a line of the total, then a path a line, each
-/// after two blanks.
+/// Reads dupd's database, which its next command prints: a line of the total, then a path a line,
+/// each after two blanks.
 fn dupd(checks: &Checks, words: &[&str], tree: &Path) -> Result<Paths> {
     let database = checks.scratch.join("dupd.db");
     let step = |words: &[&str], tree: Option<&Path>| {
@@ -333,7 +334,8 @@ fn dupd(checks: &Checks, words: &[&str], tree: &Path) -> Result<Paths> {
     Ok(groups(&paths.collect::<Vec<_>>().join(&b'\n'), b'\n'))
 }
 
-/// Every algorithm, thread count, reader and format finds the same groups, with and without cache.
+/// Checks that every algorithm, thread count, reader and format finds the same groups, with and
+/// without cache.
 fn variants(checks: &mut Checks, tree: &Tree, ours: &Paths) -> Result<()> {
     let cache = format!("--cache={}", checks.scratch.join("dup-cache").display());
     let variants: &[&[&str]] = &[
@@ -368,7 +370,8 @@ fn variants(checks: &mut Checks, tree: &Tree, ours: &Paths) -> Result<()> {
         |checks| {
             for format in ["--format=fdupes", "--format=text"] {
                 let text = sh::capture(checks.bc(&["dup", format]).arg(&tree.path))?.stdout;
-                // A name with a newline cannot be told from two lines; count what can be.
+                // A name with a newline cannot be distinguished from two lines; the others are
+                // counted.
                 let lines = text
                     .split(|&b| b == b'\n')
                     .filter(|l| l.starts_with(b"/"))
@@ -382,7 +385,7 @@ fn variants(checks: &mut Checks, tree: &Tree, ours: &Paths) -> Result<()> {
     Ok(())
 }
 
-/// `--match-hardlinks` against `jdupes -H`: names of one inode are duplicates too.
+/// Checks `--match-hardlinks` against `jdupes -H`: names of one inode are duplicates too.
 fn links(checks: &mut Checks, tree: &Tree, files: &[Vec<u8>]) -> Result<()> {
     let name = format!("dup {}: --match-hardlinks = jdupes -r -H", tree.name);
     if !sh::has("jdupes") {

@@ -1,4 +1,4 @@
-//! What bc integrity exports, given to the tools it is for; and their files imported.
+//! Exports of bc integrity, checked by the tools that they are for; and their files imported.
 
 use std::path::Path;
 use std::process::Command;
@@ -70,7 +70,7 @@ fn export(checks: &Checks, format: &str, manifest: &Path) -> Result<std::path::P
     Ok(file)
 }
 
-/// GNU's format can carry every name; a path that no tool can open is taken out.
+/// Checks GNU's format. It can carry every name; a path that no tool can open is taken out.
 fn gnu(checks: &mut Checks, tree: &Tree, manifest: &Path) {
     checks.check(
         format!("integrity {}: sha256sum -c accepts the export", tree.name),
@@ -92,7 +92,7 @@ fn gnu(checks: &mut Checks, tree: &Tree, manifest: &Path) {
     );
 }
 
-/// A file of sums made by sha256sum, imported, says the same of every file's content.
+/// Checks that a file of sums made by sha256sum, imported, says the same of every file's content.
 fn imported(checks: &mut Checks, tree: &Tree, manifest: &Path) {
     checks.check(
         format!("integrity {}: sha256sum's lines imported", tree.name),

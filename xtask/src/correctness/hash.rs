@@ -59,14 +59,14 @@ pub(super) fn check(checks: &mut Checks, tree: &Tree) -> Result<()> {
     Ok(())
 }
 
-/// The paths a peer is given.
+/// Returns the paths a peer is given.
 fn paths(peer: &Peer, files: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let keep =
         |p: &&Vec<u8>| listing::openable(p) && (peer.names == Names::Any || listing::plain(p));
     files.iter().filter(keep).cloned().collect()
 }
 
-/// Our lines for the paths that a peer is given.
+/// Returns our lines for the paths that a peer is given.
 fn comparable(peer: &Peer, lines: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let keep = |line: &&Vec<u8>| {
         listing::gnu_path(line).is_none_or(|path| {
@@ -76,7 +76,7 @@ fn comparable(peer: &Peer, lines: &[Vec<u8>]) -> Vec<Vec<u8>> {
     lines.iter().filter(keep).cloned().collect()
 }
 
-/// The sum lines of the tool over the same files.
+/// Compares our lines with those of the tool over the same files.
 fn digests(checks: &mut Checks, name: &str, peer: &Peer, ours: &[Vec<u8>], files: &[Vec<u8>]) {
     checks.check(name, |_| {
         let paths = paths(peer, files);
@@ -91,7 +91,8 @@ fn digests(checks: &mut Checks, name: &str, peer: &Peer, ours: &[Vec<u8>], files
     });
 }
 
-/// `hex  path`, `hex *path`, `TAG (path) = hex` and `TAG(path)= hex` as `hex path`, sorted.
+/// Turns lines `hex  path`, `hex *path`, `TAG (path) = hex` and `TAG(path)= hex` into `hex path`,
+/// sorted.
 fn as_pairs(lines: &[Vec<u8>]) -> Result<Vec<Vec<u8>>> {
     let mut pairs = Vec::new();
     for line in lines {
@@ -118,7 +119,8 @@ fn tagged_pair(line: &[u8]) -> Option<Vec<u8>> {
     (open < close && close < hex).then(|| [&line[hex..], b" ", &line[open + 1..close]].concat())
 }
 
-/// The tool verifies our manifest, we verify the tool's, and both say the same of a damaged one.
+/// Checks that the tool verifies our manifest, we verify the tool's, and both report the same of a
+/// damaged one.
 fn verified(checks: &mut Checks, tree: &Tree, peer: &Peer, ours: &[Vec<u8>]) -> Result<()> {
     let tool = peer.tool.join(" ");
     let lines = listing::sample(&comparable(peer, ours), VERIFIED);
@@ -193,7 +195,7 @@ fn verified(checks: &mut Checks, tree: &Tree, peer: &Peer, ours: &[Vec<u8>]) -> 
 
 fn tool_check(peer: &Peer, words: &[&str], manifest: &Path) -> Result<std::process::Output> {
     let mut command = std::process::Command::new(peer.tool[0]);
-    // -l is the digest's length when writing; a manifest tells it itself.
+    // -l is the digest's length when writing; a manifest contains it.
     if peer.tool[0] == "xxhsum" {
         command.args(&peer.tool[1..]);
     }
@@ -213,7 +215,7 @@ fn unsorted(text: &[u8]) -> Vec<Vec<u8>> {
     text.split(|&b| b == b'\n').map(<[u8]>::to_vec).collect()
 }
 
-/// The `WARNING: …` summaries, without the name of the program.
+/// Returns the `WARNING: …` summaries, without the name of the program.
 fn warnings(text: &[u8]) -> Vec<Vec<u8>> {
     let text = String::from_utf8_lossy(text);
     text.lines()
@@ -221,7 +223,7 @@ fn warnings(text: &[u8]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// `-z`: the same records as the tool's, in path order; and we verify such a manifest.
+/// Checks `-z`: the same records as the tool's, in path order; and we verify such a manifest.
 fn zero(checks: &mut Checks, tree: &Tree, peer: &Peer, files: &[Vec<u8>]) {
     let name = format!("hash {}: {} -z", tree.name, peer.tool.join(" "));
     checks.check(name, |checks| {
@@ -242,7 +244,7 @@ fn zero(checks: &mut Checks, tree: &Tree, peer: &Peer, files: &[Vec<u8>]) {
     });
 }
 
-/// BSD tags: the same lines as the tool's; each verifies the other's.
+/// Checks BSD tags: the same lines as the tool's; each verifies the other's.
 fn tagged(checks: &mut Checks, tree: &Tree, peer: &Peer, files: &[Vec<u8>]) {
     let name = format!("hash {}: {} --tag", tree.name, peer.tool.join(" "));
     let help = sh::capture(std::process::Command::new(peer.tool[0]).arg("--help"));
@@ -272,7 +274,7 @@ fn tagged(checks: &mut Checks, tree: &Tree, peer: &Peer, files: &[Vec<u8>]) {
     });
 }
 
-/// Several algorithms in one pass against hashdeep's.
+/// Checks several algorithms in one pass against hashdeep's.
 fn several(checks: &mut Checks, tree: &Tree, files: &[Vec<u8>]) {
     let name = format!("hash {}: md5,sha1,sha256 in one pass = hashdeep", tree.name);
     if !sh::has("hashdeep") {
@@ -320,7 +322,7 @@ fn several(checks: &mut Checks, tree: &Tree, files: &[Vec<u8>]) {
     });
 }
 
-/// Every file once, bytewise by path, whatever its name or depth.
+/// Checks that every file is listed once, bytewise by path, with any name and depth.
 fn order(checks: &mut Checks, tree: &Tree, files: &[Vec<u8>]) {
     checks.check(
         format!("hash {}: every file once, in path order", tree.name),
@@ -354,7 +356,7 @@ fn order(checks: &mut Checks, tree: &Tree, files: &[Vec<u8>]) {
     );
 }
 
-/// `--files-from` a list of files gives what the walk gives.
+/// Checks that `--files-from` with a list of files gives the same as the walk.
 fn from_list(checks: &mut Checks, tree: &Tree, files: &[Vec<u8>]) {
     checks.check(
         format!("hash {}: --files-from=- -0 = the walk", tree.name),
@@ -372,7 +374,7 @@ fn from_list(checks: &mut Checks, tree: &Tree, files: &[Vec<u8>]) {
     );
 }
 
-/// `openssl dgst` without -r: `SHA2-256(path)= hex`.
+/// Checks `openssl dgst` without -r: `SHA2-256(path)= hex`.
 fn openssl_lines(checks: &mut Checks, tree: &Tree, files: &[Vec<u8>]) {
     let name = format!(
         "hash {}: bc hash check accepts openssl's own lines",
@@ -396,7 +398,7 @@ fn openssl_lines(checks: &mut Checks, tree: &Tree, files: &[Vec<u8>]) {
     });
 }
 
-/// Threads and readers change nothing.
+/// Checks that threads and readers change nothing.
 fn matrix(checks: &mut Checks, tree: &Tree) -> Result<()> {
     for algorithm in ["sha256", "xxh128", "blake3"] {
         let kind = format!("--type={algorithm}");
@@ -428,7 +430,7 @@ fn matrix(checks: &mut Checks, tree: &Tree) -> Result<()> {
     Ok(())
 }
 
-/// diff of a manifest with itself, and with one digest changed and one line gone.
+/// Checks diff of a manifest with itself, and with one digest changed and one line gone.
 fn diff(checks: &mut Checks, tree: &Tree, ours: &BTreeMap<&str, Vec<Vec<u8>>>) -> Result<()> {
     let Some(lines) = ours.get("sha256").filter(|l| l.len() > 2) else {
         return Ok(());
@@ -451,7 +453,7 @@ fn diff(checks: &mut Checks, tree: &Tree, ours: &BTreeMap<&str, Vec<Vec<u8>>>) -
     changed[at][0] = if changed[at][0] == b'f' { b'e' } else { b'f' };
     let digest = |line: &[u8]| line.strip_prefix(b"\\").unwrap_or(line)[..64].to_vec();
     let gone = changed.pop().map(|line| digest(&line));
-    // What is there under another name is not removed.
+    // A file that exists under another name is not removed.
     let word = match gone.is_some_and(|gone| changed.iter().any(|line| digest(line) == gone)) {
         true => "MOVED",
         false => "REMOVED",

@@ -1,5 +1,5 @@
-//! bc integrity against hashdeep, mtree and find: digests and metadata of every entry, and what
-//! other tools make of the manifest.
+//! bc integrity against hashdeep, mtree and find: digests and metadata of every entry, and other
+//! tools' readings of the manifest.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -45,7 +45,7 @@ pub(super) fn check(checks: &mut Checks, tree: &Tree) -> Result<()> {
     variants(checks, tree, &entries)
 }
 
-/// The entries, after checking that the lines are in path order and add up to the trailer.
+/// Returns the entries, after checking that the lines are in path order and add up to the trailer.
 fn parse(text: &[u8]) -> Result<(Entries, String)> {
     let mut lines = Vec::new();
     for line in text.split(|&b| b == b'\n').filter(|l| !l.is_empty()) {
@@ -97,7 +97,7 @@ fn parse(text: &[u8]) -> Result<(Entries, String)> {
     Ok((entries, format!("{} entries", lines.len() - 2)))
 }
 
-/// The trailer's sha256 is that of all bytes before it.
+/// Checks that the trailer's sha256 is that of all bytes before it.
 fn trailer_digest(checks: &mut Checks, tree: &Tree, text: &[u8]) {
     let name = format!(
         "integrity {}: trailer = sha256sum of what precedes",
@@ -119,7 +119,7 @@ fn trailer_digest(checks: &mut Checks, tree: &Tree, text: &[u8]) {
     });
 }
 
-/// Every field against `find -printf`.
+/// Checks every field against `find -printf`.
 fn metadata(checks: &mut Checks, tree: &Tree, entries: &Entries) {
     checks.check(
         format!("integrity {}: entries and metadata = find", tree.name),
@@ -195,15 +195,15 @@ fn metadata(checks: &mut Checks, tree: &Tree, entries: &Entries) {
     );
 }
 
-/// find's `seconds.fraction` as whole nanoseconds. Before 1970 it writes the floor of the seconds
-/// and a positive fraction, with the sign on the seconds alone.
+/// Returns find's `seconds.fraction` as whole nanoseconds. Before 1970 it writes the floor of the
+/// seconds and a positive fraction, with the sign on the seconds alone.
 fn nanoseconds(text: &str) -> Result<String> {
     let (seconds, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let nanos: i128 = format!("{fraction:0<9}")[..9].parse()?;
     Ok((seconds.parse::<i128>()? * 1_000_000_000 + nanos).to_string())
 }
 
-/// Our digests as `hex path` records, of files whose names every tool writes alike.
+/// Returns our digests as `hex path` records, of files whose names every tool writes alike.
 fn digests(entries: &Entries) -> Vec<Vec<u8>> {
     let records = entries.iter().filter(|(path, _)| listing::plain(path));
     let records = records.filter_map(|(path, entry)| {
@@ -292,7 +292,7 @@ fn mtree(checks: &mut Checks, tree: &Tree, entries: &Entries) {
     });
 }
 
-/// vis(3)'s escapes undone: `\s`, `\#`, `\\`, `\M-x`, `\M^x`, `\^x`, `\ooo`.
+/// Undoes vis(3)'s escapes: `\s`, `\#`, `\\`, `\M-x`, `\M^x`, `\^x`, `\ooo`.
 fn unvis(text: &str) -> Option<Vec<u8>> {
     let mut bytes = text.bytes();
     let mut plain = Vec::new();
@@ -321,7 +321,7 @@ fn unvis(text: &str) -> Option<Vec<u8>> {
     Some(plain)
 }
 
-/// The manifest through jq into `sha256sum -c`, as a user without bc would.
+/// Checks the manifest through jq into `sha256sum -c`, as a user without bc would.
 fn sha256sum(checks: &mut Checks, tree: &Tree, manifest: &std::path::Path) {
     let name = format!("integrity {}: jq | sha256sum -c", tree.name);
     if !sh::has("jq") {
@@ -344,7 +344,8 @@ fn sha256sum(checks: &mut Checks, tree: &Tree, manifest: &std::path::Path) {
     });
 }
 
-/// An unchanged tree verifies silently; a diff of the manifest with itself says nothing.
+/// Checks that an unchanged tree verifies silently, and that a diff of the manifest with itself is
+/// empty.
 fn verify(checks: &mut Checks, tree: &Tree, manifest: &std::path::Path) {
     for mode in ["strict", "content", "meta"] {
         checks.check(
@@ -369,7 +370,7 @@ fn verify(checks: &mut Checks, tree: &Tree, manifest: &std::path::Path) {
     );
 }
 
-/// Threads, readers and compression change no entry.
+/// Checks that threads, readers and compression change no entry.
 fn variants(checks: &mut Checks, tree: &Tree, entries: &Entries) -> Result<()> {
     for words in [
         &["--threads=mono", "--io=sync"][..],

@@ -10,7 +10,7 @@ use crate::sh;
 /// Longest path that a tool can open by name, with its NUL.
 const PATH_MAX: usize = 4096;
 
-/// `find TREE -type f -print0`, in find's order.
+/// Returns the paths of `find TREE -type f -print0`, in find's order.
 pub(super) fn files(tree: &Path) -> Result<Vec<Vec<u8>>> {
     let text = sh::stdout(
         Command::new("find")
@@ -24,18 +24,18 @@ pub(super) fn files(tree: &Path) -> Result<Vec<Vec<u8>>> {
         .collect())
 }
 
-/// Whether a tool can open the path by name at all.
+/// Returns true if a tool can open the path by name at all.
 pub(super) fn openable(path: &[u8]) -> bool {
     path.len() < PATH_MAX
 }
 
-/// Whether no tool would write this path other than as it is.
+/// Returns true if every tool writes this path as it is.
 pub(super) fn plain(path: &[u8]) -> bool {
     std::str::from_utf8(path).is_ok_and(|text| !text.chars().any(|c| c == '\\' || c.is_control()))
 }
 
-/// Runs `xargs -0 tool` over the paths, one share a CPU at the same time, and joins what is printed
-/// on stdout. A tool that cannot read some file says so with its exit code; the records tell.
+/// Runs `xargs -0 tool` over the paths, one share a CPU at the same time, and joins the output on
+/// stdout. A tool that cannot read some file says so with its exit code; the records show which.
 pub(super) fn over(tool: &[&str], paths: &[&Vec<u8>]) -> Result<Vec<u8>> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let share = paths.len().div_ceil(cpus).max(1);
@@ -67,7 +67,7 @@ fn one(tool: &[&str], paths: &[&Vec<u8>]) -> Result<Vec<u8>> {
     Ok(sh::feed(&mut xargs, &list).context("xargs")?.stdout)
 }
 
-/// The path that a line of GNU's format names, unescaped; None for a line of another form.
+/// Returns the path that a line of GNU's format names, unescaped; None for a line of another form.
 pub(super) fn gnu_path(line: &[u8]) -> Option<Vec<u8>> {
     let escaped = line.first() == Some(&b'\\');
     let line = if escaped { &line[1..] } else { line };
@@ -91,13 +91,13 @@ pub(super) fn gnu_path(line: &[u8]) -> Option<Vec<u8>> {
     Some(plain)
 }
 
-/// At most `most` of the lines, evenly spread.
+/// Returns at most `most` of the lines, evenly spread.
 pub(super) fn sample(lines: &[Vec<u8>], most: usize) -> Vec<Vec<u8>> {
     let step = lines.len().div_ceil(most).max(1);
     lines.iter().step_by(step).cloned().collect()
 }
 
-/// Lines as a file's text.
+/// Returns lines as a file's text.
 pub(super) fn text(lines: &[Vec<u8>]) -> Vec<u8> {
     let mut text = Vec::new();
     for line in lines {

@@ -1,15 +1,15 @@
 //! The tools that bc hash is compared with, and how far each can be.
 
-/// Which names a tool writes as we do.
+/// Names that a tool writes as we do.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Names {
     /// GNU's escaping.
     Any,
-    /// Only those that need none.
+    /// Only names that need no escaping.
     Plain,
 }
 
-/// How a tool's lines compare with ours.
+/// Format of a tool's lines, compared with ours.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lines {
     /// Byte for byte.
@@ -56,7 +56,7 @@ const fn pairs(algorithm: &'static str, tool: &'static [&'static str]) -> Peer {
     }
 }
 
-/// Numbers, lengths and names as they are.
+/// Returns a tool for old sums, whose lines have numbers, lengths and names as they are.
 const fn sum(algorithm: &'static str, tool: &'static [&'static str]) -> Peer {
     Peer {
         algorithm,

@@ -1,5 +1,5 @@
-//! Whose work is in the program, and under which licences: a file in the form that Debian's
-//! packages have (DEP 5), made of the crates that are linked, so that none is forgotten.
+//! Holders and licences of the work in the program: a file in the form that Debian's packages have
+//! (DEP 5), made from the crates that are linked, so that none is forgotten.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::licences::taken;
 use crate::sh;
 
-/// What is not ours and no crate.
+/// Work in the program that is neither ours nor a crate's.
 const BESIDE: &str = "\
 Files: rust/library/*
 Copyright: The Rust Project Developers
@@ -34,8 +34,8 @@ License: GPL-3+ with GCC-Runtime-Library exception
 Comment: The unwinder.
 ";
 
-/// Texts of licences, by the names that Debian gives them. What Debian has on every system is
-/// named; tarballs carry the texts of the GPL and the LGPL beside this file.
+/// Texts of licences, by the names that Debian gives them. Those that Debian has on every system
+/// are referred to; tarballs carry the texts of the GPL and the LGPL beside this file.
 const TEXTS: &[(&str, &str)] = &[
     (
         "Apache-2.0",
@@ -87,7 +87,7 @@ struct Linked {
     holders: Vec<String>,
 }
 
-/// The whole file.
+/// Returns the whole file.
 pub(super) fn text() -> Result<String> {
     let ours = "The bit-crafts developers";
     let mut out = String::from(
@@ -132,8 +132,8 @@ fn licences_of(stanzas: &str) -> impl Iterator<Item = String> {
     lines.filter_map(|line| Some(line.strip_prefix("License: ")?.to_owned()))
 }
 
-/// The crates of others that the program is linked from on this machine, by name. Macros work when
-/// it is compiled and leave nothing of theirs in it.
+/// Returns the crates of others that the program is linked from on this machine, by name. Macros
+/// work when it is compiled and leave nothing of theirs in it.
 fn linked() -> Result<Vec<Linked>> {
     let mut tree = sh::cargo();
     tree.args(["tree", "--locked", "--package", "bit-crafts", "--edges"]);
@@ -194,7 +194,7 @@ fn linked_crate(package: &Value) -> Result<Linked> {
     })
 }
 
-/// What the licence files of a crate say after `Copyright`.
+/// Returns the text after `Copyright` in the licence files of a crate.
 fn holders(folder: &Path) -> Result<Vec<String>> {
     let mut found: Vec<String> = Vec::new();
     let mut files: Vec<_> = std::fs::read_dir(folder)
@@ -221,7 +221,8 @@ fn holders(folder: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// The holder of a line that is a notice, and neither a licence's own words nor a form to fill in.
+/// Returns the holder of a line that is a notice, and neither a licence's own words nor a form to
+/// fill in.
 fn holder(line: &str) -> Option<String> {
     let line = line.trim();
     let rest = line.strip_prefix("Copyright")?.trim_start();
@@ -256,7 +257,7 @@ mod tests {
         }
     }
 
-    /// Every crate has its holder and a licence whose text follows.
+    /// Checks that every crate has its holder and a licence whose text follows.
     #[test]
     fn everything_that_is_linked_is_in_it() {
         let text = text().unwrap();

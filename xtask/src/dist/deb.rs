@@ -15,7 +15,7 @@ use crate::sh;
 
 const PACKAGE: &str = "bit-crafts";
 
-/// As of the package's own changes beside those of the program.
+/// Revision of the package, for its own changes besides those of the program.
 const REVISION: u32 = 1;
 
 const DESCRIPTION: &str =
@@ -26,7 +26,7 @@ const DESCRIPTION: &str =
  program, bitcrafts.
 ";
 
-/// What lintian is to let pass, and why.
+/// Findings that lintian is to ignore, with the reasons.
 const OVERRIDES: &str = "\
 # Half of what hashing one small file takes is the start of the process, and a third of that would
 # be spent on loading and relocating the C library. No names of users or hosts are looked up.
@@ -38,7 +38,7 @@ bit-crafts: unstripped-binary-or-object [usr/bin/bitcrafts]
 bit-crafts: initial-upload-closes-no-bugs [usr/share/doc/bit-crafts/changelog.Debian.gz:1]
 ";
 
-/// Lays and packs it where `dpkg-deb` is installed, and checks what it packed.
+/// Lays and packs it where `dpkg-deb` is installed, and checks the package.
 pub(super) fn build(
     bc: &Path,
     dir: &Path,
@@ -58,7 +58,7 @@ pub(super) fn build(
     Ok(Some(package))
 }
 
-/// Lays into `root` what the program writes when it is called by the package's name.
+/// Lays into `root` the files that the program writes when it is called by the package's name.
 pub(super) fn lay(bc: &Path, root: &Path) -> Result<()> {
     let [whole, applets @ ..] = NAMES;
     let share = root.join("usr/share");
@@ -93,7 +93,7 @@ pub(super) fn lay(bc: &Path, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Adds the program and what Debian wants to know of it, and packs it all.
+/// Adds the program and the files that Debian requires, and packs it all.
 pub(super) fn pack(
     program: &Path,
     root: &Path,
@@ -149,7 +149,8 @@ fn put(folder: &Path, name: &str, text: &str) -> Result<()> {
     std::fs::write(&path, text).with_context(|| path.display().to_string())
 }
 
-/// Who answers for the package, as Debian's tools are told it: `DEBFULLNAME` and `DEBEMAIL`.
+/// Returns the maintainer of the package, from the variables of Debian's tools: `DEBFULLNAME` and
+/// `DEBEMAIL`.
 fn maintainer() -> String {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let name = set("DEBFULLNAME").unwrap_or_else(|| "The bit-crafts developers".to_owned());
@@ -186,7 +187,7 @@ fn compress(root: &Path) -> Result<()> {
     sh::run(Command::new("gzip").arg("-9n").arg(changelog))
 }
 
-/// Whatever the umask was: programs can be started, and everything can be read.
+/// Sets modes regardless of the umask: programs can be started, and everything can be read.
 fn modes(root: &Path) -> Result<()> {
     let bin = root.join("usr/bin");
     let mut folders = vec![root.join("usr")];
@@ -226,7 +227,7 @@ fn architecture() -> Result<String> {
     Ok(String::from_utf8(said)?.trim().to_owned())
 }
 
-/// The libraries that the program needs, if it needs any.
+/// Returns the libraries that the program needs, if it needs any.
 fn depends(program: &Path, root: &Path) -> Result<String> {
     if !elf::needs_interpreter(program)? {
         return Ok(String::new());

@@ -1,4 +1,4 @@
-//! What is in the Debian package: what it is to hold, and nothing of the calculator's.
+//! Contents of the Debian package: all its files, and no name of the calculator's.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use super::NAMES;
 use crate::sh;
 
-/// Holds what it is to hold, and nothing of the calculator's, by name or in words.
+/// Checks that it contains all its files, and nothing of the calculator's, by name or in words.
 pub(super) fn check(package: &Path) -> Result<()> {
     let folder = package.with_extension("unpacked");
     let checked = contents(package, &folder);
@@ -53,13 +53,13 @@ fn contents(package: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Do people read it? Nobody is shown the names that completions have inside.
+/// Returns true if people read the file; names inside completions are shown to no one.
 fn is_read(path: &Path) -> bool {
     let path = path.to_string_lossy();
     !path.contains("/usr/bin/") && !path.contains("completions")
 }
 
-/// No word of a text, compressed or not, is the calculator's name.
+/// Checks that no word of a text, compressed or not, is the calculator's name.
 fn says_no_bc(path: &Path) -> Result<()> {
     let is_compressed = path.extension().is_some_and(|end| end == "gz");
     let text = match is_compressed {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-/// Whether an ELF file of 64 bits has the segment that names the dynamic linker.
+/// Returns true if an ELF file of 64 bits has the segment that names the dynamic linker.
 pub(super) fn needs_interpreter(path: &Path) -> Result<bool> {
     const PT_INTERP: u32 = 3;
     let mut bytes = Vec::new();

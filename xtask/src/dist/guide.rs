@@ -1,4 +1,4 @@
-//! The guide as one page, `bc-guide(7)`: what Markdown says in man(7).
+//! The guide as one page, `bc-guide(7)`: Markdown turned into man(7).
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use crate::sh;
 
-/// The pages in the order in which one reads them. The promises are for whoever runs the tests.
+/// Pages in reading order. The promises are for those who run the tests.
 const PAGES: &[&str] = &[
     include_str!("../../../src/guide/recipes.md"),
     include_str!("../../../src/guide/disks.md"),
@@ -21,7 +21,7 @@ const PAGES: &[&str] = &[
 
 const ABOUT: &str = "recipes, rules and limits of hashing trees, duplicates, copies and manifests";
 
-/// The page, named after the program: `bc`, or what it is called beside the calculator.
+/// Returns the page, named after the program: `bc`, or its name beside the calculator.
 pub(super) fn page(program: &str) -> String {
     let mut out = format!(
         ".TH {}-GUIDE 7 \"{}\" \"bit-crafts\" \"Miscellaneous\"\n\
@@ -39,13 +39,14 @@ pub(super) fn page(program: &str) -> String {
     out
 }
 
-/// The same where `bc` is the calculator and the applets have names of their own.
+/// Returns the page for a system where `bc` is the calculator and the applets have names of their
+/// own.
 fn renamed(page: &str, program: &str) -> String {
     let mut text = page.replace("bc-guide(7)", &format!("{program}-guide(7)"));
     for applet in ["hash", "dup", "integrity", "copy"] {
         text = text.replace(&format!("bc {applet}"), &format!("bc{applet}"));
     }
-    // What is left is the program itself, where `bc` is no end of a path.
+    // All others are the program itself, where `bc` is no end of a path.
     for (before, after) in [(' ', ' '), ('`', ' '), ('`', '`'), ('\n', ' '), (' ', '.')] {
         let own = format!("{before}bc{after}");
         text = text.replace(&own, &format!("{before}{program}{after}"));
@@ -53,7 +54,7 @@ fn renamed(page: &str, program: &str) -> String {
     text
 }
 
-/// Where the text being written stands.
+/// State of the text being written.
 #[derive(Default)]
 struct Writer {
     out: String,
@@ -65,7 +66,7 @@ struct Writer {
     in_head: bool,
 }
 
-/// A page's sections are those of its headings; its title is a heading, too.
+/// Turns a page into roff. Its sections are those of its headings; its title is a heading, too.
 fn roff(markdown: &str) -> String {
     let mut writer = Writer::default();
     for event in Parser::new_ext(markdown, Options::ENABLE_TABLES) {
@@ -125,7 +126,7 @@ impl Writer {
                 self.out.push_str(".fi\n.RE\n");
                 self.verbatim = false;
             }
-            // A row is its first cell, and below it the others; what they are, the text says.
+            // A row is its first cell, and below it the others; the text says what they are.
             TagEnd::TableHead => {
                 self.line.clear();
                 self.in_head = false;
@@ -157,7 +158,7 @@ impl Writer {
     fn flush(&mut self) {
         let line = std::mem::take(&mut self.line);
         for line in line.lines().filter(|line| !line.is_empty()) {
-            // What begins with a dot in the text is no request.
+            // A line of text that begins with a dot is no request.
             let is_heading = line.starts_with(".SH ") || line.starts_with(".SS ");
             if line.starts_with(['.', '\'']) && !is_heading {
                 self.out.push_str("\\&");
@@ -168,11 +169,11 @@ impl Writer {
     }
 }
 
-/// Text of a line: an apostrophe or a dot in front is escaped when the line is written.
+/// Returns the text of a line: an apostrophe or a dot in front is escaped when the line is written.
 fn inline(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
-    // What is not ASCII by its code point (groff_char(7)); the letter itself is in no encoding that all
-    // formatters read.
+    // Characters beyond ASCII by their code points (groff_char(7)); the letter itself is in no
+    // encoding that all formatters read.
     text.chars().fold(String::new(), |mut out, character| {
         match character.is_ascii() {
             true => out.push(character),
@@ -182,7 +183,7 @@ fn inline(text: &str) -> String {
     })
 }
 
-/// Lines as they stand.
+/// Returns lines as they are.
 fn verbatim(text: &str) -> String {
     let escaped = inline(text);
     let lines = escaped
@@ -194,7 +195,7 @@ fn verbatim(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The day of the present commit.
+/// Returns the day of the present commit.
 fn date() -> String {
     let mut date = Command::new("date");
     date.args(["-u", "+%F", "-d"])

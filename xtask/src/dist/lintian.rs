@@ -1,4 +1,4 @@
-//! What Debian's own checker says of the package.
+//! Findings of Debian's own checker about the package.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 
 use crate::sh;
 
-/// Fails on errors and warnings. What is let pass is in the package's overrides, with reasons.
+/// Fails on errors and warnings. Findings to ignore are in the package's overrides, with reasons.
 pub(super) fn check(package: &Path) -> Result<()> {
     if !sh::has("lintian") {
         println!("not checked: the package by lintian, which is not installed");

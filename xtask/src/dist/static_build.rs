@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use super::elf::needs_interpreter;
 use crate::sh;
 
-/// What `sha256sum` says of `abc`.
+/// SHA-256 of `abc`, as `sha256sum` prints it.
 pub(super) const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
 /// Builds it, and checks that it is static and hashes.
@@ -34,7 +34,7 @@ pub(super) fn build() -> Result<PathBuf> {
     Ok(bc)
 }
 
-/// The target of this toolchain.
+/// Returns the target of this toolchain.
 fn host() -> Result<String> {
     let text = sh::stdout(Command::new("rustc").arg("-vV"))?;
     let text = String::from_utf8(text)?;

@@ -1,5 +1,5 @@
-//! `--symbols`: the tables of lines in a file of their own, for debuggers and profilers. The program
-//! keeps the names of its functions, by which the backtrace of a panic is read.
+//! `--symbols`: the tables of lines in a file of their own, for debuggers and profilers. The
+//! program keeps the names of its functions, which the backtrace of a panic shows.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,7 +18,7 @@ pub(super) fn build() -> Result<PathBuf> {
     Ok(sh::target().join("symbols/bc"))
 }
 
-/// Splits `whole` into the program and its tables; the program says what they are called.
+/// Splits `whole` into the program and its tables; the program contains the name of their file.
 pub(super) fn split(whole: &Path, program: &Path, tables: &Path) -> Result<()> {
     if !sh::has("objcopy") {
         bail!("objcopy is not installed (package binutils)");
@@ -40,7 +40,7 @@ pub(super) fn split(whole: &Path, program: &Path, tables: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The tables as a file of the release.
+/// Packs the tables as a file of the release.
 pub(super) fn pack(dir: &Path, release: &Release) -> Result<PathBuf> {
     let to = dir.join(format!("{}.debug", release.stem()));
     std::fs::copy(dir.join("bc.debug"), &to).with_context(|| to.display().to_string())?;

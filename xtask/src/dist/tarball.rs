@@ -12,7 +12,7 @@ use super::static_build::ABC;
 use super::{NAMES, Release, epoch};
 use crate::sh;
 
-/// Packs what lies in `dir` already, and `program`.
+/// Packs the files already in `dir`, and `program`.
 pub(super) fn build(program: &Path, dir: &Path, release: &Release) -> Result<PathBuf> {
     if needs_interpreter(program)? {
         bail!("{}: is linked dynamically", program.display());
@@ -33,7 +33,7 @@ pub(super) fn build(program: &Path, dir: &Path, release: &Release) -> Result<Pat
     Ok(to)
 }
 
-/// What is in it. The applets' names are links, as `bc install` makes them.
+/// Lays out its contents. The applets' names are links, as `bc install` makes them.
 fn lay(program: &Path, dir: &Path, root: &Path) -> Result<()> {
     let copy = |from: &Path, to: &str| -> Result<()> {
         let to = root.join(to);
@@ -74,7 +74,7 @@ fn lay(program: &Path, dir: &Path, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Unpacked elsewhere, it hashes, and its names work.
+/// Checks that it hashes and its names work, unpacked elsewhere.
 fn check(tarball: &Path, stem: &str) -> Result<()> {
     let folder = sh::scratch("tarball-check")?;
     let mut tar = Command::new("tar");

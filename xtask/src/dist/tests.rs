@@ -1,4 +1,5 @@
-//! The guide's page before real formatters, and packages of what the program writes itself.
+//! The guide's page before real formatters, and packages of the files that the program writes
+//! itself.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +7,7 @@ use bc_testkit::{TestTree, left_out, tool};
 
 use super::{NAMES, Release, copyright, deb, deb_check, guide, sums, symbols};
 
-/// The program beside this test; a test of this package alone builds it.
+/// Returns the program beside this test; a test of this package alone builds it.
 fn binary() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let profile = test.parent().and_then(Path::parent).unwrap();
@@ -44,7 +45,7 @@ fn the_guide_is_a_clean_page() {
     }
 }
 
-/// The package has no `bc` of ours.
+/// Checks that the package has no `bc` of ours.
 #[test]
 fn beside_the_calculator_the_guide_says_bchash() {
     let page = guide::page("bitcrafts");
@@ -60,7 +61,7 @@ fn beside_the_calculator_the_guide_says_bchash() {
     }
 }
 
-/// Everything in the package is for its four names, and all of them are served.
+/// Checks that everything in the package is for its four names, and all of them are served.
 #[test]
 fn the_package_serves_its_own_names_and_no_other() {
     let t = TestTree::new();
@@ -105,7 +106,7 @@ fn release() -> Release {
     }
 }
 
-/// A stand-in for the program: what is packed beside it does not depend on it.
+/// Packs a stand-in for the program: the other files do not depend on it.
 fn packed(t: &TestTree) -> Option<PathBuf> {
     if tool("dpkg-deb").is_none() {
         left_out("dpkg-deb is not installed");
@@ -170,7 +171,7 @@ fn the_package_says_what_debian_asks_for() {
     assert_eq!(first, std::fs::read(packed(&t).unwrap()).unwrap());
 }
 
-/// The check finds what must not be there.
+/// Checks that the check finds names that must not be there.
 #[test]
 fn a_package_that_takes_the_calculators_name_is_refused() {
     let t = TestTree::new();

@@ -1,5 +1,5 @@
-//! The checks, one column or a few each. They leave the tree as they found it; where one could
-//! not, it is laid anew.
+//! The checks, one column or a few each. They leave the tree as they found it; where one could not,
+//! it is laid again.
 
 mod calls;
 mod copy;
@@ -19,7 +19,7 @@ use super::snapshot::shown;
 use super::tools::Lab;
 use super::tree;
 
-/// Every check on one kind.
+/// Runs every check on one kind.
 pub(super) fn all(lab: &Lab, kind: &'static Kind, quick: bool, row: &mut Row) {
     let mut place = match Place::new(lab, kind, &tree::checked) {
         Ok(place) => place,
@@ -42,7 +42,7 @@ pub(super) fn all(lab: &Lab, kind: &'static Kind, quick: bool, row: &mut Row) {
     let states: &[&str] = if quick { &["warm"] } else { &["cold", "warm"] };
     row.set("calls", calls::check(&mut place, states));
     row.set("copy", copy::check(&place));
-    // Last: what is damaged stays so.
+    // Last: damage stays.
     row.set("damage", damage::damage(&mut place));
     if let Err(error) = place.close() {
         eprintln!("xtask: {}: {error:#}", kind.name);
@@ -50,24 +50,24 @@ pub(super) fn all(lab: &Lab, kind: &'static Kind, quick: bool, row: &mut Row) {
     }
 }
 
-/// What one check found wrong; everything is looked at before it fails.
+/// Faults that one check found; all of it is looked at before it fails.
 #[derive(Default)]
 struct Faults(Vec<String>);
 
 impl Faults {
-    /// Notes what is wrong unless `holds`.
+    /// Notes a fault unless `holds`.
     fn unless(&mut self, holds: bool, what: impl FnOnce() -> String) {
         if !holds {
             self.0.push(what());
         }
     }
 
-    /// Notes what differs, if anything does.
+    /// Notes the differences, if there are any.
     fn differences(&mut self, when: &str, told: &[String]) {
         self.unless(told.is_empty(), || format!("{when}: {}", shown(told)));
     }
 
-    /// An error of everything that is wrong.
+    /// Returns an error of all faults, if there are any.
     fn result(self) -> Result<()> {
         if !self.0.is_empty() {
             bail!("{}", self.0.join("; "));
@@ -76,7 +76,7 @@ impl Faults {
     }
 }
 
-/// A number of a run's metrics.
+/// Returns a number of a run's metrics.
 fn metric(file: &std::path::Path, name: &str) -> Result<u64> {
     let json: serde_json::Value = serde_json::from_slice(&std::fs::read(file)?)?;
     match json[name]

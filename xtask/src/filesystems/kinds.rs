@@ -1,8 +1,9 @@
-//! The file systems of the matrix: how each is made, mounted and taken down, as rows of shell text.
+//! The file systems of the matrix: commands to make, mount and take down each, as rows of shell
+//! text.
 //!
-//! In the texts `$W` is the kind's own directory, `$M` where it is mounted, `$IMAGE` and `$SECOND`
-//! files for images, `$BASE` an ext4 of its own for what needs something to lie on, `$SOURCE` the
-//! tree that an image is made from and `$PORT` a free port of 127.0.0.1.
+//! In the texts `$W` is the kind's own directory, `$M` its mount point, `$IMAGE` and `$SECOND`
+//! files for images, `$BASE` an ext4 of its own for kinds that need a file system below, `$SOURCE`
+//! the tree that an image is made from and `$PORT` a free port of 127.0.0.1.
 
 mod fuse;
 mod kernel;
@@ -20,38 +21,38 @@ pub(super) type Tool = (&'static str, &'static str);
 pub(super) struct Kind {
     /// Its name on the command line and in the table.
     pub(super) name: &'static str,
-    /// What it stands for.
+    /// Systems that it stands for.
     pub(super) what: &'static str,
     /// Types that the kernel has to know.
     pub(super) kernel: &'static [&'static str],
     /// Programs that it takes.
     pub(super) tools: &'static [Tool],
-    /// Whether an ext4 image is mounted at `$BASE` first.
+    /// True if an ext4 image is mounted at `$BASE` first.
     pub(super) base: bool,
-    /// Once, with `$BASE` mounted.
+    /// Commands run once, with `$BASE` mounted.
     pub(super) prepare: &'static str,
-    /// At every mount.
+    /// Commands run at every mount.
     pub(super) mount: &'static str,
-    /// At every unmount, before `$BASE` goes.
+    /// Commands run at every unmount, before `$BASE` goes.
     pub(super) unmount: &'static str,
-    /// After the first mount, before the tree is laid.
+    /// Commands run after the first mount, before the tree is laid.
     pub(super) ready: &'static str,
-    /// Where the tree is laid.
+    /// Place in which the tree is laid.
     pub(super) fill: Fill,
-    /// After the tree was laid, with everything mounted.
+    /// Commands run after the tree was laid, with everything mounted.
     pub(super) filled: &'static str,
     /// The tree's directory below `$M` that is looked at.
     pub(super) tree: &'static str,
-    /// Whether its files lie in a lower layer until they are changed. Its tree is laid anew for each
-    /// action: what an action and its undo leave lies in the upper one.
+    /// True if its files lie in a lower layer until they are changed. Its tree is laid again for
+    /// each action: the remains of an action and its undo lie in the upper one.
     pub(super) layered: bool,
-    /// Whether what it holds outlives an unmount.
+    /// True if its contents outlive an unmount.
     pub(super) lasting: bool,
-    /// Whether it belongs to the bounded part.
+    /// True if it belongs to the bounded part.
     pub(super) quick: bool,
 }
 
-/// Where a kind's tree is laid.
+/// Place in which a kind's tree is laid.
 #[derive(Clone, Copy)]
 pub(super) enum Fill {
     /// Through the mount.
@@ -62,7 +63,7 @@ pub(super) enum Fill {
     Image(&'static str),
 }
 
-/// What most rows have.
+/// Defaults of most rows.
 const KIND: Kind = Kind {
     name: "",
     what: "",
@@ -81,7 +82,7 @@ const KIND: Kind = Kind {
     quick: false,
 };
 
-/// Every kind, in the order of the table.
+/// Returns every kind, in the order of the table.
 pub(super) fn all() -> impl Iterator<Item = &'static Kind> {
     kernel::KINDS
         .iter()
@@ -90,12 +91,12 @@ pub(super) fn all() -> impl Iterator<Item = &'static Kind> {
         .chain(servers::KINDS)
 }
 
-/// The kind of this name.
+/// Returns the kind of this name.
 pub(super) fn find(name: &str) -> Option<&'static Kind> {
     all().find(|kind| kind.name == name)
 }
 
-/// The Debian packages of every kind's tools, each once.
+/// Returns the Debian packages of every kind's tools, each once.
 pub(super) fn packages() -> Vec<&'static str> {
     let mut packages: Vec<&str> = all()
         .flat_map(|kind| kind.tools)
@@ -108,7 +109,7 @@ pub(super) fn packages() -> Vec<&'static str> {
 }
 
 impl Kind {
-    /// What this machine lacks for it.
+    /// Returns the tools and kernel support that this machine lacks for it.
     pub(super) fn missing(&self) -> Option<String> {
         let absent: Vec<String> = self
             .tools
@@ -129,7 +130,7 @@ impl Kind {
     }
 }
 
-/// Whether the kernel knows a type of file system, after asking for its module.
+/// Returns true if the kernel knows a type of file system, after asking for its module.
 fn kernel_knows(name: &str) -> bool {
     let listed = || {
         let text = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();

@@ -20,10 +20,10 @@ use crate::sh;
 
 const FILES: u64 = 3000;
 const RUNS: u64 = 3;
-/// One file in so many lies there a second time.
+/// One file in so many exists a second time.
 const REPEATED: usize = 5;
 
-/// What is measured, and how often.
+/// Files to measure, and the number of runs.
 pub(super) struct Measure {
     corpus: Option<PathBuf>,
     files: usize,
@@ -34,7 +34,7 @@ pub(super) struct Measure {
 struct Job {
     name: &'static str,
     /// Label, program to look for, shell text with `$TREE`, `$BC` and `$N`; for the floor, which is
-    /// the bare walk and the bare reading of what the job cannot do without, `$XTASK` and `$LIST`.
+    /// the bare walk and the bare reading that the job cannot do without, `$XTASK` and `$LIST`.
     programs: &'static [(&'static str, &'static str, &'static str)],
 }
 
@@ -112,7 +112,7 @@ impl Measure {
     }
 
     pub(super) fn run(&self, lab: &Lab, kinds: &[&'static Kind]) -> Result<ExitCode> {
-        // Row by row: what was measured before an interruption is not lost.
+        // Row by row: rows measured before an interruption are not lost.
         print!("{}", head());
         let mut left_out = Vec::new();
         for kind in kinds {
@@ -150,7 +150,7 @@ impl Measure {
         place.close()
     }
 
-    /// Every program in turn, the one that begins another each time.
+    /// Times every program in turn, beginning with another one each time.
     fn job(
         &self,
         place: &mut Place<'_>,
@@ -185,8 +185,8 @@ impl Measure {
             .collect())
     }
 
-    /// The corpus, with every fifth file a second time: in the directories that kinds of several
-    /// layers, subvolumes and snapshots copy.
+    /// Lays the corpus, with every fifth file a second time: in the directories that kinds of
+    /// several layers, subvolumes and snapshots copy.
     fn lay(&self, dir: &Path) -> Result<Vec<String>> {
         let tree = dir.join("tree/sizes/two");
         std::fs::create_dir_all(dir.join("tree/links"))?;
@@ -211,7 +211,7 @@ impl Measure {
     }
 }
 
-/// Content alone: owners and modes are not every file system's.
+/// Copies content alone: owners and modes are not every file system's.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     if let Some(parent) = to.parent() {
         std::fs::create_dir_all(parent)?;
@@ -220,12 +220,12 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     std::fs::write(to, content).with_context(|| to.display().to_string())
 }
 
-/// Where the floor finds the files that it reads.
+/// Returns the path of the list of files that the floor reads.
 fn list(place: &Place<'_>) -> PathBuf {
     place.lab.scratch.join("measured.list")
 }
 
-/// The files of the tree in path order, each closed by NUL.
+/// Writes the list of the files of the tree in path order, each closed by NUL.
 fn write_list(place: &Place<'_>) -> Result<()> {
     let files = reference::files(&place.tree())?;
     let mut text = files.join(&0);
@@ -234,7 +234,7 @@ fn write_list(place: &Place<'_>) -> Result<()> {
     std::fs::write(&path, text).with_context(|| path.display().to_string())
 }
 
-/// Nothing of the place is in memory any more.
+/// Drops everything of the place from memory.
 fn chill(place: &mut Place<'_>) -> Result<()> {
     place.remount()?;
     rustix::fs::sync();
@@ -244,8 +244,8 @@ fn chill(place: &mut Place<'_>) -> Result<()> {
     Ok(knob.write_all(b"3")?)
 }
 
-/// What is measured is in memory itself: a program of 14 MB would be read from another disk first, of
-/// which a machine that reads 8 MiB ahead takes 10 ms, where one of 100 KB takes 2.
+/// Reads the measured programs into memory: a program of 14 MB would be read from another disk
+/// first, of which a machine that reads 8 MiB ahead takes 10 ms, where one of 100 KB takes 2.
 fn load<'t>(place: &Place<'_>, tools: impl Iterator<Item = &'t str>) -> Result<()> {
     for program in [place.lab.binary().to_owned(), std::env::current_exe()?] {
         std::fs::read(&program).with_context(|| program.display().to_string())?;
@@ -254,13 +254,13 @@ fn load<'t>(place: &Place<'_>, tools: impl Iterator<Item = &'t str>) -> Result<(
         let mut command = Command::new(tool);
         command.arg("--version").stdin(Stdio::null());
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        // What it says to that does not matter.
+        // Its output does not matter.
         command.status().with_context(|| tool.to_owned())?;
     }
     Ok(())
 }
 
-/// Seconds of one run, from its start to its end.
+/// Returns the seconds of one run, from its start to its end.
 fn time(place: &Place<'_>, text: &str) -> Result<f64> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut command = Command::new("sh");
@@ -294,7 +294,8 @@ fn head() -> String {
     )
 }
 
-/// Our time, and how many times as long each peer takes; below 1 it is faster, and stands out.
+/// Returns our time, and how many times as long each peer takes; below 1 it is faster, and stands
+/// out.
 fn cell(times: &[(&str, f64)]) -> String {
     let Some(((_, ours), peers)) = times.split_first() else {
         return "-".to_owned();

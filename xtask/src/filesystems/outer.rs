@@ -13,7 +13,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use super::INSIDE;
 use crate::sh;
 
-/// What every kind needs.
+/// Tools that every kind needs.
 const TOOLS: &[&str] = &[
     "unshare",
     "mount",
@@ -24,7 +24,7 @@ const TOOLS: &[&str] = &[
     "sha256sum",
 ];
 
-/// Why nothing can be mounted at all.
+/// Returns the reason why nothing can be mounted at all.
 pub(super) fn hindrance() -> Option<String> {
     if !sh::is_root() {
         return Some("mounting needs root".to_owned());

@@ -1,4 +1,4 @@
-//! One kind, made and mounted: where its tree lies, and how it is remounted.
+//! One kind, made and mounted: the place of its tree, and its remounts.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub(super) struct Place<'a> {
     pub(super) dir: PathBuf,
     mounted: bool,
     port: u16,
-    /// What the file system does not take of the tree.
+    /// Parts of the tree that the file system does not take.
     pub(super) left_out: Vec<String>,
 }
 
@@ -27,7 +27,7 @@ impl<'a> Place<'a> {
     /// Makes, fills and mounts a kind.
     ///
     /// # Errors
-    /// What the tools say; the caller names it as the reason why the kind was skipped.
+    /// A message of the tools; the caller reports it as the reason why the kind was skipped.
     pub(super) fn new(lab: &'a Lab, kind: &'static Kind, lay: tree::Lay<'_>) -> Result<Place<'a>> {
         let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
         let mut place = Place {
@@ -42,7 +42,7 @@ impl<'a> Place<'a> {
         Ok(place)
     }
 
-    /// Everything anew, after something was done to the tree that is not to be built upon.
+    /// Makes everything again, after a change to the tree that no later check may build upon.
     pub(super) fn again(&mut self, lay: tree::Lay<'_>) -> Result<()> {
         self.unmount()?;
         remove_tree(&self.dir)?;
@@ -76,7 +76,7 @@ impl<'a> Place<'a> {
             self.left_out = lay(&self.mount_point())?;
         }
         self.sh(kind.filled).context("completing its tree")?;
-        // What the kernel remembers of files that were just written is not what it learns anew.
+        // The kernel's cache of files that were just written differs from what it reads afterwards.
         self.remount()
     }
 
@@ -94,29 +94,29 @@ impl<'a> Place<'a> {
         shell(text, &variables)
     }
 
-    /// Where it is mounted.
+    /// Returns the mount point.
     pub(super) fn mount_point(&self) -> PathBuf {
         self.dir.join("mnt")
     }
 
-    /// The tree to look at.
+    /// Returns the path of the tree to look at.
     pub(super) fn tree(&self) -> PathBuf {
         self.mount_point().join(self.kind.tree)
     }
 
-    /// A file of this run, beside the mount and not on it.
+    /// Returns the path of a file of this run, beside the mount and not on it.
     pub(super) fn beside(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
 
-    /// Whether nothing can be written through the mount.
+    /// Returns true if nothing can be written through the mount.
     pub(super) fn read_only(&self) -> bool {
         let probe = self.mount_point().join("probe");
         let made = std::fs::write(&probe, "").and_then(|()| std::fs::remove_file(&probe));
         made.is_err()
     }
 
-    /// Takes the mount down and what lies under it.
+    /// Unmounts it, and the file system under it.
     pub(super) fn unmount(&mut self) -> Result<()> {
         if std::mem::take(&mut self.mounted) {
             self.patiently(self.kind.unmount)?;
@@ -127,7 +127,8 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
-    /// A server that is still going down keeps its file system busy for a moment.
+    /// Runs a command again and again for 5 seconds: a server that is still going down keeps its
+    /// file system busy for a moment.
     fn patiently(&self, text: &str) -> Result<()> {
         let mut last = Ok(());
         for _ in 0..100 {
@@ -160,8 +161,8 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
-    /// A remount after which inode numbers that are given at lookup are others: looked up in
-    /// another order than a walk's.
+    /// Remounts it so that inode numbers given at lookup are others: looks files up in another
+    /// order than a walk.
     pub(super) fn renumber(&mut self) -> Result<()> {
         self.remount()?;
         let mut files = bc_testkit::reference::files(&self.tree())?;
@@ -174,14 +175,14 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
-    /// Bytes that are free, with everything written.
+    /// Returns the bytes that are free, with everything written.
     pub(super) fn free(&self) -> Result<Free> {
         let mount = self.mount_point();
         let mut below = vec![mount.clone()];
         if self.kind.base {
             below.push(self.dir.join("base"));
         }
-        // Twice: what the first frees by committing is counted after the second.
+        // Twice: blocks that the first frees by committing are counted after the second.
         for _ in 0..2 {
             for path in &below {
                 let dir = std::fs::File::open(path)?;
@@ -195,7 +196,7 @@ impl<'a> Place<'a> {
         })
     }
 
-    /// The images that its content lies in, of which some do not exist.
+    /// Returns the images that its content lies in; some of them may not exist.
     pub(super) fn images(&self) -> Vec<PathBuf> {
         ["image", "base.image", "second.image"]
             .iter()
@@ -211,7 +212,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Takes down what a kind left that could not be made, and removes its directory.
+/// Unmounts the remains of a kind that could not be made, and removes its directory.
 pub(super) fn clear(dir: &Path) -> Result<()> {
     let mounts = std::fs::read_to_string("/proc/self/mounts")?;
     let mut below: Vec<&str> = mounts
@@ -230,7 +231,7 @@ fn rustix_unmount(path: &Path) -> Result<()> {
     crate::sh::run(std::process::Command::new("umount").arg("-l").arg(path))
 }
 
-/// What `statvfs` said.
+/// Figures of `statvfs`.
 #[derive(Clone, Copy)]
 pub(super) struct Free {
     pub(super) bytes: u64,

@@ -1,4 +1,4 @@
-//! What was found: one row a file system, one column a check.
+//! Results: one row a file system, one column a check.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -26,7 +26,7 @@ pub(super) const COLUMNS: &[&str] = &[
     "copy",
 ];
 
-/// What a check found.
+/// Result of a check.
 pub(super) enum Verdict {
     /// It holds, with a remark or nothing.
     Ok(String),
@@ -43,7 +43,7 @@ enum Cell {
 /// One file system's cells.
 pub(super) struct Row {
     name: String,
-    /// The path of its mount point, which says nothing in a message.
+    /// The path of its mount point, which is removed from messages.
     place: String,
     cells: Vec<(&'static str, Cell)>,
 }
@@ -67,7 +67,7 @@ impl Row {
         self.cells.push((column, cell));
     }
 
-    /// No check could be made, for one reason.
+    /// Records that no check could be made, for one reason.
     pub(super) fn skip_all(&mut self, reason: &str) {
         for column in COLUMNS {
             self.set(column, Ok(Verdict::Skip(reason.to_owned())));
@@ -81,7 +81,7 @@ impl Row {
             .map(|(_, cell)| cell)
     }
 
-    /// The reason that all of its cells were skipped for.
+    /// Returns the reason that all of its cells were skipped for.
     fn skipped(&self) -> Option<&str> {
         let mut reasons = self.cells.iter().map(|(_, cell)| match cell {
             Cell::Skip(reason) => Some(reason.as_str()),

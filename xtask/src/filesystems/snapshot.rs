@@ -31,7 +31,7 @@ impl Snapshot {
         Ok(Snapshot { entries })
     }
 
-    /// The regular files with their contents.
+    /// Returns the regular files with their contents.
     pub(super) fn files(&self) -> impl Iterator<Item = (&Name, &Found, &Vec<u8>)> {
         self.entries
             .iter()
@@ -44,8 +44,8 @@ impl Snapshot {
         self.files().map(|(_, _, content)| &content[..]).collect()
     }
 
-    /// What is different now, name by name: kind, content, link target, mode, owner, mtime, and
-    /// which names are one file.
+    /// Returns the differences now, name by name: kind, content, link target, mode, owner, mtime,
+    /// and the sets of names that are one file.
     pub(super) fn differences(&self, now: &Snapshot) -> Vec<String> {
         let mut told = Vec::new();
         for name in self
@@ -77,7 +77,7 @@ impl Snapshot {
         told
     }
 
-    /// How many directories have another mtime now.
+    /// Returns the number of directories that have another mtime now.
     pub(super) fn other_times(&self, now: &Snapshot) -> usize {
         let directories = self
             .entries
@@ -93,7 +93,7 @@ impl Snapshot {
             .count()
     }
 
-    /// Sets of names that are one inode.
+    /// Returns the sets of names that are one inode.
     fn partition(&self) -> BTreeSet<Vec<&Name>> {
         let mut sets: HashMap<(u64, u64), Vec<&Name>> = HashMap::new();
         for (name, found, _) in self.files() {
@@ -102,7 +102,8 @@ impl Snapshot {
         sets.into_values().filter(|names| names.len() > 1).collect()
     }
 
-    /// Whether a file has more names than are found under its number: all of the tree's are in it.
+    /// Returns true if a file has more names than are found under its inode number, although all
+    /// its names are in the tree: the names have different numbers.
     pub(super) fn numbers_names_apart(&self) -> bool {
         // As wide as the counts of the system, which differ from machine to machine.
         let mut names: HashMap<_, _> = HashMap::new();
@@ -113,8 +114,8 @@ impl Snapshot {
             .any(|(_, found, _)| found.stat.st_nlink > names[&found.identity()])
     }
 
-    /// Names that no longer lead to what they led to, symbolic links followed; those that lead
-    /// nowhere come second.
+    /// Returns the names that no longer lead to the same content, symbolic links followed; those
+    /// that lead nowhere come second.
     pub(super) fn misled(&self, root: &Path) -> (Vec<String>, Vec<String>) {
         let (mut other, mut gone) = (Vec::new(), Vec::new());
         for (name, _, content) in self.files() {
@@ -146,7 +147,7 @@ fn difference(old: &(Found, Vec<u8>), new: &(Found, Vec<u8>)) -> Option<&'static
     }
 }
 
-/// The first of some findings, and how many there are.
+/// Returns the first of some findings, and how many there are.
 pub(super) fn shown(told: &[String]) -> String {
     match told {
         [] => "nothing".to_owned(),

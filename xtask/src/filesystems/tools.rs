@@ -1,4 +1,4 @@
-//! The program under test and the shell, with what they print.
+//! The program under test and the shell, with their output.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,7 +16,7 @@ pub(super) struct Lab {
     pub(super) scratch: PathBuf,
 }
 
-/// What a command left.
+/// Exit code and output of a command.
 pub(super) struct Outcome {
     /// -1 after a signal.
     pub(super) code: i32,
@@ -32,7 +32,7 @@ impl Lab {
         Ok(Lab { bc, scratch })
     }
 
-    /// The binary's path.
+    /// Returns the binary's path.
     pub(super) fn binary(&self) -> &Path {
         &self.bc
     }
@@ -72,7 +72,7 @@ impl Lab {
 }
 
 impl Outcome {
-    /// An error that quotes stderr unless the exit code is `code`.
+    /// Returns the outcome if the exit code is `code`, else an error that quotes stderr.
     pub(super) fn expect(self, code: i32, who: &str) -> Result<Outcome> {
         if self.code != code {
             bail!(
@@ -84,7 +84,7 @@ impl Outcome {
         Ok(self)
     }
 
-    /// The first line on stderr, and how many follow.
+    /// Returns the first line on stderr, and how many follow.
     pub(super) fn said(&self) -> String {
         let mut lines = self.err.lines();
         let first = lines.next().unwrap_or("nothing on stderr");
@@ -94,7 +94,7 @@ impl Outcome {
         }
     }
 
-    /// stdout by lines.
+    /// Returns stdout by lines.
     pub(super) fn lines(&self) -> Vec<&[u8]> {
         self.out
             .split(|&b| b == b'\n')
@@ -130,7 +130,7 @@ pub(super) fn shell(text: &str, variables: &[(&str, PathBuf)]) -> Result<()> {
     Ok(())
 }
 
-/// Where a shell's complaints go: `$W/said`.
+/// Returns the file for a shell's stderr: `$W/said`.
 fn tempfile(variables: &[(&str, PathBuf)]) -> Result<PathBuf> {
     let (_, dir) = variables
         .iter()

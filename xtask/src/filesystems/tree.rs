@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result};
 use bc_testkit::Rng;
 
-/// Lays something into a directory and says what could not be laid.
+/// Lays files into a directory and returns the names of those that could not be laid.
 pub(super) type Lay<'a> = &'a dyn Fn(&Path) -> Result<Vec<String>>;
 
 /// Text in the middle of [`MARKED`] and nowhere else, found again in an image.
@@ -25,18 +25,18 @@ pub(super) const REWRITTEN: &str = "alone/rewritten";
 pub(super) const MANY: usize = 2000;
 pub(super) const FEW: usize = 400;
 
-/// Around the ends of what is kept in an inode (60, 152, 2048), of blocks, and of readahead.
+/// Sizes around the limits of data kept in an inode (60, 152, 2048), of blocks, and of readahead.
 const SIZES: &[usize] = &[
     1, 3, 59, 60, 61, 100, 151, 152, 153, 500, 1023, 1024, 1025, 2047, 2048, 2049, 3900, 4095,
     4096, 4097, 8191, 8193, 65_535, 65_537, 131_071, 131_073, 1_048_576,
 ];
 
-/// Every file's: only content tells those of one size apart.
+/// Returns the time of every file: only content distinguishes those of one size.
 fn instant() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_500_000_000)
 }
 
-/// Access and modification time alike: of one alone FUSE 2 takes no notice, and says nothing.
+/// Returns access and modification time alike: FUSE 2 ignores one alone, and reports nothing.
 pub(super) fn both(time: SystemTime) -> FileTimes {
     FileTimes::new().set_accessed(time).set_modified(time)
 }
@@ -58,7 +58,7 @@ pub(super) fn checked(dir: &Path) -> Result<Vec<String>> {
     Ok(left_out)
 }
 
-/// Each size three times alike in different directories, and twice nearly.
+/// Makes files of each size, three times alike in different directories, and twice nearly.
 fn sizes(tree: &Path, rng: &mut Rng) -> Result<()> {
     for sub in ["one", "two", "two/below", "near"] {
         fs::create_dir_all(tree.join("sizes").join(sub))?;
@@ -82,7 +82,7 @@ fn sizes(tree: &Path, rng: &mut Rng) -> Result<()> {
     write(&tree.join("sizes/two/empty"), b"")
 }
 
-/// Files of one size and one time; a digest kept under another's number makes them equal.
+/// Makes files of one size and one time; a digest kept under another's number makes them equal.
 fn numbered(tree: &Path, rng: &mut Rng) -> Result<()> {
     fs::create_dir(tree.join("numbered"))?;
     for index in 0..120 {
@@ -96,7 +96,7 @@ fn numbered(tree: &Path, rng: &mut Rng) -> Result<()> {
     Ok(())
 }
 
-/// One content with and without holes, and nothing but a hole.
+/// Makes files with one content, with and without holes, and one that is nothing but a hole.
 fn holes(tree: &Path) -> Result<()> {
     const LENGTH: usize = 2 << 20;
     fs::create_dir(tree.join("holes"))?;
@@ -124,7 +124,7 @@ fn alone(tree: &Path, rng: &mut Rng) -> Result<()> {
     write(&tree.join(REWRITTEN), &rng.bytes(5000))
 }
 
-/// Names that some file systems refuse or fold; what is refused is said.
+/// Makes names that some file systems refuse or fold; returns those that are refused.
 fn names(tree: &Path) -> Result<Vec<String>> {
     let names: &[(&str, &[u8])] = &[
         ("names that are not UTF-8", b"latin-1 caf\xe9"),
@@ -156,7 +156,7 @@ fn names(tree: &Path) -> Result<Vec<String>> {
     Ok(left_out)
 }
 
-/// Whether a name was kept as it was given.
+/// Returns true if a name was kept as it was given.
 fn listed(path: &Path) -> bool {
     let Some(dir) = path.parent() else {
         return false;
@@ -166,7 +166,8 @@ fn listed(path: &Path) -> bool {
     })
 }
 
-/// Two names of a file beside a copy that has two names, too; symbolic links that lead and do not.
+/// Makes two names of a file beside a copy that has two names, too; symbolic links that lead
+/// somewhere and that do not.
 fn links(tree: &Path) -> Result<Vec<String>> {
     let dir = tree.join("links");
     fs::create_dir(&dir)?;
@@ -194,7 +195,7 @@ fn links(tree: &Path) -> Result<Vec<String>> {
     Ok(left_out)
 }
 
-/// Small files in pairs, all of one size, to count calls on.
+/// Makes small files in pairs, all of one size, to count calls on.
 fn small(dir: &Path, count: usize) -> Result<()> {
     const DIRS: usize = 10;
     for index in 0..count {
@@ -216,7 +217,7 @@ fn write(path: &Path, content: &[u8]) -> Result<()> {
     make().with_context(|| path.display().to_string())
 }
 
-/// One time for all regular files, and a few modes.
+/// Sets one time for all regular files, and a few modes.
 fn settle(tree: &Path) -> Result<()> {
     for (index, path) in bc_testkit::reference::files(tree)?.iter().enumerate() {
         let path = tree.join(OsStr::from_bytes(path));

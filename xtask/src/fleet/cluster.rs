@@ -1,5 +1,5 @@
-//! One tree read by a Spark cluster of two workers: the manifest is that of one run of bc, also if
-//! an executor is killed in the middle.
+//! One tree read by a Spark cluster of two workers: the manifest equals that of one run of bc, also
+//! if an executor is killed in the middle.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -104,7 +104,8 @@ fn killer(bc: &Path, dir: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// What a manifest says beside its header's time and its trailer's digest.
+/// Returns the entries of a manifest, and its trailer up to the digest; the header, which contains
+/// the time, is left out.
 fn entries(manifest: &Path) -> Result<Vec<String>> {
     let text = std::fs::read_to_string(manifest).with_context(|| manifest.display().to_string())?;
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();

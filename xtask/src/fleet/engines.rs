@@ -27,7 +27,7 @@ for statement in duckdb.extract_statements(text):
             print(*row, sep='\\t')
 ";
 
-/// Who answers.
+/// Engine that answers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Engine {
     DuckDb,
@@ -41,12 +41,12 @@ pub(super) struct Installed {
     home: PathBuf,
 }
 
-/// What came of a question.
+/// Answer to a question.
 pub(super) struct Asked {
     /// The rows of all statements, with tabs between the values.
     pub(super) lines: Vec<String>,
     pub(super) seconds: f64,
-    /// Bytes of memory at most.
+    /// Peak memory in bytes.
     pub(super) peak: u64,
 }
 
@@ -97,7 +97,7 @@ impl Installed {
         self.home.join("bin/python3")
     }
 
-    /// One of Spark's programs.
+    /// Returns the command of one of Spark's programs.
     pub(super) fn spark(&self, program: &str) -> Result<Command> {
         let find = "import pyspark; print(pyspark.__path__[0])";
         let home = sh::stdout(Command::new(self.python()).args(["-c", find]))?;
@@ -112,7 +112,7 @@ impl Installed {
         Ok(command)
     }
 
-    /// Has the statements run in one session.
+    /// Runs the statements in one session.
     pub(super) fn ask(&self, sql: &str) -> Result<Asked> {
         let file = self.home.join("question.sql");
         std::fs::write(&file, sql).with_context(|| file.display().to_string())?;

@@ -1,4 +1,4 @@
-//! The floors of what reads, hashes and links files of a list.
+//! The floors of jobs that read, hash and link files of a list.
 
 use std::collections::HashMap;
 use std::ffi::CStr;
@@ -21,7 +21,7 @@ const READ: usize = 128 * 1024;
 const MESSAGE: usize = 16 * 1024;
 const MESSAGES: usize = 64;
 
-/// The paths of a NUL-separated list.
+/// Returns the paths of a NUL-separated list.
 pub(super) fn paths(list: &[u8]) -> Result<Vec<&CStr>> {
     list.split_inclusive(|&b| b == 0)
         .map(CStr::from_bytes_with_nul)
@@ -72,7 +72,7 @@ pub(super) fn read_all(paths: &[&CStr], threads: usize) -> Result<()> {
     )
 }
 
-/// statx of every path; opens, reads and closes those whose size another one has, too.
+/// Calls statx for every path; opens, reads and closes those whose size another one has, too.
 pub(super) fn read_where_sizes_repeat(paths: &[&CStr], threads: usize) -> Result<()> {
     let sizes = Mutex::new(Vec::with_capacity(paths.len()));
     each(

@@ -1,4 +1,4 @@
-//! What a copy cannot do without that gives each file all of its metadata and its name last.
+//! System calls that a copy needs which gives each file all of its metadata and its name last.
 
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
@@ -103,7 +103,7 @@ impl Worker<'_> {
     }
 }
 
-/// Within the kernel, where it can between these file systems.
+/// Copies within the kernel, where it can between these file systems.
 fn large(source: &OwnedFd, copy: &OwnedFd, buffer: &mut [u8]) -> rustix::io::Result<()> {
     loop {
         match copy_file_range(source, None, copy, None, 1 << 30) {
@@ -124,7 +124,7 @@ fn large(source: &OwnedFd, copy: &OwnedFd, buffer: &mut [u8]) -> rustix::io::Res
     }
 }
 
-/// The directory and the name.
+/// Returns the directory and the name.
 fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(slash) => (&path[..slash], &path[slash + 1..]),

@@ -1,4 +1,4 @@
-//! What a newcomer is told: every path that the pages for contributors name is there.
+//! Check of the pages for contributors: every path that they name exists.
 
 use std::path::Path;
 
@@ -26,7 +26,8 @@ pub(super) fn check(complaints: &mut Vec<String>) {
     }
 }
 
-/// What stands between backquotes and looks like a path from the root, and the targets of links.
+/// Returns the words between backquotes that look like a path from the root, and the targets of
+/// links.
 fn paths(line: &str) -> impl Iterator<Item = &str> {
     let quoted = line.split('`').skip(1).step_by(2);
     let rooted = |path: &&str| {

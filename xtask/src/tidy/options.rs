@@ -31,8 +31,8 @@ fn is_library(path: &Path) -> bool {
         && !parts.iter().any(|part| is_test(part))
 }
 
-/// The first long option in a line that is no comment. Code has no two dashes in front of a letter
-/// but in a string, or negates twice.
+/// Returns the first long option in a line that is no comment. Code has no two dashes in front of a
+/// letter but in a string, or negates twice.
 fn option(line: &str) -> Option<&str> {
     // The comment of a shell script that a report is, too.
     let begins = line.trim_start();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Where the table stands.
+/// Page that contains the table.
 pub(super) const PAGE: &str = "src/guide/promises.md";
 
 /// Complains of rows that name no test, and of tests that no file has.
@@ -25,7 +25,7 @@ pub(super) fn check(page: &str, rust: &BTreeMap<&PathBuf, String>, complaints: &
     }
 }
 
-/// Promise and last cell of each row, without the table's own head.
+/// Returns the promise and last cell of each row, without the table's own head.
 fn rows(page: &str) -> Vec<(&str, &str)> {
     let cells = page.lines().filter_map(|line| {
         let line = line.strip_prefix('|')?.strip_suffix('|')?;
@@ -35,7 +35,8 @@ fn rows(page: &str) -> Vec<(&str, &str)> {
     cells.skip(2).collect()
 }
 
-/// Is `module::name` a test in this file? The module is the file's name, or its folder's.
+/// Returns true if `module::name` is a test in this file. The module is the file's name, or its
+/// folder's.
 fn defines(path: &Path, text: &str, test: &str) -> bool {
     let Some((module, name)) = test.rsplit_once("::") else {
         return false;

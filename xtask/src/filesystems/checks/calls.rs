@@ -16,9 +16,9 @@ use crate::sh;
 /// Failing calls that [`MANY`] files may have more than [`FEW`]: one for a hundred files.
 const LIMIT: usize = (MANY - FEW) / 100;
 
-/// Runs of which the one with the fewest failing calls counts. A machine that proactively reclaims
-/// memory (`DAMON_RECLAIM`, a balloon) had over a hundred files of a cache that was warm a second ago fail
-/// in one run of three, and none in the others.
+/// Number of runs, of which the one with the fewest failing calls counts. A machine that
+/// proactively reclaims memory (`DAMON_RECLAIM`, a balloon) had over a hundred files of a cache
+/// that was warm a second ago fail in one run of three, and none in the others.
 const TRIES: usize = 10;
 
 pub(super) fn check(place: &mut Place<'_>, states: &[&str]) -> Result<Verdict> {
@@ -32,8 +32,9 @@ pub(super) fn check(place: &mut Place<'_>, states: &[&str]) -> Result<Verdict> {
     for words in [&["hash", "--type=sha256"][..], &["dup", "scan"]] {
         for &state in states {
             let (mut failed, mut tries) = (more(place, words, state)?, 1);
-            // What the kernel has dropped from its cache in between is read again: a call failed for
-            // it, and rightly so. What a file system never answers fails every time.
+            // Data that the kernel has dropped from its cache in between are read again: a call
+            // failed for it, and rightly so. A call that a file system never answers fails every
+            // time.
             while failed.sum > LIMIT && tries < TRIES {
                 let again = more(place, words, state)?;
                 if again.sum < failed.sum {
@@ -58,12 +59,12 @@ pub(super) fn check(place: &mut Place<'_>, states: &[&str]) -> Result<Verdict> {
 
 /// Failing calls of one pair of runs.
 struct More {
-    /// How many more of them the larger tree has. Starting and learning what the file system
-    /// answers costs some as well: those are in both.
+    /// Failing calls on the larger tree beyond those on the smaller one. Starting and probing the
+    /// file system costs some as well: those are in both.
     sum: usize,
     /// The call that fails most often, in brackets.
     most: String,
-    /// All of the larger tree.
+    /// All failing calls on the larger tree.
     all: usize,
 }
 
@@ -93,7 +94,7 @@ fn more(place: &mut Place<'_>, words: &[&str], state: &str) -> Result<More> {
     })
 }
 
-/// Failing calls of a run over a directory beside the tree, by name.
+/// Returns the failing calls of a run over a directory beside the tree, by name.
 fn failing(place: &Place<'_>, words: &[&str], dir: &str) -> Result<BTreeMap<String, usize>> {
     let counts = place.beside("calls");
     let mut command = Command::new("strace");
@@ -114,7 +115,8 @@ fn failing(place: &Place<'_>, words: &[&str], dir: &str) -> Result<BTreeMap<Stri
     Ok(errors(&std::fs::read_to_string(&counts)?))
 }
 
-/// The errors column of `strace -c`. A futex that somebody else changed first has not failed.
+/// Returns the errors column of `strace -c`. A futex that another thread changed first has not
+/// failed.
 fn errors(text: &str) -> BTreeMap<String, usize> {
     text.lines()
         .filter_map(|line| {

@@ -1,5 +1,5 @@
-//! A copy's manifest is accepted at once, and once the file system has forgotten what it remembered
-//! of the moment in which names were given.
+//! A copy's manifest is accepted at once, and again once the file system has dropped the attributes
+//! that it cached when names were given.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -61,7 +61,7 @@ fn verified(
     Ok(())
 }
 
-/// Small and large files, and one that has two names.
+/// Lays small and large files, and one that has two names.
 fn lay(source: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(source.join("d"))?;
     for n in 0..20 {

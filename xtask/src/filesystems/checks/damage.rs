@@ -1,5 +1,5 @@
-//! What changed behind the program's back is found: a file rewritten with its time put back, and
-//! one that changed in the image below.
+//! Changes behind the program's back are found: a file rewritten with its time put back, and one
+//! that changed in the image below.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -15,7 +15,8 @@ use super::super::tools::Outcome;
 use super::super::tree::{MARKED, MARKER, REWRITTEN, both};
 use super::{Faults, manifest};
 
-/// Found by verify everywhere, and by update where a change time betrays it.
+/// Checks that a rewritten file is found by verify everywhere, and by update where a change time
+/// betrays it.
 pub(super) fn rewrite(place: &mut Place<'_>) -> Result<Verdict> {
     if place.read_only() {
         return Ok(Verdict::Skip("read-only".to_owned()));
@@ -59,7 +60,7 @@ pub(super) fn rewrite(place: &mut Place<'_>) -> Result<Verdict> {
     Ok(Verdict::Ok(remark.to_owned()))
 }
 
-/// A byte of the image below is another one.
+/// Checks that a byte changed in the image below is found.
 pub(super) fn damage(place: &mut Place<'_>) -> Result<Verdict> {
     if !place.kind.lasting {
         return Ok(Verdict::Skip("there is no image below".to_owned()));
@@ -98,8 +99,8 @@ fn integrity(place: &Place<'_>, command: &str, words: &[&str], record: &Path) ->
     place.lab.bc(&all)
 }
 
-/// It is reported as damage, or as unreadable where the file system keeps checksums of its own;
-/// nothing else is reported.
+/// Checks that it is reported as damage, or as unreadable where the file system keeps checksums of
+/// its own; nothing else is reported.
 fn found(faults: &mut Faults, who: &str, outcome: &Outcome, path: &str) {
     let out = String::from_utf8_lossy(&outcome.out).into_owned();
     let damage = outcome.code == 3 && out.lines().any(|l| l.starts_with("!!") && l.contains(path));
@@ -150,7 +151,7 @@ fn flip(image: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// Where the marker stands in a file.
+/// Returns the offset of the marker in a file.
 fn position(image: &Path) -> Result<Option<u64>> {
     const PIECE: usize = 4 << 20;
     let needle = MARKER.as_bytes();

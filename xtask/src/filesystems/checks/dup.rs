@@ -19,7 +19,7 @@ pub(super) fn check(place: &Place<'_>) -> Result<Verdict> {
     let expected = plain(place, Links::Apart)?;
     let by_name = ours(place, &["--match-hardlinks".into()])?;
     same(&by_name, &expected, "--match-hardlinks")?;
-    // Without it, names of one inode are one file, and are told as such.
+    // Without it, names of one inode are one file, and are reported as such.
     let by_file = ours(place, &[])?;
     let files: BTreeSet<BTreeSet<Vec<u8>>> = plain(place, Links::Together)?;
     ensure!(
@@ -42,8 +42,8 @@ pub(super) fn check(place: &Place<'_>) -> Result<Verdict> {
     Ok(Verdict::Ok(format!("{} groups", expected.len())))
 }
 
-/// Cached groups are the uncached ones, in the run that fills the cache, in the next one and after
-/// a remount that gives other inode numbers.
+/// Checks that cached groups are the uncached ones, in the run that fills the cache, in the next
+/// one and after a remount that gives other inode numbers.
 pub(super) fn cache(place: &mut Place<'_>) -> Result<Verdict> {
     let file = place.beside("dup-cache");
     let mut option = OsString::from("--cache=");

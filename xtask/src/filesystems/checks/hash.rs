@@ -1,4 +1,4 @@
-//! Digests are those of sha256sum, whoever reads and on however many threads.
+//! Digests are those of sha256sum, by any reader and on any number of threads.
 
 use std::process::Command;
 

@@ -68,7 +68,7 @@ pub(super) fn check(place: &mut Place<'_>) -> Result<Verdict> {
     ))
 }
 
-/// Nothing is read again, by the program's own figures and by the calls that it makes.
+/// Checks that nothing is read again, by the program's own figures and by the calls that it makes.
 pub(super) fn update(place: &mut Place<'_>) -> Result<Verdict> {
     let file = record(place)?;
     place.renumber()?;

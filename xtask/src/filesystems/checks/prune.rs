@@ -1,5 +1,5 @@
-//! Every action, its dry run and its undo: what the dry run says is what is done, no content is
-//! lost, undo gives the tree back, and freed bytes are those that the file system has more.
+//! Every action, its dry run and its undo: the dry run reports the steps that are done, no content
+//! is lost, undo gives the tree back, and freed bytes are those that the file system has more.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -45,7 +45,8 @@ pub(super) fn check(place: &mut Place<'_>, row: &mut Row) {
             continue;
         }
         row.set(column, result);
-        // What a move elsewhere frees here it takes there: none of it is said to be freed.
+        // A move elsewhere takes there the bytes that it frees here: none of them are reported as
+        // freed.
         spaces.extend(freed.map(|freed| {
             let at_least = freed.at_least || column == "move-away";
             (column, Freed { at_least, ..freed })
@@ -60,7 +61,7 @@ fn destination(dir: PathBuf) -> OsString {
     action
 }
 
-/// One action there and back.
+/// Runs one action and its undo.
 fn one(place: &mut Place<'_>, action: &OsString) -> (Result<Verdict>, Option<Freed>) {
     match Action::begin(place, action) {
         Ok(action) => action.go(),
@@ -78,7 +79,7 @@ struct Action<'p, 'l> {
 }
 
 impl<'p, 'l> Action<'p, 'l> {
-    /// The dry run, which says whether force is needed.
+    /// Makes the dry run, which shows whether force is needed.
     fn begin(place: &'p Place<'l>, action: &OsString) -> Result<Action<'p, 'l>> {
         let before = Snapshot::of(&place.tree())?;
         let mut words: Vec<OsString> =
@@ -160,7 +161,7 @@ impl<'p, 'l> Action<'p, 'l> {
         }
         self.again()?;
         let remark = self.undo(&journal)?;
-        // What it says that it does not know is not held against it.
+        // Bytes that it reports as unknown are not held against it.
         let known = metric(&metrics, "freed_unknown")? == 0;
         Ok((
             format!("{changed} files{forced}{remark}"),
@@ -168,7 +169,7 @@ impl<'p, 'l> Action<'p, 'l> {
         ))
     }
 
-    /// The dry run promised what was done.
+    /// Checks that the steps of the dry run were done.
     fn compare(&mut self, real: &Outcome) -> Result<()> {
         let dry = &self.dry;
         let open = left_open(dry);
@@ -203,8 +204,8 @@ impl<'p, 'l> Action<'p, 'l> {
         Ok(())
     }
 
-    /// The dry run left some steps open and said so: what it promised was done, in that order, and
-    /// besides that no more than what it left open.
+    /// Checks a dry run that left some steps open and said so: the steps that it promised were
+    /// done, in that order, and besides them no more than the open ones.
     fn compare_open(&mut self, real: &Outcome, open: u64) -> Result<()> {
         let dry = &self.dry;
         let done = real.lines();
@@ -235,7 +236,7 @@ impl<'p, 'l> Action<'p, 'l> {
         Ok(())
     }
 
-    /// Every content is still there, and every name, unless names were to go.
+    /// Checks that every content is still there, and every name, unless names were to go.
     fn contents(&mut self, changed: u64) -> Result<()> {
         let tree = self.place.tree();
         let now = Snapshot::of(&tree)?;
@@ -278,7 +279,7 @@ impl<'p, 'l> Action<'p, 'l> {
         Ok(())
     }
 
-    /// A second run changes nothing.
+    /// Checks that a second run changes nothing.
     fn again(&mut self) -> Result<()> {
         let metrics = self.place.beside("again.json");
         let extra = [
@@ -295,7 +296,7 @@ impl<'p, 'l> Action<'p, 'l> {
         Ok(())
     }
 
-    /// The journal gives the tree back; a remark, if not all that there was.
+    /// Checks that the journal gives the tree back; returns a remark, if something is lost.
     fn undo(&mut self, journal: &std::path::Path) -> Result<&'static str> {
         let words = ["dup".into(), "undo".into(), journal.as_os_str().to_owned()];
         let undone = self.place.lab.bc(&words)?;
@@ -313,7 +314,7 @@ impl<'p, 'l> Action<'p, 'l> {
     }
 }
 
-/// How many steps a dry run says only the run itself can tell of.
+/// Returns the number of steps that a dry run reports as known only to the run itself.
 fn left_open(dry: &Outcome) -> u64 {
     let mut said = dry.err.lines().rev().flat_map(|line| line.split("; "));
     said.find_map(|part| {
@@ -323,7 +324,7 @@ fn left_open(dry: &Outcome) -> u64 {
     .unwrap_or(0)
 }
 
-/// Whether hard links are all that undo says it could not give back.
+/// Returns true if undo reports that it could not give back hard links, and nothing else.
 fn only_links_are_lost(undone: &Outcome) -> bool {
     let (totals, files): (Vec<&str>, Vec<&str>) = undone
         .err
@@ -336,7 +337,7 @@ fn only_links_are_lost(undone: &Outcome) -> bool {
             .all(|line| line.contains(": restored without hard links: "))
 }
 
-/// The reason that is given first.
+/// Returns the first reason given.
 fn why(outcome: &Outcome) -> String {
     let line = outcome.err.lines().find(|l| l.contains("skipped: "));
     let reason = line.and_then(|l| l.split("skipped: ").nth(1));

@@ -1,23 +1,24 @@
-//! Freed bytes, as the program and as the file system tell them.
+//! Freed bytes, as the program and as the file system report them.
 
 use anyhow::Result;
 
 use super::super::sheet::Verdict;
 use super::Faults;
 
-/// What the file system's figures said of one action.
+/// Figures of the file system for one action.
 pub(super) struct Freed {
     /// Bytes that the program says are freed, less those that it says are used.
     pub(super) claimed: i64,
-    /// Whether that was said to be the worst case, or is of what stays on the file system alone.
+    /// True if that was reported as the worst case, or is about files that stay on the file system
+    /// alone.
     pub(super) at_least: bool,
     pub(super) seen: i64,
     pub(super) changed: u64,
     pub(super) block: u64,
 }
 
-/// Freed bytes are what the file system has more, within a block for each file changed; where they
-/// are a worst case, it has no less.
+/// Checks that the file system has as many bytes more as were freed, within a block for each file
+/// changed; where they are a worst case, it has no less.
 pub(super) fn check(spaces: &[(&str, Freed)]) -> Result<Verdict> {
     if spaces.is_empty() {
         return Ok(Verdict::Skip("nothing could be changed".to_owned()));

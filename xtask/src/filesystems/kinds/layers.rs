@@ -1,4 +1,4 @@
-//! What the kernel lays over other file systems.
+//! Layers that the kernel puts over other file systems.
 
 use super::{Fill, KIND, Kind};
 
@@ -7,7 +7,7 @@ const OVERLAY: Kind = Kind {
     tools: &[("mkfs.ext4", "e2fsprogs")],
     base: true,
     fill: Fill::Base("lower"),
-    // What is written later lies in the upper layer, and repeats what lies in the lower one.
+    // Files written later lie in the upper layer, and repeat those in the lower one.
     filled: "cp -a \"$M/tree/sizes/two\" \"$M/tree/upper\"",
     layered: true,
     ..KIND
