@@ -16,8 +16,9 @@ pub fn of_workers(memory_budget: Option<Size>) -> Tables {
     // SAFETY: the runs that take these tables, of bc-hash, bc-dup and bc-copy, name the directories
     // that the listing holds open, and those of copies their destinations and journals; everything
     // else their workers open and close themselves, and runs that hash keep a journal's file out of
-    // it. The program's sinks and observers for them, and its hook for panics, use memory and the
-    // standard streams. Its allocator opens files under a budget only. None of it reads
-    // `/proc/self/fd`.
+    // it. No worker of a copy calls its observer, which writes to a duplicate of stdout: the thread
+    // that began the copy, whose table is the process's, does (`bc_copy`'s relay). The program's
+    // sinks for the others, and its hook for panics, use memory and the standard streams. Its
+    // allocator opens files under a budget only. None of it reads `/proc/self/fd`.
     unsafe { Tables::private() }
 }

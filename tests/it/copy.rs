@@ -279,3 +279,19 @@ fn a_run_with_nothing_to_do_reads_nothing() {
         .go()
         .code(0);
 }
+
+/// Workers have tables of descriptors of their own, in which the number of the output is another file
+/// or none.
+#[test]
+fn lines_by_many_threads_go_to_the_output_and_nowhere_else() {
+    let t = TestTree::new();
+    for number in 0..1200 {
+        t.write(format!("r/{}{number}", "n".repeat(240)), number.to_string());
+    }
+    let out = t.bc_line("copy --itemize --threads=4 r to").go();
+    // With the directory.
+    assert_eq!(out.code(0).lines().len(), 1201, "{}", out.error_text());
+    assert!(out.lines().iter().all(|line| line.starts_with(b"+ to")));
+    let found = seen(&t.join("to"), MANIFEST).unwrap();
+    assert!(found == seen(&t.join("r"), MANIFEST).unwrap());
+}

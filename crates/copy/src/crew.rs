@@ -24,7 +24,8 @@ pub(crate) fn descriptors() -> u64 {
 }
 
 /// Runs `f` on workers, as far as there are descriptors for them, with the tables of descriptors that the options choose: they have those of
-/// the sources, the destinations and the journals, and what they open themselves.
+/// the sources, the destinations and the journals, and what they open themselves. The observer, which
+/// may have others open, is not called by them then.
 pub(crate) fn run_workers<'j, 'o: 'j>(
     jobs: impl IntoIterator<Item = &'j Job<'o>>,
     workers: usize,
@@ -51,7 +52,12 @@ pub(crate) fn run_workers<'j, 'o: 'j>(
         }
     }
     let workers = workers.min(usize::try_from(descriptors() / EACH).unwrap_or(usize::MAX));
-    bc_pool::run_growing_in(tables, &named, workers, workers, |_, _| f())?;
+    let run = || bc_pool::run_growing_in(tables, &named, workers, workers, |_, _| f());
+    match jobs.first() {
+        // One relay serves all of them.
+        Some(job) if tables != Tables::SHARED => job.relay.apart(run)?,
+        _ => run()?,
+    };
     Ok(())
 }
 

@@ -24,6 +24,7 @@ use crate::huge;
 use crate::job::Job;
 use crate::links::Links;
 use crate::options::{CopyOptions, ManifestPlace, ReadBack};
+use crate::relay::Relay;
 use crate::single::medium;
 use crate::small::{SMALL, small};
 use crate::sources::{look, refuse_within, unopened, walk};
@@ -75,6 +76,8 @@ fn fan_out_to(
     observer: &Observer<'_>,
 ) -> Result<Vec<Result<Copied, Error>>, Error> {
     check(options)?;
+    let relay = Relay::new(observer);
+    let observer: &Observer<'_> = &|event| relay.report(event);
     let each = destinations::each(options, others)?;
     let (sources, missing) = look(options, observer)?;
     let observers = destinations::observers(&each, observer);
@@ -101,7 +104,7 @@ fn fan_out_to(
     for ((options, observer), begun) in each.iter().zip(&observers).zip(begun) {
         refused.push(match begun {
             Ok(begun) => {
-                let shared = (progress, &**observer, cancel);
+                let shared = (progress, (&**observer, &relay), cancel);
                 jobs.push(start(options, begun, &walked, &tops, shared));
                 None
             }
@@ -158,16 +161,20 @@ fn begin_each(
     Ok(all)
 }
 
+/// The observer of a destination, and the way to it.
+type Told<'a> = (&'a Observer<'a>, &'a Relay<'a>);
+
 /// Begins what is copied to one destination. `tops`: the file systems of all of them.
 fn start<'a>(
     options: &'a CopyOptions,
     mut begun: Begun,
     walked: &[Walked],
     tops: &[u64],
-    (progress, observer, cancel): (&'a CopyProgress, &'a Observer<'a>, &'a Cancel),
+    (progress, told, cancel): (&'a CopyProgress, Told<'a>, &'a Cancel),
 ) -> Job<'a> {
     let tree = Tree::new(walked, &begun.top.names);
     let bytes = survey(&tree, progress);
+    let observer = told.0;
     let there = tops.iter().filter(|dev| **dev == begun.top.id.dev).count();
     warn_of_space(&begun.top, bytes.saturating_mul(there as u64), observer);
     begin::start(&mut begun, options, observer);
@@ -189,7 +196,7 @@ fn start<'a>(
         (known, went_on, began),
         log,
         progress,
-        observer,
+        told,
         cancel,
     );
     job.unnamed.store(unnamed::is_possible(&job), Relaxed);

@@ -56,7 +56,9 @@ impl Why {
     }
 }
 
-/// Who is told, by any thread.
+/// Who is told, by any thread that has the caller's table of descriptors: what workers with
+/// [tables of their own](bc_pool::Tables::private) have to tell, the thread that began the copy does
+/// for them.
 pub type Observer<'a> = dyn Fn(Event<'_>) + Sync + 'a;
 
 /// How far a copy is.

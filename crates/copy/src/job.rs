@@ -24,6 +24,7 @@ use crate::named::Named;
 use crate::options::{CopyOptions, MANIFEST_NAME, ManifestPlace};
 use crate::place::is_settled_at;
 use crate::recorded::Recorded;
+use crate::relay::Relay;
 use crate::results::{Outcome, Proof, Results, State, meta_of};
 use crate::stage::JobId;
 use crate::stamp::{Session, Systems, given};
@@ -68,6 +69,8 @@ pub(crate) struct Job<'a> {
     pub(crate) giving: Giving,
     pub(crate) progress: &'a CopyProgress,
     pub(crate) observer: &'a Observer<'a>,
+    /// By which the observer is reached.
+    pub(crate) relay: &'a Relay<'a>,
     pub(crate) cancel: &'a Cancel,
     /// Roots of the destination that were made by this run, in which nothing can be in the way.
     pub(crate) new_roots: Vec<AtomicBool>,
@@ -127,7 +130,7 @@ impl<'a> Job<'a> {
         (known, went_on, began): (Known, Option<i64>, i64),
         log: Log,
         progress: &'a CopyProgress,
-        observer: &'a Observer<'a>,
+        (observer, relay): (&'a Observer<'a>, &'a Relay<'a>),
         cancel: &'a Cancel,
     ) -> Job<'a> {
         let stride = options
@@ -160,6 +163,7 @@ impl<'a> Job<'a> {
             giving: Giving::new(options.preserve),
             progress,
             observer,
+            relay,
             cancel,
             new_roots,
             inherits: AtomicBool::new(false),

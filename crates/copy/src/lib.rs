@@ -42,6 +42,8 @@
 //! - A file's record is in the journal before the file gets its name, its state once it has that. It
 //!   counts while the name leads to a file in that state, in the mount that it was recorded in or
 //!   forced to the disk; else the bytes have to be those that were recorded. All else is the user's.
+//! - The observer is called by threads of the process's own table of descriptors alone: what it has
+//!   open is no file, or another one, in a worker's.
 //! - One failure never stops the rest: each is told once, and the entries copied, skipped, failed
 //!   and left are all that were walked.
 
@@ -80,6 +82,7 @@ mod readback;
 mod receiver;
 mod record;
 mod recorded;
+mod relay;
 mod restore;
 mod results;
 mod single;
