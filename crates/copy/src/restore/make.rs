@@ -158,6 +158,12 @@ impl<'r, 'a> Healer<'r, 'a> {
                 "rename back",
                 errno,
             )),
+            Err(NotPut::Displaced) => {
+                let stage = shown_below(&self.restore.shown(above), stage.as_bytes());
+                let text = "another program has given the name of what is restored to other files \
+                            twice meanwhile: the last one has it, and this is the one before";
+                Err(Error::with_message(stage, "rename back", text))
+            }
             Err(NotPut::System(op, errno)) => Err(Error::new(shown(), op, errno)),
             Err(NotPut::CannotKeep) => {
                 let text = "what is damaged cannot be kept here, for the file system has neither \

@@ -141,8 +141,9 @@ pub fn restore(
     let stages = top.as_ref().ok();
     let stages = stages.map(|top| Stages::begin(options, top, id, observer));
     let stages = stages.transpose()?;
+    let own = stages.as_ref().and_then(Stages::own_file);
     let mut collected = Collector::new(&options.only, options.root_check);
-    let (verified, reading) = look(options, work, &mut collected)?;
+    let (verified, reading) = look(options, work, own, &mut collected)?;
     // Where there is no root, verify says so.
     let (top, stages) = (top?, stages.unwrap_or_else(|| Stages::none(observer)));
     top.refuse_another()?;

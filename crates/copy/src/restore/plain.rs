@@ -112,6 +112,6 @@ fn make_link(restore: &Restore<'_>, need: &Need, target: &[u8]) -> Result<(), Er
     restore.lost(&need.path, &mut lost);
     put::put_new(dir.fd.as_fd(), &stage, name).map_err(|why| match why {
         NotPut::System(op, errno) => failed(op, errno),
-        NotPut::Changed | NotPut::CannotKeep | NotPut::Stuck(_) => again(),
+        NotPut::Changed | NotPut::CannotKeep | NotPut::Stuck(_) | NotPut::Displaced => again(),
     })
 }

@@ -1,13 +1,14 @@
 //! What is healed takes its name; what has the name keeps another one.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use bc_digest::Digest;
 use bc_integrity::second_ending;
 use bc_walk::{FileStat, Identity};
-use rustix::fs::{AtFlags, RenameFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::{Errno, retry_on_intr};
 
+use crate::meta::fstat;
 use crate::stage::{self, Over};
 
 /// Bytes of the longest name that file systems have.
@@ -55,6 +56,43 @@ pub(super) enum NotPut {
     CannotKeep,
     /// What was there has the name of the stage, and could not be put back.
     Stuck(Errno),
+    /// The same, for the name has been given to another file once more, which keeps it.
+    Displaced,
+}
+
+/// Stage that is open as a place, so that no other file is given its number.
+struct Held {
+    _open: OwnedFd,
+    id: Identity,
+}
+
+impl Held {
+    fn new(dir: BorrowedFd<'_>, stage: &str) -> Result<Held, Errno> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let open = retry_on_intr(|| rustix::fs::openat(dir, stage, flags, Mode::empty()))?;
+        let id = FileStat::from(&fstat(&open)?).id;
+        Ok(Held { _open: open, id })
+    }
+
+    /// Removes it by the name of a stage, which is left where it leads to another file by now.
+    fn remove(&self, dir: BorrowedFd<'_>, stage: &str) -> Result<(), NotPut> {
+        match look(dir, stage.as_bytes()) {
+            Ok(now) if now.id == self.id => {
+                stage::remove(dir, stage);
+                Ok(())
+            }
+            Ok(_) => Err(NotPut::Displaced),
+            // There is nothing to remove, or the next run does.
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+/// Second name of what is damaged.
+struct Second {
+    name: Vec<u8>,
+    /// This call has made it: another run may rely on one that it has made itself.
+    made: bool,
 }
 
 /// Gives a stage a name that is free; else the stage is removed.
@@ -79,13 +117,20 @@ pub(super) fn put_over(
     present: &Present,
     keep: Keep,
 ) -> Result<Option<Vec<u8>>, NotPut> {
+    let held = Held::new(dir, from).map_err(|errno| {
+        stage::remove(dir, from);
+        NotPut::System("open", errno)
+    })?;
     let linked = match keep {
         Keep::Nothing => Ok(None),
         Keep::Second => link_second(dir, name, present),
     };
-    let second = linked.inspect_err(|_| stage::remove(dir, from))?;
+    let second = match linked {
+        Ok(second) => second,
+        Err(why) => return Err(held.remove(dir, from).err().unwrap_or(why)),
+    };
     let put = match exchange(dir, from, name) {
-        Ok(()) => after_exchange(dir, from, name, present, (keep, second.as_deref())),
+        Ok(()) => after_exchange(dir, (from, &held), name, present, (keep, second.as_ref())),
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
             match keep == Keep::Second && second.is_none() {
                 true => Err(NotPut::CannotKeep),
@@ -95,14 +140,17 @@ pub(super) fn put_over(
         Err(errno) => Err(NotPut::System("rename", errno)),
     };
     match put {
-        Ok(moved) => Ok(second.or(moved)),
+        Ok(moved) => Ok(moved.or(second.map(|second| second.name))),
         Err(NotPut::Stuck(errno)) => Err(NotPut::Stuck(errno)),
-        Err(error) => {
-            stage::remove(dir, from);
-            if let Some(second) = second {
-                remove_second(dir, &second);
+        Err(why) => {
+            let removed = held.remove(dir, from);
+            // Where the first name leads elsewhere by now the second may be all that is left of it.
+            if let Some(second) = second.filter(|second| second.made)
+                && is_at(dir, name, present.stat.id)
+            {
+                remove_second(dir, &second.name);
             }
-            Err(error)
+            Err(removed.err().unwrap_or(why))
         }
     }
 }
@@ -113,17 +161,27 @@ fn link_second(
     dir: BorrowedFd<'_>,
     name: &[u8],
     present: &Present,
-) -> Result<Option<Vec<u8>>, NotPut> {
+) -> Result<Option<Second>, NotPut> {
     for second in seconds(name, present.digest) {
         let link = || rustix::fs::linkat(dir, name, dir, &second[..], AtFlags::empty());
         match retry_on_intr(link) {
-            Ok(()) if is_at(dir, &second, present.stat.id) => return Ok(Some(second)),
+            Ok(()) if is_at(dir, &second, present.stat.id) => {
+                return Ok(Some(Second {
+                    name: second,
+                    made: true,
+                }));
+            }
             Ok(()) => {
                 remove_second(dir, &second);
                 return Err(NotPut::Changed);
             }
-            // A run that was interrupted had come so far.
-            Err(Errno::EXIST) if is_at(dir, &second, present.stat.id) => return Ok(Some(second)),
+            // A run that was interrupted had come so far, or another one is about to.
+            Err(Errno::EXIST) if is_at(dir, &second, present.stat.id) => {
+                return Ok(Some(Second {
+                    name: second,
+                    made: false,
+                }));
+            }
             Err(Errno::EXIST) => {}
             Err(Errno::NOENT) => return Err(NotPut::Changed),
             Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK | Errno::INVAL) => {
@@ -144,21 +202,31 @@ fn exchange(dir: BorrowedFd<'_>, from: &str, name: &[u8]) -> Result<(), Errno> {
 /// to be replaced.
 fn after_exchange(
     dir: BorrowedFd<'_>,
-    from: &str,
+    (from, held): (&str, &Held),
     name: &[u8],
     present: &Present,
-    (keep, second): (Keep, Option<&[u8]>),
+    (keep, second): (Keep, Option<&Second>),
 ) -> Result<Option<Vec<u8>>, NotPut> {
-    let back = |why| match exchange(dir, from, name) {
-        Ok(()) => Err(why),
-        Err(errno) => Err(NotPut::Stuck(errno)),
+    let back = |why| {
+        let put_back = match look(dir, name) {
+            Ok(now) if now.id == held.id => exchange(dir, from, name),
+            // Whoever saved what was exchanged has saved again: the last one stays.
+            Ok(_) => return Err(NotPut::Displaced),
+            Err(_) => stage::publish(dir, from, name, Over::Nothing, None),
+        };
+        Err(put_back.map_or_else(NotPut::Stuck, |()| why))
     };
     match look(dir, from.as_bytes()) {
         Ok(now) if present.is(&now) => {}
         Ok(_) => return back(NotPut::Changed),
         Err(errno) => return back(NotPut::System("stat", errno)),
     }
-    if keep == Keep::Nothing || second.is_some() {
+    let is_kept = match second {
+        // Whoever has made it may have removed it again.
+        Some(second) => second.made || is_at(dir, &second.name, present.stat.id),
+        None => keep == Keep::Nothing,
+    };
+    if is_kept {
         stage::remove(dir, from);
         return Ok(None);
     }

@@ -7,13 +7,13 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bc_digest::{Algorithm, hash};
 use bc_fs::Escaped;
-use bc_fs::journal::{Found, Journal, Key, push};
+use bc_fs::journal::{Claim, Found, Journal, Key, push};
 use bc_fs::place::Place;
-use bc_walk::FileStat;
+use bc_walk::{FileStat, OwnFile};
 
 use super::options::{RestoreEvent, RestoreObserver, RestoreOptions};
 use super::put::Present;
@@ -40,10 +40,14 @@ struct Site {
     file: PathBuf,
     job: JobRecord,
     top: Vec<u8>,
+    /// Place of the journal, held against other runs of the same tree from before it is verified;
+    /// or why it cannot be.
+    claim: Mutex<Option<std::io::Result<Claim>>>,
 }
 
 impl<'a> Stages<'a> {
-    /// Removes what an earlier run has left.
+    /// Removes what an earlier run has left, and keeps other ones out of the tree until this is
+    /// dropped: each would take what the other makes for what is damaged.
     ///
     /// # Errors
     /// Another run is at work in the same tree.
@@ -72,10 +76,20 @@ impl<'a> Stages<'a> {
             file,
             job,
             top: top.path.clone(),
+            claim: Mutex::new(None),
         };
-        let is_free = site.clear(observer)?;
-        stages.site = is_free.then_some(site);
+        if site.clear(observer)? {
+            site.hold()?;
+            stages.site = Some(site);
+        }
         Ok(stages)
+    }
+
+    /// The file that holds the place of the journal, which is no part of the tree.
+    pub(super) fn own_file(&self) -> Option<OwnFile> {
+        let held = self.site.as_ref()?.claim();
+        let claim = held.as_ref()?.as_ref().ok()?;
+        OwnFile::of(claim.file()?).ok()
     }
 
     /// Nobody is told.
@@ -162,10 +176,7 @@ impl Site {
         match Journal::open(&place, &key) {
             Ok(Found::Nothing) => Ok(true),
             Ok(Found::Journal(journal)) => Ok(after_restore(journal, &warn).is_ok()),
-            Ok(Found::Busy) => {
-                let text = "another restore of the same tree is at work";
-                Err(Error::new(ErrorKind::Busy, text))
-            }
+            Ok(Found::Busy) => Err(busy()),
             Ok(Found::Foreign(why)) => {
                 warn(shown, &why);
                 Ok(false)
@@ -177,19 +188,48 @@ impl Site {
         }
     }
 
-    fn create(&self) -> std::io::Result<Journal> {
-        let key = Key::kept_in(&self.state)?;
+    fn claim(&self) -> MutexGuard<'_, Option<std::io::Result<Claim>>> {
+        self.claim.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Holds the place. Why it cannot be held is of interest only to a run that makes stages.
+    fn hold(&self) -> Result<(), Error> {
         let directory = self.file.parent().unwrap_or(&self.state);
-        DirBuilder::new()
+        let made = DirBuilder::new()
             .recursive(true)
             .mode(0o700)
-            .create(directory)?;
+            .create(directory);
+        let claim = made
+            .and_then(|()| Place::find(&self.file))
+            .and_then(Claim::new);
+        let is_taken = |error: &std::io::Error| {
+            use std::io::ErrorKind::{AlreadyExists, WouldBlock};
+            matches!(error.kind(), WouldBlock | AlreadyExists)
+        };
+        if claim.as_ref().err().is_some_and(is_taken) {
+            return Err(busy());
+        }
+        *self.claim() = Some(claim);
+        Ok(())
+    }
+
+    fn create(&self) -> std::io::Result<Journal> {
+        let held = self.claim().take();
+        let claim = held.unwrap_or_else(|| Err(std::io::ErrorKind::NotFound.into()))?;
+        let key = Key::kept_in(&self.state)?;
         let mut piece = Vec::new();
         record::push_job(&mut piece, &self.job);
         orphans::push_top(&mut piece, &self.top);
         push(&mut piece, record::HEALS, |_| {});
-        Journal::create(Place::find(&self.file)?, &key, &mut piece)
+        claim.begin(&key, &mut piece)
     }
+}
+
+fn busy() -> Error {
+    Error::new(
+        ErrorKind::Busy,
+        "another restore of the same tree is at work",
+    )
 }
 
 fn left_alone(observer: &RestoreObserver<'_>, path: &[u8], why: &str) {

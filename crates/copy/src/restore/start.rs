@@ -9,7 +9,7 @@ use bc_integrity::fields::{CompareMode, CompareRules, Fields};
 use bc_integrity::{
     Job, MissingMounts, Reading, RootCheck, Setting, Trust, Verified, VerifyOptions, Work, verify,
 };
-use bc_walk::{FileKind, FileStat};
+use bc_walk::{FileKind, FileStat, OwnFile};
 use rustix::fs::{AtFlags, CWD};
 use rustix::io::Errno;
 
@@ -75,8 +75,10 @@ pub(super) fn refuse_another_tree(
 pub(super) fn look(
     options: &RestoreOptions<'_>,
     work: &Work<'_>,
+    own: Option<OwnFile>,
     collected: &mut Collector<'_>,
 ) -> Result<(Verified, Reading), bc_integrity::Error> {
+    let leave_out: Vec<OwnFile> = options.leave_out.iter().cloned().chain(own).collect();
     let what = VerifyOptions::new(options.root, options.manifest)
         // All that is known of what is there: it may be gone or changed when its turn comes.
         .rules(CompareRules::new(CompareMode::Strict, Fields::NONE))
@@ -85,7 +87,7 @@ pub(super) fn look(
         .root_check(options.root_check)
         // It would be filled with what is not its own.
         .missing_mounts(MissingMounts::Refuse)
-        .leave_out(options.leave_out);
+        .leave_out(&leave_out);
     let asked: Mutex<Option<Reading>> = Mutex::new(None);
     let reading = |job: Job| -> Result<Reading, String> {
         let reading = (work.reading)(job)?;

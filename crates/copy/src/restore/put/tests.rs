@@ -123,6 +123,84 @@ fn what_came_meanwhile_stays() {
     assert_eq!(ground.text("name"), "bad");
 }
 
+/// The state that an exchange leaves when `saved` had taken the name before it: the stage is held,
+/// and what it holds has the name.
+fn exchanged(saved: &str) -> (Ground, Present, Held) {
+    let (ground, present) = Ground::new("name");
+    let at = |name: &str| ground.dir.path().join(name);
+    let held = Held::new(ground.fd.as_fd(), "stage").unwrap();
+    std::fs::write(at("new"), saved).unwrap();
+    std::fs::rename(at("new"), at("name")).unwrap();
+    exchange(ground.fd.as_fd(), "stage", b"name").unwrap();
+    (ground, present, held)
+}
+
+fn go_on(ground: &Ground, present: &Present, held: &Held) -> Result<Option<Vec<u8>>, NotPut> {
+    let keep = (Keep::Nothing, None);
+    after_exchange(ground.fd.as_fd(), ("stage", held), b"name", present, keep)
+}
+
+#[test]
+fn what_is_saved_again_during_an_exchange_stays() {
+    let (ground, present, held) = exchanged("saved");
+    std::fs::write(ground.dir.path().join("new"), "saved again").unwrap();
+    std::fs::rename(
+        ground.dir.path().join("new"),
+        ground.dir.path().join("name"),
+    )
+    .unwrap();
+    assert_eq!(go_on(&ground, &present, &held), Err(NotPut::Displaced));
+    assert_eq!(
+        (&*ground.text("name"), &*ground.text("stage")),
+        ("saved again", "saved")
+    );
+    // What has the stage's name is not the stage.
+    assert_eq!(
+        held.remove(ground.fd.as_fd(), "stage"),
+        Err(NotPut::Displaced)
+    );
+    assert_eq!(ground.text("stage"), "saved");
+    // Nobody has the name any more.
+    let (ground, present, held) = exchanged("saved");
+    std::fs::remove_file(ground.dir.path().join("name")).unwrap();
+    assert_eq!(go_on(&ground, &present, &held), Err(NotPut::Changed));
+    assert_eq!(
+        (ground.text("name"), ground.names()),
+        ("saved".into(), vec!["name".into()])
+    );
+}
+
+/// It is all that is left of what is damaged when that run removes its stage.
+#[test]
+fn the_second_name_of_another_run_stays() {
+    let (ground, mut present) = Ground::new("name");
+    let at = |name: &str| ground.dir.path().join(name);
+    std::fs::hard_link(at("name"), at(&second("name"))).unwrap();
+    std::fs::hard_link(at("name"), at("others stage")).unwrap();
+    // Written to since.
+    present.stat.stamp.mtime_ns -= 1;
+    let put = ground.put("name", &present, Keep::Second);
+    assert_eq!(put, Err(NotPut::Changed));
+    let expected = ["name".to_owned(), second("name"), "others stage".to_owned()];
+    assert_eq!(ground.names(), expected);
+}
+
+/// The one that was relied upon is gone when it is needed.
+#[test]
+fn a_second_name_that_is_gone_is_made_again() {
+    let (ground, present) = Ground::new("name");
+    let held = Held::new(ground.fd.as_fd(), "stage").unwrap();
+    exchange(ground.fd.as_fd(), "stage", b"name").unwrap();
+    let relied = Second {
+        name: second("name").into_bytes(),
+        made: false,
+    };
+    let keep = (Keep::Second, Some(&relied));
+    let kept = after_exchange(ground.fd.as_fd(), ("stage", &held), b"name", &present, keep);
+    assert_eq!(kept, Ok(Some(second("name").into_bytes())));
+    assert_eq!(ground.text(second("name")), "bad");
+}
+
 #[test]
 fn long_names_are_shortened_between_characters() {
     let long = "ü".repeat(127);

@@ -149,6 +149,23 @@ fn a_second_run_is_refused_while_one_is_at_work() {
     assert!(!path.exists());
 }
 
+/// It would be verified while the first one heals: what that makes looks like what is damaged.
+#[test]
+fn nor_before_it_is_verified() {
+    let ground = ground();
+    let manifest = ManifestFile::open(ground.at("m")).unwrap();
+    let root: OsString = ground.at("root").into();
+    let mut options = RestoreOptions::new(&root, &manifest);
+    options.state = Some(ground.at("state"));
+    let top = Top::open(root.as_encoded_bytes()).unwrap();
+    let observer = |event: RestoreEvent<'_>| panic!("{event:?}");
+    let first = Stages::begin(&options, &top, JobId([9; 16]), &observer).unwrap();
+    let refused = next(&ground).0.unwrap_err().to_string();
+    assert!(refused.contains("another restore"), "{refused}");
+    drop(first);
+    is_healed(&ground);
+}
+
 /// Nothing is kept of a run that is over, nor of one that has nothing to do.
 #[test]
 fn no_journal_stays() {
