@@ -57,7 +57,7 @@ pub enum Algorithm {
     Sysv,
 }
 
-/// How the tools whose algorithm it is write a line without a tag.
+/// Format of a line without a tag, as the tools write it that the algorithm comes from.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Plain {
@@ -82,9 +82,9 @@ struct Row {
     plain: Plain,
 }
 
-/// All that is known of an algorithm but how to compute it: its name, the tags of lines, what else
-/// people type (in any case), the bytes of its digest, and how its lines look without a tag. In the order of the enum, so that
-/// `algorithm as usize` finds the row (a test checks it).
+/// Properties of each algorithm: its name, the tags of lines, other spellings that people type (in
+/// any case), the bytes of its digest, and the format of its lines without a tag. In the order of
+/// the enum, so that `algorithm as usize` finds the row (a test checks it).
 ///
 /// The first tag is the one we write: those of GNU coreutils' `cksum` (`MD5` … `SHA512`, `BLAKE2b`,
 /// `BLAKE2b-256`), of Perl's `shasum` and the BSDs' `cksum` (`SHA512/256`), of `b3sum` (`BLAKE3`) and
@@ -194,9 +194,9 @@ impl Algorithm {
         self.row().digest_len
     }
 
-    /// How a line without a tag looks. Where that is not [`Plain::Hex`], such a line can be neither
-    /// told from other text nor checked, and no digest of its length is ever taken for one of this
-    /// algorithm's.
+    /// Returns the format of a line without a tag. Where that is not [`Plain::Hex`], such a line
+    /// can be neither distinguished from other text nor checked, and no digest of its length is
+    /// ever taken for one of this algorithm's.
     pub const fn plain(self) -> Plain {
         self.row().plain
     }

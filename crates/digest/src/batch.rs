@@ -217,7 +217,7 @@ impl Batch {
     }
 
     /// The digests of a message that has ended, one per algorithm in the order given to
-    /// [`Batch::new`]. Valid until the id begins anew.
+    /// [`Batch::new`]. Valid until the id is begun again.
     ///
     /// # Panics
     ///

@@ -1,4 +1,4 @@
-//! What a batch is given, piece by piece, and which of its algorithms still need a piece.
+//! Pieces that a batch is given, and the algorithms that still need each of them.
 
 /// A live message and its current piece, for [`Batch::advance`](crate::Batch::advance).
 #[derive(Copy, Clone, Debug)]
@@ -7,7 +7,7 @@ pub struct Chunk<'a> {
     pub message: usize,
     /// The piece: any length, empty as well.
     pub data: &'a [u8],
-    /// Whether the message ends with this piece.
+    /// True if the message ends with this piece.
     pub end: bool,
 }
 
@@ -53,8 +53,8 @@ impl Pending {
         }
     }
 
-    /// Whether no algorithm is through with the message's piece yet. To one that is through with a
-    /// piece it means that all of them were, and that this is the next piece.
+    /// True if no algorithm is through with the message's piece yet. An algorithm that is through
+    /// with a piece concludes that all of them were, and that this is the next piece.
     #[inline]
     pub(crate) fn is_new_piece(&self, message: usize) -> bool {
         self.needed[message] == self.engines

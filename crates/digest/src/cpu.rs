@@ -116,35 +116,35 @@ impl CpuFeatures {
         flags()
     }
 
-    /// Whether AVX2 kernels may run.
+    /// True if AVX2 kernels may run.
     #[inline]
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) const fn may_avx2(self) -> bool {
         self.avx2
     }
 
-    /// Whether kernels of AVX-512 F, BW, VL and DQ may run.
+    /// True if kernels of AVX-512 F, BW, VL and DQ may run.
     #[inline]
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) const fn may_avx512(self) -> bool {
         self.avx512
     }
 
-    /// Whether kernels of SHA-NI, SSSE3 and SSE4.1 may run.
+    /// True if kernels of SHA-NI, SSSE3 and SSE4.1 may run.
     #[inline]
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) const fn may_sha_ni(self) -> bool {
         self.sha_ni
     }
 
-    /// Whether kernels of PCLMULQDQ, SSSE3 and SSE4.1 may run.
+    /// True if kernels of PCLMULQDQ, SSSE3 and SSE4.1 may run.
     #[inline]
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) const fn may_clmul(self) -> bool {
         self.clmul
     }
 
-    /// Whether kernels of VPCLMULQDQ with AVX-512, and those of PCLMULQDQ, may run.
+    /// True if kernels of VPCLMULQDQ with AVX-512, and those of PCLMULQDQ, may run.
     #[inline]
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) const fn may_vclmul(self) -> bool {

@@ -11,7 +11,8 @@
 use std::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv};
 use std::sync::OnceLock;
 
-/// What kernels ask for; each is true only if the operating system saves the registers, too.
+/// Instruction sets that kernels need; each is true only if the operating system saves the
+/// registers, too.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Features {
     /// AVX2.

@@ -29,7 +29,7 @@ impl Digest {
     /// Bytes of the longest one that an algorithm has.
     pub const MAX_LEN: usize = 64;
 
-    /// A digest of these bytes, for those who know how many there are; who does not asks
+    /// Returns a digest of these bytes, for callers that know how many there are; others use
     /// [`from_slice`](Digest::from_slice) or `Digest::try_from`.
     ///
     /// # Panics
@@ -43,7 +43,7 @@ impl Digest {
         }
     }
 
-    /// A digest of these bytes; `None` if there are none, or more than 64.
+    /// Returns a digest of these bytes; `None` if there are none, or more than 64.
     #[inline]
     pub fn from_slice(bytes: &[u8]) -> Option<Digest> {
         if bytes.is_empty() {
@@ -97,7 +97,7 @@ impl Digest {
         hex::push_hex(out, self.as_bytes());
     }
 
-    /// The same bytes in the opposite order, as tools print that take the number for little-endian.
+    /// Reverses the bytes, as tools print them that take the number for little-endian.
     pub fn reversed(mut self) -> Digest {
         self.bytes[..usize::from(self.len)].reverse();
         self

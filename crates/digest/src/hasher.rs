@@ -102,7 +102,7 @@ impl Hasher {
         }
     }
 
-    /// What it computes.
+    /// Returns the algorithm that it computes.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }

@@ -24,7 +24,7 @@ impl Write for Hasher {
 /// The digest of all that `reader` gives until its end. It needs no buffer of its own.
 ///
 /// # Errors
-/// Of reading; a call that was interrupted is made again.
+/// Errors of reading; a call that was interrupted is made again.
 ///
 /// ```
 /// # use bc_digest::{Algorithm, hash_reader};
@@ -45,11 +45,12 @@ pub fn hash_reader(algorithm: Algorithm, mut reader: impl Read) -> io::Result<Di
     }
 }
 
-/// The digest of a file. Links are followed, and it is not noticed if somebody writes to the file
-/// meanwhile: `bit_crafts::hash` does that, and is faster for many.
+/// Returns the digest of a file. Links are followed, and writes during the read are not noticed:
+/// `bit_crafts::hash` notices them, and is faster for many files.
 ///
 /// # Errors
-/// Of opening and reading; the message has the path and the operation, the kind is the system's.
+/// Errors of opening and reading; the message has the path and the operation, the kind is the
+/// system's.
 ///
 /// ```no_run
 /// # use bc_digest::{Algorithm, hash_file};

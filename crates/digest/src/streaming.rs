@@ -17,7 +17,7 @@ pub(crate) struct Streaming {
 #[derive(Clone)]
 struct Message {
     progress: Progress,
-    /// Whether this algorithm is through with the current piece.
+    /// True if this algorithm is through with the current piece.
     through: bool,
     /// Kept from message to message; untouched by messages of a single piece.
     hasher: Hasher,
@@ -25,7 +25,7 @@ struct Message {
 
 #[derive(Clone)]
 enum Progress {
-    /// Nothing seen.
+    /// No byte seen.
     Fresh,
     /// Some pieces are in the hasher.
     Begun,

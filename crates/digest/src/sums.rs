@@ -1,5 +1,5 @@
-//! The checksums of `cksum` and `sum` that are older than digests: two CRCs and two plain sums. They
-//! notice accidents, and nobody who means harm.
+//! Checksums of `cksum` and `sum` that are older than digests: two CRCs and two plain sums. They
+//! detect accidents, not attacks.
 
 use crate::crc::{Crc, Order};
 use crate::{Algorithm, CpuFeatures, Digest};
@@ -40,7 +40,7 @@ impl Kind {
 }
 
 impl Sum {
-    /// `None` if the algorithm is none of these.
+    /// Returns a new sum; `None` if the algorithm is none of these.
     pub(crate) fn new(algorithm: Algorithm, cpu: CpuFeatures) -> Option<Sum> {
         let kind = Kind::new(algorithm, cpu)?;
         Some(Sum { kind, cpu })

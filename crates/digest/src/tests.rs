@@ -66,7 +66,7 @@ impl Random {
     }
 }
 
-/// How a test presents its messages.
+/// Presentation of the messages in a test.
 #[derive(Copy, Clone, Debug)]
 struct Manner {
     /// Messages live at once.
@@ -195,7 +195,7 @@ fn boundary_lengths() -> Vec<usize> {
     lengths
 }
 
-/// What every algorithm must stand on every set of kernels.
+/// Checks an algorithm on every set of kernels: lengths, pieces and orders.
 fn check_algorithm(algorithm: Algorithm) {
     let mut random = Random(0x5eed_0001 + algorithm as u64);
     let boundary: Vec<Vec<u8>> = boundary_lengths()

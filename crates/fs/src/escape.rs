@@ -33,8 +33,8 @@ pub fn escape(path: &[u8]) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Shows a path as [`escape`](fn@escape) does, where a `Display` is wanted. What it prints does
-/// not have to lead back to the file; the machine-readable formats have encodings for that.
+/// Shows a path as [`escape`](fn@escape) does, where a `Display` is wanted. The text does not have
+/// to lead back to the file; the machine-readable formats have encodings for that.
 pub struct Escaped<'a>(pub &'a [u8]);
 
 impl fmt::Display for Escaped<'_> {

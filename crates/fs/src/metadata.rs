@@ -1,5 +1,5 @@
-//! Metadata given to files that this program made, through the descriptor that they are held by: a
-//! name may be given to another file at any time by whoever may write to its directory.
+//! Metadata given to files that this program made, through the descriptor that they are held by:
+//! any user who may write to the directory can give a name to another file at any time.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
@@ -48,7 +48,7 @@ impl<'fd> Subject<'fd> {
         }
     }
 
-    /// What is held with `O_PATH`: FIFOs, sockets and devices, which are not opened.
+    /// Returns a subject held with `O_PATH`: FIFOs, sockets and devices, which are not opened.
     pub fn place(fd: BorrowedFd<'fd>) -> Subject<'fd> {
         Subject {
             fd,
@@ -68,7 +68,7 @@ impl<'fd> Subject<'fd> {
     /// Changes owner and group.
     ///
     /// # Errors
-    /// Those of `fchown`.
+    /// Errors of `fchown`.
     pub fn chown(&self, uid: Option<Uid>, gid: Option<Gid>) -> Result<(), Errno> {
         retry_on_intr(|| match self.path {
             None => rustix::fs::fchown(self.fd, uid, gid),
@@ -79,7 +79,7 @@ impl<'fd> Subject<'fd> {
     /// Changes the permission bits; of a symbolic link, which has none, nothing.
     ///
     /// # Errors
-    /// Those of `fchmod`.
+    /// Errors of `fchmod`.
     pub fn chmod(&self, mode: Mode) -> Result<(), Errno> {
         if self.is_link {
             return Ok(());
@@ -93,7 +93,7 @@ impl<'fd> Subject<'fd> {
     /// Sets an extended attribute.
     ///
     /// # Errors
-    /// Those of `fsetxattr`.
+    /// Errors of `fsetxattr`.
     pub fn set_xattr(&self, name: &[u8], value: &[u8]) -> Result<(), Errno> {
         let flags = XattrFlags::empty();
         retry_on_intr(|| match &self.path {
@@ -106,7 +106,7 @@ impl<'fd> Subject<'fd> {
     /// Sets the times of the last access and the last modification.
     ///
     /// # Errors
-    /// Those of `futimens`.
+    /// Errors of `futimens`.
     pub fn set_times(&self, times: &Timestamps) -> Result<(), Errno> {
         retry_on_intr(|| match &self.path {
             None => rustix::fs::futimens(self.fd, times),
@@ -120,12 +120,13 @@ impl<'fd> Subject<'fd> {
         })
     }
 
-    /// Removes the access control lists that the directory's default list gave a new file, but for
-    /// those that are among the attributes that the file `has` to have. Before the permission bits
-    /// are given: a file that was made for its owner alone gives nobody else anything until then.
+    /// Removes the access control lists that the directory's default list gave a new file, except
+    /// those among the attributes that the file is to have (`has`). Called before the permission
+    /// bits are given: a file that was made for its owner alone gives no other user access until
+    /// then.
     ///
     /// # Errors
-    /// Those of `fremovexattr`, unless there is no such list.
+    /// Errors of `fremovexattr`, unless there is no such list.
     pub fn remove_inherited_acls(&self, has: impl Fn(&[u8]) -> bool) -> Result<(), Errno> {
         let mut done = Ok(());
         if self.is_link {

@@ -1,8 +1,8 @@
-//! A file that results go to: one that appears whole, or a device, FIFO or descriptor that takes
-//! them as they come.
+//! Output file for results: one that appears whole, or a device, FIFO or descriptor that takes
+//! bytes as they come.
 //!
-//! Only regular files are ever replaced. What else has the name stays what it is and is written
-//! to, as a shell's `>` does: a device that became a file would be missed by the whole machine.
+//! Only regular files are ever replaced. Any other file stays what it is and is written to, as a
+//! shell's `>` does: a device that became a file would be missed by the whole machine.
 
 use std::fs::File;
 use std::io;
@@ -38,8 +38,8 @@ pub fn descriptor(target: impl AsRef<Path>) -> Option<u32> {
     None
 }
 
-/// Whether what is written to `target` is taken as it comes: by a device, a FIFO or a descriptor of
-/// this process. Nothing is opened for the answer, which for some devices is an order already.
+/// True if bytes written to `target` are taken as they come: by a device, a FIFO or a descriptor of
+/// this process. Nothing is opened for the answer: opening some devices has an effect.
 pub fn takes_at_once(target: impl AsRef<Path>) -> bool {
     let target = target.as_ref();
     let is_stream = |stat: rustix::fs::Stat| {
@@ -116,11 +116,11 @@ impl OutputFile {
         self.pending.as_ref()
     }
 
-    /// Ends it: what appears whole appears now, by `commit`, which may ask for more than
-    /// [`AtomicFile::commit`] does; what takes bytes as they come has them.
+    /// Ends the output: a file that appears whole appears now, by `commit`, which may ask for more
+    /// than [`AtomicFile::commit`] does; a stream has received the bytes already.
     ///
     /// # Errors
-    /// Those of `commit`.
+    /// Errors of `commit`.
     pub fn end(
         self,
         commit: impl FnOnce(AtomicFile) -> Result<(), Uncommitted>,
@@ -136,7 +136,7 @@ impl OutputFile {
     }
 }
 
-/// What is open already takes bytes as they come.
+/// An open file takes bytes as they come.
 impl From<File> for OutputFile {
     fn from(file: File) -> OutputFile {
         OutputFile {

@@ -31,8 +31,8 @@ pub fn single_quoted(line: &mut Vec<u8>, word: &[u8]) {
 }
 
 /// Returns `word` as it would be typed: as it is where that is safe, between single quotes where a
-/// shell would give it a meaning, and as `$'…'` (POSIX.1-2024) where it contains what a terminal
-/// would obey or what is not UTF-8.
+/// shell would give it a meaning, and as `$'…'` (POSIX.1-2024) where it contains terminal controls
+/// or is not UTF-8.
 ///
 /// ```
 /// use bc_fs::quote::shell_word;

@@ -7,14 +7,14 @@ use std::io::{self, Write};
 
 use crate::escape::{is_unsafe, push_bytes, push_char};
 
-/// What a [`SafeWriter`] lets through and how it shows the rest.
+/// Bytes that a [`SafeWriter`] lets through and the form in which it shows the rest.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Style {
     /// Every byte as it is: files and pipes, which get what the format defines.
     Exact,
     /// Lines of text on a terminal: newlines pass, alone or behind a carriage return; other
     /// unsafe characters and bytes that are not UTF-8 come out as [`escape`](fn@crate::escape)
-    /// shows them. Backslashes stay single: what stands in the stream may be escaped already.
+    /// shows them. Backslashes stay single: the stream may be escaped already.
     Text,
     /// Records that end with NUL, on a terminal: each on a line of its own, with `\n` for a
     /// newline inside.
@@ -24,12 +24,13 @@ pub enum Style {
     Json,
 }
 
-/// Passes text on with whatever a terminal could obey made visible: C0 and C1 controls, DEL,
-/// bidirectional controls, bytes that are not UTF-8.
+/// Passes text on with every terminal control made visible: C0 and C1 controls, DEL, bidirectional
+/// controls, bytes that are not UTF-8.
 ///
 /// Nothing unsafe comes out, whatever goes in: no sequence is let through for being known, so
-/// colours of our own must go to the stream behind it. What a write ends in the middle of is
-/// held back until the next one, or until [`flush`](Write::flush), which takes it for its end.
+/// colours of our own must go to the stream behind it. An incomplete character at the end of a
+/// write is held back until the next one, or until [`flush`](Write::flush), which takes it for its
+/// end.
 ///
 /// ```
 /// use std::io::Write;
@@ -44,7 +45,8 @@ pub enum Style {
 pub struct SafeWriter<W> {
     to: W,
     style: Style,
-    /// Begins what the next write goes on with: the start of a character, a carriage return.
+    /// Incomplete end of the last write, with which the next one begins: the start of a character,
+    /// a carriage return.
     held: Vec<u8>,
 }
 
@@ -68,8 +70,8 @@ impl<W> SafeWriter<W> {
         self.style
     }
 
-    /// The stream behind it, for colours of one's own: what is written there is obeyed. Only
-    /// between two whole pieces of text, of which nothing is held back.
+    /// Returns the stream behind it, for colours of one's own: a terminal interprets what is
+    /// written there. To be used only between two whole pieces of text, when nothing is held back.
     pub fn stream(&mut self) -> &mut W {
         &mut self.to
     }
@@ -124,7 +126,7 @@ pub fn line(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The same for a message of several lines: its newlines stay.
+/// Shows a message of several lines: its newlines stay.
 pub fn lines(text: &str) -> String {
     show(text.as_bytes(), Style::Text)
 }

@@ -22,9 +22,9 @@ struct FsUuid {
 /// `FS_IOC_GETFSUUID` of `linux/fs.h`.
 const GET: Opcode = opcode::read::<FsUuid>(0x15, 0);
 
-/// The UUID in its usual form, `6a3fe1a0-1f6a-4b6e-9d9a-0d2f3a6b7c8d`; `None` where the file
-/// system has none of sixteen bytes, or the kernel does not tell. `fd` is a file or directory
-/// opened for reading.
+/// The UUID in its usual form, `6a3fe1a0-1f6a-4b6e-9d9a-0d2f3a6b7c8d`; `None` where the file system
+/// has none of sixteen bytes, or the kernel does not report it. `fd` is a file or directory opened
+/// for reading.
 pub fn file_system_uuid(fd: impl AsFd) -> Option<String> {
     // SAFETY: the opcode's argument is a pointer to `struct fsuuid2`, which `FsUuid` lays out
     // alike, and the kernel fills it whole; every bit pattern of it is valid.
@@ -49,9 +49,9 @@ pub fn file_system_uuid(fd: impl AsFd) -> Option<String> {
 /// inodes of their own and one UUID.
 const WITH_SUBVOLUMES: [u64; 2] = [0x9123_683e, 0xca45_1a4e];
 
-/// Whether two open files with different device numbers may be on one file system all the same, as
+/// True if two open files with different device numbers may be on one file system all the same, as
 /// an image is that is mounted on two loop devices. A copy of a whole disk, UUID included, cannot
-/// be told from that.
+/// be distinguished from that.
 pub fn may_be_one_file_system(one: impl AsFd, other: impl AsFd) -> bool {
     let (one, other) = (one.as_fd(), other.as_fd());
     // Of ext4 and Btrfs it comes from the UUID, of the latter from the subvolume as well; of the

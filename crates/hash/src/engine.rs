@@ -112,7 +112,7 @@ pub fn hash_listing(
 /// Hashes the entries of `plan`.
 ///
 /// # Errors
-/// As of [`hash_with`].
+/// Errors of [`hash_with`].
 pub(crate) fn hash_plan(
     listing: &Listing,
     plan: &Plan,

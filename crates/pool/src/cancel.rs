@@ -38,12 +38,13 @@ impl Cancel {
         self.cancel(1);
     }
 
-    /// Whether somebody asked to stop. One relaxed load: cheap enough for every file.
+    /// True once a stop was requested. One relaxed load: cheap enough for every file.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed) != 0
     }
 
-    /// Why: the number given to [`Cancel::cancel`] or stored through [`Cancel::flag`].
+    /// Returns the reason: the number given to [`Cancel::cancel`] or stored through
+    /// [`Cancel::flag`].
     pub fn reason(&self) -> Option<usize> {
         match self.0.load(Ordering::SeqCst) {
             0 => None,

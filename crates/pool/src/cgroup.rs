@@ -1,11 +1,11 @@
-//! How many CPUs the control groups of this process allow: `cpu.max` of version 2 and the
-//! CFS quota of version 1, the smallest on the way up from our own group.
+//! Number of CPUs that the control groups of this process allow: `cpu.max` of version 2 and the CFS
+//! quota of version 1, the smallest from our own group up to the root.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Where one hierarchy is mounted and which part of it we are in.
+/// Mount point of one hierarchy, and our group's directory in it.
 #[derive(Debug, Eq, PartialEq)]
 struct Group {
     version: Version,
@@ -30,8 +30,8 @@ pub(crate) fn quota() -> Option<f64> {
         .reduce(f64::min)
 }
 
-/// The text of a file that the kernel makes up, which tells no size: read with one call for most,
-/// because the kernel makes it up again for each.
+/// Returns the text of a file that the kernel makes up and whose size is unknown: read with one
+/// call for most, because the kernel makes it up again for each.
 fn read(path: &Path) -> Option<String> {
     const ROOM: usize = 16 << 10;
     let mut text = String::with_capacity(ROOM);

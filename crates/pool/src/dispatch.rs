@@ -1,8 +1,9 @@
-//! How many workers a job deserves: what the user asked for, or what pays.
+//! Number of workers for a job: the number that the user asked for, or as many as pay.
 //!
-//! What pays is decided while the work is done ([`Recruiter`]): sizes are mostly not known before a
-//! file is open, and what a file costs depends on where it lies. Constants measured on a machine
-//! beforehand decided nothing that this does not: see [`Effort`] for the three that are left.
+//! How many pay is decided while the work is done ([`Recruiter`]): sizes are mostly not known
+//! before a file is open, and the cost of a file depends on its storage. Constants measured on a
+//! machine beforehand decided nothing that this does not: see [`Effort`] for the three that are
+//! left.
 
 mod adaptive;
 mod recruit;
@@ -19,7 +20,7 @@ pub use workers::Workers;
 use crate::cpus::physical_cores;
 use crate::{MAX_WORKERS, available_cpus};
 
-/// What `--threads` asks for.
+/// Number of threads that `--threads` asks for.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Threads {
     /// As many as pay, at most one per logical CPU: see [`Start::AsItPays`]; more where they wait:
@@ -120,7 +121,7 @@ impl Threads {
         }
     }
 
-    /// Whether all of them start at once: who names a number gets that number.
+    /// Returns whether all of them start at once: a caller that names a number gets that number.
     pub fn start(self) -> Start {
         match self {
             Threads::Auto => Start::AsItPays,
@@ -129,13 +130,13 @@ impl Threads {
     }
 }
 
-/// When the workers of a run start.
+/// Time when the workers of a run start.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Start {
     /// All of them before the work.
     #[default]
     Together,
-    /// As many as pay by what is known of the work; others join while it turns out to be more.
+    /// As many as pay by the known sizes; others join while the work turns out to be more.
     AsItPays,
 }
 
@@ -149,14 +150,14 @@ impl Start {
     }
 }
 
-/// What some work takes one worker, in nanoseconds: an estimate that errs on the short side, so
-/// that nobody is started for nothing. Addition saturates.
+/// Estimate of one worker's time for some work, in nanoseconds, which errs on the short side, so
+/// that no worker is started for nothing. Addition saturates.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Effort(u64);
 
 impl Effort {
-    /// To open, read and close a small file that is cached; 3 to 6 µs on machines of the last
-    /// years. What is not cached takes longer, and shows while it is read.
+    /// Nanoseconds to open, read and close a small file that is cached; 3 to 6 µs on machines of
+    /// the last years. A file that is not cached takes longer, which is noticed while it is read.
     const PER_FILE: u64 = 4_000;
     /// Bytes read and hashed in a nanosecond: about what copying out of the page cache alone
     /// allows, and the fastest digests do.

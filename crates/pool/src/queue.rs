@@ -22,7 +22,7 @@ const CANCEL_POLL: Duration = Duration::from_millis(50);
 /// See the [crate's example](crate#example).
 pub struct WorkQueue<T> {
     queue: ArrayQueue<T>,
-    /// What [`WorkQueue::push`] found no room for, and how many those are.
+    /// Items that [`WorkQueue::push`] found no room for, and their number.
     seeds: Mutex<Vec<T>>,
     seeded: AtomicUsize,
     /// Items pushed and not yet processed, wherever they are. Raised before an item becomes
@@ -30,10 +30,10 @@ pub struct WorkQueue<T> {
     outstanding: AtomicUsize,
     /// Workers without work, spinning or parked.
     idle: AtomicUsize,
-    /// Parked workers that nobody has woken yet. Changes under `wakes` only.
+    /// Parked workers that have not been woken yet. Changes under `wakes` only.
     sleepers: AtomicUsize,
-    /// Parked workers that have been woken but do not run yet: whoever adds work sees them
-    /// as awake already and saves the system call.
+    /// Parked workers that have been woken but do not run yet: a thread that adds work sees them as
+    /// awake already and saves the system call.
     wakes: Mutex<usize>,
     /// A worker panicked: the others stop.
     poisoned: AtomicBool,
@@ -84,8 +84,8 @@ impl<T: Send> WorkQueue<T> {
         self.wake_one();
     }
 
-    /// Shared items for which there is no idle worker at this moment. Those on the workers' own
-    /// stacks do not count.
+    /// Returns the number of shared items for which there is no idle worker at this moment. Items
+    /// on the workers' own stacks do not count.
     pub fn waiting(&self) -> usize {
         let shared = self.queue.len() + self.seeded.load(Ordering::Relaxed);
         shared.saturating_sub(self.idle.load(Ordering::Relaxed))
@@ -142,7 +142,7 @@ impl<T: Send> WorkQueue<T> {
     fn park(&self) {
         let mut wakes = lock(&self.wakes);
         self.sleepers.fetch_add(1, Ordering::SeqCst);
-        // Whoever adds work after this look sees the sleeper and needs the lock to wake it,
+        // A thread that adds work after this look sees the sleeper and needs the lock to wake it,
         // which it only gets once the wait has begun.
         fence(Ordering::SeqCst);
         if !self.is_over() && !self.has_shared_work() {

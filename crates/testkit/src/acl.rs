@@ -41,7 +41,7 @@ pub fn give_default_acl(dir: &Path) -> Result<(), String> {
 /// Gives a file or directory itself such a list.
 ///
 /// # Errors
-/// As of [`give_default_acl`].
+/// Errors of [`give_default_acl`].
 pub fn give_acl(path: &Path) -> Result<(), String> {
     rustix::fs::setxattr(path, ACCESS, &list(), XattrFlags::empty())
         .map_err(|e| format!("{}: ACL: {e}", path.display()))

@@ -29,7 +29,7 @@ pub struct Seen {
 /// What is below `root`, and `root` itself under the empty path; names called `but` are left out.
 ///
 /// # Errors
-/// Of reading anything there.
+/// Errors of reading anything there.
 pub fn seen(root: &Path, but: &str) -> io::Result<BTreeMap<PathBuf, Seen>> {
     let mut found = BTreeMap::new();
     let mut inodes: BTreeMap<(u64, u64), Vec<PathBuf>> = BTreeMap::new();

@@ -68,7 +68,7 @@ impl<'a> DirFdCache<'a> {
     /// The directory as a place to open its entries from, kept from before or opened.
     ///
     /// # Errors
-    /// Those of [`Listing::open_dir`].
+    /// Errors of [`Listing::open_dir`].
     ///
     /// # Panics
     /// If the id is not from this listing.

@@ -18,7 +18,7 @@ use crate::CpuFeatures;
 /// x³² + x²⁶ + x²³ + x²² + x¹⁶ + x¹² + x¹¹ + x¹⁰ + x⁸ + x⁷ + x⁵ + x⁴ + x² + x + 1, without x³².
 const POLYNOMIAL: u32 = 0x04c1_1db7;
 
-/// Which bit of a byte is the highest power of x.
+/// Order of the bits in a byte: the position of the highest power of x.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Order {
     /// The most significant one.

@@ -27,7 +27,8 @@ fn bitwise(order: Order, register: u32, data: &[u8]) -> u32 {
     })
 }
 
-/// What this machine can run, each from the length that it takes.
+/// Returns the implementations that this machine can run, each with the shortest length that it
+/// takes.
 fn ways() -> Vec<(&'static str, usize, Update)> {
     let mut ways: Vec<(&'static str, usize, Update)> = vec![("tables", 0, tables::update)];
     #[cfg(target_arch = "x86_64")]
@@ -87,7 +88,7 @@ fn every_way_is_the_definition_at_every_boundary() {
     }
 }
 
-/// A kernel asks for its proof itself: whoever has none is refused, and nothing is executed.
+/// A kernel asks for its proof itself: a caller without one is refused, and nothing is executed.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn kernels_ask_for_proof() {

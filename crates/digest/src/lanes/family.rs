@@ -1,4 +1,4 @@
-//! What the scheduler must know about a compression function: word, block, padding, byte order.
+//! Parameters of a compression function for the scheduler: word, block, padding, byte order.
 
 use super::select::{self, Selection};
 use crate::CpuFeatures;
@@ -22,7 +22,7 @@ pub(crate) trait Family: 'static {
     const BLOCK: usize;
     /// Words of state, see [`LaneKernel::compress`](super::LaneKernel::compress).
     const ROWS: usize;
-    /// Whether the last block is compressed differently even if it is full, so that a full block
+    /// True if the last block is compressed differently even if it is full, so that a full block
     /// must wait until more bytes follow or the message ends.
     const HOLD_LAST: bool;
 
@@ -273,7 +273,7 @@ pub(crate) const fn blake2b_iv(algorithm: Algorithm) -> State<u64> {
     blake2b_iv_of(algorithm.digest_len())
 }
 
-/// The same for a digest of so many bytes.
+/// Returns the initial state for a digest of `bytes` bytes.
 pub(crate) const fn blake2b_iv_of(bytes: usize) -> State<u64> {
     let mut state = widen(BLAKE2B_IV, 0);
     state[0] ^= 0x0101_0000 ^ bytes as u64;

@@ -15,7 +15,7 @@ pub(crate) enum Run {
     Last(u32),
 }
 
-/// What [`Message::next`] found.
+/// Result of [`Message::next`].
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Next<W> {
     /// So many blocks of the kind of [`Message::run`].
@@ -37,7 +37,7 @@ pub(crate) struct Message<F: Family> {
     before: u64,
     /// Bytes of the current piece that are compressed, copied to the tail, or part of `run`.
     pub(crate) position: usize,
-    /// What is being compressed, or was last.
+    /// Run that is being compressed, or was last.
     pub(crate) run: Run,
     /// Blocks of `run` left; not up to date while the message is in a lane.
     pub(crate) left: u32,

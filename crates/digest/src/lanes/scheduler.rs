@@ -21,12 +21,12 @@ pub(crate) const MAX_LANES: usize = 32;
 /// Nor has a kernel for few messages more than this.
 const MAX_FEW: usize = 4;
 
-/// Where a message is: in the lane of this number, or one of the constants.
+/// Position of a message: the number of its lane, or one of the constants.
 type Place = u8;
 const LANES_END: Place = MAX_LANES as Place;
 /// Partly hashed, and in no lane.
 const RESUMED: Place = 0xfc;
-/// Begun, nothing seen yet.
+/// Begun, no byte seen yet.
 const FRESH: Place = 0xfd;
 /// Through with its piece here, which other algorithms still need.
 const DONE: Place = 0xfe;
@@ -66,7 +66,7 @@ pub(crate) struct Scheduler<F: Family> {
     resumed: Vec<u32>,
     fresh: Vec<u32>,
     fresh_taken: usize,
-    /// Where the search for waiting chunks starts, so that none of them starves.
+    /// First slot of the search for waiting chunks, so that none of them starves.
     rotation: usize,
     /// The lane after those that went last where a few are hashed at a time.
     few_next: usize,
@@ -265,10 +265,11 @@ impl<F: Family> Scheduler<F> {
         }
     }
 
-    /// The lanes with the shortest runs, out of their columns and back: nothing beside runs that
-    /// are long, as they are when few messages are left. Of equal ones those that have waited
-    /// longest: of three long messages two would otherwise be done before the third begins, which
-    /// would then have to be hashed alone, a quarter more time for all of them.
+    /// Advances the lanes with the shortest runs, taken out of their columns and put back: nothing
+    /// compared with runs that are long, as they are when few messages are left. Among equal ones
+    /// it takes those that have waited longest: of three long messages two would otherwise be done
+    /// before the third begins, which would then have to be hashed alone, a quarter more time for
+    /// all of them.
     fn step_few(
         &mut self,
         few: &'static LaneKernel<F::Word>,
@@ -433,8 +434,8 @@ impl<F: Family> Scheduler<F> {
         pending.through(message, consumed);
     }
 
-    /// Takes a message out of its lane because its chunk is missing in this call; it will go on
-    /// where it was.
+    /// Takes a message out of its lane because its chunk is missing in this call; it resumes where
+    /// it was.
     #[cold]
     fn suspend(&mut self, lane: usize) {
         let index = self.owner[lane] as usize;
@@ -450,7 +451,7 @@ impl<F: Family> Scheduler<F> {
         self.live -= 1;
     }
 
-    /// Where the rest of a lane's run is: `left[lane]` readable blocks.
+    /// Returns the address of the rest of a lane's run: `left[lane]` readable blocks.
     #[inline]
     fn pointer(&self, lane: usize, chunks: &[Chunk<'_>]) -> *const u8 {
         let index = self.owner[lane] as usize;

@@ -1,4 +1,4 @@
-//! Which kernel serves which compression function on which instruction sets.
+//! Selection of the kernel for each compression function and instruction set.
 
 #[cfg(target_arch = "x86_64")]
 use super::kernels;

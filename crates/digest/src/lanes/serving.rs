@@ -1,4 +1,4 @@
-//! Which kernels serve an algorithm, by name: for people and for tests.
+//! Names of the kernels that serve an algorithm: for people and for tests.
 
 use super::family::{Blake2b, Family, Md5, Sha1, Sha256, Sha512};
 use crate::{Algorithm, CpuFeatures};

@@ -57,7 +57,7 @@ static SECRET: [u8; 192] = [
 
 /// The last stripe's secret ends 7 bytes before the secret does.
 const LAST_STRIPE_SECRET: usize = SECRET.len() - STRIPE - 7;
-/// Where merging the accumulators starts in the secret.
+/// Offset in the secret from which the accumulators are merged.
 const MERGE_SECRET: usize = 11;
 
 /// Accumulators of a long message, aligned for whole-register loads.

@@ -104,7 +104,7 @@ fn only_what_was_read_is_replaced() {
     }
 }
 
-/// As where there are no links: a rename does it.
+/// Commits by a rename, as on file systems without links.
 #[test]
 fn a_new_file_replaces_nothing_without_links() {
     let dir = tempfile::tempdir().unwrap();
@@ -241,7 +241,8 @@ fn a_second_writer_is_turned_away() {
     lock(&target).unwrap();
 }
 
-/// What stands under a temporary name and is no file that a killed run left is somebody's.
+/// Files of other users and kinds under temporary names are kept: only what a killed run left is
+/// removed.
 #[test]
 fn temporary_names_that_are_taken_are_passed_over() {
     let dir = tempfile::tempdir().unwrap();

@@ -88,7 +88,7 @@ fn make(path: &Path) -> io::Result<Key> {
     Ok(key)
 }
 
-/// 128 bits that nobody can guess.
+/// Returns 128 random bits that cannot be guessed.
 pub(super) fn random() -> io::Result<[u8; 16]> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;

@@ -1,4 +1,4 @@
-//! Whose a journal is, and what of it is believed.
+//! Ownership of journals, and which of their records are believed.
 
 use super::*;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
@@ -142,7 +142,7 @@ fn a_torn_end_is_cut_off_and_gone_on_from() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever is done to a journal, what is read of it is what was written.
+    /// Records read from a damaged journal are always among those written.
     #[test]
     fn damage_makes_no_records(flips in prop::collection::vec((any::<prop::sample::Index>(), 1u8..), 1..6)) {
         let ground = Ground::new();
@@ -206,7 +206,7 @@ fn what_is_no_journal_of_this_user_is_left_alone() {
     ground.is_foreign("not a journal");
     fresh(0o600, &[0; 4096]);
     ground.is_foreign("not a journal");
-    // Empty, and nobody's that was killed.
+    // Empty, and not left by a killed run.
     fresh(0o644, b"");
     ground.is_foreign("not a journal");
     fresh(0o600, &[b"bc journal v2\r\n\0", &text[16..]].concat());

@@ -1,4 +1,5 @@
-//! Which Btrfs file system a file is on: its subvolumes have device numbers of their own.
+//! Identity of the Btrfs file system that a file is on: its subvolumes have device numbers of their
+//! own.
 
 #![allow(unsafe_code)]
 

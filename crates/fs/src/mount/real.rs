@@ -6,25 +6,25 @@ use super::entries::{MountEntry, entries};
 #[derive(Clone, Debug, Default)]
 pub struct BindMounts {
     all: Vec<MountEntry>,
-    /// Of each mount the ones that show what it shows, the likeliest first, by index.
+    /// Indices, for each mount, of the mounts that show the same directories, the likeliest first.
     shown_by: Vec<Vec<usize>>,
 }
 
 impl BindMounts {
-    /// Those that there are now; none without `/proc`.
+    /// Reads the present mounts; none without `/proc`.
     pub fn read() -> BindMounts {
         BindMounts::of(entries().unwrap_or_default())
     }
 
-    /// The same of a table.
+    /// Takes the mounts from a table.
     pub fn of(all: Vec<MountEntry>) -> BindMounts {
         let shown_by = (0..all.len()).map(|at| shown_by(&all, at)).collect();
         BindMounts { all, shown_by }
     }
 
-    /// Other paths of a directory, by which it is found even when the mount goes that it is seen
-    /// through, the likeliest first. None where it is seen at its own place. The path is absolute
-    /// and without links; a mount may cover a place, so whoever goes there looks.
+    /// Returns other paths of a directory, by which it is found even when the mount goes that it is
+    /// seen through, the likeliest first. Empty where it is seen at its own place. The path is
+    /// absolute and without links; a mount may cover a place, so the caller looks before using it.
     pub fn places(&self, path: &[u8]) -> Vec<Vec<u8>> {
         // The later of two at one point covers the earlier.
         let mounts = self.all.iter().enumerate();

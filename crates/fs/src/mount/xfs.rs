@@ -1,4 +1,5 @@
-//! What an XFS file system was made with, shared extents for one: `xfs_info` asks the same way.
+//! Features that an XFS file system was made with, shared extents for one: `xfs_info` asks the same
+//! way.
 
 #![allow(unsafe_code)]
 
@@ -26,10 +27,10 @@ const XFS_IOC_FSGEOMETRY_V4: Opcode = opcode::read::<Geometry>(b'X', 124);
 /// `XFS_FSOP_GEOM_FLAGS_REFLINK`.
 const REFLINK: u32 = 1 << 20;
 
-/// What it was made with.
+/// Features chosen when the file system was made.
 pub(super) struct Made {
     pub(super) reflinks: bool,
-    /// Whether it is on two devices, which count their blocks alike.
+    /// True if it is on two devices, which count their blocks alike.
     pub(super) realtime: bool,
 }
 

@@ -1,5 +1,5 @@
-//! The way that a path takes, and whose links it goes by: whoever owns a link chooses where a
-//! program comes to that was told its path.
+//! Directories and links that a path leads through: the owner of a link chooses where a program
+//! arrives that follows the path.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -36,7 +36,7 @@ impl Way {
     /// Follows a path.
     ///
     /// # Errors
-    /// Those of opening what is on it; `ELOOP` for more links than the kernel follows.
+    /// Errors of opening the directories on it; `ELOOP` for more links than the kernel follows.
     pub fn of(path: impl AsRef<Path>) -> io::Result<Way> {
         Way::go(path.as_ref().as_os_str(), Missing::Error)
     }
@@ -44,7 +44,7 @@ impl Way {
     /// Follows a path as far as it exists.
     ///
     /// # Errors
-    /// Those of [`of`](Way::of), but not where a name is missing.
+    /// Errors of [`of`](Way::of), but not where a name is missing.
     pub fn of_existing(path: impl AsRef<Path>) -> io::Result<Way> {
         Way::go(path.as_ref().as_os_str(), Missing::Stop)
     }

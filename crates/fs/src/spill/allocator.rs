@@ -10,19 +10,19 @@ use rustix::io::Errno;
 use super::block::Block;
 use super::{Failed, SPILL, Spill};
 
-/// Bytes from which on a block is counted, and may lie in a file. What is kept of files is in
-/// arrays that outgrow this soon; of what is smaller there is little, and a file and a mapping of
-/// its own would cost more than they save.
+/// Bytes from which on a block is counted, and may be in a file. Data about files is in arrays that
+/// outgrow this soon; smaller blocks are few, and a file and a mapping of its own would cost more
+/// than they save.
 pub const LARGE: usize = 64 << 10;
 
 /// The system's allocator, but for large blocks beyond the budget of [`begin`](super::begin).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Allocator;
 
-// SAFETY: every block comes from the system's allocator, with the layout asked for, or is a
-// mapping of at least as many bytes, aligned to a page, which no layout asked for here exceeds;
-// and each goes back where it came from, as the table of mappings tells. Nothing here panics or
-// allocates large blocks itself.
+// SAFETY: every block comes from the system's allocator, with the layout asked for, or is a mapping
+// of at least as many bytes, aligned to a page, which no layout asked for here exceeds; and each
+// goes back where it came from, by the table of mappings. Nothing here panics or allocates large
+// blocks itself.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -126,7 +126,7 @@ fn release(spill: &Spill, start: *mut u8, size: usize) -> Freed {
     spill.uncount(block.len());
     // Before its address can be given to another.
     place.clear();
-    // SAFETY: whoever frees a block has the only reference to it, and its place knows it no more.
+    // SAFETY: the caller that frees a block has the only reference to it, and its entry is cleared.
     unsafe { block.free() };
     Freed::Mapping
 }
@@ -216,9 +216,9 @@ unsafe fn moved(
     other
 }
 
-/// Where a mapping is remembered.
+/// Entry of the table of mappings.
 struct Place {
-    /// Null: nobody's. [`TAKEN`]: somebody's who has no mapping yet.
+    /// Address of the mapping. Null: free. [`TAKEN`]: taken by a thread that has no mapping yet.
     start: AtomicPtr<u8>,
     len: AtomicUsize,
     file: AtomicI32,
@@ -242,7 +242,7 @@ impl Place {
         }
     }
 
-    /// One that nobody has, taken.
+    /// Takes a free entry; `None` if all are taken.
     fn free() -> Option<&'static Place> {
         let order = Ordering::Relaxed;
         let take = |place: &Place| {

@@ -28,8 +28,8 @@ impl Block {
         let len = whole_pages(len)?;
         let file = directory.file()?;
         reserve(file.as_fd(), 0, len)?;
-        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing, and
-        // nobody else has the file, which has no name, to change it.
+        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing, and no
+        // other process can change the file, which has no name.
         let start = unsafe {
             mmap(
                 std::ptr::null_mut(),
@@ -48,7 +48,7 @@ impl Block {
         })
     }
 
-    /// What [`parts`](Block::parts) gave.
+    /// Restores a block from [`parts`](Block::parts).
     pub(super) fn from_parts((start, len, file): (NonNull<u8>, usize, RawFd)) -> Block {
         Block { start, len, file }
     }

@@ -13,7 +13,7 @@ use crate::reader::MAX_LINE;
 /// format itself does not know.
 ///
 /// # Errors
-/// As of [`check_seal`].
+/// Errors of [`check_seal`].
 pub fn read_seal(input: impl BufRead) -> Result<Map<String, Value>, Error> {
     let line = checked_trailer(input)?;
     Ok(Trailer::extra(&line))

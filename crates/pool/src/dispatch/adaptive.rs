@@ -28,8 +28,8 @@ const WAITED: u32 = 8;
 /// and of the steps to it, an ignore file and the meter's.
 const DESCRIPTORS: u64 = 16;
 
-/// How soon those that wait for storage are joined by others. Nothing but the time that a run
-/// takes depends on it.
+/// Interval after which workers that wait for storage are joined by others. Only the duration of a
+/// run depends on it.
 pub struct Pace {
     /// A worker looks at its clocks when it has been at work for so long.
     pub window: Duration,
@@ -79,10 +79,10 @@ impl Default for Pace {
 /// # Ok::<(), bc_pool::WorkerPanic>(())
 /// ```
 pub struct AdaptiveWorkers<'g> {
-    /// How many more would find something to do.
+    /// Returns how many more workers would find something to do.
     waiting: &'g (dyn Fn() -> usize + Sync),
     pace: &'g Pace,
-    /// There will be no more: nobody need look any longer.
+    /// True once there will be no more workers: none need look any longer.
     over: AtomicBool,
     state: Mutex<State>,
 }
@@ -98,7 +98,7 @@ struct State {
 struct Spent {
     /// The time between taking directories and being done with them.
     busy: Duration,
-    /// What of that the worker had the CPU or wanted it; the rest it waited.
+    /// Part of that in which the worker had the CPU or wanted it; the rest it waited.
     running: Duration,
 }
 
@@ -109,8 +109,8 @@ impl fmt::Debug for AdaptiveWorkers<'_> {
 }
 
 impl<'g> AdaptiveWorkers<'g> {
-    /// For a run that has the usual number of workers, or is about to; `waiting` tells how many
-    /// more would find something to do.
+    /// Starts the growth of a run that has the usual number of workers, or is about to; `waiting`
+    /// returns how many more would find something to do.
     pub fn new(
         workers: Workers,
         pace: &'g Pace,
@@ -199,7 +199,7 @@ pub struct Watch<'g> {
     adaptive: &'g AdaptiveWorkers<'g>,
     spawn: &'g dyn Fn() -> bool,
     meter: Meter,
-    /// When what it is doing began, or was looked at last.
+    /// Time when its present work began, or was looked at last.
     since: Instant,
     busy: Duration,
 }

@@ -7,12 +7,12 @@ use std::time::Instant;
 use super::{Effort, Start};
 use crate::Spawner;
 
-/// Begun before the clock is started: the first files pay for what is new to the process and to
-/// the kernel, which says nothing about those that follow. And a dozen files are too few to tell
-/// slow storage from a worker that has lost its CPU for a moment.
+/// Files begun before the clock is started: the first files pay for what is new to the process and
+/// to the kernel, which is no measure of those that follow. And a dozen files are too few to
+/// distinguish slow storage from a worker that has lost its CPU for a moment.
 const WARM_UP: u64 = 16;
 
-/// How many workers a run has, shared by all of them. Written only when there is one more.
+/// Number of workers of a run, shared by all of them. Written only when one is added.
 #[derive(Debug)]
 pub struct Team {
     most: usize,
@@ -62,19 +62,19 @@ impl Team {
     }
 }
 
-/// One worker's view of what its run is worth. It reckons with what it has begun itself: as much
-/// as the sizes of those files tell, or as the clock does where that is more, as on slow storage.
-/// What is left is taken to be alike.
+/// One worker's estimate of the rest of its run, from the files that it has begun itself: from
+/// their sizes, or from the clock where that gives more, as on slow storage. The remaining files
+/// are assumed to be alike.
 ///
 /// Nothing shared is written for a file, and the clock is asked at every doubling of the number of
 /// files only, and when the reckoning has gone up by the price of a worker.
 pub struct Recruiter<'r> {
     team: &'r Team,
     spawner: &'r Spawner<'r>,
-    /// There will be no more workers: nobody need look any longer.
+    /// True once there will be no more workers: none need look any longer.
     over: bool,
     reckoning: Reckoning,
-    /// When the clock was started, and after how many files.
+    /// Time when the clock was started, and the number of files before it.
     since: Option<(Instant, u64)>,
 }
 
@@ -96,8 +96,8 @@ impl<'r> Recruiter<'r> {
         }
     }
 
-    /// Called with the size of each file that the worker begins; `left` tells how many nobody has
-    /// taken yet. Returns whether there are more workers than before.
+    /// Called with the size of each file that the worker begins; `left` returns how many no worker
+    /// has taken yet. True if there are more workers than before.
     #[inline]
     pub fn begin(&mut self, bytes: u64, left: impl FnOnce() -> usize) -> bool {
         !self.over && self.reckoning.begin(bytes) && self.look(left())
@@ -119,7 +119,7 @@ impl<'r> Recruiter<'r> {
     }
 }
 
-/// What the clock says: how long so many files took.
+/// Measured time: so many files took so long.
 #[derive(Clone, Copy, Debug, Default)]
 struct Timed {
     files: u64,
@@ -149,7 +149,8 @@ impl Reckoning {
         false
     }
 
-    /// How many workers `left` more files like those begun are worth, where there are `workers`.
+    /// Returns how many workers `left` more files like those begun are worth, where there are
+    /// `workers`.
     fn wanted(&self, timed: Timed, left: usize, workers: usize, most: usize) -> usize {
         let each = timed.took.0.checked_div(timed.files).unwrap_or(0);
         let each = each.max(self.effort.0 / self.files.max(1));

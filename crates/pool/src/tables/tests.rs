@@ -1,4 +1,4 @@
-//! What workers with tables of their own hold open, and what they do not.
+//! Descriptors that workers with tables of their own hold open.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -37,19 +37,19 @@ fn held() -> Vec<RawFd> {
     held
 }
 
-/// What the calling thread's descriptors lead to.
+/// Returns the targets of the calling thread's descriptors.
 fn leads_to() -> Vec<PathBuf> {
     let links = std::fs::read_dir("/proc/thread-self/fd").unwrap();
     let names = links.filter_map(|link| std::fs::read_link(link.unwrap().path()).ok());
     names.collect()
 }
 
-/// Those of the standard streams that are open here.
+/// Returns the standard streams that are open here.
 fn streams() -> Vec<RawFd> {
     held().into_iter().filter(|fd| *fd < 3).collect()
 }
 
-/// Whether this system gives threads tables of their own.
+/// True if this system gives threads tables of their own.
 fn is_able() -> bool {
     let file = File::open("/dev/null").unwrap();
     let seen = run_growing_in(private(), &[], 2, 2, |_, _| fcntl_getfd(&file)).unwrap();
@@ -81,7 +81,7 @@ fn a_worker_holds_what_is_named_and_nothing_else() {
         for of_worker in &all[1..] {
             assert_eq!(*of_worker, expected, "{named:?}");
         }
-        // And nobody else has lost any.
+        // And no other thread has lost any.
         assert!(files.iter().all(|file| fcntl_getfd(file).is_ok()));
     }
 }
@@ -155,7 +155,8 @@ fn by_default_tables_are_shared() {
     assert!(seen.iter().all(|seen| *seen));
 }
 
-/// A kernel or a filter that knows no such call: nothing is closed, and the run goes on.
+/// Simulates a kernel or a filter that knows no such call: nothing is closed, and the run
+/// continues.
 #[test]
 fn where_it_is_refused_tables_stay_shared() {
     for errno in [libc::ENOSYS, libc::EPERM, libc::EINVAL] {

@@ -1,4 +1,4 @@
-//! How much of its time a thread has had or wanted the CPU, and how much it waited.
+//! Time that a thread has had or wanted the CPU, and time that it waited.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -13,12 +13,12 @@ pub(super) struct Meter {
     schedule: Option<(File, Schedule)>,
 }
 
-/// What the scheduler has counted of a thread.
+/// Scheduler's counters of a thread.
 #[derive(Clone, Copy)]
 struct Schedule {
     /// Spent ready to run, while others had the CPU.
     delayed: Duration,
-    /// How often it was given the CPU.
+    /// Number of times that it was given the CPU.
     turns: u64,
 }
 
@@ -54,8 +54,8 @@ impl Meter {
 }
 
 fn running_between(before: Schedule, now: Schedule, on_cpu: Duration, busy: Duration) -> Duration {
-    // Who was never given the CPU anew has never let go of it: what is missing was taken by
-    // the host of this machine. Or the kernel does not count.
+    // A thread that was not given the CPU again has never let go of it: the missing time was taken
+    // by the host of this machine. Or the kernel does not count.
     if now.turns == before.turns {
         return busy;
     }

@@ -1,4 +1,4 @@
-//! When there are more workers, and how many.
+//! Conditions for more workers, and their number.
 
 use super::*;
 use crate::run_growing;
