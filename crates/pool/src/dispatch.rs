@@ -113,7 +113,8 @@ impl Threads {
     }
 
     /// The usual number and that of a run that waits for its storage: the same for who names a
-    /// number.
+    /// Returns the usual number of workers and that of a run that waits for its storage: equal if
+    /// the caller named a number.
     pub fn workers(self) -> Workers {
         match self {
             Threads::Auto => Workers::adaptive(self.most()),

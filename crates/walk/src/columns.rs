@@ -8,7 +8,8 @@ use crate::{BasicStat, FileKind, FileStat, Identity, Metadata, Stamp};
 /// In place of a class: the entry was not looked at.
 const UNKNOWN: u32 = u32::MAX;
 
-/// What many entries have in common, kept once: a number for it takes 4 bytes an entry instead of
+/// Attributes that many entries have in common, kept once: a number for them takes 4 bytes an entry
+/// instead of 20. A source tree has a handful.
 /// 20. A source tree has a handful.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Class {
@@ -35,7 +36,8 @@ impl Class {
         }
     }
 
-    /// Where a small cache keeps it. Spreads what differs in practice: owners, permissions, names.
+    /// Returns the slot of a small cache. Spreads the fields that differ in practice: owners,
+    /// permissions, names.
     pub(crate) fn bucket(&self, buckets: usize) -> usize {
         let mixed =
             self.dev ^ u64::from(self.nlink) << 40 ^ u64::from(self.mode.unwrap_or(0)) << 20;
@@ -92,7 +94,7 @@ impl Recent {
 /// empty where no metadata is asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
-    /// Of device nodes, which have none, the device they stand for, if all is asked for.
+    /// Sizes; of device nodes, which have none, the device they stand for, if all is asked for.
     size: Vec<u64>,
     mtime_ns: Vec<i64>,
     ctime_ns: Vec<i64>,
@@ -150,7 +152,7 @@ impl Columns {
         arrange(&mut self.class, order, scratch);
     }
 
-    /// Whether nothing is known of any entry.
+    /// True if no metadata is known of any entry.
     pub(crate) fn is_empty(&self) -> bool {
         self.class.is_empty()
     }

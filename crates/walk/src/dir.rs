@@ -43,7 +43,7 @@ const LOOK_EVERY: usize = 4096;
 pub(crate) struct Worker<'w> {
     context: &'w Context<'w>,
     output: &'w mut WorkerOutput,
-    /// Of a worker that may call for others.
+    /// Clock of a worker that may call for others.
     watch: Option<Watch<'w>>,
     buffer: Vec<u8>,
     found: Vec<Found>,
@@ -63,16 +63,16 @@ struct Reading<'t> {
     depth: u32,
     /// Length of its path below the root with a closing slash.
     prefix: usize,
-    /// Where the names of this directory begin in the output.
+    /// Offset of this directory's names in the output.
     names: usize,
-    /// Whether directory entries carry true inode numbers.
+    /// True if directory entries carry true inode numbers.
     is_plain: bool,
-    /// Whether they carry true kinds.
+    /// True if they carry true kinds.
     lists_kinds: bool,
     /// Names of this directory that are roots themselves.
     roots: Option<&'t HashSet<Vec<u8>>>,
     ignores: Option<Arc<Ignores>>,
-    /// Whether it is in the part of the tree that is asked for.
+    /// True if it is in the part of the tree that is asked for.
     is_asked_for: bool,
 }
 
@@ -290,8 +290,8 @@ impl<'w> Worker<'w> {
         }
     }
 
-    /// Hands the subdirectories out, the last one first: whoever takes the latest first
-    /// walks in path order. `ticket` is the one after the last child's.
+    /// Hands the subdirectories out, the last one first: a worker that takes the latest first walks
+    /// in path order. `ticket` is the one after the last child's.
     fn hand_out(
         &mut self,
         task: &Task,

@@ -1,11 +1,11 @@
-//! What went wrong with one path: the path, the operation, and the system's reason.
+//! Errors that concern one path: the path, the operation, and the system's reason.
 
 use std::fmt;
 use std::io;
 
 use rustix::io::Errno;
 
-/// A failure that concerns one path; everything else goes on.
+/// A failure that concerns one path; everything else continues.
 ///
 /// The display form is `path: operation: reason`, with control characters and bytes that are
 /// not UTF-8 escaped, fit for a terminal.
@@ -16,7 +16,7 @@ pub struct Error {
     kind: ErrorKind,
 }
 
-/// What sort of failure an [`Error`] is.
+/// Kind of an [`Error`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -42,7 +42,7 @@ pub struct BadLine {
     pub line: u32,
     /// Number of others after it.
     pub others: u32,
-    /// What is wrong with it.
+    /// Description of the mistake.
     pub why: &'static str,
 }
 
@@ -91,7 +91,7 @@ impl Error {
         }
     }
 
-    /// What sort of failure this is.
+    /// Returns the kind of this failure.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }

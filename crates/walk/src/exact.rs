@@ -33,12 +33,12 @@ impl ExactPaths {
         all
     }
 
-    /// Whether this path is asked for, is in a directory that is, or leads to one.
+    /// True if this path is asked for, is in a directory that is, or leads to one.
     pub fn admits(&self, path: &[u8]) -> bool {
         self.leads_on(path) || self.asks_for(path)
     }
 
-    /// Whether this path is asked for, or is in a directory that is.
+    /// True if this path is asked for, or is in a directory that is.
     pub fn asks_for(&self, path: &[u8]) -> bool {
         self.names(path) || slashes(path).any(|end| self.wanted.contains(&path[..end]))
     }
@@ -48,18 +48,18 @@ impl ExactPaths {
         self.wanted.iter().map(Vec::as_slice)
     }
 
-    /// Whether this very path is asked for.
+    /// True if exactly this path is asked for.
     pub(crate) fn names(&self, path: &[u8]) -> bool {
         self.wanted.contains(path)
     }
 
-    /// Whether this is a directory on the way to a path that is asked for.
+    /// True if this is a directory on the way to a path that is asked for.
     pub(crate) fn leads_on(&self, path: &[u8]) -> bool {
         self.on_the_way.contains(path)
     }
 }
 
-/// Where the paths end of the directories that a path leads through.
+/// Returns the ends of the parent directories' paths: the offsets of the slashes.
 pub(crate) fn slashes(path: &[u8]) -> impl Iterator<Item = usize> + '_ {
     let bytes = path.iter().enumerate();
     bytes.filter(|(_, byte)| **byte == b'/').map(|(at, _)| at)

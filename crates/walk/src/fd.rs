@@ -14,7 +14,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::shortage::Shortage;
 use crate::{FileStat, Metadata, Symlinks};
 
-/// What the kernel takes in one call, without the closing NUL (`PATH_MAX` in
+/// Longest path that the kernel takes in one call, without the closing NUL (`PATH_MAX` in
 /// `linux/limits.h` is 4096).
 const MAX_PATH: usize = 4095;
 
@@ -28,7 +28,7 @@ pub(crate) const READ_DIR: OFlags = OFlags::RDONLY
 /// For a directory that paths will be relative to.
 pub(crate) const PATH_DIR: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Whether a path may lead through a mount point.
+/// Permission for a path to lead through a mount point.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Mounts {
     Cross,
@@ -53,7 +53,7 @@ impl Opener {
         }
     }
 
-    /// As on a kernel that has no `openat2`.
+    /// Makes an opener as on a kernel that has no `openat2`.
     #[cfg(test)]
     pub(crate) fn without_openat2() -> Opener {
         Opener {
@@ -62,7 +62,7 @@ impl Opener {
         }
     }
 
-    /// Whether [`Mounts::Refuse`] works. If not, the caller has to compare devices.
+    /// True if [`Mounts::Refuse`] works. If not, the caller has to compare devices.
     pub(crate) fn notices_mounts(&self) -> bool {
         self.openat2.load(Ordering::Relaxed)
     }
@@ -106,7 +106,7 @@ pub(crate) fn open_following(path: &[u8], flags: OFlags) -> Result<OwnedFd, Errn
     open_following_from(CWD, path, flags)
 }
 
-/// The same for a path that begins at a directory.
+/// Opens a path that begins at a directory, links followed.
 pub(crate) fn open_following_from(
     base: BorrowedFd<'_>,
     path: &[u8],

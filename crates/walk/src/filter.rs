@@ -1,12 +1,12 @@
-//! What a walk leaves out and why: each filter has its decision and its counter here, for entries
-//! of directories and for roots that are files alike.
+//! Filters of a walk and their reasons: each filter has its decision and its counter here, for
+//! entries of directories and for roots that are files alike.
 
 use bc_fs::mount::Traits;
 
 use crate::ignores::Ignores;
 use crate::{BasicStat, Entries, FileKind, FileSystems, Hidden, Identity, OwnFile, WalkOptions};
 
-/// What a walk left out, and why; and how often it met something again.
+/// Counts of the entries that a walk left out, by reason, and of those that it met again.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Skipped {
@@ -32,14 +32,14 @@ pub struct Skipped {
     pub ignored: u64,
     /// Directories and files met again: through another root, a bind mount or a link.
     pub repeated: u64,
-    /// Files that the walk was told to leave out by what they are, not by name: those that its own
-    /// program writes to.
+    /// Files that the options exclude by identity, not by name: those that the program itself
+    /// writes to.
     pub left_out: u64,
     /// Directories not entered because of the maximal depth.
     pub too_deep: u64,
 }
 
-/// Why something was left out: each has its counter in [`Skipped`].
+/// Reason why an entry was left out: each has its counter in [`Skipped`].
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum SkipReason {
@@ -76,17 +76,17 @@ pub enum SkipReason {
 pub struct SkippedPath {
     /// The path as it would have been listed.
     pub path: Vec<u8>,
-    /// Why.
+    /// Reason why it was left out.
     pub reason: SkipReason,
 }
 
-/// What is missing in the listing of one directory.
+/// Entries that are missing in the listing of one directory.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Gap {
     /// Entries that filters left out: by name, pattern, size, ignore file or depth, or because they
     /// are what the options leave out. A directory counts as one.
     pub filtered: u64,
-    /// Whether reading it, or asking for one of its entries, failed.
+    /// True if reading it, or asking for one of its entries, failed.
     pub failed: bool,
 }
 
@@ -100,7 +100,7 @@ impl Skipped {
         reason.is_some()
     }
 
-    /// All of them together, what was met again among them.
+    /// Returns the sum of all counters, repeated entries included.
     pub fn total(&self) -> u64 {
         let not_asked_for = self.symlinks
             + self.special
@@ -110,7 +110,7 @@ impl Skipped {
         self.filtered() + not_asked_for
     }
 
-    /// What filters left out that the user asked for.
+    /// Returns the number of entries that filters left out although the user asked for the tree.
     pub(crate) fn filtered(&self) -> u64 {
         self.hidden
             + self.excluded
@@ -158,8 +158,8 @@ impl Skipped {
     }
 }
 
-/// Each of these gives the reason to leave something out, if there is one. Those about entries are
-/// in the order in which a directory asks them, from cheap to dear.
+/// Filters, each of which returns the reason to leave an entry out, if there is one. Those about
+/// entries are in the order in which a directory asks them, from cheap to expensive.
 impl WalkOptions {
     /// By an entry's name.
     #[inline]
@@ -168,7 +168,7 @@ impl WalkOptions {
         is_hidden.then_some(SkipReason::Hidden)
     }
 
-    /// Whether a path has to be made for [`filter_path`](Self::filter_path).
+    /// True if a path has to be made for [`filter_path`](Self::filter_path).
     #[inline]
     pub(crate) fn has_patterns(&self) -> bool {
         !self.exclude.is_empty() || !self.include.is_empty() || self.only.is_some()
@@ -221,8 +221,8 @@ impl WalkOptions {
         }
     }
 
-    /// Whether a file has to be looked at for [`filter_identity`](Self::filter_identity) or
-    /// [`filter_size`](Self::filter_size). `ino` is its number if its directory tells that.
+    /// True if a file has to be looked at for [`filter_identity`](Self::filter_identity) or
+    /// [`filter_size`](Self::filter_size). `ino` is its number if its directory lists that.
     #[inline]
     pub(crate) fn filters_by_stat(&self, ino: Option<u64>) -> bool {
         let may_be = |own: &OwnFile| ino.is_none_or(|ino| own.id().ino == ino);

@@ -33,7 +33,7 @@ pub struct EntryId(pub u32);
 pub struct Listing {
     pub(crate) entries: Vec<Entry>,
     pub(crate) columns: Columns,
-    /// What the columns refer to, by number.
+    /// Classes that the columns refer to, by number.
     pub(crate) classes: Vec<Class>,
     pub(crate) dirs: Vec<Dir>,
     /// The places where walks began.
@@ -58,12 +58,12 @@ pub struct Listing {
     pub(crate) directories: u64,
     pub(crate) symlinks: Symlinks,
     pub(crate) opener: Opener,
-    /// What was asked about regular files.
+    /// Metadata that was asked for about regular files.
     pub(crate) file_metadata: Metadata,
     pub(crate) cancelled: bool,
 }
 
-/// What is kept of a place where a walk began.
+/// Facts kept about a directory where a walk began.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Began {
     pub(crate) dev: u64,
@@ -86,13 +86,13 @@ pub(crate) struct Dir {
     pub(crate) prefix: u32,
     /// Length of the path below the prefix with a slash after each component.
     pub(crate) path_len: u32,
-    /// Where its entries' names are.
+    /// Arena of its entries' names.
     pub(crate) arena: u16,
-    /// Where its own name is, and its length.
+    /// Arena, offset and length of its own name.
     pub(crate) name_arena: u16,
     pub(crate) name_len: u16,
-    /// Where its walk began, which gives the device; [`NO_WALK_ROOT`] where roots that are files
-    /// only name it.
+    /// Number of the walk root that it belongs to, which gives the device; [`NO_WALK_ROOT`] where
+    /// roots that are files only name it.
     pub(crate) walk_root: u32,
     pub(crate) name: u64,
     pub(crate) names: u64,
@@ -103,12 +103,12 @@ pub(crate) const NO_WALK_ROOT: u32 = u32::MAX;
 
 pub(crate) const NO_PARENT: u32 = u32::MAX;
 
-/// Where paths begin: a root directory, or the directory part of roots that are files.
+/// Beginning of paths: a root directory, or the directory part of roots that are files.
 #[derive(Debug)]
 pub(crate) struct PathPrefix {
-    /// What the paths of its entries begin with: empty or ending in a slash.
+    /// Printed beginning of its entries' paths: empty or ending in a slash.
     pub(crate) printed: Vec<u8>,
-    /// What to open.
+    /// Path to open it by.
     pub(crate) path: Vec<u8>,
     pub(crate) root: u32,
     /// Kept open for the first few only.
@@ -165,23 +165,23 @@ impl Listing {
         (names + entries + dirs + classes) as u64 + self.columns.memory()
     }
 
-    /// Whether there are no entries at all.
+    /// True if there are no entries at all.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Whether an entry is of this listing, as far as its number tells: an id of a longer listing is
-    /// not. Methods that take an id panic for one that is not.
+    /// True if an entry is of this listing, as far as its number shows: an id of a longer listing
+    /// is not. Methods that take an id panic for one that is not.
     pub fn contains(&self, entry: EntryId) -> bool {
         (entry.0 as usize) < self.entries.len()
     }
 
-    /// Whether the walk was cancelled: then entries are missing, and no error tells which.
+    /// True if the walk was cancelled: then entries are missing, and no error lists them.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled
     }
 
-    /// What the walk was asked to find out about regular files:
+    /// Returns the metadata that the walk was asked for about regular files:
     /// [`None`](Metadata::None) also where that was [left](crate::FileStats::Left) to others.
     pub fn file_metadata(&self) -> Metadata {
         self.file_metadata
@@ -208,7 +208,8 @@ impl Listing {
         DirId(self.entry(entry).dir)
     }
 
-    /// What it is, by the directory entry; for roots and followed links, what the link leads to.
+    /// Returns its kind, from the directory entry; for roots and followed links, the kind of the
+    /// target.
     pub fn kind(&self, entry: EntryId) -> FileKind {
         let (arena, tag) = self.tag_at(entry);
         Tag(arena[tag]).kind()
@@ -220,7 +221,7 @@ impl Listing {
         self.columns.meta(entry.0 as usize, ino, &self.classes)
     }
 
-    /// The size alone of what [`meta`](Listing::meta) tells, in bytes: less work, for loops.
+    /// Returns the size of [`meta`](Listing::meta) alone, in bytes: less work, for loops.
     pub fn size(&self, entry: EntryId) -> Option<u64> {
         self.columns.size(entry.0 as usize, &self.classes)
     }
@@ -231,7 +232,7 @@ impl Listing {
         self.named_bytes
     }
 
-    /// Which file it is, where [`meta`](Listing::meta) tells.
+    /// Returns the file's device and inode number, where [`meta`](Listing::meta) has them.
     pub fn identity(&self, entry: EntryId) -> Option<Identity> {
         let ino = self.entry(entry).ino;
         let dev = self.columns.dev(entry.0 as usize, &self.classes)?;
@@ -249,7 +250,7 @@ impl Listing {
         self.entry(entry).ino
     }
 
-    /// Which of the roots the entry was found under: its index as given.
+    /// Returns the root that the entry was found under: its index as given.
     pub fn root(&self, entry: EntryId) -> usize {
         let is_it = |(listed, _): &&(EntryId, u32)| *listed == entry;
         // Where all entries are roots themselves, each stands at its own number.
@@ -263,13 +264,14 @@ impl Listing {
         root.map_or_else(|| self.prefix(self.entry(entry).dir).root, |(_, root)| root) as usize
     }
 
-    /// Whether to follow a link when opening the entry: it is a root, or links are followed.
+    /// True if a link is to be followed when the entry is opened: it is a root, or links are
+    /// followed.
     pub fn follow(&self, entry: EntryId) -> bool {
         let (arena, tag) = self.tag_at(entry);
         Tag(arena[tag]).follow()
     }
 
-    /// Whether the entry is a directory that the options leave unread: it is too deep, or all that
+    /// True if the entry is a directory that the options leave unread: it is too deep, or all that
     /// could be in it is excluded.
     pub fn is_closed(&self, entry: EntryId) -> bool {
         let (arena, tag) = self.tag_at(entry);
@@ -309,8 +311,8 @@ impl Listing {
         self.dirs.len()
     }
 
-    /// Which directory it is, of those that the walk read; `None` for one that only the paths
-    /// of roots that are files lead to: [`open_dir`](Listing::open_dir) tells.
+    /// Returns the identity of a directory that the walk read; `None` for one that only the paths
+    /// of roots that are files lead to: [`open_dir`](Listing::open_dir) finds that.
     pub fn dir_identity(&self, dir: DirId) -> Option<Identity> {
         let dir = &self.dirs[dir.0 as usize];
         let dev = self.began.get(dir.walk_root as usize)?.dev;
@@ -323,7 +325,7 @@ impl Listing {
         self.began.iter().map(|began| began.dev)
     }
 
-    /// Whether a mount, or a link that was followed, leads from the directory above to this one.
+    /// True if a mount, or a link that was followed, leads from the directory above to this one.
     pub fn is_mounted(&self, dir: DirId) -> bool {
         let walk_root = |dir: DirId| self.dirs[dir.0 as usize].walk_root;
         self.parent(dir)
@@ -337,14 +339,15 @@ impl Listing {
         &self.gaps
     }
 
-    /// Whether the kernel decompresses what is read of the files in this directory. `None` also
-    /// where nobody asked: of a directory that only the paths of roots that are files lead to.
+    /// Returns how the kernel decompresses the content of files in this directory.
+    /// [`None`](Decompression::None) also where that is unknown: for a directory that only the
+    /// paths of roots that are files lead to.
     pub fn decompression(&self, dir: DirId) -> Decompression {
         let began = self.began.get(self.dirs[dir.0 as usize].walk_root as usize);
         began.map_or(Decompression::None, |began| began.decompression)
     }
 
-    /// Whether it does so wherever the walk went.
+    /// True if it does so in all file systems that the walk entered.
     pub fn is_decompressed(&self) -> bool {
         !self.began.is_empty()
             && self
@@ -442,12 +445,12 @@ impl Listing {
         path
     }
 
-    /// What went wrong, ordered by path.
+    /// Returns the errors, ordered by path.
     pub fn errors(&self) -> &[Error] {
         &self.errors
     }
 
-    /// What was left out.
+    /// Returns the counts of what was left out.
     pub fn skipped(&self) -> &Skipped {
         &self.skipped
     }
@@ -458,15 +461,15 @@ impl Listing {
         &self.skipped_paths
     }
 
-    /// Of the [part](crate::Shard) of the tree that was asked for, the directories of which all is
-    /// known: they were read to the end, or the options say that they are not to be. Empty if all
-    /// of the tree was asked for.
+    /// Returns the directories of the [part](crate::Shard) of the tree that was asked for whose
+    /// contents are known completely: they were read to the end, or the options say that they are
+    /// not to be. Empty if all of the tree was asked for.
     pub fn settled(&self) -> DirectorySet {
         self.settled
     }
 
-    /// The same of all parts, as far as the walk came upon them: that they are known to their end is
-    /// for the walks of the other parts to say.
+    /// Returns the directories of all parts that the walk came upon: whether they are known
+    /// completely is for the walks of the other parts to report.
     pub fn met(&self) -> DirectorySet {
         self.met
     }

@@ -36,7 +36,7 @@ pub(crate) struct Parts {
     pub(crate) passed_by: Vec<Vec<u8>>,
 }
 
-/// Where a directory is: output and index in it.
+/// Position of a directory: output and index in it.
 #[derive(Clone, Copy)]
 struct Place {
     output: u32,
@@ -69,7 +69,7 @@ struct Builder<'p> {
     found_gaps: Vec<(DirId, Gap)>,
 }
 
-/// What sorts as one piece: the tree of a root, or a file that is a root.
+/// Unit of sorting: the tree of a root, or a file that is a root.
 enum Unit {
     Tree { prefix: u32, ticket: u32 },
     File(ListedFile),
@@ -246,7 +246,7 @@ fn units(
     units.into_iter().map(|(_, unit)| unit).collect()
 }
 
-/// Where each ticket's directory is.
+/// Returns the position of each ticket's directory.
 fn places(outputs: &[WorkerOutput], tickets: usize) -> Vec<Place> {
     let mut places = vec![NOWHERE; tickets];
     for (output, found) in outputs.iter().enumerate() {
@@ -260,7 +260,7 @@ fn places(outputs: &[WorkerOutput], tickets: usize) -> Vec<Place> {
     places
 }
 
-/// What a root that is a file is put into.
+/// Output that roots that are files are put into.
 struct FilePlace<'p> {
     own: &'p mut WorkerOutput,
     prefixes: &'p mut Vec<PathPrefix>,

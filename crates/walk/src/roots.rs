@@ -32,7 +32,7 @@ const KEPT_OPEN: usize = 64;
 /// at, and each looks at the clock that often.
 const WORTH_A_WORKER: usize = 16;
 
-/// What to do with the paths given.
+/// Treatment of the paths given.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Given {
     /// Walk those that are directories.
@@ -64,10 +64,11 @@ pub(crate) struct Roots {
     pub(crate) skipped_paths: Vec<SkippedPath>,
 }
 
-/// A directory that holds files that are named: which, and the way there if that does not tell.
+/// Directory that contains files that are named: its identity, and the way there if that is
+/// ambiguous.
 type Parent = (Identity, Option<Vec<u8>>);
 
-/// What one path is.
+/// Facts about one path.
 struct Probe {
     stat: FileStat,
     /// The directory it is in, if that matters.
@@ -211,7 +212,7 @@ impl Roots {
             self.skips(path, Some(SkipReason::Repeated), options);
             return Ok(());
         }
-        // It lies in the root, whatever that is.
+        // It belongs to the root directory's part, whichever that is.
         if options.shard.is_some_and(|shard| !shard.has_entry(ROOT)) {
             return Ok(());
         }
@@ -225,9 +226,9 @@ impl Roots {
     }
 }
 
-/// Why a file that was named is left out. What is hidden or ignored is not: it has been named.
-/// Patterns with a slash are matched against the path as it stands in a list, and against the bare
-/// name of a root.
+/// Returns the reason why a file that was named is left out. A hidden or ignored one is not: it has
+/// been named. Patterns with a slash are matched against the path as it appears in a list, and
+/// against the bare name of a root.
 fn filter(
     path: &[u8],
     name: &[u8],
@@ -270,7 +271,7 @@ fn probe_all(
     let cursor = Cursor::new(paths.len(), workers.most());
     let waiting = || cursor.remaining() / WORTH_A_WORKER;
     let adaptive = AdaptiveWorkers::new(workers, &tuning.pace, &waiting);
-    // To tell spellings apart, and for walks to pass over what is listed beside them.
+    // To distinguish spellings, and for walks to pass over files that are listed beside them.
     let parents_matter =
         paths.len() > 1 && (given == Given::Roots || options.spellings == Spellings::Once);
     let parts = run_growing(workers.usual(), workers.most(), |_, spawner| {
@@ -329,7 +330,7 @@ impl<'p> Near<'p> {
         let again = next.is_some_and(|next| next[..split(next)] == *directory);
         *self = Near {
             path: directory,
-            // Whatever is wrong with it, the whole path will tell.
+            // Its errors are ignored: looking up the whole path reports them.
             fd: again.then(|| open_directory(directory, way).ok()).flatten(),
         };
     }
@@ -404,7 +405,7 @@ fn canonical(path: &[u8]) -> Option<Vec<u8>> {
     Some(path.into_os_string().into_vec())
 }
 
-/// Where the last name begins; its end if the path ends in a slash.
+/// Returns the offset of the last name; the path's end if it ends in a slash.
 fn split(path: &[u8]) -> usize {
     path.iter()
         .rposition(|&byte| byte == b'/')

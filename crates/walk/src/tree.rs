@@ -1,4 +1,4 @@
-//! What the workers of a walk share: where it begins, and what to look out for.
+//! State shared by the workers of a walk: its roots, and the directories to watch for.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -27,13 +27,14 @@ pub(crate) struct WalkRoot {
     pub(crate) depth: u32,
     pub(crate) id: Identity,
     pub(crate) traits: Traits,
-    /// The way there, where numbers do not tell directories apart.
+    /// Way to it, where numbers do not distinguish directories.
     pub(crate) way: Option<Vec<u8>>,
     pub(crate) ignores: Option<Arc<Ignores>>,
 }
 
 impl WalkRoot {
-    /// The way to what is below, where numbers do not tell: no link and no mount comes between.
+    /// Returns the way to an entry below, where numbers are ambiguous: no link and no mount comes
+    /// between.
     pub(crate) fn way_to(&self, below: &[&[u8]]) -> Option<Vec<u8>> {
         self.way.as_ref().map(|way| join(way, below))
     }
@@ -57,7 +58,7 @@ pub(crate) struct Task {
 /// Names of roots that are files, by the directory they are in.
 pub(crate) type Listed = Places<HashSet<Vec<u8>>>;
 
-/// What does not change while workers run.
+/// Shared state that does not change while workers run.
 pub(crate) struct Context<'w> {
     pub(crate) options: &'w WalkOptions,
     pub(crate) cancel: &'w Cancel,
@@ -77,7 +78,7 @@ pub(crate) struct Context<'w> {
     pub(crate) shared: &'w Shared,
 }
 
-/// What grows while workers run.
+/// Shared state that grows while workers run.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     tickets: AtomicU64,

@@ -4,10 +4,10 @@
 //! - `**` between slashes, or a slash and an end, stands for any directories, and at the end for
 //!   all that is below one. Elsewhere it is `*`.
 //! - `[a-z]`, `[!a-z]`, `[^a-z]` and `[[:digit:]]` stand for one byte, never for `/`.
-//! - `\` takes the meaning away from what follows it.
+//! - `\` takes the meaning away from the byte that follows it.
 //!
-//! A comparison takes steps in proportion to the pattern's length and the text's, whatever they are,
-//! and nothing here recurses: patterns come from files that somebody else wrote.
+//! A comparison takes steps in proportion to the pattern's length and the text's, whatever they
+//! are, and nothing here recurses: patterns come from files of other people.
 
 /// Tokens of a pattern at most, which bounds what a comparison takes.
 pub(crate) const MAX_TOKENS: usize = 4096;
@@ -50,7 +50,7 @@ pub(crate) enum Token {
     Dirs,
 }
 
-/// What a class whose range runs backwards, `[z-a]`, means.
+/// Meaning of a class whose range runs backwards, `[z-a]`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Backwards {
     /// The range holds nothing, as in git.
@@ -129,10 +129,10 @@ impl Wild {
         }
     }
 
-    /// Whether the pattern matches all of `text`.
+    /// True if the pattern matches all of `text`.
     pub(crate) fn is_match(&self, text: &[u8]) -> bool {
         let tokens = &self.0[..];
-        // Most texts can be told at once.
+        // Most texts can be decided at once.
         if let Some(Token::Byte(last)) = tokens.last()
             && text.last() != Some(last)
         {
@@ -167,7 +167,7 @@ const WORDS: usize = MAX_TOKENS / 64 + 1;
 /// Takes a byte at a place; returns whether that leads on.
 fn step(tokens: &[Token], next: &mut [u64; WORDS], at: usize, byte: u8) -> bool {
     let leads_to = match tokens.get(at) {
-        // The text goes on behind the pattern.
+        // The text continues behind the pattern.
         None => return false,
         Some(Token::Byte(own)) => (*own == byte).then_some(at + 1),
         Some(Token::Any) => (byte != b'/').then_some(at + 1),
@@ -276,7 +276,7 @@ fn class(
     Ok((class, at + 1))
 }
 
-/// Where the class ends that begins at `at`, behind its bracket.
+/// Returns the end of the class that begins at `at`, behind its bracket.
 pub(crate) fn end_of_class(pattern: &[u8], at: usize) -> Result<usize, &'static str> {
     class(pattern, at, Backwards::Refused).map(|(_, end)| end)
 }

@@ -68,7 +68,7 @@ pub(crate) struct Scheduler<F: Family> {
     fresh_taken: usize,
     /// First slot of the search for waiting chunks, so that none of them starves.
     rotation: usize,
-    /// The lane after those that went last where a few are hashed at a time.
+    /// Lane after those that were advanced last where a few are hashed at a time.
     few_next: usize,
 }
 

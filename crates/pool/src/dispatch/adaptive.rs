@@ -31,10 +31,10 @@ const DESCRIPTORS: u64 = 16;
 /// Interval after which workers that wait for storage are joined by others. Only the duration of a
 /// run depends on it.
 pub struct Pace {
-    /// A worker looks at its clocks when it has been at work for so long.
+    /// Time at work after which a worker looks at its clocks.
     pub window: Duration,
-    /// Asked instead of the clocks, by tests: for how much of the time that a worker has been at
-    /// work had it the CPU or wanted it?
+    /// Replacement of the clocks in tests: from the time that a worker has been at work, the part
+    /// in which it had the CPU or wanted it.
     pub pretend: Option<Box<Pretend>>,
 }
 

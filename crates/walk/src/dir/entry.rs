@@ -17,7 +17,7 @@ use crate::{
 pub(super) const TOO_MANY: ErrorKind =
     ErrorKind::Refused("more than 2^30 entries in one directory");
 
-/// Where in the names of a directory one of them is.
+/// Returns the offset of a name among the names of a directory, in 32 bits.
 pub(super) fn offset(at: usize) -> Result<u32, ErrorKind> {
     u32::try_from(at).map_err(|_| ErrorKind::Refused("more than 4 GiB of names in one directory"))
 }
@@ -225,7 +225,8 @@ impl Worker<'_> {
         self.skips(candidate.task, Some(candidate.name.to_bytes()), reason)
     }
 
-    /// Whether to walk a subdirectory, whose path is in `self.path` if there are patterns.
+    /// True if the walk is to descend into a subdirectory, whose path is in `self.path` if there
+    /// are patterns.
     pub(super) fn descends(&mut self, task: &Task, reading: &Reading<'_>, name: &[u8]) -> bool {
         let options = self.context.options;
         let reason = options.filter_depth(reading.depth + 1);

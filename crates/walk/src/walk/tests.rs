@@ -123,7 +123,8 @@ fn at_once() -> Tuning {
     }
 }
 
-/// As if workers did nothing but wait for the disk: more are wanted after each directory.
+/// Returns a pace at which workers seem only to wait for the disk: more are wanted after each
+/// directory.
 fn waiting() -> Pace {
     Pace {
         window: Duration::ZERO,

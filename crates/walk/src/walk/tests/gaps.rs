@@ -1,4 +1,4 @@
-//! What the listing of a directory lacks, and what roots repeat.
+//! Gaps in the listing of a directory, and entries that roots repeat.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 

@@ -16,7 +16,7 @@ fn sorted(mut entries: Vec<Seen>) -> Vec<Seen> {
     entries
 }
 
-/// What is listed with these options in one part and in several.
+/// Checks that a listing with these options is the same in one part and in several.
 fn agree(tree: &Tree, options: &WalkOptions) {
     let roots = || vec![tree.root()];
     let list = |options: &WalkOptions, workers| {

@@ -345,7 +345,7 @@ fn a_removed_directory_is_an_error_and_the_others_are_listed() {
     use std::os::fd::AsRawFd as _;
     let root = format!("/proc/self/fd/{}", gone.as_raw_fd()).into_bytes();
     let roots = [root.clone(), tree.bytes("here")];
-    // The descriptor is opened anew each time, and empty.
+    // The descriptor is opened again each time, and empty.
     let listing = in_every_way(Given::Roots, &roots, &WalkOptions::default());
     assert_eq!(below(&tree, &listing), ["here/file"]);
     let [error] = listing.errors() else {
