@@ -80,13 +80,13 @@ impl Buffer {
         Chunk::new(len, 1)?.cut(len).ok_or(Errno::NOMEM)
     }
 
-    /// Where it starts, for the kernel to write to while the ring owns it.
+    /// Returns its address, for the kernel to write to while the ring owns it.
     pub(crate) fn start(&mut self) -> *mut u8 {
         self.start.as_ptr()
     }
 }
 
-/// What is left of a mapping that buffers of one size are cut from.
+/// Rest of a mapping that buffers of one size are cut from.
 #[derive(Debug)]
 struct Chunk {
     mapping: Arc<Mapping>,
@@ -128,10 +128,9 @@ impl Deref for Buffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `start` is valid for `len` initialised (zero or written)
-        // bytes as long as the mapping lives, which self holds; buffers do not
-        // overlap, and nobody writes through `&self`: a buffer the kernel
-        // writes to is owned by the ring until its completion.
+        // SAFETY: `start` is valid for `len` initialised (zero or written) bytes as long as the
+        // mapping lives, which self holds; buffers do not overlap, and nothing is written through
+        // `&self`: a buffer the kernel writes to is owned by the ring until its completion.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
@@ -154,7 +153,7 @@ pub(crate) struct Pool {
 #[derive(Debug)]
 struct Class {
     size: usize,
-    /// How many more may be made.
+    /// Number of buffers that may still be made.
     left: usize,
     free: Vec<Buffer>,
     chunk: Option<Chunk>,

@@ -13,7 +13,7 @@ const PUBLISH_BYTES: u64 = 8 << 20;
 /// One worker's counts of files and bytes, added to shared ones every now and then: piece by piece,
 /// so that a display moves while one huge file is read.
 ///
-/// A [`Consumer`](crate::Consumer) tells it of each call that it gets.
+/// To be called by a [`Consumer`](crate::Consumer) at each call that it gets.
 #[derive(Debug)]
 pub struct Counter<'a> {
     shared_files: &'a AtomicU64,
@@ -41,8 +41,8 @@ impl<'a> Counter<'a> {
         self.ahead.resize(slots, 0);
     }
 
-    /// A file begins in the slot. What was counted of one that was there and not finished, because
-    /// it is read again, does not count.
+    /// Notes that a file begins in the slot. Bytes counted of a file that was there and not
+    /// finished, because it is read again, are subtracted.
     pub fn begin(&mut self, slot: usize) {
         let void = std::mem::take(&mut self.ahead[slot]);
         if void > 0 {

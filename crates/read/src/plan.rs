@@ -10,14 +10,14 @@ use bc_walk::{EntryId, Listing};
 
 use crate::share::{at_once, share};
 
-/// A batch is cut again when so much of it has been begun that there is more in
-/// it than in others: a source tree's 256 files have 4 MiB.
+/// Bytes begun of a batch after which it is cut again, as there is more in it than in others: a
+/// source tree's 256 files have 4 MiB.
 const HEAVY: u64 = 8 << 20;
 
 /// Pieces per worker that given back entries are cut into.
 const PIECES: usize = 4;
 
-/// Which entries to read, in which order, shared by all workers of a run.
+/// Entries to read and their order, shared by all workers of a run.
 ///
 /// Batches shrink towards the end, so that no worker is left with a long tail
 /// while the others have nothing to do. A worker whose batch turns out to hold
@@ -29,7 +29,7 @@ pub struct Plan {
     workers: AtomicUsize,
     /// Long files that are being read by any worker.
     long: AtomicUsize,
-    /// Those of them that may be worth several threads.
+    /// Long files being read that may be worth several threads.
     huge: AtomicUsize,
     /// Entries in `returned`: looked at with each batch, written when any are given back.
     returned_len: AtomicUsize,
@@ -63,7 +63,7 @@ impl Plan {
         self.order.len()
     }
 
-    /// Whether the plan holds no entries.
+    /// True if the plan contains no entries.
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
@@ -84,12 +84,12 @@ impl Plan {
         self.workers.fetch_max(workers, Ordering::Relaxed);
     }
 
-    /// Entries that nobody has taken.
+    /// Returns the number of entries that no worker has taken.
     pub fn left(&self) -> usize {
         self.cursor.remaining() + self.returned_len.load(Ordering::Relaxed)
     }
 
-    /// The entries that nobody has taken, as it is just now.
+    /// Returns the entries that no worker has taken at this moment.
     pub fn left_entries(&self) -> Vec<EntryId> {
         let returned = self.returned();
         let next = self.order.len() - self.cursor.remaining();
@@ -139,10 +139,10 @@ impl Plan {
         Some(piece)
     }
 
-    /// Takes the rest of a batch back, for whoever comes next.
+    /// Takes the rest of a batch back, for the next worker that asks.
     ///
     /// # Panics
-    /// If it is not a part of what [`next`](Plan::next) gave.
+    /// If it is not a part of a batch that [`next`](Plan::next) returned.
     pub(crate) fn give_back(&self, rest: &[EntryId]) {
         if rest.is_empty() {
             return;
@@ -163,20 +163,20 @@ impl Plan {
     }
 }
 
-/// What one worker has in hand of a plan.
+/// Entries of a plan that one worker has in hand.
 #[derive(Debug)]
 pub(crate) struct Hand<'a> {
     plan: &'a Plan,
     batch: &'a [EntryId],
-    /// Bytes of the batch that were begun.
+    /// Bytes of the batch in files that were begun.
     begun: u64,
     /// Files that are being opened, which may turn out long.
     opening: usize,
-    /// Long files begun and not done.
+    /// Long files that were begun and are not done.
     long: usize,
     huge: usize,
-    /// How many long files are to be in hand, and for how many workers and how much room that was
-    /// when the first was met.
+    /// Number of long files to have in hand at once, and the number of workers and the room for
+    /// which that was computed when the first was met.
     at_once: Option<(usize, [usize; 2])>,
 }
 
@@ -193,7 +193,7 @@ impl<'a> Hand<'a> {
         }
     }
 
-    /// Whether the next entry begins a new batch.
+    /// True if the next entry begins a new batch.
     pub(crate) fn is_empty(&self) -> bool {
         self.batch.is_empty()
     }
@@ -209,9 +209,9 @@ impl<'a> Hand<'a> {
         Some(*first)
     }
 
-    /// Whether the worker may begin one more file, where it has room for `room`: not if
-    /// it has its share of long ones, for what it takes then may be long too and
-    /// somebody else's share.
+    /// True if the worker may begin one more file, where it has room for `room`: not if it has its
+    /// share of long ones, for the file that it takes then may be long too and another worker's
+    /// share.
     pub(crate) fn may_begin(&mut self, room: usize) -> bool {
         let held = self.long + self.opening;
         if held == 0 {
@@ -245,7 +245,7 @@ impl<'a> Hand<'a> {
         self.opening -= 1;
     }
 
-    /// A file is begun of which so many bytes are to be read.
+    /// Counts a file that is begun, of which so many bytes are to be read.
     pub(crate) fn begin(&mut self, bytes: u64, length: Length) {
         if length != Length::Short {
             self.long += 1;
@@ -296,7 +296,7 @@ const LONG: u64 = 32 << 10;
 /// reading it (2 MiB are some 200 µs).
 pub const HUGE: u64 = 2 << 20;
 
-/// Whether a file is worth counting.
+/// Class of a file's length, by which files are counted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Length {
     Short,
@@ -378,7 +378,8 @@ mod tests {
         assert_eq!((plan.left(), plan.left_entries()), (0, Vec::new()));
     }
 
-    /// What one worker leaves of a batch of long files, another finds.
+    /// Checks that the entries that one worker leaves of a batch of long files are taken by
+    /// another.
     #[test]
     fn a_heavy_batch_is_cut() {
         let plan = Plan::new((0..1000).map(EntryId).collect(), 2);

@@ -1,4 +1,4 @@
-//! Whether a worker has a ring, wants one, or was refused.
+//! A worker's ring: not yet needed, made, or refused.
 
 use bc_walk::Error;
 use rustix::io::Errno;
@@ -21,7 +21,7 @@ pub(crate) struct Queue<'a> {
     asked: [Asked; 2],
 }
 
-/// How to try a call first.
+/// First way to try a call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Way {
     /// In a way that does not wait for the disk.
@@ -51,8 +51,8 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// How to open a file, or to read on in it: while all is resident both are
-    /// asked alike, for they see the same count of hits.
+    /// Returns the way to open a file, or to read on in it: while all is resident both are asked
+    /// alike, for they see the same count of hits.
     pub(crate) fn way(&self, call: Call) -> Way {
         #[cfg(test)]
         if crate::tests::pretends_miss() {
@@ -66,13 +66,13 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// Whether the way is chosen by what calls wait for.
+    /// True if the way is chosen by what calls wait for.
     pub(crate) fn chooses(&self) -> bool {
         self.choice == Choice::Auto
     }
 
-    /// How to read a file for which the ring need not be thought of: plain
-    /// calls are all there is, or the read before found its data resident.
+    /// Returns the way to read a file for which the ring need not be considered: plain calls are
+    /// all there is, or the read before found its data resident.
     pub(crate) fn direct(&self) -> Option<Way> {
         match (self.way(Call::Read), self.choice) {
             (way @ (Way::Cached | Way::Plain), _) => (self.hits > 0).then_some(way),
@@ -143,8 +143,8 @@ impl<'a> Queue<'a> {
         self.ring.as_mut()?.reap()
     }
 
-    /// Goes on without the ring after it failed with `errno`; returns the slots
-    /// that were in flight.
+    /// Continues without the ring after it failed with `errno`; returns the slots that were in
+    /// flight.
     pub(crate) fn abandon(&mut self, errno: Errno) -> Vec<usize> {
         self.choice = Choice::Sync;
         self.used = Backend::Mixed;

@@ -1,24 +1,24 @@
-//! What reading teaches about residency: which questions a file system never answers, and how
-//! cold its files have been lately. Workers start with what others before them have learned.
+//! Residency as learned from reading: which questions a file system never answers, and how cold its
+//! files have been lately. Workers start with the experience of others before them.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What workers have learned from reading with clones of the same
-/// [`ReadOptions`](crate::ReadOptions): a search in several passes, or many workers, need not ask
-/// anew what was asked before. It decides about speed alone.
+/// Experience of workers that read with clones of the same [`ReadOptions`](crate::ReadOptions): a
+/// search in several passes, or many workers, need not ask again what was asked before. It decides
+/// about speed alone.
 #[derive(Clone, Debug, Default)]
 pub struct Residency(Arc<Learned>);
 
 #[derive(Debug, Default)]
 struct Learned {
-    /// By [`Call`]: misses in a row of whoever asked last, as far as they count.
+    /// Misses in a row, by [`Call`], of the worker that asked last, as far as they count.
     misses: [AtomicU8; 2],
     /// Devices that cannot say what of a file is resident.
     silent: Mutex<Vec<u64>>,
 }
 
-/// What can be tried without waiting for the disk.
+/// Calls that can be tried without waiting for the disk.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Call {
     Open,
@@ -64,12 +64,12 @@ impl Residency {
 }
 
 impl Asked {
-    /// Whether the next call is to be asked.
+    /// True if the next call is to be asked.
     pub(crate) fn is_due(&self) -> bool {
         self.passed + 1 >= ONE_OF[usize::from(self.misses)]
     }
 
-    /// What was asked for was resident.
+    /// Notes that the data asked for were resident.
     pub(crate) fn hit(&mut self) {
         if self.misses > 0 {
             self.tell(0);
@@ -102,7 +102,8 @@ impl Asked {
 mod tests {
     use super::*;
 
-    /// Questions and those answered with no, of `files` files of which `is_resident` tells.
+    /// Returns the number of questions and that of negative answers, for `files` files whose
+    /// residency `is_resident` returns.
     fn ask(asked: &mut Asked, files: u32, is_resident: impl Fn(u32) -> bool) -> (u32, u32) {
         let (mut questions, mut failed) = (0, 0);
         for file in 0..files {
@@ -158,7 +159,7 @@ mod tests {
         ask(&mut asked, 10_000, |_| false);
         let (questions, _) = ask(&mut asked, 1_000, |_| true);
         assert!(questions > 400, "{questions}");
-        // And so is it by a worker that is told of a cold disk.
+        // And so is it by a worker that knows of a cold disk.
         ask(&mut asked, 10_000, |_| false);
         let (questions, _) = ask(&mut residency.asked(Call::Read), 1_000, |_| true);
         assert!(questions > 900, "{questions}");

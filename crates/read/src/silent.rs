@@ -15,7 +15,7 @@ pub(crate) struct Silent {
 }
 
 impl Silent {
-    /// What was learned up to now.
+    /// Starts with the devices learned up to now.
     pub(crate) fn new(residency: &Residency) -> Silent {
         Silent {
             devs: residency.silent().clone(),

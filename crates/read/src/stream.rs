@@ -98,7 +98,7 @@ struct Relay<'f> {
 }
 
 struct State {
-    /// Next chunk that nobody reads yet.
+    /// Next chunk that no thread reads yet.
     next: u64,
     /// Chunks consumed.
     consumed: u64,

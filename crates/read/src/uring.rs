@@ -32,7 +32,7 @@ const OPEN_THREADS: u32 = 64;
 /// `user_data` of requests that belong to no slot.
 const NO_SLOT: u64 = u64::MAX;
 
-/// Whether this process may use `io_uring`, and if not, why.
+/// Succeeds if this process may use `io_uring`; otherwise returns the reason.
 ///
 /// # Errors
 /// `io_uring` with the reason: the kernel knows nothing of it (ENOSYS), it was
@@ -196,8 +196,8 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// Asks the kernel to give up whatever it has not begun, or waits for: their completions come
-    /// all the same. What a device is at work on is finished.
+    /// Asks the kernel to give up calls that it has not begun, or that wait: their completions come
+    /// all the same. Calls that a device is at work on are finished.
     fn cancel(&mut self) -> Result<(), Errno> {
         for slot in 0..self.flying.len() {
             if self.flying[slot].is_some() {
@@ -253,8 +253,8 @@ impl<'a> Ring<'a> {
                 slot,
                 match op {
                     Op::Open { .. } => Done::Open(result.map(|fd| {
-                        // SAFETY: a descriptor the kernel has just opened for
-                        // us, and which this completion alone tells of.
+                        // SAFETY: a descriptor that the kernel has just opened for us, and which
+                        // only this completion reports.
                         unsafe { OwnedFd::from_raw_fd(fd) }
                     })),
                     Op::Read { file, buffer } => Done::Read {
@@ -267,8 +267,8 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// Gives up after a failed [`submit`](Ring::submit): returns the slots in
-    /// flight. What the kernel may still write to is leaked.
+    /// Gives up after a failed [`submit`](Ring::submit): returns the slots in flight. Memory that
+    /// the kernel may still write to is leaked.
     pub(crate) fn abandon(&mut self) -> Vec<usize> {
         let mut slots = Vec::new();
         for (slot, op) in self.flying.iter_mut().enumerate() {
@@ -284,8 +284,8 @@ impl<'a> Ring<'a> {
 }
 
 impl Drop for Ring<'_> {
-    /// Waits for what is in flight: the kernel writes to those buffers. Nobody wants the content any
-    /// more, and a server that does not answer must not keep a run from ending.
+    /// Waits for the calls in flight: the kernel writes to those buffers. Their content is not
+    /// wanted any more, and a server that does not answer must not keep a run from ending.
     fn drop(&mut self) {
         if self.in_flight > 0 && self.cancel().is_err() {
             self.abandon();
@@ -322,7 +322,7 @@ fn refused(error: std::io::Error) -> Error {
 mod tests {
     use super::*;
 
-    /// A pipe that nobody writes to stands for a server that does not answer.
+    /// A pipe without a writer stands for a server that does not answer.
     #[test]
     fn what_never_comes_is_not_waited_for_at_the_end() {
         let Ok(mut ring) = Ring::new(8) else {

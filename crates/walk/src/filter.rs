@@ -110,7 +110,7 @@ impl Skipped {
         self.filtered() + not_asked_for
     }
 
-    /// Returns the number of entries that filters left out although the user asked for the tree.
+    /// Returns the number of entries left out by filters that the user asked for.
     pub(crate) fn filtered(&self) -> u64 {
         self.hidden
             + self.excluded

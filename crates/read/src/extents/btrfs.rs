@@ -1,5 +1,5 @@
-//! How much of the disk compressed extents take, which `FIEMAP` does not tell: Btrfs does, to
-//! those who may read its trees.
+//! Size on disk of compressed extents, which `FIEMAP` does not report: Btrfs does, to users who may
+//! read its trees.
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;

@@ -36,7 +36,7 @@ impl<C: Consumer> Pump<'_, C> {
         };
     }
 
-    /// What the listing says of a file that is not to be verified yet.
+    /// Returns the listing's metadata of a file that is not to be verified yet.
     pub(super) fn unverified(&mut self, when: VerifyWhen, entry: EntryId) -> Option<FileStat> {
         let listed = match when {
             VerifyWhen::Now => None,
@@ -50,18 +50,18 @@ impl<C: Consumer> Pump<'_, C> {
         (!now).then_some(listed)
     }
 
-    /// What is known of a file that was read before, if it was.
+    /// Returns the earlier readings of a file, if there were any.
     fn known(&mut self, entry: EntryId) -> Option<Readings<u128>> {
         let at = self.known.iter().position(|file| file.entry == entry)?;
         Some(self.known.swap_remove(at).readings)
     }
 
-    /// Whether a file was read before.
+    /// True if a file was read before.
     pub(super) fn is_known(&self, entry: EntryId) -> bool {
         self.known.iter().any(|file| file.entry == entry)
     }
 
-    /// Whether anybody who wants to write to one of this worker's files has to wait for it.
+    /// True if a writer to one of this worker's files would have to wait for it.
     pub(super) fn holds_lease(&self) -> bool {
         let leased = |slot: &Slot| match slot {
             Slot::Active(active) | Slot::Starved(active) => active.is_leased(),
@@ -78,9 +78,9 @@ impl<C: Consumer> Pump<'_, C> {
         Some(next)
     }
 
-    /// Whether what was read of the slot's file, as far as that goes, is one state of it, or may
-    /// still turn out to be. If not, the slot is free again: the file is read once more later, or
-    /// has had its chances.
+    /// True if the bytes read of the slot's file, as far as that goes, are of one state of it, or
+    /// may still turn out to be. If not, the slot is free again: the file is read once more later,
+    /// or has had its chances.
     pub(super) fn is_steady(&mut self, slot: usize, step: Step) -> bool {
         let Slot::Active(active) = &mut self.slots[slot] else {
             return false;
@@ -94,8 +94,8 @@ impl<C: Consumer> Pump<'_, C> {
                 if (step != Step::LastIfSame || same()) && lease::is_held(active.file()) {
                     active.watch = Watch::Lease(readings);
                     if last && let Some(file) = active.file.take() {
-                        // The lease goes with it: nobody waits for the consumer.
-                        // Nothing was written to it.
+                        // The lease ends with it: no writer waits for the consumer. Nothing was
+                        // written to it.
                         let _ = bc_fs::close(file);
                     }
                     return true;

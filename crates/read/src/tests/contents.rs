@@ -1,4 +1,4 @@
-//! What comes out is what is in the files, whatever their sizes.
+//! Content that the pump delivers is that of the files, whatever their sizes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -200,7 +200,8 @@ fn an_error_in_the_middle_is_an_error() {
     });
 }
 
-/// Whether all of a file could be read without waiting for the disk; `None` if not even a part.
+/// Returns whether all of a file could be read without waiting for the disk; `None` if not even a
+/// part.
 fn resident(path: &std::path::Path) -> Option<bool> {
     let file = fs::File::open(path).unwrap();
     let len = file.metadata().unwrap().len() as usize;
@@ -249,11 +250,12 @@ fn cold_files_are_queued() {
     assert!(warm, "resident files were queued each time");
 }
 
-/// How often a condition is made anew that others on the machine may take away.
+/// Number of times that a condition is made again that other processes on the machine may take
+/// away.
 const DISTURBED: u32 = 200;
 
-/// What is resident never waits for a ring; what is not goes there; what cannot
-/// be known goes there once opens and reads have been slow.
+/// Checks that resident data never wait for a ring, that other data go there, and that unknown ones
+/// go there once opens and reads have been slow.
 #[test]
 fn auto_goes_by_what_it_is_told() {
     if !bc_testkit::has_descriptors(1024) {

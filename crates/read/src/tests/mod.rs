@@ -23,7 +23,7 @@ use crate::{
     uring_available,
 };
 
-/// What `Choice::Auto` is told about residency on this thread.
+/// Pretended residency for `Choice::Auto` on this thread.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Pretend {
     /// The truth.
@@ -78,12 +78,12 @@ pub(crate) fn pretended_latency() -> Duration {
     }
 }
 
-/// How far the clock that fresh files are told by is ahead on this thread.
+/// Returns the nanoseconds by which the clock for fresh files is ahead on this thread.
 pub(crate) fn clock_ahead_ns() -> i64 {
     CLOCK_AHEAD_NS.get()
 }
 
-/// Whether the system gives no leases on this thread.
+/// True if the system gives no leases on this thread.
 pub(crate) fn pretends_no_lease() -> bool {
     NO_LEASE.get()
 }
@@ -148,7 +148,7 @@ fn read_all(listing: &Listing, options: &ReadOptions, recorder: &mut Recorder) -
     pump(listing, &plan, options, &Cancel::new(), recorder)
 }
 
-/// What the hook of a [`Recorder`] may do when a file's first piece is there.
+/// Action of a [`Recorder`]'s hook when a file's first piece is there.
 type Hook<'a> = Box<dyn FnMut(&[u8]) + 'a>;
 
 /// A consumer that keeps what it is given and checks that the pump keeps its word.
@@ -157,7 +157,7 @@ struct Recorder<'a> {
     want: Want,
     verify: VerifyWhen,
     slots: usize,
-    /// As it was begun last.
+    /// Files as they were begun last.
     begun: HashMap<EntryId, Opened>,
     /// By slot.
     open: HashMap<usize, Reading>,
@@ -168,7 +168,7 @@ struct Recorder<'a> {
     pieces: HashMap<EntryId, Vec<usize>>,
     turns: usize,
     widest: usize,
-    /// Told of files that may have waited.
+    /// Reports of files that may have waited.
     waiting: Vec<Waiting>,
     /// Called with the first piece of each file before it is consumed.
     hook: Hook<'a>,
@@ -260,7 +260,7 @@ impl Consumer for Recorder<'_> {
             pending: None,
             ended: false,
         };
-        // What is left of files that will begin, or have begun, again.
+        // Remains of files that will begin, or have begun, again.
         self.open.retain(|_, before| before.entry != opened.entry);
         let before = self.open.insert(slot, reading);
         assert!(before.is_none_or(|before| !before.ended), "slot in use");
@@ -339,8 +339,8 @@ fn files(lengths: &[usize]) -> (TestTree, Vec<PathBuf>, Vec<Vec<u8>>) {
     (tree, paths, contents)
 }
 
-/// Makes a file look old, so that any change shows in its times however coarse
-/// the clock of the file system is. Nobody can set a ctime: the clock of this thread goes ahead.
+/// Makes a file look old, so that any change shows in its times however coarse the clock of the
+/// file system is. No program can set a ctime: the clock of this thread goes ahead.
 fn age(path: &Path) {
     CLOCK_AHEAD_NS.set(3_600_000_000_000);
     let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);

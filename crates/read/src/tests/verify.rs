@@ -149,7 +149,7 @@ fn another_length_than_listed_is_refused_at_once() {
     }
 }
 
-/// Somebody else's pipe, put where the file was, keeps its bytes.
+/// Checks that another process's pipe, put where the file was, keeps its bytes.
 #[test]
 fn a_fifo_swapped_in_loses_nothing() {
     each_backend(|backend| {
