@@ -1,5 +1,5 @@
-//! How manifests name algorithms, beyond the table of [`bc_digest`]: names that it does not know,
-//! and lengths of BLAKE2b that have no name. This crate computes no digest of a file.
+//! Names of algorithms in manifests, beyond the table of [`bc_digest`]: names that it does not
+//! know, and lengths of BLAKE2b that have no name. This crate computes no digest of a file.
 
 use std::borrow::Cow;
 
@@ -28,7 +28,7 @@ pub(crate) enum Order {
     Reversed,
 }
 
-/// What a tag stands for: name, digest length in bytes, byte order. The lengths of BLAKE2b
+/// Returns the meaning of a tag: name, digest length in bytes, byte order. The lengths of BLAKE2b
 /// that we have no name for (`BLAKE2b-128`) come out as `blake2b-128`.
 pub(crate) fn by_tag(tag: &[u8]) -> Option<(Name, usize, Order)> {
     let tag = std::str::from_utf8(tag).ok()?;

@@ -151,7 +151,7 @@ mod tests {
         }
     }
 
-    /// What `open` gives, and where the input was read from.
+    /// Returns the bytes that `open` gives, and the offsets at which the input was read.
     fn in_steps(bytes: &[u8], step: usize) -> (Vec<u8>, Vec<usize>) {
         let offsets = Mutex::new(Vec::new());
         let input = Steps {

@@ -200,7 +200,7 @@ fn failure(field: &[u8]) -> Result<Failure, &'static str> {
     })
 }
 
-/// Is a quoted field still open at the end, so that the record goes on in the next line?
+/// True if a quoted field is still open at the end, so that the record continues in the next line.
 pub(crate) fn is_open(record: &[u8]) -> bool {
     record.iter().filter(|&&b| b == b'"').count() & 1 == 1
 }

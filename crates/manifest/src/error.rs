@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-/// Why a manifest was refused or could not be read.
+/// Reason why a manifest was refused or could not be read.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -26,7 +26,7 @@ pub enum ErrorKind {
     Malformed,
     /// A path is repeated or not in its place.
     Unsorted,
-    /// A path is absolute, or climbs with `..`, or has empty components.
+    /// A path is absolute, or contains `..`, or has empty components.
     UnsafePath,
     /// The last line is missing: the file was cut off.
     Truncated,
@@ -55,7 +55,7 @@ impl Error {
         }
     }
 
-    /// What sort of problem it is.
+    /// Returns the kind of problem.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }

@@ -68,12 +68,12 @@ pub(crate) fn push_path(out: &mut Vec<u8>, path: &[u8], escaped: bool) {
     }
 }
 
-/// A parsed line: algorithm if told, digest, path.
+/// A parsed line: algorithm if the line names it, digest, path.
 pub(crate) type Parsed = (Option<Name>, Digest, Vec<u8>);
 
-/// Which of the two untagged styles the lines so far had. As GNU, a file may have either
-/// `digest  path` or the `digest path` of BSD's `md5 -r`, not both: a path that begins with
-/// a space or star could otherwise be passed off as another.
+/// Untagged style of the lines so far. As in GNU, a file may have either `digest  path` or the
+/// `digest path` of BSD's `md5 -r`, not both: a path that begins with a space or star could
+/// otherwise be passed off as another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum Style {
     #[default]
@@ -140,7 +140,7 @@ pub(crate) fn unescape(path: &[u8]) -> Result<Vec<u8>, &'static str> {
     Ok(out)
 }
 
-/// What C calls a blank in its own locale.
+/// True for a blank of C's own locale.
 pub(crate) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }

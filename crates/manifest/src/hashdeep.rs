@@ -35,7 +35,7 @@ pub struct Reader<R> {
     columns: Vec<Name>,
     line: u64,
     invoked_from: Option<Vec<u8>>,
-    /// Whether lines end with a carriage return.
+    /// True if lines end with a carriage return.
     returns: bool,
     buffer: Vec<u8>,
 }
@@ -61,8 +61,8 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// The directory in which it was made, to which its paths are relative, as its comment
-    /// `## Invoked from: DIR` tells; none before the first file's line.
+    /// Returns the directory in which it was made, to which its paths are relative, from its
+    /// comment `## Invoked from: DIR`; none before the first file's line.
     pub fn invoked_from(&self) -> Option<&[u8]> {
         self.invoked_from.as_deref()
     }
@@ -72,11 +72,11 @@ impl<R: BufRead> Reader<R> {
         self.line
     }
 
-    /// The next file; `None` at the end. Of its digests those of algorithms that are known by name
-    /// have been found to be as long as these are.
+    /// Reads the next file; `None` at the end. Digests of algorithms that are known by name have
+    /// the length of these.
     ///
     /// # Errors
-    /// If reading fails, or a line is not what it has to be.
+    /// If reading fails, or a line is malformed.
     pub fn read(&mut self) -> Result<Option<Record>, Error> {
         loop {
             let found = lines::read(&mut self.input, b'\n', MAX_LINE, &mut self.buffer);

@@ -154,7 +154,7 @@ impl<'de> Deserialize<'de> for Digests {
     }
 }
 
-/// What a line turned out to be.
+/// Content of a line.
 pub(crate) enum Parsed {
     Item(Item),
     /// A header of a schema that is not ours.

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, ErrorKind, Read};
 
-/// What [`read`] found.
+/// Result of [`read`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     /// A line and its delimiter (which is not in the buffer).
@@ -11,7 +11,7 @@ pub(crate) enum Line {
     Unterminated,
     /// A line over the limit; the buffer is empty.
     TooLong,
-    /// Nothing more.
+    /// End of the input.
     End,
 }
 

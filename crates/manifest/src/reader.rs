@@ -16,10 +16,10 @@ use crate::record::{End, Item, Record};
 /// several thousand times the longest path that Linux takes in one call.
 pub const MAX_LINE: usize = 16 << 20;
 
-/// How much of the input is looked at to tell what separates its lines.
+/// Bytes of the input that are examined to find its line separator.
 const HEAD: u64 = 64 << 10;
 
-/// What separates the lines of a GNU or BSD manifest.
+/// Separator of the lines of a GNU or BSD manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Separator {
     /// NUL if the first 64 KiB hold at least as many NULs as newlines, each before what a
@@ -32,11 +32,11 @@ pub enum Separator {
     Nul,
 }
 
-/// How to read.
+/// Options for reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// What separates lines.
+    /// Separator of lines.
     pub separator: Separator,
     /// Lengths in bytes that the digest of an untagged line may have. By default those of all
     /// [`Algorithm`]s that leave such lines; with one algorithm given, its own.
@@ -124,7 +124,7 @@ enum State {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Looks at the beginning of `input` (up to 64 KiB) to tell the separator.
+    /// Looks at the beginning of `input` (up to 64 KiB) to find the separator.
     ///
     /// # Errors
     /// If reading fails.
@@ -191,7 +191,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// What the line in the buffer says; `None` if it is blank or a CSV header.
+    /// Parses the line in the buffer; `None` if it is blank or a CSV header.
     fn item(&mut self) -> Result<Option<Item>, Error> {
         let number = self.line;
         if matches!(self.state, State::Start) {

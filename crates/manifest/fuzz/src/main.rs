@@ -43,7 +43,7 @@ fn run(arguments: Vec<String>) -> io::Result<()> {
     Ok(())
 }
 
-/// What must hold for any input; panics where it does not.
+/// Checks the invariants that hold for any input; panics where one does not.
 fn check(bytes: &[u8]) {
     for separator in [Separator::Auto, Separator::Newline, Separator::Nul] {
         let options = Options::default().separator(separator);
@@ -66,7 +66,7 @@ fn check(bytes: &[u8]) {
     check_integrity(bytes);
 }
 
-/// What was read can be written and read again.
+/// Checks that a record can be written and read again.
 fn again(digest: &[u8], path: &[u8]) {
     let mut text = Vec::new();
     gnu::write_line(&mut text, digest, path, End::Newline);

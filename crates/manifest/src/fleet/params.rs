@@ -1,4 +1,4 @@
-//! What a question leaves open: which keys it has, and whether values are of their kind.
+//! Parameters of the questions: the keys that each has, and checks of their values.
 
 use std::collections::BTreeMap;
 
@@ -95,7 +95,7 @@ impl<'a> Values<'a> {
         self.text(engine, "algorithm")
     }
 
-    /// What the text of the question has places for.
+    /// Returns the values for the places in the question's text.
     pub(super) fn of_query(&self, engine: Engine) -> BTreeMap<&'static str, String> {
         let number = |key| self.texts.get(key).map(|text| (*text).to_owned());
         let time = |key| {
@@ -121,7 +121,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Of what holds no NUL.
+/// Returns the literal of a text without a NUL.
 fn literal(engine: Engine, value: Option<&str>) -> String {
     Literal::optional(engine, value).unwrap_or_default()
 }

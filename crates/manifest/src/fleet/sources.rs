@@ -7,12 +7,12 @@ use super::params::Values;
 use super::template::fill;
 use super::{Engine, Request, SqlError};
 
-/// What is put together for them.
+/// SQL fragments that are put together for the manifests.
 #[derive(Default)]
 struct Sources {
     /// Statements that come before.
     views: String,
-    /// What gives the lines, and the names of the files.
+    /// Expressions that give the lines, and those that give the names of the files.
     lines: Vec<String>,
     files: Vec<String>,
 }

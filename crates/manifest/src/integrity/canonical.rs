@@ -1,6 +1,6 @@
-//! The short way for lines exactly as the writer writes them, which nearly all are: many times as
-//! quick as a general parser. Whatever looks the least bit different (escapes, other order, unknown
-//! fields, errors, attributes) is left to that one.
+//! Fast parser for lines exactly as the writer writes them, which nearly all are: many times as
+//! quick as a general parser. Lines that differ in any way (escapes, other order, unknown fields,
+//! errors, attributes) are left to that one.
 
 use bc_digest::Digest;
 
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(parse_after(&entry, &line_of(&next)), Some(next));
     }
 
-    /// What is common to two lines ends where their numbers end.
+    /// Checks that the part common to two lines ends where their numbers end.
     #[test]
     fn more_digits_than_before() {
         let mut entry = Entry::new(b"a".to_vec(), Kind::Dir);

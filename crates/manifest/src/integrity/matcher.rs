@@ -1,5 +1,5 @@
-//! Whether a line says of a file or a directory just what is known of it. Nearly all do where a
-//! tree is held against its manifest, and to find that out takes less than to take a line apart.
+//! Comparison of a line with the known metadata of a file or directory. Nearly all lines match
+//! where a tree is verified against its manifest, and comparing takes less than parsing a line.
 
 use bc_digest::Digest;
 
@@ -10,15 +10,14 @@ use super::swar;
 use crate::algorithm::digest_len;
 use crate::time;
 
-/// What an entry of a [directory](Matcher::enter) should be: a file with whatever digest, or a
-/// directory.
+/// Expected entry of a [directory](Matcher::enter): a file with any digest, or a directory.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected<'a> {
     /// The last component of its path.
     pub name: &'a [u8],
-    /// Nothing is expected of other kinds than files and directories.
+    /// Kind; only files and directories can be expected.
     pub kind: Kind,
-    /// All of this.
+    /// All of its metadata.
     pub meta: Meta,
 }
 
@@ -41,11 +40,11 @@ pub struct Match {
 #[derive(Debug)]
 pub struct Matcher {
     digest_len: Option<usize>,
-    /// What paths begin with: empty, or with a closing slash.
+    /// Beginning of the paths: empty, or with a closing slash.
     dir: Vec<u8>,
     /// Are these paths, and do they stand in lines as they are?
     is_plain: bool,
-    /// Of files and of directories, since these take turns.
+    /// Common fields of files and of directories, since these take turns.
     owners: [Owner; 2],
     /// The last time that was found to be one.
     verified_at: Vec<u8>,
@@ -208,7 +207,7 @@ mod tests {
         })
     }
 
-    /// What a walk may find, and what a manifest may say of it.
+    /// Returns entries that a walk may find and a manifest may contain.
     fn entry() -> impl Strategy<Value = Entry> {
         let kind = proptest::sample::select(&[Kind::File, Kind::File, Kind::Dir, Kind::Fifo][..]);
         let path = "[a-c\"\\\\é]{1,3}(/[a-c.]{1,2}){0,2}";
@@ -260,7 +259,7 @@ mod tests {
         found
     }
 
-    /// What the line says, by the way of all lines.
+    /// Parses the line by the way of all lines.
     fn says(line: &[u8]) -> Option<Entry> {
         match parse(line.strip_suffix(b"\n")?, Some(16)) {
             Ok(Parsed::Entry(entry)) => Some(entry),
@@ -305,8 +304,8 @@ mod tests {
     }
 
     proptest! {
-        /// All that the writer writes of files and directories matches what it was written of,
-        /// whatever came before, and nothing else.
+        /// Checks that every line that the writer writes of files and directories matches its
+        /// entry, whatever came before, and no other.
         #[test]
         fn what_the_writer_writes(all in proptest::collection::vec(entry(), 1..4)) {
             let mut matcher = matcher();
@@ -325,7 +324,8 @@ mod tests {
             }
         }
 
-        /// Whatever was done to a line, one that matches is one that is taken, and says the same.
+        /// Checks that a line that matches after any change is one that the parser takes, with the
+        /// same content.
         #[test]
         fn what_anybody_writes(
             entry in entry(),

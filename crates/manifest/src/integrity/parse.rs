@@ -190,7 +190,7 @@ impl<'de> Deserialize<'de> for Pairs {
     }
 }
 
-/// What a line after the header is.
+/// Kind of a line after the header.
 #[expect(
     clippy::large_enum_variant,
     reason = "moved once; a box would be an allocation per line"
@@ -203,7 +203,7 @@ pub(super) enum Parsed {
 /// Reads the line that `text` begins with into `entry`, if it is whole there and as the writer
 /// writes it, and checks all that can be checked of it alone. Digests must have `digest_len` bytes,
 /// if that is known. Returns its length without the newline. `None`: it is written in another way,
-/// or is no entry, or something is wrong; [`parse`] tells.
+/// or is no entry, or is malformed; [`parse`] finds out which.
 pub(super) fn parse_usual(
     text: &[u8],
     digest_len: Option<usize>,

@@ -1,4 +1,4 @@
-//! Which paths an integrity manifest may hold, and in which order.
+//! Paths that an integrity manifest may contain, and their order.
 
 use std::cmp::Ordering;
 
@@ -10,10 +10,10 @@ pub fn path_order(a: &[u8], b: &[u8]) -> Ordering {
     (a != ROOT, a).cmp(&(b != ROOT, b))
 }
 
-/// Is this a path that stays below the root and has one spelling only?
+/// Accepts a path that stays below the root and has one spelling only.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Description of the mistake.
 pub fn check_path(path: &[u8]) -> Result<(), &'static str> {
     if path == ROOT || is_plain(path) {
         return Ok(());

@@ -1,5 +1,5 @@
-//! What is still to be read of a line, taken off piece by piece where it is written in the one way
-//! that the writer has.
+//! Unread rest of a line, taken off piece by piece where it is written in the one way that the
+//! writer has.
 
 use bc_digest::Digest;
 
@@ -7,12 +7,12 @@ use super::entry::COPY_STAMP_LEN;
 use super::path::check_path;
 use super::swar;
 
-/// What is still to be read: the rest of the line and what comes after it. Nothing that is taken
-/// from it holds a newline, so that nothing is taken from beyond the line.
+/// Unread rest of the line and the text behind it. Pieces that are taken from it contain no
+/// newline, so that nothing is taken from beyond the line.
 pub(super) struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
-    /// What follows the beginning of an entry's line: its path and all.
+    /// Returns the text behind the beginning of an entry's line: its path and the rest.
     pub(super) fn of_entry(text: &'a [u8]) -> Option<Rest<'a>> {
         text.strip_prefix(b"{\"type\":\"entry\",\"path\":")
             .map(Rest)
@@ -36,7 +36,7 @@ impl<'a> Rest<'a> {
         Some(())
     }
 
-    /// What is between quotation marks, whatever it is.
+    /// Takes the text between quotation marks, whatever it is.
     fn quoted(&mut self) -> Option<&'a [u8]> {
         let body = self.0.strip_prefix(b"\"")?;
         let end = memchr::memchr(b'"', body)?;
@@ -68,7 +68,7 @@ impl<'a> Rest<'a> {
         Some(path)
     }
 
-    /// What stands where the digits of a digest should, as many as it needs if that is known.
+    /// Takes the text in the place of a digest's digits, as many as it needs if that is known.
     pub(super) fn digits_of_digest(&mut self, len: Option<usize>) -> Option<&'a [u8]> {
         let body = self.0.strip_prefix(b"\"")?;
         let count = match len {

@@ -98,7 +98,7 @@ mod tests {
         for at in 0..=trailer.unwrap() {
             let mut altered = sealed.clone();
             altered[at] ^= 1;
-            // A newline that is none makes one line of two.
+            // An altered byte that becomes a newline makes two lines of one.
             assert!(check(&altered).is_err(), "{at}");
         }
         let more = [&sealed[..], b"x\n"].concat();

@@ -26,7 +26,7 @@ const TENS: [u64; 9] = [
     100_000_000,
 ];
 
-/// The number that the digits at the beginning of `text` make, and how many they are; `None` if
+/// Parses the number at the beginning of `text`; returns it and the number of its digits; `None` if
 /// there are none, or for a number beyond 64 bits.
 pub(super) fn number(text: &[u8]) -> Option<(u64, usize)> {
     if let Some(eight) = text.first_chunk() {
@@ -80,8 +80,8 @@ fn long_number(text: &[u8]) -> Option<(u64, usize)> {
     (count > 0).then_some((value, count))
 }
 
-/// The length of `value` if `text` begins with its digits, whatever follows them. Where they end is
-/// known from the value alone, so that a processor need not wait for it.
+/// Returns the length of `value` if `text` begins with its digits, whatever follows them. Their end
+/// is known from the value alone, so that a processor need not wait for it.
 #[inline]
 pub(super) fn is_number(text: &[u8], value: u64) -> Option<usize> {
     let len = value.checked_ilog10().unwrap_or(0) as usize + 1;
@@ -123,8 +123,8 @@ fn joined(word: u64) -> u64 {
 #[inline]
 fn up_to_eight_digits(text: [u8; 8]) -> (u64, usize) {
     let word = u64::from_le_bytes(text) ^ all(b'0');
-    // A digit is at most 9 now and has no high bit with 0x76 added. What is none may carry into
-    // the bytes behind it, which do not count any more.
+    // A digit is at most 9 now and has no high bit with 0x76 added. Other bytes may carry into the
+    // bytes behind them, which do not count any more.
     let others = (word.wrapping_add(all(0x76)) | word) & HIGH;
     let digits = others.trailing_zeros() as usize / 8;
     if digits == 0 {

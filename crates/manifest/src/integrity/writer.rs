@@ -94,7 +94,7 @@ impl<W: Write> Writer<W> {
         self.finish_with(&Map::new())
     }
 
-    /// The same, with more keys in the trailer, which must be none of its own.
+    /// Finishes with more keys in the trailer, which must be none of its own.
     ///
     /// # Errors
     /// If writing fails.

@@ -1,4 +1,5 @@
-//! What we write, coreutils accepts; what coreutils accepts or refuses, so do we.
+//! Comparison with coreutils: it accepts the lines that we write, and we accept and refuse the same
+//! lines as it.
 
 use std::collections::BTreeMap;
 
