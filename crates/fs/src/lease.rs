@@ -26,6 +26,9 @@ static IGNORES_SIGIO: AtomicBool = AtomicBool::new(false);
 /// Ignores `SIGIO` from here on, by which the kernel reports that a lease is to be broken and which
 /// would end the process: then [`take`] need not ask for another signal, which is one call less for
 /// each lease. Children that the process starts ignore it too.
+///
+/// A program calls this once at its start, and leaves the signal alone afterwards: libraries change
+/// no signals by themselves. Where the program handles `SIGIO` already, nothing is changed.
 pub fn ignore_break_signal() {
     let mut now: libc::sigaction = {
         // SAFETY: a structure of integers, and of pointers that may be null.

@@ -14,7 +14,7 @@ use crate::options::{HashOptions, HashProgress, Totals};
 use crate::packed::ExpectedDigests;
 use crate::results::{EntryOutcome, Hashes};
 
-/// What became of one line.
+/// Result of checking one line.
 #[derive(Clone, Debug)]
 pub enum Verdict {
     /// Read to its end and every digest matches.
@@ -34,7 +34,7 @@ pub fn check_memory(expected: &ExpectedDigests) -> u64 {
     lines.map(|line| line_memory(expected.path(line))).sum()
 }
 
-/// The same, for one line with this path.
+/// Returns the bytes of that state for one line with this path.
 pub fn line_memory(path: &[u8]) -> u64 {
     (STATE + size_of::<Verdict>() + 3 * path.len()) as u64
 }
@@ -46,7 +46,7 @@ const STATE: usize = 256;
 /// Checks `wanted`, as [`check_lines`] does.
 ///
 /// # Errors
-/// The same.
+/// Errors of [`check_lines`].
 pub fn check(
     wanted: &[FileDigests],
     options: &HashOptions,
@@ -65,7 +65,7 @@ pub fn check(
 struct Named {
     /// The first of them in the order of paths.
     first: u32,
-    /// Which of the sets of algorithms they ask for.
+    /// Index of the set of algorithms that they ask for.
     set: u32,
     entry: Option<EntryId>,
 }
@@ -177,7 +177,7 @@ pub fn check_lines(
     Ok((verdicts, totals))
 }
 
-/// What became of a line whose file was listed, and read for the digests of `set`.
+/// Returns the verdict on a line whose file was listed, and read for the digests of `set`.
 fn verdict(
     hashes: &Hashes,
     entry: EntryId,

@@ -1,5 +1,5 @@
 //! Compares two manifests: both are packed, put in order of paths, and run through side by side.
-//! Everything lies in a few arrays, which can grow beyond what memory there is (`bc_fs::spill`).
+//! Everything is in a few arrays, which can grow beyond the memory (`bc_fs::spill`).
 
 mod moves;
 mod packed;
@@ -21,9 +21,9 @@ pub enum DiffEntry<'a> {
     Removed(&'a [u8]),
     /// In both with different digests.
     Modified(&'a [u8]),
-    /// The same content under another name. Of the paths that only one manifest has, as many as
-    /// can be are pairs; one that is left over, since the numbers of copies differ, is told with
-    /// the first path that has its content in the other manifest.
+    /// Same content under another name. Of the paths that only one manifest has, as many as can be
+    /// are pairs; one that is left over, since the numbers of copies differ, is reported with the
+    /// first path that has its content in the other manifest.
     Moved {
         /// Path in the old manifest.
         from: &'a [u8],
@@ -109,9 +109,9 @@ impl Differences {
     }
 }
 
-/// Compares two manifests. Several records of one path (as several algorithms give) count as one.
-/// Of a path that a record without a digest names nothing is said, nor of what lies below it, should
-/// it be a directory: it was there, and could not be read.
+/// Compares two manifests. Several records of one path (as several algorithms give) count as one. A
+/// path with a record without a digest is not reported, nor are paths below it, should it be a
+/// directory: it existed, and could not be read.
 ///
 /// # Errors
 /// A path that both list without an algorithm in common; two manifests without one.
@@ -331,8 +331,8 @@ mod tests {
         );
     }
 
-    /// Whatever the numbers of copies and whichever names are in both: removed is what the new
-    /// manifest has nowhere, added what the old one has nowhere.
+    /// Checks, for all numbers of copies and names in both, that files are removed only if the new
+    /// manifest has their content nowhere, and added only if the old one has it nowhere.
     #[test]
     fn removed_and_added_are_contents_that_are_nowhere_on_the_other_side() {
         let names = ["a", "b", "c"];
@@ -367,7 +367,7 @@ mod tests {
                         }
                     }
                 }
-                // Every name that only one side has is told once at least.
+                // Every name that only one side has is reported at least once.
                 let told = |path: &[u8]| {
                     all(&got).into_iter().any(|change| match change {
                         DiffEntry::Moved { from, to } => from == path || to == path,

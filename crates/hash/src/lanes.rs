@@ -48,7 +48,7 @@ const LONG: u64 = 64 << 20;
 pub(crate) struct Crew<'a> {
     pub(crate) team: &'a Team,
     pub(crate) recruiter: Recruiter<'a>,
-    /// Those who join where all wait.
+    /// Adaptive workers, which join where all wait.
     pub(crate) company: Option<Company<'a>>,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Lanes<'a, S> {
     crew: Crew<'a>,
     pub(crate) alone: Alone<'a>,
     links: &'a Links<'a>,
-    /// What this worker knows of devices that hold files of several names.
+    /// Properties of devices that hold files of several names, as far as this worker knows them.
     mounts: Mounts,
     pub(crate) keeper: Keeper<'a>,
     /// Files being read that are the first of several names.
@@ -130,7 +130,7 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
         }
     }
 
-    /// Whether an earlier run has read a file that was just opened; if so, it is done.
+    /// Skips a file that was just opened if an earlier run has read it; true if so.
     #[inline]
     fn was_read(&mut self, opened: &Opened) -> bool {
         let (entry, stat) = (opened.entry, &opened.stat);
@@ -306,7 +306,8 @@ mod tests {
         }
     }
 
-    /// What a sink has gathered would otherwise wait for as long as one huge file takes.
+    /// Checks that a sink hands its results over before one huge file is read, which would delay
+    /// them.
     #[test]
     fn a_sink_hands_over_before_a_large_file_and_at_the_end() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! What a line of a checksum file asks for, and which algorithm made its digest: the line's own tag
-//! says it, or somebody who knows, or the file's name, or the digest's length.
+//! Paths and digests that a line of a checksum file asks for, and the algorithm of its digest: from
+//! the line's own tag, from the caller, from the file's name, or from the digest's length.
 //!
 //! ```
 //! use std::path::Path;
@@ -19,10 +19,10 @@ use bc_manifest::{Failure, Record};
 
 use crate::FileDigests;
 
-/// What a manifest says about its algorithm by other means than tags.
+/// Sources of a manifest's algorithm other than tags.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hint {
-    /// From whoever knows: decides, whatever the name or the length.
+    /// Given by the caller: decides, whatever the name or the length.
     pub explicit: Option<Algorithm>,
     /// From the manifest's name.
     pub name: Option<Algorithm>,
@@ -71,12 +71,12 @@ fn by_name(path: &Path) -> Option<Algorithm> {
     start.trim_end_matches(['-', '_']).parse().ok()
 }
 
-/// What a line asks for.
+/// Content of a line.
 #[derive(Clone, Debug)]
 pub enum Line {
     /// A path and its digests.
     Wanted(FileDigests),
-    /// A path and one digest, of which nothing but its length tells the algorithm.
+    /// A path and one digest, whose algorithm follows from nothing but its length.
     Guessed(FileDigests),
     /// A file that had no digest, and why: nothing is known of its content.
     Unread(Vec<u8>, Failure),

@@ -48,7 +48,7 @@ impl Packed {
         &self.0[start + HEAD..][..self.length(start)]
     }
 
-    /// Where the digests of that record are.
+    /// Returns the offsets of that record's digests.
     pub(crate) fn places(&self, start: usize) -> impl Iterator<Item = usize> + use<'_> {
         let mut at = start + HEAD + self.length(start);
         let end = at + self.length(start + 4);
@@ -96,7 +96,7 @@ impl ExpectedDigests {
         self.starts.len()
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.starts.is_empty()
     }

@@ -69,7 +69,7 @@ pub struct Summary {
     pub extra: Map<String, Value>,
 }
 
-/// What a [`Reader`](crate::Reader) yields. Blank lines are skipped.
+/// Item that a [`Reader`](crate::Reader) yields. Blank lines are skipped.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Item {

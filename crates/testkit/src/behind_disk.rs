@@ -15,10 +15,10 @@ use tempfile::TempDir;
 use crate::fuse::{Answer, Input, attr, attr_out, entry_out, message, push_entry};
 use crate::loop_disk::apart;
 
-/// What no close stores: files that hold these bytes lose all that they hold.
+/// Content that no close stores: files that contain these bytes lose all their content.
 pub const UNSTORABLE: &str = "UNSTORABLE";
 
-/// How such a file system fails.
+/// Way in which such a file system fails.
 #[derive(Clone, Copy, Debug)]
 pub enum Misbehaviour {
     /// A close of a file that was written to and holds [`UNSTORABLE`] fails with this error. `fsync`
@@ -35,7 +35,7 @@ pub struct BehindDisk {
 }
 
 impl BehindDisk {
-    /// Where it is mounted.
+    /// Returns its mount point.
     pub fn path(&self) -> &Path {
         self.dir.path()
     }
@@ -48,7 +48,8 @@ impl Drop for BehindDisk {
     }
 }
 
-/// Mounts one where the calling thread and what it starts from then on can see it, and nobody else.
+/// Mounts one where the calling thread and the programs that it starts from then on can see it, and
+/// no others.
 ///
 /// # Errors
 /// The reason why this machine cannot: not root, or no FUSE.
@@ -90,7 +91,7 @@ struct Node {
     times: [(u64, u32); 3],
     content: Vec<u8>,
     names: BTreeMap<Vec<u8>, u64>,
-    /// Whether it was written to since it was closed last.
+    /// True if it was written to since it was closed last.
     is_unstored: bool,
 }
 
@@ -141,7 +142,7 @@ impl Server {
             };
             let answer = self.answer(&mut input);
             if let Some(message) = message(input.unique, answer) {
-                // Nobody wants the answer any more.
+                // No process waits for the answer any more.
                 let _ = device.write_all(&message);
             }
         }
@@ -330,7 +331,7 @@ impl Server {
         const OPENED: [u8; 16] = [0; 16];
         let (number, owner) = (input.node, input.owner);
         let out = match input.operation {
-            // FORGET, INTERRUPT, BATCH_FORGET: nobody waits.
+            // FORGET, INTERRUPT, BATCH_FORGET: no process waits.
             2 | 36 | 42 => return Answer::Nothing,
             // INIT
             26 => return Answer::Bytes(crate::fuse::init_out()),

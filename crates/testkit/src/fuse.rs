@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 
-/// A request: its header was read, the arguments come one after the other. What is missing is zero.
+/// A request: its header was read, the arguments come one after the other. Missing ones are zero.
 pub(crate) struct Input<'a> {
     pub(crate) operation: u32,
     pub(crate) unique: u64,
@@ -62,7 +62,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// What the kernel is told.
+/// Answer to the kernel.
 pub(crate) enum Answer {
     Bytes(Vec<u8>),
     Error(Errno),
@@ -116,12 +116,12 @@ pub(crate) fn attr(head: [u64; 3], times: [(u64, u32); 3], tail: [u32; 5]) -> Ve
     out
 }
 
-/// Attributes that nobody keeps.
+/// Returns attributes that the kernel is not to cache.
 pub(crate) fn attr_out(attr: &[u8]) -> Vec<u8> {
     [&[0; 16][..], attr].concat()
 }
 
-/// A name that nobody keeps, and what it leads to.
+/// Returns a name that the kernel is not to cache, and the node that it leads to.
 pub(crate) fn entry_out(node: u64, attr: &[u8]) -> Vec<u8> {
     [&node.to_ne_bytes()[..], &[0; 32], attr].concat()
 }
@@ -139,7 +139,8 @@ pub(crate) fn statfs_out() -> Vec<u8> {
     out
 }
 
-/// An entry of a directory: number, where the next one begins, kind and name. Whether there was room.
+/// Appends an entry of a directory: number, offset of the next one, kind and name. True if there
+/// was room.
 pub(crate) fn push_entry(
     out: &mut Vec<u8>,
     room: usize,

@@ -77,7 +77,7 @@ pub const NAMES: &[&[u8]] = &[
     b"..hidden",
 ];
 
-/// What was built, by path relative to the root.
+/// Files that were built, by path relative to the root.
 #[derive(Clone, Debug, Default)]
 pub struct Hostile {
     /// Regular files that their owner can read, with their content (the sparse file with its
@@ -95,7 +95,7 @@ pub struct Hostile {
     pub hard_links: Vec<(Vec<u8>, Vec<u8>)>,
     /// The file whose relative path is longer than PATH_MAX (4096).
     pub deep: Vec<u8>,
-    /// What this file system refused, with its reason.
+    /// Paths that this file system refused, with its reason.
     pub left_out: Vec<(Vec<u8>, rustix::io::Errno)>,
 }
 

@@ -120,7 +120,7 @@ impl Pty {
     }
 }
 
-/// Until nobody holds the other side, which a pseudo-terminal tells by EIO.
+/// Reads until no process holds the other side, which a pseudo-terminal reports by EIO.
 fn collect(mut from: File, to: &Mutex<Vec<u8>>) {
     let mut buffer = [0; 4096];
     while let Ok(count @ 1..) = from.read(&mut buffer) {
@@ -144,7 +144,7 @@ impl Session {
         self.shown.lock().unwrap().clone()
     }
 
-    /// What the terminal shows now.
+    /// Returns the terminal's present screen.
     pub fn screen(&self) -> Screen {
         let mut screen = Screen::new(self.columns.into());
         screen.feed(&self.bytes());

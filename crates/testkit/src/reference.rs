@@ -17,9 +17,9 @@ pub struct Found {
     pub path: Vec<u8>,
     /// Its `lstat`.
     pub stat: Stat,
-    /// Where it points, for symbolic links.
+    /// Target, for symbolic links.
     pub target: Option<Vec<u8>>,
-    /// Why the directory could not be listed.
+    /// Error because of which the directory could not be listed.
     pub unlisted: Option<rustix::io::Errno>,
 }
 
@@ -64,8 +64,8 @@ pub fn files(root: &Path) -> io::Result<Vec<Vec<u8>>> {
         .collect())
 }
 
-/// What a directory holds. In large pieces, as every program reads it: there are servers
-/// (lowntfs-3g) that go on at the wrong place after a piece of less than a page.
+/// Returns the names in a directory. Read in large pieces, as every program does: there are servers
+/// (lowntfs-3g) that continue at the wrong place after a piece of less than a page.
 fn names(dir: &OwnedFd) -> io::Result<Vec<CString>> {
     let mut piece = Vec::with_capacity(64 << 10);
     let mut entries = RawDir::new(dir, piece.spare_capacity_mut());
@@ -139,7 +139,7 @@ pub fn read(root: &Path, path: &[u8]) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// How names of one inode count.
+/// Counting of the names of one inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
     /// Every name counts: two hard links are duplicates of each other.

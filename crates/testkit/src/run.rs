@@ -84,7 +84,7 @@ impl Run {
         self
     }
 
-    /// What the program reads from standard input; empty if not called.
+    /// Sets the program's standard input; empty if not called.
     #[must_use]
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Run {
         self.stdin = bytes.into();
@@ -205,11 +205,11 @@ pub fn copy_program(from: &Path, to: &Path) -> std::io::Result<()> {
     }
 }
 
-/// What a finished program left. The checks panic with the whole picture and return `self`,
-/// so that they can be chained.
+/// Result of a finished program. The checks panic with all output and return `self`, so that they
+/// can be chained.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// How it ended.
+    /// Exit status.
     pub status: ExitStatus,
     /// All of standard output.
     pub stdout: Vec<u8>,

@@ -1,4 +1,4 @@
-//! What a terminal shows after a stream of bytes: as much of one as status lines need.
+//! Screen of a terminal after a stream of bytes: as much of one as status lines need.
 
 /// A screen of endless height.
 #[derive(Debug, Clone)]

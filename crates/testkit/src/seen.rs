@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// What there is at one path. Equal for a file and its perfect copy.
+/// State of the file at one path. Equal for a file and its perfect copy.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Seen {
     /// Type and permission bits.
@@ -22,11 +22,12 @@ pub struct Seen {
     pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,
     /// All paths below the root that are this very file, sorted.
     pub names: Vec<PathBuf>,
-    /// Of device nodes, the device that they stand for.
+    /// Device that a device node stands for.
     pub rdev: u64,
 }
 
-/// What is below `root`, and `root` itself under the empty path; names called `but` are left out.
+/// Returns the files below `root`, and `root` itself under the empty path; names called `but` are
+/// left out.
 ///
 /// # Errors
 /// Errors of reading anything there.

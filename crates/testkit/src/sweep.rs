@@ -4,17 +4,17 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Every point of a sweep, where nobody asks for fewer.
+/// Number of points that stands for all: a sweep tests each, where no smaller one is asked for.
 pub const EVERY: usize = usize::MAX;
 
 /// A call of a run: its name, and its number among the calls of that name, from 1.
 ///
-/// How many calls there are before it, of other names, differs with the speed of the machine.
+/// The number of calls of other names before it differs with the speed of the machine.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Point {
     /// Name of the call.
     pub call: String,
-    /// Number of the call; 0 is none of them.
+    /// Number of the call; 0 for no call.
     pub nth: usize,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for Point {
     }
 }
 
-/// As it is displayed.
+/// Parses the displayed form.
 impl FromStr for Point {
     type Err = String;
 
@@ -81,14 +81,14 @@ pub fn cases(few: usize) -> usize {
 
 /// The points of one job, handed out one for each run.
 ///
-/// The first run is disturbed [nowhere](Point::nowhere), and tells which calls the job makes. Then the
-/// calls of one name come after those of another: the first, the second, and so on until a run ends
-/// without having come to its point. That run itself tells so; no number is taken from another run,
-/// which may have been faster or slower.
+/// The first run is disturbed [nowhere](Point::nowhere), and shows which calls the job makes. Then
+/// the calls of one name come after those of another: the first, the second, and so on until a run
+/// ends without having come to its point. That run itself reports so; no number is taken from
+/// another run, which may have been faster or slower.
 ///
-/// A sweep of a few points takes the middle one, the last and some between. Where those are it learns
-/// from runs that ended undisturbed; one that has fewer calls does not come to its point, and nothing
-/// else.
+/// A sweep of a few points takes the middle one, the last and some between. Their positions are
+/// learned from runs that ended undisturbed; one that has fewer calls does not come to its point,
+/// and nothing else.
 ///
 /// ```
 /// use bc_testkit::{EVERY, Sweep};
@@ -112,7 +112,7 @@ pub struct Sweep {
     ways: usize,
     /// Names of the calls that are meant, or, if that is not so, of all others.
     listed: (Vec<String>, bool),
-    /// How many names are taken, where every one was not asked for.
+    /// Greatest number of names, where not every one was asked for.
     kinds: usize,
     names: Vec<Name>,
     /// Index of the name whose point was handed out last; `None` for the undisturbed run.
@@ -126,10 +126,10 @@ pub struct Sweep {
 #[derive(Debug)]
 struct Name {
     call: String,
-    /// How many there were in the last run that nothing disturbed.
+    /// Number of calls in the last run that nothing disturbed.
     count: usize,
     tried: Vec<usize>,
-    /// Of the last point, ways that are left.
+    /// Ways that are left for the last point.
     ways_left: usize,
     over: bool,
 }
@@ -214,13 +214,13 @@ impl Sweep {
         }
     }
 
-    /// Which way the point is to be disturbed in, from 0.
+    /// Returns the way in which the point is to be disturbed, from 0.
     pub fn way(&self) -> usize {
         self.way
     }
 
-    /// Tells whether the run came to its point, and the calls that it made; of one that was disturbed
-    /// they do not count.
+    /// Takes the result of a run: whether it came to its point, and the calls that it made; the
+    /// calls of a disturbed run do not count.
     pub fn ran<S: AsRef<str>>(&mut self, reached: bool, calls: impl IntoIterator<Item = S>) {
         self.reached += usize::from(reached);
         if reached {
@@ -268,7 +268,7 @@ impl Sweep {
         names.iter().any(|name| name == call) == *are_meant
     }
 
-    /// How many runs came to their points.
+    /// Returns the number of runs that came to their points.
     pub fn reached(&self) -> usize {
         self.reached
     }
@@ -321,7 +321,7 @@ mod tests {
         ["a", "b", "b", "c", "b", "a"].into()
     }
 
-    /// As where nobody asks for another number.
+    /// Makes a sweep as where no other number is asked for.
     fn sweep(many: usize) -> Sweep {
         let mut sweep = Sweep::new(many);
         sweep.many = many;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Rng;
 
-/// What to build. The same values build the same names and bytes on every machine.
+/// Parameters of a tree. The same values build the same names and bytes on every machine.
 #[derive(Clone, Debug)]
 pub struct Synth {
     /// Everything follows from it.
@@ -35,7 +35,7 @@ impl Default for Synth {
     }
 }
 
-/// What was built.
+/// Files and directories that were built.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Built {
     /// Paths relative to the root with their sizes in bytes, in the order of creation.
@@ -50,7 +50,7 @@ pub struct Built {
     pub near: usize,
 }
 
-/// Where a file's bytes come from.
+/// Source of a file's bytes.
 #[derive(Clone, Copy)]
 struct Content {
     seed: u64,

@@ -1,4 +1,4 @@
-//! What a machine has for tests: the reference tools that they compare with, and signals.
+//! Facilities of a machine for tests: the reference tools that they compare with, and signals.
 
 use std::env;
 use std::os::unix::fs::PermissionsExt;
@@ -47,8 +47,8 @@ for statement in duckdb.extract_statements(sys.stdin.read()):
     None
 }
 
-/// Whether this signal ends the programs that a test starts: not if the test itself was started
-/// with it ignored, as shells do in the background with SIGINT. Says so then.
+/// True if this signal ends the programs that a test starts: not if the test itself was started
+/// with it ignored, as shells do in the background with SIGINT. Prints a notice then.
 pub fn is_heeded(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status

@@ -15,8 +15,8 @@ use crate::{Run, remove_tree};
 /// A directory of its own, removed on drop however hostile its content. The tree under test
 /// is [`path`](TestTree::path); [`scratch`](TestTree::scratch) names files beside it.
 ///
-/// Files that they make have mode 0644 and directories 0755, whatever the umask says.
-/// The helpers panic on any error and name the path, since a test cannot go on without them.
+/// Files that they make have mode 0644 and directories 0755, whatever the umask says. The helpers
+/// panic on any error and print the path, since a test cannot continue without them.
 #[derive(Debug)]
 pub struct TestTree {
     base: TempDir,
@@ -39,7 +39,8 @@ impl TestTree {
     #[track_caller]
     pub fn new_in(parent: &Path) -> TestTree {
         crate::raise_descriptors();
-        // What programs make has the modes that are expected, too, whoever started the tests.
+        // Programs' files have the modes that are expected, too, whatever umask the tests were
+        // started with.
         rustix::process::umask(Mode::from_raw_mode(0o022));
         let base = tempfile::Builder::new()
             .prefix("bc-test-")
@@ -48,7 +49,7 @@ impl TestTree {
         let root = base.path().join("tree");
         ok(fs::create_dir(&root), &root);
         for dir in [base.path(), &root] {
-            // Commands run as nobody must get in.
+            // Commands run as nobody must be able to enter.
             ok(set_mode(dir, 0o755), dir);
         }
         TestTree { base, root }

@@ -1,12 +1,12 @@
-//! Which of the paths that one manifest alone has are moves.
+//! Moves among the paths that only one manifest has.
 
 use super::packed::{Record, Side};
 use super::{Packed, compare};
 
-/// Pairs removed and added paths of the same digests, both in path order. What finds no partner
-/// there goes with the path that has its content in the other manifest; only what has none is
-/// removed or added. Digests are the same if all are of which both manifests have the algorithm:
-/// a short one may be equal by chance.
+/// Pairs removed and added paths of the same digests, both in path order. A path without a partner
+/// there is paired with the path that has its content in the other manifest; only a path without
+/// one is removed or added. Contents are the same if the digests of all common algorithms are: a
+/// short one may be equal by chance.
 pub(super) fn moves(
     (old, removed): (&Side, Vec<Record>),
     (new, added): (&Side, Vec<Record>),
@@ -63,7 +63,7 @@ fn is_same((old, from): (&Side, Record), (new, to): (&Side, Record)) -> bool {
     compare((old, old.records(from)), (new, new.records(to))) == Some(true)
 }
 
-/// Where each content of a manifest is.
+/// Index of a manifest's contents by digest.
 struct Contents<'a> {
     side: &'a Side,
     /// Digests by their place, with the path that has it; in order of digests and paths.
@@ -87,7 +87,7 @@ impl Contents<'_> {
             .is_some_and(|(place, _)| self.side.digest(*place) == digest)
     }
 
-    /// Where those with this digest begin, if there are any.
+    /// Returns the index of the first place with this digest, if there is one.
     fn begin(&self, digest: &[u8]) -> Option<usize> {
         let before = |one: &(usize, Record)| self.side.digest(one.0) < digest;
         let at = self.all.partition_point(before);

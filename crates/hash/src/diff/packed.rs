@@ -7,15 +7,15 @@ use bc_digest::Algorithm;
 use crate::FileDigests;
 use crate::packed::{Packed, number};
 
-/// A record, by its place in the order of paths. Of a path with several records the first stands
-/// for it.
+/// A record, as its index in the order of paths. A path with several records is represented by the
+/// first.
 pub(super) type Record = usize;
 
 /// All records of a manifest.
 #[derive(Debug)]
 pub(super) struct Side {
     packed: Packed,
-    /// Where each record begins, in order of paths, those of one path as they came.
+    /// Offset of each record, in order of paths, those of one path as they came.
     starts: Vec<usize>,
     /// By number: is there any digest of the algorithm?
     algorithms: Vec<bool>,
@@ -61,9 +61,9 @@ impl Side {
         self.path_at(self.starts[record])
     }
 
-    /// Does a record without a digest name the path, or what it lies below?
+    /// True if a record without a digest names the path, or a directory above it.
     pub(super) fn is_unread(&self, path: &[u8]) -> bool {
-        // Nearly always there is none at all.
+        // There is hardly ever one.
         if self.unread.is_empty() {
             return false;
         }

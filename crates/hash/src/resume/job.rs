@@ -1,4 +1,4 @@
-//! What a run is about: only a run about the same goes on from its journal.
+//! Description of a run's work: only a run with the same one resumes from its journal.
 
 use std::fmt::Write;
 

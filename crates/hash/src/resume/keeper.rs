@@ -8,7 +8,7 @@ use bc_walk::{EntryId, FileStat, Listing};
 
 use super::{Resume, Taken, record};
 
-/// What a worker keeps of its files, and knows of those that an earlier run has read.
+/// One worker's records of its files, and its access to those of an earlier run.
 pub(crate) struct Keeper<'a> {
     resume: Option<&'a Resume>,
     listing: &'a Listing,
@@ -26,7 +26,7 @@ struct Device {
     /// `None` if nothing can be asked of it.
     traits: Option<Traits>,
     mount: u64,
-    /// Whether it has a record of this run.
+    /// True if it has a record of this run.
     told: bool,
 }
 
@@ -43,8 +43,8 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Whether an earlier run has read a file that was just opened, in the state in which it is
-    /// now; its digests are put into `digests`.
+    /// True if an earlier run has read a file that was just opened, in its present state; its
+    /// digests are put into `digests`.
     #[inline]
     pub(crate) fn knows(
         &mut self,
@@ -110,8 +110,8 @@ impl<'a> Keeper<'a> {
         self.since = Instant::now();
     }
 
-    /// Whether an equal identity and stamp later on will mean, or now mean, an equal content: not
-    /// where numbers move, not of files that were written to shortly before this run began or
+    /// True if an equal identity and stamp later on will mean, or now mean, an equal content: not
+    /// where numbers move, not for files that were written to shortly before this run began or
     /// since, which a second change may leave with the same times. Empty files are not worth it.
     fn has_proof(&mut self, entry: EntryId, stat: &FileStat) -> bool {
         let Some(resume) = self.resume else {

@@ -47,7 +47,7 @@ impl Ground {
         self.tree.scratch("out.partial")
     }
 
-    /// Nobody can set a ctime: what was written just now has to be old for a run that will be.
+    /// No program can set a ctime: a file that was written just now has to be old for a later run.
     fn options(&self, earlier: Earlier) -> ResumeOptions {
         let told = Arc::clone(&self.told);
         let now = std::time::SystemTime::now();
@@ -128,7 +128,7 @@ impl Ground {
         hash_with(&listing, &plan, &options, &cancel, &progress, sink).unwrap();
     }
 
-    /// Whether inode and times prove a content here.
+    /// True if inode and times prove a content here.
     fn proves(&self) -> bool {
         let file = std::fs::File::open(self.tree.path()).unwrap();
         let meta = file.metadata().unwrap();
@@ -267,7 +267,7 @@ fn whatever_a_kill_leaves_can_be_gone_on_from() {
     for cut in (0..=text.len()).step_by(11).chain([text.len()]) {
         std::fs::write(ground.journal(), &text[..cut]).unwrap();
         let begun = Resume::begin(ground.options(Earlier::GoOn), &Cancel::new());
-        // As long as there is not one whole record, there is nothing to go on from.
+        // Without one whole record, there is nothing to resume from.
         let Ok((resume, _)) = begun else {
             assert!(cut < 200, "{cut}");
             continue;
@@ -418,7 +418,7 @@ fn an_earlier_journal_stays_until_there_is_a_better_one() {
         }
     ));
     resume.done();
-    // Of another job's nothing helps a run that goes on from this one.
+    // Journals of another job do not help a run that resumes with this one.
     let mut other = ground.options(Earlier::GoOn);
     other.job = Job::default().with("root", "trees");
     let (resume, _) = ground.begin(other);
@@ -434,7 +434,8 @@ fn an_earlier_journal_stays_until_there_is_a_better_one() {
     assert!(matches!(beginning, Beginning::GoesOn { files: 200, .. }));
 }
 
-/// Of what was in memory alone a power cut leaves the old bytes, perhaps with the new times.
+/// Checks that files whose bytes were in memory alone are read again: a power cut leaves the old
+/// bytes, perhaps with the new times.
 #[test]
 fn another_boot_or_mount_leaves_what_was_on_the_disk() {
     let ground = Ground::new();

@@ -30,19 +30,19 @@ pub struct Match {
     pub tried_run: Option<u32>,
 }
 
-/// Holds lines of one manifest against what is expected of them.
+/// Comparison of lines of one manifest with the entries that are expected.
 ///
 /// A line that matches is one that [`Reader`](super::Reader) takes: written as
 /// [`Writer`](super::Writer) writes it, with a path below the root, and a digest of the manifest's
-/// algorithm if it is a file's. Beside what was expected it holds at most the index of a device,
-/// when the content was found right, by which run it was tried, and the stamp of a copy. Lines in another spelling
-/// never match, whatever they say.
+/// algorithm if it is a file's. Beside the expected fields it contains at most the index of a
+/// device, the time when the content was verified, the run that tried it, and the stamp of a copy.
+/// Lines in another spelling never match, whatever their content.
 #[derive(Debug)]
 pub struct Matcher {
     digest_len: Option<usize>,
     /// Beginning of the paths: empty, or with a closing slash.
     dir: Vec<u8>,
-    /// Are these paths, and do they stand in lines as they are?
+    /// True if these are paths that appear in lines without escapes.
     is_plain: bool,
     /// Common fields of files and of directories, since these take turns.
     owners: [Owner; 2],

@@ -4,12 +4,12 @@
 use super::lines::digest;
 use super::{Class, Fleet};
 
-/// What a question must give.
+/// Known answer to a question.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct KnownAnswer {
     /// Its name.
     pub query: &'static str,
-    /// What it leaves open, `KEY=VALUE`. A pattern of files is below the folder of the fleet.
+    /// Its parameters, `KEY=VALUE`. A pattern of files is below the folder of the fleet.
     pub params: Vec<String>,
     /// Rows, where they are known.
     pub rows: Option<u64>,
@@ -49,7 +49,7 @@ impl KnownAnswer {
 }
 
 impl Fleet {
-    /// What each question must give. `dir` is where the manifests are.
+    /// Returns the correct answer to each question. `dir` is the directory of the manifests.
     pub fn answers(&self, dir: &str) -> Vec<KnownAnswer> {
         let answer = |query, rows, column, sum| KnownAnswer {
             query,

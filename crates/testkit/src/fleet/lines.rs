@@ -85,7 +85,7 @@ fn push_file(text: &mut Vec<u8>, file: &Entry) {
     );
 }
 
-/// What stands for the digest of a content.
+/// Returns a text in place of the digest of a content.
 pub(super) fn digest(content: u64) -> String {
     let mut rng = crate::Rng::new(content);
     (0..4).map(|_| format!("{:016x}", rng.next_u64())).collect()

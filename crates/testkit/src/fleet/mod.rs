@@ -1,8 +1,8 @@
 //! Manifests of many machines, made up so that the answer to every question about them is known.
 //!
 //! Each of the machines has a tree that it has recorded twice, and some machines list one tree that
-//! they all mount. What becomes of a file between the two records, and where else its content is,
-//! follows from its number: files come in twelve classes of the same size.
+//! they all mount. The change of a file between the two records, and the other places of its
+//! content, follow from its number: files come in twelve classes of the same size.
 
 mod answers;
 mod lines;
@@ -14,10 +14,10 @@ pub use answers::KnownAnswer;
 
 use self::lines::{Entry, manifest};
 
-/// The size of a manifest's first directories: what lies in one is of all classes.
+/// Size of a manifest's first directories: each contains files of all classes.
 const CLASSES: u64 = 12;
 
-/// What to make up.
+/// Parameters of a fleet.
 #[derive(Clone, Debug)]
 pub struct Fleet {
     /// Machines that have recorded a tree of their own twice; an even number.
@@ -30,7 +30,7 @@ pub struct Fleet {
     pub shapes: Vec<(String, u64)>,
 }
 
-/// What becomes of a file, and where else its content is.
+/// Change of a file between the records, and other places of its content.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Class {
     /// On all machines.
@@ -43,7 +43,7 @@ enum Class {
     Decayed,
     /// Under another name.
     Moved,
-    /// As the content of the single file that comes after its class.
+    /// A copy of the single file that comes after its class.
     Copy,
     /// On this machine alone, and copied.
     Copied,
@@ -53,7 +53,7 @@ enum Class {
     Linked,
     /// Only there since the second record: two classes of them.
     New,
-    /// Nothing.
+    /// Unchanged, on this machine alone.
     Single,
 }
 
