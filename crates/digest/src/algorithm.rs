@@ -160,7 +160,7 @@ impl Algorithm {
         &TABLE[self as usize]
     }
 
-    /// The name in our own formats and in whatever is asked for by name, e.g. `sha256`, `sha512-256`.
+    /// Returns the name in our own formats and for users to ask for, e.g. `sha256`, `sha512-256`.
     pub const fn name(self) -> &'static str {
         self.row().name
     }

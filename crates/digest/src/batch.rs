@@ -54,7 +54,7 @@ pub struct Batch {
     ahead: Vec<usize>,
 }
 
-/// For an algorithm that is through with all pieces of the call.
+/// Value of `ahead` for an algorithm that is through with all pieces of the call.
 const NOTHING_LEFT: usize = usize::MAX;
 
 enum Engine {
@@ -156,7 +156,7 @@ impl Batch {
         self.pending.reserve(messages);
     }
 
-    /// Starts a message under this id; whatever was under it is forgotten.
+    /// Starts a message under this id; an earlier one is forgotten.
     ///
     /// # Panics
     ///

@@ -18,7 +18,7 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// For so many algorithms, and no messages yet.
+    /// Makes the record for so many algorithms, and no messages yet.
     pub(crate) fn new(engines: u8) -> Pending {
         Pending {
             engines,

@@ -21,7 +21,7 @@ pub struct CpuFeatures {
 }
 
 impl CpuFeatures {
-    /// Everything this machine has. Detected once per process.
+    /// Returns all features of this machine. Detected once per process.
     pub fn detect() -> CpuFeatures {
         static DETECTED: OnceLock<CpuFeatures> = OnceLock::new();
         *DETECTED.get_or_init(|| {
@@ -36,8 +36,9 @@ impl CpuFeatures {
         })
     }
 
-    /// No instructions beyond the compilation target's own. Note that single streams of the
-    /// RustCrypto and BLAKE3 crates ([`Hasher`](crate::Hasher)) still detect for themselves.
+    /// Returns a value without instructions beyond the compilation target's own. Note that single
+    /// streams of the RustCrypto and BLAKE3 crates ([`Hasher`](crate::Hasher)) still detect for
+    /// themselves.
     pub const fn portable() -> CpuFeatures {
         CpuFeatures {
             avx2: false,

@@ -76,7 +76,7 @@ impl Digest {
         Digest::from_digits(hex, Case::Any)
     }
 
-    /// As [`from_hex`](Digest::from_hex), but upper case is refused.
+    /// Parses like [`from_hex`](Digest::from_hex), but refuses upper case.
     pub fn from_lower_hex(hex: &[u8]) -> Option<Digest> {
         Digest::from_digits(hex, Case::Lower)
     }
@@ -104,7 +104,7 @@ impl Digest {
     }
 }
 
-/// These bytes or digits are no digest.
+/// Error for bytes or digits that are no digest.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct InvalidDigest(&'static str);
 
@@ -138,7 +138,7 @@ impl<const LEN: usize> TryFrom<Digest> for [u8; LEN] {
 impl FromStr for Digest {
     type Err = InvalidDigest;
 
-    /// As [`from_hex`](Digest::from_hex).
+    /// Parses like [`from_hex`](Digest::from_hex).
     fn from_str(hex: &str) -> Result<Digest, InvalidDigest> {
         let digest = Digest::from_hex(hex.as_bytes());
         digest.ok_or(InvalidDigest("not 2 to 128 hexadecimal digits, in pairs"))

@@ -183,7 +183,7 @@ pub fn hash(algorithm: Algorithm, data: &[u8]) -> Digest {
     hash_with(algorithm, CpuFeatures::detect(), data)
 }
 
-/// Like [`hash`], without the detour over a streaming state where there is one.
+/// Hashes like [`hash`], without the detour over a streaming state where there is one.
 pub(crate) fn hash_with(algorithm: Algorithm, cpu: CpuFeatures, data: &[u8]) -> Digest {
     match algorithm {
         Algorithm::Blake3 => Digest::new(blake3::hash(data).as_bytes()),

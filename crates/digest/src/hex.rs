@@ -21,7 +21,7 @@ pub fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// Are these the lower-case digits of any bytes?
+/// True if these are the lower-case digits of any bytes.
 pub(crate) fn is_lower_hex(hex: &[u8]) -> bool {
     let is_digit = |byte: u8| byte.wrapping_sub(b'0') < 10 || byte.wrapping_sub(b'a') < 6;
     // Without an early exit, which makes it a few vector instructions.

@@ -1,4 +1,4 @@
-//! One message from whatever can be read, and from a file by its path.
+//! Digests of one message from any reader, and of a file by its path.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
     use crate::hash;
 
-    /// Gives what it has in odd pieces, and is interrupted now and then.
+    /// Reader that returns its bytes in odd pieces, and is interrupted now and then.
     struct Halting<'a>(&'a [u8], usize);
 
     impl Read for Halting<'_> {

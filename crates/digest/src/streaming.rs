@@ -19,7 +19,7 @@ struct Message {
     progress: Progress,
     /// True if this algorithm is through with the current piece.
     through: bool,
-    /// Kept from message to message; untouched by messages of a single piece.
+    /// State that is kept from message to message; untouched by messages of a single piece.
     hasher: Hasher,
 }
 

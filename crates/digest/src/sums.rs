@@ -95,7 +95,7 @@ fn bsd(sum: u16, data: &[u8]) -> u16 {
     })
 }
 
-/// Without a carry to look at, the compiler makes vector code of it.
+/// Sums the bytes. Without a carry to look at, the compiler makes vector code of it.
 fn plain(data: &[u8]) -> u32 {
     data.iter()
         .fold(0, |sum: u32, byte| sum.wrapping_add(u32::from(*byte)))

@@ -30,7 +30,7 @@ const XATTR_SIZE_MAX: usize = 64 << 10;
 #[derive(Debug)]
 pub struct AtomicFile {
     file: File,
-    /// None while the file has no name at all.
+    /// Temporary name; `None` while the file has no name at all.
     temporary: Option<OsString>,
     place: Place,
     /// True if the target did not exist, so that no file is replaced.
@@ -155,7 +155,7 @@ impl AtomicFile {
     }
 
     /// Gives it the access control list of the file that it replaces, or none where that has none:
-    /// the directory may have given it one that says more than the old file's mode.
+    /// the directory may have given it one that permits more than the old file's mode.
     fn take_acl(&self) {
         let directory = own_path(self.place.directory());
         let old = [directory.as_bytes(), b"/", self.place.name().as_bytes()].concat();
@@ -210,7 +210,8 @@ impl AtomicFile {
     /// file system has neither links nor renames that replace nothing (FAT below FUSE, say) is a
     /// file replaced that takes the name between a look and the rename.
     ///
-    /// # Errors `AlreadyExists` if it is taken; otherwise those of [`commit`](Self::commit).
+    /// # Errors
+    /// `AlreadyExists` if it is taken; otherwise those of [`commit`](Self::commit).
     pub fn commit_new(mut self) -> Result<(), Uncommitted> {
         self.be_stored()?;
         let directory = self.place.directory();

@@ -1,4 +1,4 @@
-//! Closing files, with what the file system says to it.
+//! Closing of files, with the errors that the file system reports only then.
 #![allow(unsafe_code)] // closing a number
 
 use std::io;
@@ -10,8 +10,9 @@ use rustix::io::{Errno, retry_on_intr};
 /// call, lets the thread be cancelled meanwhile, and to arrange for that takes a tenth of its time.
 /// NFS, SMB and FUSE may report only here that what was written could not be stored.
 ///
-/// # Errors Those of `close`, after which the file is closed all the same. After `INTR` it is
-/// unknown whether everything written was stored.
+/// # Errors
+/// Errors of `close`, after which the file is closed all the same. After `INTR` it is unknown
+/// whether everything written was stored.
 pub fn close(file: impl Into<OwnedFd>) -> Result<(), Errno> {
     let number = file.into().into_raw_fd();
     // SAFETY: the number was the file's own, which has no other owner any more.

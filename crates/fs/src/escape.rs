@@ -62,8 +62,8 @@ pub(crate) fn push_bytes(out: &mut String, bytes: &[u8]) {
     }
 }
 
-/// Could this character do anything to a terminal, or to the order in which a line is read?
-/// Control characters can, bidirectional controls, and what separates lines and paragraphs.
+/// True if this character could do anything to a terminal, or to the order in which a line is read:
+/// control characters, bidirectional controls, and separators of lines and paragraphs.
 pub(crate) fn is_unsafe(c: char) -> bool {
     // Control characters (C0, DEL, C1); bidirectional controls and separators of lines and
     // paragraphs, from Unicode Standard Annex #9 and section 23.2.

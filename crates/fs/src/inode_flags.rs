@@ -109,7 +109,8 @@ impl InodeFlags {
         Ok(found)
     }
 
-    /// The flags of `chattr` as `FS_*_FL` numbers them; not those that say how content is stored.
+    /// Returns the flags of `chattr` as `FS_*_FL` numbers, without those that describe how content
+    /// is stored.
     pub fn chattr(&self) -> u32 {
         let all = FLAGS.iter().fold(0, |all, (bit, _)| all | bit);
         self.flags & all

@@ -93,7 +93,7 @@ impl<F: Fn() -> bool> Read for Interruptible<F> {
     }
 }
 
-/// Not of the kind `Interrupted`, after which everybody tries again.
+/// Returns an error of another kind than `Interrupted`, after which every caller tries again.
 fn interrupted() -> io::Error {
     io::Error::other("interrupted")
 }

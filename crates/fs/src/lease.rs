@@ -17,7 +17,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// From `asm-generic/fcntl.h`; libc has it for some targets only.
+/// Command of `asm-generic/fcntl.h`; libc has it for some targets only.
 const F_SETSIG: c_int = 10;
 
 /// True once this process ignores `SIGIO`, for good.

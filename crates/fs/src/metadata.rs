@@ -12,8 +12,8 @@ pub const ACCESS_ACL: &[u8] = b"system.posix_acl_access";
 /// Extended attribute that holds the list which new files in a directory inherit.
 pub const DEFAULT_ACL: &[u8] = b"system.posix_acl_default";
 
-/// Permission bits that mean without an access control list at most what `mode` means with it: there
-/// the group's bits are the mask of the list, which says less of the group itself.
+/// Returns permission bits that without an access control list permit at most what `mode` permits
+/// with it: there the group's bits are the mask of the list, and the group itself may have fewer.
 pub fn mode_without_acl(mode: u32, list: &[u8]) -> u32 {
     const GROUP: u16 = 4;
     // Version, then tag, permissions and id of each entry (`linux/posix_acl_xattr.h`).

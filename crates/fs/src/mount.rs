@@ -29,9 +29,9 @@ pub use real::BindMounts;
 pub enum Answer {
     /// Yes, always.
     Yes,
-    /// No, never.
+    /// Never.
     No,
-    /// Not known, or not the same for all of its files: expect the worse.
+    /// Unknown, or not the same for all of its files: expect the worse.
     Unknown,
 }
 
@@ -40,10 +40,10 @@ pub enum Answer {
 pub enum Inodes {
     /// Stable as long as the file exists, over remounts and restarts.
     Stable,
-    /// At most as long as the file system is mounted: the number may stand for
-    /// another file afterwards, or as soon as the kernel forgets the file.
+    /// Stable at most as long as the file system is mounted: the number may stand for another file
+    /// afterwards, or as soon as the kernel forgets the file.
     Moving,
-    /// Not known.
+    /// Unknown.
     Unknown,
 }
 
@@ -54,7 +54,7 @@ pub enum CtimeTrust {
     Real,
     /// The mtime again, or a time chosen by an image's maker: it proves nothing.
     MadeUp,
-    /// Not known.
+    /// Unknown.
     Unknown,
 }
 
@@ -246,7 +246,7 @@ pub fn traits(file: impl AsFd, dev: u64) -> Result<Traits, Errno> {
     Ok(traits)
 }
 
-/// As [`traits`], and everything unknown where the system does not say.
+/// Returns the [`traits`], and everything as unknown where the system does not report them.
 pub fn traits_or_unknown(file: impl AsFd, dev: u64) -> Traits {
     traits(file, dev).unwrap_or(table::UNKNOWN)
 }
@@ -280,7 +280,10 @@ fn is_read_only(found: &rustix::fs::StatFs) -> bool {
     found.f_flags as u64 & 1 != 0
 }
 
-/// A number for the mount by which `file` was opened, which no other mount of this boot has (Linux
+/// Returns a number for the mount by which `file` was opened, which no other mount of this boot has
+/// (Linux 6.8; before that, none that is mounted at the same time): while it stays the same, data
+/// that were written to the file system and not yet to its disk are still there. `None` before
+/// Linux 5.8.
 /// 6.8; before that, none that is mounted at the same time): while it stays the same, what was
 /// written to the file system and not yet to its disk is still there. `None` before Linux 5.8.
 pub fn mount_number(file: impl AsFd) -> Option<u64> {

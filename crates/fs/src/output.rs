@@ -55,19 +55,19 @@ pub fn takes_at_once(target: impl AsRef<Path>) -> bool {
 #[derive(Debug)]
 pub struct OutputFile {
     file: File,
-    /// None for what takes bytes as they come.
+    /// File that appears whole; `None` for a stream, which takes bytes as they come.
     pending: Option<AtomicFile>,
 }
 
 impl OutputFile {
     /// Opens `target` for writing: a regular file, or a name that is free, gets its content on
-    /// [`end`](Self::end); a device, FIFO or descriptor of this process takes it at once. A
-    /// FIFO is waited for until something reads it, or `is_cancelled` says so.
+    /// [`end`](Self::end); a device, FIFO or descriptor of this process takes it at once. A FIFO is
+    /// waited for until a process reads it, or `is_cancelled` returns true.
     ///
     /// # Errors
-    /// The operation that failed and the reason: a directory, a socket, what another user laid into
-    /// a directory where others may write ([`Place::find`]); otherwise those of opening and of
-    /// [`AtomicFile::create`].
+    /// The operation that failed and the reason: a directory, a socket, a file that another user
+    /// put into a directory where others may write ([`Place::find`]); otherwise those of opening
+    /// and of [`AtomicFile::create`].
     pub fn create(
         target: impl AsRef<Path>,
         is_cancelled: impl Fn() -> bool,

@@ -42,7 +42,7 @@ impl Place {
     /// # Errors
     /// Errors of opening the directories on the way; `IsADirectory` for a path that ends in a slash
     /// or a dot; `PermissionDenied` with an explanation where another user's link, or his file at
-    /// the end, lies in a directory where others may write.
+    /// the end, is in a directory where others may write.
     pub fn find(target: impl AsRef<Path>) -> io::Result<Place> {
         Place::find_at(target.as_ref())
     }
@@ -369,7 +369,7 @@ mod tests {
         assert_eq!(Place::find(&path).unwrap().name(), "x");
     }
 
-    /// Only root can make files of others.
+    /// Needs root, as no other user can make files of others.
     #[test]
     fn what_others_laid_into_open_directories_does_not_count() {
         if !rustix::process::geteuid().is_root() {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use crate::escape::is_unsafe;
 
-/// Bytes that no shell gives a meaning, wherever they stand in a word.
+/// True for bytes that no shell gives a meaning, anywhere in a word.
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_=+./,:%@".contains(&byte)
 }

@@ -1,5 +1,5 @@
-//! The last step before a terminal: a writer behind which no name can do any harm, whatever
-//! format it stands in.
+//! Last step before a terminal: a writer behind which no name can do any harm, whatever the format
+//! around it.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -19,8 +19,8 @@ pub enum Style {
     /// Records that end with NUL, on a terminal: each on a line of its own, with `\n` for a
     /// newline inside.
     Nul,
-    /// JSON, for terminals as for programs: unsafe characters, which stand in strings only,
-    /// come out as `\u009b`. Every parser reads the same text.
+    /// JSON, for terminals as for programs: unsafe characters, which occur in strings only, come
+    /// out as `\u009b`. Every parser reads the same text.
     Json,
 }
 
@@ -51,7 +51,7 @@ pub struct SafeWriter<W> {
 }
 
 impl<W> SafeWriter<W> {
-    /// Before `to`.
+    /// Makes a writer in front of `to`.
     pub fn new(to: W, style: Style) -> SafeWriter<W> {
         SafeWriter {
             to,
@@ -76,7 +76,7 @@ impl<W> SafeWriter<W> {
         &mut self.to
     }
 
-    /// The stream behind it; what is held back is lost.
+    /// Returns the stream behind it; bytes that are held back are lost.
     pub fn into_inner(self) -> W {
         self.to
     }
@@ -178,8 +178,8 @@ fn is_harmless(bytes: &[u8]) -> bool {
     !bytes.iter().fold(false, |any, byte| any | special(byte))
 }
 
-/// Does every unsafe character begin with such a byte? Others may too; inside of a character none
-/// stands.
+/// True for a byte that an unsafe character may begin with. Others may begin with it too; inside a
+/// character none of these bytes occurs.
 fn may_be_unsafe(byte: u8) -> bool {
     // C0 and DEL; C1, U+061C, and the rest from U+200E to U+2069.
     byte < 0x20 || matches!(byte, 0x7f | 0xc2 | 0xd8 | 0xe2)

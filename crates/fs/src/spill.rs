@@ -16,7 +16,7 @@
 //! - An allocation cannot return an error. A block that no file can be made for stays in memory,
 //!   [`failure`] returns the reason, and the flag given to [`begin`] is set, which asks the program
 //!   to end.
-//! - A file system that is memory itself (tmpfs, ramfs) is passed over: nothing would be gained.
+//! - A file system that is memory itself (tmpfs, ramfs) is skipped: nothing would be gained.
 //!
 //! ```
 //! use std::sync::{Arc, atomic::AtomicUsize};
@@ -64,10 +64,10 @@ struct Spill {
 
 static SPILL: OnceLock<Spill> = OnceLock::new();
 
-/// From here on, blocks of at least [`LARGE`] bytes take `budget` bytes of memory together, as far
-/// as they are allocated after this, and lie in the first of `directories` that can hold them
-/// otherwise. If none can when one is needed, `reason` is stored in `stop`, unless that is set
-/// already. Smaller blocks are not counted.
+/// Limits blocks of at least [`LARGE`] bytes that are allocated after this to `budget` bytes of
+/// memory together; the others are in the first of `directories` that can hold them. If none can
+/// when one is needed, `reason` is stored in `stop`, unless that is set already. Smaller blocks are
+/// not counted.
 ///
 /// Only the first call in a process has an effect, and only where [`Allocator`] is the global one.
 pub fn begin(budget: u64, directories: &[PathBuf], stop: Arc<AtomicUsize>, reason: usize) {

@@ -63,8 +63,8 @@ fn descriptor(stream: Stream) -> BorrowedFd<'static> {
     }
 }
 
-/// Was the process started without this stream? Whatever stands there now goes nowhere, by its
-/// path in `/dev` too.
+/// True if the process was started without this stream. A file under its number now leads nowhere,
+/// by its path in `/dev` too.
 pub fn was_closed(stream: Stream) -> bool {
     CLOSED.load(Ordering::Relaxed) & 1 << stream as u8 != 0
 }

@@ -96,7 +96,8 @@ pub fn volume_at(path: impl AsRef<Path>) -> Option<String> {
     }
 }
 
-/// `None` where the system does not say.
+/// Returns whether the file system has subvolumes; `None` where the system does not report its
+/// type.
 fn has_subvolumes(fd: impl AsFd) -> Option<bool> {
     let kind = rustix::fs::fstatfs(fd).ok()?.f_type as u64;
     Some(WITH_SUBVOLUMES.contains(&(kind & 0xffff_ffff)))

@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 type Digests = Vec<(EntryId, Digest)>;
 
-/// As `bc hash` does it.
+/// Hashes as `bc hash` does.
 fn lanes(
     listing: &Listing,
     algorithm: Algorithm,

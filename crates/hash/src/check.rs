@@ -71,9 +71,9 @@ struct Named {
 }
 
 /// Checks some `lines`. Each path is read once, however many lines name it, and each line has a
-/// verdict, in the order of `lines`, whatever other line names the same file in another way;
-/// `options.algorithms` is not looked at. Final symbolic links are followed, as the paths are named
-/// one by one.
+/// verdict, in the order of `lines`, independent of other lines that name the same file in another
+/// way; `options.algorithms` is not looked at. Final symbolic links are followed, as the paths are
+/// named one by one.
 ///
 /// # Errors
 /// A line without any digest, which could prove nothing of its file; a worker that panicked.

@@ -33,7 +33,8 @@ pub enum DiffEntry<'a> {
 }
 
 impl<'a> DiffEntry<'a> {
-    /// By path; then what comes first of changes of one path, which a copied and modified file has.
+    /// Returns the order: by path; then the first of several changes of one path, which a copied
+    /// and modified file has.
     fn key(self) -> (&'a [u8], &'a [u8]) {
         match self {
             DiffEntry::Added(path) | DiffEntry::Removed(path) | DiffEntry::Modified(path) => {
@@ -175,8 +176,8 @@ fn changes(old: &Side, new: &Side) -> Result<(Vec<Packed>, u64), Incomparable> {
     Ok((changes, same))
 }
 
-/// Are the digests of one path the same on both sides, as far as they are of the same algorithms?
-/// `None` if none are.
+/// Returns whether the digests of one path are the same on both sides, as far as they are of the
+/// same algorithms; `None` if none are.
 fn compare((old, was): (&Side, Range<Record>), (new, is): (&Side, Range<Record>)) -> Option<bool> {
     let new_in_old = new.digests(is.clone());
     let new_in_old = new_in_old.filter_map(|digest| old.confirms(was.clone(), digest));
@@ -250,7 +251,8 @@ mod tests {
         digests.iter().map(line).collect()
     }
 
-    /// MD5 stands for what is equal by chance, or on purpose.
+    /// Checks moves by all common digests; MD5 represents digests that are equal by chance, or on
+    /// purpose.
     #[test]
     fn a_move_needs_every_digest_that_both_sides_know() {
         let (weak, strong) = (Algorithm::Md5, Algorithm::Sha256);

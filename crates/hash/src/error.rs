@@ -16,7 +16,7 @@ pub struct Error {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// There is no algorithm to hash with.
+    /// No algorithm to hash with.
     NoAlgorithm,
     /// An entry to be hashed is not of the listing.
     ForeignEntry,

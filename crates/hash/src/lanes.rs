@@ -96,14 +96,14 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
         }
     }
 
-    /// Gives on what this worker has kept to itself up to now.
+    /// Hands over the records and results that this worker has kept to itself so far.
     pub(crate) fn hand_over(&mut self) {
         self.keeper.hand_over();
         self.sink.hand_over();
     }
 
-    /// Has a file that was opened once more read and hashed by several threads, the caller's
-    /// being one.
+    /// Reads and hashes a file that was opened once more by several threads, the caller's being
+    /// one.
     fn hash_alone(&mut self, opened: &Opened, file: &OwnedFd, stat: FileStat, threads: usize) {
         let entry = opened.entry;
         // Nothing else is finished for as long as it takes.
@@ -154,8 +154,8 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
         }
     }
 
-    /// Gives what came of a file to the names that waited for it, and if it is what was claimed,
-    /// to those that are met later.
+    /// Passes the result of a file on to the names that waited for it, and if it is the claimed
+    /// file, to those that are met later.
     fn pass_on(&mut self, entry: EntryId, result: Result<&FileStat, &Error>, claimed: bool) {
         let Some(at) = self.firsts.iter().position(|(first, _)| *first == entry) else {
             return;
@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(sinks[0].0, ["file", "hand over", "file", "hand over"]);
     }
 
-    /// A display would otherwise stand still for as long as one huge file takes.
+    /// Checks that bytes count while one huge file is read, as a display would otherwise not move.
     #[test]
     fn bytes_count_while_a_large_file_is_read() {
         let dir = tempfile::tempdir().unwrap();

@@ -86,7 +86,7 @@ pub(crate) fn left(listing: &Listing, plan: &Plan, enough: usize) -> usize {
         .count()
 }
 
-/// Up to this many files are looked at for their sizes.
+/// Number of files up to which sizes are looked up.
 const LOOKED_AT: usize = 512;
 
 /// Bytes of all files together if there are few of them, for a display of progress: nothing else

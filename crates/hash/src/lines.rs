@@ -24,12 +24,12 @@ use crate::FileDigests;
 pub struct Hint {
     /// Given by the caller: decides, whatever the name or the length.
     pub explicit: Option<Algorithm>,
-    /// From the manifest's name.
+    /// Derived from the manifest's name.
     pub name: Option<Algorithm>,
 }
 
 impl Hint {
-    /// For a manifest called `path`.
+    /// Makes the hint for a manifest called `path`.
     pub fn new(explicit: Option<Algorithm>, path: impl AsRef<Path>) -> Hint {
         Hint {
             explicit,
@@ -84,7 +84,7 @@ pub enum Line {
     Improper(u64),
 }
 
-/// Gives each digest of a record its algorithm.
+/// Assigns each digest of a record its algorithm.
 pub fn resolve(record: Record, hint: Hint) -> Line {
     if record.digests.is_empty() {
         return match record.error {

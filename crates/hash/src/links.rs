@@ -15,8 +15,8 @@ use bc_fs::mount::Mounts;
 use bc_read::Opened;
 use bc_walk::{EntryId, Identity, Listing, Stamp};
 
-/// Two changes within so many nanoseconds may leave the same ctime: the kernel's
-/// clock for file times stands still between two ticks, 10 ms at most.
+/// Nanoseconds within which two changes may leave the same ctime: the kernel's clock for file times
+/// does not advance between two ticks, 10 ms at most.
 const TICK: i64 = 20_000_000;
 /// Window for file systems that keep whole seconds, as a time without a fraction may show.
 const COARSE: i64 = 2_000_000_000;
@@ -24,8 +24,8 @@ const COARSE: i64 = 2_000_000_000;
 /// Files with several names, as known to the workers of one plan.
 pub(crate) struct Links<'a> {
     listing: &'a Listing,
-    /// By inode: in a tree of which every file has several names, as some backups are, each file is
-    /// asked for, and one lock for all would be what many workers wait for.
+    /// Inodes, in shards: in a tree of which every file has several names, as some backups are,
+    /// each file is asked for, and many workers would wait for one lock for all.
     shards: [Shard; SHARDS],
 }
 
@@ -49,7 +49,7 @@ struct Inode {
 }
 
 enum Reading {
-    /// Under way, and who waits for it.
+    /// Under way, with the names that wait for it.
     Now(Vec<EntryId>),
     Done(Vec<Digest>),
 }
@@ -62,7 +62,7 @@ pub(crate) enum Claim {
     ReadFirst(Identity),
     /// Its digests come with those of another name.
     Wait,
-    /// These are its digests.
+    /// Digests from another name.
     Known(Vec<Digest>),
 }
 

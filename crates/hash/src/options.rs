@@ -40,7 +40,7 @@ setters! {
 }
 
 impl HashOptions {
-    /// These algorithms on one thread with the best kernels and default reading.
+    /// Makes options for these algorithms on one thread with the best kernels and default reading.
     pub fn new(algorithms: Vec<Algorithm>) -> HashOptions {
         HashOptions {
             algorithms,

@@ -31,7 +31,7 @@ impl Packed {
         start
     }
 
-    /// Gives the first digest of the record that begins at `start` another algorithm.
+    /// Assigns the first digest of the record that begins at `start` another algorithm.
     fn set_algorithm(&mut self, start: usize, algorithm: Algorithm) {
         let at = start + HEAD + self.length(start);
         self.0[at] = number(algorithm);
@@ -124,7 +124,7 @@ impl ExpectedDigests {
         places.map(|place| self.packed.digest(place))
     }
 
-    /// Says that the first digest of a line is of another algorithm.
+    /// Assigns the first digest of a line another algorithm.
     pub fn set_algorithm(&mut self, line: usize, algorithm: Algorithm) {
         self.packed.set_algorithm(self.starts[line], algorithm);
     }

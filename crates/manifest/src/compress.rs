@@ -48,7 +48,7 @@ impl<W: Write> fmt::Debug for Compressor<W> {
     }
 }
 
-/// Does a file that begins with these bytes begin like a zstd frame?
+/// True if a file that begins with these bytes begins like a zstd frame.
 pub fn is_compressed(head: &[u8]) -> bool {
     head.starts_with(&MAGIC)
 }
@@ -126,8 +126,8 @@ mod tests {
         assert!(all(&[&frame[..], b"junk after the frame"].concat()).is_err());
     }
 
-    /// Gives at most so many bytes at once, is interrupted before each, and notes where each call
-    /// began.
+    /// Reader that returns at most so many bytes at once, is interrupted before each, and notes the
+    /// offset of each call.
     struct Steps<'a> {
         bytes: &'a [u8],
         step: usize,

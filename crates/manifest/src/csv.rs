@@ -104,7 +104,7 @@ enum Column {
 }
 
 impl Columns {
-    /// Before the header is read.
+    /// Returns the columns before the header is read: none.
     pub(crate) const fn empty() -> Columns {
         Columns(Vec::new())
     }
@@ -113,7 +113,7 @@ impl Columns {
         self.0.is_empty()
     }
 
-    /// Is this the header of such a file? It begins with the column `path` and has another.
+    /// True if this is the header of such a file. It begins with the column `path` and has another.
     pub(crate) fn is_header(line: &[u8]) -> bool {
         line.starts_with(b"path,") || line.starts_with(b"\"path\",")
     }

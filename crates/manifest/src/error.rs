@@ -1,4 +1,4 @@
-//! The one error of this crate: what is wrong with a manifest, and in which line.
+//! The error type of this crate: the problem of a manifest, and its line.
 
 use std::fmt;
 use std::io;
@@ -18,7 +18,7 @@ pub struct Error {
 pub enum ErrorKind {
     /// Reading or writing failed.
     Io,
-    /// It is not a manifest of this format: no valid header line.
+    /// Not a manifest of this format: no valid header line.
     NotAManifest,
     /// The header names a schema that this version does not know.
     FutureSchema,
@@ -32,7 +32,7 @@ pub enum ErrorKind {
     Truncated,
     /// The counts or the digest in the trailer contradict the lines before it.
     Altered,
-    /// There is something after the trailer.
+    /// Data after the trailer.
     TrailingData,
 }
 

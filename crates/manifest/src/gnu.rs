@@ -23,8 +23,8 @@ pub fn write_line(out: &mut Vec<u8>, digest: &[u8], path: &[u8], end: End) {
     write_prefixed(out, b"", digest, path, end);
 }
 
-/// Like [`write_line`] with `XXH3_` before the digest, as xxhsum 0.8.2 and later mark the
-/// 64-bit XXH3, which would be taken for XXH64 by its length.
+/// Writes a line like [`write_line`] with `XXH3_` before the digest, as xxhsum 0.8.2 and later mark
+/// the 64-bit XXH3, which would be taken for XXH64 by its length.
 pub fn write_xxh3_line(out: &mut Vec<u8>, digest: &[u8], path: &[u8], end: End) {
     write_prefixed(out, XXH3_PREFIX, digest, path, end);
 }
@@ -43,7 +43,7 @@ fn write_prefixed(out: &mut Vec<u8>, prefix: &[u8], digest: &[u8], path: &[u8], 
     out.push(end.byte());
 }
 
-/// Does the path hold a byte that coreutils escapes?
+/// True if the path contains a byte that coreutils escapes.
 pub fn needs_escape(path: &[u8]) -> bool {
     path.iter().any(|b| matches!(b, b'\\' | b'\n' | b'\r'))
 }

@@ -1,6 +1,6 @@
-//! Lists as hashdeep and md5deep write them: a first line `%%%% HASHDEEP-1.0`, a line that names
-//! the columns (`%%%% size,md5,sha256,filename`), comments that begin with `##`, and a line for each
-//! file, whose name runs to its end as it is.
+//! Lists as hashdeep and md5deep write them: a first line `%%%% HASHDEEP-1.0`, a line with the
+//! names of the columns (`%%%% size,md5,sha256,filename`), comments that begin with `##`, and a
+//! line for each file, whose name extends to the end of the line, without escapes.
 
 use std::borrow::Cow;
 use std::io::BufRead;
@@ -12,12 +12,12 @@ use crate::reader::MAX_LINE;
 use crate::record::Record;
 use bc_digest::Digest;
 
-/// Does a file that begins with these bytes begin like such a list?
+/// True if a file that begins with these bytes begins like such a list.
 pub fn begins(head: &[u8]) -> bool {
     head.starts_with(b"%%%% HASHDEEP")
 }
 
-/// A streaming reader; holds one line at a time. Never panics, whatever the input.
+/// Streaming reader; holds one line at a time. Never panics, whatever the input.
 ///
 /// ```
 /// use bc_manifest::hashdeep::Reader;

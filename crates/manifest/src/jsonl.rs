@@ -116,7 +116,7 @@ struct File<'a> {
     error: Option<Failure>,
 }
 
-/// In the order of the line, which a map would lose.
+/// Digests in the order of the line, which a map would lose.
 #[derive(Default)]
 struct Digests(Vec<(Option<Name>, Digest)>);
 

@@ -1,4 +1,4 @@
-//! Reads lines of bounded length: what is longer is skipped without being kept.
+//! Reads lines of bounded length: longer ones are skipped without being kept.
 
 use std::io::{self, BufRead, ErrorKind, Read};
 
@@ -15,8 +15,8 @@ pub(crate) enum Line {
     End,
 }
 
-/// Reads the first line, without its newline; `None` if it does not end within `limit` bytes, of
-/// which no more than that is read then: whatever it is, it is not what was expected.
+/// Reads the first line, without its newline; `None` if it does not end within `limit` bytes, after
+/// which no more is read: such a file has another format than expected.
 pub(crate) fn read_first(
     input: &mut impl BufRead,
     limit: usize,

@@ -35,7 +35,7 @@ impl ListPart {
         Map::from_iter([(KEY.to_owned(), value)])
     }
 
-    /// From the keys of a header that the format itself does not know; `None` if it is of no part.
+    /// Reads the keys of a header that the format itself does not know; `None` if it is of no part.
     ///
     /// # Errors
     /// If it is of a part that this version does not know.
@@ -58,7 +58,7 @@ impl ListPartEnd {
         Map::from_iter([(KEY.to_owned(), value)])
     }
 
-    /// From the keys of a summary that the format itself does not know.
+    /// Reads the keys of a summary that the format itself does not know.
     pub fn of_fields(fields: &Map<String, Value>) -> Option<ListPartEnd> {
         let set = |key: &str| {
             let set = &fields.get(KEY)?[key];

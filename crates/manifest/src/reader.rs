@@ -58,14 +58,14 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Says what separates lines.
+    /// Sets the separator of lines.
     #[must_use]
     pub fn separator(mut self, separator: Separator) -> Options {
         self.separator = separator;
         self
     }
 
-    /// Says which lengths the digest of an untagged line may have.
+    /// Sets the lengths that the digest of an untagged line may have.
     #[must_use]
     pub fn lengths(mut self, lengths: Vec<usize>) -> Options {
         self.lengths = lengths;
@@ -85,7 +85,7 @@ pub enum Format {
     Csv,
 }
 
-/// A streaming reader; holds one line at a time. Never panics, whatever the input.
+/// Streaming reader; holds one line at a time. Never panics, whatever the input.
 ///
 /// ```
 /// use bc_manifest::{Item, Options, Reader};
@@ -116,7 +116,7 @@ pub struct Reader<R> {
 
 #[derive(Debug)]
 enum State {
-    /// No significant line seen yet.
+    /// Start of the file: no significant line seen yet.
     Start,
     Lines,
     Jsonl,

@@ -44,7 +44,7 @@ pub struct Header {
     pub version: String,
     /// Names of the algorithms, in the order of the digests.
     pub algorithms: Vec<String>,
-    /// Anything else, kept as it is.
+    /// Other fields, kept as they are.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -64,7 +64,7 @@ pub struct Summary {
     pub threads: u64,
     /// The reader used: `sync` or `uring`.
     pub reader: String,
-    /// Anything else, kept as it is.
+    /// Other fields, kept as they are.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -96,10 +96,10 @@ pub enum Item {
 /// End of a line of the GNU or BSD style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum End {
-    /// With a newline; newlines, carriage returns and backslashes in the path are escaped.
+    /// Newline; newlines, carriage returns and backslashes in the path are escaped.
     #[default]
     Newline,
-    /// With a NUL; nothing is escaped.
+    /// NUL; nothing is escaped.
     Nul,
 }
 

@@ -21,14 +21,15 @@ pub fn format_rfc3339(nanoseconds: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z")
 }
 
-/// Does this stand for a time that 64 bits of nanoseconds cannot hold, after 2262-04-11 or before
-/// 1677-09-22? Such times are all recorded as the last or the first there is, so that two of them
-/// that look equal may be any two. Earlier versions put a fraction of a second on the first.
+/// True if this stands for a time that 64 bits of nanoseconds cannot hold, after 2262-04-11 or
+/// before 1677-09-22. Such times are all recorded as the last or the first value, so that two of
+/// them that look equal may be any two. Earlier versions put a fraction of a second on the first.
 pub const fn is_beyond(nanoseconds: i64) -> bool {
     nanoseconds == i64::MAX || nanoseconds < i64::MIN + SECOND
 }
 
-/// As [`format_rfc3339`], but says of a time that could not be held only what is known of it.
+/// Formats like [`format_rfc3339`], but returns only the known bound for a time that could not be
+/// held.
 pub fn describe(nanoseconds: i64) -> String {
     match (is_beyond(nanoseconds), nanoseconds > 0) {
         (true, true) => "after 2262-04-11".to_owned(),

@@ -23,8 +23,8 @@ use crate::{MAX_WORKERS, available_cpus};
 /// Number of threads that `--threads` asks for.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Threads {
-    /// As many as pay, at most one per logical CPU: see [`Start::AsItPays`]; more where they wait:
-    /// see [`Workers::adaptive`].
+    /// Number that pays, at most one per logical CPU: see [`Start::AsItPays`]; more where they
+    /// wait: see [`Workers::adaptive`].
     #[default]
     Auto,
     /// One, the caller's own thread.
@@ -37,7 +37,7 @@ pub enum Threads {
     Exactly(usize),
 }
 
-/// Not a value of `--threads`.
+/// Error for a text that is no value of `--threads`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ThreadsError {
     value: String,
@@ -137,7 +137,7 @@ pub enum Start {
     /// All of them before the work.
     #[default]
     Together,
-    /// As many as pay by the known sizes; others join while the work turns out to be more.
+    /// Number that pays by the known sizes; others join while the work turns out to be more.
     AsItPays,
 }
 
@@ -163,7 +163,7 @@ impl Effort {
     /// Bytes read and hashed in a nanosecond: about what copying out of the page cache alone
     /// allows, and the fastest digests do.
     const BYTES_PER_NANOSECOND: u64 = 8;
-    /// To have one more worker: 40 to 130 µs pass before its first instruction (two virtual CPUs,
+    /// Cost of one more worker: 40 to 130 µs pass before its first instruction (two virtual CPUs,
     /// Zen 5), and then it has to set up its buffers and its lanes.
     pub(crate) const START: Effort = Effort(100_000);
 

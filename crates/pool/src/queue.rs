@@ -25,7 +25,7 @@ pub struct WorkQueue<T> {
     /// Items that [`WorkQueue::push`] found no room for, and their number.
     seeds: Mutex<Vec<T>>,
     seeded: AtomicUsize,
-    /// Items pushed and not yet processed, wherever they are. Raised before an item becomes
+    /// Items pushed and not yet processed, in all queues and stacks. Raised before an item becomes
     /// visible and lowered after it is processed, so zero means that nothing can come.
     outstanding: AtomicUsize,
     /// Workers without work, spinning or parked.
@@ -179,7 +179,7 @@ impl<T> WorkQueue<T> {
         seed
     }
 
-    /// Called after an item became visible in the queue.
+    /// Wakes a worker after an item became visible in the queue.
     fn wake_one(&self) {
         // Pairs with the fence in `park`: either this sees the sleeper, or the sleeper sees
         // the item.

@@ -87,9 +87,9 @@ pub fn run_growing<T: Send>(
     run_growing_in(Tables::SHARED, &[], workers, most, f)
 }
 
-/// Like [`run_growing`], in which threads that are started use these tables of descriptors. In
-/// tables of their own they have the standard streams and those that are `named`, under the same
-/// numbers, and no others. The caller's own thread, worker 0, stays where it is.
+/// Runs like [`run_growing`], with these tables of descriptors for the threads that are started.
+/// Tables of their own contain the standard streams and the descriptors that are `named`, under the
+/// same numbers, and no others. The caller's own thread, worker 0, keeps its table.
 ///
 /// # Errors
 ///

@@ -26,7 +26,7 @@ impl fmt::Debug for Company<'_> {
 }
 
 impl Company<'_> {
-    /// Has others join if the worker has waited.
+    /// Starts other workers if the worker has waited.
     pub fn waiting(&mut self, run: Waiting) {
         let Some(watch) = &mut self.watch else {
             return;

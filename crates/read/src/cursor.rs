@@ -30,7 +30,7 @@ pub(crate) enum Step {
     Full,
     /// Hand the buffer on, it is the last: nothing can have changed.
     Last,
-    /// As `Last`, provided that another `fstat` equals the first.
+    /// Hand the buffer on as the last, provided that another `fstat` equals the first.
     LastIfSame,
 }
 

@@ -45,8 +45,8 @@ const DIFFERS: i32 = 1;
 /// Result of one request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Deduped {
-    /// This many bytes from the start of the range now share their blocks;
-    /// may be less than asked for, and then the caller asks for the rest.
+    /// Number of bytes from the start of the range that now share their blocks; may be less than
+    /// asked for, and then the caller asks for the rest.
     Bytes(u64),
     /// The ranges hold different bytes; nothing was changed.
     Differs,

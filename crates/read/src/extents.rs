@@ -1,4 +1,4 @@
-//! `FIEMAP`: where a file's blocks lie and which of them other files share.
+//! `FIEMAP`: places of a file's blocks on its disk, and which of them other files share.
 
 #![allow(unsafe_code)]
 

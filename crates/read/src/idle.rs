@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-/// Times are counted in ticks of 10 ms for each processor: fewer say nothing.
+/// Shortest time between two looks. Times are counted in ticks of 10 ms for each processor: fewer
+/// are no measure.
 const WINDOW: Duration = Duration::from_millis(40);
 /// Idle are one in so many, or more.
 const SHARE: u64 = 5;

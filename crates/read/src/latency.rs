@@ -14,7 +14,7 @@ const SLOW: Duration = Duration::from_micros(200);
 const ENOUGH: u8 = 4;
 /// More slow reads than this are not remembered.
 const MOST: u8 = 8;
-/// While reads are queued, every so many is a plain one, and timed.
+/// Number of queued reads of which one is a plain one, and timed.
 const PROBE: u8 = 16;
 
 /// A score with hysteresis: up by one for a slow read, down by one for a fast
@@ -39,13 +39,13 @@ impl Latency {
         self.queued != 0
     }
 
-    /// Does a plain read and takes note of its time.
+    /// Does a plain read and notes its time.
     pub(crate) fn timed<E>(&mut self, read: impl FnOnce() -> Result<usize, E>) -> Result<usize, E> {
         self.timed_call(read, |bytes| *bytes)
     }
 
-    /// Does a plain call that takes the longer the more `bytes` it gives, and takes note of its
-    /// time if it succeeds.
+    /// Does a plain call that takes the longer the more `bytes` it gives, and notes its time if it
+    /// succeeds.
     pub(crate) fn timed_call<T, E>(
         &mut self,
         call: impl FnOnce() -> Result<T, E>,

@@ -42,7 +42,7 @@ pub struct Opener<'a> {
     cached: Lookup,
     /// Devices that wait for something else than a disk, as far as that was asked.
     known: Vec<(u64, Waits)>,
-    /// Devices of which is known that their files do not say what is resident.
+    /// Devices that are known not to report what of their files is resident.
     silent: Vec<u64>,
 }
 
@@ -58,9 +58,8 @@ pub(crate) struct Place {
 pub(crate) enum Waits {
     /// A disk, unless the kernel remembers what it is asked for.
     Disk,
-    /// Something of which nothing is known before: a server, which is asked at each open, so that a
-    /// name that is known says nothing about how long that takes, or a disk below a file system
-    /// that does not report what is resident.
+    /// Unknown: a server, which is asked at each open, so that a known name is no measure of how
+    /// long that takes, or a disk below a file system that does not report what is resident.
     Unsaid,
     /// A processor, which decompresses. The ring would hand all of it to threads of the kernel,
     /// which get no more processors than plain calls do, and want to be woken for each call.
@@ -84,7 +83,7 @@ pub(crate) enum Cached {
 }
 
 impl<'a> Opener<'a> {
-    /// For entries of this listing, best in path order.
+    /// Makes an opener for entries of this listing, best used in path order.
     pub fn new(listing: &'a Listing) -> Opener<'a> {
         Opener {
             listing,
@@ -163,9 +162,9 @@ impl<'a> Opener<'a> {
         known.map_or(Waits::Disk, |(_, waits)| *waits)
     }
 
-    /// Asks what the directory used last waits for, and remembers that of its device; `is_silent`:
-    /// its files do not say what is resident. Not asked for each directory: those of a disk would
-    /// pay for it.
+    /// Finds what calls in the directory used last wait for, and remembers that of its device;
+    /// `is_silent`: its files do not report what is resident. Not called for each directory: those
+    /// of a disk would pay for it.
     pub(crate) fn find_waits(&mut self, is_silent: bool) -> Waits {
         let Some((_, place)) = &mut self.last else {
             return Waits::Disk;
@@ -197,7 +196,7 @@ impl<'a> Opener<'a> {
         waits
     }
 
-    /// Takes note that files of a device do not say what is resident, of which this is one that was
+    /// Notes that files of a device do not report what is resident, of which this is one that was
     /// opened last.
     pub(crate) fn note_silent(&mut self, entry: EntryId, dev: u64) {
         if self.waits(entry) == Waits::Disk && !self.silent.contains(&dev) {

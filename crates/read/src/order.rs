@@ -1,4 +1,4 @@
-//! In which order a spinning disk is best read, and whether it is one.
+//! Order of reading for a spinning disk, and detection of such disks.
 
 use std::io::IoSliceMut;
 use std::os::fd::AsFd;

@@ -73,13 +73,13 @@ impl Plan {
         &self.order
     }
 
-    /// Says how many workers there are to share what is left, if that is not the
-    /// number that the plan was made for.
+    /// Sets the number of workers that share the rest, if that is not the number that the plan was
+    /// made for.
     pub fn set_workers(&self, workers: usize) {
         self.workers.store(workers.max(1), Ordering::Relaxed);
     }
 
-    /// Says that there are now so many, if that is more than before.
+    /// Raises the number of workers, if that is more than before.
     pub fn more_workers(&self, workers: usize) {
         self.workers.fetch_max(workers, Ordering::Relaxed);
     }
@@ -240,7 +240,7 @@ impl<'a> Hand<'a> {
         self.opening += 1;
     }
 
-    /// It is open, or cannot be opened.
+    /// Notes that a file is open, or cannot be opened.
     pub(crate) fn opened(&mut self) {
         self.opening -= 1;
     }
@@ -261,7 +261,7 @@ impl<'a> Hand<'a> {
         }
     }
 
-    /// It is done.
+    /// Notes that a file is done.
     pub(crate) fn end(&mut self, length: Length) {
         if length != Length::Short {
             self.long -= 1;
@@ -288,11 +288,11 @@ impl<'a> Hand<'a> {
     }
 }
 
-/// From this size on files are counted between workers. That is a shared write for each, which the
+/// Size from which on files are counted between workers. That is a shared write for each, which the
 /// many small ones must not pay: 92 % of a source tree's.
 const LONG: u64 = 32 << 10;
 
-/// From this size on a file may be worth several threads: below, starting them takes as long as
+/// Size from which on a file may be worth several threads: below, starting them takes as long as
 /// reading it (2 MiB are some 200 µs).
 pub const HUGE: u64 = 2 << 20;
 

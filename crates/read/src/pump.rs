@@ -107,7 +107,7 @@ struct Pump<'a, C> {
     starved: VecDeque<usize>,
     /// Taken from the plan, and waiting for a descriptor.
     deferred: Vec<(EntryId, Want)>,
-    /// To be read again once the plan is exhausted.
+    /// Files to be read again once the plan is exhausted.
     unsettled: Vec<Unsettled>,
     /// Unsettled files whose turn has come.
     again: Vec<Unsettled>,

@@ -17,18 +17,18 @@ pub(crate) struct Queue<'a> {
     used: Backend,
     /// Reads in a row that found their data resident.
     hits: u32,
-    /// By [`Call`].
+    /// Misses of open and read, by [`Call`].
     asked: [Asked; 2],
 }
 
 /// First way to try a call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Way {
-    /// In a way that does not wait for the disk.
+    /// By a call that does not wait for the disk.
     Cached,
     /// Waiting if need be.
     Plain,
-    /// On the ring, or plainly if there is none.
+    /// By the ring, or by a plain call if there is none.
     Ring,
 }
 

@@ -14,7 +14,7 @@ pub struct Residency(Arc<Learned>);
 struct Learned {
     /// Misses in a row, by [`Call`], of the worker that asked last, as far as they count.
     misses: [AtomicU8; 2],
-    /// Devices that cannot say what of a file is resident.
+    /// Devices that cannot report what of a file is resident.
     silent: Mutex<Vec<u64>>,
 }
 
@@ -25,10 +25,10 @@ pub(crate) enum Call {
     Read,
 }
 
-/// After so many misses in a row, one call of so many is asked. A disk's latency is a hundred times
-/// what a question costs, so one miss is enough to ask less; 512 files more or less on the ring are
-/// not noticed. So both calls of a file together fail for less than one file in a hundred, whether
-/// all of them are cold or any part.
+/// Frequency of questions: after so many misses in a row, one call of so many is asked. A disk's
+/// latency is a hundred times what a question costs, so one miss is enough to ask less; 512 files
+/// more or less on the ring are not noticed. So both calls of a file together fail for less than
+/// one file in a hundred, whether all of them are cold or any part.
 const ONE_OF: [u32; 4] = [1, 8, 64, 512];
 /// Misses that a new worker believes in without having seen them: what it is to read may have
 /// become resident since.
@@ -56,7 +56,7 @@ impl Residency {
         }
     }
 
-    /// The devices that were found silent: they cannot say what of a file is resident.
+    /// Returns the devices that were found silent: they cannot report what of a file is resident.
     pub(crate) fn silent(&self) -> MutexGuard<'_, Vec<u64>> {
         let devs = self.0.silent.lock();
         devs.unwrap_or_else(PoisonError::into_inner)
@@ -76,7 +76,7 @@ impl Asked {
         }
     }
 
-    /// It was not.
+    /// Notes that the data asked for were not resident.
     pub(crate) fn miss(&mut self) {
         let most = ONE_OF.len() as u8 - 1;
         self.passed = 0;

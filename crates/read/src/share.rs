@@ -7,7 +7,7 @@ pub(crate) fn share(all: usize, workers: usize) -> usize {
     all.div_ceil(workers.max(1)).max(1)
 }
 
-/// With more rounds than this an idle part of the last one is nothing to mind.
+/// Number of rounds from which on an idle part of the last one does not matter.
 const MANY: usize = 64;
 
 /// Returns how many files of its share a worker is to have in hand together that hashes `width`

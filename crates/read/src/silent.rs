@@ -1,11 +1,11 @@
-//! File systems that never say what of a file is resident.
+//! File systems that never report what of a file is resident.
 
 use rustix::io::Errno;
 
 use crate::residency::Residency;
 use crate::slot::{Active, Plain};
 
-/// File systems that cannot say what is resident (`RWF_NOWAIT`): FUSE, tmpfs, overlays, images.
+/// File systems that cannot report what is resident (`RWF_NOWAIT`): FUSE, tmpfs, overlays, images.
 /// Each is asked once, not with every file. They are learned instead of looked up because the
 /// kernel's version decides as well.
 #[derive(Debug)]

@@ -65,7 +65,7 @@ pub(crate) enum Seek {
 /// Result of a plain read that does not wait.
 pub(crate) enum Plain {
     Read(usize),
-    /// Not without waiting for the disk.
+    /// Needs to wait for the disk.
     Miss,
     /// Unknown: the file system does not report it.
     Unknown,

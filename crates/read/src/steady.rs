@@ -21,9 +21,9 @@ const FRESH_NS: i64 = 2 * SECOND_NS;
 /// Times of whole seconds may come from a file system that has no finer ones; FAT has every other
 /// second only.
 const COARSE_NS: i64 = 2 * SECOND_NS;
-/// Between two readings of a file. A writer may be held up in the middle of a write call: by the
-/// scheduler for some milliseconds, for 200 ms where too much memory is dirty (`MAX_PAUSE` of the
-/// kernel's `mm/page-writeback.c`). Two readings meanwhile would give the same mixture.
+/// Pause between two readings of a file. A writer may be held up in the middle of a write call: by
+/// the scheduler for some milliseconds, for 200 ms where too much memory is dirty (`MAX_PAUSE` of
+/// the kernel's `mm/page-writeback.c`). Two readings meanwhile would give the same mixture.
 pub(crate) const PAUSE: Duration = Duration::from_millis(500);
 /// Readings of a file until two in a row have to agree.
 pub(crate) const READINGS: u32 = 3;
@@ -43,7 +43,7 @@ impl Clock {
         clock
     }
 
-    /// To be called now and then, because clocks are also set back.
+    /// Reads the clock. To be called now and then, because clocks are also set back.
     pub(crate) fn read(&mut self) -> i64 {
         let now = now_ns();
         self.rest_ns = at_rest_before(now);
@@ -113,8 +113,8 @@ impl<T> Default for Readings<T> {
 }
 
 impl<T: PartialEq> Readings<T> {
-    /// A reading has given `content`, if it came to its end, and the file was in these states
-    /// before and after.
+    /// Takes a reading, which gave `content` if it came to its end, with the states of the file
+    /// before and after; returns the conclusion.
     pub(crate) fn end(&mut self, before: Stamp, content: Option<T>, after: Stamp) -> Verdict {
         self.left = self.left.saturating_sub(1);
         let agrees = |(begun, last): &(Stamp, T)| *begun == after && content.as_ref() == Some(last);
@@ -139,8 +139,8 @@ pub fn is_fresh(stamp: &Stamp) -> bool {
     is_fresh_at(stamp, now_ns())
 }
 
-/// A file whose times are all older than this was no longer written to at `now_ns` (both in
-/// nanoseconds since 1970), and whatever is written to it from then on gives it another time.
+/// Returns the time such that a file whose times are all older was no longer written to at `now_ns`
+/// (both in nanoseconds since 1970), and that every later write gives it another time.
 pub fn at_rest_before(now_ns: i64) -> i64 {
     now_ns.saturating_sub(FRESH_NS + COARSE_NS)
 }

@@ -56,9 +56,9 @@ impl Choice {
 /// Treatment of a file that changes while it is being read.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Changed {
-    /// It ends in an [`Error`] of kind `Changed`. Files that need more than one read call compare
-    /// size, mtime and ctime before and after. Files written to within the last two seconds are
-    /// read under a lease, or until two readings in a row agree.
+    /// Refused: it ends in an [`Error`] of kind `Changed`. Files that need more than one read call
+    /// compare size, mtime and ctime before and after. Files written to within the last two seconds
+    /// are read under a lease, or until two readings in a row agree.
     #[default]
     Refuse,
     /// Accepted: the bytes that were read count.
@@ -73,7 +73,7 @@ pub enum SizeTrust {
     /// out wrong.
     #[default]
     Trusted,
-    /// No: every file is read until a read returns nothing.
+    /// Unreliable: every file is read until a read returns nothing.
     Untrusted,
 }
 
@@ -163,7 +163,7 @@ impl Default for ReadOptions {
 pub enum Want {
     /// The whole file.
     Whole,
-    /// At most `len` bytes from `offset`; less where the file ends earlier.
+    /// Range of at most `len` bytes from `offset`; less where the file ends earlier.
     Range {
         /// First byte.
         offset: u64,

@@ -1,11 +1,10 @@
 //! One worker's `io_uring`: opens and reads in flight, each owning its
 //! descriptor and buffer until its completion has been seen.
 //!
-//! Files are opened to ordinary descriptors, not direct ones: what is read must
-//! first be verified by `fstat` to be the regular file meant, and there is no
-//! `fstat` of a direct descriptor; `STATX` by name could look at another file.
-//! A `STATX` on the ring is handed to a kernel thread and takes 1.7 µs at its
-//! best, `fstat` of an open file 0.3, so that is a plain call. Buffers are not
+//! Files are opened to ordinary descriptors, not direct ones: a file must first be verified by
+//! `fstat` to be the regular file meant, and there is no `fstat` of a direct descriptor; `STATX` by
+//! name could look at another file. A `STATX` on the ring is handed to a kernel thread and takes
+//! 1.7 µs at its best, `fstat` of an open file 0.3, so that is a plain call. Buffers are not
 //! registered: reads of 16 KiB from the page cache took 2.8 µs into plain and
 //! 2.5 to 3.5 into registered ones, which count against `RLIMIT_MEMLOCK`.
 //! (Linux 6.18, batches of 128.)
@@ -45,7 +44,7 @@ pub fn uring_available() -> Result<(), Error> {
 /// A ring and everything that is in flight on it.
 pub(crate) struct Ring<'a> {
     ring: IoUring,
-    /// By slot.
+    /// Operations in flight, by slot.
     flying: Vec<Option<Op>>,
     in_flight: usize,
     /// Pushed, but not yet shown to the kernel.

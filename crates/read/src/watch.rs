@@ -8,11 +8,11 @@ use crate::types::Want;
 
 /// Measure taken against writers of an open file.
 pub(crate) enum Watch {
-    /// Nothing: it is old, or they do not matter.
+    /// None: it is old, or its writers do not matter.
     Off,
-    /// Its descriptor has a read lease. With the readings that came to nothing before.
+    /// A read lease of its descriptor. With the earlier readings, which were of no use.
     Lease(Readings<u128>),
-    /// There is no lease: it is read until two readings in a row agree.
+    /// Two readings, as there is no lease: it is read until two in a row agree.
     Sum(Box<Summed>),
 }
 
@@ -29,6 +29,6 @@ pub(crate) struct Summed {
 pub(crate) struct Unsettled {
     pub(crate) entry: EntryId,
     pub(crate) want: Want,
-    /// So far.
+    /// Readings so far.
     pub(crate) readings: Readings<u128>,
 }

@@ -1,5 +1,5 @@
-//! A file system in memory that misbehaves as servers do: it takes every write, and says only when a
-//! file is closed that some of it could not be stored.
+//! File system in memory that misbehaves as servers do: it takes every write, and reports only when
+//! a file is closed that some of it could not be stored.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,8 +21,8 @@ pub const UNSTORABLE: &str = "UNSTORABLE";
 /// Way in which such a file system fails.
 #[derive(Clone, Copy, Debug)]
 pub enum Misbehaviour {
-    /// A close of a file that was written to and holds [`UNSTORABLE`] fails with this error. `fsync`
-    /// says nothing.
+    /// Failing close: that of a file that was written to and contains [`UNSTORABLE`] fails with
+    /// this error. `fsync` reports nothing.
     Close(Errno),
     /// Directories list FIFOs, sockets and devices as regular files.
     Kinds,

@@ -1,4 +1,4 @@
-//! Descriptors for a test, whatever limit the shell has set that started it.
+//! Descriptors for a test, whatever limit it was started with.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -27,7 +27,7 @@ pub fn raise_descriptors() -> u64 {
     current
 }
 
-/// Is this process allowed to have so many descriptors? Says so if not.
+/// True if this process may have so many descriptors. Prints a notice if not.
 pub fn has_descriptors(needed: u64) -> bool {
     let allowed = raise_descriptors();
     let enough = allowed >= needed;

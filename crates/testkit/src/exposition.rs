@@ -77,7 +77,7 @@ impl State {
         }
     }
 
-    /// All lines of a metric stand together.
+    /// Checks that all lines of a metric are adjacent.
     fn group(&mut self, name: &str) -> Result<(), String> {
         if self.groups.last().is_some_and(|last| last == name) {
             return Ok(());

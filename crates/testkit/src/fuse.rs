@@ -66,7 +66,7 @@ impl<'a> Input<'a> {
 pub(crate) enum Answer {
     Bytes(Vec<u8>),
     Error(Errno),
-    /// It does not wait.
+    /// No answer, as the kernel does not wait for one.
     Nothing,
 }
 

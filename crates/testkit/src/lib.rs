@@ -64,7 +64,7 @@ pub use synth::{Built, Synth};
 pub use tools::{duckdb, is_heeded, tool};
 pub use tree::TestTree;
 
-/// Says on standard error that a check was left out, and why: a silent skip looks like a pass.
+/// Reports on standard error that a check was left out, and why: a silent skip looks like a pass.
 #[expect(
     clippy::print_stderr,
     reason = "only tests call it, and their output is for people"

@@ -74,11 +74,11 @@ impl LoopDisk {
         done(command.arg(self.image()).arg(&self.mount))
     }
 
-    /// Ends all writing at once, as a power cut does: what was not on the disk is lost, the file
+    /// Ends all writing at once, as a power cut does: data not yet on the disk are lost, the file
     /// system's own journal included.
     ///
     /// # Errors
-    /// Why it cannot be done here.
+    /// The reason why it cannot be done here.
     pub fn cut(&self) -> Result<(), String> {
         if tool("xfs_io").is_some() {
             return done(
@@ -121,9 +121,9 @@ impl LoopDisk {
     }
 }
 
-/// Gives the calling thread, what it starts included, mounts of its own. In a copy that another
-/// test makes of all mounts meanwhile, a file system that was shut down would live on, and be found
-/// again by `mount`.
+/// Moves the calling thread, and the programs that it starts, to mounts of its own. In a copy that
+/// another test makes of all mounts meanwhile, a file system that was shut down would live on, and
+/// be found again by `mount`.
 pub(crate) fn apart() -> Result<(), String> {
     #[expect(
         deprecated,

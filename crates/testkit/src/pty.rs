@@ -13,7 +13,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 
 use crate::{Screen, TestTree};
 
-/// So long a test waits for something to appear before it fails: only a hang takes this long.
+/// Time that a test waits for something to appear before it fails: only a hang takes this long.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A terminal of a size, without a program yet.
@@ -68,7 +68,7 @@ impl Pty {
     }
 
     /// Starts `program` in `tree` with all its streams in the terminal, whose session it leads so
-    /// that Ctrl-C reaches it; `None`, and said, without `setsid` or where Ctrl-C is ignored.
+    /// that Ctrl-C reaches it; `None`, with a notice, without `setsid` or where Ctrl-C is ignored.
     #[track_caller]
     pub fn lead<'a>(
         self,
@@ -97,8 +97,8 @@ impl Pty {
         self.theirs.try_clone().expect("a descriptor").into()
     }
 
-    /// Starts `command`, whose streams the caller has set to [`stream`](Pty::stream) or others.
-    /// For Ctrl-C to reach it, [`lead`](Pty::lead) starts it instead.
+    /// Starts `command`, whose streams the caller has set to [`stream`](Pty::stream) or others. A
+    /// command that Ctrl-C is to reach is started by [`lead`](Pty::lead) instead.
     #[track_caller]
     pub fn start(self, mut command: Command) -> Session {
         let child = command
@@ -139,7 +139,7 @@ fn resize(terminal: &OwnedFd, columns: u16, rows: u16) -> rustix::io::Result<()>
 }
 
 impl Session {
-    /// Everything written to the terminal so far.
+    /// Returns all bytes written to the terminal so far.
     pub fn bytes(&self) -> Vec<u8> {
         self.shown.lock().unwrap().clone()
     }

@@ -35,9 +35,9 @@ impl Found {
     }
 }
 
-/// Everything below `root` (without `root` itself), sorted bytewise by path. Follows no
-/// links. Holds one descriptor per level, so depth is limited by the descriptor limit, but
-/// not by PATH_MAX.
+/// Returns everything below `root` (without `root` itself), sorted bytewise by path. Follows no
+/// links. Holds one descriptor per level, so depth is limited by the descriptor limit, but not by
+/// PATH_MAX.
 ///
 /// # Errors
 /// If `root` cannot be listed, or something vanishes meanwhile.
@@ -144,7 +144,7 @@ pub fn read(root: &Path, path: &[u8]) -> io::Result<Vec<u8>> {
 pub enum Links {
     /// Every name counts: two hard links are duplicates of each other.
     Apart,
-    /// Only the bytewise first name of an inode counts.
+    /// Names count once for an inode, the bytewise first one.
     Together,
 }
 

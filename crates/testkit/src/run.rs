@@ -219,7 +219,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// It ended by itself with this code.
+    /// Checks that it ended by itself with this code.
     #[track_caller]
     pub fn code(&self, expected: i32) -> &Self {
         let got = self.status.code();
@@ -231,7 +231,7 @@ impl Outcome {
         self
     }
 
-    /// It was ended by this signal.
+    /// Checks that it was ended by this signal.
     #[track_caller]
     pub fn signal(&self, expected: i32) -> &Self {
         let got = self.status.signal();

@@ -1,5 +1,4 @@
-//! Everything that a copy of a tree is to have of it, found out slowly and without the code that is
-//! tested.
+//! Properties of a tree that its copy is to have, found out slowly and without the code under test.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -30,7 +30,7 @@ impl Point {
         Point::new(call, 1)
     }
 
-    /// No call at all: a run that nothing disturbs.
+    /// Returns the point of a run that nothing disturbs: no call.
     pub fn nowhere() -> Point {
         Point::new("no call", 0)
     }
@@ -135,8 +135,8 @@ struct Name {
 }
 
 impl Sweep {
-    /// A sweep of so many points of each name, or of [every](EVERY) one; of as many as
-    /// [`BC_TEST_POINTS`](asked_points) says, if that is set.
+    /// Makes a sweep of so many points of each name, or of [every](EVERY) one; of the number in
+    /// [`BC_TEST_POINTS`](asked_points), if that is set.
     pub fn new(many: usize) -> Sweep {
         Sweep {
             many: asked_points().unwrap_or(many),
@@ -151,7 +151,7 @@ impl Sweep {
         }
     }
 
-    /// Only calls of these names.
+    /// Limits the sweep to calls of these names.
     #[must_use]
     pub fn of(self, names: &[&str]) -> Sweep {
         let listed = names.iter().map(|&name| name.to_owned()).collect();
@@ -161,7 +161,7 @@ impl Sweep {
         }
     }
 
-    /// Only calls of other names than these.
+    /// Limits the sweep to calls of other names than these.
     #[must_use]
     pub fn but(self, names: &[&str]) -> Sweep {
         let mut sweep = self.of(names);
@@ -169,7 +169,8 @@ impl Sweep {
         sweep
     }
 
-    /// Only so many names, spread over those that are called; unless `BC_TEST_POINTS` is set.
+    /// Limits the sweep to so many names, spread over those that are called; unless
+    /// `BC_TEST_POINTS` is set.
     #[must_use]
     pub fn few_names(self, many: usize) -> Sweep {
         let kinds = asked_points().map_or(many, |_| EVERY);
@@ -299,7 +300,7 @@ impl Name {
 mod tests {
     use super::*;
 
-    /// Runs a job that makes these calls, as many as it makes in this run; what was met.
+    /// Runs a job that makes these calls, as many as it makes in this run; returns the points met.
     fn met(mut sweep: Sweep, calls: impl Fn(usize) -> Vec<&'static str>) -> Vec<String> {
         let mut met = Vec::new();
         for run in 0.. {

@@ -10,7 +10,7 @@ use crate::Rng;
 /// Parameters of a tree. The same values build the same names and bytes on every machine.
 #[derive(Clone, Debug)]
 pub struct Synth {
-    /// Everything follows from it.
+    /// Seed from which everything follows.
     pub seed: u64,
     /// Number of regular files.
     pub files: usize,
@@ -95,8 +95,8 @@ impl Synth {
         Ok(built)
     }
 
-    /// Stretches the files over 4 KiB so that the total comes to `self.bytes`. One source has
-    /// one length, so duplicates stay duplicates.
+    /// Stretches the files over 4 KiB so that the total is `self.bytes`. One source has one length,
+    /// so duplicates stay duplicates.
     fn scale(&self, contents: &mut [Content]) {
         let is_large = |c: &Content| c.len > SMALL;
         let total = |c: &[Content]| c.iter().map(|c| c.len).sum::<u64>();

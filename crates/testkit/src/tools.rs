@@ -16,8 +16,8 @@ pub fn tool(name: &str) -> Option<PathBuf> {
         })
 }
 
-/// DuckDB's answer to `sql`, the statements' rows one a line with commas between the values; `None`
-/// where neither the program nor its Python module is installed, which is said.
+/// Returns DuckDB's answer to `sql`, the statements' rows one a line with commas between the
+/// values; `None`, with a notice, where neither the program nor its Python module is installed.
 pub fn duckdb(t: &TestTree, sql: &str) -> Option<Outcome> {
     const EACH: &str = "\
 import duckdb, sys

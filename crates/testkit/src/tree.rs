@@ -70,7 +70,7 @@ impl TestTree {
         self.root.join(relative)
     }
 
-    /// Like [`join`](TestTree::join) for a name in raw bytes.
+    /// Joins like [`join`](TestTree::join) for a name in raw bytes.
     pub fn join_bytes(&self, relative: &[u8]) -> PathBuf {
         self.root.join(OsStr::from_bytes(relative))
     }
@@ -88,7 +88,7 @@ impl TestTree {
         self
     }
 
-    /// Like [`write`](TestTree::write) for a name in raw bytes.
+    /// Writes like [`write`](TestTree::write) for a name in raw bytes.
     #[track_caller]
     pub fn write_bytes(&self, relative: &[u8], content: impl AsRef<[u8]>) -> &Self {
         self.write(OsStr::from_bytes(relative), content)
@@ -181,7 +181,7 @@ impl TestTree {
         ok(fs::read(&path), &path)
     }
 
-    /// Does the name exist (a dangling link does)?
+    /// True if the name exists (a dangling link does).
     pub fn exists(&self, relative: impl AsRef<Path>) -> bool {
         self.root.join(relative).symlink_metadata().is_ok()
     }

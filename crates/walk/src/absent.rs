@@ -18,7 +18,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Declined {
     prefix: u32,
-    /// Below the prefix; empty for the root itself.
+    /// Path below the prefix; empty for the root itself.
     path: Vec<u8>,
     reason: SkipReason,
 }
@@ -98,7 +98,7 @@ impl Listing {
         self.absent = absent;
     }
 
-    /// By prefix, what was asked for and is neither listed nor left out.
+    /// Returns, by prefix, the paths that were asked for and are neither listed nor left out.
     fn unseen<'o>(&self, only: &'o ExactPaths, declined: &[Declined]) -> Vec<HashSet<&'o [u8]>> {
         // Without an identity it is the directory of files that were named.
         let all = |is_dir| match is_dir {

@@ -16,7 +16,8 @@ pub(crate) struct AncestorFds<F> {
     dirs: Vec<(usize, F)>,
 }
 
-/// Descriptors that are kept: beyond a few levels up, what is next is somewhere else.
+/// Number of descriptors that are kept: a few levels up, the next directory is usually somewhere
+/// else.
 const KEPT: usize = 8;
 
 /// Names that are looked up in one call without keeping anything on the way. No tree that people

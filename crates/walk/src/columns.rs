@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::{BasicStat, FileKind, FileStat, Identity, Metadata, Stamp};
 
-/// In place of a class: the entry was not looked at.
+/// Mark in place of a class: the entry was not looked at.
 const UNKNOWN: u32 = u32::MAX;
 
 /// Attributes that many entries have in common, kept once: a number for them takes 4 bytes an entry
@@ -62,7 +62,7 @@ impl Classes {
         })
     }
 
-    /// By number.
+    /// Returns all classes by number.
     pub(crate) fn into_all(self) -> Vec<Class> {
         self.all
     }
@@ -157,7 +157,7 @@ impl Columns {
         self.class.is_empty()
     }
 
-    /// Adds all rows of another, whose classes are counted on from `classes`.
+    /// Adds all rows of another, whose classes are numbered on from `classes`.
     pub(crate) fn append(&mut self, other: Columns, classes: usize) {
         self.size.extend(other.size);
         self.mtime_ns.extend(other.mtime_ns);

@@ -47,7 +47,7 @@ pub(crate) struct Worker<'w> {
     watch: Option<Watch<'w>>,
     buffer: Vec<u8>,
     found: Vec<Found>,
-    /// For putting rows of metadata in order.
+    /// Buffer for putting rows of metadata in order.
     scratch: Vec<u64>,
     /// The directory's path below the root with a closing slash, then a name of it.
     path: Vec<u8>,

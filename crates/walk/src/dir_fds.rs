@@ -41,7 +41,7 @@ pub struct DirFdCache<'a> {
     kept: Vec<Kept>,
     /// Directories that the listing's paths begin with and does not hold open.
     prefixes: AncestorFds<Rc<OwnedFd>>,
-    /// From the wanted directory up to the nearest kept one: empty between calls.
+    /// Directories from the wanted one up to the nearest kept one: empty between calls.
     way: Vec<DirId>,
     path: Vec<u8>,
 }

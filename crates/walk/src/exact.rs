@@ -19,7 +19,8 @@ pub struct ExactPaths {
 }
 
 impl ExactPaths {
-    /// These paths, with single slashes between their names, and none before or after.
+    /// Makes the set of these paths, with single slashes between their names, and none before or
+    /// after.
     pub fn new(paths: impl IntoIterator<Item = Vec<u8>>) -> ExactPaths {
         let mut all = ExactPaths::default();
         for path in paths {

@@ -18,14 +18,14 @@ use crate::{FileStat, Metadata, Symlinks};
 /// `linux/limits.h` is 4096).
 const MAX_PATH: usize = 4095;
 
-/// For a directory whose entries will be read.
+/// Flags for a directory whose entries will be read.
 pub(crate) const READ_DIR: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::CLOEXEC)
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY);
 
-/// For a directory that paths will be relative to.
+/// Flags for a directory that paths will be relative to.
 pub(crate) const PATH_DIR: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// Permission for a path to lead through a mount point.
@@ -223,8 +223,8 @@ fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     }
 }
 
-/// Raises the number of files that this process may open to the hard limit, and returns the
-/// limit in force now; `u64::MAX` is none.
+/// Raises the number of files that this process may open to the hard limit, and returns the limit
+/// in force now; `u64::MAX` for no limit.
 ///
 /// A program calls this once at its start: libraries change no limits by themselves.
 pub fn raise_nofile_limit() -> u64 {

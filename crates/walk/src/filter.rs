@@ -161,7 +161,7 @@ impl Skipped {
 /// Filters, each of which returns the reason to leave an entry out, if there is one. Those about
 /// entries are in the order in which a directory asks them, from cheap to expensive.
 impl WalkOptions {
-    /// By an entry's name.
+    /// Filters by an entry's name.
     #[inline]
     pub(crate) fn filter_name(&self, name: &[u8]) -> Option<SkipReason> {
         let is_hidden = self.hidden == Hidden::Skip && name.starts_with(b".");
@@ -174,7 +174,7 @@ impl WalkOptions {
         !self.exclude.is_empty() || !self.include.is_empty() || self.only.is_some()
     }
 
-    /// By the path below the root, and the ignore files on the way to it.
+    /// Filters by the path below the root, and by the ignore files on the way to it.
     pub(crate) fn filter_path(
         &self,
         path: &[u8],
@@ -208,7 +208,7 @@ impl WalkOptions {
         None
     }
 
-    /// By kind.
+    /// Filters by kind.
     #[inline]
     pub(crate) fn filter_kind(&self, kind: FileKind) -> Option<SkipReason> {
         match kind {
@@ -229,7 +229,7 @@ impl WalkOptions {
         self.min_size > 0 || self.max_size.is_some() || self.leave_out.iter().any(may_be)
     }
 
-    /// By which file it is; the way there and its state are asked for where its number may be
+    /// Filters by identity; the way to the file and its state are asked for where its number may be
     /// another file's.
     pub(crate) fn filter_identity(
         &self,
@@ -242,7 +242,7 @@ impl WalkOptions {
         is_left_out.then_some(SkipReason::LeftOut)
     }
 
-    /// By a file's size in bytes.
+    /// Filters by a file's size in bytes.
     pub(crate) fn filter_size(&self, size: u64) -> Option<SkipReason> {
         if size < self.min_size {
             return Some(SkipReason::TooSmall);
@@ -251,20 +251,21 @@ impl WalkOptions {
         is_too_large.then_some(SkipReason::TooLarge)
     }
 
-    /// By how many levels below its root a directory is that would be read.
+    /// Filters by depth: the levels below its root of a directory that would be read.
     pub(crate) fn filter_depth(&self, depth: u32) -> Option<SkipReason> {
         let is_too_deep = self.max_depth.is_some_and(|most| depth >= most);
         is_too_deep.then_some(SkipReason::TooDeep)
     }
 
-    /// By the path of a directory, where everything in it is left out. Empty without
+    /// Filters by the path of a directory, where everything in it is left out. Empty without
     /// [patterns](Self::has_patterns).
     pub(crate) fn filter_contents(&self, path: &[u8]) -> Option<SkipReason> {
         let are_excluded = !self.exclude.is_empty() && self.exclude.matches_contents(path);
         are_excluded.then_some(SkipReason::Excluded)
     }
 
-    /// By the file system of a directory, whose device is `dev`, below a root on `root_dev`.
+    /// Filters by the file system of a directory, whose device is `dev`, below a root on
+    /// `root_dev`.
     pub(crate) fn filter_file_system(
         &self,
         dev: u64,

@@ -5,10 +5,10 @@ use std::fmt;
 
 use crate::wild::{Backwards, Wild, end_of_class};
 
-/// Bytes of a pattern at most, and of all that its braces stand for.
+/// Greatest length of a pattern in bytes, and of all that its braces stand for.
 const MAX_BYTES: usize = 64 << 10;
 
-/// Patterns that the braces of one may stand for.
+/// Greatest number of patterns that the braces of one may stand for.
 const MAX_ALTERNATIVES: usize = 4096;
 
 /// Greatest depth of braces within braces.
@@ -144,7 +144,7 @@ impl Globs {
         Ok(())
     }
 
-    /// No patterns at all.
+    /// True if there are no patterns at all.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty() && self.paths.is_empty()
     }
@@ -201,7 +201,7 @@ impl Set {
     }
 }
 
-/// The patterns without braces that a pattern stands for.
+/// Returns the patterns without braces that a pattern stands for.
 fn alternatives(pattern: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
     if pattern.len() > MAX_BYTES {
         return Err("longer than 64 KiB");

@@ -93,7 +93,7 @@ struct Rule {
 
 #[derive(Debug)]
 enum Pattern {
-    /// This and nothing else.
+    /// Exactly this name or path.
     Literal(Box<[u8]>),
     /// Any name that ends so.
     Suffix(Box<[u8]>),

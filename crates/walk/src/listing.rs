@@ -51,9 +51,9 @@ pub struct Listing {
     pub(crate) skipped_paths: Vec<SkippedPath>,
     pub(crate) settled: DirectorySet,
     pub(crate) met: DirectorySet,
-    /// In order.
+    /// Mount points that were passed by, in order.
     pub(crate) passed_by: Vec<Vec<u8>>,
-    /// In order.
+    /// Gaps by directory, in order.
     pub(crate) gaps: Vec<(DirId, Gap)>,
     pub(crate) directories: u64,
     pub(crate) symlinks: Symlinks,
@@ -111,7 +111,7 @@ pub(crate) struct PathPrefix {
     /// Path to open it by.
     pub(crate) path: Vec<u8>,
     pub(crate) root: u32,
-    /// Kept open for the first few only.
+    /// Descriptor; kept open for the first few only.
     pub(crate) fd: Option<Arc<OwnedFd>>,
     pub(crate) id: Option<Identity>,
 }
@@ -226,8 +226,8 @@ impl Listing {
         self.columns.size(entry.0 as usize, &self.classes)
     }
 
-    /// Bytes of all files together where each of them was named and none found: whatever metadata
-    /// the walk was to ask for, it has looked at those.
+    /// Bytes of all files together where each of them was named and none found: the walk has looked
+    /// at such files, whatever metadata it was to ask for.
     pub fn named_bytes(&self) -> Option<u64> {
         self.named_bytes
     }
@@ -239,7 +239,7 @@ impl Listing {
         Some(Identity { dev, ino })
     }
 
-    /// Everything, if the walk asked for full metadata of such entries.
+    /// Returns all metadata, if the walk asked for full metadata of such entries.
     pub fn stat(&self, entry: EntryId) -> Option<FileStat> {
         let ino = self.entry(entry).ino;
         self.columns.stat(entry.0 as usize, ino, &self.classes)
@@ -319,8 +319,9 @@ impl Listing {
         Some(Identity { dev, ino: dir.ino })
     }
 
-    /// The devices that the walk came to, by the roots and mount points where it began, in the order
-    /// in which it did: the same for every [part](crate::Shard) of a tree. One may come again.
+    /// Returns the devices that the walk came to, by the roots and mount points where it began, in
+    /// the order in which it did: the same for every [part](crate::Shard) of a tree. One may be
+    /// repeated.
     pub fn devices(&self) -> impl Iterator<Item = u64> + '_ {
         self.began.iter().map(|began| began.dev)
     }
@@ -474,8 +475,9 @@ impl Listing {
         self.met
     }
 
-    /// Is something mounted on the directory of this path below the root that the options leave out,
-    /// or that is listed elsewhere? Known only if a [part](crate::Shard) of the tree was asked for.
+    /// True if a file system is mounted on the directory with this path below the root that the
+    /// options leave out, or that is listed elsewhere. Known only if a [part](crate::Shard) of the
+    /// tree was asked for.
     pub fn passes_by(&self, path: &[u8]) -> bool {
         let compare = |known: &Vec<u8>| known[..].cmp(path);
         self.passed_by.binary_search_by(compare).is_ok()

@@ -14,7 +14,7 @@ use crate::tree::{Shared, WalkRoot};
 use crate::worker_output::{NO_CHILD, WorkerOutput};
 use crate::{DirectorySet, Entries, Error, Gap, Metadata, Skipped, SkippedPath, Symlinks};
 
-/// Everything that a listing is made of.
+/// Parts that a listing is made of.
 pub(crate) struct Parts {
     pub(crate) entries: Entries,
     pub(crate) metadata: Metadata,
@@ -64,7 +64,7 @@ struct Builder<'p> {
     entries: Vec<Entry>,
     runs: Vec<Run>,
     dirs: Vec<Dir>,
-    /// By ticket.
+    /// Gaps by ticket.
     gaps: HashMap<u32, Gap>,
     found_gaps: Vec<(DirId, Gap)>,
 }
@@ -266,8 +266,8 @@ struct FilePlace<'p> {
     prefixes: &'p mut Vec<PathPrefix>,
     metadata: Metadata,
     shared: &'p Shared,
-    /// Directories of files up to now, by what precedes the names: a subdirectory may come between
-    /// two files of one.
+    /// Directories of the files so far, by the beginning of their paths: a subdirectory may come
+    /// between two files of one.
     dirs: &'p mut HashMap<Vec<u8>, u32>,
 }
 

@@ -24,12 +24,12 @@ use crate::{
     SkippedDetail, SkippedPath, Spellings, Symlinks, WalkOptions, Workers,
 };
 
-/// Descriptors of this many root directories are kept open, so that a listing finds them
-/// again whatever happens to their names; more could exhaust the descriptors.
+/// Number of root directories whose descriptors are kept open, so that a listing finds them again
+/// whatever happens to their names; more could exhaust the descriptors.
 const KEPT_OPEN: usize = 64;
 
-/// While workers wait for the disk, one more is started for this many paths still to be looked
-/// at, and each looks at the clock that often.
+/// Number of paths still to be looked at for which one more worker is started while workers wait
+/// for the disk; each looks at the clock that often.
 const WORTH_A_WORKER: usize = 16;
 
 /// Treatment of the paths given.
@@ -179,7 +179,7 @@ impl Roots {
         Ok(())
     }
 
-    /// Adds a file that was named, and takes its path unless there is something to say of it.
+    /// Adds a file that was named, and takes its path unless there is an error to report for it.
     fn add_file(
         &mut self,
         root: u32,

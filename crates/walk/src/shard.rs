@@ -31,7 +31,8 @@ pub struct Shard {
     index: u32,
 }
 
-/// Most parts of a tree: more hosts than anybody has, and few enough to open all lists at once.
+/// Greatest number of parts of a tree: more hosts than any fleet has, and few enough to open all
+/// lists at once.
 const MOST: u32 = 65_536;
 
 impl Shard {
@@ -115,8 +116,8 @@ impl FromStr for Shard {
     }
 }
 
-/// A set of directories as two numbers, whatever the order in which they came: enough to compare
-/// two sets, unless they were constructed to collide.
+/// Set of directories as two numbers, independent of their order: enough to compare two sets,
+/// unless they were constructed to collide.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct DirectorySet {
     count: u64,

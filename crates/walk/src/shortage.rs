@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 /// Number of waits for a descriptor: a second in all.
 pub const WAITS: u32 = 1000;
-/// Once.
+/// Duration of one wait.
 pub const WAIT: Duration = Duration::from_millis(1);
 
 /// True if a call failed for want of a descriptor.
@@ -22,14 +22,14 @@ pub fn is_shortage(errno: Option<i32>) -> bool {
 #[derive(Debug, Default)]
 pub struct Shortage {
     cancel: Cancel,
-    /// There was one.
+    /// True once there was a shortage.
     is_short: AtomicBool,
     /// Waiting was of no use the last time: others hold them.
     is_hopeless: AtomicBool,
 }
 
 impl Shortage {
-    /// None so far; `cancel` ends all waiting.
+    /// Starts without a shortage; `cancel` ends all waiting.
     pub fn new(cancel: &Cancel) -> Shortage {
         Shortage {
             cancel: cancel.clone(),

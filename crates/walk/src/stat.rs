@@ -49,7 +49,7 @@ pub struct FileStat {
     pub gid: u32,
     /// Names that the file has.
     pub nlink: u64,
-    /// For device nodes, the device they stand for, as `st_rdev`.
+    /// Device that a device node stands for, as `st_rdev`.
     pub rdev: u64,
     /// Space used, in units of 512 bytes; 0 in a listing, which does not keep it.
     pub blocks: u64,
@@ -161,7 +161,7 @@ impl FileKind {
         FileKind::Char,
     ];
 
-    /// From the type bits of a mode. Bits that mean nothing are taken as a character device:
+    /// Returns the kind from the type bits of a mode. Unknown bits are taken as a character device:
     /// never opened.
     pub fn from_mode(mode: u32) -> FileKind {
         FileKind::from_type(FileType::from_raw_mode(mode)).unwrap_or(FileKind::Char)

@@ -21,7 +21,7 @@ use crate::{Identity, WalkOptions};
 #[derive(Debug)]
 pub(crate) struct WalkRoot {
     pub(crate) prefix: u32,
-    /// Below the prefix, without a closing slash; empty for a root.
+    /// Path below the prefix, without a closing slash; empty for a root.
     pub(crate) path: Vec<u8>,
     pub(crate) ticket: u32,
     pub(crate) depth: u32,
@@ -46,11 +46,11 @@ pub(crate) struct Task {
     pub(crate) walk_root: u32,
     /// The walk root's descriptor; `None`: this is the walk root, not opened yet.
     pub(crate) fd: Option<Arc<OwnedFd>>,
-    /// Below the walk root, without a closing slash; empty for the walk root itself.
+    /// Path below the walk root, without a closing slash; empty for the walk root itself.
     pub(crate) path: Vec<u8>,
     pub(crate) ticket: u32,
     pub(crate) depth: u32,
-    /// By its parent's entry for it.
+    /// Inode number, from its parent's entry for it.
     pub(crate) ino: u64,
     pub(crate) ignores: Option<Arc<Ignores>>,
 }
@@ -66,11 +66,11 @@ pub(crate) struct Context<'w> {
     pub(crate) kept: &'w KeptDirs,
     pub(crate) prefixes: &'w [PathPrefix],
     pub(crate) walk_roots: &'w [WalkRoot],
-    /// All walk roots: who meets one on the way down leaves it to that walk root. Two walks
-    /// can only overlap from one's walk root downwards, so nothing else need be remembered.
+    /// All walk roots: a worker that meets one on the way down leaves it to that walk root. Two
+    /// walks can only overlap from one's walk root downwards, so nothing else need be remembered.
     pub(crate) walk_root_places: &'w Places<()>,
-    /// The roots, if there are several and directories are listed: who meets one on the way
-    /// does not list it again.
+    /// The roots, if there are several and directories are listed: a worker that meets one on the
+    /// way does not list it again.
     pub(crate) inner_roots: &'w Places<()>,
     pub(crate) listed: &'w Listed,
     /// Inode numbers of directories whose identity matters; all others need no `fstat`.

@@ -46,7 +46,7 @@ pub(crate) enum Token {
     Star,
     /// Any bytes.
     All,
-    /// No bytes, or any that end in `/`.
+    /// Empty, or any bytes that end in `/`.
     Dirs,
 }
 

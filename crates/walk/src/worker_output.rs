@@ -36,7 +36,7 @@ pub(crate) struct WorkerOutput {
     pub(crate) settled: DirectorySet,
     /// Directories of all parts, if only one is asked for.
     pub(crate) met: DirectorySet,
-    /// By ticket.
+    /// Gaps by ticket.
     pub(crate) gaps: Vec<(u32, Gap)>,
 }
 
@@ -80,7 +80,7 @@ pub(crate) struct RawDir {
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub(crate) prefix: u32,
-    /// Below the prefix.
+    /// Path below the prefix.
     pub(crate) path: Vec<u8>,
     pub(crate) ticket: u32,
     pub(crate) depth: u32,

@@ -42,7 +42,7 @@ fn load<const REFLECTED: bool>(block: &[u8; 16]) -> __m128i {
     turned::<REFLECTED>(bytes)
 }
 
-/// Between memory's order of bytes and the polynomial's.
+/// Converts between memory's order of bytes and the polynomial's.
 #[target_feature(enable = "pclmulqdq,ssse3,sse4.1")]
 pub(super) fn turned<const REFLECTED: bool>(bytes: __m128i) -> __m128i {
     match REFLECTED {
@@ -54,7 +54,7 @@ pub(super) fn turned<const REFLECTED: bool>(bytes: __m128i) -> __m128i {
     }
 }
 
-/// The factors for `BITS` bits, the one of higher powers in the half where those stand.
+/// The factors for `BITS` bits, the one of higher powers in the half of the register for those.
 #[target_feature(enable = "pclmulqdq,ssse3,sse4.1")]
 fn multipliers<const REFLECTED: bool, const BITS: u32>() -> __m128i {
     let (high, low) = const { factors(order(REFLECTED), BITS) };

@@ -2,7 +2,7 @@
 
 use super::{Order, POLYNOMIAL};
 
-/// `[n][b]`: what byte `b` comes to, followed by `n` bytes of zero.
+/// Remainders: `[n][b]` is that of byte `b` followed by `n` bytes of zero.
 type Tables = [[u32; 256]; 16];
 
 static NORMAL: Tables = tables(Order::Normal);

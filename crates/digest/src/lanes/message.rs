@@ -11,14 +11,14 @@ pub(crate) enum Run {
     Body,
     /// One block put together in the tail from the end of one piece and the start of the next.
     Head,
-    /// This many blocks of padding, in the tail.
+    /// Blocks of padding, in the tail.
     Last(u32),
 }
 
 /// Result of [`Message::next`].
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Next<W> {
-    /// So many blocks of the kind of [`Message::run`].
+    /// Number of blocks of the kind of [`Message::run`].
     Blocks(u32),
     /// The padding; rows 8 and 9 of the state are to be set first, if given.
     Padding(u32, Option<[W; 2]>),

@@ -14,7 +14,7 @@ pub(crate) mod stream;
 
 /// Compresses blocks of several independent messages in lockstep, one message per lane.
 pub(crate) struct LaneKernel<W: 'static> {
-    /// For `bc --version` and failure messages, e.g. `"sha256/avx512x16"`.
+    /// Name for `bc --version` and failure messages, e.g. `"sha256/avx512x16"`.
     pub(crate) name: &'static str,
     /// Messages per call.
     pub(crate) lanes: usize,
@@ -35,7 +35,7 @@ pub(crate) struct LaneKernel<W: 'static> {
 
 /// Compresses consecutive blocks of one message.
 pub(crate) struct StreamKernel<W: 'static> {
-    /// For `bc --version` and failure messages, e.g. `"sha256/sha-ni"`.
+    /// Name for `bc --version` and failure messages, e.g. `"sha256/sha-ni"`.
     pub(crate) name: &'static str,
     /// Runs all of `blocks` (`(state, blocks)`); `state` has the rows described at
     /// [`LaneKernel::compress`], of a single lane.

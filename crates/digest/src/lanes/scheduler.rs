@@ -16,7 +16,7 @@ use crate::chunk::{Chunk, Pending};
 use crate::digest::Digest;
 use crate::{Algorithm, CpuFeatures};
 
-/// No kernel has more lanes.
+/// Greatest number of lanes of any kernel.
 pub(crate) const MAX_LANES: usize = 32;
 /// Nor has a kernel for few messages more than this.
 const MAX_FEW: usize = 4;
@@ -28,7 +28,7 @@ const LANES_END: Place = MAX_LANES as Place;
 const RESUMED: Place = 0xfc;
 /// Begun, no byte seen yet.
 const FRESH: Place = 0xfd;
-/// Through with its piece here, which other algorithms still need.
+/// Done with its piece here, which other algorithms still need.
 const DONE: Place = 0xfe;
 /// Complete.
 const ENDED: Place = 0xff;
@@ -39,7 +39,7 @@ const NONE: u32 = u32::MAX;
 pub(crate) struct Scheduler<F: Family> {
     algorithm: Algorithm,
     iv: State<F::Word>,
-    /// Without one there is a single lane that only the stream kernel serves.
+    /// Lane kernel; without one there is a single lane that only the stream kernel serves.
     kernel: Option<&'static LaneKernel<F::Word>>,
     few: Option<&'static LaneKernel<F::Word>>,
     stream: &'static StreamKernel<F::Word>,

@@ -11,7 +11,7 @@ pub(crate) struct Selection<W: 'static> {
     pub(crate) lanes: Option<&'static LaneKernel<W>>,
     /// One message.
     pub(crate) stream: &'static StreamKernel<W>,
-    /// With so many live messages or fewer, `few` and `stream` are faster: the speed of `lanes`
+    /// Number of live messages up to which `few` and `stream` are faster: the speed of `lanes`
     /// shrinks with every idle lane, theirs does not.
     pub(crate) few_up_to: usize,
     /// A few messages interleaved, if that beats one after the other.

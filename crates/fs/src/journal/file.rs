@@ -13,7 +13,7 @@ use crate::place::Place;
 /// State of the file at the place of a journal.
 pub(super) enum Look {
     Nothing,
-    /// This user's alone, and held.
+    /// A file that is this user's alone, held.
     File(Locked),
     /// A file as of [`File`](Look::File), but left by a run that was killed between the making of
     /// its journal and the first byte: other programs make no empty files that only their owner may

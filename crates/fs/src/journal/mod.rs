@@ -3,10 +3,10 @@
 //!
 //! - [`push`] makes records, [`Journal::append`] writes many of them at once, [`Records`] reads
 //!   them back up to the first that is not whole.
-//! - [`Journal::open`] determines whose file lies at the place of a journal: only a regular file
-//!   with one name, of this user, that no other user may write, that begins with this user's
-//!   [`Key`] and that no living run holds is a journal to resume from. [`check`] and [`Locked`] are
-//!   that judgement for files of other formats.
+//! - [`Journal::open`] determines whose file is at the place of a journal: only a regular file with
+//!   one name, of this user, that no other user may write, that begins with this user's [`Key`] and
+//!   that no living run holds is a journal to resume from. [`check`] and [`Locked`] are that
+//!   judgement for files of other formats.
 //!
 //! Invariants:
 //! - The records given to one call of [`Journal::append`] are in the file as a whole or, after an
@@ -70,7 +70,7 @@ impl Journal {
     /// Opens the journal at `place`, or reports why there is none.
     ///
     /// # Errors
-    /// Errors of reading it.
+    /// Errors of reading the file.
     pub fn open(place: &Place, key: &Key) -> io::Result<Found> {
         let file = match file::look(place)? {
             Look::File(file) => file,

@@ -10,8 +10,8 @@ use std::os::unix::fs::MetadataExt;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
-/// For opening what may be no journal at all: a FIFO or a terminal must not hold the run up; they
-/// are refused afterwards.
+/// Flags for opening a file that may be no journal at all: a FIFO or a terminal must not hold the
+/// run up; they are refused afterwards.
 pub const FLAGS: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY);
 
 /// Reason why a file is not believed.

@@ -158,7 +158,7 @@ impl<'a> Records<'a> {
         self.at
     }
 
-    /// Has the buffer hold the whole next record, if the file does.
+    /// Fills the buffer until it contains the whole next record, if the file does.
     fn fill(&mut self) -> io::Result<()> {
         self.buffer.drain(..self.used);
         self.start += self.used as u64;

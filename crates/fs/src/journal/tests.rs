@@ -238,7 +238,7 @@ fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Only root can make files of others.
+/// Needs root, as no other user can make files of others.
 #[test]
 fn what_belongs_to_somebody_else_is_left_alone() {
     let ground = Ground::new();

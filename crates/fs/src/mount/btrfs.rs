@@ -13,14 +13,14 @@ struct Info {
     max_id: u64,
     devices: u64,
     fsid: [u8; 16],
-    /// Asked for in part by flags, of which none are set.
+    /// Further fields, requested by flags, of which none are set.
     rest: [u64; 124],
 }
 
 const BTRFS_IOC_FS_INFO: Opcode = opcode::read::<Info>(0x94, 31);
 
-/// The file system's own number, that of the mounted one where two have the same. `None` where
-/// the descriptor does not say (`O_PATH`).
+/// The file system's own number, that of the mounted one where two have the same. `None` where the
+/// descriptor has no such call (`O_PATH`).
 pub(super) fn fsid(file: impl AsFd) -> Option<u128> {
     let mut info = Info {
         max_id: 0,

@@ -34,7 +34,7 @@ pub(super) struct Made {
     pub(super) realtime: bool,
 }
 
-/// `None` where the file's descriptor does not say (`O_PATH`).
+/// Returns the features; `None` where the file's descriptor has no such call (`O_PATH`).
 pub(super) fn made(file: impl AsFd) -> Option<Made> {
     // SAFETY: the request reads nothing from and writes one `xfs_fsop_geom_v4` to memory,
     // whose size is part of the request's number, so the kernel agrees on it or refuses.

@@ -111,7 +111,7 @@ impl Way {
         })
     }
 
-    /// The first link that another user laid: neither this one nor root.
+    /// Returns the first link whose owner is neither this user nor root.
     pub fn foreign(&self) -> Option<&Link> {
         let trusted = [own_user(), 0];
         self.links
@@ -206,7 +206,7 @@ mod tests {
         assert!(!Way::of(".").unwrap().is_link);
     }
 
-    /// Only root can make links of others.
+    /// Needs root, as no other user can make links of others.
     #[test]
     fn links_of_others_are_told() {
         if !rustix::process::geteuid().is_root() {

@@ -1,4 +1,4 @@
-//! The allocator: which blocks lie in files, and what becomes of them.
+//! Allocator: decides which blocks are in files, and moves and frees them.
 #![allow(unsafe_code)] // GlobalAlloc
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -112,7 +112,7 @@ fn in_file(spill: &Spill, layout: Layout) -> Result<*mut u8, Failed> {
 
 enum Freed {
     Mapping,
-    /// It is to go back to the system's allocator.
+    /// Still to be given back to the system's allocator.
     NotYet,
 }
 
@@ -224,7 +224,7 @@ struct Place {
     file: AtomicI32,
 }
 
-/// No address of a mapping.
+/// Mark of a taken entry: not the address of any mapping.
 const TAKEN: *mut u8 = std::ptr::without_provenance_mut(1);
 
 /// More than there are large arrays at any time: some ten for each of 64 workers.

@@ -23,7 +23,7 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// At least `len` bytes of zeros, which is not 0, in a file of its own.
+    /// Makes a block of at least `len` bytes of zeros, which is not 0, in a file of its own.
     pub(super) fn new(directory: &Directory, len: usize) -> Result<Block, Failed> {
         let len = whole_pages(len)?;
         let file = directory.file()?;
@@ -69,7 +69,7 @@ impl Block {
     /// what it was.
     ///
     /// # Safety
-    /// The block has not been freed, and nothing refers to what is in it: it may move.
+    /// The block has not been freed, and nothing refers to its content: it may move.
     pub(super) unsafe fn resize(&mut self, len: usize) -> Result<(), Failed> {
         let len = whole_pages(len)?;
         if len > self.len {
@@ -91,10 +91,10 @@ impl Block {
         Ok(())
     }
 
-    /// Gives mapping and file back.
+    /// Frees mapping and file.
     ///
     /// # Safety
-    /// Only once, and nothing refers to what is in it.
+    /// Called once only, while nothing refers to its content.
     pub(super) unsafe fn free(self) {
         // SAFETY: the mapping is ours and nothing refers to it.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };

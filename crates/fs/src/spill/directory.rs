@@ -75,7 +75,7 @@ impl Directory {
         }
     }
 
-    /// One that loses its name at once.
+    /// Makes a file that loses its name at once.
     fn unnamed(&self) -> Result<OwnedFd, Failed> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let process = std::process::id();

@@ -58,7 +58,7 @@ fn of(side: &Side, path: Record) -> Vec<&[u8]> {
     digests
 }
 
-/// Have two paths the same content?
+/// True if two paths have the same content.
 fn is_same((old, from): (&Side, Record), (new, to): (&Side, Record)) -> bool {
     compare((old, old.records(from)), (new, new.records(to))) == Some(true)
 }
@@ -109,9 +109,9 @@ impl Contents<'_> {
 
 /// Removed paths that wait for a partner, in path order for each content.
 struct Queues {
-    /// For the first of each content: how many of it were passed.
+    /// Number of records passed, at the index of the first record of each content.
     passed: Vec<usize>,
-    /// By record: is it one that waits?
+    /// True, by record, for one that waits for a partner.
     waits: Vec<bool>,
 }
 
@@ -147,7 +147,7 @@ impl Queues {
         Some(record)
     }
 
-    /// Was it taken?
+    /// True if the record was taken.
     fn is_gone(&self, record: Record) -> bool {
         !self.waits[record]
     }

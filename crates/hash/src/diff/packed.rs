@@ -17,7 +17,7 @@ pub(super) struct Side {
     packed: Packed,
     /// Offset of each record, in order of paths, those of one path as they came.
     starts: Vec<usize>,
-    /// By number: is there any digest of the algorithm?
+    /// True, by number of algorithm, if there is any digest of it.
     algorithms: Vec<bool>,
     /// Paths of records without a digest, in order.
     unread: Vec<Vec<u8>>,
@@ -110,13 +110,14 @@ impl Side {
         self.places(records).map(|place| self.digest(place))
     }
 
-    /// Is `digest` one of these records'? `None` if they have none of its algorithm.
+    /// Returns whether `digest` is one of these records'; `None` if they have none of its
+    /// algorithm.
     pub(super) fn confirms(&self, records: Range<Record>, digest: &[u8]) -> Option<bool> {
         let of_algorithm = self.digests(records).filter(|own| own[0] == digest[0]);
         of_algorithm.fold(None, |same, own| Some(same == Some(true) || own == digest))
     }
 
-    /// Have they an algorithm in common?
+    /// True if both have an algorithm in common.
     pub(super) fn has_algorithm_of(&self, other: &Side) -> bool {
         let mut both = self.algorithms.iter().zip(&other.algorithms);
         both.any(|(own, others)| *own && *others)

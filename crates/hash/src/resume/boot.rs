@@ -15,7 +15,7 @@ pub(super) struct Boot {
 }
 
 impl Boot {
-    /// This one.
+    /// Returns the present boot.
     pub(super) fn this() -> Boot {
         let ns = |clock| {
             let time = clock_gettime(clock);

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use bc_fs::Escaped;
 
-/// Names and values of whatever decides which files are read and what is made of them: the
+/// Names and values of all inputs that decide which files are read and what is made of them: the
 /// command, roots, options, the version of the program.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Job {
@@ -15,7 +15,7 @@ pub struct Job {
 const SHOWN: usize = 80;
 
 impl Job {
-    /// With one more field. Fields of one name may be repeated, as roots are.
+    /// Adds a field. Fields of one name may be repeated, as roots are.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl AsRef<[u8]>) -> Job {
         self.fields.push((name.to_owned(), value.as_ref().to_vec()));
@@ -27,7 +27,8 @@ impl Job {
         self.fields.iter().map(|(name, value)| (&**name, &**value))
     }
 
-    /// In what an `earlier` job differs, in words; `None` if in nothing.
+    /// Returns the names of the fields in which an `earlier` job differs, in words; `None` if there
+    /// are none.
     pub fn difference(&self, earlier: &Job) -> Option<String> {
         if self == earlier {
             return None;

@@ -96,7 +96,8 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Gives to the journal what it does not have yet: before a long pause, and at the end.
+    /// Passes the records that the journal does not have yet on to it: before a long pause, and at
+    /// the end.
     pub(crate) fn hand_over(&mut self) {
         let Some(resume) = self.resume.filter(|_| !self.piece.is_empty()) else {
             return;

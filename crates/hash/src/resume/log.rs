@@ -86,7 +86,7 @@ impl Before {
         Ok(())
     }
 
-    /// Has a journal take its place once that is worth more.
+    /// Lets another journal take its place once that is worth more.
     fn yield_to(&mut self, journal: &mut Journal) {
         if self.journal.is_some() && !self.is_worth_more_than(journal.length()) {
             let own = self.journal.take();
@@ -123,7 +123,7 @@ struct Inner {
 }
 
 enum State {
-    /// There is no file yet.
+    /// No file yet.
     Waiting(Site, Vec<u8>),
     Open(Open),
     /// Nothing more is written; the journal stays until the run is done.
@@ -176,7 +176,7 @@ impl Log {
         Log::new(state, before, after, early, tell)
     }
 
-    /// One that is there already; `head` are the first records of this run.
+    /// Makes a log of an existing journal; `head` are the first records of this run.
     pub(super) fn going_on(mut journal: Journal, mut head: Vec<u8>, tell: Tell) -> Log {
         let state = match journal.append(&mut head) {
             Ok(()) => State::Open(Open::new(journal)),
@@ -188,7 +188,7 @@ impl Log {
         Log::new(state, Before::default(), Duration::ZERO, 0, tell)
     }
 
-    /// One that takes nothing.
+    /// Makes a log that takes nothing.
     pub(super) fn off(journal: Option<Journal>, tell: Tell) -> Log {
         let (state, before) = (State::Over(journal), Before::default());
         Log::new(state, before, Duration::ZERO, 0, tell)

@@ -209,7 +209,7 @@ fn look(options: &ResumeOptions) -> Result<Option<Journal>, String> {
     }
 }
 
-/// Has a journal end with its last whole record and begins this run's part of it.
+/// Cuts a journal after its last whole record and begins this run's part of it.
 fn go_on(mut journal: Journal, end: u64, boot: Boot, tell: Tell) -> Log {
     if let Err(error) = journal.cut(end) {
         tell(&format!("truncate: {error}"));

@@ -14,10 +14,10 @@ use super::log::Tell;
 /// Treatment of the journal of an earlier run.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Earlier {
-    /// It gets another name, once this run has recorded more or is done.
+    /// Renamed, once this run has recorded more or is done.
     #[default]
     SetAside,
-    /// This run resumes from it, and is refused if it cannot.
+    /// Resumed from by this run, which is refused if it cannot.
     GoOn,
 }
 
@@ -114,16 +114,17 @@ setters! {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Beginning {
-    /// There is no earlier journal.
+    /// New: there is no earlier journal.
     New,
-    /// There is one, which keeps its name until this run has recorded more, or is done.
+    /// Beside an earlier journal, which keeps its name until this run has recorded more, or is
+    /// done.
     Kept {
         /// True if it is of a run with the same job, so that another run would resume from it.
         is_same: bool,
     },
-    /// There is none to resume from; one that was set aside has this name.
+    /// New: there is no journal to resume from; one that was set aside has this name.
     Anew(OsString),
-    /// The existing file cannot be set aside, with the reason; this run is not recorded.
+    /// Not recorded: the existing file cannot be set aside, with the reason.
     Without(String),
     /// Resumed with the files that an earlier run has read.
     GoesOn {
@@ -156,7 +157,7 @@ impl std::error::Error for Refused {}
 /// Files that were not read, because an earlier run has read them.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Taken {
-    /// So many; of several names of one file the first.
+    /// Number of files; of several names of one file the first.
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,

@@ -1,5 +1,5 @@
-//! A run that was interrupted and gone on from gives what one that was not gives, whatever became
-//! of the files and of the journal meanwhile.
+//! Interrupted runs that are resumed: they give the same result as a run that was not interrupted,
+//! whatever happened to the files and the journal meanwhile.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;

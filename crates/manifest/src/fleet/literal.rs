@@ -7,12 +7,12 @@ use super::{Engine, SqlError};
 pub(super) struct Literal;
 
 impl Literal {
-    /// A string, on one line.
+    /// Returns a string literal, on one line.
     ///
     /// In DuckDB a quote is doubled and nothing else has a meaning; control characters need the
     /// kind of literal in which a backslash has one, which is doubled there. In Spark a setting
-    /// says whether a backslash has one: quotes, backslashes and control characters are written by
-    /// their numbers there, which are taken for other text at worst.
+    /// decides whether a backslash has one: quotes, backslashes and control characters are written
+    /// by their numbers there, which are taken for other text at worst.
     pub(super) fn text(engine: Engine, value: &str) -> Result<String, SqlError> {
         if value.contains('\0') {
             return Err(SqlError::new("a value must not hold NUL"));

@@ -151,7 +151,7 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// Says what the question leaves open.
+    /// Sets the parameters of the question.
     #[must_use]
     pub fn params(mut self, params: &'a [Param<'a>]) -> Request<'a> {
         self.params = params;

@@ -8,18 +8,18 @@ use super::entry::{Entry, Kind, Meta};
 use super::rest::Rest;
 use crate::time;
 
-/// Fields that whole trees have in common, as they were written last and what they said: what was
-/// unpacked or copied at once differs in none of them, and is compared quicker than read.
+/// Fields that whole trees have in common, as text and as values of the last line: files that were
+/// unpacked or copied at once differ in none of them, and comparing is faster than parsing.
 #[derive(Debug, Default)]
 pub(super) struct Common {
-    /// From the mode to the change time.
+    /// Text from the mode to the change time.
     text: Vec<u8>,
     meta: Meta,
 }
 
-/// Reads the line that `text` begins with into `entry`, if it is whole and written in the one way
-/// that is looked for here, path and all; nothing of what `entry` held before is left then. Returns
-/// its length without the newline. Otherwise `entry` is of no use.
+/// Parses the line that `text` begins with into `entry`, if it is whole and written in the one way
+/// that is expected here, path and all; no earlier content of `entry` is left then. Returns its
+/// length without the newline. Otherwise `entry` is invalid.
 pub(super) fn parse_into(
     text: &[u8],
     digest_len: Option<usize>,
@@ -99,7 +99,7 @@ impl Rest<'_> {
         Kind::from_name(self.string()?)
     }
 
-    /// Everything from the mode to the change time.
+    /// Parses the fields from the mode to the change time.
     fn common(&mut self, common: &mut Common) -> Option<()> {
         if !common.text.is_empty() && self.fields(&common.text).is_some() {
             return Some(());
@@ -129,8 +129,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Parses what stands before the first newline, which more lines follow, after a line of
-    /// `before`.
+    /// Parses the text before the first newline, which more lines follow, after a line of `before`.
     fn parse_after(before: &Entry, lines: &[u8]) -> Option<Entry> {
         let mut common = Common::default();
         let mut text = line_of(before);

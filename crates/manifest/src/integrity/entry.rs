@@ -143,7 +143,7 @@ pub struct Mounted {
 pub enum Found {
     /// Other content behind the same size and mtime.
     Damaged,
-    /// It could not be read.
+    /// Unreadable content.
     Unreadable,
 }
 
@@ -192,8 +192,8 @@ pub struct Entry {
     pub xattrs: Option<Xattrs>,
     /// Time when the content was last read and found to have the digest, in nanoseconds since 1970.
     pub verified_at: Option<i64>,
-    /// The run that tried the content last, whatever came of it: updates of a manifest are counted
-    /// from 1, since a clock may say anything. `None` if none did, or an earlier version.
+    /// Run that tried the content last, with any result: updates of a manifest are counted from 1,
+    /// since a clock may be wrong. `None` if none did, or an earlier version.
     pub tried_run: Option<u32>,
     /// Stamp of a file that a copy has made: the state that the copy found at both ends, in a form
     /// that only a later copy can interpret. While the ends still have it, the file is not copied

@@ -68,7 +68,7 @@ pub struct Trailer {
 
 #[derive(Deserialize)]
 struct RawHeader {
-    /// These two were looked at before.
+    /// Keys that were examined before.
     #[serde(rename = "type")]
     _type: IgnoredAny,
     #[serde(rename = "schema")]
@@ -265,8 +265,8 @@ impl Trailer {
         out.extend_from_slice(b"}\n");
     }
 
-    /// Is `line`, without its newline, what [`write_line`](Self::write_line) writes? Keys that a
-    /// later version adds may follow.
+    /// True if `line`, without its newline, is the one that [`write_line`](Self::write_line)
+    /// writes. Keys that a later version adds may follow.
     pub(super) fn is_written_as(&self, line: &[u8]) -> bool {
         let mut known = Vec::new();
         self.write_line(&mut known, &Map::new());

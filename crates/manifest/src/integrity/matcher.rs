@@ -21,10 +21,10 @@ pub struct Expected<'a> {
     pub meta: Meta,
 }
 
-/// A line that says what was expected.
+/// A line that matches the expected entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Match {
-    /// Its length in bytes, the newline included.
+    /// Run that tried the file's content last, if the line has it.
     pub len: usize,
     /// The run that tried the file's content last, if it names one.
     pub tried_run: Option<u32>,
@@ -46,7 +46,7 @@ pub struct Matcher {
     is_plain: bool,
     /// Common fields of files and of directories, since these take turns.
     owners: [Owner; 2],
-    /// The last time that was found to be one.
+    /// Text of the last `verified_at` that was found to be a time.
     verified_at: Vec<u8>,
 }
 
@@ -60,7 +60,7 @@ struct Owner {
 }
 
 impl Matcher {
-    /// For the lines of the manifest with this header.
+    /// Makes a matcher for the lines of the manifest with this header.
     pub fn new(header: &Header) -> Matcher {
         Matcher {
             digest_len: digest_len(&header.algorithm),
@@ -99,7 +99,7 @@ impl Matcher {
         (path.strip_prefix(&self.dir[..])? == name).then_some(())
     }
 
-    /// The line that `text` begins with, if it is there to its end and says what is expected.
+    /// Compares the line that `text` begins with; `None` if it is incomplete or does not match.
     pub fn line(&mut self, text: &[u8], expected: &Expected<'_>) -> Option<Match> {
         let meta = &expected.meta;
         let mut rest = Rest::of_entry(text)?;
@@ -141,7 +141,7 @@ impl Matcher {
         Some(Match { len, tried_run })
     }
 
-    /// Takes the time at which the content was found right, whatever it is.
+    /// Takes the time at which the content was verified, whatever it is.
     fn time(&mut self, rest: &mut Rest<'_>) -> Option<()> {
         if !self.verified_at.is_empty() && rest.literal(&self.verified_at).is_some() {
             return Some(());
@@ -267,7 +267,7 @@ mod tests {
         }
     }
 
-    /// Is that what was expected, and nothing else worth a look?
+    /// Checks that the entry is the expected one, with no other field of importance.
     fn assert_same(said: &Entry, is: &Entry, found: Match) {
         let mut expected = Entry::new(is.path.clone(), is.kind);
         expected.meta = is.meta;

@@ -1,4 +1,4 @@
-//! From a line to an entry. By hand rather than by serde's `flatten`, which would copy every
+//! Parsing of lines to entries. By hand rather than by serde's `flatten`, which would copy every
 //! field once more to find the unknown ones.
 
 use std::collections::BTreeMap;
@@ -226,7 +226,7 @@ pub(super) fn parse(line: &[u8], digest_len: Option<usize>) -> Result<Parsed, (E
     Ok(parsed)
 }
 
-/// Any JSON that says what a line should say, in whatever order and spelling.
+/// Parses a line with the fields in any order and any spelling that JSON permits.
 pub(super) fn parse_general(
     line: &[u8],
     digest_len: Option<usize>,

@@ -34,7 +34,7 @@ pub fn check_path(path: &[u8]) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Is nothing in this path worth a closer look? Most are like that, and without early exits
+/// True if nothing in this path needs a closer look. Most are like that, and without early exits
 /// the loops are a few vector instructions.
 fn is_plain(path: &[u8]) -> bool {
     let suspect = |&byte: &u8| byte == b'/' || byte == b'.';

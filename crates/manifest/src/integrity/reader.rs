@@ -33,7 +33,7 @@ pub enum Policy {
     Force,
 }
 
-/// A streaming reader; holds one line at a time. Never panics, whatever the input.
+/// Streaming reader; holds one line at a time. Never panics, whatever the input.
 #[derive(Debug)]
 pub struct Reader<R> {
     input: R,
@@ -197,11 +197,11 @@ impl<R: BufRead> Reader<R> {
         Ok(self.read_into(&mut entry)?.then_some(entry))
     }
 
-    /// Like [`read`](Reader::read), into an entry whose memory is used again; `false` at the
-    /// end. After that, and after an error, the entry is of no use.
+    /// Reads like [`read`](Reader::read), into an entry whose memory is used again; `false` at the
+    /// end. After that, and after an error, the entry is invalid.
     ///
     /// # Errors
-    /// As [`read`](Reader::read).
+    /// Errors of [`read`](Reader::read).
     pub fn read_into(&mut self, entry: &mut Entry) -> Result<bool, Error> {
         if self.state != State::Entries {
             return Ok(false);
@@ -400,7 +400,7 @@ impl<R: BufRead> Iterator for Reader<R> {
     }
 }
 
-/// Reads a manifest to its end, strictly, and returns what its trailer says.
+/// Reads a manifest to its end, strictly, and returns its trailer.
 ///
 /// # Errors
 /// The first problem.

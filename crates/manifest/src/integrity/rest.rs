@@ -80,7 +80,7 @@ impl<'a> Rest<'a> {
         Some(digits)
     }
 
-    /// The digits of a [copy stamp](super::Entry::copy_stamp), and what they stand for.
+    /// Takes the digits of a [copy stamp](super::Entry::copy_stamp), and returns its bytes.
     pub(super) fn copy_stamp(&mut self) -> Option<[u8; COPY_STAMP_LEN]> {
         let digits = self.digits_of_digest(Some(COPY_STAMP_LEN))?;
         Digest::from_lower_hex(digits)?.as_bytes().try_into().ok()

@@ -8,20 +8,20 @@ use super::header::Header;
 /// The key of both.
 const KEY: &str = "shard";
 
-/// The hash that says which directory is in which part.
+/// Hash by which directories are assigned to parts.
 const HASH: &str = "xxh64";
 
 /// Part of a tree that a manifest covers, as recorded in its header.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ShardHeader {
-    /// From 1 to `of`.
+    /// Number, from 1 to `of`.
     pub index: u32,
     /// Number of parts.
     pub of: u32,
 }
 
 impl ShardHeader {
-    /// As [`Header::shard`] has it: `{"index":2,"of":7,"hash":"xxh64"}`.
+    /// Returns the form of [`Header::shard`]: `{"index":2,"of":7,"hash":"xxh64"}`.
     pub fn to_value(self) -> Value {
         json!({"index": self.index, "of": self.of, "hash": HASH})
     }
@@ -78,7 +78,7 @@ impl ShardTrailer {
         Map::from_iter([(KEY.to_owned(), value)])
     }
 
-    /// From the keys of a trailer that the format itself does not know.
+    /// Reads the keys of a trailer that the format itself does not know.
     pub fn of_fields(fields: &Map<String, Value>) -> Option<ShardTrailer> {
         let value = fields.get(KEY)?;
         let sum = value["sum"].as_str().filter(|text| text.len() == 16)?;

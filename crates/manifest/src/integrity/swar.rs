@@ -8,7 +8,7 @@ const fn all(byte: u8) -> u64 {
     ONES * byte as u64
 }
 
-/// Not zero if any byte of `word` is zero.
+/// Returns a number other than zero if any byte of `word` is zero.
 const fn any_zero(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word & HIGH
 }
@@ -134,8 +134,8 @@ fn up_to_eight_digits(text: [u8; 8]) -> (u64, usize) {
     (joined(word << (64 - 8 * digits)), digits)
 }
 
-/// Is this a path that [`check_path`](super::path::check_path) takes, of nothing but ASCII without
-/// control characters and backslashes? Most are. `false` says nothing.
+/// True if this is a path that [`check_path`](super::path::check_path) takes, of nothing but ASCII
+/// without control characters and backslashes. Most are. `false` proves nothing.
 pub(super) fn is_plain_path(path: &[u8]) -> bool {
     /// Bytes of a step, and the one behind them.
     const STEP: usize = 9;
@@ -162,8 +162,9 @@ pub(super) fn is_plain_path(path: &[u8]) -> bool {
     odd == 0
 }
 
-/// Is this a name of nothing but ASCII that stands in a line as it is: without control characters,
-/// quotation marks, backslashes and slashes, and not `.` or `..`? Most are. `false` says nothing.
+/// True if this is a name of nothing but ASCII that appears in a line without escapes: without
+/// control characters, quotation marks, backslashes and slashes, and not `.` or `..`. Most are.
+/// `false` proves nothing.
 pub(super) fn is_plain_name(name: &[u8]) -> bool {
     if matches!(name, b"" | b"." | b"..") {
         return false;
@@ -186,8 +187,8 @@ pub(super) fn is_plain_name(name: &[u8]) -> bool {
     (any | odd(u64::from_le_bytes(rest))) == 0
 }
 
-/// Not zero if one of the first eight bytes of `text` is worth a closer look: no printable ASCII, a
-/// backslash, or a slash before a slash or a dot. `text` has nine bytes.
+/// Returns a number other than zero if one of the first eight bytes of `text` needs a closer look:
+/// no printable ASCII, a backslash, or a slash before a slash or a dot. `text` has nine bytes.
 fn oddness(text: &[u8]) -> u64 {
     let word = |at: usize| {
         text[at..]
@@ -210,7 +211,7 @@ mod tests {
     use crate::integrity::check_path;
     use proptest::prelude::*;
 
-    /// By the standard library.
+    /// Parses by the standard library.
     fn slowly(text: &[u8]) -> Option<(u64, usize)> {
         let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let digits = std::str::from_utf8(&text[..count]).unwrap();

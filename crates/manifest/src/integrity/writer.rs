@@ -86,7 +86,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes the trailer and flushes; gives back the output and what the trailer says.
+    /// Writes the trailer and flushes; returns the output and the trailer.
     ///
     /// # Errors
     /// If writing fails.

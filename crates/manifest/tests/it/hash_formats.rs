@@ -138,8 +138,8 @@ proptest! {
         }
     }
 
-    /// One changed byte in a line never yields the same path with the same digest, unless it
-    /// only changed the case of a digit, or what blank stands where.
+    /// Checks that one changed byte in a line never yields the same path with the same digest,
+    /// unless it only changed the case of a digit, or one blank for another.
     #[test]
     fn a_changed_byte_shows(path in path(), digest in digest(), at: prop::sample::Index, to: u8) {
         let mut line = Vec::new();

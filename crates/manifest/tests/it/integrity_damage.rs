@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::integrity::{entries, read, written};
 
-/// A manifest of these entry lines with a right trailer, whatever the lines hold.
+/// Returns a manifest of these entry lines with a right trailer, whatever their content.
 fn sealed(lines: &[&str], counts: &str) -> Vec<u8> {
     use sha2::{Digest, Sha256};
     let mut bytes = Vec::from(

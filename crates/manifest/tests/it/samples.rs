@@ -1,5 +1,5 @@
 //! Odd manifests in `fixtures/manifests` and damaged ones in `fixtures/corrupt`, which links in
-//! `tests` lead to, with what must come of each.
+//! `tests` lead to, with the expected result of each.
 
 use bc_manifest::integrity::{self, Policy, Writer, validate};
 use bc_manifest::{ErrorKind, Format, Item, Options, Reader, Separator};
@@ -160,7 +160,7 @@ fn jsonl_with_every_type_of_line() {
     assert_eq!(seen, "hrrecs");
 }
 
-/// Made by another program: what the format says must be enough to write it.
+/// Reads manifests made by another program: the format's description must be enough to write them.
 #[test]
 fn integrity_manifest_of_another_writer() {
     // From before machines, places and devices were recorded.

@@ -19,9 +19,9 @@ const WINDOW: Duration = Duration::from_millis(2);
 /// Windows per worker from one decision to the next.
 const WINDOWS: u32 = 2;
 
-/// There are more workers if those there are have waited for more than one part in so many. With
-/// everything cached it was less than one in 30, also while other processes took the CPUs; with
-/// nothing cached two workers on two CPUs waited for two in five, and four for one in six.
+/// Part of the time, one in so many, above which waiting calls for more workers. With everything
+/// cached the workers waited for less than one in 30, also while other processes took the CPUs;
+/// with nothing cached two workers on two CPUs waited for two in five, and four for one in six.
 const WAITED: u32 = 8;
 
 /// Descriptors that a worker may hold: those of the directories above, of the one that it reads
@@ -90,7 +90,7 @@ pub struct AdaptiveWorkers<'g> {
 struct State {
     workers: usize,
     most: usize,
-    /// Since the last decision, of all workers together.
+    /// Time of all workers together since the last decision.
     spent: Spent,
 }
 
@@ -133,8 +133,8 @@ impl<'g> AdaptiveWorkers<'g> {
         self.lock().workers
     }
 
-    /// For a worker, with a way to start another that says whether it did; `None` if there are
-    /// as many as there will be.
+    /// Returns the clock of one worker, with a function that starts another and returns whether it
+    /// did; `None` if there are as many as there will be.
     pub fn watch(&'g self, spawn: &'g dyn Fn() -> bool) -> Option<Watch<'g>> {
         let is_over = self.over.load(Ordering::Relaxed);
         (!is_over).then(|| Watch {

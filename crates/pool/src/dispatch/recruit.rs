@@ -39,7 +39,7 @@ impl Team {
         self.start == Start::Together || self.workers() >= self.most
     }
 
-    /// Has others join until there are `wanted`, or the system refuses one.
+    /// Starts workers until there are `wanted`, or the system refuses one.
     fn grow(&self, wanted: usize, spawner: &Spawner<'_>) {
         let mut workers = self.workers();
         while workers < wanted.min(self.most) {
@@ -85,7 +85,7 @@ impl fmt::Debug for Recruiter<'_> {
 }
 
 impl<'r> Recruiter<'r> {
-    /// For one worker of a run, with its way to call for others.
+    /// Makes the estimate of one worker of a run, with its way to start others.
     pub fn new(team: &'r Team, spawner: &'r Spawner<'r>) -> Recruiter<'r> {
         Recruiter {
             team,
@@ -165,8 +165,9 @@ mod tests {
     use super::*;
     use crate::run_growing;
 
-    /// Has one worker after the other begin the files that are left, with a clock that stands
-    /// still; returns after how many there were how many workers.
+    /// Lets one worker after the other begin the remaining files, with a clock that does not
+    /// advance; returns the numbers of files after which there were more workers, with those
+    /// numbers of workers.
     fn growth(files: usize, bytes: u64, most: usize) -> Vec<(usize, usize)> {
         let team = Team::new(Start::AsItPays, 1, most);
         let begun = AtomicUsize::new(0);

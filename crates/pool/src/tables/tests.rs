@@ -86,7 +86,8 @@ fn a_worker_holds_what_is_named_and_nothing_else() {
     }
 }
 
-/// It is started with the table of the one who calls for it.
+/// Checks that a worker that joins later starts without the descriptors of the worker that called
+/// for it.
 #[test]
 fn who_joins_later_holds_nothing_of_the_worker_that_called() {
     if !is_able() {

@@ -44,10 +44,10 @@ const EXTENT_DATA: u32 = 108;
 /// Bytes of `struct btrfs_ioctl_search_header`.
 const HEADER: usize = 32;
 
-/// The bytes that each extent of the file numbered `ino` takes, by its place.
+/// Returns the bytes that each extent of the file numbered `ino` takes, by its place.
 ///
 /// # Errors
-/// `EPERM` for anybody but root; `ENOTTY` on another file system.
+/// `EPERM` for any user but root; `ENOTTY` on another file system.
 pub(super) fn on_disk(file: impl AsFd, ino: u64) -> Result<BTreeMap<u64, u64>, Errno> {
     let file = file.as_fd();
     let mut lengths = BTreeMap::new();

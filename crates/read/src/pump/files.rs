@@ -23,7 +23,7 @@ use crate::watch::Watch;
 pub(super) enum Start {
     /// Filled, failed, or short of a buffer: without waiting in any case.
     Done,
-    /// In flight.
+    /// Waiting for the ring.
     InFlight,
     /// Put off for lack of descriptors.
     Deferred,
@@ -388,7 +388,7 @@ impl<C: Consumer> Pump<'_, C> {
         }
     }
 
-    /// The ring failed for good: fails the calls in flight and continues without it.
+    /// Gives up a ring that failed for good: fails the calls in flight and continues without it.
     pub(super) fn abandon(&mut self, errno: Errno) {
         // The buffers in flight are lost.
         self.pool = Pool::new(&[(self.slots.len(), self.options.slot_size)]);

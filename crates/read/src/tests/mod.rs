@@ -26,17 +26,17 @@ use crate::{
 /// Pretended residency for `Choice::Auto` on this thread.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Pretend {
-    /// The truth.
+    /// No pretence.
     Nothing,
-    /// That nothing is resident.
+    /// Nothing is resident.
     Cold,
-    /// That every other file or chunk is not.
+    /// Every other file or chunk is not resident.
     Mixed,
-    /// That the file system cannot say, and is fast.
+    /// The file system cannot report residency, and is fast.
     Unknown,
-    /// That the file system cannot say, and is slow.
+    /// The file system cannot report residency, and is slow.
     UnknownSlow,
-    /// That the file system cannot say, and is slow because it decompresses.
+    /// The file system cannot report residency, and is slow because it decompresses.
     Decompresses,
 }
 
@@ -46,7 +46,7 @@ thread_local! {
     static PRETEND: Cell<(Pretend, u32)> = const { Cell::new((Pretend::Nothing, 0)) };
 }
 
-/// Asked by the queue before it tries what is resident.
+/// Returns the answer for the queue before it tries what is resident.
 pub(crate) fn pretends_miss() -> bool {
     let (pretend, asked) = PRETEND.get();
     PRETEND.set((pretend, asked.wrapping_add(1)));
@@ -57,7 +57,7 @@ pub(crate) fn pretends_miss() -> bool {
     }
 }
 
-/// Asked when a read is tried that would not wait.
+/// Returns the answer for a read that would not wait.
 pub(crate) fn pretends_unknown() -> bool {
     matches!(
         PRETEND.get().0,
@@ -65,7 +65,7 @@ pub(crate) fn pretends_unknown() -> bool {
     )
 }
 
-/// Asked when a file system is asked what it waits for.
+/// Returns the answer for the question what a file system waits for.
 pub(crate) fn pretends_decompression() -> bool {
     PRETEND.get().0 == Pretend::Decompresses
 }
@@ -159,10 +159,10 @@ struct Recorder<'a> {
     slots: usize,
     /// Files as they were begun last.
     begun: HashMap<EntryId, Opened>,
-    /// By slot.
+    /// Files being read, by slot.
     open: HashMap<usize, Reading>,
     done: HashMap<EntryId, Result<(Opened, Vec<u8>), Error>>,
-    /// In the order of their ends.
+    /// Files in the order of their ends.
     order: Vec<EntryId>,
     /// Pieces of each finished file.
     pieces: HashMap<EntryId, Vec<usize>>,

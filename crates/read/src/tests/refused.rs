@@ -133,8 +133,8 @@ fn missing_newer_calls_are_done_without() {
     }
 }
 
-/// With fewer descriptors than slots, files wait for each other. The limit is
-/// the whole process's, so this is a process of its own.
+/// Checks that files wait for each other with fewer descriptors than slots. The limit is the whole
+/// process's, so this is a process of its own.
 #[test]
 fn few_descriptors_are_enough() {
     const CHILD: &str = "BC_READ_FEW_DESCRIPTORS";

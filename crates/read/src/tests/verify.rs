@@ -1,4 +1,4 @@
-//! Files whose verification is put off: what is refused all the same, and what at the end.
+//! Files whose verification is put off: those that are refused all the same, and those at the end.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -98,8 +98,8 @@ fn a_part_is_read_without_a_verification() {
     }
 }
 
-/// Lists, puts another file in the place of one, and reads and verifies after one
-/// without: only that one sees it, and what was read without says what was listed.
+/// Lists, puts another file in the place of one, and reads and verifies after one without: only
+/// that one sees it, and the file that was read without has the listed metadata.
 #[test]
 fn what_is_not_verified_may_be_another_file() {
     each_backend(|backend| {

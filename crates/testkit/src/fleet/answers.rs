@@ -34,8 +34,8 @@ impl KnownAnswer {
         )
     }
 
-    /// Is this what that SQL should print: nothing of warnings, and one row of two values that are
-    /// separated by a comma or a tab?
+    /// True if these lines are the expected output of the SQL: no warnings, and one row of two
+    /// values that are separated by a comma or a tab.
     pub fn is(&self, lines: &[String]) -> bool {
         let [line] = lines else {
             return false;

@@ -33,25 +33,25 @@ pub struct Fleet {
 /// Change of a file between the records, and other places of its content.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Class {
-    /// On all machines.
+    /// Present on all machines.
     Everywhere,
-    /// On two machines.
+    /// Present on two machines.
     Pair,
-    /// Not there any more.
+    /// Removed since.
     Lost,
     /// Another content, and nothing else is changed.
     Decayed,
-    /// Under another name.
+    /// Renamed.
     Moved,
     /// A copy of the single file that comes after its class.
     Copy,
-    /// On this machine alone, and copied.
+    /// Present on this machine alone, and copied.
     Copied,
     /// A second name of the linked file that comes after its class.
     Link,
     /// A file with two names.
     Linked,
-    /// Only there since the second record: two classes of them.
+    /// Created after the first record: two classes of them.
     New,
     /// Unchanged, on this machine alone.
     Single,

@@ -162,8 +162,8 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// By path and kind; counts the reason. Leaves the entry's path in `self.path` if any pattern
-    /// could look at it.
+    /// Filters by path and kind; counts the reason. Leaves the entry's path in `self.path` if any
+    /// pattern could look at it.
     fn is_filtered(
         &mut self,
         task: &Task,
@@ -207,7 +207,7 @@ impl Worker<'_> {
         Ok(Some(stat))
     }
 
-    /// By identity and size; counts the reason.
+    /// Filters by identity and size; counts the reason.
     fn is_filtered_by_stat(
         &mut self,
         kind: FileKind,

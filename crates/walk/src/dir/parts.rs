@@ -21,9 +21,9 @@ impl Worker<'_> {
         self.context.options.shard.is_none_or(has)
     }
 
-    /// Takes down that all is known of a subdirectory, or with an empty name of the directory
-    /// itself, whose path is the first `prefix` bytes of `self.path`, if it is in the part of the
-    /// tree that is asked for; returns whether it is.
+    /// Records that all is known of a subdirectory, or with an empty name of the directory itself,
+    /// whose path is the first `prefix` bytes of `self.path`, if it is in the part of the tree that
+    /// is asked for; returns whether it is.
     pub(super) fn settles(&mut self, prefix: usize, name: &[u8]) -> bool {
         let Some(shard) = self.context.options.shard else {
             return true;

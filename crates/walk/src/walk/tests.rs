@@ -64,7 +64,7 @@ impl Tree {
     }
 }
 
-/// Everything about an entry.
+/// All properties of an entry.
 #[derive(Debug, PartialEq)]
 struct Seen {
     path: Vec<u8>,
@@ -77,7 +77,7 @@ struct Seen {
     stat: Option<FileStat>,
 }
 
-/// Everything about a listing that must not depend on the way it was made.
+/// All properties of a listing that must not depend on the way it was made.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     entries: Vec<Seen>,

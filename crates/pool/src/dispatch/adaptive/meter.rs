@@ -102,8 +102,8 @@ mod tests {
         }
     }
 
-    /// Laps in which the thread does `what` until one of them satisfies: how long the system
-    /// lets it wait is not for a test to say.
+    /// Runs `what` in laps until one of them satisfies the check: how long the system lets the
+    /// thread wait is out of a test's control.
     fn laps(mut what: impl FnMut(), satisfies: impl Fn(Duration, Option<Duration>) -> bool) {
         let mut meter = Meter::new();
         loop {

@@ -82,7 +82,7 @@ fn nobody_joins_for_want_of_directories() {
 /// The caller's thread asks for another worker, alone and among those who may join, and then waits
 /// until one has joined and done `what` after a first piece of work.
 fn as_soon_as_one_joins(what: impl Fn() + Sync + 'static) -> Pace {
-    /// Also when `what` panics.
+    /// Sets the flag, also when `what` panics.
     struct Done<'a>(&'a AtomicBool);
     impl Drop for Done<'_> {
         fn drop(&mut self) {

@@ -231,8 +231,8 @@ fn records_stay_small() {
     assert!(size_of::<crate::listing::Dir>() <= 48);
 }
 
-/// The listing of a tree is what its documentation says, whatever the shape: so 10 million files
-/// fit in a gigabyte beside what an engine keeps of them.
+/// Checks that a listing takes the memory that its documentation promises, whatever the shape: so
+/// 10 million files fit in a gigabyte beside an engine's own data.
 #[test]
 fn a_listing_takes_few_bytes_a_file() {
     const FILES: usize = 400;
