@@ -165,8 +165,8 @@ impl Algorithm {
         self.row().name
     }
 
-    /// The algorithm of exactly this [`name`](Algorithm::name), as our own formats have it.
-    /// Parsing takes more.
+    /// The algorithm of exactly this [`name`](Algorithm::name), as in our own formats. Parsing
+    /// takes more.
     pub fn from_name(name: &str) -> Option<Algorithm> {
         let row = TABLE.iter().find(|row| row.name == name);
         row.map(|row| row.algorithm)
@@ -229,7 +229,7 @@ impl std::error::Error for UnknownAlgorithm {}
 impl FromStr for Algorithm {
     type Err = UnknownAlgorithm;
 
-    /// Names, tags and aliases (`b2`, `b3`, `sha512/256`, `xxh3-128` …), in any case.
+    /// Parses names, tags and aliases (`b2`, `b3`, `sha512/256`, `xxh3-128` …), in any case.
     fn from_str(s: &str) -> Result<Algorithm, UnknownAlgorithm> {
         let is_it = |spelling: &str| spelling.eq_ignore_ascii_case(s);
         let known = |row: &&Row| {

@@ -22,12 +22,12 @@ use crate::Digest;
 pub struct Subtree([u8; 32]);
 
 impl Subtree {
-    /// The value, to be kept.
+    /// Returns the value's bytes, to be kept.
     pub fn to_bytes(self) -> [u8; 32] {
         self.0
     }
 
-    /// A value that was kept.
+    /// Restores a value that was kept.
     pub fn from_bytes(bytes: [u8; 32]) -> Subtree {
         Subtree(bytes)
     }

@@ -37,12 +37,12 @@ impl Pending {
         message < self.needed.len()
     }
 
-    /// A new message has this id: every algorithm needs its first piece.
+    /// Notes that a new message has this id: every algorithm needs its first piece.
     pub(crate) fn begin(&mut self, message: usize) {
         self.needed[message] = self.engines;
     }
 
-    /// An algorithm is through with the piece; the last one reports it.
+    /// Notes that an algorithm is through with the piece; the last one reports it.
     #[inline]
     pub(crate) fn through(&mut self, message: usize, consumed: &mut Vec<usize>) {
         let needed = &mut self.needed[message];

@@ -49,7 +49,7 @@ impl CpuFeatures {
         }
     }
 
-    /// AVX2 only, if this machine has it.
+    /// Returns AVX2 only, if this machine has it.
     pub fn avx2() -> Option<CpuFeatures> {
         has_avx2().then_some(CpuFeatures {
             avx2: true,
@@ -57,7 +57,7 @@ impl CpuFeatures {
         })
     }
 
-    /// AVX-512 (F, BW, VL and DQ) and AVX2, without SHA-NI, if this machine has them.
+    /// Returns AVX-512 (F, BW, VL and DQ) and AVX2, without SHA-NI, if this machine has them.
     pub fn avx512() -> Option<CpuFeatures> {
         (has_avx2() && has_avx512()).then_some(CpuFeatures {
             avx2: true,
@@ -66,8 +66,8 @@ impl CpuFeatures {
         })
     }
 
-    /// SHA-NI (with SSSE3 and SSE4.1), and PCLMULQDQ where that is there, too, without AVX2 and
-    /// AVX-512, if this machine has it.
+    /// Returns SHA-NI (with SSSE3 and SSE4.1), and PCLMULQDQ where that exists, too, without AVX2
+    /// and AVX-512, if this machine has it.
     pub fn sha_ni() -> Option<CpuFeatures> {
         has_sha_ni().then_some(CpuFeatures {
             sha_ni: true,
@@ -76,8 +76,8 @@ impl CpuFeatures {
         })
     }
 
-    /// Every distinct value above that this machine can have, [`CpuFeatures::portable`] first: what a
-    /// test runs through.
+    /// Every distinct value above that this machine can have, [`CpuFeatures::portable`] first: a
+    /// test runs through all of them.
     pub fn available() -> Vec<CpuFeatures> {
         let mut all = vec![CpuFeatures::portable()];
         let found = [

@@ -87,7 +87,7 @@ fn ask() -> Features {
     }
 }
 
-/// XCR0.
+/// Returns the register XCR0.
 ///
 /// # Safety
 /// The operating system must have enabled XGETBV (OSXSAVE).

@@ -57,7 +57,7 @@ impl Digest {
         Some(digest)
     }
 
-    /// The first `len` bytes of a buffer whose rest may hold anything.
+    /// Returns the first `len` bytes of a buffer whose rest may contain anything.
     pub(crate) fn truncated(mut bytes: [u8; Digest::MAX_LEN], len: usize) -> Digest {
         bytes[len..].fill(0);
         Digest {
@@ -81,7 +81,7 @@ impl Digest {
         Digest::from_digits(hex, Case::Lower)
     }
 
-    /// Would [`from_lower_hex`](Digest::from_lower_hex) take this?
+    /// True if [`from_lower_hex`](Digest::from_lower_hex) would take this.
     pub fn is_lower_hex(hex: &[u8]) -> bool {
         hex.len() <= 2 * Digest::MAX_LEN && hex::is_lower_hex(hex)
     }
@@ -119,7 +119,7 @@ impl std::error::Error for InvalidDigest {}
 impl TryFrom<&[u8]> for Digest {
     type Error = InvalidDigest;
 
-    /// 1 to 64 bytes, as any other program has them.
+    /// Takes 1 to 64 bytes, as any other program has them.
     fn try_from(bytes: &[u8]) -> Result<Digest, InvalidDigest> {
         Digest::from_slice(bytes).ok_or(InvalidDigest("a digest has 1 to 64 bytes"))
     }
@@ -128,7 +128,7 @@ impl TryFrom<&[u8]> for Digest {
 impl<const LEN: usize> TryFrom<Digest> for [u8; LEN] {
     type Error = InvalidDigest;
 
-    /// The bytes, if there are as many.
+    /// Returns the bytes, if there are as many.
     fn try_from(digest: Digest) -> Result<[u8; LEN], InvalidDigest> {
         let bytes = <[u8; LEN]>::try_from(digest.as_bytes());
         bytes.map_err(|_| InvalidDigest("the digest has another length"))

@@ -47,7 +47,7 @@ enum State {
 }
 
 impl Hasher {
-    /// A hasher that has seen nothing.
+    /// Makes a hasher that has seen nothing.
     pub fn new(algorithm: Algorithm) -> Hasher {
         Hasher::with_cpu(algorithm, CpuFeatures::detect())
     }
@@ -67,8 +67,7 @@ impl Hasher {
         }
     }
 
-    /// A hasher that has seen nothing. `cpu` is [`CpuFeatures::detect`] but in tests, benchmarks, and
-    /// where the user forbids some of it.
+    /// Makes a hasher that has seen nothing.
     pub fn with_cpu(algorithm: Algorithm, k: CpuFeatures) -> Hasher {
         let state = match algorithm {
             Algorithm::Md5 => State::Md5(Box::new(Stream::new(&family::MD5_IV, k))),
@@ -127,7 +126,7 @@ impl Hasher {
         }
     }
 
-    /// The digest of what has been appended so far; more may follow.
+    /// Returns the digest of the bytes appended so far; more may follow.
     pub fn finalize(&self) -> Digest {
         let truncate = |bytes| Digest::truncated(bytes, self.len);
         match &self.state {

@@ -21,7 +21,7 @@ impl Write for Hasher {
     }
 }
 
-/// The digest of all that `reader` gives until its end. It needs no buffer of its own.
+/// Returns the digest of all bytes from `reader` until its end.
 ///
 /// # Errors
 /// Errors of reading; a call that was interrupted is made again.

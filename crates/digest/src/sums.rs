@@ -88,7 +88,7 @@ impl Sum {
     }
 }
 
-/// Each byte is added after the sum was turned right by one bit.
+/// Returns the BSD sum: each byte is added after the sum was rotated right by one bit.
 fn bsd(sum: u16, data: &[u8]) -> u16 {
     data.iter().fold(sum, |sum, byte| {
         sum.rotate_right(1).wrapping_add(u16::from(*byte))

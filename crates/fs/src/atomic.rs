@@ -187,7 +187,7 @@ impl AtomicFile {
         &self.place
     }
 
-    /// The file to write to, and to read what was written.
+    /// Returns the file to write to, and to read the written bytes from.
     pub fn file(&self) -> &File {
         &self.file
     }
@@ -243,6 +243,7 @@ impl AtomicFile {
     /// since then is not lost. Only where the file system cannot exchange names (FAT, NFS) is a
     /// file replaced that takes the name between a look and the rename.
     ///
+    /// # Errors
     /// `AlreadyExists` if the name leads to another file than `old`, or to none: that file is as it
     /// was, and the attributes to be kept have to be read again; otherwise those of
     /// [`commit`](Self::commit).

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
-/// `path` as text that cannot move the cursor, colour the screen, break the line or reverse
-/// the reading direction: control characters, bidirectional overrides, line separators and
-/// bytes that are not UTF-8 come out as `\n`, `\x1b`, `\u{202e}`; a backslash is doubled, so
-/// that two paths never look the same. Borrowed if there is nothing to escape.
+/// Returns `path` as text that cannot move the cursor, colour the screen, break the line or reverse
+/// the reading direction: control characters, bidirectional overrides, line separators and bytes
+/// that are not UTF-8 come out as `\n`, `\x1b`, `\u{202e}`; a backslash is doubled, so that two
+/// paths never look the same. Borrowed if there is nothing to escape.
 ///
 /// ```
 /// use bc_fs::escape;

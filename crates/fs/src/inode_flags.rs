@@ -205,7 +205,7 @@ fn policy(file: impl AsFd) -> Result<[u8; 24], Errno> {
     Ok(asked.policy)
 }
 
-/// `None` where the file system, or the kernel, knows no such flags.
+/// Turns refusals into `None`, where the file system, or the kernel, knows no such flags.
 fn supported<T>(asked: Result<T, Errno>) -> Result<Option<T>, Errno> {
     match asked {
         Ok(found) => Ok(Some(found)),

@@ -39,7 +39,7 @@ pub struct Subject<'fd> {
 }
 
 impl<'fd> Subject<'fd> {
-    /// A file or directory that is open for reading or writing.
+    /// Returns the subject of a file or directory that is open for reading or writing.
     pub fn open(fd: BorrowedFd<'fd>) -> Subject<'fd> {
         Subject {
             fd,
@@ -57,7 +57,7 @@ impl<'fd> Subject<'fd> {
         }
     }
 
-    /// A symbolic link itself, held with `O_PATH`.
+    /// Returns the subject of a symbolic link itself, held with `O_PATH`.
     pub fn link(fd: BorrowedFd<'fd>) -> Subject<'fd> {
         Subject {
             is_link: true,

@@ -105,7 +105,7 @@ pub enum Decompression {
 pub struct Disk(u128);
 
 impl Disk {
-    /// The disk of a file system that has one device number (`st_dev`) and one device.
+    /// Returns the disk of a file system that has one device number (`st_dev`) and one device.
     pub fn of_device(dev: u64) -> Disk {
         Disk(dev.into())
     }
@@ -258,9 +258,8 @@ pub struct Mounts {
 }
 
 impl Mounts {
-    /// The traits for files with the device number `dev`, one of which, or its
-    /// directory, `open` gives if they are not known yet; what cannot be asked is
-    /// unknown.
+    /// Returns the traits for files with the device number `dev`, one of which, or its directory,
+    /// `open` returns if they are not known yet; traits that cannot be asked for are unknown.
     ///
     /// A device that is mounted more than once may be read-only in one place
     /// only: `read_only` is that of the place asked first.

@@ -16,9 +16,9 @@ use crate::atomic::{AtomicFile, Uncommitted};
 use crate::close::close;
 use crate::place::Place;
 
-/// The number of this process's descriptor that a path means, as `/dev/stdout` does, through any
-/// links: resolved step by step, since the last one leads to a file, or to the name that a deleted
-/// file once had.
+/// Returns the number of this process's descriptor that a path means, as `/dev/stdout` does,
+/// through any links: resolved step by step, since the last one leads to a file, or to the name
+/// that a deleted file once had.
 pub fn descriptor(target: impl AsRef<Path>) -> Option<u32> {
     let mut path: PathBuf = target.as_ref().to_path_buf();
     // As many links as the kernel follows.
@@ -111,7 +111,7 @@ impl OutputFile {
         &self.file
     }
 
-    /// The file that appears whole; none where bytes are taken as they come.
+    /// Returns the file that appears whole; none for a stream.
     pub fn pending(&self) -> Option<&AtomicFile> {
         self.pending.as_ref()
     }

@@ -238,7 +238,7 @@ fn components(path: &OsStr) -> VecDeque<OsString> {
     names
 }
 
-/// One component that is not the last.
+/// Opens one component that is not the last.
 fn step(directory: &OwnedFd, name: &OsStr) -> io::Result<Step> {
     match descend(directory, name, OFlags::DIRECTORY | OFlags::NOFOLLOW) {
         Ok(next) => return Ok(Step::Directory(next)),

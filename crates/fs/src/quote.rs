@@ -53,8 +53,8 @@ pub fn shell_word(word: &[u8]) -> Cow<'_, str> {
     Cow::Owned(format!("'{}'", text.replace('\'', r"'\''")))
 }
 
-/// Within `$'…'`: octal escapes for each byte that is no printable character, always of three
-/// digits so that a digit after them stays one.
+/// Returns a word for within `$'…'`: octal escapes for each byte that is no printable character,
+/// always of three digits so that a digit after them stays one.
 fn escaped(word: &[u8]) -> String {
     let mut out = String::from("$'");
     let octal = |out: &mut String, bytes: &[u8]| {

@@ -107,7 +107,7 @@ impl<W: Write> Write for SafeWriter<W> {
 }
 
 /// A message of our own with the names and reasons in it, fit for any terminal: in one line,
-/// without doubling the backslashes of what is escaped already.
+/// without doubling the backslashes of text that is escaped already.
 ///
 /// ```
 /// assert_eq!(bc_fs::safe::line("a\\n: \u{9b}2J\n"), "a\\n: \\u{9b}2J\\n");
@@ -131,7 +131,7 @@ pub fn lines(text: &str) -> String {
     show(text.as_bytes(), Style::Text)
 }
 
-/// Text of one style, whole.
+/// Shows a whole text in one style.
 fn show(bytes: &[u8], style: Style) -> String {
     let mut out = String::with_capacity(bytes.len() + bytes.len() / 8);
     for chunk in bytes.utf8_chunks() {
@@ -162,7 +162,7 @@ fn show(bytes: &[u8], style: Style) -> String {
     out
 }
 
-/// JSON, whole, with the unsafe characters in its strings written as `\\u009b`.
+/// Shows a whole JSON text, with the unsafe characters in its strings written as `\\u009b`.
 ///
 /// ```
 /// assert_eq!(bc_fs::safe::json("{\"path\":\"\u{7f}\"}"), r#"{"path":"\u007f"}"#);
@@ -171,8 +171,8 @@ pub fn json(text: &str) -> String {
     show(text.as_bytes(), Style::Json)
 }
 
-/// Printable ASCII and newlines, as nearly everything is: no early exit, so that it is a few
-/// vector instructions.
+/// True for printable ASCII and newlines, as nearly everything is: no early exit, so that it is a
+/// few vector instructions.
 fn is_harmless(bytes: &[u8]) -> bool {
     let special = |&byte: &u8| ((byte < 0x20) & (byte != b'\n')) | (byte >= 0x7f);
     !bytes.iter().fold(false, |any, byte| any | special(byte))
@@ -185,7 +185,7 @@ fn may_be_unsafe(byte: u8) -> bool {
     byte < 0x20 || matches!(byte, 0x7f | 0xc2 | 0xd8 | 0xe2)
 }
 
-/// Bytes at the end that the next write may finish.
+/// Returns the number of bytes at the end that the next write may finish.
 fn unfinished(bytes: &[u8]) -> usize {
     if bytes.last() == Some(&b'\r') {
         return 1;

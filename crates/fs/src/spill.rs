@@ -96,7 +96,7 @@ pub fn directory() -> Option<&'static Path> {
     Some(&directory.path)
 }
 
-/// Most bytes that were in files at any time.
+/// Returns the largest number of bytes that were in files at any time.
 pub fn most() -> u64 {
     SPILL
         .get()

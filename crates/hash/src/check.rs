@@ -27,8 +27,8 @@ pub enum Verdict {
     NotDone,
 }
 
-/// Bytes of memory that checking takes for the state of the files, beside what the lines take
-/// themselves.
+/// Returns the bytes of memory that checking takes for the state of the files, beside those of the
+/// lines themselves.
 pub fn check_memory(expected: &ExpectedDigests) -> u64 {
     let lines = 0..expected.len();
     lines.map(|line| line_memory(expected.path(line))).sum()

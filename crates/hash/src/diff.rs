@@ -81,12 +81,12 @@ enum Packed {
 }
 
 impl Differences {
-    /// Sorted by path.
+    /// Returns the changes, sorted by path.
     pub fn changes(&self) -> impl ExactSizeIterator<Item = DiffEntry<'_>> {
         self.changes.iter().map(|change| self.change(*change))
     }
 
-    /// Paths with equal digests.
+    /// Returns the number of paths with equal digests.
     pub fn same(&self) -> u64 {
         self.same
     }
@@ -132,7 +132,7 @@ pub fn diff_digests(
     Ok(differences)
 }
 
-/// The changes, and how many paths are the same.
+/// Returns the changes, and the number of paths that are the same.
 fn changes(old: &Side, new: &Side) -> Result<(Vec<Packed>, u64), Incomparable> {
     if let (Some(first), Some(_)) = (old.paths().next(), new.paths().next())
         && !old.has_algorithm_of(new)

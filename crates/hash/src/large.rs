@@ -95,7 +95,7 @@ pub fn bytes_if_few(listing: &Listing) -> Option<u64> {
     (listing.len() <= LOOKED_AT).then(|| sizes(listing, listing.ids()).map(|(_, size)| size).sum())
 }
 
-/// Sizes of those entries that can be looked up; the others are the pump's to report.
+/// Returns the sizes of those entries that can be looked up; the others are the pump's to report.
 fn sizes(
     listing: &Listing,
     entries: impl Iterator<Item = EntryId>,
@@ -241,7 +241,7 @@ fn digests(
 mod tests {
     use super::*;
 
-    /// Threads for a file of so many MiB beside others, with so many workers.
+    /// Returns the threads for a file of so many MiB beside others, with so many workers.
     fn threads(
         algorithm: Algorithm,
         mib: u64,

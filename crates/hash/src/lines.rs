@@ -49,15 +49,16 @@ impl Hint {
             .or_else(|| by_length(length))
     }
 
-    /// Would [`resolve`](Hint::resolve) go by the length alone, which several algorithms share?
+    /// True if [`resolve`](Hint::resolve) would go by the length alone, which several algorithms
+    /// share.
     pub fn is_guess(self, length: usize) -> bool {
         let by_name = self.name.is_some_and(|a| a.digest_len() == length);
         self.explicit.is_none() && !by_name
     }
 }
 
-/// `SHA256SUMS`, `tree.xxh128`, `sha1sum.txt`: the extension, else the start
-/// of the name up to "sum".
+/// Returns the algorithm from a name: `SHA256SUMS`, `tree.xxh128`, `sha1sum.txt`: the extension,
+/// else the start of the name up to "sum".
 fn by_name(path: &Path) -> Option<Algorithm> {
     let name = path.file_name()?.to_str()?.to_ascii_lowercase();
     let stem = name.strip_suffix(".txt").unwrap_or(&name);
@@ -132,8 +133,8 @@ fn by_length(length: usize) -> Option<Algorithm> {
     })
 }
 
-/// Other algorithms with digests as long as `algorithm`'s, for a hint when
-/// nothing matches; but those whose own lines look different.
+/// Returns the other algorithms with digests as long as `algorithm`'s, for a hint when nothing
+/// matches; without those whose own lines look different.
 pub fn same_length(algorithm: Algorithm) -> Vec<Algorithm> {
     let same = |a: &&Algorithm| {
         let alike = a.digest_len() == algorithm.digest_len() && a.plain() == Plain::Hex;

@@ -151,7 +151,7 @@ impl<'a> Links<'a> {
     }
 }
 
-/// Numbers follow each other, or are multiples of a power of two.
+/// Returns the shard of an inode: numbers follow each other, or are multiples of a power of two.
 fn shard(id: &Identity) -> usize {
     // The golden ratio, in units of 2^-64: its product's upper bits differ for both.
     let mixed = id.ino.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -206,7 +206,7 @@ mod tests {
         vec![bc_digest::hash(bc_digest::Algorithm::Md5, b"x")]
     }
 
-    /// Three names of one file, and what they come to.
+    /// Calls `check` with three names of one file.
     fn with_names(check: impl FnOnce(&Links<'_>, &Listing, &mut Mounts)) {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a"), "x").unwrap();
@@ -223,7 +223,8 @@ mod tests {
         }
     }
 
-    /// A number and the next, or those of one disk's blocks: no lock gets many of them.
+    /// Checks numbers that follow each other, and those of one disk's blocks: no lock gets many of
+    /// them.
     #[test]
     fn inodes_are_spread_over_the_locks() {
         for step in [1, 2, 8, 32, 128, 4096, 1 << 32] {

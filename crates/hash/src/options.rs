@@ -84,9 +84,9 @@ pub trait DigestSink: Send {
     /// per algorithm.
     fn file(&mut self, entry: EntryId, result: Result<(&FileStat, &[Digest]), bc_walk::Error>);
 
-    /// Called before a large file during which this worker will finish no other, and when the
-    /// worker is done: a sink that gathers results before it shares them hands them over. Not
-    /// called after a panic.
+    /// Hands over gathered results. Called before a large file during which this worker will finish
+    /// no other, and when the worker is done: for sinks that gather results before they share them.
+    /// Not called after a panic.
     fn hand_over(&mut self) {}
 }
 

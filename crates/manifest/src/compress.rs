@@ -13,7 +13,7 @@ const LEVEL: i32 = 3;
 pub struct Compressor<W: Write>(zstd::Encoder<'static, W>);
 
 impl<W: Write> Compressor<W> {
-    /// A frame with a checksum of its content.
+    /// Begins a frame with a checksum of its content.
     ///
     /// # Errors
     /// If the compressor cannot be set up.

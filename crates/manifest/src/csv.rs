@@ -185,7 +185,7 @@ fn number(field: &[u8]) -> Result<u64, &'static str> {
         .ok_or("size is not a number")
 }
 
-/// `op: message`; the number is where the standard library's messages have it.
+/// Parses `op: message`; the number is where the standard library's messages have it.
 fn failure(field: &[u8]) -> Result<Failure, &'static str> {
     let text = std::str::from_utf8(field).map_err(|_| "error is not UTF-8")?;
     let (op, message) = text.split_once(": ").unwrap_or(("", text));

@@ -198,7 +198,8 @@ pub(crate) fn parse(line: &[u8], number: u64) -> Parsed {
     })
 }
 
-/// A file needs a path, and a digest or an error: a missing digest must not pass for one.
+/// Makes the record of a file, which needs a path, and a digest or an error: a missing digest must
+/// not pass for one.
 fn record(file: File<'_>, line: u64) -> Option<Record> {
     let path = match (file.path_b64, file.path) {
         (Some(Text(encoded)), _) => base64::decode(encoded.as_bytes())?,

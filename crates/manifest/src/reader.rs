@@ -157,7 +157,7 @@ impl<R: BufRead> Reader<R> {
         })
     }
 
-    /// The format, as far as known: `None` before the first significant line.
+    /// Returns the format, as far as known: `None` before the first significant line.
     pub fn format(&self) -> Option<Format> {
         match self.state {
             State::Start => None,
@@ -318,9 +318,8 @@ impl<R: BufRead> Reader<R> {
     }
 }
 
-/// NUL if there are at least as many as newlines and each is followed by what a record can
-/// begin with (a digest, a tag, a backslash). Neither a path nor any other text format holds
-/// NULs, so only damage or `-z` brings them; damage comes in runs or hits the middle of a line.
+/// Returns NUL if there are at least as many as newlines and each is followed by a byte that a
+/// record can begin with (a digest, a tag, a backslash).
 fn guess_end(head: &[u8]) -> End {
     let nuls = head.iter().filter(|&&b| b == 0).count();
     let newlines = head.iter().filter(|&&b| b == b'\n').count();

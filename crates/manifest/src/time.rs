@@ -3,8 +3,7 @@
 const SECOND: i64 = 1_000_000_000;
 const DAY: i64 = 86_400;
 
-/// `2026-11-21T02:51:37Z`, with a fraction of nine digits only if there is one. Every `i64`
-/// has a form (years 1677 to 2262).
+/// Returns `2026-11-21T02:51:37Z`, with a fraction of nine digits only if there is one.
 pub fn format_rfc3339(nanoseconds: i64) -> String {
     let (seconds, fraction) = (
         nanoseconds.div_euclid(SECOND),
@@ -77,9 +76,7 @@ fn number(digits: &[u8]) -> Option<i64> {
     })
 }
 
-/// Days since 1970-01-01 to year, month, day of the proleptic Gregorian calendar. From
-/// Howard Hinnant, "chrono-compatible low-level date algorithms": eras of 400 years, years
-/// that begin in March so that the leap day comes last.
+/// Converts days since 1970-01-01 to year, month, day of the proleptic Gregorian calendar.
 fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
@@ -96,7 +93,7 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
-/// The inverse, from the same source.
+/// Converts a date to days since 1970-01-01, by the inverse from the same source.
 fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = year - i64::from(month <= 2);
     let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));

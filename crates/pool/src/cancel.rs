@@ -20,20 +20,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub struct Cancel(Arc<AtomicUsize>);
 
 impl Cancel {
-    /// A flag that is not set.
+    /// Makes a flag that is not set.
     pub fn new() -> Cancel {
         Cancel::default()
     }
 
-    /// Asks everybody to stop. The first reason stays; zero is taken as one, because
-    /// zero means "carry on".
+    /// Asks all workers to stop.
     pub fn cancel(&self, reason: usize) {
         let _ = self
             .0
             .compare_exchange(0, reason.max(1), Ordering::SeqCst, Ordering::SeqCst);
     }
 
-    /// Asks everybody to stop, for no particular reason.
+    /// Asks all workers to stop, for no particular reason.
     pub fn stop(&self) {
         self.cancel(1);
     }

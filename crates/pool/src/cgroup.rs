@@ -60,13 +60,13 @@ fn quota_of(version: Version, directory: &Path) -> Option<f64> {
     }
 }
 
-/// `cpu.max`: `QUOTA PERIOD` in microseconds, or `max PERIOD`.
+/// Parses `cpu.max`: `QUOTA PERIOD` in microseconds, or `max PERIOD`.
 fn parse_cpu_max(text: &str) -> Option<f64> {
     let (quota, period) = text.trim().split_once(' ')?;
     ratio(quota, period)
 }
 
-/// `cpu.cfs_quota_us` (-1 is no limit) and `cpu.cfs_period_us`.
+/// Parses `cpu.cfs_quota_us` (-1 is no limit) and `cpu.cfs_period_us`.
 fn parse_cfs(quota: &str, period: &str) -> Option<f64> {
     ratio(quota.trim(), period.trim())
 }
@@ -77,7 +77,7 @@ fn ratio(quota: &str, period: &str) -> Option<f64> {
     (quota > 0 && period > 0).then(|| quota as f64 / period as f64)
 }
 
-/// Our groups with a CPU controller, from `/proc/self/cgroup` and `/proc/self/mountinfo`.
+/// Returns our groups with a CPU controller, from `/proc/self/cgroup` and `/proc/self/mountinfo`.
 fn groups(memberships: &str, mounts: &str) -> Vec<Group> {
     memberships
         .lines()

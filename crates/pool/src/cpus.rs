@@ -8,8 +8,8 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 
 use crate::cgroup;
 
-/// Logical CPUs that this process may use: the affinity mask, and no more than the control
-/// group's quota rounded up. At least 1.
+/// Returns the number of logical CPUs that this process may use: the affinity mask, and no more
+/// than the control group's quota rounded up.
 ///
 /// ```
 /// assert!(bc_pool::available_cpus() >= 1);
@@ -18,8 +18,9 @@ pub fn available_cpus() -> usize {
     limited(allowed().len(), cgroup::quota())
 }
 
-/// Physical cores among the CPUs that this process may use, and no more than the control group's
-/// quota rounded up. At least 1; where `/sys` does not list cores, every CPU is one.
+/// Returns the number of physical cores among the CPUs that this process may use, and no more than
+/// the control group's quota rounded up. At least 1; where `/sys` does not list cores, every CPU is
+/// one.
 pub(crate) fn physical_cores() -> usize {
     let allowed = allowed();
     let cores = cores_of(&allowed, Path::new("/sys/devices/system/cpu"));
@@ -43,7 +44,8 @@ fn allowed() -> Vec<usize> {
     }
 }
 
-/// Distinct cores: CPUs with the same list of siblings are threads of one core.
+/// Returns the number of distinct cores: CPUs with the same list of siblings are threads of one
+/// core.
 fn cores_of(cpus: &[usize], sys: &Path) -> usize {
     let mut cores = HashSet::new();
     for cpu in cpus {

@@ -58,7 +58,7 @@ impl std::error::Error for ThreadsError {}
 impl FromStr for Threads {
     type Err = ThreadsError;
 
-    /// `auto`, `mono` or `0`, `compute`, `io`, or a number up to 1024.
+    /// Parses `auto`, `mono` or `0`, `compute`, `io`, or a number up to 1024.
     fn from_str(value: &str) -> Result<Threads, ThreadsError> {
         match value {
             "auto" => Ok(Threads::Auto),
@@ -94,7 +94,7 @@ impl fmt::Display for Threads {
 }
 
 impl Threads {
-    /// The most workers that there may be: 1 to 1024, and for everything but
+    /// Returns the greatest number of workers: 1 to 1024, and for everything but
     /// [`Threads::Exactly`] at most one per CPU that this process may use.
     ///
     /// ```
@@ -112,7 +112,6 @@ impl Threads {
         }
     }
 
-    /// The usual number and that of a run that waits for its storage: the same for who names a
     /// Returns the usual number of workers and that of a run that waits for its storage: equal if
     /// the caller named a number.
     pub fn workers(self) -> Workers {
@@ -142,7 +141,8 @@ pub enum Start {
 }
 
 impl Start {
-    /// Workers to begin with, of `most`, for work that is known to take one of them `effort`.
+    /// Returns the number of workers to begin with, of `most`, for work that is known to take one
+    /// of them `effort`.
     pub fn workers(self, most: usize, effort: Effort) -> usize {
         match self {
             Start::Together => most.max(1),
@@ -181,8 +181,8 @@ impl Effort {
         Effort(files.saturating_add(bytes / Effort::BYTES_PER_NANOSECOND))
     }
 
-    /// The number of workers in `1..=most` with which it is over soonest, if to start each one
-    /// takes its time: with n of them it takes (n - 1) starts and 1/n of the work, so that the
+    /// Returns the number of workers in `1..=most` with which it is over soonest, if to start each
+    /// one takes its time: with n of them it takes (n - 1) starts and 1/n of the work, so that the
     /// n-th pays as long as `n * (n - 1)` starts take less than all of the work.
     pub fn worth(self, most: usize) -> usize {
         let starts = self.0 / Effort::START.0;

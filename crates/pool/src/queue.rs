@@ -280,8 +280,8 @@ impl<T> Drop for Idle<'_, T> {
     }
 }
 
-/// The guarded data are valid after any panic: nothing is done under these locks that could
-/// leave them half changed.
+/// Locks a mutex. The guarded data are valid after any panic: nothing is done under these locks
+/// that could leave them half changed.
 #[cfg(not(loom))]
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex

@@ -63,7 +63,7 @@ pub fn run<T: Send>(workers: usize, f: impl Fn(usize) -> T + Sync) -> Result<Vec
     run_growing(workers, workers, |worker, _crew| f(worker))
 }
 
-/// Like [`run`], but any worker may call for one more while it works, through the [`Spawner`]
+/// Runs like [`run`], but any worker may call for one more while it works, through the [`Spawner`]
 /// that `f` is given: up to `most` in all, which is clamped to `workers`..=[`MAX_WORKERS`].
 ///
 /// A worker that joins gets the next number and runs the same `f`; the results are in worker order,
@@ -246,8 +246,8 @@ fn own_credentials() {
     }
 }
 
-/// The closure's state is thrown away together with the result when it panics, and what it
-/// shares with others is protected by their own invariants.
+/// Calls `f` and catches its panic. The closure's state is dropped together with the result when it
+/// panics, and data shared with others are protected by their own invariants.
 fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, WorkerPanic> {
     catch_unwind(AssertUnwindSafe(f)).map_err(|payload| WorkerPanic::new(&*payload))
 }

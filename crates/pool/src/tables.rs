@@ -66,7 +66,7 @@ impl Entrance {
         Entrance { tables, kept }
     }
 
-    /// Called by a thread that has just been started, before anything else.
+    /// Enters the table. Called by a thread that has just been started, before anything else.
     pub(crate) fn enter(&self) {
         if !self.tables.private {
             return;

@@ -95,7 +95,7 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// Room for up to `most` buffers of `size` bytes, at least one.
+    /// Maps room for up to `most` buffers of `size` bytes, at least one.
     fn new(size: usize, most: usize) -> Result<Chunk, Errno> {
         let count = (CHUNK / size).clamp(1, most.max(1));
         let len = size
@@ -107,7 +107,7 @@ impl Chunk {
         Ok(Chunk { mapping, next: 0 })
     }
 
-    /// The next buffer of `size` bytes, if there is room for it.
+    /// Cuts off the next buffer of `size` bytes, if there is room for it.
     fn cut(&mut self, size: usize) -> Option<Buffer> {
         let end = self.next.checked_add(size)?;
         if end > self.mapping.len {
@@ -188,13 +188,12 @@ impl Pool {
         Pool { classes }
     }
 
-    /// Bytes of a buffer of the largest class.
+    /// Returns the bytes of a buffer of the largest class.
     pub(crate) fn largest(&self) -> usize {
         self.classes.last().map_or(PAGE, |class| class.size)
     }
 
-    /// The smallest buffer left that holds `size` bytes, or else one of the
-    /// largest class. `None`: those are all taken.
+    /// Takes the smallest buffer left that holds `size` bytes, or else one of the largest class.
     pub(crate) fn take(&mut self, size: u64) -> Result<Option<Buffer>, Errno> {
         let last = self.classes.len() - 1;
         for (at, class) in self.classes.iter_mut().enumerate() {

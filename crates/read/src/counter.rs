@@ -36,7 +36,7 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// Slots are numbered below `slots`.
+    /// Makes room for slots, which are numbered below `slots`.
     pub fn reserve(&mut self, slots: usize) {
         self.ahead.resize(slots, 0);
     }
@@ -63,7 +63,7 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// The slot's file is done: `bytes` were read of it, or it failed, and then those that were
+    /// Ends the slot's file: `bytes` were read of it, or it failed, and then bytes that were
     /// counted stay counted, as they do of one that grew.
     pub fn finish(&mut self, slot: usize, bytes: Option<u64>) {
         let ahead = std::mem::take(&mut self.ahead[slot]);

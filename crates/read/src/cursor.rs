@@ -63,8 +63,8 @@ impl ReadCursor {
         self.stop == u64::MAX
     }
 
-    /// Bytes that are left as far as one can know, and one more if it takes
-    /// the end of the file to be seen.
+    /// Returns the bytes that are left as far as is known, and one more if the end of the file has
+    /// to be seen.
     pub(crate) fn left(&self) -> u64 {
         if self.stop <= self.size {
             self.stop.saturating_sub(self.pos)

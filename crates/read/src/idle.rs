@@ -67,8 +67,8 @@ impl Idle {
 }
 
 impl Times {
-    /// The first line: `cpu`, then ticks in user mode, niced, in the kernel, idle, waiting for a
-    /// disk, and others (proc_stat(5)). Time of virtual machines is in the first two already.
+    /// Parses the first line: `cpu`, then ticks in user mode, niced, in the kernel, idle, waiting
+    /// for a disk, and others (proc_stat(5)). Time of virtual machines is in the first two already.
     fn parse(text: &str) -> Option<Times> {
         let mut fields = text.lines().next()?.split_whitespace();
         if fields.next() != Some("cpu") {

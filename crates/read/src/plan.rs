@@ -58,7 +58,7 @@ impl Plan {
         Plan::new(listing.ids().collect(), workers)
     }
 
-    /// Entries in the plan, handed out or not.
+    /// Returns the number of entries in the plan, handed out or not.
     pub fn len(&self) -> usize {
         self.order.len()
     }
@@ -103,12 +103,12 @@ impl Plan {
             .collect()
     }
 
-    /// Long files that are being read.
+    /// Returns the number of long files that are being read.
     pub(crate) fn long(&self) -> usize {
         self.long.load(Ordering::Relaxed)
     }
 
-    /// Files of [`HUGE`] bytes and more that are being read.
+    /// Returns the number of files of [`HUGE`] bytes and more that are being read.
     pub fn huge(&self) -> usize {
         self.huge.load(Ordering::Relaxed)
     }
@@ -123,7 +123,7 @@ impl Plan {
         self.cursor.next().map(|range| &self.order[range])
     }
 
-    /// A part of what was given back.
+    /// Takes a part of the entries that were given back.
     fn piece(&self) -> Option<Range<usize>> {
         let mut returned = self.returned();
         let mut last = returned.pop()?;
@@ -198,7 +198,7 @@ impl<'a> Hand<'a> {
         self.batch.is_empty()
     }
 
-    /// The next entry, out of the batch or of a new one.
+    /// Returns the next entry, out of the batch or of a new one.
     pub(crate) fn next(&mut self) -> Option<EntryId> {
         if self.batch.is_empty() {
             self.batch = self.plan.next()?;
@@ -235,7 +235,7 @@ impl<'a> Hand<'a> {
         false
     }
 
-    /// A file is being opened, by the ring.
+    /// Notes that a file is being opened, by the ring.
     pub(crate) fn opening(&mut self) {
         self.opening += 1;
     }
@@ -273,12 +273,12 @@ impl<'a> Hand<'a> {
         }
     }
 
-    /// Long files in hand.
+    /// Returns the number of long files in hand.
     pub(crate) fn long(&self) -> usize {
         self.long
     }
 
-    /// Huge files in hand.
+    /// Returns the number of huge files in hand.
     pub(crate) fn huge(&self) -> usize {
         self.huge
     }

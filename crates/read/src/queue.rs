@@ -81,12 +81,12 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// An open that does not wait found its file.
+    /// Notes that an open that does not wait found its file.
     pub(crate) fn found(&mut self) {
         self.asked[Call::Open as usize].hit();
     }
 
-    /// A read that does not wait found what it wanted.
+    /// Notes that a read that does not wait found its data.
     pub(crate) fn hit(&mut self) {
         self.asked[Call::Read as usize].hit();
         self.hits = if self.hits < u32::MAX {
@@ -96,19 +96,19 @@ impl<'a> Queue<'a> {
         };
     }
 
-    /// Something was not resident.
+    /// Notes that a call's data were not resident.
     pub(crate) fn miss(&mut self, call: Call) {
         self.hits = 0;
         self.asked[call as usize].miss();
     }
 
-    /// Something was left to the ring without asking.
+    /// Notes that a call was left to the ring without asking.
     pub(crate) fn passed(&mut self, call: Call) {
         self.asked[call as usize].pass();
     }
 
-    /// The ring, unless plain calls were asked for or the kernel refuses it:
-    /// from then on this is a queue of `Choice::Sync`.
+    /// Returns the ring, unless plain calls were asked for or the kernel refuses it: from then on
+    /// this is a queue of `Choice::Sync`.
     pub(crate) fn ring(&mut self) -> Option<&mut Ring<'a>> {
         if self.choice == Choice::Sync {
             return None;

@@ -45,7 +45,7 @@ pub(crate) struct Asked {
 }
 
 impl Residency {
-    /// The memory of a worker that begins.
+    /// Returns the memory of a worker that begins.
     pub(crate) fn asked(&self, call: Call) -> Asked {
         let misses = self.0.misses[call as usize].load(Ordering::Relaxed);
         Asked {
@@ -83,12 +83,13 @@ impl Asked {
         self.tell((self.misses + 1).min(most));
     }
 
-    /// A call was made without a question.
+    /// Notes that a call was made without a question.
     pub(crate) fn pass(&mut self) {
         self.passed = self.passed.saturating_add(1).min(u32::MAX - 1);
     }
 
-    /// Others' lines of the cache are written to only when something has changed.
+    /// Shares the misses; others' lines of the cache are written to only when something has
+    /// changed.
     fn tell(&mut self, misses: u8) {
         self.misses = misses;
         let told = &self.residency.0.misses[self.call as usize];

@@ -43,7 +43,7 @@ impl Choice {
     /// All choices.
     pub const ALL: [Choice; 3] = [Choice::Auto, Choice::Sync, Choice::Uring];
 
-    /// `auto`, `sync` or `uring`.
+    /// Returns `auto`, `sync` or `uring`.
     pub const fn name(self) -> &'static str {
         match self {
             Choice::Auto => "auto",
@@ -220,7 +220,8 @@ pub trait Consumer {
     /// lanes. Asked again on every turn; 0 counts as 1.
     fn width(&self) -> usize;
 
-    /// Called once before the first `begin`: slots are numbered below `slots`.
+    /// Makes room for slots. Called once before the first `begin`: slots are numbered below
+    /// `slots`.
     fn reserve(&mut self, slots: usize) {
         let _ = slots;
     }
@@ -264,9 +265,9 @@ pub trait Consumer {
         false
     }
 
-    /// A file was opened in `slot`; its pieces follow. An entry may begin again before it is
-    /// [finished](Consumer::finish), in this slot or another, after others were there: another
-    /// process wrote to the file, or may have, and its pieces so far are void.
+    /// Begins a file that was opened in `slot`; its pieces follow. An entry may begin again before
+    /// it is [finished](Consumer::finish), in this slot or another, after others were there:
+    /// another process wrote to the file, or may have, and its pieces so far are void.
     fn begin(&mut self, slot: usize, opened: &Opened);
 
     /// Works on the pieces until at least one of them is used up, and pushes
@@ -275,9 +276,8 @@ pub trait Consumer {
     /// one piece, at most `width`, and each slot at most once.
     fn advance(&mut self, feeds: &[Feed<'_>], consumed: &mut Vec<usize>);
 
-    /// The entry is done: its last piece was consumed and the file was read to
-    /// its end unchanged, or something failed. After an error before `begin`,
-    /// no file is in `slot`.
+    /// Ends an entry: its last piece was consumed and the file was read to its end unchanged, or
+    /// something failed. After an error before `begin`, no file is in `slot`.
     fn finish(&mut self, slot: usize, result: Result<Opened, Error>, entry: EntryId);
 }
 
@@ -330,7 +330,7 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// `sync`, `mixed` or `uring`.
+    /// Returns `sync`, `mixed` or `uring`.
     pub const fn name(self) -> &'static str {
         match self {
             Backend::Sync => "sync",

@@ -70,7 +70,7 @@ pub(crate) enum Done {
 }
 
 impl<'a> Ring<'a> {
-    /// A ring for requests of slots below `slots`, shown to work.
+    /// Makes a ring for requests of slots below `slots`, shown to work.
     pub(crate) fn new(slots: usize) -> Result<Ring<'a>, Error> {
         let entries = u32::try_from(slots.max(1).next_power_of_two())
             .unwrap_or(u32::MAX)
@@ -114,7 +114,7 @@ impl<'a> Ring<'a> {
         Ok(ring)
     }
 
-    /// A filter may allow the ring and refuse its use.
+    /// Tries one request: a filter may allow the ring and refuse its use.
     fn round_trip(&mut self) -> std::io::Result<()> {
         let nop = opcode::Nop::new().build().user_data(NO_SLOT);
         // SAFETY: a NOP refers to nothing.
@@ -130,7 +130,7 @@ impl<'a> Ring<'a> {
         Ok(())
     }
 
-    /// Requests whose completion has not been taken yet.
+    /// Returns the number of requests whose completion has not been taken yet.
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight
     }
@@ -321,7 +321,8 @@ fn refused(error: std::io::Error) -> Error {
 mod tests {
     use super::*;
 
-    /// A pipe without a writer stands for a server that does not answer.
+    /// Checks that a request that never completes does not delay the end: a pipe without a writer
+    /// stands for a server that does not answer.
     #[test]
     fn what_never_comes_is_not_waited_for_at_the_end() {
         let Ok(mut ring) = Ring::new(8) else {

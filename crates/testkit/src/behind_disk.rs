@@ -48,8 +48,8 @@ impl Drop for BehindDisk {
     }
 }
 
-/// Mounts one where the calling thread and the programs that it starts from then on can see it, and
-/// no others.
+/// Mounts such a file system where the calling thread and the programs that it starts from then on
+/// can see it, and no others.
 ///
 /// # Errors
 /// The reason why this machine cannot: not root, or no FUSE.
@@ -173,7 +173,7 @@ impl Server {
         self.node(dir)?.names.get(name).copied().ok_or(Errno::NOENT)
     }
 
-    /// A new node under a name that is free.
+    /// Makes a new node under a name that is free.
     fn make(&mut self, dir: u64, name: &[u8], node: Node) -> Result<u64, Errno> {
         if self.find(dir, name).is_ok() {
             return Err(Errno::EXIST);
@@ -229,7 +229,7 @@ impl Server {
         Ok(())
     }
 
-    /// A close of one of its descriptors.
+    /// Closes one of a node's descriptors.
     fn flush(&mut self, number: u64) -> Result<(), Errno> {
         let how = self.how;
         let node = self.node(number)?;
@@ -271,7 +271,7 @@ impl Server {
         Ok(out)
     }
 
-    /// Changes what is asked for (`FATTR_*` in `linux/fuse.h`).
+    /// Changes the attributes that are asked for (`FATTR_*` in `linux/fuse.h`).
     fn set(&mut self, input: &mut Input<'_>) -> Result<Vec<u8>, Errno> {
         let number = input.node;
         let valid = input.u32();
@@ -326,7 +326,7 @@ impl Server {
         Ok([(length as u32).to_ne_bytes(), [0; 4]].concat())
     }
 
-    /// The operations by their numbers in `linux/fuse.h`.
+    /// Answers an operation by its number in `linux/fuse.h`.
     fn answer(&mut self, input: &mut Input<'_>) -> Answer {
         const OPENED: [u8; 16] = [0; 16];
         let (number, owner) = (input.node, input.owner);

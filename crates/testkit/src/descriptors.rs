@@ -5,8 +5,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Descriptors that the tests of one process get along with, if they may have them.
 const PLENTY: u64 = 4096;
 
-/// Raises the limit of this process, if it is lower, to what its tests get along with, or as far as
-/// that is allowed; returns it.
+/// Raises the limit of this process, if it is lower, to a number that its tests get along with, or
+/// as far as that is allowed; returns it.
 pub fn raise_descriptors() -> u64 {
     let now = getrlimit(Resource::Nofile);
     let current = now.current.unwrap_or(u64::MAX);

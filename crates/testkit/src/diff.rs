@@ -56,7 +56,7 @@ pub fn lines(expected: &[u8], actual: &[u8]) -> String {
     out
 }
 
-/// `table[i][j]`: length of the longest common subsequence of `left[i..]` and `right[j..]`.
+/// Returns `table[i][j]`: length of the longest common subsequence of `left[i..]` and `right[j..]`.
 fn alignment(left: &[&[u8]], right: &[&[u8]]) -> Vec<Vec<u32>> {
     let mut table = vec![vec![0; right.len() + 1]; left.len() + 1];
     for i in (0..left.len()).rev() {

@@ -106,7 +106,7 @@ fn metric_name(name: &str) -> Result<(), String> {
     }
 }
 
-/// `name{label="value",...} value [timestamp]`
+/// Parses `name{label="value",...} value [timestamp]`
 fn sample(line: &str) -> Result<Sample, String> {
     let end = line.find(['{', ' ']).ok_or("no value")?;
     let name = &line[..end];
@@ -158,7 +158,7 @@ fn sample(line: &str) -> Result<Sample, String> {
     })
 }
 
-/// Index of the first quote that no backslash escapes.
+/// Returns the index of the first quote that no backslash escapes.
 fn closing_quote(text: &str) -> Option<usize> {
     let mut escaped = false;
     text.bytes().position(|byte| {
@@ -168,7 +168,7 @@ fn closing_quote(text: &str) -> Option<usize> {
     })
 }
 
-/// Text whose backslashes mean `\\`, `\n` and, in quotes, `\"`.
+/// Decodes text whose backslashes mean `\\`, `\n` and, in quotes, `\"`.
 fn unescaped(text: &str, quotes: bool) -> Result<String, String> {
     let mut out = String::new();
     let mut chars = text.chars();

@@ -49,7 +49,7 @@ impl<'a> Input<'a> {
         self.rest = self.rest.get(bytes..).unwrap_or_default();
     }
 
-    /// A name, which ends with NUL.
+    /// Takes a name, which ends with NUL.
     pub(crate) fn name(&mut self) -> &'a [u8] {
         let end = self.rest.iter().position(|byte| *byte == 0);
         let (name, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
@@ -85,7 +85,7 @@ pub(crate) fn message(unique: u64, answer: Answer) -> Option<Vec<u8>> {
     Some(message)
 }
 
-/// Version and limits.
+/// Returns version and limits.
 pub(crate) fn init_out() -> Vec<u8> {
     const MAX_WRITE: u32 = 128 << 10;
     let mut out = Vec::with_capacity(64);
@@ -97,7 +97,7 @@ pub(crate) fn init_out() -> Vec<u8> {
     out
 }
 
-/// Number, size and blocks; times; mode, links, user, group and device.
+/// Returns number, size and blocks; times; mode, links, user, group and device.
 pub(crate) fn attr(head: [u64; 3], times: [(u64, u32); 3], tail: [u32; 5]) -> Vec<u8> {
     let mut out = Vec::with_capacity(88);
     for word in head.into_iter().chain(times.map(|(seconds, _)| seconds)) {
@@ -126,7 +126,7 @@ pub(crate) fn entry_out(node: u64, attr: &[u8]) -> Vec<u8> {
     [&node.to_ne_bytes()[..], &[0; 32], attr].concat()
 }
 
-/// Space and files without end.
+/// Returns unlimited space and files.
 pub(crate) fn statfs_out() -> Vec<u8> {
     let mut out = Vec::with_capacity(80);
     for _ in 0..5 {

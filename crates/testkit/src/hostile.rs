@@ -133,14 +133,14 @@ pub fn build(root: &Path) -> io::Result<Hostile> {
     Ok(made)
 }
 
-/// A directory name made of a hostile name, at most 255 bytes long.
+/// Returns a directory name made of a hostile name, at most 255 bytes long.
 fn prefixed(prefix: &[u8], name: &[u8]) -> Vec<u8> {
     let mut out = [prefix, name].concat();
     out.truncate(255);
     out
 }
 
-/// 20 levels of 240 bytes: a path of about 4,800 bytes.
+/// Makes 20 levels of 240 bytes: a path of about 4,800 bytes.
 fn make_deep(root: &OwnedFd, made: &mut Hostile) -> io::Result<()> {
     let mut dir = make_dir(root, b"", b"deep", made)?;
     let mut path = b"deep".to_vec();

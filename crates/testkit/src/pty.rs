@@ -34,7 +34,7 @@ pub struct Session {
 }
 
 impl Pty {
-    /// A terminal of `columns` by `rows`.
+    /// Makes a terminal of `columns` by `rows`.
     #[track_caller]
     pub fn new(columns: u16, rows: u16) -> Pty {
         let make = || -> std::io::Result<Pty> {
@@ -151,7 +151,7 @@ impl Session {
         screen
     }
 
-    /// The program, e.g. for its standard input if that is not the terminal.
+    /// Returns the program, e.g. for its standard input if that is not the terminal.
     pub fn child(&mut self) -> &mut Child {
         &mut self.child
     }

@@ -24,12 +24,12 @@ pub struct Found {
 }
 
 impl Found {
-    /// The type of file.
+    /// Returns the type of file.
     pub fn kind(&self) -> FileType {
         FileType::from_raw_mode(self.stat.st_mode)
     }
 
-    /// Device and inode.
+    /// Returns device and inode.
     pub fn identity(&self) -> (u64, u64) {
         (self.stat.st_dev, self.stat.st_ino)
     }

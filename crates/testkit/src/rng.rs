@@ -45,7 +45,7 @@ impl Rng {
         rest.copy_from_slice(&last[..rest.len()]);
     }
 
-    /// `len` pseudo-random bytes.
+    /// Returns `len` pseudo-random bytes.
     pub fn bytes(&mut self, len: usize) -> Vec<u8> {
         let mut out = vec![0; len];
         self.fill(&mut out);

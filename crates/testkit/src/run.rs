@@ -243,7 +243,7 @@ impl Outcome {
         self
     }
 
-    /// Standard output is exactly this.
+    /// Checks that standard output is exactly this.
     #[track_caller]
     pub fn stdout_is(&self, expected: impl AsRef<[u8]>) -> &Self {
         let diff = diff::lines(expected.as_ref(), &self.stdout);
@@ -251,7 +251,7 @@ impl Outcome {
         self
     }
 
-    /// Standard error is exactly this.
+    /// Checks that standard error is exactly this.
     #[track_caller]
     pub fn stderr_is(&self, expected: impl AsRef<[u8]>) -> &Self {
         let diff = diff::lines(expected.as_ref(), &self.stderr);
@@ -259,7 +259,7 @@ impl Outcome {
         self
     }
 
-    /// Standard output contains this.
+    /// Checks that standard output contains this.
     #[track_caller]
     pub fn stdout_has(&self, part: impl AsRef<[u8]>) -> &Self {
         let part = part.as_ref();
@@ -271,7 +271,7 @@ impl Outcome {
         self
     }
 
-    /// Standard error contains this.
+    /// Checks that standard error contains this.
     #[track_caller]
     pub fn stderr_has(&self, part: impl AsRef<[u8]>) -> &Self {
         let part = part.as_ref();
@@ -283,22 +283,22 @@ impl Outcome {
         self
     }
 
-    /// Standard output as lines without their newline.
+    /// Returns standard output as lines without their newline.
     pub fn lines(&self) -> Vec<&[u8]> {
         lines(&self.stdout)
     }
 
-    /// Standard error as lines without their newline.
+    /// Returns standard error as lines without their newline.
     pub fn error_lines(&self) -> Vec<&[u8]> {
         lines(&self.stderr)
     }
 
-    /// Standard output as text.
+    /// Returns standard output as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// Standard error as text.
+    /// Returns standard error as text.
     pub fn error_text(&self) -> String {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }

@@ -53,7 +53,7 @@ impl Screen {
         lines
     }
 
-    /// Times that text ran over the right edge.
+    /// Returns the number of times that text exceeded the right edge.
     pub fn wraps(&self) -> usize {
         self.wraps
     }
@@ -79,7 +79,8 @@ impl Screen {
         self.column += 1;
     }
 
-    /// `ESC [ parameters letter`; a sequence that is cut off at the end is not shown yet.
+    /// Interprets `ESC [ parameters letter`; a sequence that is cut off at the end is not shown
+    /// yet.
     fn escape(&mut self, chars: &mut std::str::Chars<'_>) {
         if chars.next() != Some('[') {
             return;

@@ -177,8 +177,8 @@ impl Sweep {
         Sweep { kinds, ..self }
     }
 
-    /// Each point may be disturbed in so many ways: in one of them by turns, or in each of them, if
-    /// every point was asked for.
+    /// Disturbs each point in so many ways: in one of them by turns, or in each of them, if every
+    /// point was asked for.
     #[must_use]
     pub fn ways(self, ways: usize) -> Sweep {
         Sweep { ways, ..self }

@@ -23,7 +23,7 @@ pub struct Synth {
 }
 
 impl Default for Synth {
-    /// 1,000 files, 16 MiB, one in five a duplicate, one in twenty a near one.
+    /// Returns 1,000 files, 16 MiB, one in five a duplicate, one in twenty a near one.
     fn default() -> Self {
         Synth {
             seed: 1,
@@ -169,7 +169,8 @@ const WORDS: [&str; 16] = [
 ];
 const EXTENSIONS: [&str; 4] = ["txt", "bin", "log", "dat"];
 
-/// Two thirds under 4 KiB, most others up to 128 KiB, one in fifty up to 4 MiB before scaling.
+/// Returns a size: two thirds under 4 KiB, most others up to 128 KiB, one in fifty up to 4 MiB
+/// before scaling.
 fn size(rng: &mut Rng) -> u64 {
     let (low, high) = match rng.below(150) {
         0 => return 0,

@@ -186,7 +186,7 @@ impl TestTree {
         self.root.join(relative).symlink_metadata().is_ok()
     }
 
-    /// A command on this tree, to be completed and started by [`Run::go`].
+    /// Returns a command on this tree, to be completed and started by [`Run::go`].
     pub fn run(&self, program: impl AsRef<OsStr>) -> Run {
         Run::new(program.as_ref(), &self.root, self.base.path())
     }
@@ -199,7 +199,7 @@ impl TestTree {
     }
 }
 
-/// Descriptors that other tests of this process have are given back.
+/// Opens a file, and waits for descriptors that other tests of this process hold.
 fn patiently<T>(mut open: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {
     let is_short = |error: &std::io::Error| {
         error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error())

@@ -205,7 +205,7 @@ impl Columns {
         })
     }
 
-    /// `None` if less than everything was asked for.
+    /// Returns an entry's metadata; `None` if less than everything was asked for.
     pub(crate) fn stat(&self, index: usize, ino: u64, classes: &[Class]) -> Option<FileStat> {
         let class = self.class(index, classes)?;
         let mode = class.mode?;

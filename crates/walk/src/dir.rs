@@ -112,7 +112,7 @@ impl<'w> Worker<'w> {
         }
     }
 
-    /// A mount point or something like it: whether and when to enter it is decided later.
+    /// Puts off a mount point or something like it: whether and when to enter it is decided later.
     fn defer_mount(&mut self, task: &Task) {
         self.output.pending.push(Pending {
             prefix: self.context.walk_roots[task.walk_root as usize].prefix,
@@ -192,7 +192,7 @@ impl<'w> Worker<'w> {
         }
     }
 
-    /// The root directory itself, `.`, before everything in it.
+    /// Lists the root directory itself, `.`, before everything in it.
     fn list_root(&mut self, stat: Option<&FileStat>) {
         self.output.push_name(Tag::following(FileKind::Dir), b".");
         self.output.items.push(Item {
@@ -395,7 +395,7 @@ impl<'w> Worker<'w> {
         }
     }
 
-    /// The directory, or one name in it, as a listing has it.
+    /// Returns the path of the directory, or of one name in it, as in a listing.
     fn printed(&self, task: &Task, name: Option<&[u8]>) -> Vec<u8> {
         let walk_root = &self.context.walk_roots[task.walk_root as usize];
         let prefix = &self.context.prefixes[walk_root.prefix as usize];

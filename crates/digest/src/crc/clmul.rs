@@ -34,7 +34,7 @@ pub(super) const fn order(reflected: bool) -> Order {
     }
 }
 
-/// Sixteen bytes as a polynomial: in the normal order the first byte is the highest.
+/// Loads sixteen bytes as a polynomial: in the normal order the first byte is the highest.
 #[target_feature(enable = "pclmulqdq,ssse3,sse4.1")]
 fn load<const REFLECTED: bool>(block: &[u8; 16]) -> __m128i {
     // SAFETY: there are sixteen bytes to be read, at any alignment.
@@ -65,7 +65,7 @@ fn multipliers<const REFLECTED: bool, const BITS: u32>() -> __m128i {
     }
 }
 
-/// `sum` carried over, plus `next`.
+/// Returns `sum` carried over, plus `next`.
 #[target_feature(enable = "pclmulqdq,ssse3,sse4.1")]
 fn fold(sum: __m128i, by: __m128i, next: __m128i) -> __m128i {
     let lower = _mm_clmulepi64_si128::<0x00>(sum, by);
@@ -105,7 +105,7 @@ pub(super) fn start<const REFLECTED: bool>(register: u32) -> __m128i {
     }
 }
 
-/// Four sums that follow each other, and then what is left of a message, as one register.
+/// Joins four sums that follow each other, and then the rest of a message, to one register.
 #[target_feature(enable = "pclmulqdq,ssse3,sse4.1")]
 pub(super) fn joined<const REFLECTED: bool>(
     sums: [__m128i; 4],

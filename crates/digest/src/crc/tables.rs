@@ -71,7 +71,8 @@ pub(super) fn update(order: Order, mut register: u32, data: &[u8]) -> u32 {
     register
 }
 
-/// A block whose first four bytes the register, in the order of the message, is added to.
+/// Returns the register after a block, to whose first four bytes the register, in the order of the
+/// message, is added.
 #[inline(always)]
 fn sixteen(tables: &Tables, block: &[u8; 16], register: [u8; 4]) -> u32 {
     let mut sum = 0;

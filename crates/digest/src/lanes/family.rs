@@ -55,7 +55,8 @@ enum Endian {
     Big,
 }
 
-/// Merkle–Damgård strengthening: a one bit, zeros, and the length in bits in the last `length` bytes.
+/// Applies Merkle–Damgård strengthening: a one bit, zeros, and the length in bits in the last
+/// `length` bytes.
 #[inline]
 fn strengthen(
     tail: &mut [u8; TAIL],

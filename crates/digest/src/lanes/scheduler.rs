@@ -311,7 +311,7 @@ impl<F: Family> Scheduler<F> {
         }
     }
 
-    /// The whole of the shortest run.
+    /// Compresses the whole of the shortest run.
     fn step_one(&mut self, pointers: &mut [*const u8; MAX_LANES]) {
         let lane = (0..self.width)
             .min_by_key(|&lane| self.left[lane])
@@ -327,8 +327,7 @@ impl<F: Family> Scheduler<F> {
         self.set_column(lane, &state);
     }
 
-    /// The run of a lane is over: finds the next one, or the next message. Returns the number of
-    /// pieces used up.
+    /// Ends the run of a lane: finds the next one, or the next message.
     #[inline]
     fn turn(
         &mut self,

@@ -12,7 +12,7 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// Both ways to begin, where the file system has both.
+/// Begins in both ways, where the file system has both.
 fn all(target: &Path) -> Vec<AtomicFile> {
     let place = || Place::find(target).unwrap();
     let named = AtomicFile::named(place(), 0o666).unwrap();
@@ -241,8 +241,8 @@ fn a_second_writer_is_turned_away() {
     lock(&target).unwrap();
 }
 
-/// Files of other users and kinds under temporary names are kept: only what a killed run left is
-/// removed.
+/// Checks that files of other users and kinds under temporary names are kept: only what a killed
+/// run left is removed.
 #[test]
 fn temporary_names_that_are_taken_are_passed_over() {
     let dir = tempfile::tempdir().unwrap();

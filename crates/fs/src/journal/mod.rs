@@ -147,17 +147,17 @@ impl Journal {
         Ok(())
     }
 
-    /// Its records from the beginning.
+    /// Returns its records from the beginning.
     pub fn records(&self) -> Records<'_> {
         Records::new(&self.file, self.seed)
     }
 
-    /// Bytes of it.
+    /// Returns its length in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// Cuts off what is not whole: everything from [`Records::end`] on.
+    /// Cuts off the incomplete end: everything from [`Records::end`] on.
     ///
     /// # Errors
     /// Errors of truncating the file.
@@ -294,7 +294,7 @@ impl Journal {
 }
 
 impl View {
-    /// Forces what was appended so far to the disk.
+    /// Forces the bytes appended so far to the disk.
     ///
     /// # Errors
     /// Errors of `fdatasync`, and of [`flush`](crate::flush).

@@ -70,7 +70,7 @@ impl Seed {
         }
     }
 
-    /// The record that `bytes` begin with, kind and body, if it is whole.
+    /// Returns the record that `bytes` begin with, kind and body, if it is whole.
     fn whole(self, bytes: &[u8]) -> Option<&[u8]> {
         let (frame, after) = bytes.split_first_chunk::<FRAME>()?;
         let length = length_in(frame);
@@ -135,7 +135,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// The next one; `None` at the end, and where the next one is not whole.
+    /// Returns the next record; `None` at the end, and where the next one is not whole.
     ///
     /// # Errors
     /// Errors of reading the file.

@@ -105,7 +105,7 @@ fn what_is_appended_is_read_again() {
     assert_eq!(view.record_at(HEAD, 5, &mut buffer).unwrap(), None);
 }
 
-/// A body is a record's number and some more, so that no two are the same.
+/// Returns bodies that contain a record's number and some more, so that no two are the same.
 fn numbered(count: u32) -> Vec<Vec<u8>> {
     let body = |n: u32| [&n.to_le_bytes()[..], &vec![n as u8; (n % 23) as usize]].concat();
     (0..count).map(body).collect()
@@ -142,7 +142,7 @@ fn a_torn_end_is_cut_off_and_gone_on_from() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Records read from a damaged journal are always among those written.
+    /// Checks that records read from a damaged journal are always among those written.
     #[test]
     fn damage_makes_no_records(flips in prop::collection::vec((any::<prop::sample::Index>(), 1u8..), 1..6)) {
         let ground = Ground::new();

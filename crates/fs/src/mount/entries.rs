@@ -37,7 +37,7 @@ pub fn entries_of(table: &[u8]) -> Vec<MountEntry> {
     lines.filter_map(parse_line).collect()
 }
 
-/// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
+/// Parses `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
 fn parse_line(line: &[u8]) -> Option<MountEntry> {
     let mut fields = line.split(|&byte| byte == b' ');
     let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
@@ -61,7 +61,7 @@ fn parse_line(line: &[u8]) -> Option<MountEntry> {
     })
 }
 
-/// Different bytes are different texts.
+/// Converts bytes to text so that different bytes are different texts.
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| crate::escape(error.as_bytes()).to_string())
 }
@@ -79,7 +79,7 @@ fn option<'o>(options: &'o [u8], name: &[u8]) -> Option<&'o [u8]> {
     options.find_map(|option| option.strip_prefix(name))
 }
 
-/// Space, tab, newline and backslash are written as three octal digits.
+/// Decodes a field: space, tab, newline and backslash are written as three octal digits.
 pub(super) fn unescaped(field: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(field.len());
     let mut rest = field;

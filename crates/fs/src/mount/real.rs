@@ -44,7 +44,7 @@ impl BindMounts {
         }
     }
 
-    /// Mount points of the mounts that show what another one shows.
+    /// Returns the mount points of mounts that show the same as another one.
     pub fn points(&self) -> impl Iterator<Item = &[u8]> {
         let all = self.all.iter().zip(&self.shown_by);
         all.filter(|(_, others)| !others.is_empty())

@@ -132,7 +132,7 @@ enum Entered {
     Link(OwnedFd),
 }
 
-/// A directory, a link, or anything else as a place.
+/// Opens a component: a directory, a link, or anything else as a place.
 fn enter(directory: &OwnedFd, name: &OsStr) -> io::Result<Entered> {
     match step(directory, name) {
         Ok(Step::Directory(next)) => Ok(Entered::Place(next)),

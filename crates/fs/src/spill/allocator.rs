@@ -71,8 +71,7 @@ unsafe impl GlobalAlloc for Allocator {
     }
 }
 
-/// A block of zeros in a file, if a budget was set that has no room for it. Otherwise it is
-/// counted as kept in memory.
+/// Allocates a block of zeros in a file, if a budget was set that has no room for it.
 #[cold]
 fn beyond_budget(layout: Layout) -> Option<*mut u8> {
     let spill = SPILL.get()?;
@@ -131,7 +130,7 @@ fn release(spill: &Spill, start: *mut u8, size: usize) -> Freed {
     Freed::Mapping
 }
 
-/// `realloc` where old or new size is large.
+/// Does `realloc` where old or new size is large.
 ///
 /// # Safety
 /// As for [`GlobalAlloc::realloc`].
@@ -189,7 +188,7 @@ unsafe fn change(spill: &Spill, start: *mut u8, layout: Layout, new: usize) -> *
     unsafe { System.realloc(start, layout, new) }
 }
 
-/// Copies a block to another one of `new` bytes, if that was to be had, and frees it.
+/// Copies a block to another one of `new` bytes, if that could be allocated, and frees it.
 ///
 /// # Safety
 /// `start` is a block of this allocator with this layout that nothing refers to, `other` is null
@@ -254,8 +253,7 @@ impl Place {
         Some(&PLACES[at])
     }
 
-    /// The place of the mapping that begins there. Only its owner asks, and who gave the block to
-    /// the owner has published this as well.
+    /// Returns the entry of the mapping that begins there, and its block.
     fn of(start: *mut u8) -> Option<(&'static Place, Block)> {
         let used = &PLACES[..USED.load(Ordering::Acquire)];
         let place = used
@@ -273,7 +271,7 @@ impl Place {
         self.start.store(start.as_ptr(), Ordering::Release);
     }
 
-    /// Keeps it taken, but of no mapping.
+    /// Keeps the entry taken, but without a mapping.
     fn withhold(&self) {
         self.start.store(TAKEN, Ordering::Release);
     }

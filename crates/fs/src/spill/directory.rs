@@ -28,7 +28,7 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// The first that is fit; else what is wrong with each.
+    /// Opens the first directory that is fit; otherwise returns what is wrong with each.
     pub(super) fn first_of(candidates: &[PathBuf]) -> Result<Directory, String> {
         let mut reasons = Vec::new();
         for path in candidates {
@@ -65,7 +65,7 @@ impl Directory {
         }
     }
 
-    /// A file that has no name, or none any more.
+    /// Makes a file that has no name, or none any more.
     pub(super) fn file(&self) -> Result<OwnedFd, Failed> {
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::TMPFILE;
         match openat(&self.fd, c".", flags, Mode::RUSR | Mode::WUSR) {

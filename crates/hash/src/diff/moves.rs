@@ -51,7 +51,7 @@ pub(super) fn moves(
     }
 }
 
-/// The digests of a path, in an order that does not depend on that of its lines.
+/// Returns the digests of a path, in an order that does not depend on that of its lines.
 fn of(side: &Side, path: Record) -> Vec<&[u8]> {
     let mut digests: Vec<&[u8]> = side.digests(side.records(path)).collect();
     digests.sort_unstable();
@@ -128,7 +128,7 @@ impl Queues {
         }
     }
 
-    /// The next that waits with this content, and is the right one.
+    /// Takes the next record that waits with this content, and is the right one.
     fn take(
         &mut self,
         contents: &Contents<'_>,

@@ -87,7 +87,7 @@ impl Side {
         })
     }
 
-    /// The records of the path that `first` is the first of.
+    /// Returns the records of the path whose first record is `first`.
     pub(super) fn records(&self, first: Record) -> Range<Record> {
         let path = self.path(first);
         let of_path = |start: &&usize| self.path_at(**start) == path;
@@ -95,7 +95,7 @@ impl Side {
         first..first + count
     }
 
-    /// The digests of some records, each with its algorithm, and where in the memory they are.
+    /// Returns the offsets of the digests of some records.
     pub(super) fn places(&self, records: Range<Record>) -> impl Iterator<Item = usize> {
         let starts = self.starts[records].iter();
         starts.flat_map(|start| self.packed.places(*start))

@@ -68,7 +68,7 @@ impl<'a> Keeper<'a> {
         found
     }
 
-    /// Keeps what was read of a file, if its identity and stamp will prove that it is still that.
+    /// Records the digests of a file, if its identity and stamp will prove that it is unchanged.
     #[inline]
     pub(crate) fn keep(&mut self, entry: EntryId, stat: &FileStat, digests: &[Digest]) {
         if let Some(resume) = self.resume

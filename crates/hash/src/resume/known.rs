@@ -122,12 +122,13 @@ impl Known {
         }
     }
 
-    /// Files with a record; one that was read in several states counts as often.
+    /// Returns the number of files with a record; one that was read in several states counts as
+    /// often.
     pub(super) fn files(&self) -> u64 {
         self.places.len() as u64
     }
 
-    /// Bytes of memory.
+    /// Returns its size in memory, in bytes.
     pub(super) fn memory(&self) -> u64 {
         (self.places.capacity() * size_of::<(u64, u64)>()) as u64
     }
@@ -184,7 +185,7 @@ impl Known {
     }
 }
 
-/// FNV-1a over words, stirred: a hash that finds records, and proves nothing.
+/// Computes FNV-1a over words, stirred: a hash that finds records, and proves nothing.
 fn hash(state: &[u8]) -> u64 {
     let words = state.chunks_exact(8).map(|word| {
         let mut bytes = [0; 8];

@@ -304,7 +304,7 @@ impl Log {
         }
     }
 
-    /// The run is done: nothing is kept of it, and what was there before has its other name.
+    /// Ends a run that is done: its journal is removed, and an earlier one keeps its other name.
     pub(super) fn remove(&self) {
         self.off.store(true, Ordering::Relaxed);
         let mut inner = self.lock();
@@ -317,7 +317,7 @@ impl Log {
         let _ = inner.before.set_aside();
     }
 
-    /// The name that an earlier journal was given, if it was.
+    /// Returns the name that an earlier journal was given, if it was renamed.
     pub(super) fn aside(&self) -> Option<OsString> {
         self.lock().before.aside.clone()
     }

@@ -122,13 +122,12 @@ impl Resume {
         self.created_at
     }
 
-    /// Bytes of memory for what an earlier run has recorded. The records of this one that are kept
-    /// back take at most those of its [`Pace`], and a [`piece`](Pace::piece) for each worker.
+    /// Returns the bytes of memory for the records of an earlier run.
     pub fn memory(&self) -> u64 {
         self.known.as_ref().map_or(0, Known::memory)
     }
 
-    /// The journal, for the walk to leave it out, if it is there before the walk.
+    /// Returns the journal, for the walk to leave it out, if it exists before the walk.
     pub fn own_file(&self) -> Option<OwnFile> {
         let own = self.log.with(|journal| OwnFile::of(journal.file()).ok());
         own.flatten()

@@ -47,7 +47,7 @@ pub(super) fn session(body: &[u8]) -> Option<Boot> {
     Some(Boot { id: *id, began_ns })
 }
 
-/// A mount number of 0 is not known.
+/// Appends the mount of a device; a mount number of 0 is unknown.
 pub(super) fn push_device(piece: &mut Vec<u8>, dev: u64, mount: u64) {
     push(piece, DEVICE, |body| {
         body.extend_from_slice(&dev.to_le_bytes());

@@ -47,7 +47,8 @@ impl Ground {
         self.tree.scratch("out.partial")
     }
 
-    /// No program can set a ctime: a file that was written just now has to be old for a later run.
+    /// Returns options for a later run: no program can set a ctime, so that a file that was written
+    /// just now has to be old for it.
     fn options(&self, earlier: Earlier) -> ResumeOptions {
         let told = Arc::clone(&self.told);
         let now = std::time::SystemTime::now();
@@ -94,7 +95,7 @@ impl Ground {
         options
     }
 
-    /// All digests, and what of them was not read.
+    /// Returns all digests, and the counts of files that were not read.
     fn hashed(&self, resume: Option<&Arc<Resume>>, workers: usize) -> (Digests, Taken) {
         let listing = self.listing();
         let options = self.hash_options(resume, workers);
@@ -110,7 +111,7 @@ impl Ground {
         (digests.collect(), hashes.totals().taken)
     }
 
-    /// A run that ends after so many files.
+    /// Runs until so many files are done.
     fn interrupted(&self, resume: &Arc<Resume>, workers: usize, after: u64) {
         struct Stop<'a>(&'a AtomicU64, u64, &'a Cancel);
         impl DigestSink for Stop<'_> {
@@ -254,7 +255,7 @@ fn a_resumed_run_equals_one_that_was_not_interrupted() {
     }
 }
 
-/// A kill leaves what was written so far: some first part of the journal.
+/// Checks every state that a kill may leave: some first part of the journal.
 #[test]
 fn whatever_a_kill_leaves_can_be_gone_on_from() {
     let ground = Ground::new();

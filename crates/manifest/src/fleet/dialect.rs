@@ -8,8 +8,8 @@ use super::Engine;
 pub(super) const TIME: &str =
     "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?Z$";
 
-/// The name of the file that lines were counted of, as the engine lists files. Spark escapes the
-/// names that it gives with lines as those of an URI.
+/// Returns the column with the name of the file that lines were read from, as the engine lists
+/// files.
 pub(super) fn file_name(engine: Engine) -> &'static str {
     match engine {
         Engine::DuckDb => "counted.manifest",

@@ -134,7 +134,8 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// The views of these manifests; names of files, or patterns as the engine has them.
+    /// Makes a request for the views of these manifests; names of files, or patterns as the engine
+    /// has them.
     pub fn new(engine: Engine, manifests: &'a [&'a [u8]]) -> Request<'a> {
         Request {
             engine,
@@ -144,7 +145,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Asks this question.
+    /// Sets the question.
     #[must_use]
     pub fn query(mut self, query: Option<Query>) -> Request<'a> {
         self.query = query;
@@ -232,8 +233,7 @@ pub fn sql(request: &Request<'_>) -> Result<String, SqlError> {
     Ok(text)
 }
 
-/// The pattern that the file of this name, which is there, matches, and no other. DuckDB takes a name
-/// for a pattern only if there is no such file.
+/// Returns the pattern that matches the file of this name, which exists, and no other.
 pub fn exact(engine: Engine, name: &[u8]) -> Vec<u8> {
     let is_special = |byte: &u8| engine == Engine::Spark && b"*?[]{}\\".contains(byte);
     let escaped = |byte: &u8| {

@@ -84,7 +84,7 @@ pub(super) fn parse_into(
 }
 
 impl Rest<'_> {
-    /// A digest of this many bytes, if that is known.
+    /// Takes a digest of this many bytes, if that is known.
     fn digest(&mut self, len: Option<usize>) -> Option<Digest> {
         Digest::from_lower_hex(self.digits_of_digest(len)?)
     }
@@ -349,7 +349,8 @@ mod tests {
             }
         }
 
-        /// Never takes what the general parser refuses, never reads it otherwise.
+        /// Checks that it never takes a line that the general parser refuses, and never reads one
+        /// otherwise.
         #[test]
         fn what_anybody_writes(
             (before, entry) in entry().prop_flat_map(|entry| (neighbour(&entry), Just(entry))),
@@ -367,7 +368,7 @@ mod tests {
             }
         }
 
-        /// Digits and commas in odd places, which random bytes seldom are.
+        /// Checks digits and commas in odd places, which random bytes seldom are.
         #[test]
         fn what_looks_nearly_right(
             (before, entry) in entry().prop_flat_map(|entry| (neighbour(&entry), Just(entry))),

@@ -367,7 +367,8 @@ impl Mounted {
     }
 }
 
-/// Names that are not UTF-8 go to a second object, `xattrs_b64`, with encoded names.
+/// Writes extended attributes; names that are not UTF-8 go to a second object, `xattrs_b64`, with
+/// encoded names.
 fn push_xattrs(out: &mut Vec<u8>, xattrs: &Xattrs) {
     push_key(out, "xattrs");
     let mut separator = b'{';

@@ -250,7 +250,8 @@ impl Trailer {
     /// Beginning of its line.
     pub(super) const START: &[u8] = b"{\"type\":\"trailer\"";
 
-    /// The one way to write it: the reader compares the bytes, since nothing else guards them.
+    /// Writes the line in its only form: the reader compares the bytes, since nothing else guards
+    /// them.
     pub(super) fn write_line(&self, out: &mut Vec<u8>, extra: &Map<String, Value>) {
         out.extend_from_slice(Trailer::START);
         push_field(out, "entries", self.entries);

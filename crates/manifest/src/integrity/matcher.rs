@@ -76,8 +76,8 @@ impl Matcher {
         Rest::of_entry(text)?.path()
     }
 
-    /// Names the directory that entries are expected in from here on: by its path with a closing
-    /// slash, or by nothing where it is the root. At first it is.
+    /// Sets the directory that entries are expected in from here on: its path with a closing slash,
+    /// or nothing for the root.
     pub fn enter(&mut self, dir: &[u8]) {
         self.dir.clear();
         self.dir.extend_from_slice(dir);
@@ -238,7 +238,7 @@ mod tests {
         line
     }
 
-    /// Holds `line`, which others follow, against what is there, split at the last slash.
+    /// Compares `line`, which others follow, with the entry, split at the last slash.
     fn held(matcher: &mut Matcher, line: &[u8], is: &Entry) -> Option<Match> {
         let split = is.path.iter().rposition(|&byte| byte == b'/');
         let (dir, name) = is.path.split_at(split.map_or(0, |slash| slash + 1));

@@ -354,7 +354,7 @@ fn entry(raw: Raw<'_>, digest_len: Option<usize>) -> Result<Entry, &'static str>
     })
 }
 
-/// Lower case only: there is one way to write a digest.
+/// Parses a digest, in lower case only: there is one way to write it.
 fn digest(hex: &str, len: Option<usize>) -> Result<Digest, &'static str> {
     let digest = Digest::from_lower_hex(hex.as_bytes()).ok_or("not a digest")?;
     if len.is_some_and(|len| len != digest.as_bytes().len()) {

@@ -187,7 +187,7 @@ impl<R: BufRead> Reader<R> {
         self.problem_count
     }
 
-    /// The next entry; `None` once the trailer has been read and found right.
+    /// Returns the next entry; `None` once the trailer has been read and verified.
     ///
     /// # Errors
     /// The first problem, after which nothing more comes; under [`Policy::Force`] only a
@@ -302,7 +302,7 @@ impl<R: BufRead> Reader<R> {
         parsed.is_some()
     }
 
-    /// Collects the line for the digest, which is quicker in larger pieces.
+    /// Collects the line for the digest, which is faster in larger pieces.
     fn digest_line(&mut self) {
         if self.proven {
             return;
@@ -342,7 +342,8 @@ impl<R: BufRead> Reader<R> {
         Ok(true)
     }
 
-    /// The line in the buffer is a trailer: compares it and makes sure that it is the last.
+    /// Ends the manifest at the trailer in the buffer: compares it and makes sure that it is the
+    /// last line.
     fn finish(&mut self) -> Result<(), Error> {
         self.digest_pending();
         let complete = self.sha256.is_some();

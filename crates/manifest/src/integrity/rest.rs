@@ -44,7 +44,7 @@ impl<'a> Rest<'a> {
         Some(&body[..end])
     }
 
-    /// A string without escapes.
+    /// Takes a string without escapes.
     pub(super) fn string(&mut self) -> Option<&'a str> {
         let text = self.quoted()?;
         // Without an early exit, which makes it a few vector instructions.
@@ -55,7 +55,7 @@ impl<'a> Rest<'a> {
         std::str::from_utf8(text).ok()
     }
 
-    /// A string without escapes that may be the path of an entry.
+    /// Takes a string without escapes that may be the path of an entry.
     pub(super) fn path(&mut self) -> Option<&'a [u8]> {
         let before = self.0;
         let path = self.quoted()?;
@@ -86,7 +86,8 @@ impl<'a> Rest<'a> {
         Digest::from_lower_hex(digits)?.as_bytes().try_into().ok()
     }
 
-    /// Fields written like this, with others behind them: the last digit may be followed by more.
+    /// Takes fields written like this, with others behind them: the last digit may be followed by
+    /// more.
     pub(super) fn fields(&mut self, text: &[u8]) -> Option<()> {
         let rest = self.0.strip_prefix(text)?;
         if rest.first() != Some(&b',') {
@@ -96,7 +97,7 @@ impl<'a> Rest<'a> {
         Some(())
     }
 
-    /// A number as JSON has it: no sign, no leading zeros.
+    /// Takes a number as in JSON: no sign, no leading zeros.
     pub(super) fn number(&mut self, key: &[u8]) -> Option<u64> {
         self.literal(key)?;
         self.digits()

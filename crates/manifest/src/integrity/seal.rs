@@ -28,7 +28,7 @@ pub fn check_seal(input: impl BufRead) -> Result<(), Error> {
     checked_trailer(input).map(drop)
 }
 
-/// The trailer's line, found right.
+/// Returns the trailer's line, verified.
 fn checked_trailer(mut input: impl BufRead) -> Result<Vec<u8>, Error> {
     let mut hasher = Hasher::new(Algorithm::Sha256);
     // The last line so far: it may be the trailer, which is not hashed.

@@ -41,8 +41,8 @@ pub(super) fn number(text: &[u8]) -> Option<(u64, usize)> {
     long_number(text)
 }
 
-/// The rest of a number that begins with eight digits, which are `first`, if it has 19 at most, as
-/// times have, and so cannot be too large.
+/// Parses the rest of a number that begins with eight digits, which are `first`, if it has 19 at
+/// most, as times have, and so cannot be too large.
 fn time(first: u64, text: &[u8]) -> Option<(u64, usize)> {
     let (eight, rest) = text.get(8..)?.split_first_chunk()?;
     let (second, count) = up_to_eight_digits(*eight);
@@ -101,7 +101,8 @@ pub(super) fn is_number(text: &[u8], value: u64) -> Option<usize> {
     (upper.checked_add(third)? == value).then_some(len)
 }
 
-/// The number that the first `len` bytes make, of which there are 1 to 8, if all of them are digits.
+/// Returns the number that the first `len` bytes, of which there are 1 to 8, encode, if all of them
+/// are digits.
 #[inline]
 fn digits(text: [u8; 8], len: usize) -> Option<u64> {
     // Zeros go before them.
@@ -110,7 +111,7 @@ fn digits(text: [u8; 8], len: usize) -> Option<u64> {
     (others == 0).then(|| joined(word))
 }
 
-/// Eight digits, each a byte, the first lowest, as a number.
+/// Returns eight digits, each a byte, the first lowest, as a number.
 #[inline]
 fn joined(word: u64) -> u64 {
     // Neighbours into pairs, pairs into fours, fours into one.
@@ -119,7 +120,7 @@ fn joined(word: u64) -> u64 {
     (word * 10_000 + (word >> 32)) & 0xffff_ffff
 }
 
-/// The number that the digits at the beginning make, and how many of the eight they are.
+/// Returns the number that the digits at the beginning encode, and how many of the eight they are.
 #[inline]
 fn up_to_eight_digits(text: [u8; 8]) -> (u64, usize) {
     let word = u64::from_le_bytes(text) ^ all(b'0');
@@ -308,7 +309,7 @@ mod tests {
             prop_assert_eq!(number(text.as_bytes()), slowly(text.as_bytes()));
         }
 
-        /// A number is what it is written as, and nothing else.
+        /// Checks that a number matches only its own digits.
         #[test]
         fn numbers_that_are_known(digits in "[1-9][0-9]{0,19}|0", other: u64, end in "[^0-9]{24}") {
             let text = [digits.as_bytes(), end.as_bytes()].concat();
@@ -329,7 +330,7 @@ mod tests {
             }
         }
 
-        /// Never takes what the thorough check refuses.
+        /// Checks that it never takes a path that the thorough check refuses.
         #[test]
         fn paths(path in "[a/.\\\\\n\u{7f}é]{0,40}") {
             let plain = path.bytes().all(|byte| (0x20..0x80).contains(&byte) && byte != b'\\');

@@ -64,7 +64,7 @@ fn written_lines_are_those_of_sha256sum() {
         .stdout_is(&zero);
 }
 
-/// Mutated lines, each alone in a manifest: `sha256sum --check` and our reader must agree on
+/// Checks mutated lines, each alone in a manifest: `sha256sum --check` and our reader must agree on
 /// whether it is properly formatted, and on the path.
 #[test]
 fn mutated_lines_are_judged_as_by_sha256sum() {

@@ -14,7 +14,7 @@ fn data(name: &str) -> Vec<u8> {
         .unwrap_or_else(|e| panic!("{whole} or in corrupt: {e}"))
 }
 
-/// Paths of the records, lines of the malformed, number of comments.
+/// Returns the paths of the records, the malformed lines, and the number of comments.
 fn read(bytes: &[u8], options: Options) -> (Vec<String>, Vec<u64>, usize) {
     let (mut paths, mut malformed, mut comments) = (Vec::new(), Vec::new(), 0);
     for item in Reader::new(bytes, options).unwrap() {
@@ -179,7 +179,7 @@ fn integrity_manifest_of_another_writer() {
     assert_eq!((error.kind(), error.line()), (ErrorKind::Truncated, 7));
 }
 
-/// Keys of a later version are passed over in every line, the trailer's too.
+/// Checks that keys of a later version are ignored in every line, the trailer's too.
 #[test]
 fn keys_that_are_not_known_are_passed_over() {
     let bytes = data("integrity-places.jsonl");

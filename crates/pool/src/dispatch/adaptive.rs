@@ -128,7 +128,7 @@ impl<'g> AdaptiveWorkers<'g> {
         }
     }
 
-    /// The workers there are, or are about to be.
+    /// Returns the number of workers that there are, or are about to be.
     pub fn workers(&self) -> usize {
         self.lock().workers
     }
@@ -211,15 +211,15 @@ impl fmt::Debug for Watch<'_> {
 }
 
 impl Watch<'_> {
-    /// Called when the worker has got something to do: it had nothing before.
+    /// Notes that the worker has got something to do: it had nothing before.
     pub fn begin(&mut self) {
         if !self.adaptive.over.load(Ordering::Relaxed) {
             self.since = Instant::now();
         }
     }
 
-    /// Called when it is done, and every now and then until then: others join if the time since the
-    /// last look was waited. Returns whether any did.
+    /// Reads the worker's clock. Called when it is done, and every now and then until then: others
+    /// join if the time since the last look was waited.
     pub fn look(&mut self) -> bool {
         if self.adaptive.over.load(Ordering::Relaxed) {
             return false;

@@ -21,7 +21,7 @@ pub struct Team {
 }
 
 impl Team {
-    /// A run that begins with `workers` of at most `most`.
+    /// Starts the count of a run that begins with `workers` of at most `most`.
     pub fn new(start: Start, workers: usize, most: usize) -> Team {
         Team {
             most,
@@ -30,7 +30,7 @@ impl Team {
         }
     }
 
-    /// The workers there are, or are about to be.
+    /// Returns the number of workers that there are, or are about to be.
     pub fn workers(&self) -> usize {
         self.workers.load(Ordering::Relaxed)
     }
@@ -96,8 +96,8 @@ impl<'r> Recruiter<'r> {
         }
     }
 
-    /// Called with the size of each file that the worker begins; `left` returns how many no worker
-    /// has taken yet. True if there are more workers than before.
+    /// Counts a file that the worker begins, of this size; `left` returns how many no worker has
+    /// taken yet. True if there are more workers than before.
     #[inline]
     pub fn begin(&mut self, bytes: u64, left: impl FnOnce() -> usize) -> bool {
         !self.over && self.reckoning.begin(bytes) && self.look(left())

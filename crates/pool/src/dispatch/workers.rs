@@ -41,9 +41,9 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// `usual` threads, as a rule one per CPU. When these have waited for storage for more than
-    /// an eighth of the last milliseconds, and there is something that waits for a worker, others join
-    /// them, up to 8 in all; if `usual` is 8 or more, none do.
+    /// Allows `usual` threads, as a rule one per CPU. When these have waited for storage for more
+    /// than an eighth of the last milliseconds, and there is something that waits for a worker,
+    /// others join them, up to 8 in all; if `usual` is 8 or more, none do.
     ///
     /// Losing the CPU to other processes is no waiting, and while everything is cached no worker
     /// joins. The kernel is asked through `/proc/thread-self/schedstat`; where that has no counts,
@@ -52,7 +52,8 @@ impl Workers {
         Workers::up_to(usual, MOST)
     }
 
-    /// `usual` threads, and up to `most` while these wait: the usual if that is fewer.
+    /// Allows `usual` threads, and up to `most` while these wait: the usual number if that is
+    /// greater.
     pub fn up_to(usual: usize, most: usize) -> Workers {
         let usual = usual.clamp(1, MAX_WORKERS);
         Workers {
@@ -66,7 +67,7 @@ impl Workers {
         self.usual
     }
 
-    /// The number that is never exceeded; at least the usual.
+    /// Returns the number that is never exceeded; at least the usual.
     pub fn most(self) -> usize {
         self.most
     }

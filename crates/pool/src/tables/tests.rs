@@ -19,7 +19,7 @@ fn private() -> Tables {
     unsafe { Tables::private() }
 }
 
-/// The numbers in the calling thread's table, but for the one by which it is read.
+/// Returns the numbers in the calling thread's table, but for the one by which it is read.
 fn held() -> Vec<RawFd> {
     let dir = File::open("/proc/thread-self/fd").unwrap();
     let mut buffer = Vec::with_capacity(4096);
@@ -181,7 +181,7 @@ fn where_it_is_refused_tables_stay_shared() {
     }
 }
 
-/// The error of a run does not depend on tables.
+/// Checks that the error of a run does not depend on tables.
 #[test]
 fn a_panic_is_reported() {
     let ran = run_growing_in(private(), &[], 2, 2, |worker, _| {

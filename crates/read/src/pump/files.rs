@@ -60,7 +60,7 @@ impl<C: Consumer> Pump<'_, C> {
         self.opened(slot, entry, want, file)
     }
 
-    /// A file was opened for `slot`: verifies what it is and begins to read.
+    /// Begins a file that was opened for `slot`: verifies it and begins to read.
     pub(super) fn opened(
         &mut self,
         slot: usize,
@@ -404,7 +404,7 @@ impl<C: Consumer> Pump<'_, C> {
         }
     }
 
-    /// An entry that did not get as far as `begin`.
+    /// Finishes an entry that did not get as far as `begin`.
     pub(super) fn finish_unopened(&mut self, slot: usize, entry: EntryId, error: Error) {
         self.slots[slot] = Slot::Free;
         self.free.push(slot);

@@ -15,7 +15,7 @@ use crate::types::{Changed, Consumer, VerifyWhen, Want};
 use crate::watch::{Summed, Unsettled, Watch};
 
 impl<C: Consumer> Pump<'_, C> {
-    /// Sees to it that writers of a file that was opened just now will be noticed.
+    /// Arranges that writers of a file that was opened just now will be noticed.
     pub(super) fn watch(&mut self, active: &mut Active) {
         let readings = self.known(active.opened.entry);
         let stamp = &active.opened.stat.stamp;

@@ -96,7 +96,7 @@ impl<C: Consumer> Pump<'_, C> {
         self.small = self.small.wrapping_add(1).max(1);
     }
 
-    /// The ring has opened a file, or could not.
+    /// Takes a file that the ring has opened, or its error.
     pub(super) fn completed_open(&mut self, slot: usize, result: Result<OwnedFd, Errno>) {
         let state = std::mem::replace(&mut self.slots[slot], Slot::Free);
         let Slot::Opening { entry, want } = state else {

@@ -169,9 +169,9 @@ fn every_shape_ends_within_five_percent_of_the_best() {
     assert!(late.is_empty(), "{late:#?}");
 }
 
-/// A directory of videos in a tree of small files. Put first, they are shared out as if there were
-/// nothing else. Where the sizes are unknown, a worker that meets the first of them cannot know
-/// that they are all there are, and fills its lanes.
+/// Checks a directory of videos in a tree of small files. Put first, they are shared out as if
+/// there were nothing else. Where the sizes are unknown, a worker that meets the first of them
+/// cannot know that they are all there are, and fills its lanes.
 #[test]
 fn a_nest_of_long_files_is_shared() {
     for speed in &SPEEDS {

@@ -146,7 +146,7 @@ fn pseudo_files_are_read_to_their_end() {
     });
 }
 
-/// Size 4096, content shorter: only pseudo file systems may do that.
+/// Checks a size of 4096 with shorter content: only pseudo file systems may do that.
 #[test]
 fn sizes_made_up_by_sysfs_are_seen_through() {
     let path = std::path::PathBuf::from("/sys/kernel/mm/transparent_hugepage/enabled");
@@ -161,7 +161,8 @@ fn sizes_made_up_by_sysfs_are_seen_through() {
     });
 }
 
-/// `/proc/PID/mem` gives data up to the end of a mapping, and then EIO.
+/// Checks that an error in the middle is reported: `/proc/PID/mem` gives data up to the end of a
+/// mapping, and then EIO.
 #[test]
 fn an_error_in_the_middle_is_an_error() {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
@@ -214,7 +215,7 @@ fn resident(path: &std::path::Path) -> Option<bool> {
     }
 }
 
-/// Data that is on the disk only goes through the ring, where there is one.
+/// Checks that data that is on the disk only goes through the ring, where there is one.
 #[test]
 fn cold_files_are_queued() {
     let (_tree, paths, contents) = files(&[100_000; 40]);

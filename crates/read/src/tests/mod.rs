@@ -70,7 +70,7 @@ pub(crate) fn pretends_decompression() -> bool {
     PRETEND.get().0 == Pretend::Decompresses
 }
 
-/// Added to the time of plain reads.
+/// Returns the time that is added to plain reads.
 pub(crate) fn pretended_latency() -> Duration {
     match PRETEND.get().0 {
         Pretend::UnknownSlow | Pretend::Decompresses => Duration::from_millis(5),
@@ -120,7 +120,7 @@ fn options(backend: Choice) -> ReadOptions {
     }
 }
 
-/// A listing of exactly these files.
+/// Returns a listing of exactly these files.
 fn list(paths: &[PathBuf], metadata: Metadata) -> Listing {
     use std::os::unix::ffi::OsStrExt;
     let paths = paths
@@ -133,7 +133,7 @@ fn list(paths: &[PathBuf], metadata: Metadata) -> Listing {
     listing
 }
 
-/// A walk of `root`.
+/// Walks `root`.
 fn walk(root: &Path, metadata: Metadata) -> Listing {
     let options = bc_walk::WalkOptions::default().metadata(metadata);
     let root = root.as_os_str().to_owned();
@@ -207,7 +207,7 @@ impl<'a> Recorder<'a> {
         self
     }
 
-    /// The content of each entry, all of which must have been read.
+    /// Returns the content of each entry, all of which must have been read.
     fn contents(&self, listing: &Listing) -> Vec<Vec<u8>> {
         assert!(self.open.is_empty());
         assert_eq!(self.done.len(), listing.len());
@@ -317,14 +317,14 @@ impl Consumer for Recorder<'_> {
     }
 }
 
-/// Bytes that differ everywhere, and between files.
+/// Returns bytes that differ everywhere, and between files.
 fn bytes(len: usize, seed: usize) -> Vec<u8> {
     (0..len)
         .map(|i| (i.wrapping_mul(2_654_435_761).wrapping_add(seed * 977) >> 13) as u8)
         .collect()
 }
 
-/// A tree with one file of each length, in path order.
+/// Makes a tree with one file of each length, in path order.
 fn files(lengths: &[usize]) -> (TestTree, Vec<PathBuf>, Vec<Vec<u8>>) {
     let tree = TestTree::new();
     let mut paths = Vec::new();

@@ -60,8 +60,8 @@ impl Consumer for Live {
     }
 }
 
-/// One worker of several, of which the others have not come yet: it leaves them their share, and
-/// as they never come, reads it all in the end.
+/// Runs one worker of several, of which the others have not come yet: it leaves them their share,
+/// and as they never come, reads it all in the end.
 #[test]
 fn no_more_long_files_in_hand_than_a_share() {
     if !bc_testkit::has_descriptors(1024) {

@@ -28,7 +28,7 @@ fn with(verify: VerifyWhen) -> Recorder<'static> {
     }
 }
 
-/// Three files of `len` bytes in a directory, listed.
+/// Makes three files of `len` bytes in a directory, listed.
 fn three(len: usize) -> (TestTree, Listing) {
     let tree = TestTree::new();
     for (seed, name) in (0..).zip(["a", "b", "c"]) {
@@ -243,7 +243,7 @@ fn parts_are_verified_at_the_end_too() {
     }
 }
 
-/// Another file of the same content and times in its place while it is read, and back again
+/// Puts another file of the same content and times in its place while it is read, and back again
 /// afterwards: by name and by directory.
 #[test]
 fn a_file_swapped_for_the_read_and_back_is_refused() {
@@ -331,7 +331,8 @@ fn what_is_no_file_or_has_another_length_is_refused_at_the_end() {
     });
 }
 
-/// One look at its end shows nothing of a write that began just before the listing.
+/// Checks fresh files: one look at the end shows nothing of a write that began just before the
+/// listing.
 #[test]
 fn a_fresh_file_is_verified_now() {
     each_backend(|backend| {

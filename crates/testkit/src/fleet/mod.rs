@@ -82,7 +82,7 @@ enum When {
 }
 
 impl Fleet {
-    /// A small one, with names that are no words of SQL, or look like some.
+    /// Returns a small fleet, with names that are no words of SQL, or look like some.
     pub fn small() -> Fleet {
         let names = [
             "a",
@@ -101,7 +101,7 @@ impl Fleet {
         }
     }
 
-    /// Files of one class in one manifest.
+    /// Returns the number of files of one class in one manifest.
     fn each(&self) -> u64 {
         self.files / CLASSES
     }
@@ -134,7 +134,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// A host's name; that of the second is chosen with care.
+    /// Returns a host's name; that of the second is chosen with care.
     fn name(&self, machine: u64) -> String {
         match machine {
             1 => "h'); COPY (SELECT 1) TO 'owned.csv'; --".to_owned(),
@@ -197,7 +197,7 @@ impl Fleet {
         entry
     }
 
-    /// A file of the size that belongs to a number.
+    /// Returns an entry for a file of the size that belongs to a number.
     fn entry(&self, sized: u64, content: u64, ino: u64, nlink: u64) -> Entry {
         Entry {
             path: self.path(sized),
@@ -209,7 +209,7 @@ impl Fleet {
         }
     }
 
-    /// Every file has a path of its own, in directories that it shares; some are no text.
+    /// Returns a path for each file alone, in directories that it shares; some are no text.
     fn path(&self, file: u64) -> Vec<u8> {
         let (name, _) = &self.shapes[file as usize % self.shapes.len()];
         let round = file / self.shapes.len() as u64;

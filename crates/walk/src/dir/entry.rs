@@ -31,7 +31,7 @@ struct Candidate<'t> {
 }
 
 impl Candidate<'_> {
-    /// The way there; where a link leads is not asked.
+    /// Returns the way there; the target of a link is not asked for.
     fn way(&self, walk_root: &WalkRoot) -> Option<Vec<u8>> {
         match self.links {
             Symlinks::Skip => walk_root.way_to(&[&self.task.path, self.name.to_bytes()]),

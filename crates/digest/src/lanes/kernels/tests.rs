@@ -35,7 +35,7 @@ fn check<W: Copy + Debug + PartialEq>(function: &Function<W>) {
     }
 }
 
-/// `live` messages of random blocks from random states; the other lanes repeat the last one.
+/// Checks `live` messages of random blocks from random states; the other lanes repeat the last one.
 fn check_lanes<W: Copy + Debug + PartialEq>(
     function: &Function<W>,
     kernel: &LaneKernel<W>,

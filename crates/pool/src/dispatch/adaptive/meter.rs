@@ -69,8 +69,8 @@ impl Schedule {
         Schedule::parse(&text[..len])
     }
 
-    /// Three numbers: nanoseconds on the CPU, which are not up to date, nanoseconds of delay,
-    /// turns (`Documentation/scheduler/sched-stats.rst`).
+    /// Parses three numbers: nanoseconds on the CPU, which are not up to date, nanoseconds of
+    /// delay, turns (`Documentation/scheduler/sched-stats.rst`).
     fn parse(text: &[u8]) -> Option<Schedule> {
         let mut numbers = std::str::from_utf8(text).ok()?.split_ascii_whitespace();
         let mut next = || numbers.next()?.parse::<u64>().ok();

@@ -143,7 +143,7 @@ fn two_blocks(state: &mut [u32; 8], first: &[u8], second: &[u8], inputs: &mut Ro
     }
 }
 
-/// The rounds of the second block.
+/// Compresses the second block: its rounds only.
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 #[inline]
 fn second_block(state: &mut [u32; 8], inputs: &RoundInputs) {
