@@ -131,7 +131,7 @@ impl Batch {
     }
 
     /// Returns the number of messages worth keeping live, so that no lane idles: 1 if nothing is
-    /// hashed in lanes, as with xxHash and BLAKE3.
+    /// hashed in lanes, as with xxHash and BLAKE3. More are allowed and wait their turn.
     ///
     /// A quarter more than there are lanes: one that waits takes over a lane within the call, so
     /// that calls get rarer by that factor. On a source tree's sizes (median 4 KiB, mean 17 KiB)

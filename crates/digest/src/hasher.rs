@@ -67,7 +67,8 @@ impl Hasher {
         }
     }
 
-    /// Makes a hasher that has seen nothing.
+    /// Makes a hasher that has seen nothing. `cpu` is [`CpuFeatures::detect`] but in tests,
+    /// benchmarks, and where the user forbids some of it.
     pub fn with_cpu(algorithm: Algorithm, k: CpuFeatures) -> Hasher {
         let state = match algorithm {
             Algorithm::Md5 => State::Md5(Box::new(Stream::new(&family::MD5_IV, k))),

@@ -21,7 +21,7 @@ impl Write for Hasher {
     }
 }
 
-/// Returns the digest of all bytes from `reader` until its end.
+/// Returns the digest of all bytes from `reader` until its end. It needs no buffer of its own.
 ///
 /// # Errors
 /// Errors of reading; a call that was interrupted is made again.

@@ -413,7 +413,7 @@ fn lock_at(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Names beside a target to try one after the other.
+/// Returns names beside a target to try one after the other.
 fn temporaries(name: &OsStr) -> impl Iterator<Item = OsString> + use<> {
     let prefix = prefix(name.as_bytes());
     (0..10_000_u32).map(move |attempt| {

@@ -75,7 +75,8 @@ pub fn ignores_broken_pipes() -> bool {
     IGNORES_PIPE.load(Ordering::Relaxed)
 }
 
-/// Opens a stream of its own for the descriptor, which stays open behind it.
+/// Opens a stream of its own for the descriptor, which stays open behind it. Unlike std's handles,
+/// which take EBADF for an end of the input and for a successful write, it hides nothing.
 ///
 /// # Errors
 /// EBADF if the process was started without that stream, or if it cannot be read from (the

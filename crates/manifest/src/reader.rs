@@ -319,7 +319,9 @@ impl<R: BufRead> Reader<R> {
 }
 
 /// Returns NUL if there are at least as many as newlines and each is followed by a byte that a
-/// record can begin with (a digest, a tag, a backslash).
+/// record can begin with (a digest, a tag, a backslash). Neither a path nor any other text format
+/// holds NULs, so only damage or `-z` brings them; damage comes in runs or hits the middle of a
+/// line.
 fn guess_end(head: &[u8]) -> End {
     let nuls = head.iter().filter(|&&b| b == 0).count();
     let newlines = head.iter().filter(|&&b| b == b'\n').count();

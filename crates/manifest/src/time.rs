@@ -3,7 +3,8 @@
 const SECOND: i64 = 1_000_000_000;
 const DAY: i64 = 86_400;
 
-/// Returns `2026-11-21T02:51:37Z`, with a fraction of nine digits only if there is one.
+/// Returns `2026-11-21T02:51:37Z`, with a fraction of nine digits only if there is one. Every `i64`
+/// has a form (years 1677 to 2262).
 pub fn format_rfc3339(nanoseconds: i64) -> String {
     let (seconds, fraction) = (
         nanoseconds.div_euclid(SECOND),
@@ -76,7 +77,9 @@ fn number(digits: &[u8]) -> Option<i64> {
     })
 }
 
-/// Converts days since 1970-01-01 to year, month, day of the proleptic Gregorian calendar.
+/// Converts days since 1970-01-01 to year, month, day of the proleptic Gregorian calendar. From
+/// Howard Hinnant, "chrono-compatible low-level date algorithms": eras of 400 years, years that
+/// begin in March so that the leap day comes last.
 fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));

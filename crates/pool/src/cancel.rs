@@ -25,7 +25,8 @@ impl Cancel {
         Cancel::default()
     }
 
-    /// Asks all workers to stop.
+    /// Asks all workers to stop. The first reason stays; zero is taken as one, because zero means
+    /// "carry on".
     pub fn cancel(&self, reason: usize) {
         let _ = self
             .0

@@ -9,7 +9,7 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 use crate::cgroup;
 
 /// Returns the number of logical CPUs that this process may use: the affinity mask, and no more
-/// than the control group's quota rounded up.
+/// than the control group's quota rounded up. At least 1.
 ///
 /// ```
 /// assert!(bc_pool::available_cpus() >= 1);

@@ -194,6 +194,7 @@ impl Pool {
     }
 
     /// Takes the smallest buffer left that holds `size` bytes, or else one of the largest class.
+    /// `None`: those are all taken.
     pub(crate) fn take(&mut self, size: u64) -> Result<Option<Buffer>, Errno> {
         let last = self.classes.len() - 1;
         for (at, class) in self.classes.iter_mut().enumerate() {

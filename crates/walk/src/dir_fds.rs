@@ -195,7 +195,7 @@ impl<'a> DirFdCache<'a> {
         Ok(From::Kept(dir, self.keep(dir, None, opened)))
     }
 
-    /// The error of a directory on the way is that of the one that is wanted.
+    /// Reports the error of a directory on the way as that of the wanted one.
     fn named<T>(&self, dir: DirId, opened: Result<T, Errno>) -> Result<T, Error> {
         opened.map_err(|errno| Error::new(self.listing.dir_path(dir), "open", errno))
     }
@@ -253,7 +253,7 @@ mod tests {
         walk(&[root], &options, 1, &Cancel::new()).unwrap()
     }
 
-    /// A chain with branches at each level.
+    /// Makes a chain with branches at each level.
     fn tree() -> tempfile::TempDir {
         let tree = tempfile::tempdir().unwrap();
         let mut at = tree.path().to_owned();

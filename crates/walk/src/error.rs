@@ -47,15 +47,15 @@ pub struct BadLine {
 }
 
 impl Error {
-    /// A failed system call. `op` names the operation in a word or two: `open`, `stat`. A reason
-    /// without an error number of the system's counts as `EIO`.
+    /// Makes the error of a failed system call. `op` names the operation in a word or two: `open`,
+    /// `stat`. A reason without an error number of the system's counts as `EIO`.
     pub fn new(path: impl Into<Vec<u8>>, op: &'static str, reason: impl Into<io::Error>) -> Error {
         let errno = reason.into().raw_os_error();
         let errno = errno.unwrap_or(Errno::IO.raw_os_error());
         Error::of_kind(path, op, ErrorKind::System(errno))
     }
 
-    /// A failure without an error number; the kind is [`ErrorKind::Refused`].
+    /// Makes an error without an error number; the kind is [`ErrorKind::Refused`].
     pub fn with_message(
         path: impl Into<Vec<u8>>,
         op: &'static str,
@@ -64,7 +64,7 @@ impl Error {
         Error::of_kind(path, op, ErrorKind::Refused(message))
     }
 
-    /// A failure of the given kind.
+    /// Makes an error of the given kind.
     pub fn of_kind(path: impl Into<Vec<u8>>, op: &'static str, kind: ErrorKind) -> Error {
         Error {
             path: path.into(),
@@ -83,7 +83,7 @@ impl Error {
         self.op
     }
 
-    /// The system's error number, if the system is what failed.
+    /// Returns the system's error number, if a system call failed.
     pub fn errno(&self) -> Option<i32> {
         match self.kind {
             ErrorKind::System(errno) => Some(errno),

@@ -45,7 +45,7 @@ pub(crate) struct Opener {
 }
 
 impl Opener {
-    /// `cancel` ends the wait for descriptors.
+    /// Makes an opener; `cancel` ends the wait for descriptors.
     pub(crate) fn new(cancel: &Cancel) -> Opener {
         Opener {
             openat2: AtomicBool::new(true),
@@ -143,7 +143,7 @@ fn in_chunks(
     open(from, path, flags)
 }
 
-/// One component after the other, so that a link in the middle is noticed.
+/// Opens one component after the other, so that a link in the middle is noticed.
 fn open_stepwise(
     base: BorrowedFd<'_>,
     path: &[u8],
@@ -213,7 +213,8 @@ pub(crate) fn stat_at(
     }
 }
 
-/// Opening on a network file system may be interrupted by a signal.
+/// Repeats a call that was interrupted: opening on a network file system may be interrupted by a
+/// signal.
 fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     loop {
         match call() {

@@ -198,7 +198,7 @@ impl Pattern {
     }
 }
 
-/// A line without the blanks at its end, but for one that is escaped.
+/// Returns a line without the blanks at its end, but for one that is escaped.
 fn without_blanks(line: &[u8]) -> &[u8] {
     let (mut end, mut at) = (0, 0);
     while let Some(byte) = line.get(at) {

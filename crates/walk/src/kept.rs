@@ -38,7 +38,7 @@ impl Slot {
 }
 
 impl KeptDirs {
-    /// A place for what a worker keeps, as long as it lives.
+    /// Returns a slot for the directories that a worker keeps, as long as it lives.
     pub(crate) fn join(&self) -> Own<'_> {
         let slot = Arc::new(Slot::default());
         let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);

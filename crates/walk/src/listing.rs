@@ -151,12 +151,12 @@ impl Tag {
 }
 
 impl Listing {
-    /// Number of entries.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Bytes of memory that entries, names and metadata hold.
+    /// Returns the bytes of memory of entries, names and metadata.
     pub fn memory(&self) -> u64 {
         let names: usize = self.arenas.iter().map(Vec::capacity).sum();
         let entries = self.entries.capacity() * size_of::<Entry>();
@@ -215,7 +215,7 @@ impl Listing {
         Tag(arena[tag]).kind()
     }
 
-    /// Identity, stamp and link count, if the walk asked for metadata of such entries.
+    /// Returns identity, stamp and link count, if the walk asked for metadata of such entries.
     pub fn meta(&self, entry: EntryId) -> Option<BasicStat> {
         let ino = self.entry(entry).ino;
         self.columns.meta(entry.0 as usize, ino, &self.classes)
@@ -226,8 +226,8 @@ impl Listing {
         self.columns.size(entry.0 as usize, &self.classes)
     }
 
-    /// Bytes of all files together where each of them was named and none found: the walk has looked
-    /// at such files, whatever metadata it was to ask for.
+    /// Returns the bytes of all files together where each of them was named and none found: the
+    /// walk has looked at such files, whatever metadata it was to ask for.
     pub fn named_bytes(&self) -> Option<u64> {
         self.named_bytes
     }
@@ -245,7 +245,7 @@ impl Listing {
         self.columns.stat(entry.0 as usize, ino, &self.classes)
     }
 
-    /// The inode number by the directory entry: good for ordering, no proof of identity.
+    /// Returns the inode number from the directory entry: good for ordering, no proof of identity.
     pub fn inode_hint(&self, entry: EntryId) -> u64 {
         self.entry(entry).ino
     }
@@ -306,7 +306,7 @@ impl Listing {
         out.extend_from_slice(self.name(entry).to_bytes());
     }
 
-    /// Number of directories that [`DirId`]s of this listing are below: ids are dense.
+    /// Returns the number of directories that [`DirId`]s of this listing are below: ids are dense.
     pub fn dirs(&self) -> usize {
         self.dirs.len()
     }
@@ -333,9 +333,9 @@ impl Listing {
             .is_some_and(|parent| walk_root(parent) != walk_root(dir))
     }
 
-    /// The directories of which not all is listed, in order: what filters left out, and what could
-    /// not be read. Neither directories that were not entered at all, which are entries without a
-    /// [`DirId`], nor kinds that were not to be listed make a gap.
+    /// Returns the directories of which not all is listed, in order: entries that filters left out,
+    /// and entries that could not be read. Neither directories that were not entered at all, which
+    /// are entries without a [`DirId`], nor kinds that were not to be listed make a gap.
     pub fn gaps(&self) -> &[(DirId, Gap)] {
         &self.gaps
     }
@@ -357,8 +357,9 @@ impl Listing {
                 .all(|began| began.decompression != Decompression::None)
     }
 
-    /// Descriptors that the listing holds open, by which [`open_dir`](Listing::open_dir) begins: what
-    /// threads with [tables](bc_pool::Tables) of their own have to keep of it.
+    /// Returns the descriptors that the listing holds open, by which
+    /// [`open_dir`](Listing::open_dir) begins: those that threads with [tables](bc_pool::Tables) of
+    /// their own have to keep of it.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let held = self.prefixes.iter();
         held.filter_map(|prefix| prefix.fd.as_ref().map(|fd| fd.as_fd()))
@@ -394,7 +395,7 @@ impl Listing {
         self.open_below(from, &below).map_err(failed)
     }
 
-    /// Verifies that what the path of a directory's prefix led to is the root that was walked.
+    /// Verifies that the directory opened by the path of a prefix is the root that was walked.
     pub(crate) fn check_prefix(&self, dir: DirId, opened: &OwnedFd) -> Result<(), Error> {
         let Some(id) = self.prefix(dir.0).id else {
             return Ok(());
@@ -419,15 +420,15 @@ impl Listing {
             .open_below(from, path, PATH_DIR, self.symlinks, Mounts::Cross)
     }
 
-    /// The directory that a directory is in; `None` for a root, and for the directory that roots
-    /// are in which are files. It comes first: ids are in the order in which a walk from the root
-    /// down meets directories, each with all below it before the next one.
+    /// Returns the parent of a directory; `None` for a root, and for the directory of roots that
+    /// are files. A parent comes first: ids are in the order in which a walk from the root down meets
+    /// directories, each with all below it before the next one.
     pub fn parent(&self, dir: DirId) -> Option<DirId> {
         let parent = self.dirs[dir.0 as usize].parent;
         (parent != NO_PARENT).then_some(DirId(parent))
     }
 
-    /// A directory's name in the one that it is in; empty where that is not known.
+    /// Returns a directory's name in its parent; empty where that is not known.
     pub fn dir_name(&self, dir: DirId) -> &[u8] {
         let dir = &self.dirs[dir.0 as usize];
         &self.arenas[usize::from(dir.name_arena)][dir.name as usize..][..usize::from(dir.name_len)]
@@ -456,7 +457,7 @@ impl Listing {
         &self.skipped
     }
 
-    /// Each path that was left out, in path order; empty without
+    /// Returns each path that was left out, in path order; empty without
     /// [`SkippedDetail::Paths`](crate::SkippedDetail::Paths).
     pub fn skipped_paths(&self) -> &[SkippedPath] {
         &self.skipped_paths
@@ -483,7 +484,7 @@ impl Listing {
         self.passed_by.binary_search_by(compare).is_ok()
     }
 
-    /// Number of directories that were read.
+    /// Returns the number of directories that were read.
     pub fn directories(&self) -> u64 {
         self.directories
     }

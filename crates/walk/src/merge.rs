@@ -212,7 +212,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
     listing
 }
 
-/// Trees and files, each with the least path that can be in it.
+/// Returns trees and files, each with the least path that can be in it.
 fn units(
     prefixes: &[PathPrefix],
     walk_roots: &[WalkRoot],

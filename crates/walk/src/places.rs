@@ -111,7 +111,7 @@ struct View {
 }
 
 impl OwnFile {
-    /// An open file (`O_PATH` is enough), as it is now.
+    /// Describes an open file (`O_PATH` is enough), as it is now.
     ///
     /// # Errors
     ///
@@ -129,7 +129,7 @@ impl OwnFile {
         })
     }
 
-    /// The file at a path, through links, as it is now.
+    /// Describes the file at a path, through links, as it is now.
     ///
     /// # Errors
     ///

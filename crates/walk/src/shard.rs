@@ -36,15 +36,15 @@ pub struct Shard {
 const MOST: u32 = 65_536;
 
 impl Shard {
-    /// Part `index`, counted from 1, of `of`; `None` if there is no such part, or `of` is over
-    /// 65,536.
+    /// Returns part `index`, counted from 1, of `of`; `None` if there is no such part, or `of` is
+    /// over 65,536.
     pub fn new(index: u32, of: u32) -> Option<Shard> {
         let exists = 1 <= index && index <= of && of <= MOST;
         exists.then_some(Shard { of, index })
     }
 
-    /// The part of `of` that the directory of this path below the root is in; `None` if there can
-    /// be no such number of parts.
+    /// Returns the part of `of` that contains the directory of this path below the root; `None` if
+    /// there can be no such number of parts.
     pub fn containing(path: &[u8], of: u32) -> Option<Shard> {
         let nth = xxh64(path, 0).checked_rem(u64::from(of))?;
         Shard::new(nth as u32 + 1, of)
@@ -162,7 +162,7 @@ pub(crate) fn without_slash(path: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    /// Manifests of one tree may be years and versions apart.
+    /// Checks parts in recorded manifests: those of one tree may be years and versions apart.
     #[test]
     fn which_part_a_directory_is_in_never_changes() {
         let part = |path: &[u8], of| {

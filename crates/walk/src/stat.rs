@@ -167,7 +167,7 @@ impl FileKind {
         FileKind::from_type(FileType::from_raw_mode(mode)).unwrap_or(FileKind::Char)
     }
 
-    /// `None` for an unknown type.
+    /// Returns the kind; `None` for an unknown type.
     pub(crate) fn from_type(file_type: FileType) -> Option<FileKind> {
         Some(match file_type {
             FileType::RegularFile => FileKind::File,
@@ -181,7 +181,7 @@ impl FileKind {
         })
     }
 
-    /// The inverse of `self as u8`.
+    /// Inverts `self as u8`.
     pub(crate) fn from_code(code: u8) -> FileKind {
         FileKind::ALL[usize::from(code)]
     }

@@ -86,7 +86,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Numbers for `count` directories, the first of which is returned.
+    /// Takes numbers for `count` directories, the first of which is returned.
     ///
     /// # Panics
     ///

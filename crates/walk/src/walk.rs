@@ -252,7 +252,8 @@ pub(crate) fn list_with(
 }
 
 impl Walk<'_> {
-    /// Walks from the walk roots that are new, and returns what was put off, by printed path.
+    /// Walks from the walk roots that are new, and returns the directories that were put off, by
+    /// printed path.
     fn batch(&mut self, first: usize) -> Result<BTreeMap<(Vec<u8>, u32), Pending>, WorkerPanic> {
         self.watch();
         let context = Context {
@@ -310,7 +311,7 @@ impl Walk<'_> {
         self.watched.extend(self.listed.inodes());
     }
 
-    /// Decides whether to enter what was put off: adds a walk root, or counts why not.
+    /// Decides whether to enter a directory that was put off: adds a walk root, or counts why not.
     fn enter(&mut self, next: Pending, visited: &mut Visited) -> bool {
         let prefix = &self.prefixes[next.prefix as usize];
         let looked = self.look(prefix, &next.path);
@@ -381,7 +382,7 @@ impl Walk<'_> {
     }
 }
 
-/// Walks on this thread, until all is done or others are needed; returns what is left.
+/// Walks on this thread, until all is done or others are needed; returns the remaining tasks.
 fn walk_alone(
     context: &Context<'_>,
     output: &mut WorkerOutput,

@@ -106,12 +106,12 @@ impl Wild {
         Ok(Wild(tokens))
     }
 
-    /// The bytes that are all that the pattern matches, if it has no wildcards.
+    /// Returns the only text that the pattern matches, if it has no wildcards.
     pub(crate) fn literal(&self) -> Option<Vec<u8>> {
         literal(&self.0)
     }
 
-    /// The bytes that follow any others, if that is the pattern.
+    /// Returns the end of all matching texts, if the pattern is `*` and a literal.
     pub(crate) fn suffix(&self) -> Option<Vec<u8>> {
         match self.0.split_first() {
             Some((Token::Star, rest)) => literal(rest),
@@ -119,7 +119,7 @@ impl Wild {
         }
     }
 
-    /// `x` of `x/**`: all that is below what that matches.
+    /// Returns `x` of `x/**`: the pattern of directories whose whole contents match.
     pub(crate) fn contents_of(&self) -> Option<Wild> {
         match &self.0[..] {
             [above @ .., Token::Byte(b'/'), Token::All] if !above.is_empty() => {
@@ -212,7 +212,7 @@ fn count(bytes: &[u8], wanted: u8) -> usize {
     bytes.iter().take_while(|&&byte| byte == wanted).count()
 }
 
-/// The class that begins at `at`, behind its bracket, and where it ends.
+/// Parses the class that begins at `at`, behind its bracket; returns it and its end.
 fn class(
     pattern: &[u8],
     mut at: usize,

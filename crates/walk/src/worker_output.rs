@@ -112,7 +112,7 @@ pub(crate) enum Role {
 }
 
 impl Found {
-    /// `nth` is below [`MOST`].
+    /// Makes an entry; `nth` is below [`MOST`].
     pub(crate) fn new(name: &[u8], offset: u32, ino: u64, role: Role, nth: usize) -> Found {
         let mut head = [0; 8];
         let len = name.len().min(8);
@@ -140,7 +140,7 @@ impl Found {
         }
     }
 
-    /// Its name, where `names` begins at the directory's first one.
+    /// Returns its name, where `names` begins at the directory's first one.
     pub(crate) fn name_in<'n>(&self, names: &'n [u8]) -> &'n [u8] {
         let name = CStr::from_bytes_until_nul(&names[self.name as usize + 1..]);
         // It was written with its NUL.
@@ -188,7 +188,7 @@ fn compare(a: &Found, b: &Found, names: &[u8]) -> Ordering {
     }
 }
 
-/// Eight bytes of the names from `at` on, with zeros behind the last.
+/// Returns eight bytes of the names from `at` on, with zeros behind the last.
 fn word(names: &[u8], at: usize) -> u64 {
     match names[at..].first_chunk() {
         Some(bytes) => u64::from_be_bytes(*bytes),

@@ -327,7 +327,8 @@ impl<F: Family> Scheduler<F> {
         self.set_column(lane, &state);
     }
 
-    /// Ends the run of a lane: finds the next one, or the next message.
+    /// Ends the run of a lane: finds the next one, or the next message. Returns the number of
+    /// pieces used up.
     #[inline]
     fn turn(
         &mut self,

@@ -71,7 +71,8 @@ unsafe impl GlobalAlloc for Allocator {
     }
 }
 
-/// Allocates a block of zeros in a file, if a budget was set that has no room for it.
+/// Allocates a block of zeros in a file, if a budget was set that has no room for it. Otherwise it
+/// is counted as kept in memory.
 #[cold]
 fn beyond_budget(layout: Layout) -> Option<*mut u8> {
     let spill = SPILL.get()?;
@@ -253,7 +254,8 @@ impl Place {
         Some(&PLACES[at])
     }
 
-    /// Returns the entry of the mapping that begins there, and its block.
+    /// Returns the entry of the mapping that begins there, and its block. Only the block's owner
+    /// asks, and the thread that gave the block to the owner has published this as well.
     fn of(start: *mut u8) -> Option<(&'static Place, Block)> {
         let used = &PLACES[..USED.load(Ordering::Acquire)];
         let place = used

@@ -122,7 +122,9 @@ impl Resume {
         self.created_at
     }
 
-    /// Returns the bytes of memory for the records of an earlier run.
+    /// Returns the bytes of memory for the records of an earlier run. The records of this one that
+    /// are kept back take at most those of its [`Pace`], and a [`piece`](Pace::piece) for each
+    /// worker.
     pub fn memory(&self) -> u64 {
         self.known.as_ref().map_or(0, Known::memory)
     }

@@ -9,7 +9,7 @@ pub(super) const TIME: &str =
     "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?Z$";
 
 /// Returns the column with the name of the file that lines were read from, as the engine lists
-/// files.
+/// files. Spark escapes the names that it gives with lines as those of an URI.
 pub(super) fn file_name(engine: Engine) -> &'static str {
     match engine {
         Engine::DuckDb => "counted.manifest",

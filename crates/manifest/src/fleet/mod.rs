@@ -233,7 +233,8 @@ pub fn sql(request: &Request<'_>) -> Result<String, SqlError> {
     Ok(text)
 }
 
-/// Returns the pattern that matches the file of this name, which exists, and no other.
+/// Returns the pattern that matches the file of this name, which exists, and no other. DuckDB takes
+/// a name for a pattern only if there is no such file.
 pub fn exact(engine: Engine, name: &[u8]) -> Vec<u8> {
     let is_special = |byte: &u8| engine == Engine::Spark && b"*?[]{}\\".contains(byte);
     let escaped = |byte: &u8| {

@@ -17,7 +17,7 @@ struct Sources {
     files: Vec<String>,
 }
 
-/// Returns the SQL of the sources.
+/// Returns the SQL of the sources. A name that is given twice is read once.
 pub(super) fn sources(request: &Request<'_>, values: &Values<'_>) -> Result<String, SqlError> {
     let engine = request.engine;
     let mut sources = Sources::default();

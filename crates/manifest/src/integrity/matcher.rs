@@ -77,7 +77,7 @@ impl Matcher {
     }
 
     /// Sets the directory that entries are expected in from here on: its path with a closing slash,
-    /// or nothing for the root.
+    /// or nothing for the root. At first it is the root.
     pub fn enter(&mut self, dir: &[u8]) {
         self.dir.clear();
         self.dir.extend_from_slice(dir);

@@ -219,7 +219,7 @@ impl Watch<'_> {
     }
 
     /// Reads the worker's clock. Called when it is done, and every now and then until then: others
-    /// join if the time since the last look was waited.
+    /// join if the time since the last look was waited. Returns whether any did.
     pub fn look(&mut self) -> bool {
         if self.adaptive.over.load(Ordering::Relaxed) {
             return false;

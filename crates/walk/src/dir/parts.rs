@@ -104,7 +104,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Stores the name, and what was found under it in one role.
+    /// Stores the name, and the entry found under it in one role.
     fn push(
         &mut self,
         tag: Tag,

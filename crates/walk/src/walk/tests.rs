@@ -115,7 +115,7 @@ fn outcome(listing: &Listing) -> Outcome {
     }
 }
 
-/// All workers from the first directory on.
+/// Starts all workers at the first directory.
 fn at_once() -> Tuning {
     Tuning {
         alone: Duration::ZERO,
@@ -195,7 +195,7 @@ fn below(tree: &Tree, listing: &Listing) -> Vec<String> {
     listing.ids().map(|id| text(listing.path(id))).collect()
 }
 
-/// The slow and obvious way: everything below a directory, sorted by path.
+/// Lists everything below a directory, sorted by path, in the slow and obvious way.
 fn naive(root: &Path, entries: Entries) -> Vec<Vec<u8>> {
     fn descend(directory: &Path, entries: Entries, out: &mut Vec<Vec<u8>>) {
         for entry in fs::read_dir(directory).unwrap() {

@@ -13,7 +13,7 @@ fn all() -> WalkOptions {
     }
 }
 
-/// Directories with gaps: path below the tree, entries that were filtered, failure.
+/// Returns directories with gaps: path below the tree, entries that were filtered, failure.
 fn gaps(tree: &Tree, options: &WalkOptions) -> Vec<(String, u64, bool)> {
     let listing = in_every_way(Given::Roots, &[tree.root()], options);
     let path = |dir| {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::*;
 
-/// Directories enough to keep any number of workers supplied, all found at once.
+/// Makes directories enough to keep any number of workers supplied, all found at once.
 fn wide() -> Tree {
     let tree = Tree::new();
     (0..400).for_each(|number| tree.add(format!("{number}/{}/file", number % 7).as_bytes()));
@@ -79,8 +79,8 @@ fn nobody_joins_for_want_of_directories() {
     assert_eq!((listing.len(), listing.arenas.len() - 1), (1, 1));
 }
 
-/// The caller's thread asks for another worker, alone and among those who may join, and then waits
-/// until one has joined and done `what` after a first piece of work.
+/// Returns a pace at which the caller's thread asks for another worker, alone and among those who
+/// may join, and then waits until one has joined and done `what` after a first piece of work.
 fn as_soon_as_one_joins(what: impl Fn() + Sync + 'static) -> Pace {
     /// Sets the flag, also when `what` panics.
     struct Done<'a>(&'a AtomicBool);

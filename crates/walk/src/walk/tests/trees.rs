@@ -21,7 +21,7 @@ fn all() -> WalkOptions {
     }
 }
 
-/// Names from few letters, so that they collide and are prefixes of each other; bytes below
+/// Returns names of few letters, so that they collide and are prefixes of each other; bytes below
 /// and above the slash.
 fn name() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(
