@@ -165,31 +165,32 @@ impl Algorithm {
         self.row().name
     }
 
-    /// The algorithm of exactly this [`name`](Algorithm::name), as in our own formats. Parsing
-    /// takes more.
+    /// Returns the algorithm of exactly this [`name`](Algorithm::name), as in our own formats.
+    /// Parsing takes more.
     pub fn from_name(name: &str) -> Option<Algorithm> {
         let row = TABLE.iter().find(|row| row.name == name);
         row.map(|row| row.algorithm)
     }
 
-    /// The tag in BSD-style lines, `SHA256 (path) = …`, as coreutils, b3sum and xxhsum write it.
+    /// Returns the tag in BSD-style lines, `SHA256 (path) = …`, as coreutils, b3sum and xxhsum
+    /// write it.
     pub const fn tag(self) -> &'static str {
         self.row().tags[0]
     }
 
-    /// Every tag of this algorithm that tools write, [`tag`](Algorithm::tag) first: those of OpenSSL
-    /// (`SHA2-256`, `SHA2-512/256`) and of the BSDs (`SHA512t256`) as well.
+    /// Returns every tag of this algorithm that tools write, [`tag`](Algorithm::tag) first: those
+    /// of OpenSSL (`SHA2-256`, `SHA2-512/256`) and of the BSDs (`SHA512t256`) as well.
     pub const fn tags(self) -> &'static [&'static str] {
         self.row().tags
     }
 
-    /// The algorithm of one of the [`tags`](Algorithm::tags), exactly as it is written.
+    /// Returns the algorithm of one of the [`tags`](Algorithm::tags), exactly as it is written.
     pub fn from_tag(tag: &str) -> Option<Algorithm> {
         let row = TABLE.iter().find(|row| row.tags.contains(&tag));
         row.map(|row| row.algorithm)
     }
 
-    /// Length of the digest in bytes.
+    /// Returns the length of the digest in bytes.
     pub const fn digest_len(self) -> usize {
         self.row().digest_len
     }

@@ -114,8 +114,8 @@ impl Engine {
 }
 
 impl Batch {
-    /// A batch that computes `algorithms` of every message. `cpu` is [`CpuFeatures::detect`] but in
-    /// tests and benchmarks.
+    /// Makes a batch that computes `algorithms` of every message. `cpu` is [`CpuFeatures::detect`]
+    /// but in tests and benchmarks.
     ///
     /// # Panics
     ///
@@ -216,7 +216,7 @@ impl Batch {
         }
     }
 
-    /// The digests of a message that has ended, one per algorithm in the order given to
+    /// Returns the digests of a message that has ended, one per algorithm in the order given to
     /// [`Batch::new`]. Valid until the id is begun again.
     ///
     /// # Panics
@@ -234,7 +234,7 @@ impl Batch {
     }
 }
 
-/// The digests of messages that are all in memory: [`Batch`] for the simple case.
+/// Returns the digests of messages that are all in memory: [`Batch`] for the simple case.
 ///
 /// ```
 /// use bc_digest::{Algorithm, hash_many};

@@ -76,8 +76,8 @@ impl CpuFeatures {
         })
     }
 
-    /// Every distinct value above that this machine can have, [`CpuFeatures::portable`] first: a
-    /// test runs through all of them.
+    /// Returns every distinct value above that this machine can have, [`CpuFeatures::portable`]
+    /// first: a test runs through all of them.
     pub fn available() -> Vec<CpuFeatures> {
         let mut all = vec![CpuFeatures::portable()];
         let found = [
@@ -94,7 +94,7 @@ impl CpuFeatures {
         all
     }
 
-    /// The instruction sets in use, e.g. `avx512 avx2 sha-ni`, or `portable`.
+    /// Returns the instruction sets in use, e.g. `avx512 avx2 sha-ni`, or `portable`.
     pub fn describe(self) -> String {
         let names = [
             (self.avx512, "avx512"),
@@ -111,8 +111,8 @@ impl CpuFeatures {
         }
     }
 
-    /// The CPU features found that some kernel here or in the crates underneath can use, by their
-    /// names in `/proc/cpuinfo`'s spirit, e.g. `["sse4.2", "avx2", "sha"]`.
+    /// Returns the CPU features found that some kernel here or in the crates underneath can use, by
+    /// their names in `/proc/cpuinfo`'s spirit, e.g. `["sse4.2", "avx2", "sha"]`.
     pub fn flags() -> Vec<&'static str> {
         flags()
     }

@@ -29,7 +29,7 @@ pub(crate) struct Features {
     pub(crate) vclmul: bool,
 }
 
-/// The features of this machine, asked for once a process.
+/// Returns the features of this machine, asked for once a process.
 pub(crate) fn features() -> Features {
     static FOUND: OnceLock<Features> = OnceLock::new();
     *FOUND.get_or_init(ask)

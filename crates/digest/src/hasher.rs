@@ -52,7 +52,7 @@ impl Hasher {
         Hasher::with_cpu(algorithm, CpuFeatures::detect())
     }
 
-    /// A hasher of BLAKE2b with a digest of so many bytes, as `b2sum -l` computes it.
+    /// Makes a hasher of BLAKE2b with a digest of so many bytes, as `b2sum -l` computes it.
     ///
     /// # Panics
     ///
@@ -178,7 +178,7 @@ impl std::fmt::Debug for Hasher {
     }
 }
 
-/// The digest of one message.
+/// Returns the digest of one message.
 pub fn hash(algorithm: Algorithm, data: &[u8]) -> Digest {
     hash_with(algorithm, CpuFeatures::detect(), data)
 }

@@ -66,7 +66,7 @@ impl Streaming {
         }
     }
 
-    /// First part of a call: finds the pieces to hash. Returns the number of those that only other
+    /// Begins a call: finds the pieces to hash. Returns the number of those that only other
     /// algorithms still need.
     pub(crate) fn attach(&mut self, chunks: &[Chunk<'_>], pending: &Pending) -> usize {
         self.waiting.clear();

@@ -101,7 +101,7 @@ fn plain(data: &[u8]) -> u32 {
         .fold(0, |sum: u32, byte| sum.wrapping_add(u32::from(*byte)))
 }
 
-/// The sums of `cksum` and `sum` as their manuals define them, a bit or a byte at a time.
+/// Returns the sums of `cksum` and `sum` as their manuals define them, a bit or a byte at a time.
 #[cfg(test)]
 pub(crate) fn by_definition(algorithm: Algorithm, data: &[u8]) -> Vec<u8> {
     let cksum = |crc: u32, byte: &u8| {

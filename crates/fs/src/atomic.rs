@@ -104,8 +104,8 @@ impl AtomicFile {
         Ok(new)
     }
 
-    /// A file without a name, which a killed run cannot leave behind. Gives the place back where
-    /// the file system has no such files.
+    /// Returns a file without a name, which a killed run cannot leave behind. Gives the place back
+    /// where the file system has no such files.
     fn nameless(place: Place, mode: u32) -> Result<AtomicFile, Place> {
         // Where it is given one from.
         if !Path::new("/proc/self/fd").exists() {

@@ -134,7 +134,7 @@ impl InodeFlags {
         self.policy == other.policy
     }
 
-    /// The first flag of `chattr` that `other` lacks.
+    /// Returns the first flag of `chattr` that `other` lacks.
     pub fn missing_from(&self, other: &InodeFlags) -> Option<&'static str> {
         let found = FLAGS
             .iter()

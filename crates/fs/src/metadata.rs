@@ -23,8 +23,8 @@ pub fn mode_without_acl(mode: u32, list: &[u8]) -> u32 {
     mode & (!0o070 | bits << 3)
 }
 
-/// Path of an open file through `/proc`, for calls that take a path only: that of this thread,
-/// which may have a table of descriptors of its own.
+/// Returns the path of an open file through `/proc`, for calls that take a path only: that of this
+/// thread, which may have a table of descriptors of its own.
 pub fn own_path(fd: impl AsFd) -> String {
     format!("/proc/thread-self/fd/{}", fd.as_fd().as_raw_fd())
 }

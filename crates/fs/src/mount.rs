@@ -204,8 +204,8 @@ fn by_magic(file: impl AsFd) -> Result<(u32, Traits), Errno> {
     Ok((magic, traits))
 }
 
-/// The traits of the file system that `file` is on, for files with the device
-/// number `dev` (`st_dev`): layered file systems have several.
+/// Returns the traits of the file system that `file` is on, for files with the device number `dev`
+/// (`st_dev`): layered file systems have several.
 ///
 /// # Errors
 /// `fstatfs` as the system gives it.
@@ -295,15 +295,15 @@ pub fn mount_number(file: impl AsFd) -> Option<u64> {
     }
 }
 
-/// The directories whose entries are shown where `file` was opened, as they were named when the
-/// overlay was mounted; relative names are relative to the working directory of that `mount`. Empty
-/// if it is no overlay.
+/// Returns the directories whose entries are shown where `file` was opened, as they were named when
+/// the overlay was mounted; relative names are relative to the working directory of that `mount`.
+/// Empty if it is no overlay.
 pub fn layers_of(file: impl AsFd) -> Vec<Vec<u8>> {
     let mount = mount_id(file).and_then(info::mount);
     mount.map_or_else(Vec::new, |mount| mount.layers())
 }
 
-/// The number of the mount by which `file` was opened (Linux 5.8).
+/// Returns the number of the mount by which `file` was opened (Linux 5.8).
 pub(crate) fn mount_id(file: impl AsFd) -> Option<u64> {
     let found = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID).ok()?;
     let given = found.stx_mask & StatxFlags::MNT_ID.bits() != 0;

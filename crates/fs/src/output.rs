@@ -106,7 +106,7 @@ impl OutputFile {
         }
     }
 
-    /// The file to write to.
+    /// Returns the file to write to.
     pub fn file(&self) -> &File {
         &self.file
     }

@@ -94,12 +94,12 @@ impl Place {
         })
     }
 
-    /// The directory, open for nothing but to be started from.
+    /// Returns the directory, open for nothing but to be started from.
     pub fn directory(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
     }
 
-    /// The name in it.
+    /// Returns the name in it.
     pub fn name(&self) -> &OsStr {
         &self.name
     }
@@ -224,7 +224,7 @@ fn descend(from: impl AsFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errn
     rustix::fs::openat(from, name, flags, Mode::empty())
 }
 
-/// The names of a path. An end that can only mean a directory stays as a dot.
+/// Returns the names of a path. An end that can only mean a directory stays as a dot.
 fn components(path: &OsStr) -> VecDeque<OsString> {
     let names = path.as_bytes().split(|byte| *byte == b'/');
     let mut names: VecDeque<OsString> = names
@@ -260,7 +260,7 @@ fn step(directory: &OwnedFd, name: &OsStr) -> io::Result<Step> {
     Ok(Step::Link(link))
 }
 
-/// The last component, if it is a link.
+/// Returns the last component, if it is a link.
 fn link_at_the_end(directory: &OwnedFd, name: &OsStr) -> io::Result<Option<OwnedFd>> {
     if name == "." || name == ".." {
         return Err(Errno::ISDIR.into());

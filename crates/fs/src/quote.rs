@@ -105,7 +105,7 @@ mod tests {
         b"!{a,b}?",
     ];
 
-    /// The bytes that a shell hands to a program for a word of its language.
+    /// Returns the bytes that a shell hands to a program for a word of its language.
     fn read_back(shell: &str, word: &[u8]) -> Option<Vec<u8>> {
         let script = OsString::from_vec([b"printf %s ", word].concat());
         let output = Command::new(shell).arg("-c").arg(script).output().ok()?;

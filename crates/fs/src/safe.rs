@@ -65,7 +65,7 @@ impl<W> SafeWriter<W> {
         self.style = style;
     }
 
-    /// The style in force.
+    /// Returns the style in force.
     pub fn style(&self) -> Style {
         self.style
     }
@@ -106,8 +106,8 @@ impl<W: Write> Write for SafeWriter<W> {
     }
 }
 
-/// A message of our own with the names and reasons in it, fit for any terminal: in one line,
-/// without doubling the backslashes of text that is escaped already.
+/// Returns a message of our own with the names and reasons in it, fit for any terminal: in one
+/// line, without doubling the backslashes of text that is escaped already.
 ///
 /// ```
 /// assert_eq!(bc_fs::safe::line("a\\n: \u{9b}2J\n"), "a\\n: \\u{9b}2J\\n");

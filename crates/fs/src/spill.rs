@@ -90,7 +90,7 @@ pub fn failure() -> Option<&'static str> {
     SPILL.get()?.failure.get().map(String::as_str)
 }
 
-/// The directory that files are in, if any of those given is fit to hold them.
+/// Returns the directory that files are in, if any of those given is fit to hold them.
 pub fn directory() -> Option<&'static Path> {
     let directory = SPILL.get()?.directory.as_ref().ok()?;
     Some(&directory.path)

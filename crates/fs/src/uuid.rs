@@ -22,9 +22,9 @@ struct FsUuid {
 /// `FS_IOC_GETFSUUID` of `linux/fs.h`.
 const GET: Opcode = opcode::read::<FsUuid>(0x15, 0);
 
-/// The UUID in its usual form, `6a3fe1a0-1f6a-4b6e-9d9a-0d2f3a6b7c8d`; `None` where the file system
-/// has none of sixteen bytes, or the kernel does not report it. `fd` is a file or directory opened
-/// for reading.
+/// Returns the UUID in its usual form, `6a3fe1a0-1f6a-4b6e-9d9a-0d2f3a6b7c8d`; `None` where the
+/// file system has none of sixteen bytes, or the kernel does not report it. `fd` is a file or
+/// directory opened for reading.
 pub fn file_system_uuid(fd: impl AsFd) -> Option<String> {
     // SAFETY: the opcode's argument is a pointer to `struct fsuuid2`, which `FsUuid` lays out
     // alike, and the kernel fills it whole; every bit pattern of it is valid.
@@ -67,16 +67,16 @@ pub fn may_be_one_file_system(one: impl AsFd, other: impl AsFd) -> bool {
         && file_system_uuid(one).is_some_and(|uuid| file_system_uuid(other) == Some(uuid))
 }
 
-/// The UUID of the file system that `path`, a directory or a regular file with the device number
-/// `dev`, is on: from the kernel, or by the links that udev keeps.
+/// Returns the UUID of the file system that `path`, a directory or a regular file with the device
+/// number `dev`, is on: from the kernel, or by the links that udev keeps.
 pub fn uuid_at(path: impl AsRef<Path>, dev: Option<u64>, source: Option<&str>) -> Option<String> {
     uuid_of(path.as_ref(), dev, source)
 }
 
-/// The name of the volume that a directory is on, by which it is known again wherever and however
-/// often it is mounted: the UUID of its file system, with the subvolume where it has several; where
-/// it has none, its type and what it was mounted from, which may be those of others too. `None`
-/// where the directory cannot be opened.
+/// Returns the name of the volume that a directory is on, by which it is known again wherever and
+/// however often it is mounted: the UUID of its file system, with the subvolume where it has
+/// several; where it has none, its type and what it was mounted from, which may be those of others
+/// too. `None` where the directory cannot be opened.
 pub fn volume_at(path: impl AsRef<Path>) -> Option<String> {
     let path = path.as_ref();
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

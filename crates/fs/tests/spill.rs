@@ -14,7 +14,7 @@ static ALLOCATOR: spill::Allocator = spill::Allocator;
 
 const BUDGET: u64 = 1 << 20;
 
-/// Bytes of private memory that this process has, which no file backs.
+/// Returns the bytes of private memory that this process has, which no file backs.
 fn anonymous() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let mut lines = status.lines();

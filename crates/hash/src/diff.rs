@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(got.same(), 1);
     }
 
-    /// A path with its digests as lines of several algorithms give them.
+    /// Returns a path with its digests as lines of several algorithms give them.
     fn lines(path: &str, digests: &[(Algorithm, &str)]) -> Vec<FileDigests> {
         let line = |(algorithm, content): &(Algorithm, &str)| FileDigests {
             path: path.as_bytes().to_vec(),

@@ -89,8 +89,8 @@ pub(crate) fn left(listing: &Listing, plan: &Plan, enough: usize) -> usize {
 /// Number of files up to which sizes are looked up.
 const LOOKED_AT: usize = 512;
 
-/// Bytes of all files together if there are few of them, for a display of progress: nothing else
-/// needs them, and they cost a call for each file.
+/// Returns the bytes of all files together if there are few of them, for a display of progress:
+/// nothing else needs them, and they cost a call for each file.
 pub fn bytes_if_few(listing: &Listing) -> Option<u64> {
     (listing.len() <= LOOKED_AT).then(|| sizes(listing, listing.ids()).map(|(_, size)| size).sum())
 }

@@ -37,8 +37,8 @@ impl Hint {
         }
     }
 
-    /// The algorithm of an untagged digest of `length` bytes; None if the line
-    /// cannot be one (so it is improperly formatted).
+    /// Returns the algorithm of an untagged digest of `length` bytes; None if the line cannot be
+    /// one (so it is improperly formatted).
     pub fn resolve(self, length: usize) -> Option<Algorithm> {
         if let Some(algorithm) = self.explicit {
             return (algorithm.digest_len() == length).then_some(algorithm);
@@ -118,7 +118,7 @@ pub fn resolve(record: Record, hint: Hint) -> Line {
     }
 }
 
-/// The algorithm that digests of this length usually are.
+/// Returns the algorithm that digests of this length usually are.
 fn by_length(length: usize) -> Option<Algorithm> {
     Some(match length {
         4 => Algorithm::Crc32c,

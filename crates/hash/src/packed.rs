@@ -43,7 +43,7 @@ impl Packed {
         u32::from_le_bytes(bytes) as usize
     }
 
-    /// The path of the record that begins at `start`.
+    /// Returns the path of the record that begins at `start`.
     pub(crate) fn path(&self, start: usize) -> &[u8] {
         &self.0[start + HEAD..][..self.length(start)]
     }
@@ -59,7 +59,7 @@ impl Packed {
         })
     }
 
-    /// The digest at a place, with its algorithm: two are equal if these bytes are.
+    /// Returns the digest at a place, with its algorithm: two are equal if these bytes are.
     pub(crate) fn digest(&self, place: usize) -> &[u8] {
         let len = self.0[place + 1];
         &self.0[place..][..2 + usize::from(len)]
@@ -70,7 +70,7 @@ impl Packed {
     }
 }
 
-/// The number of an algorithm.
+/// Returns the number of an algorithm.
 pub(crate) fn number(algorithm: Algorithm) -> u8 {
     let at = Algorithm::ALL.iter().position(|known| *known == algorithm);
     // There are a few dozen.
@@ -91,7 +91,7 @@ impl ExpectedDigests {
         self.starts.push(start);
     }
 
-    /// Number of lines.
+    /// Returns the number of lines.
     pub fn len(&self) -> usize {
         self.starts.len()
     }
@@ -101,7 +101,7 @@ impl ExpectedDigests {
         self.starts.is_empty()
     }
 
-    /// The path of a line, by its number from 0.
+    /// Returns the path of a line, by its number from 0.
     ///
     /// # Panics
     /// This and all others: if there is no such line.
@@ -109,7 +109,7 @@ impl ExpectedDigests {
         self.packed.path(self.starts[line])
     }
 
-    /// The digests of a line.
+    /// Returns the digests of a line.
     pub fn digests(&self, line: usize) -> impl Iterator<Item = (Algorithm, Digest)> {
         self.raw(line).map(|raw| {
             let algorithm = Algorithm::ALL[usize::from(raw[0])];
@@ -118,7 +118,7 @@ impl ExpectedDigests {
         })
     }
 
-    /// The digests of a line, each with its algorithm's number and its length before it.
+    /// Returns the digests of a line, each with its algorithm's number and its length before it.
     fn raw(&self, line: usize) -> impl Iterator<Item = &[u8]> {
         let places = self.packed.places(self.starts[line]);
         places.map(|place| self.packed.digest(place))
@@ -129,7 +129,7 @@ impl ExpectedDigests {
         self.packed.set_algorithm(self.starts[line], algorithm);
     }
 
-    /// Bytes of memory that the lines take.
+    /// Returns the bytes of memory that the lines take.
     pub fn memory(&self) -> u64 {
         (self.packed.memory() + self.starts.capacity() * size_of::<usize>()) as u64
     }

@@ -109,7 +109,7 @@ pub struct Hashes {
 
 const NONE: u64 = u64::MAX;
 
-/// Bytes of memory that hashing a listing takes for the listing and its results.
+/// Returns the bytes of memory that hashing a listing takes for the listing and its results.
 pub fn hashing_memory(listing: &Listing, algorithms: &[Algorithm]) -> u64 {
     let digests: usize = algorithms.iter().map(|a| a.digest_len()).sum();
     // Size, digests, and its place in the order in which files are read.
@@ -170,7 +170,7 @@ impl Hashes {
             .map_or(EntryOutcome::NotDone, EntryOutcome::Failed)
     }
 
-    /// The digests of `entry` in the order of the algorithms; None without any.
+    /// Returns the digests of `entry` in the order of the algorithms; None without any.
     ///
     /// # Panics
     /// As [`outcome`](Hashes::outcome).
@@ -185,7 +185,7 @@ impl Hashes {
         }))
     }
 
-    /// Failures in path order.
+    /// Returns the failures in path order.
     pub fn errors(&self) -> impl Iterator<Item = (EntryId, &Error)> {
         self.errors.iter().map(|(entry, error)| (*entry, error))
     }

@@ -8,12 +8,12 @@ use bc_digest::Algorithm;
 /// An algorithm's name as `bc` writes it, e.g. `sha256`: static for the known ones.
 pub type Name = Cow<'static, str>;
 
-/// The length in bytes of an algorithm's digests, if the name is one that `bc` knows.
+/// Returns the length in bytes of an algorithm's digests, if the name is one that `bc` knows.
 pub(crate) fn digest_len(name: &str) -> Option<usize> {
     Algorithm::from_name(name).map(Algorithm::digest_len)
 }
 
-/// A name without allocation where it is a known one.
+/// Returns a name without allocation where it is a known one.
 pub(crate) fn intern(name: &str) -> Name {
     Algorithm::from_name(name).map_or_else(
         || Cow::Owned(name.to_owned()),

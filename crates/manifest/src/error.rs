@@ -60,12 +60,12 @@ impl Error {
         self.kind
     }
 
-    /// The line concerned, from 1; 0 if none in particular.
+    /// Returns the line concerned, from 1; 0 if none in particular.
     pub fn line(&self) -> u64 {
         self.line
     }
 
-    /// The system's error behind it, for [`ErrorKind::Io`].
+    /// Returns the system's error behind it, for [`ErrorKind::Io`].
     pub fn io_error(&self) -> Option<&io::Error> {
         self.source.as_ref()
     }

@@ -53,7 +53,8 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// The names of the digests' columns, in their order; none before the first file's line.
+    /// Returns the names of the digests' columns, in their order; none before the first file's
+    /// line.
     pub fn columns(&self) -> &[Name] {
         match self.columns.len() {
             0 => &[],
@@ -67,7 +68,7 @@ impl<R: BufRead> Reader<R> {
         self.invoked_from.as_deref()
     }
 
-    /// The line that was read last, from 1.
+    /// Returns the line that was read last, from 1.
     pub fn line(&self) -> u64 {
         self.line
     }

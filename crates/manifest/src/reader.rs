@@ -167,7 +167,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// The next item, `None` at the end.
+    /// Returns the next item, `None` at the end.
     ///
     /// # Errors
     /// If reading fails, or a JSON header names a schema newer than [`jsonl::SCHEMA`].

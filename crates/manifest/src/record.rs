@@ -104,7 +104,7 @@ pub enum End {
 }
 
 impl End {
-    /// The byte.
+    /// Returns the byte.
     pub const fn byte(self) -> u8 {
         match self {
             End::Newline => b'\n',

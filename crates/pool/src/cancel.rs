@@ -52,8 +52,9 @@ impl Cancel {
         }
     }
 
-    /// The flag itself, for a signal handler that stores the signal's number in it: with the crate
-    /// `signal-hook`, `signal_hook::flag::register_usize(SIGINT, cancel.flag(), SIGINT as usize)`.
+    /// Returns the flag itself, for a signal handler that stores the signal's number in it: with
+    /// the crate `signal-hook`, `signal_hook::flag::register_usize(SIGINT, cancel.flag(), SIGINT as
+    /// usize)`.
     pub fn flag(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.0)
     }

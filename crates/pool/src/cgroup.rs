@@ -19,7 +19,7 @@ enum Version {
     Two,
 }
 
-/// The CPU time allowed, in CPUs: `Some(1.5)` is 150 ms in each 100 ms. `None`: no limit,
+/// Returns the CPU time allowed, in CPUs: `Some(1.5)` is 150 ms in each 100 ms. `None`: no limit,
 /// or none that can be read.
 pub(crate) fn quota() -> Option<f64> {
     let memberships = read(Path::new("/proc/self/cgroup"))?;
@@ -99,7 +99,7 @@ fn groups(memberships: &str, mounts: &str) -> Vec<Group> {
         .collect()
 }
 
-/// The group's directory, if this line of mountinfo mounts its hierarchy.
+/// Returns the group's directory, if this line of mountinfo mounts its hierarchy.
 fn locate(mount: &str, version: Version, path: &str) -> Option<Group> {
     // `ID PARENT MAJOR:MINOR ROOT MOUNT-POINT OPTIONS [TAGS…] - TYPE SOURCE SUPER-OPTIONS`
     let (left, right) = mount.split_once(" - ")?;

@@ -57,7 +57,7 @@ impl Cursor {
         self.len.saturating_sub(self.next.load(Ordering::Relaxed))
     }
 
-    /// The next batch, or `None` when everything has been handed out.
+    /// Returns the next batch, or `None` when everything has been handed out.
     pub fn next(&self) -> Option<Range<usize>> {
         let mut start = self.next.load(Ordering::Relaxed);
         loop {

@@ -167,7 +167,7 @@ impl Effort {
     /// Zen 5), and then it has to set up its buffers and its lanes.
     pub(crate) const START: Effort = Effort(100_000);
 
-    /// The effort of reading and hashing so many files with so many bytes together.
+    /// Returns the effort of reading and hashing so many files with so many bytes together.
     ///
     /// ```
     /// use bc_pool::dispatch::Effort;

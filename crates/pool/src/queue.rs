@@ -56,7 +56,7 @@ pub struct Local<'q, T> {
 }
 
 impl<T: Send> WorkQueue<T> {
-    /// A queue with room for `capacity` items (at least 1). A few dozen are enough to keep
+    /// Makes a queue with room for `capacity` items (at least 1). A few dozen are enough to keep
     /// workers busy; more only spreads related work over them.
     pub fn new(capacity: usize) -> WorkQueue<T> {
         WorkQueue {
@@ -213,7 +213,7 @@ impl<T: Send> Local<'_, T> {
         }
     }
 
-    /// The next item: own work first, unless others starve.
+    /// Returns the next item: own work first, unless others starve.
     fn take(&mut self) -> Option<T> {
         if self.stack.len() > 1 && self.shared.idle.load(Ordering::Relaxed) > 0 {
             self.share();

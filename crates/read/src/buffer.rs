@@ -70,8 +70,8 @@ unsafe impl Send for Buffer {}
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// A buffer of `len` bytes in a mapping of its own, rounded up to whole
-    /// pages, at least one.
+    /// Makes a buffer of `len` bytes in a mapping of its own, rounded up to whole pages, at least
+    /// one.
     pub(crate) fn new(len: usize) -> Result<Buffer, Errno> {
         let len = len
             .max(1)
@@ -172,8 +172,7 @@ impl Class {
 }
 
 impl Pool {
-    /// A pool of classes `(number, bytes)` in ascending order of bytes, at
-    /// least one.
+    /// Makes a pool of classes `(number, bytes)` in ascending order of bytes, at least one.
     pub(crate) fn new(classes: &[(usize, usize)]) -> Pool {
         let classes: Vec<Class> = classes
             .iter()

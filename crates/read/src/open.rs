@@ -134,7 +134,7 @@ impl<'a> Opener<'a> {
         self.open(&place.dir, entry)
     }
 
-    /// The directory that holds `entry`.
+    /// Returns the directory that holds `entry`.
     pub(crate) fn place(&mut self, entry: EntryId) -> Result<Place, Error> {
         let id = self.listing.dir(entry);
         if let Some((_, place)) = self.last.as_ref().filter(|(last, _)| *last == id) {
@@ -219,7 +219,7 @@ impl<'a> Opener<'a> {
         self.dirs.give_way()
     }
 
-    /// The flags to open `entry` with.
+    /// Returns the flags to open `entry` with.
     pub(crate) fn flags(&self, entry: EntryId) -> OFlags {
         let mut flags = FLAGS.difference(OFlags::NOATIME).union(self.noatime);
         if !self.listing.follow(entry) {
@@ -271,7 +271,7 @@ impl<'a> Opener<'a> {
         self.open(dir, entry).map(Cached::Open)
     }
 
-    /// An error about `entry`.
+    /// Returns an error about `entry`.
     pub(crate) fn error(&self, entry: EntryId, op: &'static str, errno: Errno) -> Error {
         Error::new(self.listing.path(entry), op, errno)
     }

@@ -37,9 +37,9 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A plan for these entries in this order. Each entry should occur once.
-    /// Path order (ascending ids) lets consecutive entries share directory
-    /// descriptors; very large files are best put first.
+    /// Makes a plan for these entries in this order. Each entry should occur once. Path order
+    /// (ascending ids) lets consecutive entries share directory descriptors; very large files are
+    /// best put first.
     pub fn new(order: Vec<EntryId>, workers: usize) -> Plan {
         let cursor = Cursor::new(order.len(), workers);
         Plan {
@@ -53,7 +53,7 @@ impl Plan {
         }
     }
 
-    /// All entries of a listing in path order.
+    /// Returns all entries of a listing in path order.
     pub fn all(listing: &Listing, workers: usize) -> Plan {
         Plan::new(listing.ids().collect(), workers)
     }
@@ -68,7 +68,7 @@ impl Plan {
         self.order.is_empty()
     }
 
-    /// All entries of the plan in its order, handed out or not.
+    /// Returns all entries of the plan in its order, handed out or not.
     pub fn entries(&self) -> &[EntryId] {
         &self.order
     }
@@ -113,7 +113,7 @@ impl Plan {
         self.huge.load(Ordering::Relaxed)
     }
 
-    /// The next batch, or `None` when everything has been handed out.
+    /// Returns the next batch, or `None` when everything has been handed out.
     pub fn next(&self) -> Option<&[EntryId]> {
         if self.returned_len.load(Ordering::Relaxed) > 0
             && let Some(piece) = self.piece()

@@ -100,7 +100,7 @@ impl Active {
         }
     }
 
-    /// The descriptor; only while no read is in flight.
+    /// Returns the descriptor; only while no read is in flight.
     pub(crate) fn file(&self) -> &OwnedFd {
         self.file.as_ref().expect("no read in flight")
     }

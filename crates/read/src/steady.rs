@@ -64,7 +64,7 @@ fn is_fresh_at(stamp: &Stamp, now: i64) -> bool {
     })
 }
 
-/// The time by the clock that stamps files, in nanoseconds since 1970.
+/// Returns the time by the clock that stamps files, in nanoseconds since 1970.
 pub(crate) fn now_ns() -> i64 {
     let now = clock_gettime(ClockId::RealtimeCoarse);
     let ns = (now.tv_sec as i64)

@@ -250,9 +250,8 @@ pub trait Consumer {
         false
     }
 
-    /// Called during a run of files that one call each reads, where the file system does not report
-    /// whether that call will wait: the moment to have [others](bc_pool::dispatch::AdaptiveWorkers)
-    /// join.
+    /// Notes a run of files that one call each reads, where the file system does not report whether
+    /// that call will wait: the moment to have [others](bc_pool::dispatch::AdaptiveWorkers) join.
     fn waiting(&mut self, run: Waiting) {
         let _ = run;
     }

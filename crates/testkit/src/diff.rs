@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 /// Above this many differing lines on both sides the alignment table would get too big.
 const ALIGN_MAX: usize = 1000;
 
-/// A readable difference of two texts, escaped line by line: `-` expected, `+` actual.
+/// Returns a readable difference of two texts, escaped line by line: `-` expected, `+` actual.
 /// Empty if they are equal.
 pub fn lines(expected: &[u8], actual: &[u8]) -> String {
     if expected == actual {

@@ -70,7 +70,7 @@ pub(crate) enum Answer {
     Nothing,
 }
 
-/// An answer with its header.
+/// Returns an answer with its header.
 pub(crate) fn message(unique: u64, answer: Answer) -> Option<Vec<u8>> {
     let (error, bytes) = match answer {
         Answer::Bytes(bytes) => (0, bytes),

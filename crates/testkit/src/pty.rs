@@ -91,7 +91,7 @@ impl Pty {
         Some(self.start_in(leader.command()))
     }
 
-    /// The terminal as a stream of the command to come.
+    /// Returns the terminal as a stream of the command to come.
     #[track_caller]
     pub fn stream(&self) -> Stdio {
         self.theirs.try_clone().expect("a descriptor").into()

@@ -52,7 +52,7 @@ pub fn listing(root: &Path) -> io::Result<Vec<Found>> {
     Ok(found)
 }
 
-/// The paths of the regular files below `root`, sorted bytewise.
+/// Returns the paths of the regular files below `root`, sorted bytewise.
 ///
 /// # Errors
 /// As [`listing`].
@@ -118,7 +118,7 @@ fn directory() -> OFlags {
     OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC
 }
 
-/// The content of `path` below `root`, opened component by component, so that a path longer
+/// Returns the content of `path` below `root`, opened component by component, so that a path longer
 /// than PATH_MAX is fine.
 ///
 /// # Errors
@@ -148,8 +148,8 @@ pub enum Links {
     Together,
 }
 
-/// Groups of at least two non-empty regular files below `root` with equal content, found by
-/// comparing the bytes; unreadable files are left out. Groups and their paths are sorted
+/// Returns the groups of at least two non-empty regular files below `root` with equal content,
+/// found by comparing the bytes; unreadable files are left out. Groups and their paths are sorted
 /// bytewise.
 ///
 /// # Errors

@@ -113,7 +113,7 @@ impl Run {
         self
     }
 
-    /// The finished command, for tests that need to hold the child themselves (signals).
+    /// Returns the finished command, for tests that need to hold the child themselves (signals).
     /// Standard streams are left as they are.
     #[track_caller]
     pub fn command(mut self) -> Command {

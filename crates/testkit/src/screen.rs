@@ -12,7 +12,7 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// An empty screen of `width` columns.
+    /// Makes an empty screen of `width` columns.
     pub fn new(width: usize) -> Screen {
         Screen {
             width,
@@ -40,7 +40,7 @@ impl Screen {
         }
     }
 
-    /// The rows without trailing blanks, from the top to the last that is not empty.
+    /// Returns the rows without trailing blanks, from the top to the last that is not empty.
     pub fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self
             .rows

@@ -19,13 +19,13 @@ pub struct Point {
 }
 
 impl Point {
-    /// The `nth` call of this name.
+    /// Returns the `nth` call of this name.
     pub fn new(call: impl Into<String>, nth: usize) -> Point {
         let call = call.into();
         Point { call, nth }
     }
 
-    /// The first call of this name.
+    /// Returns the first call of this name.
     pub fn first(call: impl Into<String>) -> Point {
         Point::new(call, 1)
     }
@@ -276,7 +276,7 @@ impl Sweep {
 }
 
 impl Name {
-    /// The number of the next call to disturb.
+    /// Returns the number of the next call to disturb.
     fn next(&self, many: usize) -> Option<usize> {
         if many == EVERY {
             return Some(self.tried.last().map_or(1, |nth| nth + 1));

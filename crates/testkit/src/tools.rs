@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::{Outcome, TestTree};
 
-/// The executable `name` in `PATH`, or `None` where it is not installed.
+/// Returns the executable `name` in `PATH`, or `None` where it is not installed.
 pub fn tool(name: &str) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?)
         .map(|dir| dir.join(name))

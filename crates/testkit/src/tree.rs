@@ -30,12 +30,12 @@ impl Default for TestTree {
 }
 
 impl TestTree {
-    /// An empty tree in the system's temporary directory (`TMPDIR`).
+    /// Makes an empty tree in the system's temporary directory (`TMPDIR`).
     pub fn new() -> TestTree {
         TestTree::new_in(&std::env::temp_dir())
     }
 
-    /// An empty tree inside `parent`, e.g. on another file system.
+    /// Makes an empty tree inside `parent`, e.g. on another file system.
     #[track_caller]
     pub fn new_in(parent: &Path) -> TestTree {
         crate::raise_descriptors();
@@ -55,17 +55,17 @@ impl TestTree {
         TestTree { base, root }
     }
 
-    /// The tree under test: an absolute path. Commands run with it as their directory.
+    /// Returns the tree under test: an absolute path. Commands run with it as their directory.
     pub fn path(&self) -> &Path {
         &self.root
     }
 
-    /// A path beside the tree, for outputs that must not be inside it.
+    /// Returns a path beside the tree, for outputs that must not be inside it.
     pub fn scratch(&self, name: impl AsRef<Path>) -> PathBuf {
         self.base.path().join(name)
     }
 
-    /// The absolute path of `relative` in the tree.
+    /// Returns the absolute path of `relative` in the tree.
     pub fn join(&self, relative: impl AsRef<Path>) -> PathBuf {
         self.root.join(relative)
     }
@@ -174,7 +174,7 @@ impl TestTree {
         self
     }
 
-    /// The content of a file.
+    /// Returns the content of a file.
     #[track_caller]
     pub fn read(&self, relative: impl AsRef<Path>) -> Vec<u8> {
         let path = self.root.join(relative);

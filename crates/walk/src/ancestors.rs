@@ -106,7 +106,7 @@ pub(crate) fn is_long(path: &[u8]) -> bool {
     halfway(path).is_some()
 }
 
-/// The length of the first half of the names of a path that has more than [`STRIDE`].
+/// Returns the length of the first half of the names of a path that has more than [`STRIDE`].
 fn halfway(path: &[u8]) -> Option<usize> {
     // Each name has a slash.
     if path.len() < 2 * STRIDE {

@@ -75,7 +75,7 @@ pub(crate) struct Recent([Option<(Class, u32)>; Recent::LEN]);
 impl Recent {
     const LEN: usize = 16;
 
-    /// The number of a class, asked for by `find` if it is not known here.
+    /// Returns the number of a class, asked for by `find` if it is not known here.
     #[inline]
     pub(crate) fn number(&mut self, class: &Class, find: impl FnOnce() -> u32) -> u32 {
         let known = &mut self.0[class.bucket(Recent::LEN)];
@@ -123,7 +123,7 @@ impl Columns {
         self.class.push(number);
     }
 
-    /// Bytes of memory that the arrays hold.
+    /// Returns the bytes of memory that the arrays hold.
     pub(crate) fn memory(&self) -> u64 {
         let words = self.size.capacity() + self.mtime_ns.capacity() + self.ctime_ns.capacity();
         (8 * words + 4 * self.class.capacity()) as u64

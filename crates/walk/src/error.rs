@@ -73,12 +73,12 @@ impl Error {
         }
     }
 
-    /// The path as it would be printed in a listing, raw bytes.
+    /// Returns the path as it would be printed in a listing, raw bytes.
     pub fn path(&self) -> &[u8] {
         &self.path
     }
 
-    /// The operation that failed: `open`, `stat`, `read`, `read directory` …
+    /// Returns the operation that failed: `open`, `stat`, `read`, `read directory` …
     pub fn op(&self) -> &'static str {
         self.op
     }
@@ -96,7 +96,7 @@ impl Error {
         self.kind
     }
 
-    /// The reason alone, as `Permission denied (os error 13)`.
+    /// Returns the reason alone, as `Permission denied (os error 13)`.
     pub fn message(&self) -> String {
         match self.kind {
             ErrorKind::System(errno) => std::io::Error::from_raw_os_error(errno).to_string(),

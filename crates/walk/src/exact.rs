@@ -44,7 +44,7 @@ impl ExactPaths {
         self.names(path) || slashes(path).any(|end| self.wanted.contains(&path[..end]))
     }
 
-    /// The paths that are asked for, each once, in no order.
+    /// Returns the paths that are asked for, each once, in no order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.wanted.iter().map(Vec::as_slice)
     }

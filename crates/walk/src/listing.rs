@@ -187,12 +187,12 @@ impl Listing {
         self.file_metadata
     }
 
-    /// All entries, in bytewise order of their paths.
+    /// Returns all entries, in bytewise order of their paths.
     pub fn ids(&self) -> impl ExactSizeIterator<Item = EntryId> + DoubleEndedIterator + use<> {
         (0..self.entries.len() as u32).map(EntryId)
     }
 
-    /// The name in its directory; `.` for a root directory itself.
+    /// Returns the name in its directory; `.` for a root directory itself.
     ///
     /// # Panics
     ///
@@ -203,7 +203,7 @@ impl Listing {
         CStr::from_bytes_until_nul(&arena[tag + 1..]).unwrap_or_default()
     }
 
-    /// The directory that the name is in; for a root directory, itself.
+    /// Returns the directory that the name is in; for a root directory, itself.
     pub fn dir(&self, entry: EntryId) -> DirId {
         DirId(self.entry(entry).dir)
     }
@@ -292,7 +292,7 @@ impl Listing {
         out.extend_from_slice(name);
     }
 
-    /// The path as it is printed.
+    /// Returns the path as it is printed.
     pub fn path(&self, entry: EntryId) -> Vec<u8> {
         let mut path = Vec::new();
         self.write_path(entry, &mut path);
@@ -434,7 +434,7 @@ impl Listing {
         &self.arenas[usize::from(dir.name_arena)][dir.name as usize..][..usize::from(dir.name_len)]
     }
 
-    /// A directory's path as it would be printed, without a closing slash unless the root
+    /// Returns a directory's path as it would be printed, without a closing slash unless the root
     /// was given with one.
     pub fn dir_path(&self, dir: DirId) -> Vec<u8> {
         let prefix = self.prefix(dir.0);
@@ -493,7 +493,7 @@ impl Listing {
         &self.entries[entry.0 as usize]
     }
 
-    /// The arena and the position of the entry's tag in it.
+    /// Returns the arena and the position of the entry's tag in it.
     fn tag_at(&self, entry: EntryId) -> (&[u8], usize) {
         let entry = self.entry(entry);
         let dir = &self.dirs[entry.dir as usize];

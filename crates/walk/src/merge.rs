@@ -448,7 +448,7 @@ fn push_run(runs: &mut Vec<Run>, part: u32, start: usize, len: usize) {
     });
 }
 
-/// The order of the entries, if the pieces are not one after the other already: a merge by
+/// Returns the order of the entries, if the pieces are not one after the other already: a merge by
 /// path, which only happens when roots overlap.
 fn interleave(listing: &Listing, pieces: &[Range<usize>]) -> Option<Vec<u32>> {
     let path = |index: usize| listing.path(EntryId(index as u32));

@@ -55,7 +55,7 @@ impl<T: Default> Places<T> {
         Some(value)
     }
 
-    /// The inode numbers of all.
+    /// Returns all inode numbers.
     pub(crate) fn inodes(&self) -> impl Iterator<Item = u64> {
         self.0.keys().map(|id| id.ino)
     }
@@ -65,8 +65,8 @@ impl<T: Default> Places<T> {
     }
 }
 
-/// The way to a directory or file, if its numbers do not distinguish it from others; `None` also
-/// where the system does not return one, and then numbers have to do.
+/// Returns the way to a directory or file, if its numbers do not distinguish it from others; `None`
+/// also where the system does not return one, and then numbers have to do.
 pub(crate) fn way_where_needed(file: impl AsFd, traits: &Traits) -> Option<Vec<u8>> {
     if traits.numbers_are_its_own() {
         return None;
@@ -74,8 +74,8 @@ pub(crate) fn way_where_needed(file: impl AsFd, traits: &Traits) -> Option<Vec<u
     way_to(file)
 }
 
-/// The path by which the kernel knows an open file: absolute and without links. `None` without
-/// `/proc`, beyond `PATH_MAX`, and outside of this process's root.
+/// Returns the path by which the kernel knows an open file: absolute and without links. `None`
+/// without `/proc`, beyond `PATH_MAX`, and outside of this process's root.
 fn way_to(file: impl AsFd) -> Option<Vec<u8>> {
     let link = format!("/proc/thread-self/fd/{}", file.as_fd().as_raw_fd());
     let path = rustix::fs::readlink(link, Vec::new()).ok()?.into_bytes();

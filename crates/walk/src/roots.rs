@@ -399,7 +399,7 @@ fn open_directory(path: &[u8], way: &mut Way) -> Result<Arc<OwnedFd>, Errno> {
     Ok(fd)
 }
 
-/// The path without links, relative parts and doubled slashes.
+/// Returns the path without links, relative parts and doubled slashes.
 fn canonical(path: &[u8]) -> Option<Vec<u8>> {
     let path = std::fs::canonicalize(OsStr::from_bytes(path)).ok()?;
     Some(path.into_os_string().into_vec())

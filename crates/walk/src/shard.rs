@@ -135,8 +135,8 @@ impl DirectorySet {
         self.count
     }
 
-    /// The sum, modulo 2^64, of XXH64 with seed 1 of the path of each below the root, `.` for the
-    /// root itself.
+    /// Returns the sum, modulo 2^64, of XXH64 with seed 1 of the path of each below the root, `.`
+    /// for the root itself.
     pub fn sum(self) -> u64 {
         self.sum
     }
@@ -153,7 +153,8 @@ impl DirectorySet {
     }
 }
 
-/// The path of a directory below the root, given with a closing slash, which the root lacks.
+/// Returns the path of a directory below the root, given with a closing slash, which the root
+/// lacks.
 pub(crate) fn without_slash(path: &[u8]) -> &[u8] {
     path.strip_suffix(b"/").unwrap_or(ROOT)
 }

@@ -56,7 +56,7 @@ pub struct FileStat {
 }
 
 impl FileStat {
-    /// The type, from the mode.
+    /// Returns the type, from the mode.
     pub fn kind(&self) -> FileKind {
         FileKind::from_mode(self.mode)
     }

@@ -104,7 +104,7 @@ impl Shared {
         self.tickets.load(Ordering::Relaxed) as usize
     }
 
-    /// The number under which columns know a class.
+    /// Returns the number under which columns know a class.
     pub(crate) fn class_number(&self, class: Class) -> u32 {
         self.classes
             .lock()
@@ -112,7 +112,7 @@ impl Shared {
             .number(class)
     }
 
-    /// All classes, by number.
+    /// Returns all classes, by number.
     pub(crate) fn into_classes(self) -> Vec<Class> {
         self.classes
             .into_inner()

@@ -12,8 +12,8 @@ use crate::CpuFeatures;
 /// Shorter pieces are not worth the way in and out.
 pub(super) const LEAST: usize = 64;
 
-/// The register after `data`; `None` where `cpu` has no PCLMULQDQ, SSSE3 or SSE4.1, or the bytes are
-/// fewer than [`LEAST`].
+/// Returns the register after `data`; `None` where `cpu` has no PCLMULQDQ, SSSE3 or SSE4.1, or the
+/// bytes are fewer than [`LEAST`].
 pub(super) fn update(cpu: CpuFeatures, order: Order, register: u32, data: &[u8]) -> Option<u32> {
     if !cpu.may_clmul() || data.len() < LEAST {
         return None;
@@ -54,7 +54,8 @@ pub(super) fn turned<const REFLECTED: bool>(bytes: __m128i) -> __m128i {
     }
 }
 
-/// The factors for `BITS` bits, the one of higher powers in the half of the register for those.
+/// Returns the factors for `BITS` bits, the one of higher powers in the half of the register for
+/// those.
 #[target_feature(enable = "pclmulqdq,ssse3,sse4.1")]
 fn multipliers<const REFLECTED: bool, const BITS: u32>() -> __m128i {
     let (high, low) = const { factors(order(REFLECTED), BITS) };
@@ -96,7 +97,7 @@ fn folded<const REFLECTED: bool>(register: u32, data: &[u8]) -> u32 {
     joined::<REFLECTED>(sums, blocks, rest)
 }
 
-/// The register where it is added to the first bytes.
+/// Places the register where it is added to the first bytes.
 #[target_feature(enable = "pclmulqdq,ssse3,sse4.1")]
 pub(super) fn start<const REFLECTED: bool>(register: u32) -> __m128i {
     match REFLECTED {

@@ -66,8 +66,8 @@ fn update(_cpu: CpuFeatures, order: Order, register: u32, data: &[u8]) -> u32 {
     tables::update(order, register, data)
 }
 
-/// The two factors that carry sixteen bytes over `bits` bits of message: for the half of higher
-/// powers and for that of lower ones, as the bit order wants them in a register.
+/// Returns the two factors that carry sixteen bytes over `bits` bits of message: for the half of
+/// higher powers and for that of lower ones, as the bit order wants them in a register.
 #[cfg(target_arch = "x86_64")]
 const fn factors(order: Order, bits: u32) -> (u64, u64) {
     match order {
@@ -81,7 +81,7 @@ const fn factors(order: Order, bits: u32) -> (u64, u64) {
     }
 }
 
-/// x to this power, modulo the polynomial.
+/// Returns x to this power, modulo the polynomial.
 #[cfg(target_arch = "x86_64")]
 const fn power(exponent: u32) -> u32 {
     let mut rest: u32 = 1;

@@ -45,7 +45,7 @@ const fn tables(order: Order) -> Tables {
     tables
 }
 
-/// The register after `data`.
+/// Returns the register after `data`.
 pub(super) fn update(order: Order, mut register: u32, data: &[u8]) -> u32 {
     let (blocks, rest) = data.as_chunks::<16>();
     match order {

@@ -13,8 +13,8 @@ use crate::CpuFeatures;
 /// Shorter pieces are not worth the way in and out.
 pub(super) const LEAST: usize = 256;
 
-/// The register after `data`; `None` where `cpu` has no VPCLMULQDQ, AVX-512 F or BW, or lacks the
-/// features that [`clmul`] needs, or the bytes are fewer than [`LEAST`].
+/// Returns the register after `data`; `None` where `cpu` has no VPCLMULQDQ, AVX-512 F or BW, or
+/// lacks the features that [`clmul`] needs, or the bytes are fewer than [`LEAST`].
 pub(super) fn update(cpu: CpuFeatures, order: Order, register: u32, data: &[u8]) -> Option<u32> {
     if !cpu.may_vclmul() || data.len() < LEAST {
         return None;

@@ -26,7 +26,7 @@ pub(crate) trait Family: 'static {
     /// must wait until more bytes follow or the message ends.
     const HOLD_LAST: bool;
 
-    /// The kernels for this family.
+    /// Returns the kernels for this family.
     fn select(cpu: CpuFeatures) -> Selection<Self::Word>;
 
     /// Pads `tail`, of which `len` bytes are taken (fewer than a block, or up to a whole one with
@@ -34,7 +34,7 @@ pub(crate) trait Family: 'static {
     /// 2, and what to put into rows 8 and 9 before.
     fn pad(tail: &mut [u8; TAIL], len: usize, total: u64) -> (u32, Option<[Self::Word; 2]>);
 
-    /// The state as bytes of the digest.
+    /// Returns the state as bytes of the digest.
     fn bytes(state: &State<Self::Word>) -> [u8; 64];
 }
 
@@ -251,7 +251,7 @@ const SHA512_256_IV: State<u64> = widen(
     0,
 );
 
-/// The initial chaining value of SHA-224 or SHA-256.
+/// Returns the initial chaining value of SHA-224 or SHA-256.
 pub(crate) const fn sha256_iv(algorithm: Algorithm) -> State<u32> {
     match algorithm {
         Algorithm::Sha224 => SHA224_IV,
@@ -259,7 +259,7 @@ pub(crate) const fn sha256_iv(algorithm: Algorithm) -> State<u32> {
     }
 }
 
-/// The initial chaining value of SHA-384, SHA-512 or SHA-512/256.
+/// Returns the initial chaining value of SHA-384, SHA-512 or SHA-512/256.
 pub(crate) const fn sha512_iv(algorithm: Algorithm) -> State<u64> {
     match algorithm {
         Algorithm::Sha384 => SHA384_IV,
@@ -268,8 +268,8 @@ pub(crate) const fn sha512_iv(algorithm: Algorithm) -> State<u64> {
     }
 }
 
-/// The initial chaining value of unkeyed BLAKE2b (RFC 7693 section 2.5): the digest's length,
-/// fan-out 1 and depth 1 in the first word.
+/// Returns the initial chaining value of unkeyed BLAKE2b (RFC 7693 section 2.5): the digest's
+/// length, fan-out 1 and depth 1 in the first word.
 pub(crate) const fn blake2b_iv(algorithm: Algorithm) -> State<u64> {
     blake2b_iv_of(algorithm.digest_len())
 }

@@ -113,7 +113,7 @@ impl<F: Family> Message<F> {
         Next::Padding(blocks, rows)
     }
 
-    /// The next `left` blocks of the current run.
+    /// Returns the next `left` blocks of the current run.
     #[inline]
     pub(crate) fn source<'a>(&self, data: &'a [u8], tail: &'a [u8; TAIL], left: u32) -> &'a [u8] {
         let bytes = left as usize * F::BLOCK;

@@ -29,7 +29,7 @@ impl RawKernel {
     }
 }
 
-/// Every kernel that this machine can run, each once.
+/// Returns every kernel that this machine can run, each once.
 pub fn kernels() -> Vec<RawKernel> {
     let mut all = Vec::new();
     for cpu in CpuFeatures::available() {

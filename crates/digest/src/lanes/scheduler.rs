@@ -145,8 +145,8 @@ impl<F: Family> Scheduler<F> {
         )
     }
 
-    /// First part of a call: finds the chunks of the lanes, and those that wait. Returns the number
-    /// of those that only other algorithms still need.
+    /// Begins a call: finds the chunks of the lanes, and those that wait. Returns the number of
+    /// those that only other algorithms still need.
     pub(crate) fn attach(&mut self, chunks: &[Chunk<'_>], pending: &Pending) -> usize {
         let mut ahead = 0;
         self.chunk[..self.width].fill(NONE);
@@ -184,9 +184,9 @@ impl<F: Family> Scheduler<F> {
         ahead
     }
 
-    /// Second part: hashes until a piece is used up and nothing is waiting for its lane, or until a
-    /// whole set of lanes' pieces is. Returns how many were; none if none was left. The chunks are
-    /// those of [`Scheduler::attach`].
+    /// Does the work of a call: hashes until a piece is used up and nothing is waiting for its
+    /// lane, or until a whole set of lanes' pieces is. Returns how many were; none if none was
+    /// left. The chunks are those of [`Scheduler::attach`].
     pub(crate) fn work(
         &mut self,
         chunks: &[Chunk<'_>],

@@ -28,7 +28,7 @@ impl<W: 'static> Selection<W> {
         }
     }
 
-    /// The kernels' names, without repetition.
+    /// Returns the kernels' names, without repetition.
     pub(crate) fn names(&self) -> Vec<&'static str> {
         let mut names = Vec::new();
         names.extend(self.lanes.map(|k| k.name));

@@ -69,7 +69,7 @@ static START: Accumulators = Accumulators([
     PRIME32_3, PRIME64_1, PRIME64_2, PRIME64_3, PRIME64_4, PRIME32_2, PRIME64_5, PRIME32_1,
 ]);
 
-/// The 64-bit digest of a whole message.
+/// Returns the 64-bit digest of a whole message.
 pub(crate) fn xxh3_64(cpu: CpuFeatures, data: &[u8]) -> u64 {
     if data.len() <= SHORT {
         return xxhash_rust::xxh3::xxh3_64(data);
@@ -77,7 +77,7 @@ pub(crate) fn xxh3_64(cpu: CpuFeatures, data: &[u8]) -> u64 {
     merge64(&long(cpu, data), data.len() as u64)
 }
 
-/// The 128-bit digest of a whole message.
+/// Returns the 128-bit digest of a whole message.
 pub(crate) fn xxh3_128(cpu: CpuFeatures, data: &[u8]) -> u128 {
     if data.len() <= SHORT {
         return xxhash_rust::xxh3::xxh3_128(data);

@@ -42,7 +42,7 @@ impl Claim {
         }
     }
 
-    /// The open file, to know it by.
+    /// Returns the open file, to know it by.
     pub fn file(&self) -> Option<&File> {
         self.0.as_ref().map(|(_, file)| &**file)
     }

@@ -65,7 +65,7 @@ pub(super) fn look(place: &Place) -> io::Result<Look> {
     })
 }
 
-/// A new file at `place`, held.
+/// Returns a new file at `place`, held.
 pub(super) fn create(place: &Place) -> io::Result<Locked> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(0o600);

@@ -209,7 +209,7 @@ impl Journal {
         })
     }
 
-    /// The open file, to know it by.
+    /// Returns the open file, to know it by.
     pub fn file(&self) -> &File {
         &self.file
     }

@@ -85,7 +85,7 @@ fn length_in(frame: &[u8; FRAME]) -> usize {
     u32::from_le_bytes([a, b, c, d]) as usize
 }
 
-/// The first bytes of a journal.
+/// Returns the first bytes of a journal.
 pub(super) fn head(key: &Key, nonce: &[u8; 16]) -> Vec<u8> {
     [MAGIC, *key.bytes(), *nonce].concat()
 }

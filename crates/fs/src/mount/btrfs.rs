@@ -19,8 +19,8 @@ struct Info {
 
 const BTRFS_IOC_FS_INFO: Opcode = opcode::read::<Info>(0x94, 31);
 
-/// The file system's own number, that of the mounted one where two have the same. `None` where the
-/// descriptor has no such call (`O_PATH`).
+/// Returns the file system's own number, that of the mounted one where two have the same. `None`
+/// where the descriptor has no such call (`O_PATH`).
 pub(super) fn fsid(file: impl AsFd) -> Option<u128> {
     let mut info = Info {
         max_id: 0,

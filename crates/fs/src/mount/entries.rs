@@ -24,8 +24,8 @@ pub struct MountEntry {
     pub subvolume: Option<Vec<u8>>,
 }
 
-/// All mounts that this process can see, in the order in which they were made; `None` without
-/// `/proc`.
+/// Returns all mounts that this process can see, in the order in which they were made; `None`
+/// without `/proc`.
 pub fn entries() -> Option<Vec<MountEntry>> {
     let table = std::fs::read("/proc/self/mountinfo").ok()?;
     Some(entries_of(&table))
@@ -73,7 +73,7 @@ fn subvolid(options: &[u8]) -> Option<u64> {
     std::str::from_utf8(id).ok()?.parse().ok()
 }
 
-/// The value of the option that begins like this.
+/// Returns the value of the option that begins like this.
 fn option<'o>(options: &'o [u8], name: &[u8]) -> Option<&'o [u8]> {
     let mut options = options.split(|&byte| byte == b',');
     options.find_map(|option| option.strip_prefix(name))

@@ -26,9 +26,9 @@ impl Mount {
 }
 
 impl Mount {
-    /// The directories whose entries an overlay shows, as they were named when it was mounted:
-    /// relative names are relative to the working directory of that `mount`. Empty if it is no
-    /// overlay.
+    /// Returns the directories whose entries an overlay shows, as they were named when it was
+    /// mounted: relative names are relative to the working directory of that `mount`. Empty if it
+    /// is no overlay.
     pub(super) fn layers(&self) -> Vec<Vec<u8>> {
         const MANY: [&[u8]; 2] = [b"lowerdir=", b"upperdir="];
         const ONE: [&[u8]; 2] = [b"lowerdir+=", b"datadir+="];
@@ -50,7 +50,7 @@ impl Mount {
     }
 }
 
-/// The mount with this number in the process's name space.
+/// Returns the mount with this number in the process's name space.
 pub(super) fn mount(id: u64) -> Option<Mount> {
     let table = std::fs::read("/proc/self/mountinfo").ok()?;
     find(&table, id)

@@ -34,7 +34,7 @@ pub enum Layer {
     Unknown,
 }
 
-/// The layer of `file`, which is on a file system that copies files up.
+/// Returns the layer of `file`, which is on a file system that copies files up.
 pub fn layer_of(file: impl AsFd) -> Layer {
     let mut handle = Handle {
         bytes: 128,

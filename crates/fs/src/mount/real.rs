@@ -52,7 +52,8 @@ impl BindMounts {
     }
 }
 
-/// Mounts of the same file system that show all that this one does and are not made of it.
+/// Returns the mounts of the same file system that show all that this one does and are not made of
+/// it.
 fn shown_by(all: &[MountEntry], at: usize) -> Vec<usize> {
     let mount = &all[at];
     let shows = |(nth, other): &(usize, &MountEntry)| {
@@ -85,7 +86,7 @@ fn is_whole(mount: &MountEntry) -> bool {
     mount.root_bytes == b"/" || mount.subvolume.as_deref() == Some(&mount.root_bytes)
 }
 
-/// Rest of `path` below `top`, both absolute; empty for `top` itself.
+/// Returns the rest of `path` below `top`, both absolute; empty for `top` itself.
 fn below<'p>(path: &'p [u8], top: &[u8]) -> Option<&'p [u8]> {
     let top = top.strip_suffix(b"/").unwrap_or(top);
     match path.strip_prefix(top)? {

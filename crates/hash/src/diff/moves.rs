@@ -94,13 +94,13 @@ impl Contents<'_> {
         self.is(at, digest).then_some(at)
     }
 
-    /// The paths with this digest, from the place `at` on.
+    /// Returns the paths with this digest, from the place `at` on.
     fn from(&self, at: usize, digest: &[u8]) -> impl Iterator<Item = Record> {
         let same = (at..).take_while(move |at| self.is(*at, digest));
         same.map(|at| self.all[at].1)
     }
 
-    /// The first path with this digest that is the right one.
+    /// Returns the first path with this digest that is the right one.
     fn first(&self, digest: &[u8], is_right: impl Fn(Record) -> bool) -> Option<Record> {
         let mut paths = self.from(self.begin(digest)?, digest);
         paths.find(|record| is_right(*record))

@@ -75,7 +75,7 @@ impl Side {
         is_unread(path) || ends.map(|(end, _)| &path[..end]).any(is_unread)
     }
 
-    /// The records of each path, in order of paths.
+    /// Returns the records of each path, in order of paths.
     pub(super) fn paths(&self) -> impl Iterator<Item = Range<Record>> {
         let mut start = 0;
         std::iter::from_fn(move || {
@@ -101,7 +101,7 @@ impl Side {
         starts.flat_map(|start| self.packed.places(*start))
     }
 
-    /// The digest at a place, with its algorithm: two are equal if these bytes are.
+    /// Returns the digest at a place, with its algorithm: two are equal if these bytes are.
     pub(super) fn digest(&self, place: usize) -> &[u8] {
         self.packed.digest(place)
     }

@@ -22,7 +22,7 @@ impl Job {
         self
     }
 
-    /// Names and values, in the order in which they were given.
+    /// Returns the names and values, in the order in which they were given.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.fields.iter().map(|(name, value)| (&**name, &**value))
     }
@@ -70,7 +70,7 @@ impl Job {
         }
     }
 
-    /// Bytes that [`encode`](Self::encode) appends.
+    /// Returns the bytes that [`encode`](Self::encode) appends.
     pub(super) fn encoded_len(&self) -> usize {
         let fields = self.fields.iter();
         fields

@@ -96,7 +96,7 @@ impl Before {
     }
 }
 
-/// The user's key.
+/// Returns the user's key.
 pub(super) fn key(state: Option<&Path>) -> io::Result<Key> {
     let nowhere = || io::Error::other("there is no directory for the key of journals");
     Key::kept_in(state.ok_or_else(nowhere)?)

@@ -169,7 +169,7 @@ impl ResumeOptions {
         matches!(found, Ok(Found::Journal(_))).then(|| place.name().to_owned())
     }
 
-    /// The log of a run that is the first.
+    /// Returns the log of a run that is the first.
     fn new_log(self, before: Before) -> Log {
         // A record has a longest length: who names so many roots goes without.
         if self.job.encoded_len() + 64 > LONGEST {

@@ -19,7 +19,7 @@ pub(super) fn file_name(engine: Engine) -> &'static str {
     }
 }
 
-/// The latest time that a manifest can be of, in UTC: in an hour, since clocks differ.
+/// Returns the latest time that a manifest can be of, in UTC: in an hour, since clocks differ.
 pub(super) fn soon(engine: Engine) -> &'static str {
     match engine {
         Engine::DuckDb => {

@@ -44,7 +44,7 @@ impl Literal {
         Ok(literal)
     }
 
-    /// The name of a file.
+    /// Returns the literal of a file's name.
     pub(super) fn of_name(engine: Engine, name: &[u8]) -> Result<String, SqlError> {
         match std::str::from_utf8(name) {
             Ok("") => Err(SqlError::new("a name of a manifest is empty")),
@@ -55,7 +55,7 @@ impl Literal {
         }
     }
 
-    /// A string, or none.
+    /// Returns the literal of a string, or none.
     pub(super) fn optional(engine: Engine, value: Option<&str>) -> Result<String, SqlError> {
         match value {
             Some(value) => Literal::text(engine, value),

@@ -90,7 +90,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// The algorithm that is asked for, if any.
+    /// Returns the algorithm that is asked for, if any.
     pub(super) fn algorithm(&self, engine: Engine) -> String {
         self.text(engine, "algorithm")
     }
@@ -126,7 +126,7 @@ fn literal(engine: Engine, value: Option<&str>) -> String {
     Literal::optional(engine, value).unwrap_or_default()
 }
 
-/// The value of a key that is a text of some kind.
+/// Returns the value of a key that is a text of some kind.
 fn checked<'a>(key: &str, value: &'a [u8]) -> Result<&'a str, SqlError> {
     let refuse = |what: &str| SqlError::new(format!("{key}: {what}"));
     let text = std::str::from_utf8(value).map_err(|_| refuse("no UTF-8"))?;

@@ -243,7 +243,7 @@ mod tests {
         line
     }
 
-    /// Another entry, with some fields of this one.
+    /// Makes another entry, with some fields of this one.
     fn neighbour(of: &Entry) -> impl Strategy<Value = Entry> + use<> {
         let of = of.clone();
         (entry(), proptest::array::uniform8(any::<bool>())).prop_map(move |(mut other, same)| {

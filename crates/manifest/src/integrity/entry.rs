@@ -61,7 +61,7 @@ impl Kind {
         }
     }
 
-    /// The kind of this name.
+    /// Returns the kind of this name.
     pub fn from_name(name: &str) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| kind.name() == name)
     }
@@ -156,7 +156,7 @@ impl Found {
         }
     }
 
-    /// The finding of this name.
+    /// Returns the finding of this name.
     pub fn from_name(name: &str) -> Option<Found> {
         [Found::Damaged, Found::Unreadable]
             .into_iter()
@@ -217,7 +217,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// An entry with nothing but path and kind.
+    /// Makes an entry with nothing but path and kind.
     pub fn new(path: Vec<u8>, kind: Kind) -> Entry {
         Entry {
             path,
@@ -242,7 +242,7 @@ impl Entry {
         }
     }
 
-    /// Size in bytes, if it is known.
+    /// Returns the size in bytes, if it is known.
     pub fn size(&self) -> Option<u64> {
         self.meta.map(|meta| meta.size).or(self.size_alone)
     }

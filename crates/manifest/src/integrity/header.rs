@@ -105,7 +105,7 @@ struct RawHeader {
 }
 
 impl Header {
-    /// A header with the fields that every manifest needs; the others empty.
+    /// Makes a header with the fields that every manifest needs; the others empty.
     pub fn new(algorithm: &str, version: &str) -> Header {
         Header {
             tool: "bc integrity".to_owned(),
@@ -280,7 +280,7 @@ impl Trailer {
         }
     }
 
-    /// The keys of a trailer's line that this format does not know.
+    /// Returns the keys of a trailer's line that this format does not know.
     pub(super) fn extra(line: &[u8]) -> Map<String, Value> {
         const FIELDS: [&str; 7] = [
             "type", "entries", "files", "dirs", "bytes", "errors", "sha256",
@@ -320,7 +320,7 @@ impl Trailer {
     }
 }
 
-/// The bytes meant by a text and its optional twin, which must agree.
+/// Returns the bytes meant by a text and its optional twin, which must agree.
 pub(super) fn untwin(text: impl Into<String>, twin: Option<&str>) -> Option<Vec<u8>> {
     let text = text.into();
     let Some(twin) = twin else {

@@ -71,7 +71,8 @@ impl Matcher {
         }
     }
 
-    /// The path of the entry's line that `text` begins with, if it is written without escapes.
+    /// Returns the path of the entry's line that `text` begins with, if it is written without
+    /// escapes.
     pub fn path(text: &[u8]) -> Option<&[u8]> {
         Rest::of_entry(text)?.path()
     }

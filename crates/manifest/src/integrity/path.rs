@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 /// The path of the root's own entry.
 pub const ROOT: &[u8] = b".";
 
-/// The order of entries: the root first, then bytewise by the whole path.
+/// Returns the order of entries: the root first, then bytewise by the whole path.
 pub fn path_order(a: &[u8], b: &[u8]) -> Ordering {
     (a != ROOT, a).cmp(&(b != ROOT, b))
 }

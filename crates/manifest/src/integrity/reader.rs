@@ -171,7 +171,7 @@ impl<R: BufRead> Reader<R> {
         &self.header
     }
 
-    /// The trailer, computed from the lines read so far; complete and compared with the
+    /// Returns the trailer, computed from the lines read so far; complete and compared with the
     /// manifest's own once [`read`](Reader::read) has returned `None`.
     pub fn counts(&self) -> &Trailer {
         &self.counts

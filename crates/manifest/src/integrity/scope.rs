@@ -25,7 +25,7 @@ impl Scope {
         has(path) || slashes.into_iter().any(|(at, _)| has(&path[..at]))
     }
 
-    /// The paths, in order.
+    /// Returns the paths, in order.
     pub fn paths(&self) -> &[Vec<u8>] {
         &self.paths
     }

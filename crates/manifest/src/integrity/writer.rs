@@ -110,7 +110,7 @@ impl<W: Write> Writer<W> {
         Ok((self.output, self.counts))
     }
 
-    /// The counts so far; the digest is zero until the end.
+    /// Returns the counts so far; the digest is zero until the end.
     pub fn counts(&self) -> &Trailer {
         &self.counts
     }

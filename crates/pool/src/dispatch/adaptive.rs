@@ -181,8 +181,8 @@ impl<'g> AdaptiveWorkers<'g> {
     }
 }
 
-/// The number of workers for which the descriptors suffice that this process may have, if each has
-/// so many, with half of them for others; 0 where not even one has enough.
+/// Returns the number of workers for which the descriptors suffice that this process may have, if
+/// each has so many, with half of them for others; 0 where not even one has enough.
 ///
 /// # Panics
 /// If `descriptors` is 0.

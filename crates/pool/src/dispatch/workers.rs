@@ -62,7 +62,7 @@ impl Workers {
         }
     }
 
-    /// The number of threads of a run that does not wait; at least 1.
+    /// Returns the number of threads of a run that does not wait; at least 1.
     pub fn usual(self) -> usize {
         self.usual
     }

@@ -70,7 +70,7 @@ impl<C: Consumer> Pump<'_, C> {
         self.slots.iter().any(leased)
     }
 
-    /// The next of the files to be read again.
+    /// Returns the next of the files to be read again.
     pub(super) fn next_again(&mut self) -> Option<(EntryId, Want)> {
         let file = self.again.pop()?;
         let next = (file.entry, file.want);

@@ -70,7 +70,7 @@ struct Worker<'p> {
     done: bool,
 }
 
-/// The time until all files are hashed, in nanoseconds.
+/// Returns the time until all files are hashed, in nanoseconds.
 fn simulate(sizes: &[u64], workers: usize, speed: &Speed) -> f64 {
     let plan = Plan::new((0..sizes.len() as u32).map(EntryId).collect(), workers);
     let mut all: Vec<Worker<'_>> = (0..workers)

@@ -20,7 +20,7 @@ pub struct KnownAnswer {
 }
 
 impl KnownAnswer {
-    /// The SQL that gives rows and sum, from the SQL that ends with the question.
+    /// Returns the SQL that gives rows and sum, from the SQL that ends with the question.
     ///
     /// # Panics
     /// If there is but one statement.

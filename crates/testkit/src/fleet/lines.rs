@@ -13,7 +13,7 @@ pub(super) struct Entry {
     pub(super) content: u64,
 }
 
-/// The whole text: header, the directories on the way and the files in order, trailer.
+/// Returns the whole text: header, the directories on the way and the files in order, trailer.
 pub(super) fn manifest(
     header: &str,
     mut files: Vec<Entry>,

@@ -225,7 +225,7 @@ impl Fleet {
         self.shapes[file as usize % self.shapes.len()].1.max(1)
     }
 
-    /// The files of a class.
+    /// Returns the files of a class.
     fn of(&self, class: Class) -> impl Iterator<Item = u64> + '_ {
         (0..self.files).filter(move |file| self.class(*file) == class)
     }

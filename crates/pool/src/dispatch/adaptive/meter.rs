@@ -30,7 +30,7 @@ impl Meter {
         }
     }
 
-    /// The time since the last lap in which the thread had the CPU or wanted it; more than
+    /// Returns the time since the last lap in which the thread had the CPU or wanted it; more than
     /// `busy`, the time in which it had something to do, if it wanted it otherwise too.
     ///
     /// As long as only `little` of `busy` is missing from its CPU time, that is all that is

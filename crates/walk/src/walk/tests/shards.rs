@@ -4,7 +4,7 @@
 use super::*;
 use crate::{DirectorySet, FileStats, FileSystems, Globs, Hidden, Metadata, Shard, Symlinks};
 
-/// The entries of a part, without the root that every part lists.
+/// Returns the entries of a part, without the root that every part lists.
 fn entries_of(listing: &Listing, shard: Shard) -> Vec<Seen> {
     let mut entries = outcome(listing).entries;
     entries.retain(|entry| entry.relative != b"." || shard.has_entry(b"."));

@@ -64,7 +64,7 @@ fn load_quad(first: &[u8], second: &[u8], quad: usize) -> __m256i {
     )
 }
 
-/// The four words after `w`, which is the sixteen words before them, oldest first.
+/// Returns the four words after `w`, which is the sixteen words before them, oldest first.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn expand(w: [__m256i; 4]) -> __m256i {

@@ -58,7 +58,7 @@ fn load_pair(first: &[u8], second: &[u8], pair: usize) -> __m256i {
     swap_bytes_64(_mm256_set_m128i(load(second), load(first)))
 }
 
-/// The two words after `w`, which is the sixteen words before them, oldest first.
+/// Returns the two words after `w`, which is the sixteen words before them, oldest first.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn expand(w: [__m256i; 8]) -> __m256i {
