@@ -50,7 +50,7 @@ use crate::{Algorithm, CpuFeatures};
 pub struct Batch {
     engines: Vec<Engine>,
     pending: Pending,
-    /// During a call, per algorithm: the pieces it is through with and others still need.
+    /// Pieces, per algorithm, that it is through with during a call and others still need.
     ahead: Vec<usize>,
 }
 
@@ -193,15 +193,17 @@ impl Batch {
             *ahead = each!(engine, e => e.attach(chunks, pending));
         }
         let before = consumed.len();
-        // What has no lanes to keep full goes through all new pieces, fresh in the cache as they are.
+        // An engine without lanes to keep full goes through all new pieces, fresh in the cache as
+        // they are.
         for (engine, ahead) in engines.iter_mut().zip(ahead.iter_mut()) {
             if let Engine::Streaming(streaming) = engine {
                 streaming.work(chunks, pending, consumed);
                 *ahead = NOTHING_LEFT;
             }
         }
-        // Of the others the one works that holds up the most pieces. In turns, the faster ones would
-        // run out of pieces that only the slower ones still need, and be left with idle lanes.
+        // Among the others the one works that holds up the most pieces. In turns, the faster ones
+        // would run out of pieces that only the slower ones still need, and be left with idle
+        // lanes.
         while consumed.len() == before
             && let Some((ahead, engine)) = ahead
                 .iter_mut()

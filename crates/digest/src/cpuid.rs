@@ -48,8 +48,8 @@ const AVX512: u32 = 1 << 16 | 1 << 17 | 1 << 30 | 1 << 31;
 const SHA: u32 = 1 << 29;
 /// Leaf 7, register ECX.
 const VPCLMULQDQ: u32 = 1 << 10;
-/// XCR0: which registers the operating system saves. The upper halves of AVX's, and beyond them
-/// the mask registers, the upper halves of AVX-512's and its upper sixteen.
+/// Bits of XCR0 for the registers that the operating system saves. The upper halves of AVX's, and
+/// beyond them the mask registers, the upper halves of AVX-512's and its upper sixteen.
 const SAVES_AVX: u64 = 0b110;
 const SAVES_AVX512: u64 = SAVES_AVX | 0b1110_0000;
 

@@ -10,7 +10,7 @@ pub(crate) struct Streaming {
     algorithm: Algorithm,
     cpu: CpuFeatures,
     messages: Vec<Message>,
-    /// During a call: chunks not yet hashed.
+    /// Chunks not yet hashed, during a call.
     waiting: Vec<u32>,
 }
 

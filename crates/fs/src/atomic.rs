@@ -107,7 +107,7 @@ impl AtomicFile {
     /// Returns a file without a name, which a killed run cannot leave behind. Gives the place back
     /// where the file system has no such files.
     fn nameless(place: Place, mode: u32) -> Result<AtomicFile, Place> {
-        // Where it is given one from.
+        // Needed to give it a name later.
         if !Path::new("/proc/self/fd").exists() {
             return Err(place);
         }
@@ -314,8 +314,8 @@ impl AtomicFile {
     }
 
     fn sync_directory(&self) -> Result<(), Uncommitted> {
-        // Who may write to a directory need not be allowed to read it, and
-        // some file systems cannot sync one.
+        // A user who may write to a directory need not be allowed to read it, and some file systems
+        // cannot sync one.
         let Ok(directory) = self.place.open(OsStr::new("."), OFlags::DIRECTORY) else {
             return Ok(());
         };

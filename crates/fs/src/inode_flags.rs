@@ -30,7 +30,7 @@ struct PolicyArg {
     policy: [u8; 24],
 }
 
-/// Its size in the number is that of the header and one byte.
+/// Opcode; the size in its number is that of the header and one byte.
 const FS_IOC_GET_ENCRYPTION_POLICY_EX: Opcode = opcode::read_write::<[u8; 9]>(b'f', 22);
 
 /// `FS_ENCRYPT_FL` of `linux/fs.h`.

@@ -79,7 +79,7 @@ impl<F: Fn() -> bool> Interruptible<F> {
             let mut fds = [PollFd::new(&self.file, PollFlags::IN)];
             match poll(&mut fds, Some(&glance)) {
                 Ok(0) | Err(Errno::INTR) => {}
-                // What cannot be polled is read.
+                // A file that cannot be polled is read.
                 Ok(_) | Err(_) => return Ok(()),
             }
         }

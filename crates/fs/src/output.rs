@@ -81,7 +81,7 @@ impl OutputFile {
     ) -> Result<OutputFile, Uncommitted> {
         let (create, open) = (Uncommitted::at("create"), Uncommitted::at("open"));
         if descriptor(target).is_some() {
-            // What is behind it, a log perhaps, is the caller's: never replaced.
+            // The file behind it, a log perhaps, is the caller's: never replaced.
             let file = File::options().append(true).open(target).map_err(open)?;
             return Ok(OutputFile::from(file));
         }

@@ -249,7 +249,7 @@ fn step(directory: &OwnedFd, name: &OsStr) -> io::Result<Step> {
     if !is_link(&rustix::fs::fstat(&link)?) {
         return Err(Errno::NOTDIR.into());
     }
-    // What stands in those of /proc is not always the way to where they lead.
+    // The text of those in /proc is not always the path of their target.
     if rustix::fs::fstatfs(directory)?.f_type == PROC_SUPER_MAGIC {
         return Ok(Step::Directory(descend(
             directory,

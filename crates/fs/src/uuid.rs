@@ -54,7 +54,7 @@ const WITH_SUBVOLUMES: [u64; 2] = [0x9123_683e, 0xca45_1a4e];
 /// be distinguished from that.
 pub fn may_be_one_file_system(one: impl AsFd, other: impl AsFd) -> bool {
     let (one, other) = (one.as_fd(), other.as_fd());
-    // Of ext4 and Btrfs it comes from the UUID, of the latter from the subvolume as well; of the
+    // For ext4 and Btrfs it comes from the UUID, for the latter from the subvolume as well; for the
     // others mostly from the number of the device.
     let id = |fd| {
         let id = rustix::fs::fstatvfs(fd).ok()?.f_fsid;

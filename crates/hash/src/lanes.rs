@@ -117,7 +117,7 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
                 self.digests.extend(digests);
                 self.keeper.keep(entry, &stat, &self.digests);
                 self.sink.file(entry, Ok((&stat, &self.digests)));
-                // What it came to in another state says nothing of the one that was claimed.
+                // The result for another state proves nothing about the claimed one.
                 let claimed = stat.stamp == opened.stat.stamp;
                 self.pass_on(entry, Ok(&stat), claimed);
             }

@@ -170,7 +170,7 @@ pub(crate) fn hash(
         progress.bytes.fetch_add(bytes, Ordering::Relaxed);
     };
     let read = |stat: &FileStat, go_on: &(dyn Fn() -> bool + Sync)| {
-        // Of a reading that did not do, and begins again.
+        // Bytes of a reading that was of no use, and begins again.
         let void = counted.swap(0, Ordering::Relaxed);
         progress.bytes.fetch_sub(void, Ordering::Relaxed);
         let (digests, read) = digests(file, stat, options, threads, cancel, &count, go_on)?;

@@ -1,4 +1,4 @@
-//! Compressed manifests: what a name ending in `.zst` asks for. With the feature `zstd`.
+//! Compressed manifests: those whose names end in `.zst`. With the feature `zstd`.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -9,7 +9,7 @@ const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// The level used: the library's own default, about 500 MB/s.
 const LEVEL: i32 = 3;
 
-/// Compresses what is written to it; complete only after [`finish`](Compressor::finish).
+/// Writer that compresses; complete only after [`finish`](Compressor::finish).
 pub struct Compressor<W: Write>(zstd::Encoder<'static, W>);
 
 impl<W: Write> Compressor<W> {

@@ -22,7 +22,7 @@ const HEAD: u64 = 64 << 10;
 /// Separator of the lines of a GNU or BSD manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Separator {
-    /// NUL if the first 64 KiB hold at least as many NULs as newlines, each before what a
+    /// NUL if the first 64 KiB contain at least as many NULs as newlines, each before a byte that a
     /// record can begin with; newline otherwise.
     #[default]
     Auto,

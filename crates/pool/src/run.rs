@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn whoever_works_may_call_for_more() {
         let started = run_growing(2, 5, |worker, spawner| {
-            // Everybody calls for one, also who was called for.
+            // Every worker calls for one, also one that was called for.
             (worker, spawner.spawn())
         })
         .unwrap();

@@ -97,9 +97,9 @@ fn close_apart(first: u32, last: u32) -> bool {
     if cfg!(miri) {
         return false;
     }
-    // SAFETY: the thread has just been started: it has opened nothing, and who chose private tables
-    // has promised that it uses none of the descriptors that are closed here. In other threads'
-    // tables they stay open.
+    // SAFETY: the thread has just been started: it has opened nothing, and the caller that chose
+    // private tables has promised that it uses none of the descriptors that are closed here. In
+    // other threads' tables they stay open.
     unsafe { libc::syscall(libc::SYS_close_range, first, last, UNSHARE) == 0 }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 /// Shortest time between two looks. Times are counted in ticks of 10 ms for each processor: fewer
 /// are no measure.
 const WINDOW: Duration = Duration::from_millis(40);
-/// Idle are one in so many, or more.
+/// Share of idle processors that is enough: one in so many.
 const SHARE: u64 = 5;
 
 /// A slow call waits for a disk or a network, or else for a processor: a FUSE server decrypts, the
@@ -86,7 +86,7 @@ impl Times {
 
     fn is_idle_since(self, before: Times) -> bool {
         let all = self.all.saturating_sub(before.all);
-        // What waits for a disk may be counted backwards.
+        // The time of waiting for a disk may be counted backwards.
         let idle = self.idle.saturating_sub(before.idle);
         all > 0 && idle * SHARE >= all
     }

@@ -291,7 +291,7 @@ fn decompression(traits: &Traits) -> Decompression {
 }
 
 fn in_memory(traits: &Traits) -> bool {
-    // Where tests may be run.
+    // File systems that tests may be run on.
     #[cfg(test)]
     if crate::tests::pretends_unknown() {
         return false;

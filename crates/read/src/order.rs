@@ -9,7 +9,7 @@ use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
 use crate::open::{Cached, Opener};
 
-/// Fewer files than this are read in path order: looking would cost more than seeking.
+/// Number of files below which they are read in path order: looking would cost more than seeking.
 const WORTH_LOOKING: usize = 256;
 /// Files looked at, spread evenly: one in sixteen that has to be fetched is found with a
 /// probability of 64 %, and where that few are missing the order matters little.

@@ -56,9 +56,9 @@ const SMALL: usize = 16 << 10;
 const MEDIUM: usize = 64 << 10;
 /// Bytes that the pieces of large files in all lanes should add up to: the L2 cache.
 const LIVE: usize = 1 << 20;
-/// Chunks get no smaller than this: 16 lanes of 32 KiB cost 25 % more time in
-/// reading than 16 of 64 KiB, and those 8 % more than 16 of 128 KiB, which
-/// leave no L2 cache for anything else (Zen, 1 MiB L2).
+/// Bytes of the smallest chunks: 16 lanes of 32 KiB cost 25 % more time in reading than 16 of 64
+/// KiB, and those 8 % more than 16 of 128 KiB, which leave no L2 cache for anything else (Zen, 1
+/// MiB L2).
 const CHUNK: usize = 64 << 10;
 /// Slots at most; more than a ring's queue holds.
 const SLOTS: usize = 4096;

@@ -127,7 +127,7 @@ impl Active {
             };
             match result {
                 Err(Errno::INTR) => {}
-                // Of a FIFO that took the file's place this would take its bytes.
+                // This would take the bytes of a FIFO that took the file's place.
                 Err(Errno::SPIPE)
                     if self.verified && self.seek == Seek::Offset && self.cursor.pos() == 0 =>
                 {

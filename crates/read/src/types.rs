@@ -27,8 +27,8 @@ macro_rules! setters {
 /// Backend that the bytes come through.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Choice {
-    /// Plain calls for what is resident, `io_uring` for what is not, decided
-    /// file by file; plain calls alone where the kernel refuses `io_uring`.
+    /// Plain calls for resident data, `io_uring` for all other, decided file by file; plain calls
+    /// alone where the kernel refuses `io_uring`.
     #[default]
     Auto,
     /// Plain calls only.

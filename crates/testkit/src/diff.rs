@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-/// Above this many differing lines on both sides the alignment table would get too big.
+/// Number of differing lines on both sides above which the alignment table would get too big.
 const ALIGN_MAX: usize = 1000;
 
 /// Returns a readable difference of two texts, escaped line by line: `-` expected, `+` actual.

@@ -114,7 +114,7 @@ impl Synth {
                 content.flip = content.flip.map(|at| at.min(content.len.saturating_sub(1)));
             }
         }
-        // What rounding left goes to a file of its own content.
+        // The bytes left by rounding go to a file of its own content.
         let missing = self.bytes.saturating_sub(total(contents));
         let lone = (0..contents.len()).rev().find(|&i| {
             contents

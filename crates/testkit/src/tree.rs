@@ -231,7 +231,8 @@ fn make_dirs(path: &Path) -> std::io::Result<()> {
 
 impl Drop for TestTree {
     fn drop(&mut self) {
-        // What cannot be removed is left for TempDir to try, and then for the reader of /tmp.
+        // Files that cannot be removed are left for TempDir to try, and then for the reader of
+        // /tmp.
         let _ = remove_tree(&self.root);
     }
 }

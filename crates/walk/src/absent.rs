@@ -14,7 +14,7 @@ use crate::{
     Symlinks, WalkOptions,
 };
 
-/// Something that was asked for, or led to what was, and that was left out for another reason.
+/// A path that was asked for, or led to one that was, and that was left out for another reason.
 #[derive(Debug)]
 pub(crate) struct Declined {
     prefix: u32,
@@ -175,7 +175,7 @@ impl Listing {
         let (dir, name) = end.map_or((&b""[..], path), |end| (&path[..end], &path[end + 1..]));
         let name = CString::new(name).map_err(|_| Errno::INVAL)?;
         let dir = self.open_below(from, dir).map_err(|errno| match errno {
-            // Of a link that is not followed.
+            // The error of a link that is not followed.
             Errno::LOOP if self.symlinks == Symlinks::Skip => Errno::NOTDIR,
             errno => errno,
         })?;

@@ -15,7 +15,7 @@ const UNKNOWN: u32 = u32::MAX;
 pub(crate) struct Class {
     dev: u64,
     nlink: u32,
-    /// `None` where no more than the basic metadata is kept.
+    /// Mode; `None` where no more than the basic metadata is kept.
     mode: Option<u32>,
     uid: u32,
     gid: u32,

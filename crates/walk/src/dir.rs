@@ -27,12 +27,12 @@ use crate::{
     SkippedDetail, SkippedPath, Symlinks,
 };
 
-/// One `getdents64` call fills at most this. Only what the kernel writes is ever touched, so
-/// a small tree pays for a page.
+/// Bytes that one `getdents64` call fills at most. Only pages that the kernel writes are ever
+/// touched, so a small tree pays for a page.
 const BUFFER: usize = 64 << 10;
 
-/// Room for this many entries of a directory is kept for the next one. More is given back: one
-/// huge directory would hold 24 bytes an entry until the walk ends.
+/// Number of entries of a directory for which room is kept for the next one. More is given back:
+/// one huge directory would hold 24 bytes an entry until the walk ends.
 const KEPT: usize = 64 << 10;
 
 /// The cancel flag and the clock are looked at after this many entries, in directories with

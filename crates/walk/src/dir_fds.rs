@@ -98,7 +98,7 @@ impl<'a> DirFdCache<'a> {
     /// # Panics
     /// If the id is not from this listing.
     pub fn open_waiting(&mut self, dir: DirId) -> Result<Rc<OwnedFd>, Error> {
-        // What is kept was given up when it failed.
+        // Kept descriptors were given up when it failed.
         let shortage = &self.listing.opener.shortage;
         shortage.wait(Error::errno, || self.open(dir), || ())
     }

@@ -39,7 +39,7 @@ pub(crate) enum Mounts {
 /// Opens directories below a directory; remembers whether `openat2` works here.
 #[derive(Debug)]
 pub(crate) struct Opener {
-    /// Linux 5.6, and not forbidden by a seccomp filter.
+    /// True unless `openat2` is missing (before Linux 5.6) or forbidden by a seccomp filter.
     openat2: AtomicBool,
     pub(crate) shortage: Shortage,
 }

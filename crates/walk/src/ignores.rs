@@ -1,5 +1,5 @@
-//! `.gitignore` and `.ignore` files: what they name is left out, below where they are. Lines mean
-//! what they mean to git; braces are nothing special.
+//! `.gitignore` and `.ignore` files: files that match their lines are left out, below the directory
+//! of the ignore file. Lines have their meaning in git; braces are nothing special.
 
 use std::io::Read as _;
 use std::os::fd::BorrowedFd;
@@ -12,8 +12,8 @@ use crate::FileKind;
 use crate::error::{BadLine, ErrorKind};
 use crate::wild::{Backwards, Wild};
 
-/// Read at most this much of an ignore file: far more than any sensible one has, and no way
-/// to fill the memory.
+/// Bytes that are read of an ignore file at most: far more than any sensible one has, and no way to
+/// fill the memory.
 const MAX_BYTES: usize = 1 << 20;
 
 /// The ignore files in force in a directory: its own and those further up, inside the root.

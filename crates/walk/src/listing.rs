@@ -253,7 +253,7 @@ impl Listing {
     /// Returns the root that the entry was found under: its index as given.
     pub fn root(&self, entry: EntryId) -> usize {
         let is_it = |(listed, _): &&(EntryId, u32)| *listed == entry;
-        // Where all entries are roots themselves, each stands at its own number.
+        // Where all entries are roots themselves, each is at its own number.
         let listed = self.listed.get(entry.0 as usize).filter(is_it);
         let root = listed.copied().or_else(|| {
             let at = self

@@ -1,4 +1,4 @@
-//! Phase B: puts what the workers found into path order, in linear time.
+//! Phase B: puts the workers' findings into path order, in linear time.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};

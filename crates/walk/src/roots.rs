@@ -35,7 +35,7 @@ const WORTH_A_WORKER: usize = 16;
 /// Treatment of the paths given.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Given {
-    /// Walk those that are directories.
+    /// Walk the directories among them.
     Roots,
     /// List them and nothing else.
     Exactly,

@@ -24,7 +24,7 @@ pub struct Shortage {
     cancel: Cancel,
     /// True once there was a shortage.
     is_short: AtomicBool,
-    /// Waiting was of no use the last time: others hold them.
+    /// True if waiting was of no use the last time: others hold the descriptors.
     is_hopeless: AtomicBool,
 }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bc_pool::dispatch::Pace;
 
-/// Walks this long on the caller's thread before it starts others: about what starting a
-/// thread costs, so a small tree never does and a large one loses nothing that counts.
+/// Time for which the caller's thread walks before it starts others: about the cost of starting a
+/// thread, so a small tree never does and a large one loses nothing that counts.
 const ALONE: Duration = Duration::from_micros(250);
 
 /// Delays after which a walk gets more workers. Only its duration depends on them.

@@ -419,7 +419,7 @@ fn walk_together(
 ) -> Result<usize, WorkerPanic> {
     let queue = WorkQueue::new(QUEUE);
     tasks.into_iter().for_each(|task| queue.push(task));
-    // Who asks is about to take one.
+    // The worker that asks is about to take one.
     let waiting = || queue.waiting().saturating_sub(1);
     let adaptive = AdaptiveWorkers::new(workers, pace, &waiting);
     let ran = run_growing(workers.usual(), workers.most(), |worker, spawner| {
@@ -449,7 +449,7 @@ fn first_task(walk_root: &WalkRoot, index: u32) -> Task {
 #[derive(Default)]
 struct Visited {
     ids: HashSet<Identity>,
-    /// Per output, how many of its directories are in the set.
+    /// Number, per output, of its directories that are in the set.
     known: Vec<usize>,
 }
 

@@ -222,7 +222,7 @@ fn class(
     let mut class = ByteSet::default();
     let is_negated = matches!(pattern.get(at), Some(b'!' | b'^'));
     at += usize::from(is_negated);
-    // What a range may begin with.
+    // Byte that a range may begin with.
     let mut last = None;
     let mut is_first = true;
     loop {

@@ -51,7 +51,7 @@ pub(crate) fn take_declined(outputs: &mut [WorkerOutput]) -> Vec<Declined> {
 pub(crate) struct Item {
     /// Offset of the tag from the directory's first name.
     pub(crate) name: u32,
-    /// [`NO_CHILD`] for an entry, else which of the directory's children.
+    /// Index among the directory's children; [`NO_CHILD`] for an entry.
     pub(crate) child: u32,
     pub(crate) ino: u64,
 }

@@ -9,7 +9,7 @@ use std::arch::x86_64::*;
 use super::{Order, factors, tables};
 use crate::CpuFeatures;
 
-/// Shorter pieces are not worth the way in and out.
+/// Bytes of the shortest piece that is worth the way in and out.
 pub(super) const LEAST: usize = 64;
 
 /// Returns the register after `data`; `None` where `cpu` has no PCLMULQDQ, SSSE3 or SSE4.1, or the

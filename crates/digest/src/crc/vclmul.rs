@@ -10,7 +10,7 @@ use super::clmul::{self, order};
 use super::{Order, factors, tables};
 use crate::CpuFeatures;
 
-/// Shorter pieces are not worth the way in and out.
+/// Bytes of the shortest piece that is worth the way in and out.
 pub(super) const LEAST: usize = 256;
 
 /// Returns the register after `data`; `None` where `cpu` has no VPCLMULQDQ, AVX-512 F or BW, or

@@ -1,5 +1,5 @@
-//! Multi-lane and single-stream block compression: what a kernel is, and which one serves which
-//! algorithm on the instruction sets of a [`CpuFeatures`](crate::CpuFeatures) value.
+//! Multi-lane and single-stream block compression: the types of kernels, and the choice of one for
+//! an algorithm on the instruction sets of a [`CpuFeatures`](crate::CpuFeatures) value.
 
 pub(crate) mod family;
 #[cfg(target_arch = "x86_64")]

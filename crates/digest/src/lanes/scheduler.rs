@@ -18,7 +18,7 @@ use crate::{Algorithm, CpuFeatures};
 
 /// Greatest number of lanes of any kernel.
 pub(crate) const MAX_LANES: usize = 32;
-/// Nor has a kernel for few messages more than this.
+/// Greatest number of lanes of a kernel for few messages.
 const MAX_FEW: usize = 4;
 
 /// Position of a message: the number of its lane, or one of the constants.
@@ -53,7 +53,7 @@ pub(crate) struct Scheduler<F: Family> {
     owner: [u32; MAX_LANES],
     /// Blocks left of each lane's run; `NONE` if idle.
     left: [u32; MAX_LANES],
-    /// During a call: the chunk of each lane.
+    /// Chunk of each lane, during a call.
     chunk: [u32; MAX_LANES],
     live: usize,
 
@@ -61,8 +61,8 @@ pub(crate) struct Scheduler<F: Family> {
     messages: Vec<Message<F>>,
     /// Written through `&mut` only while no lane reads the message's tail.
     tails: Vec<UnsafeCell<[u8; TAIL]>>,
-    /// During a call: chunks not in a lane, those of half-hashed messages apart because the longest
-    /// messages must not be the last.
+    /// Chunks not in a lane, during a call, those of half-hashed messages separate because the
+    /// longest messages must not be the last.
     resumed: Vec<u32>,
     fresh: Vec<u32>,
     fresh_taken: usize,

@@ -106,7 +106,7 @@ pub(crate) struct Xxh3 {
     kernel: Kernel,
 }
 
-/// Longer than a short message, and whole stripes.
+/// Bytes of the buffer: more than a short message, and whole stripes.
 const BUFFER: usize = 256;
 
 impl Xxh3 {

@@ -53,7 +53,7 @@ impl Drop for Claim {
         if let Some((place, file)) = &self.0
             && place.means(file)
         {
-            // What stays is taken for nothing.
+            // A file that stays is taken for nothing.
             let _ = rustix::fs::unlinkat(place.directory(), place.name(), AtFlags::empty());
         }
     }

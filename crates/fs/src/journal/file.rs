@@ -19,7 +19,7 @@ pub(super) enum Look {
     /// its journal and the first byte: other programs make no empty files that only their owner may
     /// read.
     Stub(Locked),
-    /// Another process holds it.
+    /// Held by another process.
     Busy,
     /// A file that is not this user's alone, with the reason.
     Foreign(String),

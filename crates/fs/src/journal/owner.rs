@@ -26,7 +26,7 @@ pub enum NotOurs {
         /// The user of this process, who would act on it.
         own: u32,
     },
-    /// Others may write to it; the mode.
+    /// Writable by others, with the mode.
     Writable(u32),
 }
 

@@ -33,7 +33,7 @@ impl Ground {
     }
 
     fn open(&self) -> Found {
-        // What is in the way to the file is judged too.
+        // Directories on the way to the file are judged too.
         let place = self.dir.path().join("out");
         let place = Place::find(&place).unwrap().beside(".partial").unwrap();
         Journal::open(&place, &self.key).unwrap()

@@ -200,7 +200,7 @@ mod tests {
         for path in ["round", "none", "a/none/x", "a/b/file/x", ""] {
             assert!(Way::of(at(path)).is_err() || path.is_empty(), "{path}");
         }
-        // What stands in a link of /proc is not always the way to where it leads.
+        // The text of a link in /proc is not always the path of its target.
         assert!(!Way::of("/proc/self/cwd").unwrap().is_link);
         assert!(!Way::of("/").unwrap().is_link);
         assert!(!Way::of(".").unwrap().is_link);

@@ -149,7 +149,7 @@ unsafe fn change(spill: &Spill, start: *mut u8, layout: Layout, new: usize) -> *
         if new >= LARGE {
             // Its address may be another block's as soon as it moves.
             place.withhold();
-            // SAFETY: the block is the caller's, who gives it up.
+            // SAFETY: the block is the caller's, which gives it up.
             let resized = unsafe { block.resize(new) };
             place.put(&block);
             match resized {
@@ -227,10 +227,10 @@ struct Place {
 /// Mark of a taken entry: not the address of any mapping.
 const TAKEN: *mut u8 = std::ptr::without_provenance_mut(1);
 
-/// More than there are large arrays at any time: some ten for each of 64 workers.
+/// Entries for more large arrays than exist at any time: some ten for each of 64 workers.
 static PLACES: [Place; 1024] = [const { Place::new() }; 1024];
 
-/// Places before this one were used at some time.
+/// Number of entries, from the first on, that were used at some time.
 static USED: AtomicUsize = AtomicUsize::new(0);
 
 impl Place {

@@ -49,7 +49,7 @@ impl Job {
                 false => write!(text, "{gap}{name}"),
             };
         }
-        // The same in another order.
+        // Equal fields in another order.
         Some(text)
             .filter(|text| !text.is_empty())
             .or_else(|| Some("order".to_owned()))

@@ -12,7 +12,7 @@ use super::{Resume, Taken, record};
 pub(crate) struct Keeper<'a> {
     resume: Option<&'a Resume>,
     listing: &'a Listing,
-    /// Records that the others do not have yet, and since when.
+    /// Records that the others do not have yet, and the time when they were last passed on.
     piece: Vec<u8>,
     since: Instant,
     devices: Vec<Device>,

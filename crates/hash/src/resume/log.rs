@@ -313,7 +313,7 @@ impl Log {
             State::Over(Some(journal)) => journal.remove(),
             State::Waiting(..) | State::Over(None) => {}
         }
-        // Where it keeps its name it is found by the next run, which says so.
+        // If it keeps its name, the next run finds it, and reports it.
         let _ = inner.before.set_aside();
     }
 

@@ -171,7 +171,7 @@ impl ResumeOptions {
 
     /// Returns the log of a run that is the first.
     fn new_log(self, before: Before) -> Log {
-        // A record has a longest length: who names so many roots goes without.
+        // A record has a longest length: a run with so many roots is not recorded.
         if self.job.encoded_len() + 64 > LONGEST {
             (self.tell)("too many roots and options for its first record");
             return Log::off(None, self.tell);

@@ -355,7 +355,7 @@ fn another_run_does_not_go_on_from_it() {
     anew.done();
     assert_eq!(anew.aside().unwrap(), "out.partial-1");
     assert!(ground.tree.scratch("out.partial-1").exists() && !ground.journal().exists());
-    // It is not gone on from by itself, nor passed over without a word.
+    // It is not resumed from unasked, nor ignored without a message.
     let (_, beginning) = ground.going_on();
     assert!(matches!(beginning, Beginning::Anew(name) if name == "out.partial-1"));
 }

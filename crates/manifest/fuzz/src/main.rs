@@ -1,4 +1,4 @@
-//! Feeds bytes to every reader of bc-manifest and checks what must hold for any input.
+//! Feeds bytes to every reader of bc-manifest and checks the invariants for any input.
 //!
 //! - `bc-manifest-fuzz < FILE`: one input, as AFL and its kin start a target.
 //! - `bc-manifest-fuzz FILE…`: each file once, to replay findings.

@@ -110,7 +110,7 @@ impl Query {
     }
 }
 
-/// Something that a question leaves open: see [`sql`].
+/// Parameter of a question: see [`sql`].
 #[derive(Clone, Copy, Debug)]
 pub struct Param<'a> {
     /// Its name.

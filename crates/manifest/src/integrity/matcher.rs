@@ -24,9 +24,9 @@ pub struct Expected<'a> {
 /// A line that matches the expected entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Match {
-    /// Run that tried the file's content last, if the line has it.
+    /// Length in bytes, the newline included.
     pub len: usize,
-    /// The run that tried the file's content last, if it names one.
+    /// Run that tried the file's content last, if the line has it.
     pub tried_run: Option<u32>,
 }
 
@@ -273,7 +273,7 @@ mod tests {
         let mut expected = Entry::new(is.path.clone(), is.kind);
         expected.meta = is.meta;
         expected.tried_run = found.tried_run;
-        // Of any value.
+        // These may have any value.
         (expected.dev, expected.digest) = (said.dev, said.digest);
         expected.verified_at = said.verified_at;
         expected.copy_stamp = said.copy_stamp;

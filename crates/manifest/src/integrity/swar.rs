@@ -1,5 +1,5 @@
-//! Eight bytes at a time in one register, for what every line of a manifest holds: numbers and
-//! paths. In safe Rust, and the same on every processor.
+//! Parsing of eight bytes at a time in one register, for the numbers and paths in every line of a
+//! manifest. In safe Rust, and the same on every processor.
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
@@ -96,7 +96,7 @@ pub(super) fn is_number(text: &[u8], value: u64) -> Option<usize> {
         return (found == value).then_some(len);
     }
     let third = digits(*rest.first_chunk()?, len - 16)?;
-    // Of twenty digits the first may be any.
+    // The first of twenty digits may be any.
     let upper = (first * TENS[8] + digits(*second, 8)?).checked_mul(TENS[len - 16])?;
     (upper.checked_add(third)? == value).then_some(len)
 }
@@ -149,7 +149,7 @@ pub(super) fn is_plain_path(path: &[u8]) -> bool {
     let mut short = [b'a'; STEP];
     let path = match path.len() {
         len @ ..STEP => {
-            // What is odd before `a` is odd before nothing.
+            // A byte that is odd before `a` is odd at the end.
             short[..len].copy_from_slice(path);
             &short[..]
         }

@@ -58,8 +58,8 @@ impl Default for Pace {
     }
 }
 
-/// Decides whether there are to be more workers, from what all of them report of how much they
-/// wait. Losing the CPU to others is no waiting.
+/// Growth of a run by further workers, decided from the times that all of them report of waiting.
+/// Losing the CPU to others is no waiting.
 ///
 /// ```
 /// use bc_pool::dispatch::{AdaptiveWorkers, Pace, Workers};

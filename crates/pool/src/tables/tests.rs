@@ -138,7 +138,8 @@ fn workers_keep_no_pipe_no_lock_and_no_deleted_file() {
             );
             flock(&other, FlockOperation::NonBlockingLockExclusive).unwrap();
         }
-        // Those of others, which were here before, are not ours to judge: a standard stream, say.
+        // Descriptors of others, which were here before, are not ours to judge: a standard stream,
+        // say.
         let names = leads_to();
         assert!(!names.contains(&gone_name), "{names:?}");
         done.wait();

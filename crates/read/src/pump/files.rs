@@ -137,7 +137,7 @@ impl<C: Consumer> Pump<'_, C> {
     /// Offers a huge file to the consumer, to be read in a way of its own: where this worker has no
     /// other in hand, which would have to wait for it, and no writer waits for one of its files.
     fn take_over(&mut self, opened: &Opened, bytes: u64) -> bool {
-        // Of a file that was put off the pump knows its readings so far.
+        // The pump knows the readings so far of a file that was put off.
         if self.hand.huge() > 0 || self.is_known(opened.entry) || self.holds_lease() {
             return false;
         }
@@ -293,7 +293,7 @@ impl<C: Consumer> Pump<'_, C> {
         self.stats.reads += 1;
         let n = match read {
             Ok(n) => n,
-            // What was opened and not verified may be anything.
+            // A file that was opened and not verified may be of any kind.
             Err(errno) if !active.verified => {
                 return match verify(self.listing, active.opened.entry, active.file()) {
                     Ok(_) if errno == Errno::SPIPE => {

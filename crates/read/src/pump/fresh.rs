@@ -19,7 +19,7 @@ impl<C: Consumer> Pump<'_, C> {
     pub(super) fn watch(&mut self, active: &mut Active) {
         let readings = self.known(active.opened.entry);
         let stamp = &active.opened.stat.stamp;
-        // Of an empty file nothing can be torn.
+        // An empty file cannot be torn.
         if self.options.changed == Changed::Allow || stamp.size == 0 || !self.clock.is_fresh(stamp)
         {
             return;
@@ -27,7 +27,7 @@ impl<C: Consumer> Pump<'_, C> {
         let readings = readings.unwrap_or_default();
         active.watch = match take_lease(active.file()) {
             Ok(()) => Watch::Lease(readings),
-            // What is made up on the way may be another content each time, and is never torn.
+            // Content that the kernel makes up may differ each time, and is never torn.
             Err(_) if is_made_up(active.file()) => Watch::Off,
             Err(_) => Watch::Sum(Box::new(Summed {
                 readings,
@@ -135,7 +135,7 @@ impl<C: Consumer> Pump<'_, C> {
     fn put_off(&mut self, slot: usize, readings: Readings<u128>) {
         let state = std::mem::replace(&mut self.slots[slot], Slot::Free);
         let Slot::Active(active) = state else { return };
-        // What it gave does not count.
+        // Its bytes do not count.
         self.stats.bytes -= active.bytes;
         self.unsettled.push(Unsettled {
             entry: active.opened.entry,

@@ -209,7 +209,7 @@ fn a_file_that_is_put_off_and_begins_again_counts_once() {
         assert_eq!(begun, [2; 6], "{backend:?}");
         assert!(twice.most[0] <= 5 && twice.most[1] <= 2, "{:?}", twice.most);
         assert_eq!((plan.long(), plan.huge()), (0, 0));
-        // What is known of the readings so far is the pump's.
+        // Only the pump knows the readings so far.
         let mut offered = twice.offered.clone();
         offered.dedup();
         assert_eq!(offered.len(), twice.offered.len());

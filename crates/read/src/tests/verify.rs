@@ -111,7 +111,7 @@ fn what_is_not_verified_may_be_another_file() {
                 assert_eq!(content, &[7; 100]);
                 assert_eq!(opened.stat.meta(), listing.meta(EntryId(1)).unwrap());
             }
-            // What goes to a ring is verified.
+            // A file that goes to a ring is verified.
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::Changed);
                 assert_ne!(backend, Choice::Sync);

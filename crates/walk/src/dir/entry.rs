@@ -1,4 +1,4 @@
-//! Deciding about one directory entry: what it is, whether it is listed, walked or left out.
+//! Decision about one directory entry: its kind, and whether it is listed, walked or left out.
 
 use std::ffi::CStr;
 
@@ -234,7 +234,7 @@ impl Worker<'_> {
         if reason.is_some() {
             self.settles(reading.prefix, name);
         }
-        // What is in another part is counted there.
+        // Entries of another part are counted there.
         let reason_here = reason.filter(|_| reading.is_asked_for);
         self.skips(task, Some(name), reason_here);
         reason.is_none()

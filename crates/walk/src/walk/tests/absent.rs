@@ -79,7 +79,7 @@ fn each_root_has_what_it_has() {
     let tree = Tree::with(&["1/a", "2/b", "2/in/b"]);
     let options = only(&["a", "in/b"]).entries(Entries::All);
     let (_, listing) = walked(&tree, &["1", "2", "2/in"], &options);
-    // What is below the inner root is that one's.
+    // Files below the inner root are that one's.
     let expected = ["1/in/b", "2/a", "2/in/a", "2/in/in/b"].map(|path| format!("{path}: {GONE}"));
     assert_eq!(told(&tree, &listing), expected);
     let cancel = Cancel::new();

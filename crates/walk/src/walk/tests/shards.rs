@@ -1,5 +1,5 @@
-//! One tree read by many: together they list what one lists, each entry once, and each directory
-//! is read by the one it belongs to.
+//! One tree read by many walks: together they list the same as one, each entry once, and each
+//! directory is read by the walk that it belongs to.
 
 use super::*;
 use crate::{DirectorySet, FileStats, FileSystems, Globs, Hidden, Metadata, Shard, Symlinks};
