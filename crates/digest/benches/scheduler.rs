@@ -1,5 +1,5 @@
-//! A batch over files of a source tree's sizes, already in the cache, against the kernel alone on as
-//! many bytes: what padding, refilling lanes and the last lanes' drain cost.
+//! Speed of a batch over files of a source tree's sizes, already in the cache, against the kernel
+//! alone on as many bytes: the cost of padding, refilling lanes and the last lanes' drain.
 
 #![forbid(unsafe_code)]
 

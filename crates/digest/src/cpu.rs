@@ -8,8 +8,8 @@ use crate::cpuid;
 
 /// The instruction sets that hashing may use.
 ///
-/// Values exist only for what the running machine has, so holding one is the proof the SIMD
-/// kernels need. [`CpuFeatures::detect`] is what programs want; the narrower constructors let tests and
+/// Values exist only for the features of the running machine, so holding one is the proof the SIMD
+/// kernels need. [`CpuFeatures::detect`] is for programs; the narrower constructors let tests and
 /// benchmarks run every kernel the machine has.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
 pub struct CpuFeatures {

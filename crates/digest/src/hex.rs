@@ -54,7 +54,7 @@ pub(crate) fn decode<const MAX: usize>(hex: &[u8], case: Case) -> Option<[u8; MA
     right.then_some(out)
 }
 
-/// Writes the [`BLOCK`] bytes that twice as many digits make; `false` if that is not what they are.
+/// Writes the [`BLOCK`] bytes that twice as many digits encode; `false` if a character is no digit.
 /// Loops of known length without an exit, which become a few vector instructions.
 fn decode_block(digits: &[u8], case: Case, bytes: &mut [u8]) -> bool {
     let (Some(digits), Some(bytes)) = (

@@ -65,9 +65,9 @@ impl Uncommitted {
 
 impl AtomicFile {
     /// Starts writing a file that will replace `target`, or create it. A link is followed: its
-    /// target is what gets replaced, or created where the link leads to nothing yet. Mode and owner
-    /// of an existing file are kept where permitted, the owner only where no other user can have
-    /// put that file there.
+    /// target is replaced, or created where the link leads to nothing yet. Mode and owner of an
+    /// existing file are kept where permitted, the owner only where no other user can have put that
+    /// file there.
     ///
     /// # Errors
     /// Errors of looking the target up and of creating a file in its directory: a name that is too
@@ -275,8 +275,8 @@ impl AtomicFile {
         self.sync_directory()
     }
 
-    /// Makes the content durable, and has the file system say all that it has to say of it: some
-    /// report only at a close what could not be stored.
+    /// Makes the content durable, and reports all errors of the file system: some report only at a
+    /// close that data could not be stored.
     fn be_stored(&self) -> Result<(), Uncommitted> {
         self.file.sync_all().map_err(Uncommitted::at("sync"))?;
         crate::flush(&self.file).map_err(Uncommitted::at("close"))
@@ -374,8 +374,8 @@ fn replaceable(place: &Place) -> io::Result<Option<Stat>> {
     }
 }
 
-/// Removes what killed writers of `target` left under temporary names, as
-/// [`AtomicFile::create`] does: for those who list the directory before they write.
+/// Removes the files that killed writers of `target` left under temporary names, as
+/// [`AtomicFile::create`] does: for callers that list the directory before they write.
 pub fn remove_leftovers(target: impl AsRef<Path>) {
     if let Ok(place) = Place::find(target) {
         remove_abandoned(&place);
@@ -385,9 +385,9 @@ pub fn remove_leftovers(target: impl AsRef<Path>) {
 /// Locks an existing file against a second writer until the handle is dropped.
 ///
 /// # Errors
-/// `WouldBlock` if another process holds the lock or replaces the file right
-/// now; `InvalidInput` for what is no regular file, which is not waited for;
-/// those of [`Place::find`]; otherwise whatever opening fails with.
+/// `WouldBlock` if another process holds the lock or replaces the file right now; `InvalidInput`
+/// for a file that is not regular, which is not waited for; those of [`Place::find`] and of
+/// opening.
 pub fn lock(path: impl AsRef<Path>) -> io::Result<File> {
     lock_at(path.as_ref())
 }

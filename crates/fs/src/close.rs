@@ -8,7 +8,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 /// Closes a file by the bare system call: the C library's `close`, which dropping the file would
 /// call, lets the thread be cancelled meanwhile, and to arrange for that takes a tenth of its time.
-/// NFS, SMB and FUSE may report only here that what was written could not be stored.
+/// NFS, SMB and FUSE may report only here that written data could not be stored.
 ///
 /// # Errors
 /// Errors of `close`, after which the file is closed all the same. After `INTR` it is unknown

@@ -9,7 +9,7 @@ use std::fmt;
 use rustix::process::{Resource, getrlimit};
 
 /// Descriptors that any command can do with, beside those that are open when it begins: a journal,
-/// the directories on both sides, a file on each, and what the system is asked by.
+/// the directories on both sides, a file on each, and those for questions to the system.
 pub const ENOUGH: usize = 12;
 
 /// Fewer descriptors are left than are needed.

@@ -26,7 +26,7 @@
 //! - [`made`] makes links, FIFOs, sockets and devices, and holds them open.
 //! - [`close`](fn@close) and [`flush`] report data of a written file that could not be stored.
 //! - [`metadata`] gives files owner, mode, times and attributes, through their descriptors.
-//! - [`InodeFlags`] are what `chattr` sets, and how a file is encrypted.
+//! - [`InodeFlags`] are the flags of `chattr`, and a file's encryption policy.
 //! - [`file_system_uuid`] and [`uuid_at`] name the file system that a file is on, [`volume_at`] the
 //!   volume; [`may_be_one_file_system`] recognises two devices that show one.
 //! - [`Size`] reads sizes as people write them.

@@ -33,7 +33,8 @@ pub fn own_path(fd: impl AsFd) -> String {
 #[derive(Clone, Debug)]
 pub struct Subject<'fd> {
     fd: BorrowedFd<'fd>,
-    /// Path of what is held as a place alone, with whose descriptor fewer calls work.
+    /// Path of a file that is held as a place alone (`O_PATH`), with whose descriptor fewer calls
+    /// work.
     path: Option<String>,
     is_link: bool,
 }

@@ -146,7 +146,7 @@ impl From<File> for OutputFile {
     }
 }
 
-/// Opens what is no regular file. A FIFO is waited for until something reads it.
+/// Opens a file that is not regular. A FIFO is waited for until a process reads it.
 fn open_special(place: &Place, is_cancelled: &dyn Fn() -> bool) -> io::Result<File> {
     let fd = loop {
         // Without waiting in the kernel, where no signal would be noticed.

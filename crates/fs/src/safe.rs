@@ -60,7 +60,7 @@ impl<W> SafeWriter<W> {
         }
     }
 
-    /// Takes what is written from here on in another style.
+    /// Takes the bytes written from here on in another style.
     pub fn set_style(&mut self, style: Style) {
         self.style = style;
     }

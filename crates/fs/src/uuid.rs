@@ -75,8 +75,8 @@ pub fn uuid_at(path: impl AsRef<Path>, dev: Option<u64>, source: Option<&str>) -
 
 /// Returns the name of the volume that a directory is on, by which it is known again wherever and
 /// however often it is mounted: the UUID of its file system, with the subvolume where it has
-/// several; where it has none, its type and what it was mounted from, which may be those of others
-/// too. `None` where the directory cannot be opened.
+/// several; where it has none, its type and source, which may be those of others too. `None` where
+/// the directory cannot be opened.
 pub fn volume_at(path: impl AsRef<Path>) -> Option<String> {
     let path = path.as_ref();
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

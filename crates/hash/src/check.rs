@@ -39,8 +39,8 @@ pub fn line_memory(path: &[u8]) -> u64 {
     (STATE + size_of::<Verdict>() + 3 * path.len()) as u64
 }
 
-/// Numbers of a line, an entry of a listing, results. The path is in the listing, and for a while in
-/// what is to be listed.
+/// Numbers of a line, an entry of a listing, results. The path is in the listing, and for a while
+/// in the list of files to be listed.
 const STATE: usize = 256;
 
 /// Checks `wanted`, as [`check_lines`] does.

@@ -1,4 +1,4 @@
-//! One worker's consumer: hashes what the pump feeds, where slot numbers are message numbers.
+//! One worker's consumer: hashes the files from the pump, where slot numbers are message numbers.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
@@ -41,7 +41,7 @@ pub fn advance_batch<'f, 'd: 'f>(
     batch.advance(&chunks[..count], consumed);
 }
 
-/// Bytes of a file that takes so long to read that what was read before it is better recorded.
+/// Bytes of a file that takes so long to read that the files read before it are better recorded.
 const LONG: u64 = 64 << 20;
 
 /// The workers of a run, as one of them sees it.

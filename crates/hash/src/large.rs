@@ -19,11 +19,11 @@ const SUBTREE: usize = 1 << 20;
 /// Pieces for each thread below which some would wait for the last ones too long.
 const PIECES: u64 = 4;
 
-/// Threads that one stream can use: with more readers than these, the hasher is what they wait
-/// for, or the memory is.
+/// Threads that one stream can use: with more readers than these, they wait for the hasher, or for
+/// memory.
 const READERS: usize = 4;
 
-/// A file that may deserve several threads, and what else there is to do.
+/// A file that may deserve several threads, and the other work that there is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Work {
     /// Its bytes.

@@ -1,5 +1,4 @@
-//! Lines of lists in one array: what a list of millions takes is its paths and digests, and little
-//! more.
+//! Lines of lists in one array: a list of millions takes its paths and digests, and little more.
 
 use bc_digest::{Algorithm, Digest};
 

@@ -90,7 +90,7 @@ fn push_field(out: &mut Vec<u8>, field: &[u8]) {
 /// More columns than any header of ours has.
 const MAX_COLUMNS: usize = 256;
 
-/// The header, turned into what to expect of each record.
+/// Columns of the header, by which each record is parsed.
 #[derive(Clone, Debug)]
 pub(crate) struct Columns(Vec<Column>);
 

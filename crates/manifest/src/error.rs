@@ -22,7 +22,7 @@ pub enum ErrorKind {
     NotAManifest,
     /// The header names a schema that this version does not know.
     FutureSchema,
-    /// A line is not what the format asks for.
+    /// A line is malformed.
     Malformed,
     /// A path is repeated or not in its place.
     Unsorted,

@@ -82,7 +82,8 @@ pub(crate) enum Style {
     Reversed,
 }
 
-/// Parses what follows the backslash that marks a line with escapes (`escaped`), if there is one.
+/// Parses the text behind the backslash that marks a line with escapes (`escaped`), if there is
+/// one.
 pub(crate) fn parse(
     rest: &[u8],
     escaped: bool,

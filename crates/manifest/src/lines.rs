@@ -34,7 +34,7 @@ pub(crate) fn read_first(
     })
 }
 
-/// Reads up to `delimiter` into `line`, replacing what is there. At most `limit` bytes are kept.
+/// Reads up to `delimiter` into `line`, replacing its content. At most `limit` bytes are kept.
 pub(crate) fn read(
     input: &mut impl BufRead,
     delimiter: u8,

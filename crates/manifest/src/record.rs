@@ -75,7 +75,7 @@ pub struct Summary {
 pub enum Item {
     /// A file.
     Record(Record),
-    /// A line that is not what its format asks for.
+    /// A malformed line.
     Malformed {
         /// The line it begins in, from 1.
         line: u64,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A request to stop, shared by everybody who works on one job.
+/// A request to stop, shared by all workers on one job.
 ///
 /// Clones share the flag. Zero means "carry on"; anything else is the reason, by
 /// convention the number of the signal that asked.

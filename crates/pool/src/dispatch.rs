@@ -1,9 +1,9 @@
 //! Number of workers for a job: the number that the user asked for, or as many as pay.
 //!
-//! How many pay is decided while the work is done ([`Recruiter`]): sizes are mostly not known
-//! before a file is open, and the cost of a file depends on its storage. Constants measured on a
-//! machine beforehand decided nothing that this does not: see [`Effort`] for the three that are
-//! left.
+//! The number that pays is decided while the work is done ([`Recruiter`]): sizes are mostly not
+//! known before a file is open, and the cost of a file depends on its storage. Constants measured
+//! on a machine beforehand decided nothing that this does not: see [`Effort`] for the three that
+//! are left.
 
 mod adaptive;
 mod recruit;

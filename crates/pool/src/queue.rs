@@ -13,8 +13,8 @@ const SPINS: u32 = if cfg!(loom) { 0 } else { 100 };
 /// A parked worker looks at the cancel flag this often: signal handlers cannot notify.
 const CANCEL_POLL: Duration = Duration::from_millis(50);
 
-/// Work that begets work: a bounded queue shared by all workers and, per worker, a stack
-/// that takes what the queue has no room for.
+/// Work that begets work: a bounded queue shared by all workers and, per worker, a stack for the
+/// items that the queue has no room for.
 ///
 /// Items processed first-in first-out from the queue and last-in first-out from a worker's
 /// own stack; own work goes first. Nothing may depend on the order.

@@ -11,8 +11,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// Table of descriptors for the workers that a run starts: by default the one that all threads
 /// share.
 ///
-/// Where opening, reading and closing small files is the work, tables of their own save two threads
-/// some 5 % of their time, and more threads more. They are of no use elsewhere.
+/// Tables of their own save two threads some 5 % of their time, and more threads more, if opening,
+/// reading and closing small files is the work. They are of no use elsewhere.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Tables {
     private: bool,

@@ -1,4 +1,4 @@
-//! Counts of what a consumer is done with, for a display of progress.
+//! Counts of the files and bytes that a consumer is done with, for a display of progress.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -79,7 +79,7 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// Adds what is not yet in the shared counters: to be called at the end.
+    /// Adds the counts that are not yet in the shared counters: to be called at the end.
     pub fn publish(&mut self) {
         let (files, bytes) = (
             std::mem::take(&mut self.files),

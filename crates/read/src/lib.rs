@@ -72,9 +72,9 @@
 //! - Every open is relative to its directory's descriptor, follows no link
 //!   (unless the entry is a root or the walk followed links) and waits for no
 //!   FIFO.
-//! - A file is finished without error only after it was read to its end
-//!   unchanged: in one read call that returned less than was asked for, or with
-//!   a second `fstat` that equals the first, or what was listed.
+//! - A file is finished without error only after it was read to its end unchanged: in one read call
+//!   that returned less than was asked for, or with a second `fstat` that equals the first, or the
+//!   listed one.
 //! - Of a file that was written to within the last two seconds, or in the future, the bytes fed are
 //!   of one state: it was read under a read lease (`F_SETLEASE`) that no writer broke, or twice
 //!   with the same result; unless changes are allowed or verification is put off.

@@ -31,8 +31,8 @@ pub fn open_checked(listing: &Listing, entry: EntryId) -> Result<(OwnedFd, FileS
     Opener::new(listing).open_checked(entry)
 }
 
-/// Opens many entries, one after the other: keeps the last few directories, and remembers what
-/// the system refuses.
+/// Opens many entries, one after the other: keeps the last few directories, and remembers the flags
+/// and calls that the system refuses.
 pub struct Opener<'a> {
     listing: &'a Listing,
     dirs: DirFdCache<'a>,
@@ -152,7 +152,7 @@ impl<'a> Opener<'a> {
         Ok(place)
     }
 
-    /// Returns what calls on the device of a directory wait for, which was just opened.
+    /// Returns what calls on a directory's device wait for; the directory was just opened.
     fn known_waits(&self, dir: &OwnedFd) -> Waits {
         if self.known.is_empty() {
             return Waits::Disk;
@@ -205,7 +205,7 @@ impl<'a> Opener<'a> {
         }
     }
 
-    /// Returns what calls in the directory of an entry wait for, which was just opened.
+    /// Returns what calls in an entry's directory wait for; the entry was just opened.
     pub(crate) fn waits(&self, entry: EntryId) -> Waits {
         match &self.last {
             Some((last, place)) if *last == self.listing.dir(entry) => place.waits,
@@ -291,7 +291,7 @@ fn decompression(traits: &Traits) -> Decompression {
 }
 
 fn in_memory(traits: &Traits) -> bool {
-    // File systems that tests may be run on.
+    // Tests may run on such file systems.
     #[cfg(test)]
     if crate::tests::pretends_unknown() {
         return false;

@@ -25,8 +25,8 @@
 //!   leads here from opening, `fail` and `finish` from all states after it. `put_off` frees the
 //!   slot of a file that is to be read again after all others.
 //!
-//! Where the consumer takes one file at a time and all is resident, `read_at_once` goes from
-//! opening to finished in one go.
+//! `read_at_once` goes from opening to finished in one go, if the consumer takes one file at a time
+//! and all is resident.
 
 mod files;
 mod fresh;
@@ -69,8 +69,8 @@ const SLOTS: usize = 4096;
 /// After a cancellation the entries still in slots are dropped without
 /// [`finish`](Consumer::finish), within the time of one chunk.
 ///
-/// A consumer must not open for writing what is being read: of a file that was written to a moment
-/// ago the pump may hold a lease, which it gives up only between two pieces.
+/// A consumer must not open for writing a file that is being read: of a file that was written to a
+/// moment ago the pump may hold a lease, which it gives up only between two pieces.
 ///
 /// # Panics
 /// If the consumer returns from [`advance`](Consumer::advance) with nothing

@@ -23,7 +23,7 @@ impl Silent {
         }
     }
 
-    /// Reads what was asked for as far as it is resident.
+    /// Reads the bytes asked for as far as they are resident.
     pub(crate) fn read(&mut self, active: &mut Active) -> Result<Plain, Errno> {
         let dev = active.opened.stat.id.dev;
         if self.devs.contains(&dev) {

@@ -115,7 +115,7 @@ impl Active {
         self.asked = self.cursor.ask(len - self.filled, len, chunk);
     }
 
-    /// Reads what was asked for, waiting for the disk.
+    /// Reads the bytes asked for, waiting for the disk.
     pub(crate) fn read(&mut self) -> Result<usize, Errno> {
         let file = self.file.as_ref().expect("no read in flight");
         let buffer = self.buffer.as_mut().expect("no read in flight");
@@ -138,7 +138,7 @@ impl Active {
         }
     }
 
-    /// Reads what was asked for as far as it is resident.
+    /// Reads the bytes asked for as far as they are resident.
     pub(crate) fn read_cached(&mut self) -> Result<Plain, Errno> {
         #[cfg(test)]
         if crate::tests::pretends_unknown() {
@@ -161,7 +161,8 @@ impl Active {
         }
     }
 
-    /// Takes out what the ring has to own while a read is in flight.
+    /// Takes out the descriptor and the buffer, which the ring has to own while a read is in
+    /// flight.
     pub(crate) fn lend(&mut self) -> (OwnedFd, Buffer) {
         (
             self.file.take().expect("no read in flight"),
@@ -169,7 +170,7 @@ impl Active {
         )
     }
 
-    /// Takes back what [`lend`](Active::lend) gave away.
+    /// Takes back the descriptor and the buffer that [`lend`](Active::lend) gave away.
     pub(crate) fn give_back(&mut self, file: OwnedFd, buffer: Buffer) {
         self.file = Some(file);
         self.buffer = Some(buffer);

@@ -185,7 +185,7 @@ pub struct Opened {
     /// The entry it belongs to.
     pub entry: EntryId,
     /// `fstat` of the very descriptor that is read, from before the first read. With
-    /// [`VerifyWhen::Later`], and [`VerifyWhen::AtEnd`] until the end, what the listing has:
+    /// [`VerifyWhen::Later`], and [`VerifyWhen::AtEnd`] until the end, the listing's metadata:
     /// identity, stamp and links, nothing else.
     pub stat: FileStat,
 }
@@ -322,7 +322,7 @@ pub enum Backend {
     /// Plain calls only.
     #[default]
     Sync,
-    /// Plain calls, and `io_uring` for what was not resident.
+    /// Plain calls, and `io_uring` for data that were not resident.
     Mixed,
     /// `io_uring` only.
     Uring,

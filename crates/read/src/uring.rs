@@ -53,7 +53,7 @@ pub(crate) struct Ring<'a> {
     names: PhantomData<&'a CStr>,
 }
 
-/// A request in flight, with what the kernel uses until it completes.
+/// A request in flight, with the descriptor and buffer that the kernel uses until it completes.
 enum Op {
     Open { _dir: Rc<OwnedFd> },
     Read { file: OwnedFd, buffer: Buffer },
@@ -207,9 +207,8 @@ impl<'a> Ring<'a> {
         self.submit(0)
     }
 
-    /// Shows the kernel what was pushed and waits for `wait` completions, at
-    /// most until a signal comes. An error means that the ring is of no more
-    /// use: see [`abandon`](Ring::abandon).
+    /// Submits the pushed requests and waits for `wait` completions, at most until a signal comes.
+    /// An error means that the ring is of no more use: see [`abandon`](Ring::abandon).
     pub(crate) fn submit(&mut self, wait: usize) -> Result<(), Errno> {
         let wait = wait.min(self.in_flight);
         if self.unsubmitted == 0 && wait == 0 {

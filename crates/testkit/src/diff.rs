@@ -1,5 +1,5 @@
-//! A line diff for failed assertions: common head and tail, then a longest common
-//! subsequence over what is left (given up when both sides are long).
+//! A line diff for failed assertions: common head and tail, then a longest common subsequence over
+//! the rest (given up when both sides are long).
 
 use std::fmt::Write as _;
 

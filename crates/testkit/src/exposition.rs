@@ -1,5 +1,5 @@
 //! A strict parser of Prometheus' text exposition format, version 0.0.4, as its specification
-//! states it: what it refuses, a collector may refuse as well.
+//! states it: a collector may refuse the same texts.
 
 use std::collections::BTreeMap;
 

@@ -156,7 +156,7 @@ impl Session {
         &mut self.child
     }
 
-    /// Waits until what was written so far passes `test`.
+    /// Waits until the bytes written so far pass `test`.
     ///
     /// # Panics
     /// If that never happens.
@@ -182,7 +182,7 @@ impl Session {
             .unwrap_or_else(|e| panic!("typing: {e}"));
     }
 
-    /// Changes the size, as a user does who drags the window's edge.
+    /// Changes the size, as a user does by dragging the window's edge.
     #[track_caller]
     pub fn resize(&mut self, columns: u16, rows: u16) {
         self.columns = columns;

@@ -1,5 +1,5 @@
-//! Runs a program for a test, in an environment that the user's settings cannot disturb,
-//! and checks what came out.
+//! Runs a program for a test, in an environment that the user's settings cannot disturb, and checks
+//! its output.
 
 use std::env;
 use std::ffi::{OsStr, OsString};

@@ -1,4 +1,4 @@
-//! A temporary tree for one test: write files, run the binary, look at what came out.
+//! A temporary tree for one test: write files, run the binary, look at the result.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -75,7 +75,7 @@ impl TestTree {
         self.root.join(OsStr::from_bytes(relative))
     }
 
-    /// Writes a file, creating the directories above it; replaces what is there.
+    /// Writes a file, creating the directories above it; replaces an existing one.
     #[track_caller]
     pub fn write(&self, relative: impl AsRef<Path>, content: impl AsRef<[u8]>) -> &Self {
         let path = self.root.join(relative);

@@ -7,9 +7,9 @@ use rustix::io::Errno;
 /// Descriptors of the directory opened last and of its ancestors: the next one is usually below one
 /// of them, so that opening it takes a step or two and not the whole path.
 ///
-/// Where it takes many steps, some of the directories on the way are kept as well. A walk that
-/// returns from the depth finds the nearest of them close by, so that `n` directories that are each
-/// other's parents are opened with some `n · log n` steps in either direction.
+/// Some of the directories on the way are kept as well if it takes many steps. A walk that returns
+/// from the depth finds the nearest of them close by, so that `n` directories that are each other's
+/// parents are opened with some `n · log n` steps in either direction.
 pub(crate) struct AncestorFds<F> {
     path: Vec<u8>,
     /// The directories' paths are beginnings of it, of these lengths.

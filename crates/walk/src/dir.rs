@@ -246,7 +246,7 @@ impl<'w> Worker<'w> {
         is_whole
     }
 
-    /// Moves what was found, now in order, into the output; returns the number of children.
+    /// Moves the entries found, now in order, into the output; returns the number of children.
     fn store(&mut self) -> usize {
         if self.context.options.metadata != Metadata::None {
             let order = self.found.iter().map(Found::nth);
@@ -381,7 +381,7 @@ impl<'w> Worker<'w> {
         skips
     }
 
-    /// Takes down the path of what is left out, as far as it is asked for.
+    /// Records the path of an entry that is left out, as far as it is asked for.
     fn tell_skipped(&mut self, task: &Task, name: Option<&[u8]>, reason: SkipReason) {
         let (context, path) = (self.context, self.printed(task, name));
         let options = context.options;

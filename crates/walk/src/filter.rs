@@ -83,15 +83,15 @@ pub struct SkippedPath {
 /// Entries that are missing in the listing of one directory.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Gap {
-    /// Entries that filters left out: by name, pattern, size, ignore file or depth, or because they
-    /// are what the options leave out. A directory counts as one.
+    /// Entries that filters left out: by name, pattern, size, ignore file or depth, or because the
+    /// options leave them out. A directory counts as one.
     pub filtered: u64,
     /// True if reading it, or asking for one of its entries, failed.
     pub failed: bool,
 }
 
 impl Skipped {
-    /// Counts what is left out, if there is a reason; returns whether there is.
+    /// Counts an entry that is left out, if there is a reason; returns whether there is.
     #[inline]
     pub(crate) fn count(&mut self, reason: Option<SkipReason>) -> bool {
         if let Some(reason) = reason {
@@ -140,7 +140,7 @@ impl Skipped {
         }
     }
 
-    /// Adds what another walk has left out.
+    /// Adds the counts of another walk.
     pub fn add(&mut self, other: &Skipped) {
         self.hidden += other.hidden;
         self.excluded += other.excluded;

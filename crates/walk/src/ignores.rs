@@ -83,7 +83,7 @@ struct Rules(Vec<Rule>);
 
 #[derive(Debug)]
 struct Rule {
-    /// Takes back what an earlier line names.
+    /// Takes back the effect of an earlier line.
     is_negated: bool,
     directories_only: bool,
     /// Compared with the name alone, not with the path below the file's directory.

@@ -25,7 +25,8 @@ pub struct DirId(pub u32);
 pub struct EntryId(pub u32);
 
 /// Entries in bytewise path order, over all roots, unless another was asked for
-/// ([`Spellings::AsNamed`](crate::Spellings::AsNamed)); errors; and what was left out.
+/// ([`Spellings::AsNamed`](crate::Spellings::AsNamed)); errors; and the counts and paths of entries
+/// that were left out.
 ///
 /// Memory: 16 bytes an entry, its name and 2 bytes more, and 28 for
 /// [`Metadata`](crate::Metadata), if that is asked for, whether basic or full.
@@ -421,8 +422,8 @@ impl Listing {
     }
 
     /// Returns the parent of a directory; `None` for a root, and for the directory of roots that
-    /// are files. A parent comes first: ids are in the order in which a walk from the root down meets
-    /// directories, each with all below it before the next one.
+    /// are files. A parent precedes it: ids are in the order in which a walk from the root down
+    /// meets directories, each with all below it before the next one.
     pub fn parent(&self, dir: DirId) -> Option<DirId> {
         let parent = self.dirs[dir.0 as usize].parent;
         (parent != NO_PARENT).then_some(DirId(parent))
@@ -452,7 +453,7 @@ impl Listing {
         &self.errors
     }
 
-    /// Returns the counts of what was left out.
+    /// Returns the counts of the entries that were left out.
     pub fn skipped(&self) -> &Skipped {
         &self.skipped
     }

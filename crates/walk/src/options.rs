@@ -183,7 +183,7 @@ pub struct WalkOptions {
     /// Part of each tree to list, if not all of it. All names are read even so; entries of other
     /// parts are neither listed nor looked at, except where a directory does not list which entries
     /// are directories. Roots that are directories and are [listed](Entries::All) are so in every
-    /// part; roots that are files lie in the directory `.`.
+    /// part; roots that are files are in the directory `.`.
     pub shard: Option<Shard>,
 }
 

@@ -1,4 +1,4 @@
-//! The paths that a walk begins with: what they are, and which of them are the same.
+//! Paths that a walk begins with: their kinds, and which of them are the same.
 
 use std::collections::HashMap;
 use std::ffi::{CString, OsStr};
@@ -46,7 +46,7 @@ pub(crate) enum Given {
 pub(crate) struct ListedFile {
     pub(crate) root: u32,
     pub(crate) path: Vec<u8>,
-    /// Length of what precedes the name: the directory with its slashes.
+    /// Length of the path before the name: the directory with its slashes.
     pub(crate) prefix: usize,
     pub(crate) stat: FileStat,
 }

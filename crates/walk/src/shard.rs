@@ -15,7 +15,7 @@ const SET_SEED: u64 = 1;
 /// One of `of` parts of a tree. A directory belongs to the part whose number is XXH64 (seed 0) of
 /// its path below the root, `.` for the root itself, modulo `of`, plus 1: this stays as it is in
 /// all versions. Entries of a directory belong to its part, subdirectories as entries too, but not
-/// what these contain.
+/// their contents.
 ///
 /// ```
 /// use bc_walk::Shard;

@@ -9,7 +9,7 @@
 //! A comparison takes steps in proportion to the pattern's length and the text's, whatever they
 //! are, and nothing here recurses: patterns come from files of other people.
 
-/// Tokens of a pattern at most, which bounds what a comparison takes.
+/// Greatest number of tokens of a pattern, which bounds the time of a comparison.
 pub(crate) const MAX_TOKENS: usize = 4096;
 
 /// A set of bytes.

@@ -3,7 +3,7 @@
 //!
 //! Both have one shape: long pieces are folded, sixteen bytes at a time, by carry-less
 //! multiplication, where the CPU has it ("Fast CRC Computation for Generic Polynomials Using
-//! PCLMULQDQ Instruction", Intel 2009), and what is left goes through tables.
+//! PCLMULQDQ Instruction", Intel 2009), and the rest goes through tables.
 
 #[cfg(target_arch = "x86_64")]
 mod clmul;

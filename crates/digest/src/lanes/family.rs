@@ -31,7 +31,7 @@ pub(crate) trait Family: 'static {
 
     /// Pads `tail`, of which `len` bytes are taken (fewer than a block, or up to a whole one with
     /// [`Family::HOLD_LAST`]), for a message of `total` bytes. Returns the blocks to compress, 1 or
-    /// 2, and what to put into rows 8 and 9 before.
+    /// 2, and the words to put into rows 8 and 9 before.
     fn pad(tail: &mut [u8; TAIL], len: usize, total: u64) -> (u32, Option<[Self::Word; 2]>);
 
     /// Returns the state as bytes of the digest.

@@ -215,7 +215,7 @@ impl<F: Family> Scheduler<F> {
         through
     }
 
-    /// Compresses what is next: in all lanes, or with fewer messages in some or one.
+    /// Compresses the next blocks: in all lanes, or with fewer messages in some or one.
     #[inline]
     fn step(&mut self, pointers: &mut [*const u8; MAX_LANES]) {
         if self.live > self.few_up_to

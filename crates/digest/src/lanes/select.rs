@@ -39,7 +39,7 @@ impl<W: 'static> Selection<W> {
     }
 }
 
-/// Takes what the folder of SIMD kernels has for the instruction sets, else the portable stream.
+/// Takes the SIMD kernels for the instruction sets, if there are any, else the portable stream.
 macro_rules! selections {
     ($($function:ident: $word:ty = $portable:ident;)*) => {$(
         #[cfg(target_arch = "x86_64")]

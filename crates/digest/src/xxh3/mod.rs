@@ -97,7 +97,8 @@ fn long(cpu: CpuFeatures, data: &[u8]) -> Accumulators {
 pub(crate) struct Xxh3 {
     acc: Accumulators,
     /// The bytes not accumulated yet, at least one once the message is longer than the buffer.
-    /// While fewer than [`STRIPE`] of them are here, the end of the buffer holds what precedes them.
+    /// While fewer than [`STRIPE`] of them are here, the end of the buffer holds the bytes before
+    /// them.
     buffer: [u8; BUFFER],
     buffered: usize,
     /// Stripes accumulated since the last scramble.

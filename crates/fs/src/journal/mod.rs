@@ -275,10 +275,10 @@ impl Journal {
         }
     }
 
-    /// Gives it another name, which nothing has, and says which.
+    /// Renames the journal to a free name, and returns that name.
     ///
     /// # Errors
-    /// Errors of the renaming; `AlreadyExists` where a thousand lie there already.
+    /// Errors of the renaming; `AlreadyExists` where a thousand exist there already.
     pub fn set_aside(self) -> io::Result<OsString> {
         for attempt in 1..=MOST_ASIDE {
             let mut name = self.place.name().to_owned();

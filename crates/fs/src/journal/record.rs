@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Numbers are little-endian. The length is that of kind and body; the checksum covers the length,
-//! the kind and the body, and begins with the nonce, which each journal has of its own: what a
-//! file system shows after a power cut of the blocks of an earlier file is no record of this one.
+//! the kind and the body, and begins with the nonce, which each journal has of its own: blocks of
+//! an earlier file that a file system shows after a power cut are no record of this one.
 
 use std::fs::File;
 use std::io;
@@ -31,7 +31,7 @@ pub const LONGEST: usize = 1 << 20;
 const CHUNK: usize = 256 << 10;
 
 /// Appends a record to a piece that [`Journal::append`](super::Journal::append) takes; `body`
-/// writes what is in it.
+/// writes its content.
 ///
 /// # Panics
 /// If the body is longer than [`LONGEST`], which is a defect of the caller.

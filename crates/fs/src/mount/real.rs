@@ -2,7 +2,7 @@
 
 use super::entries::{MountEntry, entries};
 
-/// The mounts of this process that show what another one of them shows as well.
+/// Mounts of this process that show the same directories as another one of them.
 #[derive(Clone, Debug, Default)]
 pub struct BindMounts {
     all: Vec<MountEntry>,

@@ -66,7 +66,7 @@ impl Block {
     }
 
     /// Gives it another length, which is not 0, and perhaps another place. After a failure it is
-    /// what it was.
+    /// unchanged.
     ///
     /// # Safety
     /// The block has not been freed, and nothing refers to its content: it may move.

@@ -38,7 +38,7 @@ pub(crate) use keeper::Keeper;
 pub use log::Tell;
 pub use options::{Beginning, Earlier, Pace, Refused, ResumeOptions, Taken};
 
-/// A run that is recorded, and what an earlier one has recorded.
+/// A run that is recorded, and the records of an earlier one.
 #[derive(Debug)]
 pub struct Resume {
     log: Log,

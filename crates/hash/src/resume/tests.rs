@@ -141,7 +141,7 @@ impl Ground {
         proves
     }
 
-    /// Waits until what is changed from now on has another ctime than what was changed before.
+    /// Waits until later changes have another ctime than earlier ones.
     fn let_the_clock_tick(&self) {
         let probe = self.tree.scratch("probe");
         let ctime = || {

@@ -42,8 +42,8 @@ fn every_place_is_filled_in() {
     }
 }
 
-/// Takes the SQL apart as an engine does, strings and comments alone, and gives what is outside of
-/// them. Backslashes have a meaning, or none.
+/// Takes the SQL apart as an engine does, strings and comments alone, and returns the text outside
+/// of them. Backslashes have a meaning, or none.
 fn outside(text: &str, backslash: bool) -> String {
     let mut out = String::new();
     let mut letters = text.chars().peekable();

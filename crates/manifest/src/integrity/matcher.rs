@@ -158,7 +158,7 @@ impl Matcher {
 }
 
 impl Owner {
-    /// Takes mode, owner and group, if they are what they should be.
+    /// Takes mode, owner and group, if they are the expected ones.
     fn is_in(&mut self, rest: &mut Rest<'_>, meta: &Meta) -> Option<()> {
         let expected = (meta.mode, meta.uid, meta.gid);
         if (self.mode, self.uid, self.gid) == expected

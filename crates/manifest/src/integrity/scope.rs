@@ -44,8 +44,8 @@ impl Scope {
         Value::Array(self.paths.iter().map(path).collect())
     }
 
-    /// Reads what [`to_json`](Self::to_json) gives; `None` for anything else, and for paths that
-    /// do not stay below the root.
+    /// Reads the form that [`to_json`](Self::to_json) returns; `None` for anything else, and for
+    /// paths that do not stay below the root.
     pub fn from_json(value: &Value) -> Option<Scope> {
         let path = |value: &Value| match value {
             Value::String(text) => Some(text.clone().into_bytes()),

@@ -20,7 +20,7 @@ pub fn read_seal(input: impl BufRead) -> Result<Map<String, Value>, Error> {
 }
 
 /// Reads a manifest to its end and compares the SHA-256 in its trailer with the lines before it:
-/// this finds what was cut off or changed. The lines themselves are not looked at.
+/// this finds cut off and changed lines. The lines themselves are not looked at.
 ///
 /// # Errors
 /// If there is no complete trailer at the end, it does not fit, or reading fails.

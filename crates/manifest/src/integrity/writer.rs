@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind};
 /// Bytes collected before they are digested and written.
 const CHUNK: usize = 64 << 10;
 
-/// Writes header, entries and trailer; refuses what [`Reader`](super::Reader) would refuse.
+/// Writes header, entries and trailer; refuses entries that [`Reader`](super::Reader) would refuse.
 ///
 /// Nothing is complete before [`finish`](Writer::finish): dropping a writer leaves a manifest
 /// that is recognised as truncated.

@@ -7,9 +7,9 @@ use std::time::Instant;
 use super::{Effort, Start};
 use crate::Spawner;
 
-/// Files begun before the clock is started: the first files pay for what is new to the process and
-/// to the kernel, which is no measure of those that follow. And a dozen files are too few to
-/// distinguish slow storage from a worker that has lost its CPU for a moment.
+/// Files begun before the clock is started: the first files pay for setup in the process and in the
+/// kernel, which is no measure of those that follow. And a dozen files are too few to distinguish
+/// slow storage from a worker that has lost its CPU for a moment.
 const WARM_UP: u64 = 16;
 
 /// Number of workers of a run, shared by all of them. Written only when one is added.

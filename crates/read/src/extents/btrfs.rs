@@ -27,7 +27,7 @@ struct Head {
     room: u64,
 }
 
-/// Bytes for what is found: some 190 extents.
+/// Bytes of room for the results: some 190 extents.
 const ROOM: usize = 16 << 10;
 
 #[repr(C)]
@@ -89,7 +89,7 @@ pub(super) fn on_disk(file: impl AsFd, ino: u64) -> Result<BTreeMap<u64, u64>, E
     }
 }
 
-/// Takes the extents out of what a search found; gives where in the file the last one begins.
+/// Takes the extents out of a search's results; returns the offset in the file of the last one.
 fn read(found: &[u8], items: u32, lengths: &mut BTreeMap<u64, u64>) -> Option<u64> {
     let mut rest = found;
     let mut last = None;

@@ -324,8 +324,7 @@ impl<C: Consumer> Pump<'_, C> {
         self.make_ready(slot, step)
     }
 
-    /// Acts on what a read of the slot's file has led to; returns whether another one has to
-    /// follow.
+    /// Acts on the result of a read of the slot's file; returns whether another one has to follow.
     fn make_ready(&mut self, slot: usize, step: Step) -> bool {
         let Slot::Active(active) = &mut self.slots[slot] else {
             return false;
@@ -356,7 +355,7 @@ impl<C: Consumer> Pump<'_, C> {
         false
     }
 
-    /// Submits what is pending and takes in what the ring has completed.
+    /// Submits the pending requests and takes those that the ring has completed.
     pub(super) fn complete(&mut self, wait: usize) {
         if let Err(errno) = self.queue.submit(wait) {
             self.abandon(errno);
@@ -444,7 +443,8 @@ impl<C: Consumer> Pump<'_, C> {
         self.consumer.finish(slot, result, entry);
     }
 
-    /// Frees the slot, and what its file had: it is no longer in hand, done or put off.
+    /// Frees the slot, and its file's buffer and descriptor: it is no longer in hand, done or put
+    /// off.
     #[inline]
     pub(super) fn free_slot(
         &mut self,

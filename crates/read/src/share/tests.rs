@@ -6,7 +6,7 @@ use bc_walk::EntryId;
 use super::at_once;
 use crate::plan::{Hand, Length, Plan};
 
-/// Nanoseconds to open a file, read what fits a slot and close it.
+/// Nanoseconds to open a file, read a slot's worth and close it.
 const OPEN: f64 = 4000.0;
 
 /// Speed of one worker with so many messages in hand, in bytes per nanosecond.

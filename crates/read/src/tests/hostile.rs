@@ -25,8 +25,8 @@ fn in_pieces(backend: Choice, changed: Changed) -> ReadOptions {
     }
 }
 
-/// Changes a file of several pieces when its first piece is presented, and
-/// expects the change to be noticed, or what is left of the file to be read.
+/// Changes a file of several pieces when its first piece is presented, and expects the change to be
+/// noticed, or the rest of the file to be read.
 #[track_caller]
 fn changes(change: impl Fn(&Path), expected: impl Fn(&[u8]) -> Vec<u8>) {
     for changed in [Changed::Refuse, Changed::Allow] {

@@ -151,7 +151,7 @@ fn read_all(listing: &Listing, options: &ReadOptions, recorder: &mut Recorder) -
 /// Action of a [`Recorder`]'s hook when a file's first piece is there.
 type Hook<'a> = Box<dyn FnMut(&[u8]) + 'a>;
 
-/// A consumer that keeps what it is given and checks that the pump keeps its word.
+/// A consumer that keeps the bytes it is given and checks that the pump keeps its word.
 struct Recorder<'a> {
     width: usize,
     want: Want,

@@ -1,5 +1,4 @@
-//! The answers to the questions about a fleet, counted from how it is made and not from what is
-//! written.
+//! Answers to the questions about a fleet, counted from its definition and not from the manifests.
 
 use super::lines::digest;
 use super::{Class, Fleet};
