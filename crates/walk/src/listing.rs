@@ -422,8 +422,8 @@ impl Listing {
     }
 
     /// Returns the parent of a directory; `None` for a root, and for the directory of roots that
-    /// are files. A parent precedes it: ids are in the order in which a walk from the root down
-    /// meets directories, each with all below it before the next one.
+    /// are files. A parent has the lower id: ids are in the order in which a walk from the root
+    /// down meets directories, each with all below it before the next one.
     pub fn parent(&self, dir: DirId) -> Option<DirId> {
         let parent = self.dirs[dir.0 as usize].parent;
         (parent != NO_PARENT).then_some(DirId(parent))

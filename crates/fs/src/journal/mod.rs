@@ -232,8 +232,8 @@ impl Journal {
         }
     }
 
-    /// Creates a journal beside `place`, under a name as journals get that are [set
-    /// aside](Self::set_aside).
+    /// Creates a journal beside `place`, under a name as journals get that are
+    /// [set aside](Self::set_aside).
     ///
     /// # Errors
     /// Errors of [`create`](Self::create).

@@ -152,8 +152,8 @@ impl<'a> Records<'a> {
         Ok(Record::new(at, payload))
     }
 
-    /// Returns the offset where the last record returned ends: the bytes behind it are to be [cut
-    /// off](super::Journal::cut) before anything is appended.
+    /// Returns the offset where the last record returned ends: the bytes behind it are to be
+    /// [cut off](super::Journal::cut) before anything is appended.
     pub fn end(&self) -> u64 {
         self.at
     }
