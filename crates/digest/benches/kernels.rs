@@ -1,5 +1,5 @@
-//! Every kernel that this machine can run, on 16 KiB for each lane: what the scheduler's figures are
-//! to be compared with, and what the choices in `lanes/kernels` rest on.
+//! Speed of every kernel that this machine can run, on 16 KiB for each lane: the figures to compare
+//! the scheduler's with, and the basis of the choices in `lanes/kernels`.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! A batch over files of a source tree's sizes, already in the cache, against the kernel alone on as
-//! many bytes: what padding, refilling lanes and the last lanes' drain cost.
+//! Speed of a batch over files of a source tree's sizes, already in the cache, against the kernel
+//! alone on as many bytes: the cost of padding, refilling lanes and the last lanes' drain.
 
 #![forbid(unsafe_code)]
 
@@ -10,8 +10,8 @@ use std::time::Duration;
 
 const FILES: usize = 1000;
 
-/// Log-normal sizes with a median of 4 KB and a mean of 17 KB, as in the source of Linux 6.12; those
-/// over 256 KiB first, largest first, as a program would take them.
+/// Returns log-normal sizes with a median of 4 KB and a mean of 17 KB, as in the source of Linux
+/// 6.12; those over 256 KiB first, largest first, as a program would take them.
 fn sizes() -> Vec<usize> {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut uniform = move || {
@@ -64,7 +64,7 @@ fn hash_all(batch: &mut Batch, files: &[&[u8]]) -> u8 {
     folded
 }
 
-/// The kernel for many messages, on 16 KiB per lane until about `bytes` are through.
+/// Measures the kernel for many messages, on 16 KiB per lane until about `bytes` are through.
 fn bench_kernel(group: &mut BenchmarkGroup<WallTime>, name: &str, buffer: &[u8], bytes: usize) {
     let Some(mut kernel) = raw::kernels()
         .into_iter()

@@ -57,7 +57,7 @@ pub enum Algorithm {
     Sysv,
 }
 
-/// How the tools whose algorithm it is write a line without a tag.
+/// Format of a line without a tag, as the tools write it that the algorithm comes from.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Plain {
@@ -82,9 +82,9 @@ struct Row {
     plain: Plain,
 }
 
-/// All that is known of an algorithm but how to compute it: its name, the tags of lines, what else
-/// people type (in any case), the bytes of its digest, and how its lines look without a tag. In the order of the enum, so that
-/// `algorithm as usize` finds the row (a test checks it).
+/// Properties of each algorithm: its name, the tags of lines, other spellings that people type (in
+/// any case), the bytes of its digest, and the format of its lines without a tag. In the order of
+/// the enum, so that `algorithm as usize` finds the row (a test checks it).
 ///
 /// The first tag is the one we write: those of GNU coreutils' `cksum` (`MD5` … `SHA512`, `BLAKE2b`,
 /// `BLAKE2b-256`), of Perl's `shasum` and the BSDs' `cksum` (`SHA512/256`), of `b3sum` (`BLAKE3`) and
@@ -160,43 +160,44 @@ impl Algorithm {
         &TABLE[self as usize]
     }
 
-    /// The name in our own formats and in whatever is asked for by name, e.g. `sha256`, `sha512-256`.
+    /// Returns the name in our own formats and for users to ask for, e.g. `sha256`, `sha512-256`.
     pub const fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// The algorithm of exactly this [`name`](Algorithm::name), as our own formats have it.
+    /// Returns the algorithm of exactly this [`name`](Algorithm::name), as in our own formats.
     /// Parsing takes more.
     pub fn from_name(name: &str) -> Option<Algorithm> {
         let row = TABLE.iter().find(|row| row.name == name);
         row.map(|row| row.algorithm)
     }
 
-    /// The tag in BSD-style lines, `SHA256 (path) = …`, as coreutils, b3sum and xxhsum write it.
+    /// Returns the tag in BSD-style lines, `SHA256 (path) = …`, as coreutils, b3sum and xxhsum
+    /// write it.
     pub const fn tag(self) -> &'static str {
         self.row().tags[0]
     }
 
-    /// Every tag of this algorithm that tools write, [`tag`](Algorithm::tag) first: those of OpenSSL
-    /// (`SHA2-256`, `SHA2-512/256`) and of the BSDs (`SHA512t256`) as well.
+    /// Returns every tag of this algorithm that tools write, [`tag`](Algorithm::tag) first: those
+    /// of OpenSSL (`SHA2-256`, `SHA2-512/256`) and of the BSDs (`SHA512t256`) as well.
     pub const fn tags(self) -> &'static [&'static str] {
         self.row().tags
     }
 
-    /// The algorithm of one of the [`tags`](Algorithm::tags), exactly as it is written.
+    /// Returns the algorithm of one of the [`tags`](Algorithm::tags), exactly as it is written.
     pub fn from_tag(tag: &str) -> Option<Algorithm> {
         let row = TABLE.iter().find(|row| row.tags.contains(&tag));
         row.map(|row| row.algorithm)
     }
 
-    /// Length of the digest in bytes.
+    /// Returns the length of the digest in bytes.
     pub const fn digest_len(self) -> usize {
         self.row().digest_len
     }
 
-    /// How a line without a tag looks. Where that is not [`Plain::Hex`], such a line can be neither
-    /// told from other text nor checked, and no digest of its length is ever taken for one of this
-    /// algorithm's.
+    /// Returns the format of a line without a tag. Where that is not [`Plain::Hex`], such a line
+    /// can be neither distinguished from other text nor checked, and no digest of its length is
+    /// ever taken for one of this algorithm's.
     pub const fn plain(self) -> Plain {
         self.row().plain
     }
@@ -229,7 +230,7 @@ impl std::error::Error for UnknownAlgorithm {}
 impl FromStr for Algorithm {
     type Err = UnknownAlgorithm;
 
-    /// Names, tags and aliases (`b2`, `b3`, `sha512/256`, `xxh3-128` …), in any case.
+    /// Parses names, tags and aliases (`b2`, `b3`, `sha512/256`, `xxh3-128` …), in any case.
     fn from_str(s: &str) -> Result<Algorithm, UnknownAlgorithm> {
         let is_it = |spelling: &str| spelling.eq_ignore_ascii_case(s);
         let known = |row: &&Row| {

@@ -50,11 +50,11 @@ use crate::{Algorithm, CpuFeatures};
 pub struct Batch {
     engines: Vec<Engine>,
     pending: Pending,
-    /// During a call, per algorithm: the pieces it is through with and others still need.
+    /// Pieces, per algorithm, that it is through with during a call and others still need.
     ahead: Vec<usize>,
 }
 
-/// For an algorithm that is through with all pieces of the call.
+/// Value of `ahead` for an algorithm that is through with all pieces of the call.
 const NOTHING_LEFT: usize = usize::MAX;
 
 enum Engine {
@@ -114,8 +114,8 @@ impl Engine {
 }
 
 impl Batch {
-    /// A batch that computes `algorithms` of every message. `cpu` is [`CpuFeatures::detect`] but in
-    /// tests and benchmarks.
+    /// Makes a batch that computes `algorithms` of every message. `cpu` is [`CpuFeatures::detect`]
+    /// but in tests and benchmarks.
     ///
     /// # Panics
     ///
@@ -130,8 +130,8 @@ impl Batch {
         }
     }
 
-    /// Messages worth keeping live, so that no lane idles: 1 if nothing is hashed in lanes, as with
-    /// xxHash and BLAKE3. More are allowed and wait their turn.
+    /// Returns the number of messages worth keeping live, so that no lane idles: 1 if nothing is
+    /// hashed in lanes, as with xxHash and BLAKE3. More are allowed and wait their turn.
     ///
     /// A quarter more than there are lanes: one that waits takes over a lane within the call, so
     /// that calls get rarer by that factor. On a source tree's sizes (median 4 KiB, mean 17 KiB)
@@ -156,7 +156,7 @@ impl Batch {
         self.pending.reserve(messages);
     }
 
-    /// Starts a message under this id; whatever was under it is forgotten.
+    /// Starts a message under this id; an earlier one is forgotten.
     ///
     /// # Panics
     ///
@@ -193,15 +193,17 @@ impl Batch {
             *ahead = each!(engine, e => e.attach(chunks, pending));
         }
         let before = consumed.len();
-        // What has no lanes to keep full goes through all new pieces, fresh in the cache as they are.
+        // An engine without lanes to keep full goes through all new pieces, fresh in the cache as
+        // they are.
         for (engine, ahead) in engines.iter_mut().zip(ahead.iter_mut()) {
             if let Engine::Streaming(streaming) = engine {
                 streaming.work(chunks, pending, consumed);
                 *ahead = NOTHING_LEFT;
             }
         }
-        // Of the others the one works that holds up the most pieces. In turns, the faster ones would
-        // run out of pieces that only the slower ones still need, and be left with idle lanes.
+        // Among the others the one works that holds up the most pieces. In turns, the faster ones
+        // would run out of pieces that only the slower ones still need, and be left with idle
+        // lanes.
         while consumed.len() == before
             && let Some((ahead, engine)) = ahead
                 .iter_mut()
@@ -216,8 +218,8 @@ impl Batch {
         }
     }
 
-    /// The digests of a message that has ended, one per algorithm in the order given to
-    /// [`Batch::new`]. Valid until the id begins anew.
+    /// Returns the digests of a message that has ended, one per algorithm in the order given to
+    /// [`Batch::new`]. Valid until the id is begun again.
     ///
     /// # Panics
     ///
@@ -234,7 +236,7 @@ impl Batch {
     }
 }
 
-/// The digests of messages that are all in memory: [`Batch`] for the simple case.
+/// Returns the digests of messages that are all in memory: [`Batch`] for the simple case.
 ///
 /// ```
 /// use bc_digest::{Algorithm, hash_many};

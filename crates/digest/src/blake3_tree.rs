@@ -22,12 +22,12 @@ use crate::Digest;
 pub struct Subtree([u8; 32]);
 
 impl Subtree {
-    /// The value, to be kept.
+    /// Returns the value's bytes, to be kept.
     pub fn to_bytes(self) -> [u8; 32] {
         self.0
     }
 
-    /// A value that was kept.
+    /// Restores a value that was kept.
     pub fn from_bytes(bytes: [u8; 32]) -> Subtree {
         Subtree(bytes)
     }
@@ -47,7 +47,7 @@ pub fn subtree(offset: u64, part: &[u8]) -> Subtree {
     Subtree(hasher.finalize_non_root())
 }
 
-/// The digest of the message with these parts, in order.
+/// Returns the digest of the message with these parts, in order.
 ///
 /// # Panics
 /// With fewer than two parts: a message of one part has no inner node, so
@@ -66,7 +66,7 @@ fn node(parts: &[Subtree]) -> [u8; 32] {
     merge_subtrees_non_root(&node(left), &node(right), Mode::Hash)
 }
 
-/// The largest power of two below `parts`: left subtrees are always full.
+/// Returns the largest power of two below `parts`: left subtrees are always full.
 fn left_parts(parts: usize) -> usize {
     parts.next_power_of_two() / 2
 }

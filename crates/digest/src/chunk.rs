@@ -1,4 +1,4 @@
-//! What a batch is given, piece by piece, and which of its algorithms still need a piece.
+//! Pieces that a batch is given, and the algorithms that still need each of them.
 
 /// A live message and its current piece, for [`Batch::advance`](crate::Batch::advance).
 #[derive(Copy, Clone, Debug)]
@@ -7,7 +7,7 @@ pub struct Chunk<'a> {
     pub message: usize,
     /// The piece: any length, empty as well.
     pub data: &'a [u8],
-    /// Whether the message ends with this piece.
+    /// True if the message ends with this piece.
     pub end: bool,
 }
 
@@ -18,7 +18,7 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// For so many algorithms, and no messages yet.
+    /// Makes the record for so many algorithms, and no messages yet.
     pub(crate) fn new(engines: u8) -> Pending {
         Pending {
             engines,
@@ -37,12 +37,12 @@ impl Pending {
         message < self.needed.len()
     }
 
-    /// A new message has this id: every algorithm needs its first piece.
+    /// Notes that a new message has this id: every algorithm needs its first piece.
     pub(crate) fn begin(&mut self, message: usize) {
         self.needed[message] = self.engines;
     }
 
-    /// An algorithm is through with the piece; the last one reports it.
+    /// Notes that an algorithm is through with the piece; the last one reports it.
     #[inline]
     pub(crate) fn through(&mut self, message: usize, consumed: &mut Vec<usize>) {
         let needed = &mut self.needed[message];
@@ -53,8 +53,8 @@ impl Pending {
         }
     }
 
-    /// Whether no algorithm is through with the message's piece yet. To one that is through with a
-    /// piece it means that all of them were, and that this is the next piece.
+    /// True if no algorithm is through with the message's piece yet. An algorithm that is through
+    /// with a piece concludes that all of them were, and that this is the next piece.
     #[inline]
     pub(crate) fn is_new_piece(&self, message: usize) -> bool {
         self.needed[message] == self.engines

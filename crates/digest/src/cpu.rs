@@ -8,8 +8,8 @@ use crate::cpuid;
 
 /// The instruction sets that hashing may use.
 ///
-/// Values exist only for what the running machine has, so holding one is the proof the SIMD
-/// kernels need. [`CpuFeatures::detect`] is what programs want; the narrower constructors let tests and
+/// Values exist only for the features of the running machine, so holding one is the proof the SIMD
+/// kernels need. [`CpuFeatures::detect`] is for programs; the narrower constructors let tests and
 /// benchmarks run every kernel the machine has.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
 pub struct CpuFeatures {
@@ -21,7 +21,7 @@ pub struct CpuFeatures {
 }
 
 impl CpuFeatures {
-    /// Everything this machine has. Detected once per process.
+    /// Returns all features of this machine. Detected once per process.
     pub fn detect() -> CpuFeatures {
         static DETECTED: OnceLock<CpuFeatures> = OnceLock::new();
         *DETECTED.get_or_init(|| {
@@ -36,8 +36,9 @@ impl CpuFeatures {
         })
     }
 
-    /// No instructions beyond the compilation target's own. Note that single streams of the
-    /// RustCrypto and BLAKE3 crates ([`Hasher`](crate::Hasher)) still detect for themselves.
+    /// Returns a value without instructions beyond the compilation target's own. Note that single
+    /// streams of the RustCrypto and BLAKE3 crates ([`Hasher`](crate::Hasher)) still detect for
+    /// themselves.
     pub const fn portable() -> CpuFeatures {
         CpuFeatures {
             avx2: false,
@@ -48,7 +49,7 @@ impl CpuFeatures {
         }
     }
 
-    /// AVX2 only, if this machine has it.
+    /// Returns AVX2 only, if this machine has it.
     pub fn avx2() -> Option<CpuFeatures> {
         has_avx2().then_some(CpuFeatures {
             avx2: true,
@@ -56,7 +57,7 @@ impl CpuFeatures {
         })
     }
 
-    /// AVX-512 (F, BW, VL and DQ) and AVX2, without SHA-NI, if this machine has them.
+    /// Returns AVX-512 (F, BW, VL and DQ) and AVX2, without SHA-NI, if this machine has them.
     pub fn avx512() -> Option<CpuFeatures> {
         (has_avx2() && has_avx512()).then_some(CpuFeatures {
             avx2: true,
@@ -65,8 +66,8 @@ impl CpuFeatures {
         })
     }
 
-    /// SHA-NI (with SSSE3 and SSE4.1), and PCLMULQDQ where that is there, too, without AVX2 and
-    /// AVX-512, if this machine has it.
+    /// Returns SHA-NI (with SSSE3 and SSE4.1), and PCLMULQDQ where that exists, too, without AVX2
+    /// and AVX-512, if this machine has it.
     pub fn sha_ni() -> Option<CpuFeatures> {
         has_sha_ni().then_some(CpuFeatures {
             sha_ni: true,
@@ -75,8 +76,8 @@ impl CpuFeatures {
         })
     }
 
-    /// Every distinct value above that this machine can have, [`CpuFeatures::portable`] first: what a
-    /// test runs through.
+    /// Returns every distinct value above that this machine can have, [`CpuFeatures::portable`]
+    /// first: a test runs through all of them.
     pub fn available() -> Vec<CpuFeatures> {
         let mut all = vec![CpuFeatures::portable()];
         let found = [
@@ -93,7 +94,7 @@ impl CpuFeatures {
         all
     }
 
-    /// The instruction sets in use, e.g. `avx512 avx2 sha-ni`, or `portable`.
+    /// Returns the instruction sets in use, e.g. `avx512 avx2 sha-ni`, or `portable`.
     pub fn describe(self) -> String {
         let names = [
             (self.avx512, "avx512"),
@@ -110,41 +111,41 @@ impl CpuFeatures {
         }
     }
 
-    /// The CPU features found that some kernel here or in the crates underneath can use, by their
-    /// names in `/proc/cpuinfo`'s spirit, e.g. `["sse4.2", "avx2", "sha"]`.
+    /// Returns the CPU features found that some kernel here or in the crates underneath can use, by
+    /// their names in `/proc/cpuinfo`'s spirit, e.g. `["sse4.2", "avx2", "sha"]`.
     pub fn flags() -> Vec<&'static str> {
         flags()
     }
 
-    /// Whether AVX2 kernels may run.
+    /// True if AVX2 kernels may run.
     #[inline]
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) const fn may_avx2(self) -> bool {
         self.avx2
     }
 
-    /// Whether kernels of AVX-512 F, BW, VL and DQ may run.
+    /// True if kernels of AVX-512 F, BW, VL and DQ may run.
     #[inline]
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) const fn may_avx512(self) -> bool {
         self.avx512
     }
 
-    /// Whether kernels of SHA-NI, SSSE3 and SSE4.1 may run.
+    /// True if kernels of SHA-NI, SSSE3 and SSE4.1 may run.
     #[inline]
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) const fn may_sha_ni(self) -> bool {
         self.sha_ni
     }
 
-    /// Whether kernels of PCLMULQDQ, SSSE3 and SSE4.1 may run.
+    /// True if kernels of PCLMULQDQ, SSSE3 and SSE4.1 may run.
     #[inline]
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) const fn may_clmul(self) -> bool {
         self.clmul
     }
 
-    /// Whether kernels of VPCLMULQDQ with AVX-512, and those of PCLMULQDQ, may run.
+    /// True if kernels of VPCLMULQDQ with AVX-512, and those of PCLMULQDQ, may run.
     #[inline]
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) const fn may_vclmul(self) -> bool {

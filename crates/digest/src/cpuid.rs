@@ -11,7 +11,8 @@
 use std::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv};
 use std::sync::OnceLock;
 
-/// What kernels ask for; each is true only if the operating system saves the registers, too.
+/// Instruction sets that kernels need; each is true only if the operating system saves the
+/// registers, too.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Features {
     /// AVX2.
@@ -28,7 +29,7 @@ pub(crate) struct Features {
     pub(crate) vclmul: bool,
 }
 
-/// The features of this machine, asked for once a process.
+/// Returns the features of this machine, asked for once a process.
 pub(crate) fn features() -> Features {
     static FOUND: OnceLock<Features> = OnceLock::new();
     *FOUND.get_or_init(ask)
@@ -47,8 +48,8 @@ const AVX512: u32 = 1 << 16 | 1 << 17 | 1 << 30 | 1 << 31;
 const SHA: u32 = 1 << 29;
 /// Leaf 7, register ECX.
 const VPCLMULQDQ: u32 = 1 << 10;
-/// XCR0: which registers the operating system saves. The upper halves of AVX's, and beyond them
-/// the mask registers, the upper halves of AVX-512's and its upper sixteen.
+/// Bits of XCR0 for the registers that the operating system saves. The upper halves of AVX's, and
+/// beyond them the mask registers, the upper halves of AVX-512's and its upper sixteen.
 const SAVES_AVX: u64 = 0b110;
 const SAVES_AVX512: u64 = SAVES_AVX | 0b1110_0000;
 
@@ -86,7 +87,7 @@ fn ask() -> Features {
     }
 }
 
-/// XCR0.
+/// Returns the register XCR0.
 ///
 /// # Safety
 /// The operating system must have enabled XGETBV (OSXSAVE).

@@ -29,7 +29,7 @@ impl Digest {
     /// Bytes of the longest one that an algorithm has.
     pub const MAX_LEN: usize = 64;
 
-    /// A digest of these bytes, for those who know how many there are; who does not asks
+    /// Returns a digest of these bytes, for callers that know how many there are; others use
     /// [`from_slice`](Digest::from_slice) or `Digest::try_from`.
     ///
     /// # Panics
@@ -43,7 +43,7 @@ impl Digest {
         }
     }
 
-    /// A digest of these bytes; `None` if there are none, or more than 64.
+    /// Returns a digest of these bytes; `None` if there are none, or more than 64.
     #[inline]
     pub fn from_slice(bytes: &[u8]) -> Option<Digest> {
         if bytes.is_empty() {
@@ -57,7 +57,7 @@ impl Digest {
         Some(digest)
     }
 
-    /// The first `len` bytes of a buffer whose rest may hold anything.
+    /// Returns the first `len` bytes of a buffer whose rest may contain anything.
     pub(crate) fn truncated(mut bytes: [u8; Digest::MAX_LEN], len: usize) -> Digest {
         bytes[len..].fill(0);
         Digest {
@@ -66,7 +66,7 @@ impl Digest {
         }
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
@@ -76,12 +76,12 @@ impl Digest {
         Digest::from_digits(hex, Case::Any)
     }
 
-    /// As [`from_hex`](Digest::from_hex), but upper case is refused.
+    /// Parses like [`from_hex`](Digest::from_hex), but refuses upper case.
     pub fn from_lower_hex(hex: &[u8]) -> Option<Digest> {
         Digest::from_digits(hex, Case::Lower)
     }
 
-    /// Would [`from_lower_hex`](Digest::from_lower_hex) take this?
+    /// True if [`from_lower_hex`](Digest::from_lower_hex) would take this.
     pub fn is_lower_hex(hex: &[u8]) -> bool {
         hex.len() <= 2 * Digest::MAX_LEN && hex::is_lower_hex(hex)
     }
@@ -97,14 +97,14 @@ impl Digest {
         hex::push_hex(out, self.as_bytes());
     }
 
-    /// The same bytes in the opposite order, as tools print that take the number for little-endian.
+    /// Reverses the bytes, as tools print them that take the number for little-endian.
     pub fn reversed(mut self) -> Digest {
         self.bytes[..usize::from(self.len)].reverse();
         self
     }
 }
 
-/// These bytes or digits are no digest.
+/// Error for bytes or digits that are no digest.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct InvalidDigest(&'static str);
 
@@ -119,7 +119,7 @@ impl std::error::Error for InvalidDigest {}
 impl TryFrom<&[u8]> for Digest {
     type Error = InvalidDigest;
 
-    /// 1 to 64 bytes, as any other program has them.
+    /// Takes 1 to 64 bytes, as any other program has them.
     fn try_from(bytes: &[u8]) -> Result<Digest, InvalidDigest> {
         Digest::from_slice(bytes).ok_or(InvalidDigest("a digest has 1 to 64 bytes"))
     }
@@ -128,7 +128,7 @@ impl TryFrom<&[u8]> for Digest {
 impl<const LEN: usize> TryFrom<Digest> for [u8; LEN] {
     type Error = InvalidDigest;
 
-    /// The bytes, if there are as many.
+    /// Returns the bytes, if there are as many.
     fn try_from(digest: Digest) -> Result<[u8; LEN], InvalidDigest> {
         let bytes = <[u8; LEN]>::try_from(digest.as_bytes());
         bytes.map_err(|_| InvalidDigest("the digest has another length"))
@@ -138,7 +138,7 @@ impl<const LEN: usize> TryFrom<Digest> for [u8; LEN] {
 impl FromStr for Digest {
     type Err = InvalidDigest;
 
-    /// As [`from_hex`](Digest::from_hex).
+    /// Parses like [`from_hex`](Digest::from_hex).
     fn from_str(hex: &str) -> Result<Digest, InvalidDigest> {
         let digest = Digest::from_hex(hex.as_bytes());
         digest.ok_or(InvalidDigest("not 2 to 128 hexadecimal digits, in pairs"))

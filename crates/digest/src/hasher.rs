@@ -47,12 +47,12 @@ enum State {
 }
 
 impl Hasher {
-    /// A hasher that has seen nothing.
+    /// Makes a hasher that has seen nothing.
     pub fn new(algorithm: Algorithm) -> Hasher {
         Hasher::with_cpu(algorithm, CpuFeatures::detect())
     }
 
-    /// A hasher of BLAKE2b with a digest of so many bytes, as `b2sum -l` computes it.
+    /// Makes a hasher of BLAKE2b with a digest of so many bytes, as `b2sum -l` computes it.
     ///
     /// # Panics
     ///
@@ -67,8 +67,8 @@ impl Hasher {
         }
     }
 
-    /// A hasher that has seen nothing. `cpu` is [`CpuFeatures::detect`] but in tests, benchmarks, and
-    /// where the user forbids some of it.
+    /// Makes a hasher that has seen nothing. `cpu` is [`CpuFeatures::detect`] but in tests,
+    /// benchmarks, and where the user forbids some of it.
     pub fn with_cpu(algorithm: Algorithm, k: CpuFeatures) -> Hasher {
         let state = match algorithm {
             Algorithm::Md5 => State::Md5(Box::new(Stream::new(&family::MD5_IV, k))),
@@ -102,7 +102,7 @@ impl Hasher {
         }
     }
 
-    /// What it computes.
+    /// Returns the algorithm that it computes.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
@@ -127,7 +127,7 @@ impl Hasher {
         }
     }
 
-    /// The digest of what has been appended so far; more may follow.
+    /// Returns the digest of the bytes appended so far; more may follow.
     pub fn finalize(&self) -> Digest {
         let truncate = |bytes| Digest::truncated(bytes, self.len);
         match &self.state {
@@ -178,12 +178,12 @@ impl std::fmt::Debug for Hasher {
     }
 }
 
-/// The digest of one message.
+/// Returns the digest of one message.
 pub fn hash(algorithm: Algorithm, data: &[u8]) -> Digest {
     hash_with(algorithm, CpuFeatures::detect(), data)
 }
 
-/// Like [`hash`], without the detour over a streaming state where there is one.
+/// Hashes like [`hash`], without the detour over a streaming state where there is one.
 pub(crate) fn hash_with(algorithm: Algorithm, cpu: CpuFeatures, data: &[u8]) -> Digest {
     match algorithm {
         Algorithm::Blake3 => Digest::new(blake3::hash(data).as_bytes()),

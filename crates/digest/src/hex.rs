@@ -1,6 +1,6 @@
 //! Bytes as hexadecimal digits, sixteen at a time.
 
-/// Which letters count as digits.
+/// Letters that count as digits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Case {
     Any,
@@ -21,7 +21,7 @@ pub fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// Are these the lower-case digits of any bytes?
+/// True if these are the lower-case digits of any bytes.
 pub(crate) fn is_lower_hex(hex: &[u8]) -> bool {
     let is_digit = |byte: u8| byte.wrapping_sub(b'0') < 10 || byte.wrapping_sub(b'a') < 6;
     // Without an early exit, which makes it a few vector instructions.
@@ -29,8 +29,8 @@ pub(crate) fn is_lower_hex(hex: &[u8]) -> bool {
     all && !hex.is_empty() && hex.len().is_multiple_of(2)
 }
 
-/// The bytes that the digits make, zero behind the last; `None` if that is not what they are, or
-/// if there are none, an odd number of them or too many.
+/// Returns the bytes that the digits encode, zero behind the last; `None` if a character is no
+/// digit, or if there are none, an odd number of them or too many.
 pub(crate) fn decode<const MAX: usize>(hex: &[u8], case: Case) -> Option<[u8; MAX]> {
     // Whole blocks: what is left of the last one has room.
     const { assert!(MAX.is_multiple_of(BLOCK)) };
@@ -46,7 +46,7 @@ pub(crate) fn decode<const MAX: usize>(hex: &[u8], case: Case) -> Option<[u8; MA
     }
     let rest = blocks.remainder();
     if let (false, Some(bytes)) = (rest.is_empty(), bytes.next()) {
-        // What lies behind the digest is zero.
+        // Bytes behind the digest are zero.
         let mut padded = [b'0'; 2 * BLOCK];
         padded[..rest.len()].copy_from_slice(rest);
         right &= decode_block(&padded, case, bytes);
@@ -54,7 +54,7 @@ pub(crate) fn decode<const MAX: usize>(hex: &[u8], case: Case) -> Option<[u8; MA
     right.then_some(out)
 }
 
-/// Writes the [`BLOCK`] bytes that twice as many digits make; `false` if that is not what they are.
+/// Writes the [`BLOCK`] bytes that twice as many digits encode; `false` if a character is no digit.
 /// Loops of known length without an exit, which become a few vector instructions.
 fn decode_block(digits: &[u8], case: Case, bytes: &mut [u8]) -> bool {
     let (Some(digits), Some(bytes)) = (

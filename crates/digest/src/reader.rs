@@ -1,4 +1,4 @@
-//! One message from whatever can be read, and from a file by its path.
+//! Digests of one message from any reader, and of a file by its path.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -21,10 +21,10 @@ impl Write for Hasher {
     }
 }
 
-/// The digest of all that `reader` gives until its end. It needs no buffer of its own.
+/// Returns the digest of all bytes from `reader` until its end. It needs no buffer of its own.
 ///
 /// # Errors
-/// Of reading; a call that was interrupted is made again.
+/// Errors of reading; a call that was interrupted is made again.
 ///
 /// ```
 /// # use bc_digest::{Algorithm, hash_reader};
@@ -45,11 +45,12 @@ pub fn hash_reader(algorithm: Algorithm, mut reader: impl Read) -> io::Result<Di
     }
 }
 
-/// The digest of a file. Links are followed, and it is not noticed if somebody writes to the file
-/// meanwhile: `bit_crafts::hash` does that, and is faster for many.
+/// Returns the digest of a file. Links are followed, and writes during the read are not noticed:
+/// `bit_crafts::hash` notices them, and is faster for many files.
 ///
 /// # Errors
-/// Of opening and reading; the message has the path and the operation, the kind is the system's.
+/// Errors of opening and reading; the message has the path and the operation, the kind is the
+/// system's.
 ///
 /// ```no_run
 /// # use bc_digest::{Algorithm, hash_file};
@@ -74,7 +75,7 @@ mod tests {
     use super::*;
     use crate::hash;
 
-    /// Gives what it has in odd pieces, and is interrupted now and then.
+    /// Reader that returns its bytes in odd pieces, and is interrupted now and then.
     struct Halting<'a>(&'a [u8], usize);
 
     impl Read for Halting<'_> {

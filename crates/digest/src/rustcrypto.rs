@@ -13,7 +13,7 @@ macro_rules! functions {
         }
 
         impl RustCrypto {
-            /// `None` if the algorithm is none of these.
+            /// Returns a hasher; `None` if the algorithm is none of these.
             pub(crate) fn new(algorithm: Algorithm) -> Option<RustCrypto> {
                 match algorithm {
                     $(Algorithm::$name => Some(RustCrypto::$name(<$function>::new())),)*

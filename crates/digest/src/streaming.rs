@@ -10,22 +10,22 @@ pub(crate) struct Streaming {
     algorithm: Algorithm,
     cpu: CpuFeatures,
     messages: Vec<Message>,
-    /// During a call: chunks not yet hashed.
+    /// Chunks not yet hashed, during a call.
     waiting: Vec<u32>,
 }
 
 #[derive(Clone)]
 struct Message {
     progress: Progress,
-    /// Whether this algorithm is through with the current piece.
+    /// True if this algorithm is through with the current piece.
     through: bool,
-    /// Kept from message to message; untouched by messages of a single piece.
+    /// State that is kept from message to message; untouched by messages of a single piece.
     hasher: Hasher,
 }
 
 #[derive(Clone)]
 enum Progress {
-    /// Nothing seen.
+    /// No byte seen.
     Fresh,
     /// Some pieces are in the hasher.
     Begun,
@@ -66,7 +66,7 @@ impl Streaming {
         }
     }
 
-    /// First part of a call: finds the pieces to hash. Returns the number of those that only other
+    /// Begins a call: finds the pieces to hash. Returns the number of those that only other
     /// algorithms still need.
     pub(crate) fn attach(&mut self, chunks: &[Chunk<'_>], pending: &Pending) -> usize {
         self.waiting.clear();

@@ -1,5 +1,5 @@
-//! The checksums of `cksum` and `sum` that are older than digests: two CRCs and two plain sums. They
-//! notice accidents, and nobody who means harm.
+//! Checksums of `cksum` and `sum` that are older than digests: two CRCs and two plain sums. They
+//! detect accidents, not attacks.
 
 use crate::crc::{Crc, Order};
 use crate::{Algorithm, CpuFeatures, Digest};
@@ -40,7 +40,7 @@ impl Kind {
 }
 
 impl Sum {
-    /// `None` if the algorithm is none of these.
+    /// Returns a new sum; `None` if the algorithm is none of these.
     pub(crate) fn new(algorithm: Algorithm, cpu: CpuFeatures) -> Option<Sum> {
         let kind = Kind::new(algorithm, cpu)?;
         Some(Sum { kind, cpu })
@@ -88,20 +88,20 @@ impl Sum {
     }
 }
 
-/// Each byte is added after the sum was turned right by one bit.
+/// Returns the BSD sum: each byte is added after the sum was rotated right by one bit.
 fn bsd(sum: u16, data: &[u8]) -> u16 {
     data.iter().fold(sum, |sum, byte| {
         sum.rotate_right(1).wrapping_add(u16::from(*byte))
     })
 }
 
-/// Without a carry to look at, the compiler makes vector code of it.
+/// Sums the bytes. Without a carry to look at, the compiler makes vector code of it.
 fn plain(data: &[u8]) -> u32 {
     data.iter()
         .fold(0, |sum: u32, byte| sum.wrapping_add(u32::from(*byte)))
 }
 
-/// The sums of `cksum` and `sum` as their manuals define them, a bit or a byte at a time.
+/// Returns the sums of `cksum` and `sum` as their manuals define them, a bit or a byte at a time.
 #[cfg(test)]
 pub(crate) fn by_definition(algorithm: Algorithm, data: &[u8]) -> Vec<u8> {
     let cksum = |crc: u32, byte: &u8| {

@@ -7,7 +7,7 @@ use sha2::Digest as _;
 use crate::batch::hash_many_with;
 use crate::{Algorithm, Batch, Chunk, CpuFeatures, Digest, Hasher, hash};
 
-/// Digests by crates of which we use, at most, the compression function.
+/// Computes digests by crates of which we use, at most, the compression function.
 fn reference(algorithm: Algorithm, data: &[u8]) -> Digest {
     let new = |bytes: &[u8]| Digest::new(bytes);
     match algorithm {
@@ -66,7 +66,7 @@ impl Random {
     }
 }
 
-/// How a test presents its messages.
+/// Presentation of the messages in a test.
 #[derive(Copy, Clone, Debug)]
 struct Manner {
     /// Messages live at once.
@@ -181,7 +181,8 @@ fn check(
     assert_eq!(seen, messages.len());
 }
 
-/// Every length to 300, and around the blocks and the lengths' place in the padding beyond.
+/// Returns every length to 300, and those around the blocks and the lengths' place in the padding
+/// beyond.
 fn boundary_lengths() -> Vec<usize> {
     let mut lengths: Vec<usize> = (0..=300).collect();
     for k in 5..20 {
@@ -195,7 +196,7 @@ fn boundary_lengths() -> Vec<usize> {
     lengths
 }
 
-/// What every algorithm must stand on every set of kernels.
+/// Checks an algorithm on every set of kernels: lengths, pieces and orders.
 fn check_algorithm(algorithm: Algorithm) {
     let mut random = Random(0x5eed_0001 + algorithm as u64);
     let boundary: Vec<Vec<u8>> = boundary_lengths()

@@ -1,4 +1,4 @@
-//! Copies standard input to standard output so that no terminal obeys any of it:
+//! Copies standard input to standard output with every terminal control sequence made visible:
 //! `show < untrusted`. A stream that is closed is an error.
 #![forbid(unsafe_code)]
 

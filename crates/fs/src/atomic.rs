@@ -2,8 +2,8 @@
 //! file system can (`O_TMPFILE`), else under a temporary one beside the target;
 //! then fsync, rename, fsync of the directory.
 //!
-//! The file is locked (`flock`) as long as its writer lives, so the next run
-//! can tell a temporary name that a killed one left behind and removes it.
+//! The file is locked (`flock`) as long as its writer lives, so the next run recognises a temporary
+//! name that a killed run left behind, and removes it.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fmt;
@@ -30,19 +30,19 @@ const XATTR_SIZE_MAX: usize = 64 << 10;
 #[derive(Debug)]
 pub struct AtomicFile {
     file: File,
-    /// None while the file has no name at all.
+    /// Temporary name; `None` while the file has no name at all.
     temporary: Option<OsString>,
     place: Place,
-    /// Whether it replaces nothing.
+    /// True if the target did not exist, so that no file is replaced.
     is_new: bool,
 }
 
 /// A step of [`AtomicFile::commit`] that failed.
 #[derive(Debug)]
 pub struct Uncommitted {
-    /// Which one.
+    /// Name of the operation that failed, as `rename`.
     pub operation: &'static str,
-    /// Why.
+    /// Reason that the system gave.
     pub error: io::Error,
 }
 
@@ -64,28 +64,28 @@ impl Uncommitted {
 }
 
 impl AtomicFile {
-    /// Starts writing a file that will replace `target`, or create it. A link
-    /// is followed: its target is what gets replaced, or created where the link
-    /// leads to nothing yet. Mode and owner of an existing file are kept where
-    /// permitted, the owner only where nobody else can have put that file there.
+    /// Starts writing a file that will replace `target`, or create it. A link is followed: its
+    /// target is replaced, or created where the link leads to nothing yet. Mode and owner of an
+    /// existing file are kept where permitted, the owner only where no other user can have put that
+    /// file there.
     ///
     /// # Errors
-    /// Whatever looking the target up, or creating a file in its directory,
-    /// fails with: a name that is too long or ends in a slash is refused here
-    /// and not at the end of the work, and so is what another user laid into a
-    /// directory where others may write ([`Place::find`]), and what is no regular file.
+    /// Errors of looking the target up and of creating a file in its directory: a name that is too
+    /// long or ends in a slash is refused here and not at the end of the work, and so is a file
+    /// that another user put into a directory where others may write ([`Place::find`]), and a
+    /// target that is no regular file.
     pub fn create(target: impl AsRef<Path>) -> io::Result<AtomicFile> {
         AtomicFile::create_at(Place::find(target)?)
     }
 
-    /// The same for a place that was found before.
+    /// Starts writing as [`create`](Self::create) does, at a place that was found before.
     ///
     /// # Errors
-    /// As of [`create`](Self::create).
+    /// Errors of [`create`](Self::create).
     pub fn create_at(place: Place) -> io::Result<AtomicFile> {
         let old = replaceable(&place)?;
         remove_abandoned(&place);
-        // Nobody opens it before it has the mode that it is to have.
+        // Opened by no other process before it has its final mode.
         let mode = if old.is_some() { 0o600 } else { 0o666 };
         let mut new = match AtomicFile::nameless(place, mode) {
             Ok(new) => new,
@@ -104,10 +104,10 @@ impl AtomicFile {
         Ok(new)
     }
 
-    /// A file without a name, which a killed run cannot leave behind. Gives
-    /// the place back where there are none.
+    /// Returns a file without a name, which a killed run cannot leave behind. Gives the place back
+    /// where the file system has no such files.
     fn nameless(place: Place, mode: u32) -> Result<AtomicFile, Place> {
-        // Where it is given one from.
+        // Needed to give it a name later.
         if !Path::new("/proc/self/fd").exists() {
             return Err(place);
         }
@@ -155,7 +155,7 @@ impl AtomicFile {
     }
 
     /// Gives it the access control list of the file that it replaces, or none where that has none:
-    /// the directory may have given it one that says more than the old file's mode.
+    /// the directory may have given it one that permits more than the old file's mode.
     fn take_acl(&self) {
         let directory = own_path(self.place.directory());
         let old = [directory.as_bytes(), b"/", self.place.name().as_bytes()].concat();
@@ -169,9 +169,9 @@ impl AtomicFile {
         };
     }
 
-    /// Lets nobody but its owner write to it, whatever the umask says: for what is believed later
-    /// because only its owner can have written it. Where it replaces a file that file's mode was
-    /// somebody's choice, and stays.
+    /// Removes the write permission of group and others, whatever the umask says: for a file that
+    /// is believed later because only its owner can have written it. Where it replaces a file, that
+    /// file's mode was chosen by its user, and stays.
     pub fn only_owner_writes(&self) {
         if let (true, Ok(meta)) = (self.is_new, self.file.metadata()) {
             let mode = meta.permissions().mode() & 0o7777 & !0o022;
@@ -182,12 +182,12 @@ impl AtomicFile {
         }
     }
 
-    /// Where it will be.
+    /// Returns the directory and the name that the file will get.
     pub fn place(&self) -> &Place {
         &self.place
     }
 
-    /// The file to write to, and to read what was written.
+    /// Returns the file to write to, and to read the written bytes from.
     pub fn file(&self) -> &File {
         &self.file
     }
@@ -195,7 +195,7 @@ impl AtomicFile {
     /// Makes the content durable and puts it in the target's place.
     ///
     /// # Errors
-    /// Of fsync, link or rename; the target is then as it was. An error after
+    /// Errors of fsync, link or rename; the target is then as it was. An error after
     /// the rename (of the directory's fsync) is reported as well.
     pub fn commit(mut self) -> Result<(), Uncommitted> {
         let temporary = self.be_ready()?;
@@ -207,11 +207,11 @@ impl AtomicFile {
     }
 
     /// Makes the content durable and gives it the target's name, if that is free. Only where the
-    /// file system has neither links nor renames that replace nothing (FAT below FUSE, say) somebody
-    /// who takes the name between a look and the rename is replaced.
+    /// file system has neither links nor renames that replace nothing (FAT below FUSE, say) is a
+    /// file replaced that takes the name between a look and the rename.
     ///
     /// # Errors
-    /// `AlreadyExists` if it is not; otherwise as of [`commit`](Self::commit).
+    /// `AlreadyExists` if it is taken; otherwise those of [`commit`](Self::commit).
     pub fn commit_new(mut self) -> Result<(), Uncommitted> {
         self.be_stored()?;
         let directory = self.place.directory();
@@ -238,14 +238,15 @@ impl AtomicFile {
         self.sync_directory()
     }
 
-    /// Makes the content durable and puts it in the place of `old`: of the file that had the target's
-    /// name when what was to be kept of it was read. Whoever has given the name to another file since
-    /// loses nothing. Only where the file system cannot exchange names (FAT, NFS) is somebody replaced
-    /// who takes it between a look and the rename.
+    /// Makes the content durable and puts it in the place of `old`, the file that had the target's
+    /// name when the attributes to be kept were read from it. A file that has been given the name
+    /// since then is not lost. Only where the file system cannot exchange names (FAT, NFS) is a
+    /// file replaced that takes the name between a look and the rename.
     ///
     /// # Errors
-    /// `AlreadyExists` if the name leads to another file than `old`, or to none: what is there is as it
-    /// was, and what was to be kept has to be read again; otherwise as of [`commit`](Self::commit).
+    /// `AlreadyExists` if the name leads to another file than `old`, or to none: that file is as it
+    /// was, and the attributes to be kept have to be read again; otherwise those of
+    /// [`commit`](Self::commit).
     pub fn commit_over(mut self, old: &File) -> Result<(), Uncommitted> {
         let changed = || Uncommitted::at("rename")(Errno::EXIST);
         let temporary = self.be_ready()?;
@@ -260,7 +261,7 @@ impl AtomicFile {
         match exchange() {
             Ok(()) if self.place.names(&temporary, old) => remove(&self.place, &temporary),
             Ok(()) => {
-                // Somebody was quicker by less than a look takes.
+                // Another process took the name between the look and the exchange.
                 exchange().map_err(Uncommitted::at("rename"))?;
                 return Err(changed());
             }
@@ -274,8 +275,8 @@ impl AtomicFile {
         self.sync_directory()
     }
 
-    /// Makes the content durable, and has the file system say all that it has to say of it: some
-    /// report only at a close what could not be stored.
+    /// Makes the content durable, and reports all errors of the file system: some report only at a
+    /// close that data could not be stored.
     fn be_stored(&self) -> Result<(), Uncommitted> {
         self.file.sync_all().map_err(Uncommitted::at("sync"))?;
         crate::flush(&self.file).map_err(Uncommitted::at("close"))
@@ -284,7 +285,7 @@ impl AtomicFile {
     /// Makes the content durable, and gives it a temporary name to be renamed from.
     fn be_ready(&mut self) -> Result<OsString, Uncommitted> {
         self.be_stored()?;
-        // What lies there now need not be what lay there at the start.
+        // The existing target may be another one than at the start.
         replaceable(&self.place).map_err(Uncommitted::at("rename"))?;
         match &self.temporary {
             Some(temporary) => Ok(temporary.clone()),
@@ -313,8 +314,8 @@ impl AtomicFile {
     }
 
     fn sync_directory(&self) -> Result<(), Uncommitted> {
-        // Who may write to a directory need not be allowed to read it, and
-        // some file systems cannot sync one.
+        // A user who may write to a directory need not be allowed to read it, and some file systems
+        // cannot sync one.
         let Ok(directory) = self.place.open(OsStr::new("."), OFlags::DIRECTORY) else {
             return Ok(());
         };
@@ -353,10 +354,10 @@ impl Drop for AtomicFile {
     }
 }
 
-/// The regular file that lies there, if one does.
+/// Returns the regular file that exists at `place`, if there is one.
 ///
 /// # Errors
-/// `InvalidInput` for anything else that does: a device that is replaced by a file is lost to the
+/// `InvalidInput` for any other kind of file: a device that is replaced by a file is lost to the
 /// whole machine. [`OutputFile`](crate::output::OutputFile) writes to it.
 fn replaceable(place: &Place) -> io::Result<Option<Stat>> {
     let existing = place.existing()?;
@@ -373,8 +374,8 @@ fn replaceable(place: &Place) -> io::Result<Option<Stat>> {
     }
 }
 
-/// Removes what killed writers of `target` left under temporary names, as
-/// [`AtomicFile::create`] does: for those who list the directory before they write.
+/// Removes the files that killed writers of `target` left under temporary names, as
+/// [`AtomicFile::create`] does: for callers that list the directory before they write.
 pub fn remove_leftovers(target: impl AsRef<Path>) {
     if let Ok(place) = Place::find(target) {
         remove_abandoned(&place);
@@ -384,9 +385,9 @@ pub fn remove_leftovers(target: impl AsRef<Path>) {
 /// Locks an existing file against a second writer until the handle is dropped.
 ///
 /// # Errors
-/// `WouldBlock` if another process holds the lock or replaces the file right
-/// now; `InvalidInput` for what is no regular file, which is not waited for;
-/// those of [`Place::find`]; otherwise whatever opening fails with.
+/// `WouldBlock` if another process holds the lock or replaces the file right now; `InvalidInput`
+/// for a file that is not regular, which is not waited for; those of [`Place::find`] and of
+/// opening.
 pub fn lock(path: impl AsRef<Path>) -> io::Result<File> {
     lock_at(path.as_ref())
 }
@@ -412,7 +413,7 @@ fn lock_at(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Names beside a target to try one after the other.
+/// Returns names beside a target to try one after the other.
 fn temporaries(name: &OsStr) -> impl Iterator<Item = OsString> + use<> {
     let prefix = prefix(name.as_bytes());
     (0..10_000_u32).map(move |attempt| {
@@ -422,8 +423,8 @@ fn temporaries(name: &OsStr) -> impl Iterator<Item = OsString> + use<> {
     })
 }
 
-/// Starts the names of all temporaries of one target. Of fixed length, so
-/// that a name at the file system's limit has temporaries too.
+/// Returns the beginning of the names of all temporaries of one target. Of fixed length, so that a
+/// name at the file system's limit has temporaries too.
 fn prefix(name: &[u8]) -> OsString {
     // FNV-1a, for a name that stays the same from version to version.
     let hash = name.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {

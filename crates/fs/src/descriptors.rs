@@ -1,4 +1,4 @@
-//! How many files this process can still open.
+//! Number of files that this process can still open.
 #![allow(
     unsafe_code,
     reason = "poll of numbers that are not open, for which rustix has no call"
@@ -9,7 +9,7 @@ use std::fmt;
 use rustix::process::{Resource, getrlimit};
 
 /// Descriptors that any command can do with, beside those that are open when it begins: a journal,
-/// the directories on both sides, a file on each, and what the system is asked by.
+/// the directories on both sides, a file on each, and those for questions to the system.
 pub const ENOUGH: usize = 12;
 
 /// Fewer descriptors are left than are needed.
@@ -68,7 +68,7 @@ fn free(enough: usize, allowed: u64) -> usize {
         // answered with POLLNVAL, and nothing is done with one that is.
         let answered = unsafe { libc::poll(asked.as_mut_ptr(), asked.len() as libc::nfds_t, 0) };
         if answered < 0 || asked.is_empty() {
-            // Nobody knows, and nothing is refused because of that.
+            // Unknown, and nothing is refused because of that.
             return enough;
         }
         let is_free = |fd: &&libc::pollfd| fd.revents & libc::POLLNVAL != 0;

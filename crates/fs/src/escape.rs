@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
-/// `path` as text that cannot move the cursor, colour the screen, break the line or reverse
-/// the reading direction: control characters, bidirectional overrides, line separators and
-/// bytes that are not UTF-8 come out as `\n`, `\x1b`, `\u{202e}`; a backslash is doubled, so
-/// that two paths never look the same. Borrowed if there is nothing to escape.
+/// Returns `path` as text that cannot move the cursor, colour the screen, break the line or reverse
+/// the reading direction: control characters, bidirectional overrides, line separators and bytes
+/// that are not UTF-8 come out as `\n`, `\x1b`, `\u{202e}`; a backslash is doubled, so that two
+/// paths never look the same. Borrowed if there is nothing to escape.
 ///
 /// ```
 /// use bc_fs::escape;
@@ -33,8 +33,8 @@ pub fn escape(path: &[u8]) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Shows a path as [`escape`](fn@escape) does, where a `Display` is wanted. What it prints does
-/// not have to lead back to the file; the machine-readable formats have encodings for that.
+/// Shows a path as [`escape`](fn@escape) does, where a `Display` is wanted. The text does not have
+/// to lead back to the file; the machine-readable formats have encodings for that.
 pub struct Escaped<'a>(pub &'a [u8]);
 
 impl fmt::Display for Escaped<'_> {
@@ -62,8 +62,8 @@ pub(crate) fn push_bytes(out: &mut String, bytes: &[u8]) {
     }
 }
 
-/// Could this character do anything to a terminal, or to the order in which a line is read?
-/// Control characters can, bidirectional controls, and what separates lines and paragraphs.
+/// True if this character could do anything to a terminal, or to the order in which a line is read:
+/// control characters, bidirectional controls, and separators of lines and paragraphs.
 pub(crate) fn is_unsafe(c: char) -> bool {
     // Control characters (C0, DEL, C1); bidirectional controls and separators of lines and
     // paragraphs, from Unicode Standard Annex #9 and section 23.2.

@@ -1,5 +1,5 @@
-//! What an inode carries beside owner, mode and attributes: the flags of `chattr(1)`, the project
-//! whose quota it counts against, and the key that its content is encrypted with.
+//! Attributes of an inode beside owner, mode and extended attributes: the flags of `chattr(1)`, the
+//! project whose quota it counts against, and the encryption policy of its content.
 
 #![allow(unsafe_code)]
 
@@ -30,15 +30,16 @@ struct PolicyArg {
     policy: [u8; 24],
 }
 
-/// Its size in the number is that of the header and one byte.
+/// Opcode; the size in its number is that of the header and one byte.
 const FS_IOC_GET_ENCRYPTION_POLICY_EX: Opcode = opcode::read_write::<[u8; 9]>(b'f', 22);
 
 /// `FS_ENCRYPT_FL` of `linux/fs.h`.
 const ENCRYPTED: u32 = 0x800;
 
-/// `FS_*_FL` of `linux/fs.h` that somebody sets on a file or a directory, or that it got from the
-/// one above. The others say how its content is stored just now; `m` is among them, as Btrfs sets
-/// it by itself on what it found hard to compress (`compress_file_range()` in `fs/btrfs/inode.c`).
+/// Flags (`FS_*_FL` of `linux/fs.h`) that a user sets on a file or a directory, or that it got from
+/// its parent directory. The others describe how its content is stored at present; `m` is among
+/// them, as Btrfs sets it by itself on files that it found hard to compress
+/// (`compress_file_range()` in `fs/btrfs/inode.c`).
 const FLAGS: [(u32, &str); 17] = [
     (0x0000_0001, "the flag s of chattr"),
     (0x0000_0002, "the flag u of chattr"),
@@ -75,7 +76,7 @@ pub struct InodeFlags {
     xflags: u32,
     extent_sizes: [u32; 2],
     project: u32,
-    /// How it is encrypted: the policy names the key.
+    /// Encryption policy, which contains the identifier of the key.
     policy: Option<[u8; 24]>,
 }
 
@@ -84,7 +85,7 @@ impl InodeFlags {
     /// system that has none gives none.
     ///
     /// # Errors
-    /// Of the calls, as the system gives them.
+    /// Errors of the calls, as the system gives them.
     pub fn of(file: impl AsFd) -> Result<InodeFlags, Errno> {
         let file = file.as_fd();
         let Some(flags) = supported(ioctl_getflags(file))? else {
@@ -108,13 +109,14 @@ impl InodeFlags {
         Ok(found)
     }
 
-    /// The flags of `chattr` as `FS_*_FL` numbers them; not those that say how content is stored.
+    /// Returns the flags of `chattr` as `FS_*_FL` numbers, without those that describe how content
+    /// is stored.
     pub fn chattr(&self) -> u32 {
         let all = FLAGS.iter().fold(0, |all, (bit, _)| all | bit);
         self.flags & all
     }
 
-    /// Those flags of `chattr`, as of a file that has nothing else.
+    /// Returns a value with these flags of `chattr` and nothing else set.
     pub fn with_chattr(flags: u32) -> InodeFlags {
         InodeFlags {
             flags,
@@ -122,17 +124,17 @@ impl InodeFlags {
         }
     }
 
-    /// Of these the one that a directory takes only while it is empty.
+    /// Returns those of these flags that a directory takes only while it is empty (`F`, casefold).
     pub fn of_empty(&self) -> InodeFlags {
         InodeFlags::with_chattr(self.flags & CASEFOLD)
     }
 
-    /// Whether both files are encrypted with one key in one way, or neither is.
+    /// True if both files are encrypted with one key in one way, or neither is encrypted.
     pub fn same_encryption(&self, other: &InodeFlags) -> bool {
         self.policy == other.policy
     }
 
-    /// The first flag of `chattr` that `other` lacks.
+    /// Returns the first flag of `chattr` that `other` lacks.
     pub fn missing_from(&self, other: &InodeFlags) -> Option<&'static str> {
         let found = FLAGS
             .iter()
@@ -140,10 +142,10 @@ impl InodeFlags {
         found.map(|(_, name)| *name)
     }
 
-    /// Gives a file those flags of `chattr` that it lacks, and names those that it does not get. It
-    /// has to be new and empty, as some flags say how content is to be stored; a directory only for
-    /// [what needs that](InodeFlags::of_empty). What it has already,
-    /// as from its directory, stays; `i` and `a`, which would seal it, are never given.
+    /// Gives a file those flags of `chattr` that it lacks, and returns those that it does not get,
+    /// each with its error. It has to be new and empty, as some flags say how content is to be
+    /// stored; a directory only for [the flag that needs that](InodeFlags::of_empty). Flags that it
+    /// has already, as from its directory, stay; `i` and `a`, which would seal it, are never given.
     ///
     /// # Errors
     /// If the flags cannot be asked for.
@@ -173,7 +175,7 @@ impl InodeFlags {
         Ok(refused)
     }
 
-    /// What differs, encryption aside.
+    /// Returns the name of the first attribute that differs, encryption excepted.
     pub fn difference(&self, other: &InodeFlags) -> Option<&'static str> {
         let differing = self.flags ^ other.flags;
         if let Some((_, name)) = FLAGS.iter().find(|(bit, _)| differing & bit != 0) {
@@ -203,7 +205,7 @@ fn policy(file: impl AsFd) -> Result<[u8; 24], Errno> {
     Ok(asked.policy)
 }
 
-/// `None` where the file system, or the kernel, knows no such flags.
+/// Turns refusals into `None`, where the file system, or the kernel, knows no such flags.
 fn supported<T>(asked: Result<T, Errno>) -> Result<Option<T>, Errno> {
     match asked {
         Ok(found) => Ok(Some(found)),

@@ -1,5 +1,5 @@
-//! Files that somebody names as input, whatever they are: opening and reading them ends when it is
-//! asked to, also where a FIFO has no writer yet or a pipe gives nothing.
+//! Files named by a user as input, of any kind: opening and reading them ends on request, also
+//! where a FIFO has no writer yet or a pipe delivers nothing.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,14 +11,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
 use rustix::io::Errno;
 
-/// How long a request to end may go unnoticed.
+/// Longest time that a request to end may go unnoticed.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// Opens a file for reading until `is_over`, without waiting for a FIFO's writer: to read from that
 /// is for [`Interruptible`].
 ///
 /// # Errors
-/// Of the system; once `is_over`, one that has no number.
+/// Errors of the system; once `is_over`, one that has no number.
 pub fn open(path: &Path, is_over: impl Fn() -> bool) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let mut options = File::options();
@@ -30,7 +30,7 @@ pub fn open(path: &Path, is_over: impl Fn() -> bool) -> io::Result<File> {
                 fcntl_setfl(&file, flags)?;
                 return Ok(file);
             }
-            // Somebody holds a lease, and was just asked to give it up.
+            // Another process holds a lease, and was just asked to give it up.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 if is_over() {
                     return Err(interrupted());
@@ -79,7 +79,7 @@ impl<F: Fn() -> bool> Interruptible<F> {
             let mut fds = [PollFd::new(&self.file, PollFlags::IN)];
             match poll(&mut fds, Some(&glance)) {
                 Ok(0) | Err(Errno::INTR) => {}
-                // What cannot be polled is read.
+                // A file that cannot be polled is read.
                 Ok(_) | Err(_) => return Ok(()),
             }
         }
@@ -93,7 +93,7 @@ impl<F: Fn() -> bool> Read for Interruptible<F> {
     }
 }
 
-/// Not of the kind `Interrupted`, after which everybody tries again.
+/// Returns an error of another kind than `Interrupted`, after which every caller tries again.
 fn interrupted() -> io::Error {
     io::Error::other("interrupted")
 }
@@ -112,7 +112,7 @@ mod tests {
         mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         let file = open(&path, || false).unwrap();
         let asked = Cell::new(0);
-        // Nobody has it open for writing, which is no end.
+        // No process has it open for writing, which is no end of file.
         let mut input = Interruptible::new(file, || asked.replace(asked.get() + 1) == 3);
         let error = input.read(&mut [0; 10]).unwrap_err();
         assert_eq!((error.raw_os_error(), asked.get()), (None, 4));

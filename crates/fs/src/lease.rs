@@ -1,4 +1,4 @@
-//! Read leases: the kernel tells whether anybody has a file open for writing, and holds a new
+//! Read leases: the kernel reports whether any process has a file open for writing, and holds a new
 //! writer back until the lease is given up.
 //!
 //! A modification time moves when a write call begins, so two looks at it can miss a write that
@@ -17,18 +17,18 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// From `asm-generic/fcntl.h`; libc has it for some targets only.
+/// Command of `asm-generic/fcntl.h`; libc has it for some targets only.
 const F_SETSIG: c_int = 10;
 
-/// Whether this process ignores `SIGIO`, for good.
+/// True once this process ignores `SIGIO`, for good.
 static IGNORES_SIGIO: AtomicBool = AtomicBool::new(false);
 
-/// Ignores `SIGIO` from here on, by which the kernel tells that a lease is to be broken and which
+/// Ignores `SIGIO` from here on, by which the kernel reports that a lease is to be broken and which
 /// would end the process: then [`take`] need not ask for another signal, which is one call less for
 /// each lease. Children that the process starts ignore it too.
 ///
 /// A program calls this once at its start, and leaves the signal alone afterwards: libraries change
-/// no signals by themselves. Where somebody handles `SIGIO` already, nothing is changed.
+/// no signals by themselves. Where the program handles `SIGIO` already, nothing is changed.
 pub fn ignore_break_signal() {
     let mut now: libc::sigaction = {
         // SAFETY: a structure of integers, and of pointers that may be null.
@@ -44,24 +44,24 @@ pub fn ignore_break_signal() {
     IGNORES_SIGIO.store(before != libc::SIG_ERR, Ordering::Relaxed);
 }
 
-/// Why there is no lease.
+/// Reason why there is no lease.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Refused {
     /// The file is open for writing somewhere.
     Writer,
-    /// The system gives none: the file belongs to somebody else and `CAP_LEASE` is missing, or
-    /// the file system knows no leases (NFS, FUSE); with the error number.
+    /// The system gives none: the file belongs to another user and `CAP_LEASE` is missing, or the
+    /// file system knows no leases (NFS, FUSE); with the error number.
     Unavailable(i32),
 }
 
-/// Takes a read lease on what `fd` is open on. It ends with [`give_up`], or when the descriptor and
-/// all its duplicates are closed.
+/// Takes a read lease on the file that `fd` is open on. It ends with [`give_up`], or when the
+/// descriptor and all its duplicates are closed.
 ///
 /// The descriptor must have been opened for reading only, and leases belong to the open file
 /// description: one opened twice has two.
 ///
-/// A process whose lease is to be broken is told by `SIGURG`, which is ignored unless the program
-/// says otherwise, and not by `SIGIO`, which would end it unless it is
+/// A process whose lease is to be broken is notified by `SIGURG`, which is ignored unless the
+/// program says otherwise, and not by `SIGIO`, which would end it unless it is
 /// [ignored](ignore_break_signal).
 ///
 /// # Errors
@@ -79,22 +79,22 @@ pub fn take(fd: impl AsFd) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Whether the lease taken on `fd` is unbroken: nobody has opened the file for writing, or tried
-/// to, since it was granted.
+/// True if the lease taken on `fd` is unbroken: no process has opened the file for writing, or
+/// tried to, since it was granted.
 pub fn is_held(fd: impl AsFd) -> bool {
     // A lease that is being broken reads as what it is to become, F_UNLCK.
     fcntl(fd.as_fd().as_raw_fd(), libc::F_GETLEASE, 0).is_ok_and(|kind| kind == libc::F_RDLCK)
 }
 
-/// Gives the lease on `fd` up, if there is one: whoever waits may write.
+/// Gives the lease on `fd` up, if there is one: a waiting writer may continue.
 pub fn give_up(fd: impl AsFd) {
     // Without a lease there is nothing to do, and closing the descriptor would do the same.
     let _ = fcntl(fd.as_fd().as_raw_fd(), libc::F_SETLEASE, libc::F_UNLCK);
 }
 
 fn fcntl(fd: RawFd, command: c_int, argument: c_int) -> io::Result<c_int> {
-    // SAFETY: the commands used here take an integer or nothing and touch no memory of ours;
-    // a descriptor that is none gives EBADF.
+    // SAFETY: the commands used here take an integer or nothing and touch no memory of ours; an
+    // invalid descriptor gives EBADF.
     match unsafe { libc::fcntl(fd, command, argument) } {
         -1 => Err(io::Error::last_os_error()),
         value => Ok(value),
@@ -135,7 +135,7 @@ mod tests {
         // Readers do not matter.
         drop(File::open(&path).unwrap());
         assert!(is_held(&file));
-        // Whoever does not wait is turned away, and the lease says so.
+        // A writer that does not wait is refused, and the lease reports it.
         assert_eq!(write().unwrap_err().raw_os_error(), Some(libc::EWOULDBLOCK));
         assert!(!is_held(&file));
         give_up(&file);

@@ -1,4 +1,5 @@
-//! What every command needs of files, once.
+//! File operations that every command needs: reading facts, writing own files safely, showing
+//! names.
 //!
 //! ```
 //! use bc_fs::{Size, escape};
@@ -7,32 +8,33 @@
 //! ```
 //!
 //! - [`atomic`] writes files that appear whole or not at all, and locks them.
-//! - [`output`] opens what results are written to, and never replaces what is no regular file;
-//!   [`close`](fn@close) says what a file system had kept until then.
-//! - [`descriptors`] counts how many files can still be opened; [`input`] opens what somebody names, and
-//!   reads it until it is asked to end.
-//! - [`journal`] keeps what a long run has done so far, and tells whose a journal is.
-//! - [`place`] finds where a file is to be written, and whom to believe there.
+//! - [`output`] opens the files that results are written to, and replaces regular files only;
+//!   [`close`](fn@close) reports errors that a file system had kept until then.
+//! - [`descriptors`] counts how many files can still be opened; [`input`] opens files named by a
+//!   user, and reads them until it is asked to end.
+//! - [`journal`] records what a long run has done so far, and determines whose a journal is.
+//! - [`place`] finds the directory that a file is to be written to, and which users' links to
+//!   believe there.
 //! - [`lease`] notices writers of a file while it is read.
-//! - [`mount`] knows what each file system can be trusted with.
+//! - [`mount`] knows which promises of each file system are reliable.
 //! - [`escape`](fn@escape) and [`Escaped`] make paths safe to show; [`safe`] makes whole
 //!   streams so.
-//! - [`quote`] makes a word one that a shell reads back.
-//! - [`spill`] keeps what a memory budget has no room for in files.
+//! - [`quote`] quotes a word so that a shell reads it back.
+//! - [`spill`] moves memory that exceeds a budget into files.
 //! - [`streams`] opens the standard streams and knows which were closed; [`signal`] which signals
 //!   are ignored.
-//! - [`made`] makes links, FIFOs, sockets and devices, and holds what was made.
-//! - [`close`](fn@close) and [`flush`] say what of a written file could not be stored.
-//! - [`metadata`] gives files what they have beside their content, through their descriptors.
-//! - [`InodeFlags`] are what `chattr` sets, and how a file is encrypted.
-//! - [`file_system_uuid`] and [`uuid_at`] name the file system that a file is on, [`volume_at`] the volume;
-//!   [`may_be_one_file_system`] tells when two devices show one.
+//! - [`made`] makes links, FIFOs, sockets and devices, and holds them open.
+//! - [`close`](fn@close) and [`flush`] report data of a written file that could not be stored.
+//! - [`metadata`] gives files owner, mode, times and attributes, through their descriptors.
+//! - [`InodeFlags`] are the flags of `chattr`, and a file's encryption policy.
+//! - [`file_system_uuid`] and [`uuid_at`] name the file system that a file is on, [`volume_at`] the
+//!   volume; [`may_be_one_file_system`] recognises two devices that show one.
 //! - [`Size`] reads sizes as people write them.
 //!
 //! # Invariants
 //! - Nothing here prints, reads arguments or the environment, or ends the process.
-//! - Unsafe code stands in `close`, [`descriptors`], [`lease`], [`streams`], [`signal`], [`spill`], `uuid`,
-//!   `inode_flags` and where [`mount`] asks one file system alone.
+//! - Unsafe code is in `close`, [`descriptors`], [`lease`], [`streams`], [`signal`], [`spill`],
+//!   `uuid`, `inode_flags` and in the modules of [`mount`] that ask one file system alone.
 #![deny(unsafe_code)]
 
 pub mod atomic;

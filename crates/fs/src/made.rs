@@ -1,6 +1,6 @@
-//! Links, FIFOs, sockets and devices: no call makes one and opens it, so whoever may write to the
-//! directory can give the name to another file between the two. What is held here is shown to be
-//! what was made.
+//! Links, FIFOs, sockets and devices: no call makes one and opens it, so another user who may write
+//! to the directory can give the name to another file between the two. An inode that is held here
+//! is proven to be the one that was made.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -30,10 +30,10 @@ pub fn file_clock() -> i64 {
     (now.tv_sec as i64).saturating_mul(SECOND) + now.tv_nsec as i64
 }
 
-/// Makes a thing of that name, a node for its owner alone.
+/// Makes `thing` under that name, a node for its owner alone.
 ///
 /// # Errors
-/// Those of `symlinkat` and `mknodat`: `EXIST` if the name is taken.
+/// Errors of `symlinkat` and `mknodat`: `EXIST` if the name is taken.
 pub fn make(dir: impl AsFd, name: impl Arg + Copy, thing: Thing<'_>) -> Result<(), Errno> {
     let mode = Mode::from_raw_mode(0o600);
     retry_on_intr(|| match thing {
@@ -42,12 +42,12 @@ pub fn make(dir: impl AsFd, name: impl Arg + Copy, thing: Thing<'_>) -> Result<(
     })
 }
 
-/// Holds, with `O_PATH`, what [`make`] made of that name no earlier than `since` by [`file_clock`].
-/// `None` if the name leads to another file by now. A link is any link of the same text with no
-/// other name, which can be given nothing that the made one could not.
+/// Opens, with `O_PATH`, the inode that [`make`] made under that name no earlier than `since` by
+/// [`file_clock`]. `None` if the name leads to another file by now. A link is any link of the same
+/// text with no other name, which can be given nothing that the made one could not.
 ///
 /// # Errors
-/// Those of opening it and of looking at it.
+/// Errors of opening it and of looking at it.
 pub fn hold(
     dir: impl AsFd,
     name: impl Arg + Copy,
@@ -81,8 +81,8 @@ fn is_alike(held: &OwnedFd, stat: &Stat, thing: Thing<'_>) -> Result<bool, Errno
         })
 }
 
-/// Whether it belongs to this user, is open to nobody else and was made since, as far as its file
-/// system says so by itself and by our clock.
+/// True if it belongs to this user, is accessible to no other user and was made no earlier than
+/// `since`, as far as its file system reports that by itself and by our clock.
 #[allow(clippy::unnecessary_cast)]
 fn is_ours(held: &OwnedFd, stat: &Stat, thing: Thing<'_>, since: i64) -> Result<bool, Errno> {
     let is_link = matches!(thing, Thing::Link(_));

@@ -1,5 +1,5 @@
-//! Metadata given to files that this program made, through the descriptor that they are held by: a
-//! name may be given to another file at any time by whoever may write to its directory.
+//! Metadata given to files that this program made, through the descriptor that they are held by:
+//! any user who may write to the directory can give a name to another file at any time.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
@@ -12,8 +12,8 @@ pub const ACCESS_ACL: &[u8] = b"system.posix_acl_access";
 /// Extended attribute that holds the list which new files in a directory inherit.
 pub const DEFAULT_ACL: &[u8] = b"system.posix_acl_default";
 
-/// Permission bits that mean without an access control list at most what `mode` means with it: there
-/// the group's bits are the mask of the list, which says less of the group itself.
+/// Returns permission bits that without an access control list permit at most what `mode` permits
+/// with it: there the group's bits are the mask of the list, and the group itself may have fewer.
 pub fn mode_without_acl(mode: u32, list: &[u8]) -> u32 {
     const GROUP: u16 = 4;
     // Version, then tag, permissions and id of each entry (`linux/posix_acl_xattr.h`).
@@ -23,8 +23,8 @@ pub fn mode_without_acl(mode: u32, list: &[u8]) -> u32 {
     mode & (!0o070 | bits << 3)
 }
 
-/// Path of an open file through `/proc`, for calls that take a path only: that of this thread,
-/// which may have a table of descriptors of its own.
+/// Returns the path of an open file through `/proc`, for calls that take a path only: that of this
+/// thread, which may have a table of descriptors of its own.
 pub fn own_path(fd: impl AsFd) -> String {
     format!("/proc/thread-self/fd/{}", fd.as_fd().as_raw_fd())
 }
@@ -33,13 +33,14 @@ pub fn own_path(fd: impl AsFd) -> String {
 #[derive(Clone, Debug)]
 pub struct Subject<'fd> {
     fd: BorrowedFd<'fd>,
-    /// Path of what is held as a place alone, with whose descriptor fewer calls work.
+    /// Path of a file that is held as a place alone (`O_PATH`), with whose descriptor fewer calls
+    /// work.
     path: Option<String>,
     is_link: bool,
 }
 
 impl<'fd> Subject<'fd> {
-    /// A file or directory that is open for reading or writing.
+    /// Returns the subject of a file or directory that is open for reading or writing.
     pub fn open(fd: BorrowedFd<'fd>) -> Subject<'fd> {
         Subject {
             fd,
@@ -48,7 +49,7 @@ impl<'fd> Subject<'fd> {
         }
     }
 
-    /// What is held with `O_PATH`: FIFOs, sockets and devices, which are not opened.
+    /// Returns a subject held with `O_PATH`: FIFOs, sockets and devices, which are not opened.
     pub fn place(fd: BorrowedFd<'fd>) -> Subject<'fd> {
         Subject {
             fd,
@@ -57,7 +58,7 @@ impl<'fd> Subject<'fd> {
         }
     }
 
-    /// A symbolic link itself, held with `O_PATH`.
+    /// Returns the subject of a symbolic link itself, held with `O_PATH`.
     pub fn link(fd: BorrowedFd<'fd>) -> Subject<'fd> {
         Subject {
             is_link: true,
@@ -68,7 +69,7 @@ impl<'fd> Subject<'fd> {
     /// Changes owner and group.
     ///
     /// # Errors
-    /// Those of `fchown`.
+    /// Errors of `fchown`.
     pub fn chown(&self, uid: Option<Uid>, gid: Option<Gid>) -> Result<(), Errno> {
         retry_on_intr(|| match self.path {
             None => rustix::fs::fchown(self.fd, uid, gid),
@@ -79,7 +80,7 @@ impl<'fd> Subject<'fd> {
     /// Changes the permission bits; of a symbolic link, which has none, nothing.
     ///
     /// # Errors
-    /// Those of `fchmod`.
+    /// Errors of `fchmod`.
     pub fn chmod(&self, mode: Mode) -> Result<(), Errno> {
         if self.is_link {
             return Ok(());
@@ -93,7 +94,7 @@ impl<'fd> Subject<'fd> {
     /// Sets an extended attribute.
     ///
     /// # Errors
-    /// Those of `fsetxattr`.
+    /// Errors of `fsetxattr`.
     pub fn set_xattr(&self, name: &[u8], value: &[u8]) -> Result<(), Errno> {
         let flags = XattrFlags::empty();
         retry_on_intr(|| match &self.path {
@@ -106,7 +107,7 @@ impl<'fd> Subject<'fd> {
     /// Sets the times of the last access and the last modification.
     ///
     /// # Errors
-    /// Those of `futimens`.
+    /// Errors of `futimens`.
     pub fn set_times(&self, times: &Timestamps) -> Result<(), Errno> {
         retry_on_intr(|| match &self.path {
             None => rustix::fs::futimens(self.fd, times),
@@ -120,12 +121,13 @@ impl<'fd> Subject<'fd> {
         })
     }
 
-    /// Removes the access control lists that the directory's default list gave a new file, but for
-    /// those that are among the attributes that the file `has` to have. Before the permission bits
-    /// are given: a file that was made for its owner alone gives nobody else anything until then.
+    /// Removes the access control lists that the directory's default list gave a new file, except
+    /// those among the attributes that the file is to have (`has`). Called before the permission
+    /// bits are given: a file that was made for its owner alone gives no other user access until
+    /// then.
     ///
     /// # Errors
-    /// Those of `fremovexattr`, unless there is no such list.
+    /// Errors of `fremovexattr`, unless there is no such list.
     pub fn remove_inherited_acls(&self, has: impl Fn(&[u8]) -> bool) -> Result<(), Errno> {
         let mut done = Ok(());
         if self.is_link {

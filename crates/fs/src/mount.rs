@@ -1,12 +1,11 @@
-//! What a file system can be trusted with: one table, asked once per device.
+//! Promises that a file system can be relied on for: one table, asked once per device.
 //!
-//! The table is by `statfs(2)` magic number and, where one number stands for
-//! many file systems (FUSE), by the type that `/proc/self/mountinfo` names. What
-//! it does not know, it says so, and whoever asks has to distrust that.
+//! The table is by `statfs(2)` magic number and, where one number stands for many file systems
+//! (FUSE), by the type in `/proc/self/mountinfo`. For file systems that it does not contain it
+//! answers "unknown", which the caller has to treat as "no".
 //!
-//! One answer is not in the table because it depends on the kernel as much as on
-//! the file system: whether a read says what is resident (`RWF_NOWAIT`). Readers
-//! learn that by trying once.
+//! One answer is not in the table because it depends on the kernel as much as on the file system:
+//! whether a read reports what is resident (`RWF_NOWAIT`). Readers learn that by trying once.
 
 use std::os::fd::AsFd;
 
@@ -30,69 +29,69 @@ pub use real::BindMounts;
 pub enum Answer {
     /// Yes, always.
     Yes,
-    /// No, never.
+    /// Never.
     No,
-    /// Not known, or not the same for all of its files: expect the worse.
+    /// Unknown, or not the same for all of its files: expect the worse.
     Unknown,
 }
 
-/// How long an inode number stands for one file.
+/// Lifetime of the association of an inode number with one file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Inodes {
-    /// As long as the file exists, over remounts and restarts.
+    /// Stable as long as the file exists, over remounts and restarts.
     Stable,
-    /// At most as long as the file system is mounted: the number may stand for
-    /// another file afterwards, or as soon as the kernel forgets the file.
+    /// Stable at most as long as the file system is mounted: the number may stand for another file
+    /// afterwards, or as soon as the kernel forgets the file.
     Moving,
-    /// Not known.
+    /// Unknown.
     Unknown,
 }
 
-/// What the change time of an inode says.
+/// Meaning of the change time of an inode.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum CtimeTrust {
-    /// When content or metadata changed last; nobody can set it.
+    /// Time when content or metadata changed last; no program can set it.
     Real,
-    /// The mtime once more, or whatever an image's maker wrote: it proves nothing.
+    /// The mtime again, or a time chosen by an image's maker: it proves nothing.
     MadeUp,
-    /// Not known.
+    /// Unknown.
     Unknown,
 }
 
-/// How many names a file can have.
+/// Greatest number of names that a file can have.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Links {
-    /// One.
+    /// Only one.
     One,
-    /// So many.
+    /// This number.
     UpTo(u64),
-    /// More than one; how many is found out by trying.
+    /// More than one; the limit is found by trying.
     Many,
-    /// Not known, nor whether all names of a file have its inode number.
+    /// Unknown, as is whether all names of a file have its inode number.
     Unknown,
 }
 
-/// Whose files a file system shows.
+/// Origin of the files that a file system shows.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Shows {
-    /// Its own: two inode numbers of a device are two files, and no other
-    /// device has them.
+    /// Only its own files: two inode numbers of a device are two files, and no other device has
+    /// them.
     Own,
-    /// Those of its layers, which other mounts show under other numbers; among
-    /// themselves its numbers are right.
+    /// Files of its layers, which other mounts show under other numbers; within the mount its
+    /// numbers are unique.
     Layers,
-    /// Those of another file system or of a server: two numbers may be one file.
+    /// Files of another file system or of a server: two numbers may be one file.
     Others,
 }
 
-/// Whether what is read is decompressed, so that a read waits for a processor more than for
-/// a disk, and a part costs what a whole block does.
+/// Decompression of the files' content at a read, so that a read waits for a processor more than
+/// for a disk, and a part costs what a whole block does.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Decompression {
-    /// It does not, or not all files.
+    /// Not decompressed, or not all files.
     #[default]
     None,
-    /// Each reader has what it reads decompressed.
+    /// Each reader decompresses its own data.
     ByEach,
     /// Readers share one decompressor, or one for each processor (`SQUASHFS_DECOMP_SINGLE` and its
     /// like in fs/squashfs/Kconfig), or a few blocks that are kept: more of them only get into each
@@ -100,97 +99,95 @@ pub enum Decompression {
     InTurn,
 }
 
-/// A device, or several that count their bytes as one: where two files have an extent at the same
-/// place of equal disks, as `FIEMAP` tells it, they have the same bytes.
+/// Identity of a device, or of several that count their bytes as one: two files with an extent at
+/// the same place of equal disks, as `FIEMAP` reports it, have the same bytes.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Disk(u128);
 
 impl Disk {
-    /// The disk of a file system that has one device number (`st_dev`) and one device.
+    /// Returns the disk of a file system that has one device number (`st_dev`) and one device.
     pub fn of_device(dev: u64) -> Disk {
         Disk(dev.into())
     }
 }
 
-/// What is known of the file system that a file is on.
+/// Properties of the file system that a file is on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Traits {
-    /// What to call it in a message.
+    /// Name for messages.
     pub name: &'static str,
-    /// Whether the kernel makes up its files; sizes mean nothing and reading may
-    /// have effects.
+    /// True if the kernel makes up its files; sizes mean nothing and reading may have effects.
     pub pseudo: bool,
-    /// Whether `st_size` is how much there is to read.
+    /// `Yes` if `st_size` is the number of bytes that there are to read.
     pub sizes: Answer,
-    /// Whether all of a mount has one device number and directory entries carry
-    /// the inode numbers of `stat(2)`.
+    /// `Yes` if all of a mount has one device number and directory entries carry the inode numbers
+    /// of `stat(2)`.
     pub plain: Answer,
-    /// How long inode numbers stand for one file.
+    /// Lifetime of inode numbers.
     pub inodes: Inodes,
-    /// Numbers from this one on are another file system's, of which nothing is known.
+    /// Number from which on inode numbers are another file system's, of which nothing is known.
     pub inodes_below: u64,
-    /// What change times say.
+    /// Meaning of change times.
     pub ctime: CtimeTrust,
     /// The coarsest step, in nanoseconds, in which it keeps mtimes.
     pub mtime_step_ns: u64,
-    /// Whether files can share extents, and be made to by `FIDEDUPERANGE`.
+    /// `Yes` if files can share extents, and be made to by `FIDEDUPERANGE`.
     pub reflinks: Answer,
-    /// Which disk its extents are on; `None` where their places say nothing about other files.
-    /// The subvolumes of one file system have one.
+    /// Disk that its extents are on; `None` where their places say nothing about other files. The
+    /// subvolumes of one file system have one.
     pub disk: Option<Disk>,
-    /// How many names a file can have.
+    /// Greatest number of names that a file can have.
     pub links: Links,
-    /// Whether symbolic links can be made that lead anywhere on it.
+    /// `Yes` if symbolic links can be made that lead anywhere on it.
     pub symlinks: Answer,
-    /// Whether small files can lie in the metadata, where nothing is shared.
+    /// `Yes` if small files can be stored in the metadata, where nothing is shared.
     pub inline: Answer,
-    /// Whether `st_blocks` is what a file takes: elsewhere it is made of the size.
+    /// `Yes` if `st_blocks` is the space that a file takes: elsewhere it is computed from the size.
     pub blocks: Answer,
-    /// Whose files it shows.
+    /// Origin of the files that it shows.
     pub shows: Shows,
-    /// Whether changing a file's metadata may copy its content.
+    /// `Yes` if changing a file's metadata may copy its content.
     pub copy_up: Answer,
-    /// Whether it gives the blocks of removed files back a little later, in the background.
+    /// True if blocks of removed files become free a little later, in the background.
     pub frees_later: bool,
-    /// Whether it is on another machine.
+    /// `Yes` if it is on another machine.
     pub network: Answer,
-    /// Whether each open of a file asks a server, whatever the kernel remembers of its name
+    /// `Yes` if each open of a file asks a server, whatever the kernel remembers of its name
     /// (`RESOLVE_CACHED` is about the name alone).
     pub asks_at_open: Answer,
-    /// Whether the kernel, or a server, decompresses what is read of its files, and how.
+    /// Decompression of file content by the kernel or a server.
     pub decompression: Decompression,
-    /// Whether its files are nowhere but in memory, so that nothing is waited for.
+    /// True if its files are only in memory, so that no read waits for a device.
     pub in_memory: bool,
-    /// Whether nothing can ever be changed in it, however it is mounted.
+    /// True if nothing can ever be changed in it, however it is mounted.
     pub immutable: bool,
-    /// Whether nothing can be changed through this mount.
+    /// True if nothing can be changed through this mount.
     pub read_only: bool,
 }
 
 impl Traits {
-    /// Whether equal device and inode numbers, at one moment, are one file. Elsewhere they may
-    /// be passed on from several file systems that number alike.
+    /// True if equal device and inode numbers, at one moment, are one file. Elsewhere they may be
+    /// passed on from several file systems that number alike.
     pub fn numbers_are_its_own(&self) -> bool {
         self.shows != Shows::Others
     }
 
-    /// Whether directory entries say of what kind each file is. Unions of several file systems list
-    /// the entry of one and show the file of another, by policies of their own.
+    /// True if directory entries report the kind of each file reliably. Unions of several file
+    /// systems list the entry of one and show the file of another, by policies of their own.
     pub fn lists_kinds(&self) -> bool {
         self.shows != Shows::Others || self.network == Answer::Yes
     }
 
-    /// Whether device, inode, size, mtime and ctime that are all as they were
-    /// prove that the content is what it was, over remounts too, of a file with
-    /// this inode number.
+    /// True if an unchanged device, inode, size, mtime and ctime prove that the content is
+    /// unchanged, over remounts too, for a file with this inode number.
     pub fn identity_proves_content(&self, ino: u64) -> bool {
         self.inodes == Inodes::Stable && self.ctime == CtimeTrust::Real && ino < self.inodes_below
     }
 }
 
-/// What the magic number alone tells of the file system that `file` is on: one
-/// call, enough to tell what is made up and what is plain.
+/// Returns the traits that the magic number alone gives for the file system that `file` is on: one
+/// call, enough to recognise pseudo and plain file systems.
 ///
 /// # Errors
 /// `fstatfs` as the system gives it.
@@ -207,8 +204,8 @@ fn by_magic(file: impl AsFd) -> Result<(u32, Traits), Errno> {
     Ok((magic, traits))
 }
 
-/// The traits of the file system that `file` is on, for files with the device
-/// number `dev` (`st_dev`): layered file systems have several.
+/// Returns the traits of the file system that `file` is on, for files with the device number `dev`
+/// (`st_dev`): layered file systems have several.
 ///
 /// # Errors
 /// `fstatfs` as the system gives it.
@@ -249,7 +246,7 @@ pub fn traits(file: impl AsFd, dev: u64) -> Result<Traits, Errno> {
     Ok(traits)
 }
 
-/// As [`traits`], and everything unknown where the system does not say.
+/// Returns the [`traits`], and everything as unknown where the system does not report them.
 pub fn traits_or_unknown(file: impl AsFd, dev: u64) -> Traits {
     traits(file, dev).unwrap_or(table::UNKNOWN)
 }
@@ -261,9 +258,8 @@ pub struct Mounts {
 }
 
 impl Mounts {
-    /// The traits for files with the device number `dev`, one of which, or its
-    /// directory, `open` gives if they are not known yet; what cannot be asked is
-    /// unknown.
+    /// Returns the traits for files with the device number `dev`, one of which, or its directory,
+    /// `open` returns if they are not known yet; traits that cannot be asked for are unknown.
     ///
     /// A device that is mounted more than once may be read-only in one place
     /// only: `read_only` is that of the place asked first.
@@ -283,7 +279,10 @@ fn is_read_only(found: &rustix::fs::StatFs) -> bool {
     found.f_flags as u64 & 1 != 0
 }
 
-/// A number for the mount by which `file` was opened, which no other mount of this boot has (Linux
+/// Returns a number for the mount by which `file` was opened, which no other mount of this boot has
+/// (Linux 6.8; before that, none that is mounted at the same time): while it stays the same, data
+/// that were written to the file system and not yet to its disk are still there. `None` before
+/// Linux 5.8.
 /// 6.8; before that, none that is mounted at the same time): while it stays the same, what was
 /// written to the file system and not yet to its disk is still there. `None` before Linux 5.8.
 pub fn mount_number(file: impl AsFd) -> Option<u64> {
@@ -296,14 +295,15 @@ pub fn mount_number(file: impl AsFd) -> Option<u64> {
     }
 }
 
-/// The directories whose entries are shown where `file` was opened, as whoever mounted the overlay
-/// named them; relative names are relative to where that was. None of what is no overlay.
+/// Returns the directories whose entries are shown where `file` was opened, as they were named when
+/// the overlay was mounted; relative names are relative to the working directory of that `mount`.
+/// Empty if it is no overlay.
 pub fn layers_of(file: impl AsFd) -> Vec<Vec<u8>> {
     let mount = mount_id(file).and_then(info::mount);
     mount.map_or_else(Vec::new, |mount| mount.layers())
 }
 
-/// The number of the mount by which `file` was opened (Linux 5.8).
+/// Returns the number of the mount by which `file` was opened (Linux 5.8).
 pub(crate) fn mount_id(file: impl AsFd) -> Option<u64> {
     let found = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID).ok()?;
     let given = found.stx_mask & StatxFlags::MNT_ID.bits() != 0;

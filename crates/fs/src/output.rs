@@ -1,8 +1,8 @@
-//! A file that results go to: one that appears whole, or a device, FIFO or descriptor that takes
-//! them as they come.
+//! Output file for results: one that appears whole, or a device, FIFO or descriptor that takes
+//! bytes as they come.
 //!
-//! Only regular files are ever replaced. What else has the name stays what it is and is written
-//! to, as a shell's `>` does: a device that became a file would be missed by the whole machine.
+//! Only regular files are ever replaced. Any other file stays what it is and is written to, as a
+//! shell's `>` does: a device that became a file would be missed by the whole machine.
 
 use std::fs::File;
 use std::io;
@@ -16,9 +16,9 @@ use crate::atomic::{AtomicFile, Uncommitted};
 use crate::close::close;
 use crate::place::Place;
 
-/// The number of this process's descriptor that a path means, as `/dev/stdout` does, through any
-/// links: resolved step by step, since the last one leads to a file, or to the name that a deleted
-/// file once had.
+/// Returns the number of this process's descriptor that a path means, as `/dev/stdout` does,
+/// through any links: resolved step by step, since the last one leads to a file, or to the name
+/// that a deleted file once had.
 pub fn descriptor(target: impl AsRef<Path>) -> Option<u32> {
     let mut path: PathBuf = target.as_ref().to_path_buf();
     // As many links as the kernel follows.
@@ -38,8 +38,8 @@ pub fn descriptor(target: impl AsRef<Path>) -> Option<u32> {
     None
 }
 
-/// Whether what is written to `target` is taken as it comes: by a device, a FIFO or a descriptor of
-/// this process. Nothing is opened for the answer, which for some devices is an order already.
+/// True if bytes written to `target` are taken as they come: by a device, a FIFO or a descriptor of
+/// this process. Nothing is opened for the answer: opening some devices has an effect.
 pub fn takes_at_once(target: impl AsRef<Path>) -> bool {
     let target = target.as_ref();
     let is_stream = |stat: rustix::fs::Stat| {
@@ -55,19 +55,19 @@ pub fn takes_at_once(target: impl AsRef<Path>) -> bool {
 #[derive(Debug)]
 pub struct OutputFile {
     file: File,
-    /// None for what takes bytes as they come.
+    /// File that appears whole; `None` for a stream, which takes bytes as they come.
     pending: Option<AtomicFile>,
 }
 
 impl OutputFile {
     /// Opens `target` for writing: a regular file, or a name that is free, gets its content on
-    /// [`end`](Self::end); a device, FIFO or descriptor of this process takes it at once. A
-    /// FIFO is waited for until something reads it, or `is_cancelled` says so.
+    /// [`end`](Self::end); a device, FIFO or descriptor of this process takes it at once. A FIFO is
+    /// waited for until a process reads it, or `is_cancelled` returns true.
     ///
     /// # Errors
-    /// The operation that failed and the reason: a directory, a socket, what another user laid into
-    /// a directory where others may write ([`Place::find`]); otherwise those of opening and of
-    /// [`AtomicFile::create`].
+    /// The operation that failed and the reason: a directory, a socket, a file that another user
+    /// put into a directory where others may write ([`Place::find`]); otherwise those of opening
+    /// and of [`AtomicFile::create`].
     pub fn create(
         target: impl AsRef<Path>,
         is_cancelled: impl Fn() -> bool,
@@ -81,7 +81,7 @@ impl OutputFile {
     ) -> Result<OutputFile, Uncommitted> {
         let (create, open) = (Uncommitted::at("create"), Uncommitted::at("open"));
         if descriptor(target).is_some() {
-            // What is behind it, a log perhaps, is the caller's: never replaced.
+            // The file behind it, a log perhaps, is the caller's: never replaced.
             let file = File::options().append(true).open(target).map_err(open)?;
             return Ok(OutputFile::from(file));
         }
@@ -106,21 +106,21 @@ impl OutputFile {
         }
     }
 
-    /// The file to write to.
+    /// Returns the file to write to.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// The file that appears whole; none where bytes are taken as they come.
+    /// Returns the file that appears whole; none for a stream.
     pub fn pending(&self) -> Option<&AtomicFile> {
         self.pending.as_ref()
     }
 
-    /// Ends it: what appears whole appears now, by `commit`, which may ask for more than
-    /// [`AtomicFile::commit`] does; what takes bytes as they come has them.
+    /// Ends the output: a file that appears whole appears now, by `commit`, which may ask for more
+    /// than [`AtomicFile::commit`] does; a stream has received the bytes already.
     ///
     /// # Errors
-    /// Those of `commit`.
+    /// Errors of `commit`.
     pub fn end(
         self,
         commit: impl FnOnce(AtomicFile) -> Result<(), Uncommitted>,
@@ -136,7 +136,7 @@ impl OutputFile {
     }
 }
 
-/// What is open already takes bytes as they come.
+/// An open file takes bytes as they come.
 impl From<File> for OutputFile {
     fn from(file: File) -> OutputFile {
         OutputFile {
@@ -146,7 +146,7 @@ impl From<File> for OutputFile {
     }
 }
 
-/// Opens what is no regular file. A FIFO is waited for until something reads it.
+/// Opens a file that is not regular. A FIFO is waited for until a process reads it.
 fn open_special(place: &Place, is_cancelled: &dyn Fn() -> bool) -> io::Result<File> {
     let fd = loop {
         // Without waiting in the kernel, where no signal would be noticed.

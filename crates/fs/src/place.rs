@@ -1,12 +1,11 @@
-//! Where a file is to be written: a directory held open and a name in it.
+//! Place where a file is to be written: a directory held open and a name in it.
 //!
-//! The way there is walked once, descriptor by descriptor, so that nobody can
-//! exchange a part of it between the look and the use. In a directory where
-//! others may write, what another user laid there counts for nothing: his
-//! links are not followed and his files not replaced, whatever the kernel's
-//! `fs.protected_symlinks` and `fs.protected_regular` say, whose rules these
-//! are. Without them who may write to `/tmp` could lay a link there that leads
-//! root's output over `/etc/passwd`, or a file that is given what root wrote.
+//! The way there is walked once, descriptor by descriptor, so that no other process can exchange a
+//! part of it between the look and the use. In a directory where others may write, links and files
+//! of another user are not believed: his links are not followed and his files not replaced,
+//! whatever the kernel's `fs.protected_symlinks` and `fs.protected_regular` say, whose rules these
+//! are. Without them a user who may write to `/tmp` could put a link there that leads root's output
+//! over `/etc/passwd`, or a file that is given what root wrote.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -26,7 +25,7 @@ mod way;
 
 pub use way::{Link, Way};
 
-/// As many links as the kernel follows.
+/// Greatest number of links followed on one path, as in the kernel.
 const MOST_LINKS: usize = 40;
 
 /// A directory held open and a name in it, which need not exist.
@@ -37,14 +36,13 @@ pub struct Place {
 }
 
 impl Place {
-    /// What writing to `target` would create or replace: links followed, of
-    /// which the last may lead to nothing.
+    /// Finds the file that writing to `target` would create or replace: links are followed, and the
+    /// last may lead to nothing.
     ///
     /// # Errors
-    /// Whatever opening the directories on the way fails with; `IsADirectory`
-    /// for a path that ends in a slash or a dot; `PermissionDenied` with an
-    /// explanation where another user's link, or his file at the end, lies in
-    /// a directory where others may write.
+    /// Errors of opening the directories on the way; `IsADirectory` for a path that ends in a slash
+    /// or a dot; `PermissionDenied` with an explanation where another user's link, or his file at
+    /// the end, is in a directory where others may write.
     pub fn find(target: impl AsRef<Path>) -> io::Result<Place> {
         Place::find_at(target.as_ref())
     }
@@ -85,10 +83,10 @@ impl Place {
         Err(Errno::NOENT.into())
     }
 
-    /// The same place once more.
+    /// Duplicates the place: a second descriptor of the directory, the same name.
     ///
     /// # Errors
-    /// Where there are too many descriptors.
+    /// Errors of `dup`: too many descriptors.
     pub fn try_clone(&self) -> io::Result<Place> {
         Ok(Place {
             directory: self.directory.try_clone()?,
@@ -96,20 +94,20 @@ impl Place {
         })
     }
 
-    /// The directory, open for nothing but to be started from.
+    /// Returns the directory, open for nothing but to be started from.
     pub fn directory(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
     }
 
-    /// The name in it.
+    /// Returns the name in it.
     pub fn name(&self) -> &OsStr {
         &self.name
     }
 
-    /// What lies there now, never a link followed.
+    /// Returns the metadata of the existing target, if there is one; a link is not followed.
     ///
     /// # Errors
-    /// As of [`find`](Self::find).
+    /// Errors of [`find`](Self::find).
     pub fn existing(&self) -> io::Result<Option<Stat>> {
         let stat = match self.stat(&self.name) {
             Ok(stat) => stat,
@@ -123,8 +121,8 @@ impl Place {
         Ok(Some(stat))
     }
 
-    /// May a new file be given to the owner of the `old` one that it replaces? Only where nobody
-    /// but he, this user or root can have put it there.
+    /// True if a new file may be given to the owner of the `old` one that it replaces: only where
+    /// no user but he, this one or root can have put it there.
     pub(crate) fn keeps_owner(&self, old: &Stat) -> bool {
         let Ok(directory) = rustix::fs::fstat(&self.directory) else {
             return false;
@@ -133,27 +131,27 @@ impl Place {
         !foreign(&directory, old) && trusted.contains(&directory.st_uid)
     }
 
-    /// Of a name in the directory, no link followed.
+    /// Returns the metadata of a name in the directory, no link followed.
     pub(crate) fn stat(&self, name: &OsStr) -> Result<Stat, Errno> {
         rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// A place in the same directory, whose name is this one's with `end` behind it.
+    /// Returns a place in the same directory, whose name is this one's with `end` behind it.
     ///
     /// # Errors
-    /// Where there are too many descriptors.
+    /// Errors of `dup`: too many descriptors.
     pub fn beside(&self, end: &str) -> io::Result<Place> {
         let mut place = self.try_clone()?;
         place.name.push(end);
         Ok(place)
     }
 
-    /// Whether what lies there is that open file.
+    /// True if the name leads to that open file.
     pub fn means(&self, file: &File) -> bool {
         self.names(&self.name, file)
     }
 
-    /// Whether a name in the directory is that open file's.
+    /// True if a name in the directory leads to that open file.
     pub(crate) fn names(&self, name: &OsStr, file: &File) -> bool {
         match (file.metadata(), self.stat(name)) {
             (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.st_dev, named.st_ino),
@@ -161,10 +159,10 @@ impl Place {
         }
     }
 
-    /// Gives what lies there another name in the directory, if nothing has that.
+    /// Renames the file to another name in the directory, if that is free.
     ///
     /// # Errors
-    /// `EXIST` if something has; otherwise of renaming.
+    /// `EXIST` if it is taken; otherwise those of renaming.
     pub fn rename_to_new(&self, new: &OsStr) -> Result<(), Errno> {
         let directory = self.directory();
         let flags = RenameFlags::NOREPLACE;
@@ -194,12 +192,12 @@ impl Place {
     /// Opens a name in the directory; never waits for the other end of a FIFO.
     ///
     /// # Errors
-    /// Those of `openat`; `ELOOP` for a link.
+    /// Errors of `openat`; `ELOOP` for a link.
     pub fn open(&self, name: &OsStr, flags: OFlags) -> io::Result<OwnedFd> {
         self.open_with(name, flags, 0o666)
     }
 
-    /// The same; a file that is made gets these permission bits.
+    /// Opens as [`open`](Self::open) does; a file that is created gets these permission bits.
     pub(crate) fn open_with(&self, name: &OsStr, flags: OFlags, mode: u32) -> io::Result<OwnedFd> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(mode);
@@ -226,7 +224,7 @@ fn descend(from: impl AsFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errn
     rustix::fs::openat(from, name, flags, Mode::empty())
 }
 
-/// The names of a path. An end that can only mean a directory stays as a dot.
+/// Returns the names of a path. An end that can only mean a directory stays as a dot.
 fn components(path: &OsStr) -> VecDeque<OsString> {
     let names = path.as_bytes().split(|byte| *byte == b'/');
     let mut names: VecDeque<OsString> = names
@@ -240,7 +238,7 @@ fn components(path: &OsStr) -> VecDeque<OsString> {
     names
 }
 
-/// One component that is not the last.
+/// Opens one component that is not the last.
 fn step(directory: &OwnedFd, name: &OsStr) -> io::Result<Step> {
     match descend(directory, name, OFlags::DIRECTORY | OFlags::NOFOLLOW) {
         Ok(next) => return Ok(Step::Directory(next)),
@@ -251,7 +249,7 @@ fn step(directory: &OwnedFd, name: &OsStr) -> io::Result<Step> {
     if !is_link(&rustix::fs::fstat(&link)?) {
         return Err(Errno::NOTDIR.into());
     }
-    // What stands in those of /proc is not always the way to where they lead.
+    // The text of those in /proc is not always the path of their target.
     if rustix::fs::fstatfs(directory)?.f_type == PROC_SUPER_MAGIC {
         return Ok(Step::Directory(descend(
             directory,
@@ -262,7 +260,7 @@ fn step(directory: &OwnedFd, name: &OsStr) -> io::Result<Step> {
     Ok(Step::Link(link))
 }
 
-/// The last component, if it is a link.
+/// Returns the last component, if it is a link.
 fn link_at_the_end(directory: &OwnedFd, name: &OsStr) -> io::Result<Option<OwnedFd>> {
     if name == "." || name == ".." {
         return Err(Errno::ISDIR.into());
@@ -274,7 +272,7 @@ fn link_at_the_end(directory: &OwnedFd, name: &OsStr) -> io::Result<Option<Owned
     }
 }
 
-/// Where the link leads, if it may be followed.
+/// Returns the target of the link, or an error where it may not be followed.
 fn follow(directory: &OwnedFd, name: &OsStr, link: &OwnedFd) -> io::Result<OsString> {
     let stat = rustix::fs::fstat(link)?;
     if foreign(&rustix::fs::fstat(directory)?, &stat) {
@@ -295,7 +293,8 @@ fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Did somebody lay this there who needs no leave of the directory's owner?
+/// True if the file belongs to a user who needed no permission of the directory's owner to put it
+/// there.
 fn foreign(directory: &Stat, thing: &Stat) -> bool {
     // Access lists show in the bits of the group.
     let open_to_others = directory.st_mode & 0o022 != 0;
@@ -370,7 +369,7 @@ mod tests {
         assert_eq!(Place::find(&path).unwrap().name(), "x");
     }
 
-    /// Only root can make files of others.
+    /// Needs root, as no other user can make files of others.
     #[test]
     fn what_others_laid_into_open_directories_does_not_count() {
         if !rustix::process::geteuid().is_root() {

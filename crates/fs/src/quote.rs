@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use crate::escape::is_unsafe;
 
-/// Bytes that no shell gives a meaning, wherever they stand in a word.
+/// True for bytes that no shell gives a meaning, anywhere in a word.
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_=+./,:%@".contains(&byte)
 }
@@ -31,8 +31,8 @@ pub fn single_quoted(line: &mut Vec<u8>, word: &[u8]) {
 }
 
 /// Returns `word` as it would be typed: as it is where that is safe, between single quotes where a
-/// shell would give it a meaning, and as `$'…'` (POSIX.1-2024) where it contains what a terminal
-/// would obey or what is not UTF-8.
+/// shell would give it a meaning, and as `$'…'` (POSIX.1-2024) where it contains terminal controls
+/// or is not UTF-8.
 ///
 /// ```
 /// use bc_fs::quote::shell_word;
@@ -53,8 +53,8 @@ pub fn shell_word(word: &[u8]) -> Cow<'_, str> {
     Cow::Owned(format!("'{}'", text.replace('\'', r"'\''")))
 }
 
-/// Within `$'…'`: octal escapes for each byte that is no printable character, always of three
-/// digits so that a digit after them stays one.
+/// Returns a word for within `$'…'`: octal escapes for each byte that is no printable character,
+/// always of three digits so that a digit after them stays one.
 fn escaped(word: &[u8]) -> String {
     let mut out = String::from("$'");
     let octal = |out: &mut String, bytes: &[u8]| {
@@ -105,7 +105,7 @@ mod tests {
         b"!{a,b}?",
     ];
 
-    /// The bytes that a shell hands to a program for a word of its language.
+    /// Returns the bytes that a shell hands to a program for a word of its language.
     fn read_back(shell: &str, word: &[u8]) -> Option<Vec<u8>> {
         let script = OsString::from_vec([b"printf %s ", word].concat());
         let output = Command::new(shell).arg("-c").arg(script).output().ok()?;

@@ -1,5 +1,5 @@
-//! The last step before a terminal: a writer behind which no name can do any harm, whatever
-//! format it stands in.
+//! Last step before a terminal: a writer behind which no name can do any harm, whatever the format
+//! around it.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -7,29 +7,30 @@ use std::io::{self, Write};
 
 use crate::escape::{is_unsafe, push_bytes, push_char};
 
-/// What a [`SafeWriter`] lets through and how it shows the rest.
+/// Bytes that a [`SafeWriter`] lets through and the form in which it shows the rest.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Style {
     /// Every byte as it is: files and pipes, which get what the format defines.
     Exact,
     /// Lines of text on a terminal: newlines pass, alone or behind a carriage return; other
     /// unsafe characters and bytes that are not UTF-8 come out as [`escape`](fn@crate::escape)
-    /// shows them. Backslashes stay single: what stands in the stream may be escaped already.
+    /// shows them. Backslashes stay single: the stream may be escaped already.
     Text,
     /// Records that end with NUL, on a terminal: each on a line of its own, with `\n` for a
     /// newline inside.
     Nul,
-    /// JSON, for terminals as for programs: unsafe characters, which stand in strings only,
-    /// come out as `\u009b`. Every parser reads the same text.
+    /// JSON, for terminals as for programs: unsafe characters, which occur in strings only, come
+    /// out as `\u009b`. Every parser reads the same text.
     Json,
 }
 
-/// Passes text on with whatever a terminal could obey made visible: C0 and C1 controls, DEL,
-/// bidirectional controls, bytes that are not UTF-8.
+/// Passes text on with every terminal control made visible: C0 and C1 controls, DEL, bidirectional
+/// controls, bytes that are not UTF-8.
 ///
 /// Nothing unsafe comes out, whatever goes in: no sequence is let through for being known, so
-/// colours of our own must go to the stream behind it. What a write ends in the middle of is
-/// held back until the next one, or until [`flush`](Write::flush), which takes it for its end.
+/// colours of our own must go to the stream behind it. An incomplete character at the end of a
+/// write is held back until the next one, or until [`flush`](Write::flush), which takes it for its
+/// end.
 ///
 /// ```
 /// use std::io::Write;
@@ -44,12 +45,13 @@ pub enum Style {
 pub struct SafeWriter<W> {
     to: W,
     style: Style,
-    /// Begins what the next write goes on with: the start of a character, a carriage return.
+    /// Incomplete end of the last write, with which the next one begins: the start of a character,
+    /// a carriage return.
     held: Vec<u8>,
 }
 
 impl<W> SafeWriter<W> {
-    /// Before `to`.
+    /// Makes a writer in front of `to`.
     pub fn new(to: W, style: Style) -> SafeWriter<W> {
         SafeWriter {
             to,
@@ -58,23 +60,23 @@ impl<W> SafeWriter<W> {
         }
     }
 
-    /// Takes what is written from here on in another style.
+    /// Takes the bytes written from here on in another style.
     pub fn set_style(&mut self, style: Style) {
         self.style = style;
     }
 
-    /// The style in force.
+    /// Returns the style in force.
     pub fn style(&self) -> Style {
         self.style
     }
 
-    /// The stream behind it, for colours of one's own: what is written there is obeyed. Only
-    /// between two whole pieces of text, of which nothing is held back.
+    /// Returns the stream behind it, for colours of one's own: a terminal interprets what is
+    /// written there. To be used only between two whole pieces of text, when nothing is held back.
     pub fn stream(&mut self) -> &mut W {
         &mut self.to
     }
 
-    /// The stream behind it; what is held back is lost.
+    /// Returns the stream behind it; bytes that are held back are lost.
     pub fn into_inner(self) -> W {
         self.to
     }
@@ -104,8 +106,8 @@ impl<W: Write> Write for SafeWriter<W> {
     }
 }
 
-/// A message of our own with the names and reasons in it, fit for any terminal: in one line,
-/// without doubling the backslashes of what is escaped already.
+/// Returns a message of our own with the names and reasons in it, fit for any terminal: in one
+/// line, without doubling the backslashes of text that is escaped already.
 ///
 /// ```
 /// assert_eq!(bc_fs::safe::line("a\\n: \u{9b}2J\n"), "a\\n: \\u{9b}2J\\n");
@@ -124,12 +126,12 @@ pub fn line(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The same for a message of several lines: its newlines stay.
+/// Shows a message of several lines: its newlines stay.
 pub fn lines(text: &str) -> String {
     show(text.as_bytes(), Style::Text)
 }
 
-/// Text of one style, whole.
+/// Shows a whole text in one style.
 fn show(bytes: &[u8], style: Style) -> String {
     let mut out = String::with_capacity(bytes.len() + bytes.len() / 8);
     for chunk in bytes.utf8_chunks() {
@@ -160,7 +162,7 @@ fn show(bytes: &[u8], style: Style) -> String {
     out
 }
 
-/// JSON, whole, with the unsafe characters in its strings written as `\\u009b`.
+/// Shows a whole JSON text, with the unsafe characters in its strings written as `\\u009b`.
 ///
 /// ```
 /// assert_eq!(bc_fs::safe::json("{\"path\":\"\u{7f}\"}"), r#"{"path":"\u007f"}"#);
@@ -169,21 +171,21 @@ pub fn json(text: &str) -> String {
     show(text.as_bytes(), Style::Json)
 }
 
-/// Printable ASCII and newlines, as nearly everything is: no early exit, so that it is a few
-/// vector instructions.
+/// True for printable ASCII and newlines, as nearly everything is: no early exit, so that it is a
+/// few vector instructions.
 fn is_harmless(bytes: &[u8]) -> bool {
     let special = |&byte: &u8| ((byte < 0x20) & (byte != b'\n')) | (byte >= 0x7f);
     !bytes.iter().fold(false, |any, byte| any | special(byte))
 }
 
-/// Does every unsafe character begin with such a byte? Others may too; inside of a character none
-/// stands.
+/// True for a byte that an unsafe character may begin with. Others may begin with it too; inside a
+/// character none of these bytes occurs.
 fn may_be_unsafe(byte: u8) -> bool {
     // C0 and DEL; C1, U+061C, and the rest from U+200E to U+2069.
     byte < 0x20 || matches!(byte, 0x7f | 0xc2 | 0xd8 | 0xe2)
 }
 
-/// Bytes at the end that the next write may finish.
+/// Returns the number of bytes at the end that the next write may finish.
 fn unfinished(bytes: &[u8]) -> usize {
     if bytes.last() == Some(&b'\r') {
         return 1;

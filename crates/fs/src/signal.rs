@@ -1,10 +1,10 @@
-//! What the process does about signals.
+//! Dispositions of signals in this process.
 #![allow(unsafe_code, reason = "rustix has no call for the actions of signals")]
 
 use std::mem::MaybeUninit;
 
-/// Whether the process ignores the signal with this number at present; `false` for what is no
-/// signal.
+/// True if the process ignores the signal with this number at present; `false` for an invalid
+/// number.
 pub fn is_ignored(number: i32) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: nothing is changed without a new action, and there is room for the present one.

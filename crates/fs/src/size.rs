@@ -61,7 +61,7 @@ impl FromStr for Size {
     }
 }
 
-/// Bytes of a unit, in any case; of none, one.
+/// Returns the bytes of a unit, in any case; without a unit, one.
 fn unit_bytes(unit: &str) -> Option<u64> {
     Some(match unit.to_ascii_lowercase().as_str() {
         "" | "b" => 1,

@@ -1,21 +1,22 @@
-//! Memory beyond a budget lies in files: an allocator for programs whose users may say how much
-//! memory they take.
+//! Memory beyond a budget in files: an allocator for programs whose users may say how much memory
+//! they take.
 //!
-//! What is kept of very many files is a few large arrays. Where a budget was set with [`begin`],
-//! [`Allocator`] counts what large blocks take, and has those for which no room is left lie in
-//! files of their own on a disk, mapped into memory (`MAP_SHARED`): the kernel writes their pages
-//! out and takes them back when memory is needed elsewhere, under a control group's limit too. So
-//! every array of a program can outgrow the budget, whatever it is made of, and results are the
-//! same. Without a budget a large allocation costs one comparison and one load more.
+//! The data kept about very many files is a few large arrays. Where a budget was set with
+//! [`begin`], [`Allocator`] counts the bytes of large blocks, and puts those that exceed the budget
+//! into files of their own on a disk, mapped into memory (`MAP_SHARED`): the kernel writes their
+//! pages out and takes them back when memory is needed elsewhere, under a control group's limit
+//! too. So every array of a program can outgrow the budget, whatever it is made of, and results are
+//! the same. Without a budget a large allocation costs one comparison and one load more.
 //!
 //! - The files never have a name (`O_TMPFILE`), or lose it at once where a file system knows no
 //!   such files: however the process ends, they go with it.
 //! - Their room is reserved before it is used (`fallocate`, or zeros are written), so that a full
-//!   disk is an error and no `SIGBUS`. A disk that fails while it is read or written is one, as for
-//!   every mapped file.
-//! - An allocation cannot return an error. What no file can be had for stays in memory, [`failure`]
-//!   says why, and the flag given to [`begin`] is set, which asks the program to end.
-//! - A file system that is memory itself (tmpfs, ramfs) is passed over: nothing would be gained.
+//!   disk is an error and no `SIGBUS`. A disk that fails while it is read or written raises
+//!   `SIGBUS`, as for every mapped file.
+//! - An allocation cannot return an error. A block that no file can be made for stays in memory,
+//!   [`failure`] returns the reason, and the flag given to [`begin`] is set, which asks the program
+//!   to end.
+//! - A file system that is memory itself (tmpfs, ramfs) is skipped: nothing would be gained.
 //!
 //! ```
 //! use std::sync::{Arc, atomic::AtomicUsize};
@@ -46,13 +47,14 @@ use crate::escape;
 
 pub use allocator::{Allocator, LARGE};
 
-/// What large blocks of memory may take, and where the others go.
+/// Budget for large blocks of memory, the directory for those that exceed it, and their counts.
 struct Spill {
     budget: usize,
     directory: Result<Directory, String>,
     stop: Arc<AtomicUsize>,
     reason: usize,
-    /// Bytes of large blocks in memory. Those from before are not in it: it may be below zero.
+    /// Bytes of large blocks in memory. Blocks allocated before the budget was set are not in it:
+    /// it may be below zero.
     kept: AtomicIsize,
     /// Bytes in files, now and at most.
     spilled: AtomicUsize,
@@ -62,10 +64,10 @@ struct Spill {
 
 static SPILL: OnceLock<Spill> = OnceLock::new();
 
-/// From here on, blocks of at least [`LARGE`] bytes take `budget` bytes of memory together, as far
-/// as they are allocated after this, and lie in the first of `directories` that can hold them
-/// otherwise. If none can when one is needed, `reason` is stored in `stop`, unless that is set
-/// already. Smaller blocks are not counted.
+/// Limits blocks of at least [`LARGE`] bytes that are allocated after this to `budget` bytes of
+/// memory together; the others are in the first of `directories` that can hold them. If none can
+/// when one is needed, `reason` is stored in `stop`, unless that is set already. Smaller blocks are
+/// not counted.
 ///
 /// Only the first call in a process has an effect, and only where [`Allocator`] is the global one.
 pub fn begin(budget: u64, directories: &[PathBuf], stop: Arc<AtomicUsize>, reason: usize) {
@@ -82,19 +84,19 @@ pub fn begin(budget: u64, directories: &[PathBuf], stop: Arc<AtomicUsize>, reaso
     let _ = SPILL.set(spill);
 }
 
-/// Why a block that should be in a file is not: directory, operation and the system's reason, or
-/// what is wrong with each of the directories. The first failure stays.
+/// Returns the reason why a block that should be in a file is not: directory, operation and the
+/// system's reason, or what is wrong with each of the directories. The first failure stays.
 pub fn failure() -> Option<&'static str> {
     SPILL.get()?.failure.get().map(String::as_str)
 }
 
-/// The directory that files are in, if any of those given is fit to hold them.
+/// Returns the directory that files are in, if any of those given is fit to hold them.
 pub fn directory() -> Option<&'static Path> {
     let directory = SPILL.get()?.directory.as_ref().ok()?;
     Some(&directory.path)
 }
 
-/// Most bytes that were in files at any time.
+/// Returns the largest number of bytes that were in files at any time.
 pub fn most() -> u64 {
     SPILL
         .get()
@@ -146,7 +148,7 @@ impl Spill {
     }
 }
 
-/// What could not be done, and why.
+/// A failed operation and its error number.
 #[derive(Debug)]
 struct Failed {
     op: &'static str,

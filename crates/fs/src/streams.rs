@@ -1,10 +1,9 @@
-//! The streams that the process was started with, and whether they were there at all.
+//! Standard streams of the process, and which of them were closed at its start.
 //!
-//! Before `main`, Rust's runtime opens `/dev/null` in place of a standard stream that is
-//! closed (so that no file is ever opened under its number). From then on an input that was
-//! never given reads as an empty one, and results that go nowhere are written without an error.
-//! Nothing tells that `/dev/null` from one that the caller passed, which is everyday: so it has
-//! to be looked at before.
+//! Before `main`, Rust's runtime opens `/dev/null` in place of a standard stream that is closed (so
+//! that no file is ever opened under its number). From then on a missing input reads as an empty
+//! one, and results are discarded without an error. That `/dev/null` cannot be distinguished from
+//! one that the caller passed, which is common: so the streams are examined before.
 #![allow(
     unsafe_code,
     reason = "the only place before the runtime's start is the list of initialisers"
@@ -34,7 +33,7 @@ pub enum Stream {
 /// A bit for each stream that was closed when the process began.
 static CLOSED: AtomicU8 = AtomicU8::new(0);
 
-/// Whether the process was started with SIGPIPE ignored.
+/// True if the process was started with SIGPIPE ignored.
 static IGNORES_PIPE: AtomicBool = AtomicBool::new(false);
 
 // SAFETY: the loader calls every entry of `.init_array` once, on the only thread there is,
@@ -64,19 +63,19 @@ fn descriptor(stream: Stream) -> BorrowedFd<'static> {
     }
 }
 
-/// Was the process started without this stream? Whatever stands there now goes nowhere, by its
-/// path in `/dev` too.
+/// True if the process was started without this stream. A file under its number now leads nowhere,
+/// by its path in `/dev` too.
 pub fn was_closed(stream: Stream) -> bool {
     CLOSED.load(Ordering::Relaxed) & 1 << stream as u8 != 0
 }
 
-/// Was the process started with SIGPIPE ignored? Rust's runtime ignores it in any case, so that
-/// nothing tells later whether a write to a pipe that nobody reads should end the process.
+/// True if the process was started with SIGPIPE ignored. Rust's runtime ignores it in any case, so
+/// that later nothing shows whether a write to a pipe without a reader should end the process.
 pub fn ignores_broken_pipes() -> bool {
     IGNORES_PIPE.load(Ordering::Relaxed)
 }
 
-/// A stream of its own for the descriptor, which stays open behind it. Unlike std's handles,
+/// Opens a stream of its own for the descriptor, which stays open behind it. Unlike std's handles,
 /// which take EBADF for an end of the input and for a successful write, it hides nothing.
 ///
 /// # Errors

@@ -22,9 +22,9 @@ struct FsUuid {
 /// `FS_IOC_GETFSUUID` of `linux/fs.h`.
 const GET: Opcode = opcode::read::<FsUuid>(0x15, 0);
 
-/// The UUID in its usual form, `6a3fe1a0-1f6a-4b6e-9d9a-0d2f3a6b7c8d`; `None` where the file
-/// system has none of sixteen bytes, or the kernel does not tell. `fd` is a file or directory
-/// opened for reading.
+/// Returns the UUID in its usual form, `6a3fe1a0-1f6a-4b6e-9d9a-0d2f3a6b7c8d`; `None` where the
+/// file system has none of sixteen bytes, or the kernel does not report it. `fd` is a file or
+/// directory opened for reading.
 pub fn file_system_uuid(fd: impl AsFd) -> Option<String> {
     // SAFETY: the opcode's argument is a pointer to `struct fsuuid2`, which `FsUuid` lays out
     // alike, and the kernel fills it whole; every bit pattern of it is valid.
@@ -49,12 +49,12 @@ pub fn file_system_uuid(fd: impl AsFd) -> Option<String> {
 /// inodes of their own and one UUID.
 const WITH_SUBVOLUMES: [u64; 2] = [0x9123_683e, 0xca45_1a4e];
 
-/// Whether two open files with different device numbers may be on one file system all the same, as
+/// True if two open files with different device numbers may be on one file system all the same, as
 /// an image is that is mounted on two loop devices. A copy of a whole disk, UUID included, cannot
-/// be told from that.
+/// be distinguished from that.
 pub fn may_be_one_file_system(one: impl AsFd, other: impl AsFd) -> bool {
     let (one, other) = (one.as_fd(), other.as_fd());
-    // Of ext4 and Btrfs it comes from the UUID, of the latter from the subvolume as well; of the
+    // For ext4 and Btrfs it comes from the UUID, for the latter from the subvolume as well; for the
     // others mostly from the number of the device.
     let id = |fd| {
         let id = rustix::fs::fstatvfs(fd).ok()?.f_fsid;
@@ -67,16 +67,16 @@ pub fn may_be_one_file_system(one: impl AsFd, other: impl AsFd) -> bool {
         && file_system_uuid(one).is_some_and(|uuid| file_system_uuid(other) == Some(uuid))
 }
 
-/// The UUID of the file system that `path`, a directory or a regular file with the device number
-/// `dev`, is on: from the kernel, or by the links that udev keeps.
+/// Returns the UUID of the file system that `path`, a directory or a regular file with the device
+/// number `dev`, is on: from the kernel, or by the links that udev keeps.
 pub fn uuid_at(path: impl AsRef<Path>, dev: Option<u64>, source: Option<&str>) -> Option<String> {
     uuid_of(path.as_ref(), dev, source)
 }
 
-/// The name of the volume that a directory is on, by which it is known again wherever and however
-/// often it is mounted: the UUID of its file system, with the subvolume where it has several; where
-/// it has none, its type and what it was mounted from, which may be those of others too. `None`
-/// where the directory cannot be opened.
+/// Returns the name of the volume that a directory is on, by which it is known again wherever and
+/// however often it is mounted: the UUID of its file system, with the subvolume where it has
+/// several; where it has none, its type and source, which may be those of others too. `None` where
+/// the directory cannot be opened.
 pub fn volume_at(path: impl AsRef<Path>) -> Option<String> {
     let path = path.as_ref();
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -96,7 +96,8 @@ pub fn volume_at(path: impl AsRef<Path>) -> Option<String> {
     }
 }
 
-/// `None` where the system does not say.
+/// Returns whether the file system has subvolumes; `None` where the system does not report its
+/// type.
 fn has_subvolumes(fd: impl AsFd) -> Option<bool> {
     let kind = rustix::fs::fstatfs(fd).ok()?.f_type as u64;
     Some(WITH_SUBVOLUMES.contains(&(kind & 0xffff_ffff)))

@@ -14,7 +14,7 @@ static ALLOCATOR: spill::Allocator = spill::Allocator;
 
 const BUDGET: u64 = 1 << 20;
 
-/// Bytes of private memory that this process has, which no file backs.
+/// Returns the bytes of private memory that this process has, which no file backs.
 fn anonymous() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let mut lines = status.lines();
@@ -61,7 +61,7 @@ fn blocks_beyond_the_budget_are_in_files_and_hold_what_is_written() {
     assert_eq!((spill::failure(), stop.load(Ordering::SeqCst)), (None, 0));
 }
 
-/// Which of some arrays, and how long it is to be, in words.
+/// Steps: the index of an array, and its new length in words.
 fn steps() -> impl Strategy<Value = Vec<(usize, usize)>> {
     let lengths = prop_oneof![0..100_usize, 0..20_000_usize, 0..200_000_usize];
     prop::collection::vec((0..6_usize, lengths), 1..30)

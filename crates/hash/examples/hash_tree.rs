@@ -1,7 +1,7 @@
-//! Hashes a tree with a chosen set of kernels and prints what `bc hash` would:
-//! `hash_tree best|avx512|avx2|sha-ni|portable|stream ALG DIR [THREADS]`. For timing one
-//! instruction set against another on one machine. `stream` hashes one file after another
-//! in each thread, through the same reader, with the best single-stream kernel.
+//! Hashes a tree with a chosen set of kernels and prints the same as `bc hash`: `hash_tree
+//! best|avx512|avx2|sha-ni|portable|stream ALG DIR [THREADS]`. For timing one instruction set
+//! against another on one machine. `stream` hashes one file after another in each thread, through
+//! the same reader, with the best single-stream kernel.
 
 #![forbid(unsafe_code)]
 
@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 type Digests = Vec<(EntryId, Digest)>;
 
-/// As `bc hash` does it.
+/// Hashes as `bc hash` does.
 fn lanes(
     listing: &Listing,
     algorithm: Algorithm,

@@ -1,5 +1,5 @@
-//! Prints what `find DIR -type f | sort | xargs sha256sum` prints, from all CPUs:
-//! `sha256_tree DIR...`.
+//! Prints the same as `find DIR -type f | sort | xargs sha256sum`, from all CPUs: `sha256_tree
+//! DIR...`.
 #![forbid(unsafe_code)]
 
 use std::error::Error;

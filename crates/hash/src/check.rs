@@ -14,7 +14,7 @@ use crate::options::{HashOptions, HashProgress, Totals};
 use crate::packed::ExpectedDigests;
 use crate::results::{EntryOutcome, Hashes};
 
-/// What became of one line.
+/// Result of checking one line.
 #[derive(Clone, Debug)]
 pub enum Verdict {
     /// Read to its end and every digest matches.
@@ -27,26 +27,26 @@ pub enum Verdict {
     NotDone,
 }
 
-/// Bytes of memory that checking takes for the state of the files, beside what the lines take
-/// themselves.
+/// Returns the bytes of memory that checking takes for the state of the files, beside those of the
+/// lines themselves.
 pub fn check_memory(expected: &ExpectedDigests) -> u64 {
     let lines = 0..expected.len();
     lines.map(|line| line_memory(expected.path(line))).sum()
 }
 
-/// The same, for one line with this path.
+/// Returns the bytes of that state for one line with this path.
 pub fn line_memory(path: &[u8]) -> u64 {
     (STATE + size_of::<Verdict>() + 3 * path.len()) as u64
 }
 
-/// Numbers of a line, an entry of a listing, results. The path is in the listing, and for a while in
-/// what is to be listed.
+/// Numbers of a line, an entry of a listing, results. The path is in the listing, and for a while
+/// in the list of files to be listed.
 const STATE: usize = 256;
 
 /// Checks `wanted`, as [`check_lines`] does.
 ///
 /// # Errors
-/// The same.
+/// Errors of [`check_lines`].
 pub fn check(
     wanted: &[FileDigests],
     options: &HashOptions,
@@ -65,15 +65,15 @@ pub fn check(
 struct Named {
     /// The first of them in the order of paths.
     first: u32,
-    /// Which of the sets of algorithms they ask for.
+    /// Index of the set of algorithms that they ask for.
     set: u32,
     entry: Option<EntryId>,
 }
 
 /// Checks some `lines`. Each path is read once, however many lines name it, and each line has a
-/// verdict, in the order of `lines`, whatever other line names the same file in another way;
-/// `options.algorithms` is not looked at. Final symbolic links are followed, as the paths are named
-/// one by one.
+/// verdict, in the order of `lines`, independent of other lines that name the same file in another
+/// way; `options.algorithms` is not looked at. Final symbolic links are followed, as the paths are
+/// named one by one.
 ///
 /// # Errors
 /// A line without any digest, which could prove nothing of its file; a worker that panicked.
@@ -177,7 +177,7 @@ pub fn check_lines(
     Ok((verdicts, totals))
 }
 
-/// What became of a line whose file was listed, and read for the digests of `set`.
+/// Returns the verdict on a line whose file was listed, and read for the digests of `set`.
 fn verdict(
     hashes: &Hashes,
     entry: EntryId,

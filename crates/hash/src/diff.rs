@@ -1,5 +1,5 @@
 //! Compares two manifests: both are packed, put in order of paths, and run through side by side.
-//! Everything lies in a few arrays, which can grow beyond what memory there is (`bc_fs::spill`).
+//! Everything is in a few arrays, which can grow beyond the memory (`bc_fs::spill`).
 
 mod moves;
 mod packed;
@@ -21,9 +21,9 @@ pub enum DiffEntry<'a> {
     Removed(&'a [u8]),
     /// In both with different digests.
     Modified(&'a [u8]),
-    /// The same content under another name. Of the paths that only one manifest has, as many as
-    /// can be are pairs; one that is left over, since the numbers of copies differ, is told with
-    /// the first path that has its content in the other manifest.
+    /// Same content under another name. Of the paths that only one manifest has, as many as can be
+    /// are pairs; one that is left over, since the numbers of copies differ, is reported with the
+    /// first path that has its content in the other manifest.
     Moved {
         /// Path in the old manifest.
         from: &'a [u8],
@@ -33,7 +33,8 @@ pub enum DiffEntry<'a> {
 }
 
 impl<'a> DiffEntry<'a> {
-    /// By path; then what comes first of changes of one path, which a copied and modified file has.
+    /// Returns the order: by path; then the first of several changes of one path, which a copied
+    /// and modified file has.
     fn key(self) -> (&'a [u8], &'a [u8]) {
         match self {
             DiffEntry::Added(path) | DiffEntry::Removed(path) | DiffEntry::Modified(path) => {
@@ -80,12 +81,12 @@ enum Packed {
 }
 
 impl Differences {
-    /// Sorted by path.
+    /// Returns the changes, sorted by path.
     pub fn changes(&self) -> impl ExactSizeIterator<Item = DiffEntry<'_>> {
         self.changes.iter().map(|change| self.change(*change))
     }
 
-    /// Paths with equal digests.
+    /// Returns the number of paths with equal digests.
     pub fn same(&self) -> u64 {
         self.same
     }
@@ -109,9 +110,9 @@ impl Differences {
     }
 }
 
-/// Compares two manifests. Several records of one path (as several algorithms give) count as one.
-/// Of a path that a record without a digest names nothing is said, nor of what lies below it, should
-/// it be a directory: it was there, and could not be read.
+/// Compares two manifests. Several records of one path (as several algorithms give) count as one. A
+/// path with a record without a digest is not reported, nor are paths below it, should it be a
+/// directory: it existed, and could not be read.
 ///
 /// # Errors
 /// A path that both list without an algorithm in common; two manifests without one.
@@ -131,7 +132,7 @@ pub fn diff_digests(
     Ok(differences)
 }
 
-/// The changes, and how many paths are the same.
+/// Returns the changes, and the number of paths that are the same.
 fn changes(old: &Side, new: &Side) -> Result<(Vec<Packed>, u64), Incomparable> {
     if let (Some(first), Some(_)) = (old.paths().next(), new.paths().next())
         && !old.has_algorithm_of(new)
@@ -175,8 +176,8 @@ fn changes(old: &Side, new: &Side) -> Result<(Vec<Packed>, u64), Incomparable> {
     Ok((changes, same))
 }
 
-/// Are the digests of one path the same on both sides, as far as they are of the same algorithms?
-/// `None` if none are.
+/// Returns whether the digests of one path are the same on both sides, as far as they are of the
+/// same algorithms; `None` if none are.
 fn compare((old, was): (&Side, Range<Record>), (new, is): (&Side, Range<Record>)) -> Option<bool> {
     let new_in_old = new.digests(is.clone());
     let new_in_old = new_in_old.filter_map(|digest| old.confirms(was.clone(), digest));
@@ -241,7 +242,7 @@ mod tests {
         assert_eq!(got.same(), 1);
     }
 
-    /// A path with its digests as lines of several algorithms give them.
+    /// Returns a path with its digests as lines of several algorithms give them.
     fn lines(path: &str, digests: &[(Algorithm, &str)]) -> Vec<FileDigests> {
         let line = |(algorithm, content): &(Algorithm, &str)| FileDigests {
             path: path.as_bytes().to_vec(),
@@ -250,7 +251,8 @@ mod tests {
         digests.iter().map(line).collect()
     }
 
-    /// MD5 stands for what is equal by chance, or on purpose.
+    /// Checks moves by all common digests; MD5 represents digests that are equal by chance, or on
+    /// purpose.
     #[test]
     fn a_move_needs_every_digest_that_both_sides_know() {
         let (weak, strong) = (Algorithm::Md5, Algorithm::Sha256);
@@ -331,8 +333,8 @@ mod tests {
         );
     }
 
-    /// Whatever the numbers of copies and whichever names are in both: removed is what the new
-    /// manifest has nowhere, added what the old one has nowhere.
+    /// Checks, for all numbers of copies and names in both, that files are removed only if the new
+    /// manifest has their content nowhere, and added only if the old one has it nowhere.
     #[test]
     fn removed_and_added_are_contents_that_are_nowhere_on_the_other_side() {
         let names = ["a", "b", "c"];
@@ -367,7 +369,7 @@ mod tests {
                         }
                     }
                 }
-                // Every name that only one side has is told once at least.
+                // Every name that only one side has is reported at least once.
                 let told = |path: &[u8]| {
                     all(&got).into_iter().any(|change| match change {
                         DiffEntry::Moved { from, to } => from == path || to == path,

@@ -80,7 +80,7 @@ pub fn hash_with<S: DigestSink>(
     Ok((sinks, totals))
 }
 
-/// What is known of the work before it begins: all of it if the listing has sizes, else nothing.
+/// Returns the effort known before the work begins: all of it if the listing has sizes, else none.
 fn effort(listing: &Listing, plan: &Plan) -> Effort {
     let mut bytes = 0_u64;
     for entry in plan.entries() {
@@ -112,7 +112,7 @@ pub fn hash_listing(
 /// Hashes the entries of `plan`.
 ///
 /// # Errors
-/// As of [`hash_with`].
+/// Errors of [`hash_with`].
 pub(crate) fn hash_plan(
     listing: &Listing,
     plan: &Plan,

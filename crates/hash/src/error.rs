@@ -1,22 +1,22 @@
-//! Why files could not be hashed at all. Trouble with single files never is a reason: it is in the
-//! results.
+//! Reasons why files could not be hashed at all. Failures of single files never are one: they are
+//! in the results.
 
 use std::fmt;
 
 use bc_pool::WorkerPanic;
 
-/// Why files could not be hashed at all.
+/// Error that prevented hashing at all.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Error {
     kind: ErrorKind,
     message: String,
 }
 
-/// What kind of failure an [`Error`] is.
+/// Kind of an [`Error`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// There is no algorithm to hash with.
+    /// No algorithm to hash with.
     NoAlgorithm,
     /// An entry to be hashed is not of the listing.
     ForeignEntry,
@@ -32,7 +32,7 @@ impl Error {
         }
     }
 
-    /// What kind it is.
+    /// Returns the kind of error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }

@@ -1,4 +1,4 @@
-//! What a manifest says of one file.
+//! A manifest's record of one file.
 
 use bc_digest::{Algorithm, Digest};
 

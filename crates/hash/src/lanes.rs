@@ -1,4 +1,4 @@
-//! One worker's consumer: hashes what the pump feeds, where slot numbers are message numbers.
+//! One worker's consumer: hashes the files from the pump, where slot numbers are message numbers.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
@@ -41,14 +41,14 @@ pub fn advance_batch<'f, 'd: 'f>(
     batch.advance(&chunks[..count], consumed);
 }
 
-/// Bytes of a file that takes so long to read that what was read before it is better recorded.
+/// Bytes of a file that takes so long to read that the files read before it are better recorded.
 const LONG: u64 = 64 << 20;
 
 /// The workers of a run, as one of them sees it.
 pub(crate) struct Crew<'a> {
     pub(crate) team: &'a Team,
     pub(crate) recruiter: Recruiter<'a>,
-    /// Those who join where all wait.
+    /// Adaptive workers, which join where all wait.
     pub(crate) company: Option<Company<'a>>,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Lanes<'a, S> {
     crew: Crew<'a>,
     pub(crate) alone: Alone<'a>,
     links: &'a Links<'a>,
-    /// What this worker knows of devices that hold files of several names.
+    /// Properties of devices that hold files of several names, as far as this worker knows them.
     mounts: Mounts,
     pub(crate) keeper: Keeper<'a>,
     /// Files being read that are the first of several names.
@@ -96,14 +96,14 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
         }
     }
 
-    /// Gives on what this worker has kept to itself up to now.
+    /// Hands over the records and results that this worker has kept to itself so far.
     pub(crate) fn hand_over(&mut self) {
         self.keeper.hand_over();
         self.sink.hand_over();
     }
 
-    /// Has a file that was opened once more read and hashed by several threads, the caller's
-    /// being one.
+    /// Reads and hashes a file that was opened once more by several threads, the caller's being
+    /// one.
     fn hash_alone(&mut self, opened: &Opened, file: &OwnedFd, stat: FileStat, threads: usize) {
         let entry = opened.entry;
         // Nothing else is finished for as long as it takes.
@@ -117,7 +117,7 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
                 self.digests.extend(digests);
                 self.keeper.keep(entry, &stat, &self.digests);
                 self.sink.file(entry, Ok((&stat, &self.digests)));
-                // What it came to in another state says nothing of the one that was claimed.
+                // The result for another state proves nothing about the claimed one.
                 let claimed = stat.stamp == opened.stat.stamp;
                 self.pass_on(entry, Ok(&stat), claimed);
             }
@@ -130,7 +130,7 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
         }
     }
 
-    /// Whether an earlier run has read a file that was just opened; if so, it is done.
+    /// Skips a file that was just opened if an earlier run has read it; true if so.
     #[inline]
     fn was_read(&mut self, opened: &Opened) -> bool {
         let (entry, stat) = (opened.entry, &opened.stat);
@@ -154,8 +154,8 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
         }
     }
 
-    /// Gives what came of a file to the names that waited for it, and if it is what was claimed,
-    /// to those that are met later.
+    /// Passes the result of a file on to the names that waited for it, and if it is the claimed
+    /// file, to those that are met later.
     fn pass_on(&mut self, entry: EntryId, result: Result<&FileStat, &Error>, claimed: bool) {
         let Some(at) = self.firsts.iter().position(|(first, _)| *first == entry) else {
             return;
@@ -306,7 +306,8 @@ mod tests {
         }
     }
 
-    /// What a sink has gathered would otherwise wait for as long as one huge file takes.
+    /// Checks that a sink hands its results over before one huge file is read, which would delay
+    /// them.
     #[test]
     fn a_sink_hands_over_before_a_large_file_and_at_the_end() {
         let dir = tempfile::tempdir().unwrap();
@@ -326,7 +327,7 @@ mod tests {
         assert_eq!(sinks[0].0, ["file", "hand over", "file", "hand over"]);
     }
 
-    /// A display would otherwise stand still for as long as one huge file takes.
+    /// Checks that bytes count while one huge file is read, as a display would otherwise not move.
     #[test]
     fn bytes_count_while_a_large_file_is_read() {
         let dir = tempfile::tempdir().unwrap();

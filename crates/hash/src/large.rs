@@ -19,24 +19,24 @@ const SUBTREE: usize = 1 << 20;
 /// Pieces for each thread below which some would wait for the last ones too long.
 const PIECES: u64 = 4;
 
-/// Threads that one stream can use: with more readers than these, the hasher is what they wait
-/// for, or the memory is.
+/// Threads that one stream can use: with more readers than these, they wait for the hasher, or for
+/// memory.
 const READERS: usize = 4;
 
-/// A file that may deserve several threads, and what else there is to do.
+/// A file that may deserve several threads, and the other work that there is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Work {
     /// Its bytes.
     pub(crate) size: u64,
-    /// Files that nobody has begun, and that may be as large.
+    /// Files that no worker has begun, and that may be as large.
     pub(crate) left: usize,
     /// Huge files that others are reading.
     pub(crate) others: usize,
 }
 
 impl Work {
-    /// How many threads the file is worth, which would have nothing else to do; 1 for its place
-    /// among the lanes.
+    /// Returns the number of threads that the file is worth, which would have nothing else to do; 1
+    /// for its place among the lanes.
     pub(crate) fn threads(&self, options: &HashOptions) -> usize {
         let files = self.left + self.others + 1;
         let threads = if self.takes_all(options) {
@@ -56,7 +56,7 @@ impl Work {
         threads.min(lanes / files / each).max(1)
     }
 
-    /// Whether the large files that are left are best hashed one after the other, by all threads
+    /// True if the large files that are left are best hashed one after the other, by all threads
     /// each: there are fewer than threads, and each can be cut into enough pieces.
     pub(crate) fn takes_all(&self, options: &HashOptions) -> bool {
         is_tree(options)
@@ -65,16 +65,16 @@ impl Work {
     }
 }
 
-/// Whether parts of a file can be hashed apart from each other.
+/// True if parts of a file can be hashed separately.
 fn is_tree(options: &HashOptions) -> bool {
     options.algorithms == [Algorithm::Blake3]
 }
 
-/// When a large file is met and up to this many are left, those are looked at.
+/// Greatest number of files left at which their sizes are looked up when a large one is met.
 const FEW: usize = 64;
 
-/// How many files are left that are as large as may be worth several threads, as far as that can
-/// be known; counted up to `enough`.
+/// Returns the number of files left that are as large as may be worth several threads, as far as
+/// that can be known; counted up to `enough`.
 pub(crate) fn left(listing: &Listing, plan: &Plan, enough: usize) -> usize {
     let left = plan.left();
     if left > FEW.max(enough) {
@@ -86,16 +86,16 @@ pub(crate) fn left(listing: &Listing, plan: &Plan, enough: usize) -> usize {
         .count()
 }
 
-/// Up to this many files are looked at for their sizes.
+/// Number of files up to which sizes are looked up.
 const LOOKED_AT: usize = 512;
 
-/// Bytes of all files together if there are few of them, for a display of progress: nothing else
-/// needs them, and they cost a call for each file.
+/// Returns the bytes of all files together if there are few of them, for a display of progress:
+/// nothing else needs them, and they cost a call for each file.
 pub fn bytes_if_few(listing: &Listing) -> Option<u64> {
     (listing.len() <= LOOKED_AT).then(|| sizes(listing, listing.ids()).map(|(_, size)| size).sum())
 }
 
-/// Sizes of those entries that can be looked up; the others are the pump's to report.
+/// Returns the sizes of those entries that can be looked up; the others are the pump's to report.
 fn sizes(
     listing: &Listing,
     entries: impl Iterator<Item = EntryId>,
@@ -116,13 +116,13 @@ fn sizes(
     })
 }
 
-/// What it takes to hash a file outside the lanes, and what came of those that were.
+/// Context for hashing files outside the lanes, and the counts of those that were.
 pub(crate) struct Alone<'a> {
     pub(crate) listing: &'a Listing,
     pub(crate) options: &'a HashOptions,
     pub(crate) cancel: &'a Cancel,
     pub(crate) done: ReadStats,
-    /// The most that worked on one file.
+    /// Greatest number of threads that worked on one file.
     pub(crate) threads: usize,
 }
 
@@ -170,7 +170,7 @@ pub(crate) fn hash(
         progress.bytes.fetch_add(bytes, Ordering::Relaxed);
     };
     let read = |stat: &FileStat, go_on: &(dyn Fn() -> bool + Sync)| {
-        // Of a reading that did not do, and begins again.
+        // Bytes of a reading that was of no use, and begins again.
         let void = counted.swap(0, Ordering::Relaxed);
         progress.bytes.fetch_sub(void, Ordering::Relaxed);
         let (digests, read) = digests(file, stat, options, threads, cancel, &count, go_on)?;
@@ -192,9 +192,8 @@ pub(crate) fn hash(
     Ok((stat, digests))
 }
 
-/// Digests of the bytes that `stat` promises, and how many there were; `counted` is told of each
-/// piece. Stops with kind `Changed`
-/// when `go_on`, asked after each piece, says so.
+/// Returns the digests of the bytes that `stat` promises, and their number; `counted` is called
+/// with each piece. Stops with kind `Changed` once `go_on`, called after each piece, returns false.
 fn digests(
     file: &OwnedFd,
     stat: &FileStat,
@@ -242,7 +241,7 @@ fn digests(
 mod tests {
     use super::*;
 
-    /// Threads for a file of so many MiB beside others, with so many workers.
+    /// Returns the threads for a file of so many MiB beside others, with so many workers.
     fn threads(
         algorithm: Algorithm,
         mib: u64,

@@ -28,7 +28,7 @@
 //! them to [`bc_digest::Batch`]; and a file that was read to its end unchanged
 //! comes out of the pump's `finish` with its digests, into a [`DigestSink`].
 //!
-//! A run that is recorded can be gone on from: see [`resume`].
+//! A run that is recorded can be resumed: see [`resume`].
 //!
 //! # Invariants
 //! - a file has digests or an error, never neither and never an empty digest

@@ -1,5 +1,5 @@
-//! What a line of a checksum file asks for, and which algorithm made its digest: the line's own tag
-//! says it, or somebody who knows, or the file's name, or the digest's length.
+//! Paths and digests that a line of a checksum file asks for, and the algorithm of its digest: from
+//! the line's own tag, from the caller, from the file's name, or from the digest's length.
 //!
 //! ```
 //! use std::path::Path;
@@ -19,17 +19,17 @@ use bc_manifest::{Failure, Record};
 
 use crate::FileDigests;
 
-/// What a manifest says about its algorithm by other means than tags.
+/// Sources of a manifest's algorithm other than tags.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hint {
-    /// From whoever knows: decides, whatever the name or the length.
+    /// Given by the caller: decides, whatever the name or the length.
     pub explicit: Option<Algorithm>,
-    /// From the manifest's name.
+    /// Derived from the manifest's name.
     pub name: Option<Algorithm>,
 }
 
 impl Hint {
-    /// For a manifest called `path`.
+    /// Makes the hint for a manifest called `path`.
     pub fn new(explicit: Option<Algorithm>, path: impl AsRef<Path>) -> Hint {
         Hint {
             explicit,
@@ -37,8 +37,8 @@ impl Hint {
         }
     }
 
-    /// The algorithm of an untagged digest of `length` bytes; None if the line
-    /// cannot be one (so it is improperly formatted).
+    /// Returns the algorithm of an untagged digest of `length` bytes; None if the line cannot be
+    /// one (so it is improperly formatted).
     pub fn resolve(self, length: usize) -> Option<Algorithm> {
         if let Some(algorithm) = self.explicit {
             return (algorithm.digest_len() == length).then_some(algorithm);
@@ -49,15 +49,16 @@ impl Hint {
             .or_else(|| by_length(length))
     }
 
-    /// Would [`resolve`](Hint::resolve) go by the length alone, which several algorithms share?
+    /// True if [`resolve`](Hint::resolve) would go by the length alone, which several algorithms
+    /// share.
     pub fn is_guess(self, length: usize) -> bool {
         let by_name = self.name.is_some_and(|a| a.digest_len() == length);
         self.explicit.is_none() && !by_name
     }
 }
 
-/// `SHA256SUMS`, `tree.xxh128`, `sha1sum.txt`: the extension, else the start
-/// of the name up to "sum".
+/// Returns the algorithm from a name: `SHA256SUMS`, `tree.xxh128`, `sha1sum.txt`: the extension,
+/// else the start of the name up to "sum".
 fn by_name(path: &Path) -> Option<Algorithm> {
     let name = path.file_name()?.to_str()?.to_ascii_lowercase();
     let stem = name.strip_suffix(".txt").unwrap_or(&name);
@@ -71,12 +72,12 @@ fn by_name(path: &Path) -> Option<Algorithm> {
     start.trim_end_matches(['-', '_']).parse().ok()
 }
 
-/// What a line asks for.
+/// Content of a line.
 #[derive(Clone, Debug)]
 pub enum Line {
     /// A path and its digests.
     Wanted(FileDigests),
-    /// A path and one digest, of which nothing but its length tells the algorithm.
+    /// A path and one digest, whose algorithm follows from nothing but its length.
     Guessed(FileDigests),
     /// A file that had no digest, and why: nothing is known of its content.
     Unread(Vec<u8>, Failure),
@@ -84,7 +85,7 @@ pub enum Line {
     Improper(u64),
 }
 
-/// Gives each digest of a record its algorithm.
+/// Assigns each digest of a record its algorithm.
 pub fn resolve(record: Record, hint: Hint) -> Line {
     if record.digests.is_empty() {
         return match record.error {
@@ -117,7 +118,7 @@ pub fn resolve(record: Record, hint: Hint) -> Line {
     }
 }
 
-/// The algorithm that digests of this length usually are.
+/// Returns the algorithm that digests of this length usually are.
 fn by_length(length: usize) -> Option<Algorithm> {
     Some(match length {
         4 => Algorithm::Crc32c,
@@ -132,8 +133,8 @@ fn by_length(length: usize) -> Option<Algorithm> {
     })
 }
 
-/// Other algorithms with digests as long as `algorithm`'s, for a hint when
-/// nothing matches; but those whose own lines look different.
+/// Returns the other algorithms with digests as long as `algorithm`'s, for a hint when nothing
+/// matches; without those whose own lines look different.
 pub fn same_length(algorithm: Algorithm) -> Vec<Algorithm> {
     let same = |a: &&Algorithm| {
         let alike = a.digest_len() == algorithm.digest_len() && a.plain() == Plain::Hex;

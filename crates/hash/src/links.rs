@@ -15,18 +15,17 @@ use bc_fs::mount::Mounts;
 use bc_read::Opened;
 use bc_walk::{EntryId, Identity, Listing, Stamp};
 
-/// Two changes within so many nanoseconds may leave the same ctime: the kernel's
-/// clock for file times stands still between two ticks, 10 ms at most.
+/// Nanoseconds within which two changes may leave the same ctime: the kernel's clock for file times
+/// does not advance between two ticks, 10 ms at most.
 const TICK: i64 = 20_000_000;
-/// And within so many where a file system keeps whole seconds, as a time without a
-/// fraction may tell.
+/// Window for file systems that keep whole seconds, as a time without a fraction may show.
 const COARSE: i64 = 2_000_000_000;
 
-/// What the workers of one plan know of files with several names.
+/// Files with several names, as known to the workers of one plan.
 pub(crate) struct Links<'a> {
     listing: &'a Listing,
-    /// By inode: in a tree of which every file has several names, as some backups are, each file is
-    /// asked for, and one lock for all would be what many workers wait for.
+    /// Inodes, in shards: in a tree of which every file has several names, as some backups are,
+    /// each file is asked for, and many workers would wait for one lock for all.
     shards: [Shard; SHARDS],
 }
 
@@ -42,7 +41,7 @@ struct Inode {
     /// The name that is read.
     first: EntryId,
     stamp: Stamp,
-    /// Whether a change since the reading began is sure to show in the stamp.
+    /// True if a change since the reading began is sure to show in the stamp.
     settled: bool,
     /// Names that were not met yet.
     left: u64,
@@ -50,20 +49,20 @@ struct Inode {
 }
 
 enum Reading {
-    /// Under way, and who waits for it.
+    /// Under way, with the names that wait for it.
     Now(Vec<EntryId>),
     Done(Vec<Digest>),
 }
 
-/// What to do with a name.
+/// Treatment of a name.
 pub(crate) enum Claim {
-    /// Read it; nobody else is concerned.
+    /// Read it; no other name is concerned.
     Read,
-    /// Read it, and tell what came of it. Given again if its reading begins again.
+    /// Read it, and report the result. Given again if its reading begins again.
     ReadFirst(Identity),
     /// Its digests come with those of another name.
     Wait,
-    /// These are its digests.
+    /// Digests from another name.
     Known(Vec<Digest>),
 }
 
@@ -75,7 +74,8 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// What to do with a file that was just opened; `mounts` is what the worker knows of devices.
+    /// Returns the treatment of a file that was just opened; `mounts` caches the properties of
+    /// devices.
     pub(crate) fn claim(&self, opened: &Opened, mounts: &mut Mounts) -> Claim {
         let stat = &opened.stat;
         if stat.nlink < 2 {
@@ -126,9 +126,9 @@ impl<'a> Links<'a> {
         Claim::Known(digests)
     }
 
-    /// The first name was read; gives those that waited for it: names of the same
-    /// inode, so that what `stat` tells of one is right for all. Without digests
-    /// the reading failed, and names met from now on are read themselves.
+    /// Ends the reading of the first name; returns the names that waited for it: names of the same
+    /// inode, so that the metadata of one are right for all. Without digests the reading failed,
+    /// and names met from now on are read themselves.
     pub(crate) fn finished(&self, id: Identity, digests: Option<&[Digest]>) -> Vec<EntryId> {
         let mut inodes = self.lock(&id);
         let Some(mut inode) = inodes.remove(&id) else {
@@ -151,14 +151,14 @@ impl<'a> Links<'a> {
     }
 }
 
-/// Numbers follow each other, or are multiples of a power of two.
+/// Returns the shard of an inode: numbers follow each other, or are multiples of a power of two.
 fn shard(id: &Identity) -> usize {
     // The golden ratio, in units of 2^-64: its product's upper bits differ for both.
     let mixed = id.ino.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed >> (u64::BITS - SHARDS.ilog2())) as usize
 }
 
-/// Whether a change from now on is sure to leave another ctime.
+/// True if a change from now on is sure to leave another ctime.
 fn is_settled(stamp: &Stamp) -> bool {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -206,7 +206,7 @@ mod tests {
         vec![bc_digest::hash(bc_digest::Algorithm::Md5, b"x")]
     }
 
-    /// Three names of one file, and what they come to.
+    /// Calls `check` with three names of one file.
     fn with_names(check: impl FnOnce(&Links<'_>, &Listing, &mut Mounts)) {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a"), "x").unwrap();
@@ -223,7 +223,8 @@ mod tests {
         }
     }
 
-    /// A number and the next, or those of one disk's blocks: no lock gets many of them.
+    /// Checks numbers that follow each other, and those of one disk's blocks: no lock gets many of
+    /// them.
     #[test]
     fn inodes_are_spread_over_the_locks() {
         for step in [1, 2, 8, 32, 128, 4096, 1 << 32] {

@@ -1,4 +1,4 @@
-//! What goes into the engine and comes out of it: options, progress, each file's digests, counts.
+//! Input and output of the engine: options, progress, each file's digests, counts.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -11,7 +11,7 @@ use bc_walk::{EntryId, FileStat};
 use crate::error::{Error, ErrorKind};
 use crate::resume::{Resume, Taken};
 
-/// What to compute and how.
+/// Options of a run: the digests to compute, and how.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct HashOptions {
@@ -19,13 +19,13 @@ pub struct HashOptions {
     pub algorithms: Vec<Algorithm>,
     /// Instruction sets to use.
     pub cpu: CpuFeatures,
-    /// How files are read.
+    /// Options for reading files.
     pub read: bc_read::ReadOptions,
     /// Threads, at least 1; with 1 the caller's thread does everything.
     pub workers: usize,
-    /// Whether all of them start at once, or as many as the files turn out to be worth.
+    /// Start of the workers: all at once, or as many as the files turn out to be worth.
     pub start: Start,
-    /// Where the run is recorded, and what an earlier run has recorded of the same files.
+    /// Record of this run, and what an earlier run has recorded of the same files.
     pub resume: Option<Arc<Resume>>,
 }
 
@@ -40,7 +40,7 @@ setters! {
 }
 
 impl HashOptions {
-    /// These algorithms on one thread with the best kernels and default reading.
+    /// Makes options for these algorithms on one thread with the best kernels and default reading.
     pub fn new(algorithms: Vec<Algorithm>) -> HashOptions {
         HashOptions {
             algorithms,
@@ -52,7 +52,7 @@ impl HashOptions {
         }
     }
 
-    /// Whether there is anything to compute.
+    /// Checks that there is something to compute.
     ///
     /// # Errors
     /// If there is no algorithm.
@@ -77,26 +77,27 @@ pub struct HashProgress {
 }
 
 /// Receives each file once, on the worker that read it. Where workers have
-/// [tables](bc_pool::Tables::private) of descriptors of their own, a sink is bound by what that asks
-/// of all that they execute.
+/// [tables](bc_pool::Tables::private) of descriptors of their own, a sink is bound by the rules for
+/// all code that they execute.
 pub trait DigestSink: Send {
-    /// `Ok`: what the read descriptor was and one digest per algorithm.
+    /// Takes the result of a file. `Ok`: metadata of the descriptor that was read, and one digest
+    /// per algorithm.
     fn file(&mut self, entry: EntryId, result: Result<(&FileStat, &[Digest]), bc_walk::Error>);
 
-    /// Called where this worker will finish no file for as long as a large one takes, and when it is
-    /// done: a sink that gathers results before it shares them hands over what it has. Not called
-    /// after a panic.
+    /// Hands over gathered results. Called before a large file during which this worker will finish
+    /// no other, and when the worker is done: for sinks that gather results before they share them.
+    /// Not called after a panic.
     fn hand_over(&mut self) {}
 }
 
-/// What the reading of a whole plan amounted to.
+/// Totals of the reading of a whole plan.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Totals {
     /// Counts of all workers together.
     pub read: ReadStats,
-    /// What was not read, because an earlier run had read it; among the files of [`read`](Self::read)
-    /// and not among its bytes.
+    /// Files that were not read, because an earlier run had read them; among the files of
+    /// [`read`](Self::read) and not among its bytes.
     pub taken: Taken,
     /// Workers that took part.
     pub workers: usize,

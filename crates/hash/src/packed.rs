@@ -1,5 +1,4 @@
-//! Lines of lists in one array: what a list of millions takes is its paths and digests, and little
-//! more.
+//! Lines of lists in one array: a list of millions takes its paths and digests, and little more.
 
 use bc_digest::{Algorithm, Digest};
 
@@ -31,7 +30,7 @@ impl Packed {
         start
     }
 
-    /// Gives the first digest of the record that begins at `start` another algorithm.
+    /// Assigns the first digest of the record that begins at `start` another algorithm.
     fn set_algorithm(&mut self, start: usize, algorithm: Algorithm) {
         let at = start + HEAD + self.length(start);
         self.0[at] = number(algorithm);
@@ -43,12 +42,12 @@ impl Packed {
         u32::from_le_bytes(bytes) as usize
     }
 
-    /// The path of the record that begins at `start`.
+    /// Returns the path of the record that begins at `start`.
     pub(crate) fn path(&self, start: usize) -> &[u8] {
         &self.0[start + HEAD..][..self.length(start)]
     }
 
-    /// Where the digests of that record are.
+    /// Returns the offsets of that record's digests.
     pub(crate) fn places(&self, start: usize) -> impl Iterator<Item = usize> + use<'_> {
         let mut at = start + HEAD + self.length(start);
         let end = at + self.length(start + 4);
@@ -59,7 +58,7 @@ impl Packed {
         })
     }
 
-    /// The digest at a place, with its algorithm: two are equal if these bytes are.
+    /// Returns the digest at a place, with its algorithm: two are equal if these bytes are.
     pub(crate) fn digest(&self, place: usize) -> &[u8] {
         let len = self.0[place + 1];
         &self.0[place..][..2 + usize::from(len)]
@@ -70,7 +69,7 @@ impl Packed {
     }
 }
 
-/// The number of an algorithm.
+/// Returns the number of an algorithm.
 pub(crate) fn number(algorithm: Algorithm) -> u8 {
     let at = Algorithm::ALL.iter().position(|known| *known == algorithm);
     // There are a few dozen.
@@ -91,17 +90,17 @@ impl ExpectedDigests {
         self.starts.push(start);
     }
 
-    /// Number of lines.
+    /// Returns the number of lines.
     pub fn len(&self) -> usize {
         self.starts.len()
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.starts.is_empty()
     }
 
-    /// The path of a line, by its number from 0.
+    /// Returns the path of a line, by its number from 0.
     ///
     /// # Panics
     /// This and all others: if there is no such line.
@@ -109,7 +108,7 @@ impl ExpectedDigests {
         self.packed.path(self.starts[line])
     }
 
-    /// The digests of a line.
+    /// Returns the digests of a line.
     pub fn digests(&self, line: usize) -> impl Iterator<Item = (Algorithm, Digest)> {
         self.raw(line).map(|raw| {
             let algorithm = Algorithm::ALL[usize::from(raw[0])];
@@ -118,18 +117,18 @@ impl ExpectedDigests {
         })
     }
 
-    /// The digests of a line, each with its algorithm's number and its length before it.
+    /// Returns the digests of a line, each with its algorithm's number and its length before it.
     fn raw(&self, line: usize) -> impl Iterator<Item = &[u8]> {
         let places = self.packed.places(self.starts[line]);
         places.map(|place| self.packed.digest(place))
     }
 
-    /// Says that the first digest of a line is of another algorithm.
+    /// Assigns the first digest of a line another algorithm.
     pub fn set_algorithm(&mut self, line: usize, algorithm: Algorithm) {
         self.packed.set_algorithm(self.starts[line], algorithm);
     }
 
-    /// Bytes of memory that the lines take.
+    /// Returns the bytes of memory that the lines take.
     pub fn memory(&self) -> u64 {
         (self.packed.memory() + self.starts.capacity() * size_of::<usize>()) as u64
     }

@@ -80,7 +80,7 @@ impl DigestSink for Collector<'_> {
     }
 }
 
-/// What is known about one entry.
+/// Result for one entry.
 #[derive(Debug)]
 pub enum EntryOutcome<'a> {
     /// Size read, and one digest per algorithm.
@@ -90,7 +90,7 @@ pub enum EntryOutcome<'a> {
         /// Raw digests, one after the other, in the order of the algorithms.
         digests: &'a [u8],
     },
-    /// Why there is no digest.
+    /// Reason why there is no digest.
     Failed(&'a Error),
     /// The run was cancelled before this entry's turn.
     NotDone,
@@ -109,7 +109,7 @@ pub struct Hashes {
 
 const NONE: u64 = u64::MAX;
 
-/// Bytes of memory that hashing a listing takes for the listing and its results.
+/// Returns the bytes of memory that hashing a listing takes for the listing and its results.
 pub fn hashing_memory(listing: &Listing, algorithms: &[Algorithm]) -> u64 {
     let digests: usize = algorithms.iter().map(|a| a.digest_len()).sum();
     // Size, digests, and its place in the order in which files are read.
@@ -139,20 +139,20 @@ impl Hashes {
         }
     }
 
-    /// What is known about `entry`; `None` if it is not of the listing that was hashed, as far as its
-    /// number tells.
+    /// Returns the result for `entry`; `None` if it is not of the listing that was hashed, as far
+    /// as its number shows.
     pub fn get(&self, entry: EntryId) -> Option<EntryOutcome<'_>> {
         ((entry.0 as usize) < self.sizes.len()).then(|| self.outcome(entry))
     }
 
-    /// Whether the run came to every file of the listing: none is [`NotDone`](EntryOutcome::NotDone)
-    /// because it was cancelled, or was not in the plan.
+    /// True if the run came to every file of the listing: none is
+    /// [`NotDone`](EntryOutcome::NotDone) because it was cancelled, or was not in the plan.
     pub fn is_complete(&self) -> bool {
         let without = self.sizes.iter().filter(|size| **size == NONE).count();
         without == self.errors.len()
     }
 
-    /// What is known about `entry`.
+    /// Returns the result for `entry`.
     ///
     /// # Panics
     /// If the entry is not of the listing that was hashed; see [`get`](Hashes::get).
@@ -170,7 +170,7 @@ impl Hashes {
             .map_or(EntryOutcome::NotDone, EntryOutcome::Failed)
     }
 
-    /// The digests of `entry` in the order of the algorithms; None without any.
+    /// Returns the digests of `entry` in the order of the algorithms; None without any.
     ///
     /// # Panics
     /// As [`outcome`](Hashes::outcome).
@@ -185,12 +185,12 @@ impl Hashes {
         }))
     }
 
-    /// Failures in path order.
+    /// Returns the failures in path order.
     pub fn errors(&self) -> impl Iterator<Item = (EntryId, &Error)> {
         self.errors.iter().map(|(entry, error)| (*entry, error))
     }
 
-    /// What was read.
+    /// Returns the counts of the reading.
     pub fn totals(&self) -> &Totals {
         &self.totals
     }

@@ -1,5 +1,5 @@
 //! Reads a checksum file of any format that `bc hash` knows from standard input and prints it as
-//! `sha256sum` would: `convert`. Lines that are none are counted.
+//! `sha256sum` would: `convert`. Malformed lines are counted.
 #![forbid(unsafe_code)]
 
 use std::error::Error;

@@ -1,4 +1,4 @@
-//! Writes and reads an integrity manifest in memory, holds its lines against what they should say,
+//! Writes and reads an integrity manifest in memory, compares its lines with the expected entries,
 //! and prints entries per second:
 //! `cargo run --release -p bc-manifest --example integrity_throughput [ENTRIES]`.
 #![forbid(unsafe_code)]

@@ -1,5 +1,5 @@
-//! How manifests name algorithms, beyond the table of [`bc_digest`]: names that it does not know,
-//! and lengths of BLAKE2b that have no name. This crate computes no digest of a file.
+//! Names of algorithms in manifests, beyond the table of [`bc_digest`]: names that it does not
+//! know, and lengths of BLAKE2b that have no name. This crate computes no digest of a file.
 
 use std::borrow::Cow;
 
@@ -8,12 +8,12 @@ use bc_digest::Algorithm;
 /// An algorithm's name as `bc` writes it, e.g. `sha256`: static for the known ones.
 pub type Name = Cow<'static, str>;
 
-/// The length in bytes of an algorithm's digests, if the name is one that `bc` knows.
+/// Returns the length in bytes of an algorithm's digests, if the name is one that `bc` knows.
 pub(crate) fn digest_len(name: &str) -> Option<usize> {
     Algorithm::from_name(name).map(Algorithm::digest_len)
 }
 
-/// A name without allocation where it is a known one.
+/// Returns a name without allocation where it is a known one.
 pub(crate) fn intern(name: &str) -> Name {
     Algorithm::from_name(name).map_or_else(
         || Cow::Owned(name.to_owned()),
@@ -28,7 +28,7 @@ pub(crate) enum Order {
     Reversed,
 }
 
-/// What a tag stands for: name, digest length in bytes, byte order. The lengths of BLAKE2b
+/// Returns the meaning of a tag: name, digest length in bytes, byte order. The lengths of BLAKE2b
 /// that we have no name for (`BLAKE2b-128`) come out as `blake2b-128`.
 pub(crate) fn by_tag(tag: &[u8]) -> Option<(Name, usize, Order)> {
     let tag = std::str::from_utf8(tag).ok()?;

@@ -19,7 +19,7 @@ pub fn encode(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// Decodes; `None` unless `text` is exactly what [`encode`] would write.
+/// Decodes; `None` unless `text` is exactly as [`encode`] would write it.
 pub fn decode(text: &[u8]) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(4) {
         return None;

@@ -1,4 +1,4 @@
-//! Compressed manifests: what a name ending in `.zst` asks for. With the feature `zstd`.
+//! Compressed manifests: those whose names end in `.zst`. With the feature `zstd`.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -9,11 +9,11 @@ const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// The level used: the library's own default, about 500 MB/s.
 const LEVEL: i32 = 3;
 
-/// Compresses what is written to it; complete only after [`finish`](Compressor::finish).
+/// Writer that compresses; complete only after [`finish`](Compressor::finish).
 pub struct Compressor<W: Write>(zstd::Encoder<'static, W>);
 
 impl<W: Write> Compressor<W> {
-    /// A frame with a checksum of its content.
+    /// Begins a frame with a checksum of its content.
     ///
     /// # Errors
     /// If the compressor cannot be set up.
@@ -48,7 +48,7 @@ impl<W: Write> fmt::Debug for Compressor<W> {
     }
 }
 
-/// Does a file that begins with these bytes begin like a zstd frame?
+/// True if a file that begins with these bytes begins like a zstd frame.
 pub fn is_compressed(head: &[u8]) -> bool {
     head.starts_with(&MAGIC)
 }
@@ -126,8 +126,8 @@ mod tests {
         assert!(all(&[&frame[..], b"junk after the frame"].concat()).is_err());
     }
 
-    /// Gives at most so many bytes at once, is interrupted before each, and notes where each call
-    /// began.
+    /// Reader that returns at most so many bytes at once, is interrupted before each, and notes the
+    /// offset of each call.
     struct Steps<'a> {
         bytes: &'a [u8],
         step: usize,
@@ -151,7 +151,7 @@ mod tests {
         }
     }
 
-    /// What `open` gives, and where the input was read from.
+    /// Returns the bytes that `open` gives, and the offsets at which the input was read.
     fn in_steps(bytes: &[u8], step: usize) -> (Vec<u8>, Vec<usize>) {
         let offsets = Mutex::new(Vec::new());
         let input = Steps {

@@ -90,7 +90,7 @@ fn push_field(out: &mut Vec<u8>, field: &[u8]) {
 /// More columns than any header of ours has.
 const MAX_COLUMNS: usize = 256;
 
-/// The header, turned into what to expect of each record.
+/// Columns of the header, by which each record is parsed.
 #[derive(Clone, Debug)]
 pub(crate) struct Columns(Vec<Column>);
 
@@ -104,7 +104,7 @@ enum Column {
 }
 
 impl Columns {
-    /// Before the header is read.
+    /// Returns the columns before the header is read: none.
     pub(crate) const fn empty() -> Columns {
         Columns(Vec::new())
     }
@@ -113,7 +113,7 @@ impl Columns {
         self.0.is_empty()
     }
 
-    /// Is this the header of such a file? It begins with the column `path` and has another.
+    /// True if this is the header of such a file. It begins with the column `path` and has another.
     pub(crate) fn is_header(line: &[u8]) -> bool {
         line.starts_with(b"path,") || line.starts_with(b"\"path\",")
     }
@@ -185,7 +185,7 @@ fn number(field: &[u8]) -> Result<u64, &'static str> {
         .ok_or("size is not a number")
 }
 
-/// `op: message`; the number is where the standard library's messages have it.
+/// Parses `op: message`; the number is where the standard library's messages have it.
 fn failure(field: &[u8]) -> Result<Failure, &'static str> {
     let text = std::str::from_utf8(field).map_err(|_| "error is not UTF-8")?;
     let (op, message) = text.split_once(": ").unwrap_or(("", text));
@@ -200,7 +200,7 @@ fn failure(field: &[u8]) -> Result<Failure, &'static str> {
     })
 }
 
-/// Is a quoted field still open at the end, so that the record goes on in the next line?
+/// True if a quoted field is still open at the end, so that the record continues in the next line.
 pub(crate) fn is_open(record: &[u8]) -> bool {
     record.iter().filter(|&&b| b == b'"').count() & 1 == 1
 }

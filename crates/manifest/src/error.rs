@@ -1,9 +1,9 @@
-//! The one error of this crate: what is wrong with a manifest, and in which line.
+//! The error type of this crate: the problem of a manifest, and its line.
 
 use std::fmt;
 use std::io;
 
-/// Why a manifest was refused or could not be read.
+/// Reason why a manifest was refused or could not be read.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -18,21 +18,21 @@ pub struct Error {
 pub enum ErrorKind {
     /// Reading or writing failed.
     Io,
-    /// It is not a manifest of this format: no valid header line.
+    /// Not a manifest of this format: no valid header line.
     NotAManifest,
     /// The header names a schema that this version does not know.
     FutureSchema,
-    /// A line is not what the format asks for.
+    /// A line is malformed.
     Malformed,
     /// A path is repeated or not in its place.
     Unsorted,
-    /// A path is absolute, or climbs with `..`, or has empty components.
+    /// A path is absolute, or contains `..`, or has empty components.
     UnsafePath,
     /// The last line is missing: the file was cut off.
     Truncated,
     /// The counts or the digest in the trailer contradict the lines before it.
     Altered,
-    /// There is something after the trailer.
+    /// Data after the trailer.
     TrailingData,
 }
 
@@ -55,17 +55,17 @@ impl Error {
         }
     }
 
-    /// What sort of problem it is.
+    /// Returns the kind of problem.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// The line concerned, from 1; 0 if none in particular.
+    /// Returns the line concerned, from 1; 0 if none in particular.
     pub fn line(&self) -> u64 {
         self.line
     }
 
-    /// The system's error behind it, for [`ErrorKind::Io`].
+    /// Returns the system's error behind it, for [`ErrorKind::Io`].
     pub fn io_error(&self) -> Option<&io::Error> {
         self.source.as_ref()
     }

@@ -1,9 +1,9 @@
-//! How JSON says what went wrong with one path: the same fields wherever it does, so that one
-//! query finds them in results, reports and diagnostics alike.
+//! JSON form of a failure with one path: the same fields in all outputs, so that one query finds
+//! them in results, reports and diagnostics alike.
 
 use crate::json::{push_bytes, push_i64, push_key, push_str};
 
-/// What went wrong with one path.
+/// A failure with one path.
 ///
 /// ```
 /// let failed = bc_manifest::ErrorRecord {
@@ -23,7 +23,7 @@ use crate::json::{push_bytes, push_i64, push_key, push_str};
 /// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ErrorRecord<'a> {
-    /// Who says so: `hash`, `dup`, `integrity`.
+    /// Command that reports it: `hash`, `dup`, `integrity`.
     pub applet: &'a str,
     /// The path in raw bytes; not UTF-8, it is lossy in `path`, and `path_b64` has the bytes.
     pub path: &'a [u8],

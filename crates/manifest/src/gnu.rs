@@ -23,8 +23,8 @@ pub fn write_line(out: &mut Vec<u8>, digest: &[u8], path: &[u8], end: End) {
     write_prefixed(out, b"", digest, path, end);
 }
 
-/// Like [`write_line`] with `XXH3_` before the digest, as xxhsum 0.8.2 and later mark the
-/// 64-bit XXH3, which would be taken for XXH64 by its length.
+/// Writes a line like [`write_line`] with `XXH3_` before the digest, as xxhsum 0.8.2 and later mark
+/// the 64-bit XXH3, which would be taken for XXH64 by its length.
 pub fn write_xxh3_line(out: &mut Vec<u8>, digest: &[u8], path: &[u8], end: End) {
     write_prefixed(out, XXH3_PREFIX, digest, path, end);
 }
@@ -43,7 +43,7 @@ fn write_prefixed(out: &mut Vec<u8>, prefix: &[u8], digest: &[u8], path: &[u8], 
     out.push(end.byte());
 }
 
-/// Does the path hold a byte that coreutils escapes?
+/// True if the path contains a byte that coreutils escapes.
 pub fn needs_escape(path: &[u8]) -> bool {
     path.iter().any(|b| matches!(b, b'\\' | b'\n' | b'\r'))
 }
@@ -68,12 +68,12 @@ pub(crate) fn push_path(out: &mut Vec<u8>, path: &[u8], escaped: bool) {
     }
 }
 
-/// A parsed line: algorithm if told, digest, path.
+/// A parsed line: algorithm if the line names it, digest, path.
 pub(crate) type Parsed = (Option<Name>, Digest, Vec<u8>);
 
-/// Which of the two untagged styles the lines so far had. As GNU, a file may have either
-/// `digest  path` or the `digest path` of BSD's `md5 -r`, not both: a path that begins with
-/// a space or star could otherwise be passed off as another.
+/// Untagged style of the lines so far. As in GNU, a file may have either `digest  path` or the
+/// `digest path` of BSD's `md5 -r`, not both: a path that begins with a space or star could
+/// otherwise be passed off as another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum Style {
     #[default]
@@ -82,7 +82,8 @@ pub(crate) enum Style {
     Reversed,
 }
 
-/// Parses what follows the backslash that marks a line with escapes (`escaped`), if there is one.
+/// Parses the text behind the backslash that marks a line with escapes (`escaped`), if there is
+/// one.
 pub(crate) fn parse(
     rest: &[u8],
     escaped: bool,
@@ -140,7 +141,7 @@ pub(crate) fn unescape(path: &[u8]) -> Result<Vec<u8>, &'static str> {
     Ok(out)
 }
 
-/// What C calls a blank in its own locale.
+/// True for a blank of C's own locale.
 pub(crate) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }

@@ -1,6 +1,6 @@
-//! Lists as hashdeep and md5deep write them: a first line `%%%% HASHDEEP-1.0`, a line that names
-//! the columns (`%%%% size,md5,sha256,filename`), comments that begin with `##`, and a line for each
-//! file, whose name runs to its end as it is.
+//! Lists as hashdeep and md5deep write them: a first line `%%%% HASHDEEP-1.0`, a line with the
+//! names of the columns (`%%%% size,md5,sha256,filename`), comments that begin with `##`, and a
+//! line for each file, whose name extends to the end of the line, without escapes.
 
 use std::borrow::Cow;
 use std::io::BufRead;
@@ -12,12 +12,12 @@ use crate::reader::MAX_LINE;
 use crate::record::Record;
 use bc_digest::Digest;
 
-/// Does a file that begins with these bytes begin like such a list?
+/// True if a file that begins with these bytes begins like such a list.
 pub fn begins(head: &[u8]) -> bool {
     head.starts_with(b"%%%% HASHDEEP")
 }
 
-/// A streaming reader; holds one line at a time. Never panics, whatever the input.
+/// Streaming reader; holds one line at a time. Never panics, whatever the input.
 ///
 /// ```
 /// use bc_manifest::hashdeep::Reader;
@@ -35,7 +35,7 @@ pub struct Reader<R> {
     columns: Vec<Name>,
     line: u64,
     invoked_from: Option<Vec<u8>>,
-    /// Whether lines end with a carriage return.
+    /// True if lines end with a carriage return.
     returns: bool,
     buffer: Vec<u8>,
 }
@@ -53,7 +53,8 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// The names of the digests' columns, in their order; none before the first file's line.
+    /// Returns the names of the digests' columns, in their order; none before the first file's
+    /// line.
     pub fn columns(&self) -> &[Name] {
         match self.columns.len() {
             0 => &[],
@@ -61,22 +62,22 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// The directory in which it was made, to which its paths are relative, as its comment
-    /// `## Invoked from: DIR` tells; none before the first file's line.
+    /// Returns the directory in which it was made, to which its paths are relative, from its
+    /// comment `## Invoked from: DIR`; none before the first file's line.
     pub fn invoked_from(&self) -> Option<&[u8]> {
         self.invoked_from.as_deref()
     }
 
-    /// The line that was read last, from 1.
+    /// Returns the line that was read last, from 1.
     pub fn line(&self) -> u64 {
         self.line
     }
 
-    /// The next file; `None` at the end. Of its digests those of algorithms that are known by name
-    /// have been found to be as long as these are.
+    /// Reads the next file; `None` at the end. Digests of algorithms that are known by name have
+    /// the length of these.
     ///
     /// # Errors
-    /// If reading fails, or a line is not what it has to be.
+    /// If reading fails, or a line is malformed.
     pub fn read(&mut self) -> Result<Option<Record>, Error> {
         loop {
             let found = lines::read(&mut self.input, b'\n', MAX_LINE, &mut self.buffer);

@@ -116,7 +116,7 @@ struct File<'a> {
     error: Option<Failure>,
 }
 
-/// In the order of the line, which a map would lose.
+/// Digests in the order of the line, which a map would lose.
 #[derive(Default)]
 struct Digests(Vec<(Option<Name>, Digest)>);
 
@@ -154,7 +154,7 @@ impl<'de> Deserialize<'de> for Digests {
     }
 }
 
-/// What a line turned out to be.
+/// Content of a line.
 pub(crate) enum Parsed {
     Item(Item),
     /// A header of a schema that is not ours.
@@ -198,7 +198,8 @@ pub(crate) fn parse(line: &[u8], number: u64) -> Parsed {
     })
 }
 
-/// A file needs a path, and a digest or an error: a missing digest must not pass for one.
+/// Makes the record of a file, which needs a path, and a digest or an error: a missing digest must
+/// not pass for one.
 fn record(file: File<'_>, line: u64) -> Option<Record> {
     let path = match (file.path_b64, file.path) {
         (Some(Text(encoded)), _) => base64::decode(encoded.as_bytes())?,

@@ -1,4 +1,4 @@
-//! Manifests: the files that say which path has which digest.
+//! Manifests: files that record the digest of each path.
 //!
 //! ```
 //! use bc_manifest::{End, Item, Options, Reader, gnu};
@@ -11,9 +11,9 @@
 //! # Ok::<(), bc_manifest::Error>(())
 //! ```
 //!
-//! - Checksum files as other tools write and read them: [`gnu`] (`sha256sum`), [`bsd`]
-//!   (tagged), our own [`jsonl`] and [`csv`]. [`Reader`] tells the format by itself and
-//!   streams records of all of them.
+//! - Checksum files as other tools write and read them: [`gnu`] (`sha256sum`), [`bsd`] (tagged),
+//!   our own [`jsonl`] and [`csv`]. [`Reader`] recognises the format and streams records of all of
+//!   them.
 //! - [`integrity`] manifests: JSON lines with all metadata, sorted, closed by a trailer that
 //!   proves nothing was lost or changed.
 //! - Small things that manifests need: [`Digest`], [`base64`](mod@base64), [`time`].

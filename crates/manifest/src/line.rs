@@ -1,4 +1,4 @@
-//! A line of a checksum file, tagged or not: both may stand in one file.
+//! Line of a checksum file, tagged or not: both may occur in one file.
 
 use crate::bsd;
 use crate::gnu::{self, Parsed, Style, TrimBlank};

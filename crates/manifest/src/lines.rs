@@ -1,8 +1,8 @@
-//! Reads lines of bounded length: what is longer is skipped without being kept.
+//! Reads lines of bounded length: longer ones are skipped without being kept.
 
 use std::io::{self, BufRead, ErrorKind, Read};
 
-/// What [`read`] found.
+/// Result of [`read`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     /// A line and its delimiter (which is not in the buffer).
@@ -11,12 +11,12 @@ pub(crate) enum Line {
     Unterminated,
     /// A line over the limit; the buffer is empty.
     TooLong,
-    /// Nothing more.
+    /// End of the input.
     End,
 }
 
-/// Reads the first line, without its newline; `None` if it does not end within `limit` bytes, of
-/// which no more than that is read then: whatever it is, it is not what was expected.
+/// Reads the first line, without its newline; `None` if it does not end within `limit` bytes, after
+/// which no more is read: such a file has another format than expected.
 pub(crate) fn read_first(
     input: &mut impl BufRead,
     limit: usize,
@@ -34,7 +34,7 @@ pub(crate) fn read_first(
     })
 }
 
-/// Reads up to `delimiter` into `line`, replacing what is there. At most `limit` bytes are kept.
+/// Reads up to `delimiter` into `line`, replacing its content. At most `limit` bytes are kept.
 pub(crate) fn read(
     input: &mut impl BufRead,
     delimiter: u8,

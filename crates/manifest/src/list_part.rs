@@ -1,5 +1,5 @@
-//! What a JSON list of `bc hash` says that one of several readers of a tree has made: in its header
-//! which part it is and of what, in its summary what is needed to put the parts together.
+//! Fields of a JSON list of `bc hash` made by one of several readers of a tree: in its header the
+//! number of the part and the job, in its summary the figures needed to put the parts together.
 
 use serde_json::{Map, Value, json};
 
@@ -8,34 +8,34 @@ use crate::integrity::ShardHeader;
 /// The key of both.
 const KEY: &str = "shard";
 
-/// Which part of which work a list is of.
+/// Part that a list covers, and the work that it is a part of.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ListPart {
-    /// Which part.
+    /// Number of the part.
     pub shard: ShardHeader,
-    /// Names and values of what decides which files are read and what is made of them. Parts of one
-    /// work have the same.
+    /// Names and values of the options that decide which files are read and what is made of them.
+    /// Parts of one work have the same.
     pub job: Vec<(String, String)>,
 }
 
 /// Sets of directories of a walk, each as how many they are and the sum of a hash of their paths.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct ListPartEnd {
-    /// Those of the part, known to their end.
+    /// Directories of the part that are known to their end.
     pub settled: (u64, u64),
-    /// Those of all parts that the walk came upon.
+    /// Directories of all parts that the walk came upon.
     pub met: (u64, u64),
 }
 
 impl ListPart {
-    /// What a header has beside its other keys.
+    /// Returns the fields of a header beside its other keys.
     pub fn to_fields(&self) -> Map<String, Value> {
         let mut value = self.shard.to_value();
         value["job"] = json!(self.job);
         Map::from_iter([(KEY.to_owned(), value)])
     }
 
-    /// From the keys of a header that the format itself does not know; `None` if it is of no part.
+    /// Reads the keys of a header that the format itself does not know; `None` if it is of no part.
     ///
     /// # Errors
     /// If it is of a part that this version does not know.
@@ -51,14 +51,14 @@ impl ListPart {
 }
 
 impl ListPartEnd {
-    /// What a summary has beside its other keys.
+    /// Returns the fields of a summary beside its other keys.
     pub fn to_fields(self) -> Map<String, Value> {
         let set = |(count, sum): (u64, u64)| json!({"directories": count, "sum": hex(sum)});
         let value = json!({"settled": set(self.settled), "met": set(self.met)});
         Map::from_iter([(KEY.to_owned(), value)])
     }
 
-    /// From the keys of a summary that the format itself does not know.
+    /// Reads the keys of a summary that the format itself does not know.
     pub fn of_fields(fields: &Map<String, Value>) -> Option<ListPartEnd> {
         let set = |key: &str| {
             let set = &fields.get(KEY)?[key];

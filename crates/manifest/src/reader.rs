@@ -16,13 +16,13 @@ use crate::record::{End, Item, Record};
 /// several thousand times the longest path that Linux takes in one call.
 pub const MAX_LINE: usize = 16 << 20;
 
-/// How much of the input is looked at to tell what separates its lines.
+/// Bytes of the input that are examined to find its line separator.
 const HEAD: u64 = 64 << 10;
 
-/// What separates the lines of a GNU or BSD manifest.
+/// Separator of the lines of a GNU or BSD manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Separator {
-    /// NUL if the first 64 KiB hold at least as many NULs as newlines, each before what a
+    /// NUL if the first 64 KiB contain at least as many NULs as newlines, each before a byte that a
     /// record can begin with; newline otherwise.
     #[default]
     Auto,
@@ -32,11 +32,11 @@ pub enum Separator {
     Nul,
 }
 
-/// How to read.
+/// Options for reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// What separates lines.
+    /// Separator of lines.
     pub separator: Separator,
     /// Lengths in bytes that the digest of an untagged line may have. By default those of all
     /// [`Algorithm`]s that leave such lines; with one algorithm given, its own.
@@ -58,14 +58,14 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Says what separates lines.
+    /// Sets the separator of lines.
     #[must_use]
     pub fn separator(mut self, separator: Separator) -> Options {
         self.separator = separator;
         self
     }
 
-    /// Says which lengths the digest of an untagged line may have.
+    /// Sets the lengths that the digest of an untagged line may have.
     #[must_use]
     pub fn lengths(mut self, lengths: Vec<usize>) -> Options {
         self.lengths = lengths;
@@ -85,7 +85,7 @@ pub enum Format {
     Csv,
 }
 
-/// A streaming reader; holds one line at a time. Never panics, whatever the input.
+/// Streaming reader; holds one line at a time. Never panics, whatever the input.
 ///
 /// ```
 /// use bc_manifest::{Item, Options, Reader};
@@ -116,7 +116,7 @@ pub struct Reader<R> {
 
 #[derive(Debug)]
 enum State {
-    /// No significant line seen yet.
+    /// Start of the file: no significant line seen yet.
     Start,
     Lines,
     Jsonl,
@@ -124,7 +124,7 @@ enum State {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Looks at the beginning of `input` (up to 64 KiB) to tell the separator.
+    /// Looks at the beginning of `input` (up to 64 KiB) to find the separator.
     ///
     /// # Errors
     /// If reading fails.
@@ -157,7 +157,7 @@ impl<R: BufRead> Reader<R> {
         })
     }
 
-    /// The format, as far as known: `None` before the first significant line.
+    /// Returns the format, as far as known: `None` before the first significant line.
     pub fn format(&self) -> Option<Format> {
         match self.state {
             State::Start => None,
@@ -167,7 +167,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// The next item, `None` at the end.
+    /// Returns the next item, `None` at the end.
     ///
     /// # Errors
     /// If reading fails, or a JSON header names a schema newer than [`jsonl::SCHEMA`].
@@ -191,7 +191,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// What the line in the buffer says; `None` if it is blank or a CSV header.
+    /// Parses the line in the buffer; `None` if it is blank or a CSV header.
     fn item(&mut self) -> Result<Option<Item>, Error> {
         let number = self.line;
         if matches!(self.state, State::Start) {
@@ -318,9 +318,10 @@ impl<R: BufRead> Reader<R> {
     }
 }
 
-/// NUL if there are at least as many as newlines and each is followed by what a record can
-/// begin with (a digest, a tag, a backslash). Neither a path nor any other text format holds
-/// NULs, so only damage or `-z` brings them; damage comes in runs or hits the middle of a line.
+/// Returns NUL if there are at least as many as newlines and each is followed by a byte that a
+/// record can begin with (a digest, a tag, a backslash). Neither a path nor any other text format
+/// holds NULs, so only damage or `-z` brings them; damage comes in runs or hits the middle of a
+/// line.
 fn guess_end(head: &[u8]) -> End {
     let nuls = head.iter().filter(|&&b| b == 0).count();
     let newlines = head.iter().filter(|&&b| b == b'\n').count();

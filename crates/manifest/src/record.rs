@@ -1,4 +1,4 @@
-//! What a line of a checksum manifest says, whatever its format.
+//! Content of a line of a checksum manifest, whatever its format.
 
 use bc_digest::Digest;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::algorithm::Name;
 
-/// Why a file has no digest.
+/// Reason why a file has no digest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// The operation that failed, e.g. `open`.
@@ -25,11 +25,11 @@ pub struct Record {
     pub line: u64,
     /// The path in raw bytes, with all escapes undone; as GNU, possibly empty.
     pub path: Vec<u8>,
-    /// The digests, with the algorithm's name where the line tells it.
+    /// Digests, with the algorithm's name where the line has it.
     pub digests: Vec<(Option<Name>, Digest)>,
     /// The size in bytes, in formats that have one.
     pub size: Option<u64>,
-    /// Why there is no digest, in formats that say so.
+    /// Reason why there is no digest, in formats that record it.
     pub error: Option<Failure>,
 }
 
@@ -38,13 +38,13 @@ pub struct Record {
 pub struct Header {
     /// Version of the format, [`SCHEMA`](crate::jsonl::SCHEMA).
     pub schema: u32,
-    /// Who wrote it, `bc hash`.
+    /// Program that wrote it, `bc hash`.
     pub tool: String,
     /// The writer's version.
     pub version: String,
     /// Names of the algorithms, in the order of the digests.
     pub algorithms: Vec<String>,
-    /// Anything else, kept as it is.
+    /// Other fields, kept as they are.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -64,22 +64,22 @@ pub struct Summary {
     pub threads: u64,
     /// The reader used: `sync` or `uring`.
     pub reader: String,
-    /// Anything else, kept as it is.
+    /// Other fields, kept as they are.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// What a [`Reader`](crate::Reader) yields. Blank lines are passed over.
+/// Item that a [`Reader`](crate::Reader) yields. Blank lines are skipped.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Item {
     /// A file.
     Record(Record),
-    /// A line that is not what its format asks for.
+    /// A malformed line.
     Malformed {
         /// The line it begins in, from 1.
         line: u64,
-        /// What is wrong with it, as a fragment that fits after a colon.
+        /// Description of the mistake, as a fragment that fits after a colon.
         why: &'static str,
     },
     /// A comment, or a JSON line of a type that holds no file.
@@ -93,18 +93,18 @@ pub enum Item {
     Summary(Summary),
 }
 
-/// How a line of the GNU or BSD style ends.
+/// End of a line of the GNU or BSD style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum End {
-    /// With a newline; newlines, carriage returns and backslashes in the path are escaped.
+    /// Newline; newlines, carriage returns and backslashes in the path are escaped.
     #[default]
     Newline,
-    /// With a NUL; nothing is escaped.
+    /// NUL; nothing is escaped.
     Nul,
 }
 
 impl End {
-    /// The byte.
+    /// Returns the byte.
     pub const fn byte(self) -> u8 {
         match self {
             End::Newline => b'\n',

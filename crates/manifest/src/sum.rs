@@ -1,5 +1,5 @@
-//! The lines of `cksum` and `sum`: a decimal number, how long the file is, its name. They cannot be
-//! told from other text, so nothing reads them.
+//! Lines of `cksum` and `sum`: a decimal number, the file's length, its name. They cannot be
+//! distinguished from other text, so nothing reads them.
 
 use bc_digest::Plain;
 

@@ -3,7 +3,7 @@
 const SECOND: i64 = 1_000_000_000;
 const DAY: i64 = 86_400;
 
-/// `2026-11-21T02:51:37Z`, with a fraction of nine digits only if there is one. Every `i64`
+/// Returns `2026-11-21T02:51:37Z`, with a fraction of nine digits only if there is one. Every `i64`
 /// has a form (years 1677 to 2262).
 pub fn format_rfc3339(nanoseconds: i64) -> String {
     let (seconds, fraction) = (
@@ -21,14 +21,15 @@ pub fn format_rfc3339(nanoseconds: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z")
 }
 
-/// Does this stand for a time that 64 bits of nanoseconds cannot hold, after 2262-04-11 or before
-/// 1677-09-22? Such times are all recorded as the last or the first there is, so that two of them
-/// that look equal may be any two. Earlier versions put a fraction of a second on the first.
+/// True if this stands for a time that 64 bits of nanoseconds cannot hold, after 2262-04-11 or
+/// before 1677-09-22. Such times are all recorded as the last or the first value, so that two of
+/// them that look equal may be any two. Earlier versions put a fraction of a second on the first.
 pub const fn is_beyond(nanoseconds: i64) -> bool {
     nanoseconds == i64::MAX || nanoseconds < i64::MIN + SECOND
 }
 
-/// As [`format_rfc3339`], but says of a time that could not be held only what is known of it.
+/// Formats like [`format_rfc3339`], but returns only the known bound for a time that could not be
+/// held.
 pub fn describe(nanoseconds: i64) -> String {
     match (is_beyond(nanoseconds), nanoseconds > 0) {
         (true, true) => "after 2262-04-11".to_owned(),
@@ -76,9 +77,9 @@ fn number(digits: &[u8]) -> Option<i64> {
     })
 }
 
-/// Days since 1970-01-01 to year, month, day of the proleptic Gregorian calendar. From
-/// Howard Hinnant, "chrono-compatible low-level date algorithms": eras of 400 years, years
-/// that begin in March so that the leap day comes last.
+/// Converts days since 1970-01-01 to year, month, day of the proleptic Gregorian calendar. From
+/// Howard Hinnant, "chrono-compatible low-level date algorithms": eras of 400 years, years that
+/// begin in March so that the leap day comes last.
 fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
@@ -95,7 +96,7 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
-/// The inverse, from the same source.
+/// Converts a date to days since 1970-01-01, by the inverse from the same source.
 fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = year - i64::from(month <= 2);
     let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A request to stop, shared by everybody who works on one job.
+/// A request to stop, shared by all workers on one job.
 ///
 /// Clones share the flag. Zero means "carry on"; anything else is the reason, by
 /// convention the number of the signal that asked.
@@ -20,30 +20,31 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub struct Cancel(Arc<AtomicUsize>);
 
 impl Cancel {
-    /// A flag that is not set.
+    /// Makes a flag that is not set.
     pub fn new() -> Cancel {
         Cancel::default()
     }
 
-    /// Asks everybody to stop. The first reason stays; zero is taken as one, because
-    /// zero means "carry on".
+    /// Asks all workers to stop. The first reason stays; zero is taken as one, because zero means
+    /// "carry on".
     pub fn cancel(&self, reason: usize) {
         let _ = self
             .0
             .compare_exchange(0, reason.max(1), Ordering::SeqCst, Ordering::SeqCst);
     }
 
-    /// Asks everybody to stop, for no particular reason.
+    /// Asks all workers to stop, for no particular reason.
     pub fn stop(&self) {
         self.cancel(1);
     }
 
-    /// Whether somebody asked to stop. One relaxed load: cheap enough for every file.
+    /// True once a stop was requested. One relaxed load: cheap enough for every file.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed) != 0
     }
 
-    /// Why: the number given to [`Cancel::cancel`] or stored through [`Cancel::flag`].
+    /// Returns the reason: the number given to [`Cancel::cancel`] or stored through
+    /// [`Cancel::flag`].
     pub fn reason(&self) -> Option<usize> {
         match self.0.load(Ordering::SeqCst) {
             0 => None,
@@ -51,8 +52,9 @@ impl Cancel {
         }
     }
 
-    /// The flag itself, for a signal handler that stores the signal's number in it: with the crate
-    /// `signal-hook`, `signal_hook::flag::register_usize(SIGINT, cancel.flag(), SIGINT as usize)`.
+    /// Returns the flag itself, for a signal handler that stores the signal's number in it: with
+    /// the crate `signal-hook`, `signal_hook::flag::register_usize(SIGINT, cancel.flag(), SIGINT as
+    /// usize)`.
     pub fn flag(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.0)
     }

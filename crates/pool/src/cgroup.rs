@@ -1,11 +1,11 @@
-//! How many CPUs the control groups of this process allow: `cpu.max` of version 2 and the
-//! CFS quota of version 1, the smallest on the way up from our own group.
+//! Number of CPUs that the control groups of this process allow: `cpu.max` of version 2 and the CFS
+//! quota of version 1, the smallest from our own group up to the root.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Where one hierarchy is mounted and which part of it we are in.
+/// Mount point of one hierarchy, and our group's directory in it.
 #[derive(Debug, Eq, PartialEq)]
 struct Group {
     version: Version,
@@ -19,7 +19,7 @@ enum Version {
     Two,
 }
 
-/// The CPU time allowed, in CPUs: `Some(1.5)` is 150 ms in each 100 ms. `None`: no limit,
+/// Returns the CPU time allowed, in CPUs: `Some(1.5)` is 150 ms in each 100 ms. `None`: no limit,
 /// or none that can be read.
 pub(crate) fn quota() -> Option<f64> {
     let memberships = read(Path::new("/proc/self/cgroup"))?;
@@ -30,8 +30,8 @@ pub(crate) fn quota() -> Option<f64> {
         .reduce(f64::min)
 }
 
-/// The text of a file that the kernel makes up, which tells no size: read with one call for most,
-/// because the kernel makes it up again for each.
+/// Returns the text of a file that the kernel makes up and whose size is unknown: read with one
+/// call for most, because the kernel makes it up again for each.
 fn read(path: &Path) -> Option<String> {
     const ROOM: usize = 16 << 10;
     let mut text = String::with_capacity(ROOM);
@@ -60,13 +60,13 @@ fn quota_of(version: Version, directory: &Path) -> Option<f64> {
     }
 }
 
-/// `cpu.max`: `QUOTA PERIOD` in microseconds, or `max PERIOD`.
+/// Parses `cpu.max`: `QUOTA PERIOD` in microseconds, or `max PERIOD`.
 fn parse_cpu_max(text: &str) -> Option<f64> {
     let (quota, period) = text.trim().split_once(' ')?;
     ratio(quota, period)
 }
 
-/// `cpu.cfs_quota_us` (-1 is no limit) and `cpu.cfs_period_us`.
+/// Parses `cpu.cfs_quota_us` (-1 is no limit) and `cpu.cfs_period_us`.
 fn parse_cfs(quota: &str, period: &str) -> Option<f64> {
     ratio(quota.trim(), period.trim())
 }
@@ -77,7 +77,7 @@ fn ratio(quota: &str, period: &str) -> Option<f64> {
     (quota > 0 && period > 0).then(|| quota as f64 / period as f64)
 }
 
-/// Our groups with a CPU controller, from `/proc/self/cgroup` and `/proc/self/mountinfo`.
+/// Returns our groups with a CPU controller, from `/proc/self/cgroup` and `/proc/self/mountinfo`.
 fn groups(memberships: &str, mounts: &str) -> Vec<Group> {
     memberships
         .lines()
@@ -99,7 +99,7 @@ fn groups(memberships: &str, mounts: &str) -> Vec<Group> {
         .collect()
 }
 
-/// The group's directory, if this line of mountinfo mounts its hierarchy.
+/// Returns the group's directory, if this line of mountinfo mounts its hierarchy.
 fn locate(mount: &str, version: Version, path: &str) -> Option<Group> {
     // `ID PARENT MAJOR:MINOR ROOT MOUNT-POINT OPTIONS [TAGS…] - TYPE SOURCE SUPER-OPTIONS`
     let (left, right) = mount.split_once(" - ")?;

@@ -1,4 +1,4 @@
-//! How many CPUs this process may use, and how many cores those are.
+//! Number of CPUs that this process may use, and of their physical cores.
 
 use std::collections::HashSet;
 use std::fs;
@@ -8,8 +8,8 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 
 use crate::cgroup;
 
-/// Logical CPUs that this process may use: the affinity mask, and no more than the control
-/// group's quota rounded up. At least 1.
+/// Returns the number of logical CPUs that this process may use: the affinity mask, and no more
+/// than the control group's quota rounded up. At least 1.
 ///
 /// ```
 /// assert!(bc_pool::available_cpus() >= 1);
@@ -18,8 +18,9 @@ pub fn available_cpus() -> usize {
     limited(allowed().len(), cgroup::quota())
 }
 
-/// Physical cores among the CPUs that this process may use, and no more than the control
-/// group's quota rounded up. At least 1; where `/sys` does not tell, every CPU is a core.
+/// Returns the number of physical cores among the CPUs that this process may use, and no more than
+/// the control group's quota rounded up. At least 1; where `/sys` does not list cores, every CPU is
+/// one.
 pub(crate) fn physical_cores() -> usize {
     let allowed = allowed();
     let cores = cores_of(&allowed, Path::new("/sys/devices/system/cpu"));
@@ -32,8 +33,8 @@ fn limited(cpus: usize, quota: Option<f64>) -> usize {
     cpus.min(quota).max(1)
 }
 
-/// The numbers of the CPUs in the affinity mask. Where the mask cannot be read (more CPUs
-/// than it has room for), those that the standard library counts.
+/// Numbers of the CPUs in the affinity mask. Where the mask cannot be read (more CPUs than it has
+/// room for), those that the standard library counts.
 fn allowed() -> Vec<usize> {
     match sched_getaffinity(None) {
         Ok(mask) if mask.count() > 0 => (0..CpuSet::MAX_CPU)
@@ -43,7 +44,8 @@ fn allowed() -> Vec<usize> {
     }
 }
 
-/// Distinct cores: CPUs with the same list of siblings are threads of one core.
+/// Returns the number of distinct cores: CPUs with the same list of siblings are threads of one
+/// core.
 fn cores_of(cpus: &[usize], sys: &Path) -> usize {
     let mut cores = HashSet::new();
     for cpu in cpus {

@@ -34,13 +34,13 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// Batches of 1 to 256 items.
+    /// Makes a cursor with batches of 1 to 256 items.
     pub fn new(len: usize, workers: usize) -> Cursor {
         Cursor::with_batch(len, workers, 1, MAX_BATCH)
     }
 
-    /// Batches of `min` to `max` items (both at least 1; `max` at least `min`); the last
-    /// may be smaller.
+    /// Makes a cursor with batches of `min` to `max` items (both at least 1; `max` at least `min`);
+    /// the last may be smaller.
     pub fn with_batch(len: usize, workers: usize, min: usize, max: usize) -> Cursor {
         let min = min.max(1);
         Cursor {
@@ -52,12 +52,12 @@ impl Cursor {
         }
     }
 
-    /// Items that have not been handed out yet.
+    /// Returns the number of items that have not been handed out yet.
     pub fn remaining(&self) -> usize {
         self.len.saturating_sub(self.next.load(Ordering::Relaxed))
     }
 
-    /// The next batch, or `None` when everything has been handed out.
+    /// Returns the next batch, or `None` when everything has been handed out.
     pub fn next(&self) -> Option<Range<usize>> {
         let mut start = self.next.load(Ordering::Relaxed);
         loop {

@@ -1,8 +1,9 @@
-//! How many workers a job deserves: what the user asked for, or what pays.
+//! Number of workers for a job: the number that the user asked for, or as many as pay.
 //!
-//! What pays is decided while the work is done ([`Recruiter`]): sizes are mostly not known before a
-//! file is open, and what a file costs depends on where it lies. Constants measured on a machine
-//! beforehand decided nothing that this does not: see [`Effort`] for the three that are left.
+//! The number that pays is decided while the work is done ([`Recruiter`]): sizes are mostly not
+//! known before a file is open, and the cost of a file depends on its storage. Constants measured
+//! on a machine beforehand decided nothing that this does not: see [`Effort`] for the three that
+//! are left.
 
 mod adaptive;
 mod recruit;
@@ -19,11 +20,11 @@ pub use workers::Workers;
 use crate::cpus::physical_cores;
 use crate::{MAX_WORKERS, available_cpus};
 
-/// What `--threads` asks for.
+/// Number of threads that `--threads` asks for.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Threads {
-    /// As many as pay, at most one per logical CPU: see [`Start::AsItPays`]; more where they wait:
-    /// see [`Workers::adaptive`].
+    /// Number that pays, at most one per logical CPU: see [`Start::AsItPays`]; more where they
+    /// wait: see [`Workers::adaptive`].
     #[default]
     Auto,
     /// One, the caller's own thread.
@@ -36,7 +37,7 @@ pub enum Threads {
     Exactly(usize),
 }
 
-/// Not a value of `--threads`.
+/// Error for a text that is no value of `--threads`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ThreadsError {
     value: String,
@@ -57,7 +58,7 @@ impl std::error::Error for ThreadsError {}
 impl FromStr for Threads {
     type Err = ThreadsError;
 
-    /// `auto`, `mono` or `0`, `compute`, `io`, or a number up to 1024.
+    /// Parses `auto`, `mono` or `0`, `compute`, `io`, or a number up to 1024.
     fn from_str(value: &str) -> Result<Threads, ThreadsError> {
         match value {
             "auto" => Ok(Threads::Auto),
@@ -93,7 +94,7 @@ impl fmt::Display for Threads {
 }
 
 impl Threads {
-    /// The most workers that there may be: 1 to 1024, and for everything but
+    /// Returns the greatest number of workers: 1 to 1024, and for everything but
     /// [`Threads::Exactly`] at most one per CPU that this process may use.
     ///
     /// ```
@@ -111,8 +112,8 @@ impl Threads {
         }
     }
 
-    /// The usual number and that of a run that waits for its storage: the same for who names a
-    /// number.
+    /// Returns the usual number of workers and that of a run that waits for its storage: equal if
+    /// the caller named a number.
     pub fn workers(self) -> Workers {
         match self {
             Threads::Auto => Workers::adaptive(self.most()),
@@ -120,7 +121,7 @@ impl Threads {
         }
     }
 
-    /// Whether all of them start at once: who names a number gets that number.
+    /// Returns whether all of them start at once: a caller that names a number gets that number.
     pub fn start(self) -> Start {
         match self {
             Threads::Auto => Start::AsItPays,
@@ -129,18 +130,19 @@ impl Threads {
     }
 }
 
-/// When the workers of a run start.
+/// Time when the workers of a run start.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Start {
     /// All of them before the work.
     #[default]
     Together,
-    /// As many as pay by what is known of the work; others join while it turns out to be more.
+    /// Number that pays by the known sizes; others join while the work turns out to be more.
     AsItPays,
 }
 
 impl Start {
-    /// Workers to begin with, of `most`, for work that is known to take one of them `effort`.
+    /// Returns the number of workers to begin with, of `most`, for work that is known to take one
+    /// of them `effort`.
     pub fn workers(self, most: usize, effort: Effort) -> usize {
         match self {
             Start::Together => most.max(1),
@@ -149,23 +151,23 @@ impl Start {
     }
 }
 
-/// What some work takes one worker, in nanoseconds: an estimate that errs on the short side, so
-/// that nobody is started for nothing. Addition saturates.
+/// Estimate of one worker's time for some work, in nanoseconds, which errs on the short side, so
+/// that no worker is started for nothing. Addition saturates.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Effort(u64);
 
 impl Effort {
-    /// To open, read and close a small file that is cached; 3 to 6 µs on machines of the last
-    /// years. What is not cached takes longer, and shows while it is read.
+    /// Nanoseconds to open, read and close a small file that is cached; 3 to 6 µs on machines of
+    /// the last years. A file that is not cached takes longer, which is noticed while it is read.
     const PER_FILE: u64 = 4_000;
     /// Bytes read and hashed in a nanosecond: about what copying out of the page cache alone
     /// allows, and the fastest digests do.
     const BYTES_PER_NANOSECOND: u64 = 8;
-    /// To have one more worker: 40 to 130 µs pass before its first instruction (two virtual CPUs,
+    /// Cost of one more worker: 40 to 130 µs pass before its first instruction (two virtual CPUs,
     /// Zen 5), and then it has to set up its buffers and its lanes.
     pub(crate) const START: Effort = Effort(100_000);
 
-    /// The effort of reading and hashing so many files with so many bytes together.
+    /// Returns the effort of reading and hashing so many files with so many bytes together.
     ///
     /// ```
     /// use bc_pool::dispatch::Effort;
@@ -179,8 +181,8 @@ impl Effort {
         Effort(files.saturating_add(bytes / Effort::BYTES_PER_NANOSECOND))
     }
 
-    /// The number of workers in `1..=most` with which it is over soonest, if to start each one
-    /// takes its time: with n of them it takes (n - 1) starts and 1/n of the work, so that the
+    /// Returns the number of workers in `1..=most` with which it is over soonest, if to start each
+    /// one takes its time: with n of them it takes (n - 1) starts and 1/n of the work, so that the
     /// n-th pays as long as `n * (n - 1)` starts take less than all of the work.
     pub fn worth(self, most: usize) -> usize {
         let starts = self.0 / Effort::START.0;

@@ -31,8 +31,8 @@
 //! - A panic in a worker becomes a [`WorkerPanic`]; the other workers end and none hangs.
 //! - [`WorkQueue::work`] returns only when every item anywhere has been processed, or the
 //!   work was cancelled, or a worker panicked. It never recurses, whatever the depth of the work.
-//! - Threads share the process's descriptors unless whoever starts them chooses otherwise, which is
-//!   unsafe: see [`Tables`].
+//! - Threads share the process's descriptors unless the caller chooses otherwise, which is unsafe:
+//!   see [`Tables`].
 //! - Nothing here knows about files or digests; results never depend on the number of workers.
 
 #![deny(unsafe_code)]

@@ -13,8 +13,8 @@ const SPINS: u32 = if cfg!(loom) { 0 } else { 100 };
 /// A parked worker looks at the cancel flag this often: signal handlers cannot notify.
 const CANCEL_POLL: Duration = Duration::from_millis(50);
 
-/// Work that begets work: a bounded queue shared by all workers and, per worker, a stack
-/// that takes what the queue has no room for.
+/// Work that begets work: a bounded queue shared by all workers and, per worker, a stack for the
+/// items that the queue has no room for.
 ///
 /// Items processed first-in first-out from the queue and last-in first-out from a worker's
 /// own stack; own work goes first. Nothing may depend on the order.
@@ -22,18 +22,18 @@ const CANCEL_POLL: Duration = Duration::from_millis(50);
 /// See the [crate's example](crate#example).
 pub struct WorkQueue<T> {
     queue: ArrayQueue<T>,
-    /// What [`WorkQueue::push`] found no room for, and how many those are.
+    /// Items that [`WorkQueue::push`] found no room for, and their number.
     seeds: Mutex<Vec<T>>,
     seeded: AtomicUsize,
-    /// Items pushed and not yet processed, wherever they are. Raised before an item becomes
+    /// Items pushed and not yet processed, in all queues and stacks. Raised before an item becomes
     /// visible and lowered after it is processed, so zero means that nothing can come.
     outstanding: AtomicUsize,
     /// Workers without work, spinning or parked.
     idle: AtomicUsize,
-    /// Parked workers that nobody has woken yet. Changes under `wakes` only.
+    /// Parked workers that have not been woken yet. Changes under `wakes` only.
     sleepers: AtomicUsize,
-    /// Parked workers that have been woken but do not run yet: whoever adds work sees them
-    /// as awake already and saves the system call.
+    /// Parked workers that have been woken but do not run yet: a thread that adds work sees them as
+    /// awake already and saves the system call.
     wakes: Mutex<usize>,
     /// A worker panicked: the others stop.
     poisoned: AtomicBool,
@@ -56,7 +56,7 @@ pub struct Local<'q, T> {
 }
 
 impl<T: Send> WorkQueue<T> {
-    /// A queue with room for `capacity` items (at least 1). A few dozen are enough to keep
+    /// Makes a queue with room for `capacity` items (at least 1). A few dozen are enough to keep
     /// workers busy; more only spreads related work over them.
     pub fn new(capacity: usize) -> WorkQueue<T> {
         WorkQueue {
@@ -84,8 +84,8 @@ impl<T: Send> WorkQueue<T> {
         self.wake_one();
     }
 
-    /// Shared items for which there is no idle worker at this moment. Those on the workers' own
-    /// stacks do not count.
+    /// Returns the number of shared items for which there is no idle worker at this moment. Items
+    /// on the workers' own stacks do not count.
     pub fn waiting(&self) -> usize {
         let shared = self.queue.len() + self.seeded.load(Ordering::Relaxed);
         shared.saturating_sub(self.idle.load(Ordering::Relaxed))
@@ -142,7 +142,7 @@ impl<T: Send> WorkQueue<T> {
     fn park(&self) {
         let mut wakes = lock(&self.wakes);
         self.sleepers.fetch_add(1, Ordering::SeqCst);
-        // Whoever adds work after this look sees the sleeper and needs the lock to wake it,
+        // A thread that adds work after this look sees the sleeper and needs the lock to wake it,
         // which it only gets once the wait has begun.
         fence(Ordering::SeqCst);
         if !self.is_over() && !self.has_shared_work() {
@@ -179,7 +179,7 @@ impl<T> WorkQueue<T> {
         seed
     }
 
-    /// Called after an item became visible in the queue.
+    /// Wakes a worker after an item became visible in the queue.
     fn wake_one(&self) {
         // Pairs with the fence in `park`: either this sees the sleeper, or the sleeper sees
         // the item.
@@ -213,7 +213,7 @@ impl<T: Send> Local<'_, T> {
         }
     }
 
-    /// The next item: own work first, unless others starve.
+    /// Returns the next item: own work first, unless others starve.
     fn take(&mut self) -> Option<T> {
         if self.stack.len() > 1 && self.shared.idle.load(Ordering::Relaxed) > 0 {
             self.share();
@@ -280,8 +280,8 @@ impl<T> Drop for Idle<'_, T> {
     }
 }
 
-/// The guarded data are valid after any panic: nothing is done under these locks that could
-/// leave them half changed.
+/// Locks a mutex. The guarded data are valid after any panic: nothing is done under these locks
+/// that could leave them half changed.
 #[cfg(not(loom))]
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex

@@ -19,7 +19,7 @@ pub const MAX_WORKERS: usize = 1024;
 /// A worker panicked; the panic's message is kept.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct WorkerPanic {
-    /// What the panic said.
+    /// Message of the panic.
     pub message: String,
 }
 
@@ -45,10 +45,10 @@ impl std::error::Error for WorkerPanic {}
 /// Runs `f(0)`, `f(1)` … `f(workers - 1)` at the same time and returns their results in
 /// worker order.
 ///
-/// Worker 0 is the caller's own thread, so one worker spawns nothing. `workers` is clamped
-/// to 1..=[`MAX_WORKERS`]. Where the system refuses a thread (limits, memory) the work goes
-/// on with those it has: the result then has fewer elements, but never none. `f` must
-/// therefore share the work dynamically and not by worker number.
+/// Worker 0 is the caller's own thread, so one worker spawns nothing. `workers` is clamped to
+/// 1..=[`MAX_WORKERS`]. Where the system refuses a thread (limits, memory) the work continues with
+/// those it has: the result then has fewer elements, but never none. `f` must therefore share the
+/// work dynamically and not by worker number.
 ///
 /// # Errors
 ///
@@ -63,11 +63,11 @@ pub fn run<T: Send>(workers: usize, f: impl Fn(usize) -> T + Sync) -> Result<Vec
     run_growing(workers, workers, |worker, _crew| f(worker))
 }
 
-/// Like [`run`], but any worker may call for one more while it works, through the [`Spawner`]
+/// Runs like [`run`], but any worker may call for one more while it works, through the [`Spawner`]
 /// that `f` is given: up to `most` in all, which is clamped to `workers`..=[`MAX_WORKERS`].
 ///
-/// Who joins is numbered on and runs the same `f`; the results are in worker order, and there
-/// are as many as workers took part.
+/// A worker that joins gets the next number and runs the same `f`; the results are in worker order,
+/// and there are as many as workers took part.
 ///
 /// # Errors
 ///
@@ -87,13 +87,13 @@ pub fn run_growing<T: Send>(
     run_growing_in(Tables::SHARED, &[], workers, most, f)
 }
 
-/// Like [`run_growing`], in which threads that are started use these tables of descriptors. In
-/// tables of their own they have the standard streams and those that are `named`, under the same
-/// numbers, and no others. The caller's own thread, worker 0, stays where it is.
+/// Runs like [`run_growing`], with these tables of descriptors for the threads that are started.
+/// Tables of their own contain the standard streams and the descriptors that are `named`, under the
+/// same numbers, and no others. The caller's own thread, worker 0, keeps its table.
 ///
 /// # Errors
 ///
-/// As of [`run_growing`].
+/// Errors of [`run_growing`].
 ///
 /// ```
 /// use std::os::fd::AsFd;
@@ -166,8 +166,8 @@ impl fmt::Debug for Spawner<'_> {
     }
 }
 
-/// What starting another worker takes. Owned by all of them together: a thread may outlive
-/// whatever the closure of the scope owns.
+/// Shared state for starting another worker. Owned by all of them together: a thread may outlive
+/// the variables that the closure of the scope owns.
 struct Starter<'scope, 'env, T, F> {
     scope: &'scope Scope<'scope, 'env>,
     f: &'env F,
@@ -176,7 +176,7 @@ struct Starter<'scope, 'env, T, F> {
 }
 
 struct Threads<'scope, T> {
-    /// How many more may be started.
+    /// Number of workers that may still be started.
     left: usize,
     started: usize,
     unjoined: VecDeque<ScopedJoinHandle<'scope, Result<T, WorkerPanic>>>,
@@ -219,13 +219,13 @@ where
         guarded(|| (self.f)(worker, &Spawner(&|| self.start())))
     }
 
-    /// A thread in the order of their start. `None`, to the caller's own once it has joined
-    /// all others: nobody is left who could start one.
+    /// Returns a thread in the order of their start. `None`, to the caller's own once it has joined
+    /// all others: no thread is left that could start one.
     fn next_unjoined(&self) -> Option<ScopedJoinHandle<'scope, Result<T, WorkerPanic>>> {
         self.lock().unjoined.pop_front()
     }
 
-    /// Nothing is done under the lock that could panic halfway.
+    /// Locks the threads. Nothing is done under the lock that could panic halfway.
     fn lock(&self) -> MutexGuard<'_, Threads<'scope, T>> {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -246,8 +246,8 @@ fn own_credentials() {
     }
 }
 
-/// The closure's state is thrown away together with the result when it panics, and what it
-/// shares with others is protected by their own invariants.
+/// Calls `f` and catches its panic. The closure's state is dropped together with the result when it
+/// panics, and data shared with others are protected by their own invariants.
 fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, WorkerPanic> {
     catch_unwind(AssertUnwindSafe(f)).map_err(|payload| WorkerPanic::new(&*payload))
 }
@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn whoever_works_may_call_for_more() {
         let started = run_growing(2, 5, |worker, spawner| {
-            // Everybody calls for one, also who was called for.
+            // Every worker calls for one, also one that was called for.
             (worker, spawner.spawn())
         })
         .unwrap();

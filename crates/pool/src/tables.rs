@@ -8,11 +8,11 @@
 use std::hash::RandomState;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Which table of descriptors the workers of a run use that it started: by default the one that
-/// all threads share.
+/// Table of descriptors for the workers that a run starts: by default the one that all threads
+/// share.
 ///
-/// Where opening, reading and closing small files is the work, tables of their own save two threads
-/// some 5 % of their time, and more threads more. They are of no use elsewhere.
+/// Tables of their own save two threads some 5 % of their time, and more threads more, if opening,
+/// reading and closing small files is the work. They are of no use elsewhere.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Tables {
     private: bool,
@@ -22,21 +22,21 @@ impl Tables {
     /// All threads use one table.
     pub const SHARED: Tables = Tables { private: false };
 
-    /// Each worker but the caller's own thread begins with a table of its own, which holds the
-    /// standard streams and what the run [names](crate::run_growing_in). Nothing else is kept open
-    /// by it: neither pipes nor locks nor files that were deleted. Where the kernel refuses
-    /// (before Linux 5.9, or a filter), tables stay shared without a word.
+    /// Gives each worker but the caller's own thread a table of its own, which contains the
+    /// standard streams and the descriptors that the run [lists](crate::run_growing_in). Nothing
+    /// else is kept open by it: neither pipes nor locks nor files that were deleted. Where the
+    /// kernel refuses (before Linux 5.9, or a filter), tables stay shared without a message.
     ///
     /// # Safety
     ///
-    /// A number is another file, or none, in another table. So for whatever workers execute, which
-    /// is the run's closure, what that calls and drops, but also the global allocator and the panic
-    /// hook:
+    /// A number is another file, or none, in another table. So for all code that workers execute,
+    /// which is the run's closure, the functions that it calls and the values that it drops, but
+    /// also the global allocator and the panic hook:
     ///
     /// - Of the descriptors that others have opened, a worker may use the standard streams and
-    ///   those that the run names. It may close none of them.
-    /// - Nobody else may use or close what a worker has opened, but for threads that it has started
-    ///   itself and that are no workers.
+    ///   those that the run lists. It may close none of them.
+    /// - No other thread may use or close a descriptor that a worker has opened, but for threads
+    ///   that it has started itself and that are no workers.
     /// - Nothing may be looked up by number in `/proc/self/fd`, which is the table of the process's
     ///   first thread.
     ///
@@ -47,7 +47,7 @@ impl Tables {
     }
 }
 
-/// What the workers of a run do first.
+/// First actions of the workers of a run.
 #[derive(Debug)]
 pub(crate) struct Entrance {
     tables: Tables,
@@ -66,7 +66,7 @@ impl Entrance {
         Entrance { tables, kept }
     }
 
-    /// Called by a thread that has just been started, before anything else.
+    /// Enters the table. Called by a thread that has just been started, before anything else.
     pub(crate) fn enter(&self) {
         if !self.tables.private {
             return;
@@ -74,7 +74,7 @@ impl Entrance {
         // The thread's random numbers: where a filter refuses the call for them, the standard
         // library reads them from a file that is open in the process's table.
         std::hint::black_box(RandomState::new());
-        // Most of all first: what lies beyond those that are kept is not even copied. Only if that
+        // All others first: descriptors beyond the last one kept are not even copied. Only if that
         // is done the table is this thread's own.
         let last = self.kept.last().map_or(0, |last| last + 1);
         if !close_apart(last, u32::MAX) {
@@ -97,9 +97,9 @@ fn close_apart(first: u32, last: u32) -> bool {
     if cfg!(miri) {
         return false;
     }
-    // SAFETY: the thread has just been started: it has opened nothing, and who chose private tables
-    // has promised that it uses none of the descriptors that are closed here. In other threads'
-    // tables they stay open.
+    // SAFETY: the thread has just been started: it has opened nothing, and the caller that chose
+    // private tables has promised that it uses none of the descriptors that are closed here. In
+    // other threads' tables they stay open.
     unsafe { libc::syscall(libc::SYS_close_range, first, last, UNSHARE) == 0 }
 }
 

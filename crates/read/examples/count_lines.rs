@@ -1,5 +1,5 @@
-//! Lines of all files below some directories, as `wc -l` counts them: `count_lines DIR...`.
-//! Shows a consumer: what the reading hands its bytes to.
+//! Lines of all files below some directories, as `wc -l` counts them: `count_lines DIR...`. Shows a
+//! consumer: the recipient of the bytes that are read.
 #![forbid(unsafe_code)]
 
 use std::error::Error as StdError;

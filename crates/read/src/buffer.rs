@@ -70,8 +70,8 @@ unsafe impl Send for Buffer {}
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// A buffer of `len` bytes in a mapping of its own, rounded up to whole
-    /// pages, at least one.
+    /// Makes a buffer of `len` bytes in a mapping of its own, rounded up to whole pages, at least
+    /// one.
     pub(crate) fn new(len: usize) -> Result<Buffer, Errno> {
         let len = len
             .max(1)
@@ -80,13 +80,13 @@ impl Buffer {
         Chunk::new(len, 1)?.cut(len).ok_or(Errno::NOMEM)
     }
 
-    /// Where it starts, for the kernel to write to while the ring owns it.
+    /// Returns its address, for the kernel to write to while the ring owns it.
     pub(crate) fn start(&mut self) -> *mut u8 {
         self.start.as_ptr()
     }
 }
 
-/// What is left of a mapping that buffers of one size are cut from.
+/// Rest of a mapping that buffers of one size are cut from.
 #[derive(Debug)]
 struct Chunk {
     mapping: Arc<Mapping>,
@@ -95,7 +95,7 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// Room for up to `most` buffers of `size` bytes, at least one.
+    /// Maps room for up to `most` buffers of `size` bytes, at least one.
     fn new(size: usize, most: usize) -> Result<Chunk, Errno> {
         let count = (CHUNK / size).clamp(1, most.max(1));
         let len = size
@@ -107,7 +107,7 @@ impl Chunk {
         Ok(Chunk { mapping, next: 0 })
     }
 
-    /// The next buffer of `size` bytes, if there is room for it.
+    /// Cuts off the next buffer of `size` bytes, if there is room for it.
     fn cut(&mut self, size: usize) -> Option<Buffer> {
         let end = self.next.checked_add(size)?;
         if end > self.mapping.len {
@@ -128,10 +128,9 @@ impl Deref for Buffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `start` is valid for `len` initialised (zero or written)
-        // bytes as long as the mapping lives, which self holds; buffers do not
-        // overlap, and nobody writes through `&self`: a buffer the kernel
-        // writes to is owned by the ring until its completion.
+        // SAFETY: `start` is valid for `len` initialised (zero or written) bytes as long as the
+        // mapping lives, which self holds; buffers do not overlap, and nothing is written through
+        // `&self`: a buffer the kernel writes to is owned by the ring until its completion.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
@@ -154,7 +153,7 @@ pub(crate) struct Pool {
 #[derive(Debug)]
 struct Class {
     size: usize,
-    /// How many more may be made.
+    /// Number of buffers that may still be made.
     left: usize,
     free: Vec<Buffer>,
     chunk: Option<Chunk>,
@@ -173,8 +172,7 @@ impl Class {
 }
 
 impl Pool {
-    /// A pool of classes `(number, bytes)` in ascending order of bytes, at
-    /// least one.
+    /// Makes a pool of classes `(number, bytes)` in ascending order of bytes, at least one.
     pub(crate) fn new(classes: &[(usize, usize)]) -> Pool {
         let classes: Vec<Class> = classes
             .iter()
@@ -189,13 +187,13 @@ impl Pool {
         Pool { classes }
     }
 
-    /// Bytes of a buffer of the largest class.
+    /// Returns the bytes of a buffer of the largest class.
     pub(crate) fn largest(&self) -> usize {
         self.classes.last().map_or(PAGE, |class| class.size)
     }
 
-    /// The smallest buffer left that holds `size` bytes, or else one of the
-    /// largest class. `None`: those are all taken.
+    /// Takes the smallest buffer left that holds `size` bytes, or else one of the largest class.
+    /// `None`: those are all taken.
     pub(crate) fn take(&mut self, size: u64) -> Result<Option<Buffer>, Errno> {
         let last = self.classes.len() - 1;
         for (at, class) in self.classes.iter_mut().enumerate() {

@@ -12,7 +12,7 @@ use crate::types::{ReadOptions, Waiting};
 /// Small files that are worth another worker where those there are wait for each.
 const WORTH_A_WORKER: usize = 8;
 
-/// What has others join a worker that waits. For [`Consumer::waiting`](crate::Consumer::waiting).
+/// Starts further workers when one waits. For [`Consumer::waiting`](crate::Consumer::waiting).
 pub struct Company<'a> {
     plan: &'a Plan,
     adaptive: &'a AdaptiveWorkers<'a>,
@@ -26,7 +26,7 @@ impl fmt::Debug for Company<'_> {
 }
 
 impl Company<'_> {
-    /// Has others join if the worker has waited.
+    /// Starts other workers if the worker has waited.
     pub fn waiting(&mut self, run: Waiting) {
         let Some(watch) = &mut self.watch else {
             return;
@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    /// How many workers there are in the end, where they have waited for this part of the time.
+    /// Returns the final number of workers, where they have waited for this part of the time.
     fn workers(waiting: usize, files: u32, waited: fn(Duration) -> Duration) -> usize {
         let plan = Plan::new((0..files).map(EntryId).collect(), 2);
         let options = ReadOptions::default().waiting(waiting);

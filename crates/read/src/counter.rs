@@ -1,4 +1,4 @@
-//! Counts of what a consumer is done with, for a display of progress.
+//! Counts of the files and bytes that a consumer is done with, for a display of progress.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,7 +13,7 @@ const PUBLISH_BYTES: u64 = 8 << 20;
 /// One worker's counts of files and bytes, added to shared ones every now and then: piece by piece,
 /// so that a display moves while one huge file is read.
 ///
-/// A [`Consumer`](crate::Consumer) tells it of each call that it gets.
+/// To be called by a [`Consumer`](crate::Consumer) at each call that it gets.
 #[derive(Debug)]
 pub struct Counter<'a> {
     shared_files: &'a AtomicU64,
@@ -36,13 +36,13 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// Slots are numbered below `slots`.
+    /// Makes room for slots, which are numbered below `slots`.
     pub fn reserve(&mut self, slots: usize) {
         self.ahead.resize(slots, 0);
     }
 
-    /// A file begins in the slot. What was counted of one that was there and not finished, because
-    /// it is read again, does not count.
+    /// Notes that a file begins in the slot. Bytes counted of a file that was there and not
+    /// finished, because it is read again, are subtracted.
     pub fn begin(&mut self, slot: usize) {
         let void = std::mem::take(&mut self.ahead[slot]);
         if void > 0 {
@@ -63,7 +63,7 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// The slot's file is done: `bytes` were read of it, or it failed, and then those that were
+    /// Ends the slot's file: `bytes` were read of it, or it failed, and then bytes that were
     /// counted stay counted, as they do of one that grew.
     pub fn finish(&mut self, slot: usize, bytes: Option<u64>) {
         let ahead = std::mem::take(&mut self.ahead[slot]);
@@ -79,7 +79,7 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// Adds what is not yet in the shared counters: to be called at the end.
+    /// Adds the counts that are not yet in the shared counters: to be called at the end.
     pub fn publish(&mut self) {
         let (files, bytes) = (
             std::mem::take(&mut self.files),

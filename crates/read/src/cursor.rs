@@ -1,5 +1,5 @@
-//! How far a file has been read, what to ask for next, and when its end is
-//! certain. Pure arithmetic: no system calls here.
+//! Position in a file: the bytes read, the next read to ask for, and whether its end is certain.
+//! Pure arithmetic: no system calls here.
 
 use crate::types::{Changed, SizeTrust, Want};
 
@@ -16,12 +16,12 @@ pub(crate) struct ReadCursor {
     size: u64,
     /// Read calls that returned anything, the end included.
     calls: u32,
-    /// Whether `size` decides where the file ends.
+    /// `Trusted` if `size` decides where the file ends.
     trust: SizeTrust,
     changed: Changed,
 }
 
-/// What a read has led to.
+/// Next step after a read.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Step {
     /// Read on into the rest of the buffer.
@@ -30,7 +30,7 @@ pub(crate) enum Step {
     Full,
     /// Hand the buffer on, it is the last: nothing can have changed.
     Last,
-    /// As `Last`, provided that another `fstat` equals the first.
+    /// Hand the buffer on as the last, provided that another `fstat` equals the first.
     LastIfSame,
 }
 
@@ -53,18 +53,18 @@ impl ReadCursor {
         }
     }
 
-    /// Where the next read starts.
+    /// Returns the offset of the next read.
     pub(crate) fn pos(&self) -> u64 {
         self.pos
     }
 
-    /// Whether all of the file is wanted, wherever it ends.
+    /// True if all of the file is wanted, wherever it ends.
     pub(crate) fn is_whole(&self) -> bool {
         self.stop == u64::MAX
     }
 
-    /// Bytes that are left as far as one can know, and one more if it takes
-    /// the end of the file to be seen.
+    /// Returns the bytes that are left as far as is known, and one more if the end of the file has
+    /// to be seen.
     pub(crate) fn left(&self) -> u64 {
         if self.stop <= self.size {
             self.stop.saturating_sub(self.pos)
@@ -73,16 +73,15 @@ impl ReadCursor {
         }
     }
 
-    /// Whether there is nothing to read from the start: an empty range, or one
-    /// that begins behind the end. A file that says it is empty is read all the
-    /// same.
+    /// True if there is nothing to read from the start: an empty range, or one that begins behind
+    /// the end. A file whose size is 0 is read all the same.
     pub(crate) fn nothing(&self) -> bool {
         let behind = self.size > 0 && self.pos >= self.size && self.trust == SizeTrust::Trusted;
         self.calls == 0 && (self.pos >= self.stop || behind)
     }
 
-    /// How many bytes to ask for with `room` bytes of buffer, where files of
-    /// more than `buffer` bytes are read in chunks of `chunk`. Never 0.
+    /// Returns the number of bytes to ask for with `room` bytes of buffer, where files of more than
+    /// `buffer` bytes are read in chunks of `chunk`. Never 0.
     pub(crate) fn ask(&self, room: usize, buffer: usize, chunk: usize) -> usize {
         let room = if self.left() > buffer as u64 {
             room.min(chunk.saturating_sub(buffer - room)).max(1)
@@ -128,14 +127,12 @@ impl ReadCursor {
         }
     }
 
-    /// Whether at least as many bytes came as the size had promised. Asked at
-    /// the end.
+    /// True if at least as many bytes came as the size had promised. Asked at the end.
     pub(crate) fn complete(&self) -> bool {
         self.pos >= self.stop.min(self.size)
     }
 
-    /// Whether as many bytes came as the size had promised, and no more. Asked
-    /// at the end.
+    /// True if as many bytes came as the size had promised, and no more. Asked at the end.
     pub(crate) fn exact(&self) -> bool {
         self.pos == self.stop.min(self.size)
     }

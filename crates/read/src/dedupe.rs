@@ -42,11 +42,11 @@ const FIDEDUPERANGE: Opcode = opcode::read_write::<Head>(0x94, 54);
 /// `FILE_DEDUPE_RANGE_DIFFERS` of `linux/fs.h`.
 const DIFFERS: i32 = 1;
 
-/// What one request came to.
+/// Result of one request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Deduped {
-    /// This many bytes from the start of the range now share their blocks;
-    /// may be less than asked for, and then the caller asks for the rest.
+    /// Number of bytes from the start of the range that now share their blocks; may be less than
+    /// asked for, and then the caller asks for the rest.
     Bytes(u64),
     /// The ranges hold different bytes; nothing was changed.
     Differs,

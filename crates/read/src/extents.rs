@@ -1,4 +1,4 @@
-//! `FIEMAP`: where a file's blocks lie and which of them other files share.
+//! `FIEMAP`: places of a file's blocks on its disk, and which of them other files share.
 
 #![allow(unsafe_code)]
 
@@ -57,10 +57,10 @@ const INLINE: u32 = 0x0200;
 const MERGED: u32 = 0x1000;
 const SHARED: u32 = 0x2000;
 
-/// What to do about content that is not on the disk yet.
+/// Treatment of content that is not on the disk yet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Dirty {
-    /// Tell where the rest is.
+    /// Return the extents of the rest.
     Leave,
     /// Write it first, and wait for that.
     WriteOut,
@@ -76,42 +76,42 @@ pub struct Extent {
     pub physical: Option<u64>,
     /// Bytes of the file.
     pub length: u64,
-    /// Whether another file uses the same blocks.
+    /// True if another file uses the same blocks.
     pub shared: bool,
     flags: u32,
 }
 
 impl Extent {
-    /// Whether the bytes lie in the metadata, and take no block.
+    /// True if the bytes are stored in the metadata, and take no block.
     pub fn is_inline(&self) -> bool {
         self.flags & INLINE != 0
     }
 
-    /// Whether the blocks hold the bytes in another form, compressed say: they may be fewer, and
-    /// this run may be any part of what they hold.
+    /// True if the blocks hold the bytes in another form, compressed say: they may be fewer, and
+    /// this run may be any part of their content.
     pub fn is_encoded(&self) -> bool {
         self.flags & ENCODED != 0
     }
 
-    /// Whether the blocks at its place hold its bytes as they are, from the first on.
+    /// True if the blocks at its place hold its bytes as they are, from the first on.
     pub fn is_plain(&self) -> bool {
         self.flags & !(MERGED | SHARED) == 0 && self.physical.is_some()
     }
 }
 
-/// How many bytes of a Btrfs disk each extent of the file with this inode number takes, by its
-/// place: of encoded ones this differs from [`Extent::length`].
+/// Returns the number of bytes of a Btrfs disk that each extent of the file with this inode number
+/// takes, by its place: for encoded ones this differs from [`Extent::length`].
 ///
 /// # Errors
-/// `EPERM` for anybody but root; `ENOTTY` on other file systems.
+/// `EPERM` for any user but root; `ENOTTY` on other file systems.
 pub fn lengths_on_disk(file: impl AsFd, ino: u64) -> io::Result<BTreeMap<u64, u64>> {
     Ok(btrfs::on_disk(file, ino)?)
 }
 
-/// The file's extents in order.
+/// Returns the file's extents in order.
 ///
 /// # Errors
-/// As `ioctl(FS_IOC_FIEMAP)`: `EOPNOTSUPP` where the file system cannot tell.
+/// Errors of `ioctl(FS_IOC_FIEMAP)`: `EOPNOTSUPP` where the file system cannot report extents.
 pub fn extents(file: impl AsFd, dirty: Dirty) -> io::Result<Vec<Extent>> {
     let mut found = Vec::new();
     let mut start = 0;

@@ -1,10 +1,11 @@
-//! Whether processors are idle, so that more requests at once could be worked on.
+//! Idle processors, which could work on more requests at once.
 
 use std::time::{Duration, Instant};
 
-/// Times are counted in ticks of 10 ms for each processor: fewer say nothing.
+/// Shortest time between two looks. Times are counted in ticks of 10 ms for each processor: fewer
+/// are no measure.
 const WINDOW: Duration = Duration::from_millis(40);
-/// Idle are one in so many, or more.
+/// Share of idle processors that is enough: one in so many.
 const SHARE: u64 = 5;
 
 /// A slow call waits for a disk or a network, or else for a processor: a FUSE server decrypts, the
@@ -12,14 +13,14 @@ const SHARE: u64 = 5;
 /// processors, cold, 3,000 files of 16 KiB hashed with XXH128: plain calls took 0.81 of the time of
 /// queued ones on gocryptfs, 0.76 on SquashFS, 0.86 on EROFS, and 1.08 of it on bindfs over ext4.
 ///
-/// What is asked is `/proc/stat`, while nothing is queued: a queue keeps processors busy.
+/// The source is `/proc/stat`, read while nothing is queued: a queue keeps processors busy.
 #[derive(Debug, Default)]
 pub(crate) struct Idle {
     last: Option<(Instant, Times)>,
     found: bool,
 }
 
-/// Of all processors since the system's start, in ticks.
+/// Times of all processors since the system's start, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Times {
     /// Idle, or idle until a disk answers.
@@ -28,8 +29,8 @@ struct Times {
 }
 
 impl Idle {
-    /// Whether a good part of the processors was idle between earlier calls and this one. `false`
-    /// at first; where the system does not tell, they are taken to be.
+    /// True if a good part of the processors was idle between earlier calls and this one. `false`
+    /// at first; where the system does not report it, they are taken to be.
     pub(crate) fn is_found(&mut self) -> bool {
         // Tests say by themselves what waits.
         if cfg!(test) || self.found {
@@ -59,15 +60,15 @@ impl Idle {
         self.found
     }
 
-    /// Looks anew when it is asked again.
+    /// Forgets the answer, so that the next call looks again.
     pub(crate) fn forget(&mut self) {
         *self = Idle::default();
     }
 }
 
 impl Times {
-    /// The first line: `cpu`, then ticks in user mode, niced, in the kernel, idle, waiting for a
-    /// disk, and others (proc_stat(5)). What virtual machines had is in the first two already.
+    /// Parses the first line: `cpu`, then ticks in user mode, niced, in the kernel, idle, waiting
+    /// for a disk, and others (proc_stat(5)). Time of virtual machines is in the first two already.
     fn parse(text: &str) -> Option<Times> {
         let mut fields = text.lines().next()?.split_whitespace();
         if fields.next() != Some("cpu") {
@@ -85,7 +86,7 @@ impl Times {
 
     fn is_idle_since(self, before: Times) -> bool {
         let all = self.all.saturating_sub(before.all);
-        // What waits for a disk may be counted backwards.
+        // The time of waiting for a disk may be counted backwards.
         let idle = self.idle.saturating_sub(before.idle);
         all > 0 && idle * SHARE >= all
     }

@@ -1,20 +1,20 @@
-//! Whether calls wait for something, guessed from the time they take: for file
-//! systems that cannot say what is resident (NFS, FUSE, some overlays).
+//! Waiting calls, recognised by the time they take: for file systems that cannot report what is
+//! resident (NFS, FUSE, some overlays).
 
 use std::time::{Duration, Instant};
 
 use crate::idle::Idle;
 
-/// A call of this much, and a nanosecond for each byte that is read, has waited for so long that a
-/// few more workers are no help: those [join](crate::Company) before, and wait for less without
-/// having to be woken by the ring's. With 50 µs and with 1 ms 2,982 files of 21 KB took as long, cold
-/// and warm, on bindfs, fuse-overlayfs, EROFS and an overlay: 0.9 to 1.1 of it.
+/// A call of this length, and a nanosecond for each byte that is read, has waited for so long that
+/// a few more workers are no help: those [join](crate::Company) before, and wait for less without
+/// having to be woken by the ring's. With 50 µs and with 1 ms 2,982 files of 21 KB took as long,
+/// cold and warm, on bindfs, fuse-overlayfs, EROFS and an overlay: 0.9 to 1.1 of it.
 const SLOW: Duration = Duration::from_micros(200);
 /// Slow reads, less the fast ones among them, after which reads are queued.
 const ENOUGH: u8 = 4;
 /// More slow reads than this are not remembered.
 const MOST: u8 = 8;
-/// While reads are queued, every so many is a plain one, and timed.
+/// Number of queued reads of which one is a plain one, and timed.
 const PROBE: u8 = 16;
 
 /// A score with hysteresis: up by one for a slow read, down by one for a fast
@@ -27,7 +27,7 @@ pub(crate) struct Latency {
 }
 
 impl Latency {
-    /// Whether to queue the next call instead of waiting for it.
+    /// True if the next call is to be queued instead of waited for.
     pub(crate) fn queues(&mut self) -> bool {
         if self.score < ENOUGH {
             return false;
@@ -39,13 +39,13 @@ impl Latency {
         self.queued != 0
     }
 
-    /// Does a plain read and takes note of its time.
+    /// Does a plain read and notes its time.
     pub(crate) fn timed<E>(&mut self, read: impl FnOnce() -> Result<usize, E>) -> Result<usize, E> {
         self.timed_call(read, |bytes| *bytes)
     }
 
-    /// Does a plain call that takes the longer the more `bytes` it gives, and takes note of its
-    /// time if it succeeds.
+    /// Does a plain call that takes the longer the more `bytes` it gives, and notes its time if it
+    /// succeeds.
     pub(crate) fn timed_call<T, E>(
         &mut self,
         call: impl FnOnce() -> Result<T, E>,

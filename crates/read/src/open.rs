@@ -13,8 +13,7 @@ use bc_walk::{
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
 
-/// What every open of file content asks for. `NONBLOCK`: a FIFO swapped in
-/// must not hang the run.
+/// Flags of every open of file content. `NONBLOCK`: a FIFO swapped in must not hang the run.
 const FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK)
     .union(OFlags::CLOEXEC)
@@ -32,8 +31,8 @@ pub fn open_checked(listing: &Listing, entry: EntryId) -> Result<(OwnedFd, FileS
     Opener::new(listing).open_checked(entry)
 }
 
-/// Opens many entries, one after the other: keeps the last few directories, and remembers what
-/// the system refuses.
+/// Opens many entries, one after the other: keeps the last few directories, and remembers the flags
+/// and calls that the system refuses.
 pub struct Opener<'a> {
     listing: &'a Listing,
     dirs: DirFdCache<'a>,
@@ -43,7 +42,7 @@ pub struct Opener<'a> {
     cached: Lookup,
     /// Devices that wait for something else than a disk, as far as that was asked.
     known: Vec<(u64, Waits)>,
-    /// Devices of which is known that their files do not say what is resident.
+    /// Devices that are known not to report what of their files is resident.
     silent: Vec<u64>,
 }
 
@@ -54,30 +53,29 @@ pub(crate) struct Place {
     pub(crate) waits: Waits,
 }
 
-/// What opening and reading the files of a place waits for.
+/// Resource that opening and reading the files of a directory wait for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Waits {
     /// A disk, unless the kernel remembers what it is asked for.
     Disk,
-    /// Something of which nothing is known before: a server, which is asked at each open, so that a
-    /// name that is known says nothing about how long that takes, or a disk below a file system
-    /// that does not say what is resident.
+    /// Unknown: a server, which is asked at each open, so that a known name is no measure of how
+    /// long that takes, or a disk below a file system that does not report what is resident.
     Unsaid,
     /// A processor, which decompresses. The ring would hand all of it to threads of the kernel,
     /// which get no more processors than plain calls do, and want to be woken for each call.
     Processor,
-    /// The same, one file at a time.
+    /// A processor as well, but one file at a time.
     Decompressor,
 }
 
-/// Whether `openat2(RESOLVE_CACHED)` works (Linux 5.12, and no filter).
+/// Availability of `openat2(RESOLVE_CACHED)` (Linux 5.12, and no filter).
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Lookup {
     Cached,
     Blocking,
 }
 
-/// What opening without waiting for a disk came to.
+/// Result of opening without waiting for a disk.
 pub(crate) enum Cached {
     Open(OwnedFd),
     /// Finding the file needs the disk.
@@ -85,7 +83,7 @@ pub(crate) enum Cached {
 }
 
 impl<'a> Opener<'a> {
-    /// For entries of this listing, best in path order.
+    /// Makes an opener for entries of this listing, best used in path order.
     pub fn new(listing: &'a Listing) -> Opener<'a> {
         Opener {
             listing,
@@ -98,10 +96,10 @@ impl<'a> Opener<'a> {
         }
     }
 
-    /// As [`open_checked`](fn@open_checked).
+    /// Opens and verifies as [`open_checked`](fn@open_checked) does.
     ///
     /// # Errors
-    /// The same.
+    /// Errors of that function.
     pub fn open_checked(&mut self, entry: EntryId) -> Result<(OwnedFd, FileStat), Error> {
         let file = self.open_waiting(entry)?;
         let stat = verify(self.listing, entry, &file)?;
@@ -116,9 +114,9 @@ impl<'a> Opener<'a> {
         Ok((file, stat))
     }
 
-    /// Where descriptors are short, other workers have some that they will close. The directory that
-    /// was opened for this very file is none that could be done without: given up, it is opened
-    /// again.
+    /// Opens an entry's file, and waits where descriptors are short: other workers have some that
+    /// they will close. The directory that was opened for this very file cannot be done without:
+    /// given up, it is opened again.
     fn open_waiting(&mut self, entry: EntryId) -> Result<OwnedFd, Error> {
         let listing = self.listing;
         let opener = RefCell::new(self);
@@ -136,7 +134,7 @@ impl<'a> Opener<'a> {
         self.open(&place.dir, entry)
     }
 
-    /// The directory that holds `entry`.
+    /// Returns the directory that holds `entry`.
     pub(crate) fn place(&mut self, entry: EntryId) -> Result<Place, Error> {
         let id = self.listing.dir(entry);
         if let Some((_, place)) = self.last.as_ref().filter(|(last, _)| *last == id) {
@@ -154,7 +152,7 @@ impl<'a> Opener<'a> {
         Ok(place)
     }
 
-    /// What is known of the device of a directory that was just opened.
+    /// Returns what calls on a directory's device wait for; the directory was just opened.
     fn known_waits(&self, dir: &OwnedFd) -> Waits {
         if self.known.is_empty() {
             return Waits::Disk;
@@ -164,9 +162,9 @@ impl<'a> Opener<'a> {
         known.map_or(Waits::Disk, |(_, waits)| *waits)
     }
 
-    /// Asks what the directory used last waits for, and remembers that of its device; `is_silent`:
-    /// its files do not say what is resident. Not asked for each directory: those of a disk would
-    /// pay for it.
+    /// Finds what calls in the directory used last wait for, and remembers that of its device;
+    /// `is_silent`: its files do not report what is resident. Not called for each directory: those
+    /// of a disk would pay for it.
     pub(crate) fn find_waits(&mut self, is_silent: bool) -> Waits {
         let Some((_, place)) = &mut self.last else {
             return Waits::Disk;
@@ -198,7 +196,7 @@ impl<'a> Opener<'a> {
         waits
     }
 
-    /// Takes note that files of a device do not say what is resident, of which this is one that was
+    /// Notes that files of a device do not report what is resident, of which this is one that was
     /// opened last.
     pub(crate) fn note_silent(&mut self, entry: EntryId, dev: u64) {
         if self.waits(entry) == Waits::Disk && !self.silent.contains(&dev) {
@@ -207,7 +205,7 @@ impl<'a> Opener<'a> {
         }
     }
 
-    /// What is known of the place of an entry that was just opened.
+    /// Returns what calls in an entry's directory wait for; the entry was just opened.
     pub(crate) fn waits(&self, entry: EntryId) -> Waits {
         match &self.last {
             Some((last, place)) if *last == self.listing.dir(entry) => place.waits,
@@ -221,7 +219,7 @@ impl<'a> Opener<'a> {
         self.dirs.give_way()
     }
 
-    /// The flags to open `entry` with.
+    /// Returns the flags to open `entry` with.
     pub(crate) fn flags(&self, entry: EntryId) -> OFlags {
         let mut flags = FLAGS.difference(OFlags::NOATIME).union(self.noatime);
         if !self.listing.follow(entry) {
@@ -230,9 +228,8 @@ impl<'a> Opener<'a> {
         flags
     }
 
-    /// Whether an open that failed like this should be tried again: `O_NOATIME`
-    /// is for the owner only. Remembered, so that a tree of somebody else's
-    /// files does not open each of them twice.
+    /// True if an open that failed like this should be tried again: `O_NOATIME` is for the owner
+    /// only. Remembered, so that a tree of another user's files does not open each of them twice.
     pub(crate) fn again(&mut self, errno: Errno, flags: OFlags) -> bool {
         if errno == Errno::PERM && flags.contains(OFlags::NOATIME) {
             self.noatime = OFlags::empty();
@@ -274,12 +271,12 @@ impl<'a> Opener<'a> {
         self.open(dir, entry).map(Cached::Open)
     }
 
-    /// An error about `entry`.
+    /// Returns an error about `entry`.
     pub(crate) fn error(&self, entry: EntryId, op: &'static str, errno: Errno) -> Error {
         Error::new(self.listing.path(entry), op, errno)
     }
 
-    /// The error of a directory, told of the entry in it: each entry has one.
+    /// Returns the error of a directory, reported for the entry in it: each entry has one.
     fn rename(&self, error: &Error, entry: EntryId) -> Error {
         Error::of_kind(self.listing.path(entry), "open", error.kind())
     }
@@ -294,7 +291,7 @@ fn decompression(traits: &Traits) -> Decompression {
 }
 
 fn in_memory(traits: &Traits) -> bool {
-    // Where tests may be run.
+    // Tests may run on such file systems.
     #[cfg(test)]
     if crate::tests::pretends_unknown() {
         return false;
@@ -302,12 +299,12 @@ fn in_memory(traits: &Traits) -> bool {
     traits.in_memory
 }
 
-/// Whether a name that is known can be opened without waiting.
+/// True if a name that is known can be opened without waiting.
 fn says(traits: &Traits) -> bool {
     traits.asks_at_open == Answer::No && traits.shows == Shows::Own
 }
 
-/// What the listing knows of a regular file; `None` without metadata.
+/// Returns the listing's metadata of a regular file; `None` without metadata.
 pub(crate) fn as_listed(listing: &Listing, entry: EntryId) -> Option<FileStat> {
     listing.meta(entry).map(|meta| FileStat {
         id: meta.id,
@@ -321,10 +318,10 @@ pub(crate) fn as_listed(listing: &Listing, entry: EntryId) -> Option<FileStat> {
     })
 }
 
-/// Whether a file with another identity than the walked one's may be that file all
-/// the same: where the file system numbers files when it looks them up, one whose
-/// name was forgotten meanwhile (memory was short) comes back under another number.
-/// What has the same path, size and mtime there is taken for it.
+/// True if a file with another identity than the walked one's may be that file all the same: where
+/// the file system numbers files when it looks them up, one whose name was forgotten meanwhile
+/// (memory was short) comes back under another number. A file with the same path, size and mtime
+/// there is taken for it.
 fn was_renumbered(walked: &BasicStat, stat: &FileStat, inodes: impl FnOnce() -> Inodes) -> bool {
     let (then, now) = (&walked.stamp, &stat.stamp);
     walked.id.dev == stat.id.dev

@@ -1,4 +1,4 @@
-//! In which order a spinning disk is best read, and whether it is one.
+//! Order of reading for a spinning disk, and detection of such disks.
 
 use std::io::IoSliceMut;
 use std::os::fd::AsFd;
@@ -9,7 +9,7 @@ use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
 use crate::open::{Cached, Opener};
 
-/// Fewer files than this are read in path order: looking would cost more than seeking.
+/// Number of files below which they are read in path order: looking would cost more than seeking.
 const WORTH_LOOKING: usize = 256;
 /// Files looked at, spread evenly: one in sixteen that has to be fetched is found with a
 /// probability of 64 %, and where that few are missing the order matters little.
@@ -20,7 +20,7 @@ const SAMPLE: usize = 16;
 /// directory by directory, and virtual disks often call themselves spinning.
 ///
 /// The samples are opened, as far as the kernel can do so without asking the disk, and a byte of
-/// those is read if it is cached. What fails is left to the reader proper to find.
+/// those is read if it is cached. Failures are left to the reader proper to find.
 pub fn for_disk(listing: &Listing, entries: &mut [EntryId]) -> bool {
     for_disk_with(listing, entries, is_rotational)
 }
@@ -70,13 +70,14 @@ fn for_disk_with(
     seeks
 }
 
-/// Whether to read this open file of the device `dev` (as `st_dev`) a spinning disk has to seek, as
-/// far as that can be told from its first byte.
+/// True if a spinning disk has to seek to read this open file of the device `dev` (as `st_dev`), as
+/// far as that can be derived from its first byte.
 pub fn seeks(file: impl AsFd, dev: u64) -> bool {
     must_be_fetched(file) == Some(true) && is_rotational(dev)
 }
 
-/// Whether the first byte is not in the page cache; `None` where the file system never says.
+/// Returns whether the first byte is not in the page cache; `None` where the file system never
+/// reports that.
 fn must_be_fetched(file: impl AsFd) -> Option<bool> {
     let mut byte = [0];
     let mut room = [IoSliceMut::new(&mut byte)];
@@ -93,9 +94,9 @@ fn by_inode(listing: &Listing, entries: &mut [EntryId]) {
     entries.sort_by_cached_key(|&entry| listing.inode_hint(entry));
 }
 
-/// Whether the block device `dev` (as `st_dev`) says that it spins. `false`
-/// where it is not known: network and memory file systems, btrfs and overlays,
-/// which have device numbers of their own. Partitions answer for their disk.
+/// True if the block device `dev` (as `st_dev`) reports that it spins. `false` where it is not
+/// known: network and memory file systems, btrfs and overlays, which have device numbers of their
+/// own. Partitions answer for their disk.
 fn is_rotational(dev: u64) -> bool {
     rotational_below("/sys", dev)
 }

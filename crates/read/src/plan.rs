@@ -10,14 +10,14 @@ use bc_walk::{EntryId, Listing};
 
 use crate::share::{at_once, share};
 
-/// A batch is cut again when so much of it has been begun that there is more in
-/// it than in others: a source tree's 256 files have 4 MiB.
+/// Bytes begun of a batch after which it is cut again, as there is more in it than in others: a
+/// source tree's 256 files have 4 MiB.
 const HEAVY: u64 = 8 << 20;
 
 /// Pieces per worker that given back entries are cut into.
 const PIECES: usize = 4;
 
-/// Which entries to read, in which order, shared by all workers of a run.
+/// Entries to read and their order, shared by all workers of a run.
 ///
 /// Batches shrink towards the end, so that no worker is left with a long tail
 /// while the others have nothing to do. A worker whose batch turns out to hold
@@ -29,7 +29,7 @@ pub struct Plan {
     workers: AtomicUsize,
     /// Long files that are being read by any worker.
     long: AtomicUsize,
-    /// Those of them that may be worth several threads.
+    /// Long files being read that may be worth several threads.
     huge: AtomicUsize,
     /// Entries in `returned`: looked at with each batch, written when any are given back.
     returned_len: AtomicUsize,
@@ -37,9 +37,9 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A plan for these entries in this order. Each entry should occur once.
-    /// Path order (ascending ids) lets consecutive entries share directory
-    /// descriptors; very large files are best put first.
+    /// Makes a plan for these entries in this order. Each entry should occur once. Path order
+    /// (ascending ids) lets consecutive entries share directory descriptors; very large files are
+    /// best put first.
     pub fn new(order: Vec<EntryId>, workers: usize) -> Plan {
         let cursor = Cursor::new(order.len(), workers);
         Plan {
@@ -53,43 +53,43 @@ impl Plan {
         }
     }
 
-    /// All entries of a listing in path order.
+    /// Returns all entries of a listing in path order.
     pub fn all(listing: &Listing, workers: usize) -> Plan {
         Plan::new(listing.ids().collect(), workers)
     }
 
-    /// Entries in the plan, handed out or not.
+    /// Returns the number of entries in the plan, handed out or not.
     pub fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// Whether the plan holds no entries.
+    /// True if the plan contains no entries.
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
 
-    /// All entries of the plan in its order, handed out or not.
+    /// Returns all entries of the plan in its order, handed out or not.
     pub fn entries(&self) -> &[EntryId] {
         &self.order
     }
 
-    /// Says how many workers there are to share what is left, if that is not the
-    /// number that the plan was made for.
+    /// Sets the number of workers that share the rest, if that is not the number that the plan was
+    /// made for.
     pub fn set_workers(&self, workers: usize) {
         self.workers.store(workers.max(1), Ordering::Relaxed);
     }
 
-    /// Says that there are now so many, if that is more than before.
+    /// Raises the number of workers, if that is more than before.
     pub fn more_workers(&self, workers: usize) {
         self.workers.fetch_max(workers, Ordering::Relaxed);
     }
 
-    /// Entries that nobody has taken.
+    /// Returns the number of entries that no worker has taken.
     pub fn left(&self) -> usize {
         self.cursor.remaining() + self.returned_len.load(Ordering::Relaxed)
     }
 
-    /// The entries that nobody has taken, as it is just now.
+    /// Returns the entries that no worker has taken at this moment.
     pub fn left_entries(&self) -> Vec<EntryId> {
         let returned = self.returned();
         let next = self.order.len() - self.cursor.remaining();
@@ -103,17 +103,17 @@ impl Plan {
             .collect()
     }
 
-    /// Long files that are being read.
+    /// Returns the number of long files that are being read.
     pub(crate) fn long(&self) -> usize {
         self.long.load(Ordering::Relaxed)
     }
 
-    /// Files of [`HUGE`] bytes and more that are being read.
+    /// Returns the number of files of [`HUGE`] bytes and more that are being read.
     pub fn huge(&self) -> usize {
         self.huge.load(Ordering::Relaxed)
     }
 
-    /// The next batch, or `None` when everything has been handed out.
+    /// Returns the next batch, or `None` when everything has been handed out.
     pub fn next(&self) -> Option<&[EntryId]> {
         if self.returned_len.load(Ordering::Relaxed) > 0
             && let Some(piece) = self.piece()
@@ -123,7 +123,7 @@ impl Plan {
         self.cursor.next().map(|range| &self.order[range])
     }
 
-    /// A part of what was given back.
+    /// Takes a part of the entries that were given back.
     fn piece(&self) -> Option<Range<usize>> {
         let mut returned = self.returned();
         let mut last = returned.pop()?;
@@ -139,10 +139,10 @@ impl Plan {
         Some(piece)
     }
 
-    /// Takes the rest of a batch back, for whoever comes next.
+    /// Takes the rest of a batch back, for the next worker that asks.
     ///
     /// # Panics
-    /// If it is not a part of what [`next`](Plan::next) gave.
+    /// If it is not a part of a batch that [`next`](Plan::next) returned.
     pub(crate) fn give_back(&self, rest: &[EntryId]) {
         if rest.is_empty() {
             return;
@@ -163,20 +163,20 @@ impl Plan {
     }
 }
 
-/// What one worker has in hand of a plan.
+/// Entries of a plan that one worker has in hand.
 #[derive(Debug)]
 pub(crate) struct Hand<'a> {
     plan: &'a Plan,
     batch: &'a [EntryId],
-    /// Bytes of the batch that were begun.
+    /// Bytes of the batch in files that were begun.
     begun: u64,
     /// Files that are being opened, which may turn out long.
     opening: usize,
-    /// Long files begun and not done.
+    /// Long files that were begun and are not done.
     long: usize,
     huge: usize,
-    /// How many long files are to be in hand, and for how many workers and how much room that was
-    /// when the first was met.
+    /// Number of long files to have in hand at once, and the number of workers and the room for
+    /// which that was computed when the first was met.
     at_once: Option<(usize, [usize; 2])>,
 }
 
@@ -193,12 +193,12 @@ impl<'a> Hand<'a> {
         }
     }
 
-    /// Whether the next entry begins a new batch.
+    /// True if the next entry begins a new batch.
     pub(crate) fn is_empty(&self) -> bool {
         self.batch.is_empty()
     }
 
-    /// The next entry, out of the batch or of a new one.
+    /// Returns the next entry, out of the batch or of a new one.
     pub(crate) fn next(&mut self) -> Option<EntryId> {
         if self.batch.is_empty() {
             self.batch = self.plan.next()?;
@@ -209,9 +209,9 @@ impl<'a> Hand<'a> {
         Some(*first)
     }
 
-    /// Whether the worker may begin one more file, where it has room for `room`: not if
-    /// it has its share of long ones, for what it takes then may be long too and
-    /// somebody else's share.
+    /// True if the worker may begin one more file, where it has room for `room`: not if it has its
+    /// share of long ones, for the file that it takes then may be long too and another worker's
+    /// share.
     pub(crate) fn may_begin(&mut self, room: usize) -> bool {
         let held = self.long + self.opening;
         if held == 0 {
@@ -235,17 +235,17 @@ impl<'a> Hand<'a> {
         false
     }
 
-    /// A file is being opened, by the ring.
+    /// Notes that a file is being opened, by the ring.
     pub(crate) fn opening(&mut self) {
         self.opening += 1;
     }
 
-    /// It is open, or cannot be opened.
+    /// Notes that a file is open, or cannot be opened.
     pub(crate) fn opened(&mut self) {
         self.opening -= 1;
     }
 
-    /// A file is begun of which so many bytes are to be read.
+    /// Counts a file that is begun, of which so many bytes are to be read.
     pub(crate) fn begin(&mut self, bytes: u64, length: Length) {
         if length != Length::Short {
             self.long += 1;
@@ -261,7 +261,7 @@ impl<'a> Hand<'a> {
         }
     }
 
-    /// It is done.
+    /// Notes that a file is done.
     pub(crate) fn end(&mut self, length: Length) {
         if length != Length::Short {
             self.long -= 1;
@@ -273,12 +273,12 @@ impl<'a> Hand<'a> {
         }
     }
 
-    /// Long files in hand.
+    /// Returns the number of long files in hand.
     pub(crate) fn long(&self) -> usize {
         self.long
     }
 
-    /// Huge files in hand.
+    /// Returns the number of huge files in hand.
     pub(crate) fn huge(&self) -> usize {
         self.huge
     }
@@ -288,15 +288,15 @@ impl<'a> Hand<'a> {
     }
 }
 
-/// From this size on files are counted between workers. That is a shared write for each, which the
+/// Size from which on files are counted between workers. That is a shared write for each, which the
 /// many small ones must not pay: 92 % of a source tree's.
 const LONG: u64 = 32 << 10;
 
-/// From this size on a file may be worth several threads: below, starting them takes as long as
+/// Size from which on a file may be worth several threads: below, starting them takes as long as
 /// reading it (2 MiB are some 200 µs).
 pub const HUGE: u64 = 2 << 20;
 
-/// Whether a file is worth counting.
+/// Class of a file's length, by which files are counted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Length {
     Short,
@@ -378,7 +378,8 @@ mod tests {
         assert_eq!((plan.left(), plan.left_entries()), (0, Vec::new()));
     }
 
-    /// What one worker leaves of a batch of long files, another finds.
+    /// Checks that the entries that one worker leaves of a batch of long files are taken by
+    /// another.
     #[test]
     fn a_heavy_batch_is_cut() {
         let plan = Plan::new((0..1000).map(EntryId).collect(), 2);

@@ -14,19 +14,19 @@
 //!
 //! - free: there is no file. `start` takes the next entry of the plan.
 //! - opening: a plain call opens it at once, or the ring does, and then the slot waits for it
-//!   (`Slot::Opening`). `opened` verifies what it is, and tells the consumer. For want of a
+//!   (`Slot::Opening`). `opened` verifies the file, and calls the consumer. For want of a
 //!   descriptor the entry is deferred, and the slot is free again.
 //! - starved: all buffers of its size are in use (`Slot::Starved`). `resume_starved` gives it one
 //!   that has become free.
 //! - reading: `read` fills its buffer by plain calls, or leaves that to the ring (`Slot::Active`).
 //! - ready: its buffer has something for the consumer (`Slot::Active`, listed in `Pump::ready`).
 //!   `advance` shows the oldest of these; `finish_or_read_on` deals with those it used up.
-//! - finished: the consumer is told, the file is closed, and the slot is free. `finish_unopened`
-//!   leads here from opening, `fail` and `finish` from all states after it. `put_off` frees the slot
-//!   of a file that is to be read again after all others.
+//! - finished: the consumer is called, the file is closed, and the slot is free. `finish_unopened`
+//!   leads here from opening, `fail` and `finish` from all states after it. `put_off` frees the
+//!   slot of a file that is to be read again after all others.
 //!
-//! Where the consumer takes one file at a time and all is resident, `read_at_once` goes from
-//! opening to finished in one go.
+//! `read_at_once` goes from opening to finished in one go, if the consumer takes one file at a time
+//! and all is resident.
 
 mod files;
 mod fresh;
@@ -54,11 +54,11 @@ use files::Start;
 /// tree (linux 6.12) are below 8 KiB, 82 % below 16 KiB, 97 % below 64 KiB.
 const SMALL: usize = 16 << 10;
 const MEDIUM: usize = 64 << 10;
-/// What the pieces of large files in all lanes should add up to: the L2 cache.
+/// Bytes that the pieces of large files in all lanes should add up to: the L2 cache.
 const LIVE: usize = 1 << 20;
-/// Chunks get no smaller than this: 16 lanes of 32 KiB cost 25 % more time in
-/// reading than 16 of 64 KiB, and those 8 % more than 16 of 128 KiB, which
-/// leave no L2 cache for anything else (Zen, 1 MiB L2).
+/// Bytes of the smallest chunks: 16 lanes of 32 KiB cost 25 % more time in reading than 16 of 64
+/// KiB, and those 8 % more than 16 of 128 KiB, which leave no L2 cache for anything else (Zen, 1
+/// MiB L2).
 const CHUNK: usize = 64 << 10;
 /// Slots at most; more than a ring's queue holds.
 const SLOTS: usize = 4096;
@@ -69,8 +69,8 @@ const SLOTS: usize = 4096;
 /// After a cancellation the entries still in slots are dropped without
 /// [`finish`](Consumer::finish), within the time of one chunk.
 ///
-/// A consumer must not open for writing what is being read: of a file that was written to a moment
-/// ago the pump may hold a lease, which it gives up only between two pieces.
+/// A consumer must not open for writing a file that is being read: of a file that was written to a
+/// moment ago the pump may hold a lease, which it gives up only between two pieces.
 ///
 /// # Panics
 /// If the consumer returns from [`advance`](Consumer::advance) with nothing
@@ -94,7 +94,7 @@ struct Pump<'a, C> {
     consumer: &'a mut C,
     opener: Opener<'a>,
     clock: Clock,
-    /// What this worker has taken from the plan.
+    /// Entries that this worker has taken from the plan.
     hand: Hand<'a>,
     slots: Vec<Slot>,
     /// Last in, first out.
@@ -107,23 +107,23 @@ struct Pump<'a, C> {
     starved: VecDeque<usize>,
     /// Taken from the plan, and waiting for a descriptor.
     deferred: Vec<(EntryId, Want)>,
-    /// To be read again once the plan is exhausted.
+    /// Files to be read again once the plan is exhausted.
     unsettled: Vec<Unsettled>,
-    /// Those whose turn has come.
+    /// Unsettled files whose turn has come.
     again: Vec<Unsettled>,
-    /// What is known of those that were read before and are open or being opened.
+    /// Earlier readings of files that are open or being opened again.
     known: Vec<Unsettled>,
-    /// Whether descriptors are short: set by a failed open, until a file is closed.
+    /// True while descriptors are short: set by a failed open, until a file is closed.
     short: bool,
-    /// How often in a row a descriptor was waited for with nothing to close.
+    /// Number of waits in a row for a descriptor with nothing to close.
     waits: u32,
     pool: Pool,
     queue: Queue<'a>,
-    /// Of reads where nothing says what is resident.
+    /// Latency of reads where nothing reports what is resident.
     latency: Latency,
-    /// Of opens where a server is asked.
+    /// Latency of opens where a server is asked.
     open_latency: Latency,
-    /// Whether the first file's file system was asked what it waits for.
+    /// True once the first file's file system was asked what its calls wait for.
     knows_waits: bool,
     /// Small files in a row that may have waited.
     small: u32,
@@ -315,9 +315,9 @@ impl<'a, C: Consumer> Pump<'a, C> {
         self.hand.next()
     }
 
-    /// Whether one more file may be begun, where there is room for `room`.
+    /// True if one more file may be begun, where there is room for `room`.
     fn may_begin(&mut self, room: usize) -> bool {
-        // What was put off is nobody else's share.
+        // A file that was put off is no other worker's share.
         !self.again.is_empty() || self.hand.may_begin(room)
     }
 
@@ -331,7 +331,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
     }
 }
 
-/// The same allocation for feeds of another lifetime.
+/// Reuses the allocation for feeds of another lifetime.
 fn recycle<'b>(mut feeds: Vec<Feed<'_>>) -> Vec<Feed<'b>> {
     feeds.clear();
     // An empty collect in place keeps the allocation.

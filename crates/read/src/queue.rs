@@ -1,4 +1,4 @@
-//! Whether a worker has a ring, wants one, or was refused.
+//! A worker's ring: not yet needed, made, or refused.
 
 use bc_walk::Error;
 use rustix::io::Errno;
@@ -17,24 +17,24 @@ pub(crate) struct Queue<'a> {
     used: Backend,
     /// Reads in a row that found their data resident.
     hits: u32,
-    /// By [`Call`].
+    /// Misses of open and read, by [`Call`].
     asked: [Asked; 2],
 }
 
-/// How to try a call first.
+/// First way to try a call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Way {
-    /// In a way that does not wait for the disk.
+    /// By a call that does not wait for the disk.
     Cached,
     /// Waiting if need be.
     Plain,
-    /// On the ring, or plainly if there is none.
+    /// By the ring, or by a plain call if there is none.
     Ring,
 }
 
-/// Asking whether an open or a read would wait costs some 60 ns each, 3 % of
-/// opening, reading and closing a small file. After this many reads in a row
-/// that did not, only one file in [`SAMPLE`] is asked, until one would.
+/// Number of reads in a row without waiting, after which only one file in [`SAMPLE`] is asked,
+/// until one would wait. Asking whether an open or a read would wait costs some 60 ns each, 3 % of
+/// opening, reading and closing a small file.
 const STEADY: u32 = 64;
 const SAMPLE: u32 = 4;
 
@@ -51,8 +51,8 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// How to open a file, or to read on in it: while all is resident both are
-    /// asked alike, for they see the same count of hits.
+    /// Returns the way to open a file, or to read on in it: while all is resident both are asked
+    /// alike, for they see the same count of hits.
     pub(crate) fn way(&self, call: Call) -> Way {
         #[cfg(test)]
         if crate::tests::pretends_miss() {
@@ -66,13 +66,13 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// Whether the way is chosen by what calls wait for.
+    /// True if the way is chosen by what calls wait for.
     pub(crate) fn chooses(&self) -> bool {
         self.choice == Choice::Auto
     }
 
-    /// How to read a file for which the ring need not be thought of: plain
-    /// calls are all there is, or the read before found its data resident.
+    /// Returns the way to read a file for which the ring need not be considered: plain calls are
+    /// all there is, or the read before found its data resident.
     pub(crate) fn direct(&self) -> Option<Way> {
         match (self.way(Call::Read), self.choice) {
             (way @ (Way::Cached | Way::Plain), _) => (self.hits > 0).then_some(way),
@@ -81,12 +81,12 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// An open that does not wait found its file.
+    /// Notes that an open that does not wait found its file.
     pub(crate) fn found(&mut self) {
         self.asked[Call::Open as usize].hit();
     }
 
-    /// A read that does not wait found what it wanted.
+    /// Notes that a read that does not wait found its data.
     pub(crate) fn hit(&mut self) {
         self.asked[Call::Read as usize].hit();
         self.hits = if self.hits < u32::MAX {
@@ -96,19 +96,19 @@ impl<'a> Queue<'a> {
         };
     }
 
-    /// Something was not resident.
+    /// Notes that a call's data were not resident.
     pub(crate) fn miss(&mut self, call: Call) {
         self.hits = 0;
         self.asked[call as usize].miss();
     }
 
-    /// Something was left to the ring without asking.
+    /// Notes that a call was left to the ring without asking.
     pub(crate) fn passed(&mut self, call: Call) {
         self.asked[call as usize].pass();
     }
 
-    /// The ring, unless plain calls were asked for or the kernel refuses it:
-    /// from then on this is a queue of `Choice::Sync`.
+    /// Returns the ring, unless plain calls were asked for or the kernel refuses it: from then on
+    /// this is a queue of `Choice::Sync`.
     pub(crate) fn ring(&mut self) -> Option<&mut Ring<'a>> {
         if self.choice == Choice::Sync {
             return None;
@@ -143,8 +143,8 @@ impl<'a> Queue<'a> {
         self.ring.as_mut()?.reap()
     }
 
-    /// Goes on without the ring after it failed with `errno`; returns the slots
-    /// that were in flight.
+    /// Continues without the ring after it failed with `errno`; returns the slots that were in
+    /// flight.
     pub(crate) fn abandon(&mut self, errno: Errno) -> Vec<usize> {
         self.choice = Choice::Sync;
         self.used = Backend::Mixed;

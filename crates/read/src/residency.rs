@@ -1,34 +1,34 @@
-//! What reading teaches about residency: which questions a file system never answers, and how
-//! cold its files have been lately. Workers start with what others before them have learned.
+//! Residency as learned from reading: which questions a file system never answers, and how cold its
+//! files have been lately. Workers start with the experience of others before them.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What workers have learned from reading with clones of the same
-/// [`ReadOptions`](crate::ReadOptions): a search in several passes, or many workers, need not ask
-/// anew what was asked before. It decides about speed alone.
+/// Experience of workers that read with clones of the same [`ReadOptions`](crate::ReadOptions): a
+/// search in several passes, or many workers, need not ask again what was asked before. It decides
+/// about speed alone.
 #[derive(Clone, Debug, Default)]
 pub struct Residency(Arc<Learned>);
 
 #[derive(Debug, Default)]
 struct Learned {
-    /// By [`Call`]: misses in a row of whoever asked last, as far as they count.
+    /// Misses in a row, by [`Call`], of the worker that asked last, as far as they count.
     misses: [AtomicU8; 2],
-    /// Devices that cannot say what of a file is resident.
+    /// Devices that cannot report what of a file is resident.
     silent: Mutex<Vec<u64>>,
 }
 
-/// What can be tried without waiting for the disk.
+/// Calls that can be tried without waiting for the disk.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Call {
     Open,
     Read,
 }
 
-/// After so many misses in a row, one call of so many is asked. A disk's latency is a hundred times
-/// what a question costs, so one miss is enough to ask less; 512 files more or less on the ring are
-/// not noticed. So both calls of a file together fail for less than one file in a hundred, whether
-/// all of them are cold or any part.
+/// Frequency of questions: after so many misses in a row, one call of so many is asked. A disk's
+/// latency is a hundred times what a question costs, so one miss is enough to ask less; 512 files
+/// more or less on the ring are not noticed. So both calls of a file together fail for less than
+/// one file in a hundred, whether all of them are cold or any part.
 const ONE_OF: [u32; 4] = [1, 8, 64, 512];
 /// Misses that a new worker believes in without having seen them: what it is to read may have
 /// become resident since.
@@ -45,7 +45,7 @@ pub(crate) struct Asked {
 }
 
 impl Residency {
-    /// The memory of a worker that begins.
+    /// Returns the memory of a worker that begins.
     pub(crate) fn asked(&self, call: Call) -> Asked {
         let misses = self.0.misses[call as usize].load(Ordering::Relaxed);
         Asked {
@@ -56,7 +56,7 @@ impl Residency {
         }
     }
 
-    /// The devices that were found silent: they cannot say what of a file is resident.
+    /// Returns the devices that were found silent: they cannot report what of a file is resident.
     pub(crate) fn silent(&self) -> MutexGuard<'_, Vec<u64>> {
         let devs = self.0.silent.lock();
         devs.unwrap_or_else(PoisonError::into_inner)
@@ -64,31 +64,32 @@ impl Residency {
 }
 
 impl Asked {
-    /// Whether the next call is to be asked.
+    /// True if the next call is to be asked.
     pub(crate) fn is_due(&self) -> bool {
         self.passed + 1 >= ONE_OF[usize::from(self.misses)]
     }
 
-    /// What was asked for was resident.
+    /// Notes that the data asked for were resident.
     pub(crate) fn hit(&mut self) {
         if self.misses > 0 {
             self.tell(0);
         }
     }
 
-    /// It was not.
+    /// Notes that the data asked for were not resident.
     pub(crate) fn miss(&mut self) {
         let most = ONE_OF.len() as u8 - 1;
         self.passed = 0;
         self.tell((self.misses + 1).min(most));
     }
 
-    /// A call was made without a question.
+    /// Notes that a call was made without a question.
     pub(crate) fn pass(&mut self) {
         self.passed = self.passed.saturating_add(1).min(u32::MAX - 1);
     }
 
-    /// Others' lines of the cache are written to only when something has changed.
+    /// Shares the misses; others' lines of the cache are written to only when something has
+    /// changed.
     fn tell(&mut self, misses: u8) {
         self.misses = misses;
         let told = &self.residency.0.misses[self.call as usize];
@@ -102,7 +103,8 @@ impl Asked {
 mod tests {
     use super::*;
 
-    /// Questions and those answered with no, of `files` files of which `is_resident` tells.
+    /// Returns the number of questions and that of negative answers, for `files` files whose
+    /// residency `is_resident` returns.
     fn ask(asked: &mut Asked, files: u32, is_resident: impl Fn(u32) -> bool) -> (u32, u32) {
         let (mut questions, mut failed) = (0, 0);
         for file in 0..files {
@@ -158,7 +160,7 @@ mod tests {
         ask(&mut asked, 10_000, |_| false);
         let (questions, _) = ask(&mut asked, 1_000, |_| true);
         assert!(questions > 400, "{questions}");
-        // And so is it by a worker that is told of a cold disk.
+        // And so is it by a worker that knows of a cold disk.
         ask(&mut asked, 10_000, |_| false);
         let (questions, _) = ask(&mut residency.asked(Call::Read), 1_000, |_| true);
         assert!(questions > 900, "{questions}");

@@ -1,17 +1,18 @@
-//! Who reads how many long files at once. Pure arithmetic: no system calls, no clock.
+//! Division of long files among workers, and how many of them one reads at once. Pure arithmetic:
+//! no system calls, no clock.
 
-/// How many of `all` long files, begun or not, one of `workers` may have in hand: never more than
-/// its share, or others would have nothing to do.
+/// Returns how many of `all` long files, begun or not, one of `workers` may have in hand: never
+/// more than its share, or others would have nothing to do.
 pub(crate) fn share(all: usize, workers: usize) -> usize {
     all.div_ceil(workers.max(1)).max(1)
 }
 
-/// With more rounds than this an idle part of the last one is nothing to mind.
+/// Number of rounds from which on an idle part of the last one does not matter.
 const MANY: usize = 64;
 
-/// How many of its share a worker is to have in hand together that hashes `width` together: all,
-/// and if that is twice the width or more, a part of them, so that the last round is as full as
-/// the others.
+/// Returns how many files of its share a worker is to have in hand together that hashes `width`
+/// together: all, and if that is twice the width or more, a part of them, so that the last round is
+/// as full as the others.
 ///
 /// So it is up to twice the width less one, which take turns. With 25 files for 16 lanes and four
 /// that wait, 20 and then 5 take 2.25 times as long as 16 do, 13 and 12 take twice as long, and 25

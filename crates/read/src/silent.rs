@@ -1,11 +1,11 @@
-//! File systems that never say what of a file is resident.
+//! File systems that never report what of a file is resident.
 
 use rustix::io::Errno;
 
 use crate::residency::Residency;
 use crate::slot::{Active, Plain};
 
-/// File systems that cannot say what is resident (`RWF_NOWAIT`): FUSE, tmpfs, overlays, images.
+/// File systems that cannot report what is resident (`RWF_NOWAIT`): FUSE, tmpfs, overlays, images.
 /// Each is asked once, not with every file. They are learned instead of looked up because the
 /// kernel's version decides as well.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(crate) struct Silent {
 }
 
 impl Silent {
-    /// What was learned up to now.
+    /// Starts with the devices learned up to now.
     pub(crate) fn new(residency: &Residency) -> Silent {
         Silent {
             devs: residency.silent().clone(),
@@ -23,7 +23,7 @@ impl Silent {
         }
     }
 
-    /// Reads what was asked for as far as it is resident.
+    /// Reads the bytes asked for as far as they are resident.
     pub(crate) fn read(&mut self, active: &mut Active) -> Result<Plain, Errno> {
         let dev = active.opened.stat.id.dev;
         if self.devs.contains(&dev) {

@@ -1,4 +1,4 @@
-//! What a slot holds between an entry's begin and its finish.
+//! State of a slot between an entry's begin and its finish.
 
 use std::os::fd::OwnedFd;
 
@@ -31,11 +31,11 @@ pub(crate) enum Slot {
 /// `buffer`.
 pub(crate) struct Active {
     pub(crate) opened: Opened,
-    /// Whether an `fstat` has shown what `file` is.
+    /// True if an `fstat` has verified `file`.
     pub(crate) verified: bool,
-    /// Whether it is read by plain calls, whatever they wait for.
+    /// True if it is read by plain calls, whatever they wait for.
     pub(crate) plain: bool,
-    /// Whether it takes one more at the end; see [`VerifyWhen::AtEnd`](crate::VerifyWhen::AtEnd).
+    /// True if it takes one more at the end; see [`VerifyWhen::AtEnd`](crate::VerifyWhen::AtEnd).
     pub(crate) confirm: bool,
     pub(crate) cursor: ReadCursor,
     pub(crate) file: Option<OwnedFd>,
@@ -43,7 +43,7 @@ pub(crate) struct Active {
     pub(crate) filled: usize,
     /// Bytes that the read in flight asked for.
     pub(crate) asked: usize,
-    /// Whether what is filled is the last of it.
+    /// True if the buffer's content is the last of it.
     pub(crate) end: bool,
     pub(crate) seek: Seek,
     pub(crate) length: Length,
@@ -53,7 +53,7 @@ pub(crate) struct Active {
     pub(crate) bytes: u64,
 }
 
-/// How a read says where.
+/// Call by which a file is read: with an offset or without.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub(crate) enum Seek {
     /// `pread`.
@@ -62,14 +62,14 @@ pub(crate) enum Seek {
     Stream,
 }
 
-/// What a plain read came to.
+/// Result of a plain read that does not wait.
 pub(crate) enum Plain {
     Read(usize),
-    /// Not without waiting for the disk.
+    /// Needs to wait for the disk.
     Miss,
-    /// There is no saying.
+    /// Unknown: the file system does not report it.
     Unknown,
-    /// The file system or the kernel can never say; see [`Silent`](crate::silent::Silent).
+    /// Unsupported by the file system or the kernel; see [`Silent`](crate::silent::Silent).
     Unsupported,
 }
 
@@ -100,7 +100,7 @@ impl Active {
         }
     }
 
-    /// The descriptor; only while no read is in flight.
+    /// Returns the descriptor; only while no read is in flight.
     pub(crate) fn file(&self) -> &OwnedFd {
         self.file.as_ref().expect("no read in flight")
     }
@@ -115,7 +115,7 @@ impl Active {
         self.asked = self.cursor.ask(len - self.filled, len, chunk);
     }
 
-    /// Reads what was asked for, waiting for the disk.
+    /// Reads the bytes asked for, waiting for the disk.
     pub(crate) fn read(&mut self) -> Result<usize, Errno> {
         let file = self.file.as_ref().expect("no read in flight");
         let buffer = self.buffer.as_mut().expect("no read in flight");
@@ -127,7 +127,7 @@ impl Active {
             };
             match result {
                 Err(Errno::INTR) => {}
-                // Of a FIFO that took the file's place this would take its bytes.
+                // This would take the bytes of a FIFO that took the file's place.
                 Err(Errno::SPIPE)
                     if self.verified && self.seek == Seek::Offset && self.cursor.pos() == 0 =>
                 {
@@ -138,7 +138,7 @@ impl Active {
         }
     }
 
-    /// Reads what was asked for as far as it is resident.
+    /// Reads the bytes asked for as far as they are resident.
     pub(crate) fn read_cached(&mut self) -> Result<Plain, Errno> {
         #[cfg(test)]
         if crate::tests::pretends_unknown() {
@@ -161,7 +161,8 @@ impl Active {
         }
     }
 
-    /// Takes out what the ring has to own while a read is in flight.
+    /// Takes out the descriptor and the buffer, which the ring has to own while a read is in
+    /// flight.
     pub(crate) fn lend(&mut self) -> (OwnedFd, Buffer) {
         (
             self.file.take().expect("no read in flight"),
@@ -169,7 +170,7 @@ impl Active {
         )
     }
 
-    /// Takes back what [`lend`](Active::lend) gave away.
+    /// Takes back the descriptor and the buffer that [`lend`](Active::lend) gave away.
     pub(crate) fn give_back(&mut self, file: OwnedFd, buffer: Buffer) {
         self.file = Some(file);
         self.buffer = Some(buffer);
@@ -219,27 +220,26 @@ impl Active {
         Ok(())
     }
 
-    /// Whether more has come of a file that the kernel makes up than anybody can
-    /// mean to read.
+    /// True if more has come of a file that the kernel makes up than any reader can want.
     pub(crate) fn is_endless(&self) -> bool {
         self.cursor.is_whole()
             && self.cursor.pos() > ENDLESS.max(self.opened.stat.stamp.size)
             && is_made_up(self.file())
     }
 
-    /// Whether as much was read as the size had promised: less from an unchanged file is right
-    /// only where sizes are made up.
+    /// True if as much was read as the size had promised: less from an unchanged file is right only
+    /// where sizes are made up.
     pub(crate) fn enough(&self, trust: SizeTrust) -> bool {
         trust == SizeTrust::Untrusted || self.cursor.complete() || makes_up_sizes(self.file())
     }
 
-    /// Whether its descriptor may have a lease, for which a writer would wait.
+    /// True if its descriptor may have a lease, for which a writer would wait.
     pub(crate) fn is_leased(&self) -> bool {
         // With the last piece the descriptor was closed.
         matches!(self.watch, Watch::Lease(_)) && !self.end
     }
 
-    /// What to show the consumer.
+    /// Returns the piece to show the consumer.
     pub(crate) fn feed(&self, slot: usize) -> Feed<'_> {
         Feed {
             slot,
@@ -249,17 +249,16 @@ impl Active {
     }
 }
 
-/// What a file that the kernel makes up may have beyond its size: tables of
-/// symbols and of a tracer's events have some 20 MB, while the page map of a
-/// process goes on for 256 GB.
+/// Bytes that a file that the kernel makes up may have beyond its size: tables of symbols and of a
+/// tracer's events have some 20 MB, while the page map of a process extends over 256 GB.
 const ENDLESS: u64 = 64 << 20;
 
-/// Whether the file's system, or its server, may not know sizes.
+/// True if the file's system, or its server, may not know sizes.
 fn makes_up_sizes(file: &OwnedFd) -> bool {
     basic_traits(file).is_ok_and(|traits| traits.sizes != Answer::Yes)
 }
 
-/// Whether the kernel makes up the file's content when it is asked.
+/// True if the kernel makes up the file's content when it is asked.
 pub(crate) fn is_made_up(file: &OwnedFd) -> bool {
     basic_traits(file).is_ok_and(|traits| traits.pseudo)
 }

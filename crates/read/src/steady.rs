@@ -1,10 +1,10 @@
-//! Files written to a moment ago: whether what was read of one is one state of it.
+//! Recently written files: readings of them that are proven to be of one state.
 //!
 //! A modification time moves when a write call begins, not when it ends, so an equal time before
-//! and after the reading does not show that nobody was writing. No call is expected to take more
-//! than [`FRESH_NS`], so a file with older times is at rest. A younger one is read under a lease,
-//! which the kernel refuses and breaks for writers; where that is not to be had, it is read until
-//! two readings in a row agree.
+//! and after the reading does not show that no process was writing. No call is expected to take
+//! more than [`FRESH_NS`], so a file with older times is at rest. A younger one is read under a
+//! lease, which the kernel refuses and breaks for writers; where there are no leases, it is read
+//! until two readings in a row agree.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -21,18 +21,18 @@ const FRESH_NS: i64 = 2 * SECOND_NS;
 /// Times of whole seconds may come from a file system that has no finer ones; FAT has every other
 /// second only.
 const COARSE_NS: i64 = 2 * SECOND_NS;
-/// Between two readings of a file. A writer may be held up in the middle of a write call: by the
-/// scheduler for some milliseconds, for 200 ms where too much memory is dirty (`MAX_PAUSE` of the
-/// kernel's `mm/page-writeback.c`). Two readings meanwhile would give the same mixture.
+/// Pause between two readings of a file. A writer may be held up in the middle of a write call: by
+/// the scheduler for some milliseconds, for 200 ms where too much memory is dirty (`MAX_PAUSE` of
+/// the kernel's `mm/page-writeback.c`). Two readings meanwhile would give the same mixture.
 pub(crate) const PAUSE: Duration = Duration::from_millis(500);
 /// Readings of a file until two in a row have to agree.
 pub(crate) const READINGS: u32 = 3;
 
-/// Tells fresh files from others at the price of a comparison: the clock is read only for those
+/// Separates fresh files from others at the price of a comparison: the clock is read only for files
 /// that were fresh when it was read last.
 #[derive(Debug)]
 pub(crate) struct Clock {
-    /// What is older than this was at rest when the clock was read.
+    /// Time before which files were at rest when the clock was read.
     rest_ns: i64,
 }
 
@@ -43,14 +43,14 @@ impl Clock {
         clock
     }
 
-    /// To be called now and then, because clocks are also set back.
+    /// Reads the clock. To be called now and then, because clocks are also set back.
     pub(crate) fn read(&mut self) -> i64 {
         let now = now_ns();
         self.rest_ns = at_rest_before(now);
         now
     }
 
-    /// Whether a write call may be under way in a file of this stamp, as far as times tell.
+    /// True if a write call may be under way in a file of this stamp, as far as times show.
     pub(crate) fn is_fresh(&mut self, stamp: &Stamp) -> bool {
         stamp.mtime_ns.max(stamp.ctime_ns) > self.rest_ns && is_fresh_at(stamp, self.read())
     }
@@ -59,12 +59,12 @@ impl Clock {
 fn is_fresh_at(stamp: &Stamp, now: i64) -> bool {
     [stamp.mtime_ns, stamp.ctime_ns].iter().any(|&time| {
         let coarse = if time % SECOND_NS == 0 { COARSE_NS } else { 0 };
-        // What lies in the future is younger than anything.
+        // A time in the future is younger than anything.
         time > now.saturating_sub(FRESH_NS + coarse)
     })
 }
 
-/// The time by the clock that stamps files, in nanoseconds since 1970.
+/// Returns the time by the clock that stamps files, in nanoseconds since 1970.
 pub(crate) fn now_ns() -> i64 {
     let now = clock_gettime(ClockId::RealtimeCoarse);
     let ns = (now.tv_sec as i64)
@@ -87,15 +87,15 @@ pub(crate) fn pause(cancel: &Cancel) -> bool {
 /// The readings of one file, one after the other, with looks at its stamp before and after each.
 #[derive(Debug)]
 pub(crate) struct Readings<T> {
-    /// What the last one gave, and the stamp from before it.
+    /// Content of the last reading, and the stamp from before it.
     last: Option<(Stamp, T)>,
     left: u32,
 }
 
-/// What to make of a reading.
+/// Conclusion from a reading.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Verdict {
-    /// The same bytes as in the one before, and no write call began from before that one on.
+    /// Same bytes as in the reading before, and no write call began from before that one on.
     Agrees,
     /// Another reading is needed.
     Again,
@@ -113,8 +113,8 @@ impl<T> Default for Readings<T> {
 }
 
 impl<T: PartialEq> Readings<T> {
-    /// A reading has given `content`, if it came to its end, and the file was in these states
-    /// before and after.
+    /// Takes a reading, which gave `content` if it came to its end, with the states of the file
+    /// before and after; returns the conclusion.
     pub(crate) fn end(&mut self, before: Stamp, content: Option<T>, after: Stamp) -> Verdict {
         self.left = self.left.saturating_sub(1);
         let agrees = |(begun, last): &(Stamp, T)| *begun == after && content.as_ref() == Some(last);
@@ -127,20 +127,20 @@ impl<T: PartialEq> Readings<T> {
         }
     }
 
-    /// What the last reading gave.
+    /// Returns the content of the last reading.
     fn into_content(self) -> Option<T> {
         self.last.map(|(_, content)| content)
     }
 }
 
-/// Whether the last write to a file of this stamp is so recent, or so far in the future, that it
-/// may still be going on: its content is to be read by [`read_fresh`].
+/// True if the last write to a file of this stamp is so recent, or so far in the future, that it
+/// may still be under way: its content is to be read by [`read_fresh`].
 pub fn is_fresh(stamp: &Stamp) -> bool {
     is_fresh_at(stamp, now_ns())
 }
 
-/// A file whose times are all older than this was no longer written to at `now_ns` (both in
-/// nanoseconds since 1970), and whatever is written to it from then on gives it another time.
+/// Returns the time such that a file whose times are all older was no longer written to at `now_ns`
+/// (both in nanoseconds since 1970), and that every later write gives it another time.
 pub fn at_rest_before(now_ns: i64) -> i64 {
     now_ns.saturating_sub(FRESH_NS + COARSE_NS)
 }
@@ -148,13 +148,13 @@ pub fn at_rest_before(now_ns: i64) -> i64 {
 /// Reads one state of an open file that [`is_fresh`], with `read`: under a read lease, or, where
 /// there is none, until two readings in a row agree.
 ///
-/// `read` gets the state of the file from before it, and what to ask after each piece of it: false
-/// once somebody wants to write, or after a cancellation. Then it should give up, and what it
-/// returns does not count. It may fail with kind `Changed`, which calls for another reading.
+/// `read` gets the state of the file from before it, and a function to call after each piece of it:
+/// false once another process wants to write, or after a cancellation. Then it should give up, and
+/// its result does not count. It may fail with kind `Changed`, which calls for another reading.
 ///
 /// # Errors
-/// What `read` fails with; `stat` as the system gives it; kind `Changed` for a file that does not
-/// come to rest, and kind `Cancelled`. The path is empty in those that do not come from `read`.
+/// Errors of `read`; `stat` as the system gives it; kind `Changed` for a file that does not come to
+/// rest, and kind `Cancelled`. The path is empty in those that do not come from `read`.
 pub fn read_fresh<T: PartialEq>(
     file: impl AsFd,
     cancel: &Cancel,
@@ -170,7 +170,7 @@ pub fn read_fresh<T: PartialEq>(
     let mut readings = Readings::default();
     loop {
         let leased = take_lease(file).is_ok();
-        // Whoever wants to write gets the file at once.
+        // A waiting writer gets the file at once.
         let go_on = || {
             let held = !leased || lease::is_held(file);
             if !held {

@@ -98,7 +98,7 @@ struct Relay<'f> {
 }
 
 struct State {
-    /// Next chunk that nobody reads yet.
+    /// Next chunk that no thread reads yet.
     next: u64,
     /// Chunks consumed.
     consumed: u64,
@@ -143,7 +143,7 @@ impl<'f> Relay<'f> {
         read_full(self.file, &mut buffer[..len], start)
     }
 
-    /// A reader's life.
+    /// Runs a reader until the end of the file.
     fn read_ahead(&self) {
         let mut state = self.lock();
         loop {
@@ -164,8 +164,7 @@ impl<'f> Relay<'f> {
         }
     }
 
-    /// The consumer's: takes the chunks in order, and reads when the next one
-    /// is not there yet.
+    /// Runs the consumer: takes the chunks in order, and reads when the next one is not there yet.
     fn consume(&self, cancel: &Cancel, f: &mut impl FnMut(&[u8])) -> Result<u64, Error> {
         let mut bytes = 0;
         for chunk in 0..self.total {
@@ -222,7 +221,7 @@ impl State {
         *self.place(chunk) = place;
     }
 
-    /// The next chunk to read, if there is a place for it.
+    /// Claims the next chunk to read, if there is a place for it.
     fn claim(&mut self, total: u64) -> Option<(u64, Buffer)> {
         let chunk = self.next;
         if self.stop || chunk >= total || chunk - self.consumed >= self.places.len() as u64 {
@@ -240,7 +239,7 @@ impl State {
         }
     }
 
-    /// Chunk `chunk`, if it has been read.
+    /// Takes chunk `chunk`, if it has been read.
     fn take(&mut self, chunk: u64) -> Option<(Buffer, Result<usize, Errno>)> {
         match std::mem::replace(self.place(chunk), Place::Taken) {
             Place::Filled(buffer, result) if chunk < self.next => Some((buffer, result)),

@@ -1,5 +1,5 @@
-//! What goes into the pump and comes out of it: options, the consumer's side
-//! of the contract, and the counts at the end.
+//! Input and output of the pump: options, the consumer's side of the contract, and the counts at
+//! the end.
 
 use std::os::fd::BorrowedFd;
 
@@ -24,27 +24,26 @@ macro_rules! setters {
     };
 }
 
-/// Which way the bytes come in.
+/// Backend that the bytes come through.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Choice {
-    /// Plain calls for what is resident, `io_uring` for what is not, decided
-    /// file by file; plain calls alone where the kernel refuses `io_uring`.
+    /// Plain calls for resident data, `io_uring` for all other, decided file by file; plain calls
+    /// alone where the kernel refuses `io_uring`.
     #[default]
     Auto,
     /// Plain calls only.
     Sync,
-    /// `io_uring` for every open and every read. Ask
-    /// [`uring_available`](crate::uring_available) first: where a worker
-    /// cannot have a ring it goes on with plain calls and says so in
+    /// `io_uring` for every open and every read. Ask [`uring_available`](crate::uring_available)
+    /// first: a worker that cannot have a ring continues with plain calls and reports that in
     /// [`ReadStats::refused`].
     Uring,
 }
 
 impl Choice {
-    /// All of them.
+    /// All choices.
     pub const ALL: [Choice; 3] = [Choice::Auto, Choice::Sync, Choice::Uring];
 
-    /// `auto`, `sync` or `uring`.
+    /// Returns `auto`, `sync` or `uring`.
     pub const fn name(self) -> &'static str {
         match self {
             Choice::Auto => "auto",
@@ -54,19 +53,19 @@ impl Choice {
     }
 }
 
-/// What becomes of a file that changes while it is being read.
+/// Treatment of a file that changes while it is being read.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Changed {
-    /// It ends in an [`Error`] of kind `Changed`. Files that need more than
-    /// one read call compare size, mtime and ctime before and after. Those written to within the
-    /// last two seconds are read under a lease, or until two readings in a row agree.
+    /// Refused: it ends in an [`Error`] of kind `Changed`. Files that need more than one read call
+    /// compare size, mtime and ctime before and after. Files written to within the last two seconds
+    /// are read under a lease, or until two readings in a row agree.
     #[default]
     Refuse,
-    /// Whatever was read counts.
+    /// Accepted: the bytes that were read count.
     Allow,
 }
 
-/// Whether `st_size` says how much there is to read.
+/// Reliability of `st_size` as the number of bytes to read.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum SizeTrust {
     /// Yes, as on any disk file system. Files of pseudo file systems, which
@@ -74,11 +73,11 @@ pub enum SizeTrust {
     /// out wrong.
     #[default]
     Trusted,
-    /// No: every file is read until a read returns nothing.
+    /// Unreliable: every file is read until a read returns nothing.
     Untrusted,
 }
 
-/// When it is verified that what was opened is the regular file that was walked, in the state in
+/// Time at which an open file is verified to be the regular file that was walked, in the state in
 /// which it was walked.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum VerifyWhen {
@@ -87,26 +86,27 @@ pub enum VerifyWhen {
     #[default]
     Now,
     /// Later: the consumer only wants to know which files may matter, and reads those again, with
-    /// [`VerifyWhen::Now`]. [`Opened::stat`] is what the walk saw, and what is refused is only what
-    /// has no positions (FIFOs, sockets, terminals), directories, and files that are seen to be of
-    /// another length than listed: a part may be read, and finished without error, of a file that
-    /// has grown or taken the place of the one listed. Entries without metadata are verified now,
-    /// and so are files that plain calls cannot read: `io_uring` reads from anything.
+    /// [`VerifyWhen::Now`]. [`Opened::stat`] has the walk's metadata, and only files without
+    /// positions (FIFOs, sockets, terminals), directories, and files that turn out to be of another
+    /// length than listed are refused: a part may be read, and finished without error, of a file
+    /// that has grown or taken the place of the one listed. Entries without metadata are verified
+    /// now, and so are files that plain calls cannot read: `io_uring` reads from anything.
     ///
     /// A search that throws nearly all files away saves 7 % of its CPU time (linux 6.12 tree).
     Later,
     /// At the end: with one `fstat`, of the very descriptor, after its last byte was read, which
     /// has to show the file and the stamp that were listed. So no write goes unnoticed that began
-    /// after the listing and before the end. Until then it is as with [`VerifyWhen::Later`]: what
-    /// is fed of a file that is refused in the end is void, and [`Opened::stat`] is what the walk
-    /// saw at [`begin`](Consumer::begin), and what `fstat` says at [`finish`](Consumer::finish).
+    /// after the listing and before the end. Until then it is as with [`VerifyWhen::Later`]: the
+    /// pieces of a file that is refused in the end are void, and [`Opened::stat`] has the walk's
+    /// metadata at [`begin`](Consumer::begin), and those of `fstat` at
+    /// [`finish`](Consumer::finish).
     ///
     /// Files that were listed as written to within the last two seconds are verified now, and so
     /// are entries without metadata, and all files where changes are allowed.
     AtEnd,
 }
 
-/// How to read.
+/// Options for reading.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ReadOptions {
@@ -118,16 +118,16 @@ pub struct ReadOptions {
     /// Files in flight at most when `io_uring` is used. Plain calls use as
     /// many slots as the consumer is wide.
     pub slots: usize,
-    /// What to do about files that change meanwhile.
+    /// Treatment of files that change meanwhile.
     pub changed: Changed,
-    /// Whether sizes can be believed.
+    /// Reliability of sizes.
     pub sizes: SizeTrust,
-    /// What has been learned about residency; clones of these options share it.
+    /// Experience with residency; clones of these options share it.
     pub residency: Residency,
     /// Threads at most that an engine reads with where they wait and a ring is no help, if that is
     /// more than it has otherwise; see [`Workers`](bc_pool::dispatch::Workers). 0: no more.
     pub waiting: usize,
-    /// Which tables of descriptors the threads of an engine use that read with these options.
+    /// Tables of descriptors for the threads of an engine that read with these options.
     pub tables: Tables,
 }
 
@@ -161,9 +161,9 @@ impl Default for ReadOptions {
 /// The part of a file that a consumer wants to see.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Want {
-    /// All of it.
+    /// The whole file.
     Whole,
-    /// At most `len` bytes from `offset`; less where the file ends earlier.
+    /// Range of at most `len` bytes from `offset`; less where the file ends earlier.
     Range {
         /// First byte.
         offset: u64,
@@ -185,7 +185,7 @@ pub struct Opened {
     /// The entry it belongs to.
     pub entry: EntryId,
     /// `fstat` of the very descriptor that is read, from before the first read. With
-    /// [`VerifyWhen::Later`], and [`VerifyWhen::AtEnd`] until the end, what the listing has:
+    /// [`VerifyWhen::Later`], and [`VerifyWhen::AtEnd`] until the end, the listing's metadata:
     /// identity, stamp and links, nothing else.
     pub stat: FileStat,
 }
@@ -197,12 +197,12 @@ pub struct Feed<'a> {
     pub slot: usize,
     /// The bytes; may be empty when `end` is set.
     pub data: &'a [u8],
-    /// Whether this piece is the last.
+    /// True if this piece is the last.
     pub end: bool,
 }
 
-/// Where in a run of files a pump is that one call each reads and of which nothing tells whether it
-/// will wait.
+/// Position of a pump in a run of files that one call each reads and that may wait, which nothing
+/// reports beforehand.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Waiting {
     /// Before the first of them.
@@ -211,28 +211,29 @@ pub enum Waiting {
     GoesOn,
 }
 
-/// What a pump feeds. For each entry taken from the plan, in this order:
-/// [`want`](Consumer::want); [`begin`](Consumer::begin) if it could be opened;
-/// pieces through [`advance`](Consumer::advance); and
-/// [`finish`](Consumer::finish), exactly once, unless the run is cancelled or
-/// the consumer [`knows`](Consumer::knows) the file.
+/// Recipient of a pump's files. For each entry taken from the plan, in this order:
+/// [`want`](Consumer::want); [`begin`](Consumer::begin) if it could be opened; pieces through
+/// [`advance`](Consumer::advance); and [`finish`](Consumer::finish), exactly once, unless the run
+/// is cancelled or the consumer [`knows`](Consumer::knows) the file.
 pub trait Consumer {
-    /// How many slots should hold data before `advance` pays: the number of
+    /// Returns the number of slots that should hold data before `advance` pays: the number of
     /// lanes. Asked again on every turn; 0 counts as 1.
     fn width(&self) -> usize;
 
-    /// Called once before the first `begin`: slots are numbered below `slots`.
+    /// Makes room for slots. Called once before the first `begin`: slots are numbered below
+    /// `slots`.
     fn reserve(&mut self, slots: usize) {
         let _ = slots;
     }
 
-    /// Which part of this entry to read.
+    /// Returns the part of this entry to read.
     fn want(&mut self, entry: EntryId) -> Want {
         let _ = entry;
         Want::Whole
     }
 
-    /// When what is read of this entry has to be verified. Asked once for each time it is opened.
+    /// Returns when the content of this entry has to be verified. Asked once for each time it is
+    /// opened.
     fn verify(&self, entry: EntryId) -> VerifyWhen {
         let _ = entry;
         VerifyWhen::Now
@@ -249,13 +250,13 @@ pub trait Consumer {
         false
     }
 
-    /// Told of files that one call each reads, where the file system does not say whether that call
-    /// will wait: the moment to have [others](bc_pool::dispatch::AdaptiveWorkers) join.
+    /// Notes a run of files that one call each reads, where the file system does not report whether
+    /// that call will wait: the moment to have [others](bc_pool::dispatch::AdaptiveWorkers) join.
     fn waiting(&mut self, run: Waiting) {
         let _ = run;
     }
 
-    /// Whether the content of a file that was just opened, as `file`, is known, or will be, from
+    /// True if the content of a file that was just opened, as `file`, is known, or will be, from
     /// another name or another file: then it is not read, the consumer has taken care of it, and
     /// neither `begin` nor `finish` follows.
     fn knows(&mut self, opened: &Opened, file: BorrowedFd<'_>) -> bool {
@@ -263,9 +264,9 @@ pub trait Consumer {
         false
     }
 
-    /// A file was opened in `slot`; its pieces follow. An entry may begin again before it is
-    /// [finished](Consumer::finish), in this slot or another, after others were there: somebody
-    /// wrote to the file, or may have, and what was fed of it before is void.
+    /// Begins a file that was opened in `slot`; its pieces follow. An entry may begin again before
+    /// it is [finished](Consumer::finish), in this slot or another, after others were there:
+    /// another process wrote to the file, or may have, and its pieces so far are void.
     fn begin(&mut self, slot: usize, opened: &Opened);
 
     /// Works on the pieces until at least one of them is used up, and pushes
@@ -274,13 +275,12 @@ pub trait Consumer {
     /// one piece, at most `width`, and each slot at most once.
     fn advance(&mut self, feeds: &[Feed<'_>], consumed: &mut Vec<usize>);
 
-    /// The entry is done: its last piece was consumed and the file was read to
-    /// its end unchanged, or something failed. After an error before `begin`,
-    /// no file is in `slot`.
+    /// Ends an entry: its last piece was consumed and the file was read to its end unchanged, or
+    /// something failed. After an error before `begin`, no file is in `slot`.
     fn finish(&mut self, slot: usize, result: Result<Opened, Error>, entry: EntryId);
 }
 
-/// What one worker's pump did.
+/// Counts of one worker's pump.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ReadStats {
@@ -294,9 +294,9 @@ pub struct ReadStats {
     pub reads: u64,
     /// Opens and reads that went through `io_uring`.
     pub queued: u64,
-    /// What was used.
+    /// Backend that was used.
     pub backend: Backend,
-    /// Why `io_uring` was not to be had, if it was asked for and refused.
+    /// Error of `io_uring`, if it was asked for and refused.
     pub refused: Option<Error>,
 }
 
@@ -322,14 +322,14 @@ pub enum Backend {
     /// Plain calls only.
     #[default]
     Sync,
-    /// Plain calls, and `io_uring` for what was not resident.
+    /// Plain calls, and `io_uring` for data that were not resident.
     Mixed,
     /// `io_uring` only.
     Uring,
 }
 
 impl Backend {
-    /// `sync`, `mixed` or `uring`.
+    /// Returns `sync`, `mixed` or `uring`.
     pub const fn name(self) -> &'static str {
         match self {
             Backend::Sync => "sync",

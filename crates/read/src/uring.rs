@@ -1,11 +1,10 @@
 //! One worker's `io_uring`: opens and reads in flight, each owning its
 //! descriptor and buffer until its completion has been seen.
 //!
-//! Files are opened to ordinary descriptors, not direct ones: what is read must
-//! first be verified by `fstat` to be the regular file meant, and there is no
-//! `fstat` of a direct descriptor; `STATX` by name could look at another file.
-//! A `STATX` on the ring is handed to a kernel thread and takes 1.7 µs at its
-//! best, `fstat` of an open file 0.3, so that is a plain call. Buffers are not
+//! Files are opened to ordinary descriptors, not direct ones: a file must first be verified by
+//! `fstat` to be the regular file meant, and there is no `fstat` of a direct descriptor; `STATX` by
+//! name could look at another file. A `STATX` on the ring is handed to a kernel thread and takes
+//! 1.7 µs at its best, `fstat` of an open file 0.3, so that is a plain call. Buffers are not
 //! registered: reads of 16 KiB from the page cache took 2.8 µs into plain and
 //! 2.5 to 3.5 into registered ones, which count against `RLIMIT_MEMLOCK`.
 //! (Linux 6.18, batches of 128.)
@@ -32,7 +31,7 @@ const OPEN_THREADS: u32 = 64;
 /// `user_data` of requests that belong to no slot.
 const NO_SLOT: u64 = u64::MAX;
 
-/// Whether this process may use `io_uring`, and if not, why.
+/// Succeeds if this process may use `io_uring`; otherwise returns the reason.
 ///
 /// # Errors
 /// `io_uring` with the reason: the kernel knows nothing of it (ENOSYS), it was
@@ -45,7 +44,7 @@ pub fn uring_available() -> Result<(), Error> {
 /// A ring and everything that is in flight on it.
 pub(crate) struct Ring<'a> {
     ring: IoUring,
-    /// By slot.
+    /// Operations in flight, by slot.
     flying: Vec<Option<Op>>,
     in_flight: usize,
     /// Pushed, but not yet shown to the kernel.
@@ -54,7 +53,7 @@ pub(crate) struct Ring<'a> {
     names: PhantomData<&'a CStr>,
 }
 
-/// A request in flight, with what the kernel uses until it completes.
+/// A request in flight, with the descriptor and buffer that the kernel uses until it completes.
 enum Op {
     Open { _dir: Rc<OwnedFd> },
     Read { file: OwnedFd, buffer: Buffer },
@@ -71,7 +70,7 @@ pub(crate) enum Done {
 }
 
 impl<'a> Ring<'a> {
-    /// A ring for requests of slots below `slots`, shown to work.
+    /// Makes a ring for requests of slots below `slots`, shown to work.
     pub(crate) fn new(slots: usize) -> Result<Ring<'a>, Error> {
         let entries = u32::try_from(slots.max(1).next_power_of_two())
             .unwrap_or(u32::MAX)
@@ -115,7 +114,7 @@ impl<'a> Ring<'a> {
         Ok(ring)
     }
 
-    /// A filter may allow the ring and refuse its use.
+    /// Tries one request: a filter may allow the ring and refuse its use.
     fn round_trip(&mut self) -> std::io::Result<()> {
         let nop = opcode::Nop::new().build().user_data(NO_SLOT);
         // SAFETY: a NOP refers to nothing.
@@ -131,7 +130,7 @@ impl<'a> Ring<'a> {
         Ok(())
     }
 
-    /// Requests whose completion has not been taken yet.
+    /// Returns the number of requests whose completion has not been taken yet.
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight
     }
@@ -196,8 +195,8 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// Asks the kernel to give up whatever it has not begun, or waits for: their completions come
-    /// all the same. What a device is at work on is finished.
+    /// Asks the kernel to give up calls that it has not begun, or that wait: their completions come
+    /// all the same. Calls that a device is at work on are finished.
     fn cancel(&mut self) -> Result<(), Errno> {
         for slot in 0..self.flying.len() {
             if self.flying[slot].is_some() {
@@ -208,9 +207,8 @@ impl<'a> Ring<'a> {
         self.submit(0)
     }
 
-    /// Shows the kernel what was pushed and waits for `wait` completions, at
-    /// most until a signal comes. An error means that the ring is of no more
-    /// use: see [`abandon`](Ring::abandon).
+    /// Submits the pushed requests and waits for `wait` completions, at most until a signal comes.
+    /// An error means that the ring is of no more use: see [`abandon`](Ring::abandon).
     pub(crate) fn submit(&mut self, wait: usize) -> Result<(), Errno> {
         let wait = wait.min(self.in_flight);
         if self.unsubmitted == 0 && wait == 0 {
@@ -253,8 +251,8 @@ impl<'a> Ring<'a> {
                 slot,
                 match op {
                     Op::Open { .. } => Done::Open(result.map(|fd| {
-                        // SAFETY: a descriptor the kernel has just opened for
-                        // us, and which this completion alone tells of.
+                        // SAFETY: a descriptor that the kernel has just opened for us, and which
+                        // only this completion reports.
                         unsafe { OwnedFd::from_raw_fd(fd) }
                     })),
                     Op::Read { file, buffer } => Done::Read {
@@ -267,8 +265,8 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// Gives up after a failed [`submit`](Ring::submit): returns the slots in
-    /// flight. What the kernel may still write to is leaked.
+    /// Gives up after a failed [`submit`](Ring::submit): returns the slots in flight. Memory that
+    /// the kernel may still write to is leaked.
     pub(crate) fn abandon(&mut self) -> Vec<usize> {
         let mut slots = Vec::new();
         for (slot, op) in self.flying.iter_mut().enumerate() {
@@ -284,8 +282,8 @@ impl<'a> Ring<'a> {
 }
 
 impl Drop for Ring<'_> {
-    /// Waits for what is in flight: the kernel writes to those buffers. Nobody wants the content any
-    /// more, and a server that does not answer must not keep a run from ending.
+    /// Waits for the calls in flight: the kernel writes to those buffers. Their content is not
+    /// wanted any more, and a server that does not answer must not keep a run from ending.
     fn drop(&mut self) {
         if self.in_flight > 0 && self.cancel().is_err() {
             self.abandon();
@@ -322,7 +320,8 @@ fn refused(error: std::io::Error) -> Error {
 mod tests {
     use super::*;
 
-    /// A pipe that nobody writes to stands for a server that does not answer.
+    /// Checks that a request that never completes does not delay the end: a pipe without a writer
+    /// stands for a server that does not answer.
     #[test]
     fn what_never_comes_is_not_waited_for_at_the_end() {
         let Ok(mut ring) = Ring::new(8) else {

@@ -1,4 +1,4 @@
-//! How the pump knows that nobody writes to a file while it is read (see `steady`).
+//! Detection of writers to a file while the pump reads it (see `steady`).
 
 use bc_walk::EntryId;
 use xxhash_rust::xxh3::Xxh3;
@@ -6,21 +6,22 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::steady::Readings;
 use crate::types::Want;
 
-/// What is done about writers of an open file.
+/// Measure taken against writers of an open file.
 pub(crate) enum Watch {
-    /// Nothing: it is old, or they do not matter.
+    /// None: it is old, or its writers do not matter.
     Off,
-    /// Its descriptor has a read lease. With the readings that came to nothing before.
+    /// A read lease of its descriptor. With the earlier readings, which were of no use.
     Lease(Readings<u128>),
-    /// There is no lease: it is read until two readings in a row agree.
+    /// Two readings, as there is no lease: it is read until two in a row agree.
     Sum(Box<Summed>),
 }
 
 /// A file that is read more than once.
 pub(crate) struct Summed {
     pub(crate) readings: Readings<u128>,
-    /// Of the reading that is under way. Nobody gains by two contents with one sum: whoever can
-    /// write to the file can as well write what he wants to be read.
+    /// Checksum of the reading that is under way. An attacker gains nothing by two contents with
+    /// one sum: a process that can write to the file can as well write the content that it wants to
+    /// be read.
     pub(crate) sum: Xxh3,
 }
 
@@ -28,6 +29,6 @@ pub(crate) struct Summed {
 pub(crate) struct Unsettled {
     pub(crate) entry: EntryId,
     pub(crate) want: Want,
-    /// So far.
+    /// Readings so far.
     pub(crate) readings: Readings<u128>,
 }

@@ -9,8 +9,8 @@ use crate::NOBODY;
 const ACCESS: &str = "system.posix_acl_access";
 const DEFAULT: &str = "system.posix_acl_default";
 
-/// A list that gives [`NOBODY`] everything: version 2, then tag, permissions and id of each entry
-/// (`linux/posix_acl_xattr.h`).
+/// Returns a list that gives [`NOBODY`] everything: version 2, then tag, permissions and id of each
+/// entry (`linux/posix_acl_xattr.h`).
 fn list() -> Vec<u8> {
     const UNDEFINED: u32 = u32::MAX;
     let entries = [
@@ -29,10 +29,11 @@ fn list() -> Vec<u8> {
     list
 }
 
-/// Has what is made in a directory from now on inherit a list that gives [`NOBODY`] everything.
+/// Makes files that are created in a directory from now on inherit a list that gives [`NOBODY`]
+/// everything.
 ///
 /// # Errors
-/// The reason why that cannot be here: a file system without lists.
+/// The reason why that is impossible here: a file system without lists.
 pub fn give_default_acl(dir: &Path) -> Result<(), String> {
     rustix::fs::setxattr(dir, DEFAULT, &list(), XattrFlags::empty())
         .map_err(|e| format!("{}: default ACL: {e}", dir.display()))
@@ -41,13 +42,14 @@ pub fn give_default_acl(dir: &Path) -> Result<(), String> {
 /// Gives a file or directory itself such a list.
 ///
 /// # Errors
-/// As of [`give_default_acl`].
+/// Errors of [`give_default_acl`].
 pub fn give_acl(path: &Path) -> Result<(), String> {
     rustix::fs::setxattr(path, ACCESS, &list(), XattrFlags::empty())
         .map_err(|e| format!("{}: ACL: {e}", path.display()))
 }
 
-/// Whether a file has a list of its own, or a directory one for what is made in it. A link has none.
+/// True if a file has a list of its own, or a directory one for files that are created in it. A
+/// link has none.
 pub fn has_acl(path: &Path) -> bool {
     let has = |name| rustix::fs::lgetxattr(path, name, &mut [0_u8; 256][..]).is_ok();
     has(ACCESS) || has(DEFAULT)

@@ -1,5 +1,5 @@
-//! A file system in memory that misbehaves as servers do: it takes every write, and says only when a
-//! file is closed that some of it could not be stored.
+//! File system in memory that misbehaves as servers do: it takes every write, and reports only when
+//! a file is closed that some of it could not be stored.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,14 +15,14 @@ use tempfile::TempDir;
 use crate::fuse::{Answer, Input, attr, attr_out, entry_out, message, push_entry};
 use crate::loop_disk::apart;
 
-/// What no close stores: files that hold these bytes lose all that they hold.
+/// Content that no close stores: files that contain these bytes lose all their content.
 pub const UNSTORABLE: &str = "UNSTORABLE";
 
-/// How such a file system fails.
+/// Way in which such a file system fails.
 #[derive(Clone, Copy, Debug)]
 pub enum Misbehaviour {
-    /// A close of a file that was written to and holds [`UNSTORABLE`] fails with this error. `fsync`
-    /// says nothing.
+    /// Failing close: that of a file that was written to and contains [`UNSTORABLE`] fails with
+    /// this error. `fsync` reports nothing.
     Close(Errno),
     /// Directories list FIFOs, sockets and devices as regular files.
     Kinds,
@@ -35,7 +35,7 @@ pub struct BehindDisk {
 }
 
 impl BehindDisk {
-    /// Where it is mounted.
+    /// Returns its mount point.
     pub fn path(&self) -> &Path {
         self.dir.path()
     }
@@ -48,7 +48,8 @@ impl Drop for BehindDisk {
     }
 }
 
-/// Mounts one where the calling thread and what it starts from then on can see it, and nobody else.
+/// Mounts such a file system where the calling thread and the programs that it starts from then on
+/// can see it, and no others.
 ///
 /// # Errors
 /// The reason why this machine cannot: not root, or no FUSE.
@@ -90,7 +91,7 @@ struct Node {
     times: [(u64, u32); 3],
     content: Vec<u8>,
     names: BTreeMap<Vec<u8>, u64>,
-    /// Whether it was written to since it was closed last.
+    /// True if it was written to since it was closed last.
     is_unstored: bool,
 }
 
@@ -141,7 +142,7 @@ impl Server {
             };
             let answer = self.answer(&mut input);
             if let Some(message) = message(input.unique, answer) {
-                // Nobody wants the answer any more.
+                // No process waits for the answer any more.
                 let _ = device.write_all(&message);
             }
         }
@@ -172,7 +173,7 @@ impl Server {
         self.node(dir)?.names.get(name).copied().ok_or(Errno::NOENT)
     }
 
-    /// A new node under a name that is free.
+    /// Makes a new node under a name that is free.
     fn make(&mut self, dir: u64, name: &[u8], node: Node) -> Result<u64, Errno> {
         if self.find(dir, name).is_ok() {
             return Err(Errno::EXIST);
@@ -228,7 +229,7 @@ impl Server {
         Ok(())
     }
 
-    /// A close of one of its descriptors.
+    /// Closes one of a node's descriptors.
     fn flush(&mut self, number: u64) -> Result<(), Errno> {
         let how = self.how;
         let node = self.node(number)?;
@@ -270,7 +271,7 @@ impl Server {
         Ok(out)
     }
 
-    /// Changes what is asked for (`FATTR_*` in `linux/fuse.h`).
+    /// Changes the attributes that are asked for (`FATTR_*` in `linux/fuse.h`).
     fn set(&mut self, input: &mut Input<'_>) -> Result<Vec<u8>, Errno> {
         let number = input.node;
         let valid = input.u32();
@@ -325,12 +326,12 @@ impl Server {
         Ok([(length as u32).to_ne_bytes(), [0; 4]].concat())
     }
 
-    /// The operations by their numbers in `linux/fuse.h`.
+    /// Answers an operation by its number in `linux/fuse.h`.
     fn answer(&mut self, input: &mut Input<'_>) -> Answer {
         const OPENED: [u8; 16] = [0; 16];
         let (number, owner) = (input.node, input.owner);
         let out = match input.operation {
-            // FORGET, INTERRUPT, BATCH_FORGET: nobody waits.
+            // FORGET, INTERRUPT, BATCH_FORGET: no process waits.
             2 | 36 | 42 => return Answer::Nothing,
             // INIT
             26 => return Answer::Bytes(crate::fuse::init_out()),

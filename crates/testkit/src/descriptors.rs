@@ -1,12 +1,12 @@
-//! Descriptors for a test, whatever limit the shell has set that started it.
+//! Descriptors for a test, whatever limit it was started with.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Descriptors that the tests of one process get along with, if they may have them.
 const PLENTY: u64 = 4096;
 
-/// Raises the limit of this process, if it is lower, to what its tests get along with, or as far as
-/// that is allowed; returns it.
+/// Raises the limit of this process, if it is lower, to a number that its tests get along with, or
+/// as far as that is allowed; returns it.
 pub fn raise_descriptors() -> u64 {
     let now = getrlimit(Resource::Nofile);
     let current = now.current.unwrap_or(u64::MAX);
@@ -27,7 +27,7 @@ pub fn raise_descriptors() -> u64 {
     current
 }
 
-/// Is this process allowed to have so many descriptors? Says so if not.
+/// True if this process may have so many descriptors. Prints a notice if not.
 pub fn has_descriptors(needed: u64) -> bool {
     let allowed = raise_descriptors();
     let enough = allowed >= needed;

@@ -1,12 +1,12 @@
-//! A line diff for failed assertions: common head and tail, then a longest common
-//! subsequence over what is left (given up when both sides are long).
+//! A line diff for failed assertions: common head and tail, then a longest common subsequence over
+//! the rest (given up when both sides are long).
 
 use std::fmt::Write as _;
 
-/// Above this many differing lines on both sides the alignment table would get too big.
+/// Number of differing lines on both sides above which the alignment table would get too big.
 const ALIGN_MAX: usize = 1000;
 
-/// A readable difference of two texts, escaped line by line: `-` expected, `+` actual.
+/// Returns a readable difference of two texts, escaped line by line: `-` expected, `+` actual.
 /// Empty if they are equal.
 pub fn lines(expected: &[u8], actual: &[u8]) -> String {
     if expected == actual {
@@ -56,7 +56,7 @@ pub fn lines(expected: &[u8], actual: &[u8]) -> String {
     out
 }
 
-/// `table[i][j]`: length of the longest common subsequence of `left[i..]` and `right[j..]`.
+/// Returns `table[i][j]`: length of the longest common subsequence of `left[i..]` and `right[j..]`.
 fn alignment(left: &[&[u8]], right: &[&[u8]]) -> Vec<Vec<u32>> {
     let mut table = vec![vec![0; right.len() + 1]; left.len() + 1];
     for i in (0..left.len()).rev() {

@@ -1,5 +1,5 @@
 //! A strict parser of Prometheus' text exposition format, version 0.0.4, as its specification
-//! states it: what it refuses, a collector may refuse as well.
+//! states it: a collector may refuse the same texts.
 
 use std::collections::BTreeMap;
 
@@ -77,7 +77,7 @@ impl State {
         }
     }
 
-    /// All lines of a metric stand together.
+    /// Checks that all lines of a metric are adjacent.
     fn group(&mut self, name: &str) -> Result<(), String> {
         if self.groups.last().is_some_and(|last| last == name) {
             return Ok(());
@@ -106,7 +106,7 @@ fn metric_name(name: &str) -> Result<(), String> {
     }
 }
 
-/// `name{label="value",...} value [timestamp]`
+/// Parses `name{label="value",...} value [timestamp]`
 fn sample(line: &str) -> Result<Sample, String> {
     let end = line.find(['{', ' ']).ok_or("no value")?;
     let name = &line[..end];
@@ -158,7 +158,7 @@ fn sample(line: &str) -> Result<Sample, String> {
     })
 }
 
-/// Index of the first quote that no backslash escapes.
+/// Returns the index of the first quote that no backslash escapes.
 fn closing_quote(text: &str) -> Option<usize> {
     let mut escaped = false;
     text.bytes().position(|byte| {
@@ -168,7 +168,7 @@ fn closing_quote(text: &str) -> Option<usize> {
     })
 }
 
-/// Text whose backslashes mean `\\`, `\n` and, in quotes, `\"`.
+/// Decodes text whose backslashes mean `\\`, `\n` and, in quotes, `\"`.
 fn unescaped(text: &str, quotes: bool) -> Result<String, String> {
     let mut out = String::new();
     let mut chars = text.chars();

@@ -13,7 +13,7 @@ pub struct FullDisk {
 }
 
 impl FullDisk {
-    /// Where it is mounted.
+    /// Returns its mount point.
     pub fn path(&self) -> &Path {
         self.dir.path()
     }

@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 
-/// A request: its header was read, the arguments come one after the other. What is missing is zero.
+/// A request: its header was read, the arguments come one after the other. Missing ones are zero.
 pub(crate) struct Input<'a> {
     pub(crate) operation: u32,
     pub(crate) unique: u64,
@@ -49,7 +49,7 @@ impl<'a> Input<'a> {
         self.rest = self.rest.get(bytes..).unwrap_or_default();
     }
 
-    /// A name, which ends with NUL.
+    /// Takes a name, which ends with NUL.
     pub(crate) fn name(&mut self) -> &'a [u8] {
         let end = self.rest.iter().position(|byte| *byte == 0);
         let (name, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
@@ -62,15 +62,15 @@ impl<'a> Input<'a> {
     }
 }
 
-/// What the kernel is told.
+/// Answer to the kernel.
 pub(crate) enum Answer {
     Bytes(Vec<u8>),
     Error(Errno),
-    /// It does not wait.
+    /// No answer, as the kernel does not wait for one.
     Nothing,
 }
 
-/// An answer with its header.
+/// Returns an answer with its header.
 pub(crate) fn message(unique: u64, answer: Answer) -> Option<Vec<u8>> {
     let (error, bytes) = match answer {
         Answer::Bytes(bytes) => (0, bytes),
@@ -85,7 +85,7 @@ pub(crate) fn message(unique: u64, answer: Answer) -> Option<Vec<u8>> {
     Some(message)
 }
 
-/// Version and limits.
+/// Returns version and limits.
 pub(crate) fn init_out() -> Vec<u8> {
     const MAX_WRITE: u32 = 128 << 10;
     let mut out = Vec::with_capacity(64);
@@ -97,7 +97,7 @@ pub(crate) fn init_out() -> Vec<u8> {
     out
 }
 
-/// Number, size and blocks; times; mode, links, user, group and device.
+/// Returns number, size and blocks; times; mode, links, user, group and device.
 pub(crate) fn attr(head: [u64; 3], times: [(u64, u32); 3], tail: [u32; 5]) -> Vec<u8> {
     let mut out = Vec::with_capacity(88);
     for word in head.into_iter().chain(times.map(|(seconds, _)| seconds)) {
@@ -116,17 +116,17 @@ pub(crate) fn attr(head: [u64; 3], times: [(u64, u32); 3], tail: [u32; 5]) -> Ve
     out
 }
 
-/// Attributes that nobody keeps.
+/// Returns attributes that the kernel is not to cache.
 pub(crate) fn attr_out(attr: &[u8]) -> Vec<u8> {
     [&[0; 16][..], attr].concat()
 }
 
-/// A name that nobody keeps, and what it leads to.
+/// Returns a name that the kernel is not to cache, and the node that it leads to.
 pub(crate) fn entry_out(node: u64, attr: &[u8]) -> Vec<u8> {
     [&node.to_ne_bytes()[..], &[0; 32], attr].concat()
 }
 
-/// Space and files without end.
+/// Returns unlimited space and files.
 pub(crate) fn statfs_out() -> Vec<u8> {
     let mut out = Vec::with_capacity(80);
     for _ in 0..5 {
@@ -139,7 +139,8 @@ pub(crate) fn statfs_out() -> Vec<u8> {
     out
 }
 
-/// An entry of a directory: number, where the next one begins, kind and name. Whether there was room.
+/// Appends an entry of a directory: number, offset of the next one, kind and name. True if there
+/// was room.
 pub(crate) fn push_entry(
     out: &mut Vec<u8>,
     room: usize,

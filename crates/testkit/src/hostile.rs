@@ -77,7 +77,7 @@ pub const NAMES: &[&[u8]] = &[
     b"..hidden",
 ];
 
-/// What was built, by path relative to the root.
+/// Files that were built, by path relative to the root.
 #[derive(Clone, Debug, Default)]
 pub struct Hostile {
     /// Regular files that their owner can read, with their content (the sparse file with its
@@ -95,7 +95,7 @@ pub struct Hostile {
     pub hard_links: Vec<(Vec<u8>, Vec<u8>)>,
     /// The file whose relative path is longer than PATH_MAX (4096).
     pub deep: Vec<u8>,
-    /// What this file system refused, with its reason.
+    /// Paths that this file system refused, with its reason.
     pub left_out: Vec<(Vec<u8>, rustix::io::Errno)>,
 }
 
@@ -133,14 +133,14 @@ pub fn build(root: &Path) -> io::Result<Hostile> {
     Ok(made)
 }
 
-/// A directory name made of a hostile name, at most 255 bytes long.
+/// Returns a directory name made of a hostile name, at most 255 bytes long.
 fn prefixed(prefix: &[u8], name: &[u8]) -> Vec<u8> {
     let mut out = [prefix, name].concat();
     out.truncate(255);
     out
 }
 
-/// 20 levels of 240 bytes: a path of about 4,800 bytes.
+/// Makes 20 levels of 240 bytes: a path of about 4,800 bytes.
 fn make_deep(root: &OwnedFd, made: &mut Hostile) -> io::Result<()> {
     let mut dir = make_dir(root, b"", b"deep", made)?;
     let mut path = b"deep".to_vec();

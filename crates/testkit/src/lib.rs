@@ -1,5 +1,5 @@
-//! What the tests of this workspace share: trees to work on, references to compare with,
-//! and ways to make a system misbehave. Never published, never linked into the binary.
+//! Helpers shared by the tests of this workspace: trees to work on, references to compare with, and
+//! ways to make a system misbehave. Never published, never linked into the binary.
 //!
 //! ```
 //! use bc_testkit::{TestTree, reference};
@@ -18,8 +18,9 @@
 //! - Everything built from a seed is the same on every machine: same names, same bytes.
 //! - The references ([`mod@reference`]) are naive on purpose and share no code with the crates
 //!   under test; they may be slow.
-//! - What the machine at hand cannot do (no root, no reference tool, a file system that
-//!   refuses a name) is returned with its reason, so that a test can say what it left out.
+//! - Facilities that the machine at hand lacks (no root, no reference tool, a file system that
+//!   refuses a name) are returned with the reason, so that a test can report the cases that it left
+//!   out.
 #![forbid(unsafe_code)]
 
 mod acl;
@@ -63,7 +64,7 @@ pub use synth::{Built, Synth};
 pub use tools::{duckdb, is_heeded, tool};
 pub use tree::TestTree;
 
-/// Says on standard error that a check was left out, and why: a silent skip looks like a pass.
+/// Reports on standard error that a check was left out, and why: a silent skip looks like a pass.
 #[expect(
     clippy::print_stderr,
     reason = "only tests call it, and their output is for people"

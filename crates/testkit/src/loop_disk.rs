@@ -9,8 +9,8 @@ use tempfile::TempDir;
 
 use crate::tool;
 
-/// What `FS_IOC_SHUTDOWN` is called by where `xfs_io` is not installed: 0x8004587d is
-/// `_IOR('X', 125, __u32)`, and 2 is `GOING_FLAGS_NOLOGFLUSH`.
+/// Program that calls `FS_IOC_SHUTDOWN` where `xfs_io` is not installed: 0x8004587d is `_IOR('X',
+/// 125, __u32)`, and 2 is `GOING_FLAGS_NOLOGFLUSH`.
 const SHUTDOWN: &str = "\
 import fcntl, os, struct, sys
 fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587D, struct.pack('I', 2))
@@ -25,8 +25,8 @@ pub struct LoopDisk {
 }
 
 /// Makes a file system of this kind (`ext4`, `xfs`, `vfat`) in an image of so many bytes, sparse,
-/// and mounts it where the calling thread and what it starts from then on can see it, and nobody
-/// else.
+/// and mounts it where the calling thread and the programs that it starts from then on can see it,
+/// and no others.
 ///
 /// # Errors
 /// The reason why this machine cannot: not root, no such tool, kernel without it or without loop
@@ -59,7 +59,7 @@ pub fn loop_disk(kind: &str, bytes: u64) -> Result<LoopDisk, String> {
 }
 
 impl LoopDisk {
-    /// Where it is mounted.
+    /// Returns its mount point.
     pub fn path(&self) -> &Path {
         &self.mount
     }
@@ -74,11 +74,11 @@ impl LoopDisk {
         done(command.arg(self.image()).arg(&self.mount))
     }
 
-    /// Ends all writing at once, as a power cut does: what was not on the disk is lost, the file
+    /// Ends all writing at once, as a power cut does: data not yet on the disk are lost, the file
     /// system's own journal included.
     ///
     /// # Errors
-    /// Why it cannot be done here.
+    /// The reason why it cannot be done here.
     pub fn cut(&self) -> Result<(), String> {
         if tool("xfs_io").is_some() {
             return done(
@@ -97,13 +97,13 @@ impl LoopDisk {
         Err("neither xfs_io nor python3 is installed, to cut the power with".to_owned())
     }
 
-    /// Mounts it anew, as after a start.
+    /// Mounts it again, as after a start.
     ///
     /// # Errors
-    /// What `umount` or `mount` says.
+    /// Message of `umount` or `mount`.
     pub fn mount_again(&self) -> Result<(), String> {
-        /// How often it is tried: another test that starts a program at this very moment has what
-        /// is open in this process for as long as that takes.
+        /// Number of attempts: another test that starts a program at this very moment inherits the
+        /// files that are open in this process for as long as that takes.
         const TRIES: u32 = 100;
         for _ in 1..TRIES {
             match done(Command::new("umount").arg(&self.mount)) {
@@ -121,9 +121,9 @@ impl LoopDisk {
     }
 }
 
-/// Gives the calling thread, what it starts included, mounts of its own. In a copy that another
-/// test makes of all mounts meanwhile, a file system that was shut down would live on, and be found
-/// again by `mount`.
+/// Moves the calling thread, and the programs that it starts, to mounts of its own. In a copy that
+/// another test makes of all mounts meanwhile, a file system that was shut down would live on, and
+/// be found again by `mount`.
 pub(crate) fn apart() -> Result<(), String> {
     #[expect(
         deprecated,

@@ -1,12 +1,12 @@
-//! Permission tests mean nothing to root: these run a command as somebody else.
+//! Permission tests mean nothing to root: these run a command as another user.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// The user and group id used in place of root: `nobody` on Linux.
+/// User and group id used in place of root: `nobody` on Linux.
 pub const NOBODY: u32 = 65534;
 
-/// Is this process root, for whom permission bits do not count?
+/// True if this process is root, for whom permission bits do not count.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

@@ -13,7 +13,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 
 use crate::{Screen, TestTree};
 
-/// So long a test waits for something to appear before it fails: only a hang takes this long.
+/// Time that a test waits for something to appear before it fails: only a hang takes this long.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A terminal of a size, without a program yet.
@@ -34,7 +34,7 @@ pub struct Session {
 }
 
 impl Pty {
-    /// A terminal of `columns` by `rows`.
+    /// Makes a terminal of `columns` by `rows`.
     #[track_caller]
     pub fn new(columns: u16, rows: u16) -> Pty {
         let make = || -> std::io::Result<Pty> {
@@ -68,7 +68,7 @@ impl Pty {
     }
 
     /// Starts `program` in `tree` with all its streams in the terminal, whose session it leads so
-    /// that Ctrl-C reaches it; `None`, and said, without `setsid` or where Ctrl-C is ignored.
+    /// that Ctrl-C reaches it; `None`, with a notice, without `setsid` or where Ctrl-C is ignored.
     #[track_caller]
     pub fn lead<'a>(
         self,
@@ -91,14 +91,14 @@ impl Pty {
         Some(self.start_in(leader.command()))
     }
 
-    /// The terminal as a stream of the command to come.
+    /// Returns the terminal as a stream of the command to come.
     #[track_caller]
     pub fn stream(&self) -> Stdio {
         self.theirs.try_clone().expect("a descriptor").into()
     }
 
-    /// Starts `command`, whose streams the caller has set to [`stream`](Pty::stream) or others.
-    /// For Ctrl-C to reach it, [`lead`](Pty::lead) starts it instead.
+    /// Starts `command`, whose streams the caller has set to [`stream`](Pty::stream) or others. A
+    /// command that Ctrl-C is to reach is started by [`lead`](Pty::lead) instead.
     #[track_caller]
     pub fn start(self, mut command: Command) -> Session {
         let child = command
@@ -120,7 +120,7 @@ impl Pty {
     }
 }
 
-/// Until nobody holds the other side, which a pseudo-terminal tells by EIO.
+/// Reads until no process holds the other side, which a pseudo-terminal reports by EIO.
 fn collect(mut from: File, to: &Mutex<Vec<u8>>) {
     let mut buffer = [0; 4096];
     while let Ok(count @ 1..) = from.read(&mut buffer) {
@@ -139,24 +139,24 @@ fn resize(terminal: &OwnedFd, columns: u16, rows: u16) -> rustix::io::Result<()>
 }
 
 impl Session {
-    /// Everything written to the terminal so far.
+    /// Returns all bytes written to the terminal so far.
     pub fn bytes(&self) -> Vec<u8> {
         self.shown.lock().unwrap().clone()
     }
 
-    /// What the terminal shows now.
+    /// Returns the terminal's present screen.
     pub fn screen(&self) -> Screen {
         let mut screen = Screen::new(self.columns.into());
         screen.feed(&self.bytes());
         screen
     }
 
-    /// The program, e.g. for its standard input if that is not the terminal.
+    /// Returns the program, e.g. for its standard input if that is not the terminal.
     pub fn child(&mut self) -> &mut Child {
         &mut self.child
     }
 
-    /// Waits until what was written so far passes `test`.
+    /// Waits until the bytes written so far pass `test`.
     ///
     /// # Panics
     /// If that never happens.
@@ -182,7 +182,7 @@ impl Session {
             .unwrap_or_else(|e| panic!("typing: {e}"));
     }
 
-    /// Changes the size, as a user does who drags the window's edge.
+    /// Changes the size, as a user does by dragging the window's edge.
     #[track_caller]
     pub fn resize(&mut self, columns: u16, rows: u16) {
         self.columns = columns;

@@ -17,27 +17,27 @@ pub struct Found {
     pub path: Vec<u8>,
     /// Its `lstat`.
     pub stat: Stat,
-    /// Where it points, for symbolic links.
+    /// Target, for symbolic links.
     pub target: Option<Vec<u8>>,
-    /// Why the directory could not be listed.
+    /// Error because of which the directory could not be listed.
     pub unlisted: Option<rustix::io::Errno>,
 }
 
 impl Found {
-    /// The type of file.
+    /// Returns the type of file.
     pub fn kind(&self) -> FileType {
         FileType::from_raw_mode(self.stat.st_mode)
     }
 
-    /// Device and inode.
+    /// Returns device and inode.
     pub fn identity(&self) -> (u64, u64) {
         (self.stat.st_dev, self.stat.st_ino)
     }
 }
 
-/// Everything below `root` (without `root` itself), sorted bytewise by path. Follows no
-/// links. Holds one descriptor per level, so depth is limited by the descriptor limit, but
-/// not by PATH_MAX.
+/// Returns everything below `root` (without `root` itself), sorted bytewise by path. Follows no
+/// links. Holds one descriptor per level, so depth is limited by the descriptor limit, but not by
+/// PATH_MAX.
 ///
 /// # Errors
 /// If `root` cannot be listed, or something vanishes meanwhile.
@@ -52,7 +52,7 @@ pub fn listing(root: &Path) -> io::Result<Vec<Found>> {
     Ok(found)
 }
 
-/// The paths of the regular files below `root`, sorted bytewise.
+/// Returns the paths of the regular files below `root`, sorted bytewise.
 ///
 /// # Errors
 /// As [`listing`].
@@ -64,8 +64,8 @@ pub fn files(root: &Path) -> io::Result<Vec<Vec<u8>>> {
         .collect())
 }
 
-/// What a directory holds. In large pieces, as every program reads it: there are servers
-/// (lowntfs-3g) that go on at the wrong place after a piece of less than a page.
+/// Returns the names in a directory. Read in large pieces, as every program does: there are servers
+/// (lowntfs-3g) that continue at the wrong place after a piece of less than a page.
 fn names(dir: &OwnedFd) -> io::Result<Vec<CString>> {
     let mut piece = Vec::with_capacity(64 << 10);
     let mut entries = RawDir::new(dir, piece.spare_capacity_mut());
@@ -118,7 +118,7 @@ fn directory() -> OFlags {
     OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC
 }
 
-/// The content of `path` below `root`, opened component by component, so that a path longer
+/// Returns the content of `path` below `root`, opened component by component, so that a path longer
 /// than PATH_MAX is fine.
 ///
 /// # Errors
@@ -139,17 +139,17 @@ pub fn read(root: &Path, path: &[u8]) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// How names of one inode count.
+/// Counting of the names of one inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
     /// Every name counts: two hard links are duplicates of each other.
     Apart,
-    /// Only the bytewise first name of an inode counts.
+    /// Names count once for an inode, the bytewise first one.
     Together,
 }
 
-/// Groups of at least two non-empty regular files below `root` with equal content, found by
-/// comparing the bytes; unreadable files are left out. Groups and their paths are sorted
+/// Returns the groups of at least two non-empty regular files below `root` with equal content,
+/// found by comparing the bytes; unreadable files are left out. Groups and their paths are sorted
 /// bytewise.
 ///
 /// # Errors

@@ -6,12 +6,12 @@
 pub struct Rng(u64);
 
 impl Rng {
-    /// A generator that always yields the same sequence for `seed`.
+    /// Makes a generator that always yields the same sequence for `seed`.
     pub fn new(seed: u64) -> Rng {
         Rng(seed)
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -20,7 +20,7 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number in `0..end` (slightly biased, which tests can bear).
+    /// Returns a number in `0..end` (slightly biased, which tests can bear).
     ///
     /// # Panics
     /// If `end` is 0.
@@ -29,7 +29,7 @@ impl Rng {
         self.next_u64() % end
     }
 
-    /// A number in `0.0..1.0`.
+    /// Returns a number in `0.0..1.0`.
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
@@ -45,7 +45,7 @@ impl Rng {
         rest.copy_from_slice(&last[..rest.len()]);
     }
 
-    /// `len` pseudo-random bytes.
+    /// Returns `len` pseudo-random bytes.
     pub fn bytes(&mut self, len: usize) -> Vec<u8> {
         let mut out = vec![0; len];
         self.fill(&mut out);

@@ -1,5 +1,5 @@
-//! Runs a program for a test, in an environment that the user's settings cannot disturb,
-//! and checks what came out.
+//! Runs a program for a test, in an environment that the user's settings cannot disturb, and checks
+//! its output.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -84,7 +84,7 @@ impl Run {
         self
     }
 
-    /// What the program reads from standard input; empty if not called.
+    /// Sets the program's standard input; empty if not called.
     #[must_use]
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Run {
         self.stdin = bytes.into();
@@ -113,7 +113,7 @@ impl Run {
         self
     }
 
-    /// The finished command, for tests that need to hold the child themselves (signals).
+    /// Returns the finished command, for tests that need to hold the child themselves (signals).
     /// Standard streams are left as they are.
     #[track_caller]
     pub fn command(mut self) -> Command {
@@ -205,11 +205,11 @@ pub fn copy_program(from: &Path, to: &Path) -> std::io::Result<()> {
     }
 }
 
-/// What a finished program left. The checks panic with the whole picture and return `self`,
-/// so that they can be chained.
+/// Result of a finished program. The checks panic with all output and return `self`, so that they
+/// can be chained.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// How it ended.
+    /// Exit status.
     pub status: ExitStatus,
     /// All of standard output.
     pub stdout: Vec<u8>,
@@ -219,7 +219,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// It ended by itself with this code.
+    /// Checks that it ended by itself with this code.
     #[track_caller]
     pub fn code(&self, expected: i32) -> &Self {
         let got = self.status.code();
@@ -231,7 +231,7 @@ impl Outcome {
         self
     }
 
-    /// It was ended by this signal.
+    /// Checks that it was ended by this signal.
     #[track_caller]
     pub fn signal(&self, expected: i32) -> &Self {
         let got = self.status.signal();
@@ -243,7 +243,7 @@ impl Outcome {
         self
     }
 
-    /// Standard output is exactly this.
+    /// Checks that standard output is exactly this.
     #[track_caller]
     pub fn stdout_is(&self, expected: impl AsRef<[u8]>) -> &Self {
         let diff = diff::lines(expected.as_ref(), &self.stdout);
@@ -251,7 +251,7 @@ impl Outcome {
         self
     }
 
-    /// Standard error is exactly this.
+    /// Checks that standard error is exactly this.
     #[track_caller]
     pub fn stderr_is(&self, expected: impl AsRef<[u8]>) -> &Self {
         let diff = diff::lines(expected.as_ref(), &self.stderr);
@@ -259,7 +259,7 @@ impl Outcome {
         self
     }
 
-    /// Standard output contains this.
+    /// Checks that standard output contains this.
     #[track_caller]
     pub fn stdout_has(&self, part: impl AsRef<[u8]>) -> &Self {
         let part = part.as_ref();
@@ -271,7 +271,7 @@ impl Outcome {
         self
     }
 
-    /// Standard error contains this.
+    /// Checks that standard error contains this.
     #[track_caller]
     pub fn stderr_has(&self, part: impl AsRef<[u8]>) -> &Self {
         let part = part.as_ref();
@@ -283,22 +283,22 @@ impl Outcome {
         self
     }
 
-    /// Standard output as lines without their newline.
+    /// Returns standard output as lines without their newline.
     pub fn lines(&self) -> Vec<&[u8]> {
         lines(&self.stdout)
     }
 
-    /// Standard error as lines without their newline.
+    /// Returns standard error as lines without their newline.
     pub fn error_lines(&self) -> Vec<&[u8]> {
         lines(&self.stderr)
     }
 
-    /// Standard output as text.
+    /// Returns standard output as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// Standard error as text.
+    /// Returns standard error as text.
     pub fn error_text(&self) -> String {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }

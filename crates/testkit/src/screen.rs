@@ -1,4 +1,4 @@
-//! What a terminal shows after a stream of bytes: as much of one as status lines need.
+//! Screen of a terminal after a stream of bytes: as much of one as status lines need.
 
 /// A screen of endless height.
 #[derive(Debug, Clone)]
@@ -12,7 +12,7 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// An empty screen of `width` columns.
+    /// Makes an empty screen of `width` columns.
     pub fn new(width: usize) -> Screen {
         Screen {
             width,
@@ -40,7 +40,7 @@ impl Screen {
         }
     }
 
-    /// The rows without trailing blanks, from the top to the last that is not empty.
+    /// Returns the rows without trailing blanks, from the top to the last that is not empty.
     pub fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self
             .rows
@@ -53,7 +53,7 @@ impl Screen {
         lines
     }
 
-    /// Times that text ran over the right edge.
+    /// Returns the number of times that text exceeded the right edge.
     pub fn wraps(&self) -> usize {
         self.wraps
     }
@@ -79,7 +79,8 @@ impl Screen {
         self.column += 1;
     }
 
-    /// `ESC [ parameters letter`; a sequence that is cut off at the end is not shown yet.
+    /// Interprets `ESC [ parameters letter`; a sequence that is cut off at the end is not shown
+    /// yet.
     fn escape(&mut self, chars: &mut std::str::Chars<'_>) {
         if chars.next() != Some('[') {
             return;

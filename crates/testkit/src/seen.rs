@@ -1,5 +1,4 @@
-//! Everything that a copy of a tree is to have of it, found out slowly and without the code that is
-//! tested.
+//! Properties of a tree that its copy is to have, found out slowly and without the code under test.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,7 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// What there is at one path. Equal for a file and its perfect copy.
+/// State of the file at one path. Equal for a file and its perfect copy.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Seen {
     /// Type and permission bits.
@@ -22,14 +21,15 @@ pub struct Seen {
     pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,
     /// All paths below the root that are this very file, sorted.
     pub names: Vec<PathBuf>,
-    /// Of device nodes, the device that they stand for.
+    /// Device that a device node stands for.
     pub rdev: u64,
 }
 
-/// What is below `root`, and `root` itself under the empty path; names called `but` are left out.
+/// Returns the files below `root`, and `root` itself under the empty path; names called `but` are
+/// left out.
 ///
 /// # Errors
-/// Of reading anything there.
+/// Errors of reading anything there.
 pub fn seen(root: &Path, but: &str) -> io::Result<BTreeMap<PathBuf, Seen>> {
     let mut found = BTreeMap::new();
     let mut inodes: BTreeMap<(u64, u64), Vec<PathBuf>> = BTreeMap::new();

@@ -4,33 +4,33 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Every point of a sweep, where nobody asks for fewer.
+/// Number of points that stands for all: a sweep tests each, where no smaller one is asked for.
 pub const EVERY: usize = usize::MAX;
 
 /// A call of a run: its name, and its number among the calls of that name, from 1.
 ///
-/// How many calls there are before it, of other names, differs with the speed of the machine.
+/// The number of calls of other names before it differs with the speed of the machine.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Point {
     /// Name of the call.
     pub call: String,
-    /// Number of the call; 0 is none of them.
+    /// Number of the call; 0 for no call.
     pub nth: usize,
 }
 
 impl Point {
-    /// The `nth` call of this name.
+    /// Returns the `nth` call of this name.
     pub fn new(call: impl Into<String>, nth: usize) -> Point {
         let call = call.into();
         Point { call, nth }
     }
 
-    /// The first call of this name.
+    /// Returns the first call of this name.
     pub fn first(call: impl Into<String>) -> Point {
         Point::new(call, 1)
     }
 
-    /// No call at all: a run that nothing disturbs.
+    /// Returns the point of a run that nothing disturbs: no call.
     pub fn nowhere() -> Point {
         Point::new("no call", 0)
     }
@@ -42,7 +42,7 @@ impl fmt::Display for Point {
     }
 }
 
-/// As it is displayed.
+/// Parses the displayed form.
 impl FromStr for Point {
     type Err = String;
 
@@ -81,14 +81,14 @@ pub fn cases(few: usize) -> usize {
 
 /// The points of one job, handed out one for each run.
 ///
-/// The first run is disturbed [nowhere](Point::nowhere), and tells which calls the job makes. Then the
-/// calls of one name come after those of another: the first, the second, and so on until a run ends
-/// without having come to its point. That run itself tells so; no number is taken from another run,
-/// which may have been faster or slower.
+/// The first run is disturbed [nowhere](Point::nowhere), and shows which calls the job makes. Then
+/// the calls of one name come after those of another: the first, the second, and so on until a run
+/// ends without having come to its point. That run itself reports so; no number is taken from
+/// another run, which may have been faster or slower.
 ///
-/// A sweep of a few points takes the middle one, the last and some between. Where those are it learns
-/// from runs that ended undisturbed; one that has fewer calls does not come to its point, and nothing
-/// else.
+/// A sweep of a few points takes the middle one, the last and some between. Their positions are
+/// learned from runs that ended undisturbed; one that has fewer calls does not come to its point,
+/// and nothing else.
 ///
 /// ```
 /// use bc_testkit::{EVERY, Sweep};
@@ -112,7 +112,7 @@ pub struct Sweep {
     ways: usize,
     /// Names of the calls that are meant, or, if that is not so, of all others.
     listed: (Vec<String>, bool),
-    /// How many names are taken, where every one was not asked for.
+    /// Greatest number of names, where not every one was asked for.
     kinds: usize,
     names: Vec<Name>,
     /// Index of the name whose point was handed out last; `None` for the undisturbed run.
@@ -126,17 +126,17 @@ pub struct Sweep {
 #[derive(Debug)]
 struct Name {
     call: String,
-    /// How many there were in the last run that nothing disturbed.
+    /// Number of calls in the last run that nothing disturbed.
     count: usize,
     tried: Vec<usize>,
-    /// Of the last point, ways that are left.
+    /// Ways that are left for the last point.
     ways_left: usize,
     over: bool,
 }
 
 impl Sweep {
-    /// A sweep of so many points of each name, or of [every](EVERY) one; of as many as
-    /// [`BC_TEST_POINTS`](asked_points) says, if that is set.
+    /// Makes a sweep of so many points of each name, or of [every](EVERY) one; of the number in
+    /// [`BC_TEST_POINTS`](asked_points), if that is set.
     pub fn new(many: usize) -> Sweep {
         Sweep {
             many: asked_points().unwrap_or(many),
@@ -151,7 +151,7 @@ impl Sweep {
         }
     }
 
-    /// Only calls of these names.
+    /// Limits the sweep to calls of these names.
     #[must_use]
     pub fn of(self, names: &[&str]) -> Sweep {
         let listed = names.iter().map(|&name| name.to_owned()).collect();
@@ -161,7 +161,7 @@ impl Sweep {
         }
     }
 
-    /// Only calls of other names than these.
+    /// Limits the sweep to calls of other names than these.
     #[must_use]
     pub fn but(self, names: &[&str]) -> Sweep {
         let mut sweep = self.of(names);
@@ -169,15 +169,16 @@ impl Sweep {
         sweep
     }
 
-    /// Only so many names, spread over those that are called; unless `BC_TEST_POINTS` is set.
+    /// Limits the sweep to so many names, spread over those that are called; unless
+    /// `BC_TEST_POINTS` is set.
     #[must_use]
     pub fn few_names(self, many: usize) -> Sweep {
         let kinds = asked_points().map_or(many, |_| EVERY);
         Sweep { kinds, ..self }
     }
 
-    /// Each point may be disturbed in so many ways: in one of them by turns, or in each of them, if
-    /// every point was asked for.
+    /// Disturbs each point in so many ways: in one of them by turns, or in each of them, if every
+    /// point was asked for.
     #[must_use]
     pub fn ways(self, ways: usize) -> Sweep {
         Sweep { ways, ..self }
@@ -214,13 +215,13 @@ impl Sweep {
         }
     }
 
-    /// Which way the point is to be disturbed in, from 0.
+    /// Returns the way in which the point is to be disturbed, from 0.
     pub fn way(&self) -> usize {
         self.way
     }
 
-    /// Tells whether the run came to its point, and the calls that it made; of one that was disturbed
-    /// they do not count.
+    /// Takes the result of a run: whether it came to its point, and the calls that it made; the
+    /// calls of a disturbed run do not count.
     pub fn ran<S: AsRef<str>>(&mut self, reached: bool, calls: impl IntoIterator<Item = S>) {
         self.reached += usize::from(reached);
         if reached {
@@ -268,14 +269,14 @@ impl Sweep {
         names.iter().any(|name| name == call) == *are_meant
     }
 
-    /// How many runs came to their points.
+    /// Returns the number of runs that came to their points.
     pub fn reached(&self) -> usize {
         self.reached
     }
 }
 
 impl Name {
-    /// The number of the next call to disturb.
+    /// Returns the number of the next call to disturb.
     fn next(&self, many: usize) -> Option<usize> {
         if many == EVERY {
             return Some(self.tried.last().map_or(1, |nth| nth + 1));
@@ -299,7 +300,7 @@ impl Name {
 mod tests {
     use super::*;
 
-    /// Runs a job that makes these calls, as many as it makes in this run; what was met.
+    /// Runs a job that makes these calls, as many as it makes in this run; returns the points met.
     fn met(mut sweep: Sweep, calls: impl Fn(usize) -> Vec<&'static str>) -> Vec<String> {
         let mut met = Vec::new();
         for run in 0.. {
@@ -321,7 +322,7 @@ mod tests {
         ["a", "b", "b", "c", "b", "a"].into()
     }
 
-    /// As where nobody asks for another number.
+    /// Makes a sweep as where no other number is asked for.
     fn sweep(many: usize) -> Sweep {
         let mut sweep = Sweep::new(many);
         sweep.many = many;

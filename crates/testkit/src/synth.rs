@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use crate::Rng;
 
-/// What to build. The same values build the same names and bytes on every machine.
+/// Parameters of a tree. The same values build the same names and bytes on every machine.
 #[derive(Clone, Debug)]
 pub struct Synth {
-    /// Everything follows from it.
+    /// Seed from which everything follows.
     pub seed: u64,
     /// Number of regular files.
     pub files: usize,
@@ -23,7 +23,7 @@ pub struct Synth {
 }
 
 impl Default for Synth {
-    /// 1,000 files, 16 MiB, one in five a duplicate, one in twenty a near one.
+    /// Returns 1,000 files, 16 MiB, one in five a duplicate, one in twenty a near one.
     fn default() -> Self {
         Synth {
             seed: 1,
@@ -35,7 +35,7 @@ impl Default for Synth {
     }
 }
 
-/// What was built.
+/// Files and directories that were built.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Built {
     /// Paths relative to the root with their sizes in bytes, in the order of creation.
@@ -50,7 +50,7 @@ pub struct Built {
     pub near: usize,
 }
 
-/// Where a file's bytes come from.
+/// Source of a file's bytes.
 #[derive(Clone, Copy)]
 struct Content {
     seed: u64,
@@ -95,8 +95,8 @@ impl Synth {
         Ok(built)
     }
 
-    /// Stretches the files over 4 KiB so that the total comes to `self.bytes`. One source has
-    /// one length, so duplicates stay duplicates.
+    /// Stretches the files over 4 KiB so that the total is `self.bytes`. One source has one length,
+    /// so duplicates stay duplicates.
     fn scale(&self, contents: &mut [Content]) {
         let is_large = |c: &Content| c.len > SMALL;
         let total = |c: &[Content]| c.iter().map(|c| c.len).sum::<u64>();
@@ -114,7 +114,7 @@ impl Synth {
                 content.flip = content.flip.map(|at| at.min(content.len.saturating_sub(1)));
             }
         }
-        // What rounding left goes to a file of its own content.
+        // The bytes left by rounding go to a file of its own content.
         let missing = self.bytes.saturating_sub(total(contents));
         let lone = (0..contents.len()).rev().find(|&i| {
             contents
@@ -169,7 +169,8 @@ const WORDS: [&str; 16] = [
 ];
 const EXTENSIONS: [&str; 4] = ["txt", "bin", "log", "dat"];
 
-/// Two thirds under 4 KiB, most others up to 128 KiB, one in fifty up to 4 MiB before scaling.
+/// Returns a size: two thirds under 4 KiB, most others up to 128 KiB, one in fifty up to 4 MiB
+/// before scaling.
 fn size(rng: &mut Rng) -> u64 {
     let (low, high) = match rng.below(150) {
         0 => return 0,

@@ -1,4 +1,4 @@
-//! What a machine has for tests: the reference tools that they compare with, and signals.
+//! Facilities of a machine for tests: the reference tools that they compare with, and signals.
 
 use std::env;
 use std::os::unix::fs::PermissionsExt;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::{Outcome, TestTree};
 
-/// The executable `name` in `PATH`, or `None` where it is not installed.
+/// Returns the executable `name` in `PATH`, or `None` where it is not installed.
 pub fn tool(name: &str) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?)
         .map(|dir| dir.join(name))
@@ -16,8 +16,8 @@ pub fn tool(name: &str) -> Option<PathBuf> {
         })
 }
 
-/// DuckDB's answer to `sql`, the statements' rows one a line with commas between the values; `None`
-/// where neither the program nor its Python module is installed, which is said.
+/// Returns DuckDB's answer to `sql`, the statements' rows one a line with commas between the
+/// values; `None`, with a notice, where neither the program nor its Python module is installed.
 pub fn duckdb(t: &TestTree, sql: &str) -> Option<Outcome> {
     const EACH: &str = "\
 import duckdb, sys
@@ -47,8 +47,8 @@ for statement in duckdb.extract_statements(sys.stdin.read()):
     None
 }
 
-/// Whether this signal ends the programs that a test starts: not if the test itself was started
-/// with it ignored, as shells do in the background with SIGINT. Says so then.
+/// True if this signal ends the programs that a test starts: not if the test itself was started
+/// with it ignored, as shells do in the background with SIGINT. Prints a notice then.
 pub fn is_heeded(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status

@@ -1,4 +1,4 @@
-//! A temporary tree for one test: write files, run the binary, look at what came out.
+//! A temporary tree for one test: write files, run the binary, look at the result.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,8 +15,8 @@ use crate::{Run, remove_tree};
 /// A directory of its own, removed on drop however hostile its content. The tree under test
 /// is [`path`](TestTree::path); [`scratch`](TestTree::scratch) names files beside it.
 ///
-/// Files that they make have mode 0644 and directories 0755, whatever the umask says.
-/// The helpers panic on any error and name the path, since a test cannot go on without them.
+/// Files that they make have mode 0644 and directories 0755, whatever the umask says. The helpers
+/// panic on any error and print the path, since a test cannot continue without them.
 #[derive(Debug)]
 pub struct TestTree {
     base: TempDir,
@@ -30,16 +30,17 @@ impl Default for TestTree {
 }
 
 impl TestTree {
-    /// An empty tree in the system's temporary directory (`TMPDIR`).
+    /// Makes an empty tree in the system's temporary directory (`TMPDIR`).
     pub fn new() -> TestTree {
         TestTree::new_in(&std::env::temp_dir())
     }
 
-    /// An empty tree inside `parent`, e.g. on another file system.
+    /// Makes an empty tree inside `parent`, e.g. on another file system.
     #[track_caller]
     pub fn new_in(parent: &Path) -> TestTree {
         crate::raise_descriptors();
-        // What programs make has the modes that are expected, too, whoever started the tests.
+        // Programs' files have the modes that are expected, too, whatever umask the tests were
+        // started with.
         rustix::process::umask(Mode::from_raw_mode(0o022));
         let base = tempfile::Builder::new()
             .prefix("bc-test-")
@@ -48,33 +49,33 @@ impl TestTree {
         let root = base.path().join("tree");
         ok(fs::create_dir(&root), &root);
         for dir in [base.path(), &root] {
-            // Commands run as nobody must get in.
+            // Commands run as nobody must be able to enter.
             ok(set_mode(dir, 0o755), dir);
         }
         TestTree { base, root }
     }
 
-    /// The tree under test: an absolute path. Commands run with it as their directory.
+    /// Returns the tree under test: an absolute path. Commands run with it as their directory.
     pub fn path(&self) -> &Path {
         &self.root
     }
 
-    /// A path beside the tree, for outputs that must not be inside it.
+    /// Returns a path beside the tree, for outputs that must not be inside it.
     pub fn scratch(&self, name: impl AsRef<Path>) -> PathBuf {
         self.base.path().join(name)
     }
 
-    /// The absolute path of `relative` in the tree.
+    /// Returns the absolute path of `relative` in the tree.
     pub fn join(&self, relative: impl AsRef<Path>) -> PathBuf {
         self.root.join(relative)
     }
 
-    /// Like [`join`](TestTree::join) for a name in raw bytes.
+    /// Joins like [`join`](TestTree::join) for a name in raw bytes.
     pub fn join_bytes(&self, relative: &[u8]) -> PathBuf {
         self.root.join(OsStr::from_bytes(relative))
     }
 
-    /// Writes a file, creating the directories above it; replaces what is there.
+    /// Writes a file, creating the directories above it; replaces an existing one.
     #[track_caller]
     pub fn write(&self, relative: impl AsRef<Path>, content: impl AsRef<[u8]>) -> &Self {
         let path = self.root.join(relative);
@@ -87,7 +88,7 @@ impl TestTree {
         self
     }
 
-    /// Like [`write`](TestTree::write) for a name in raw bytes.
+    /// Writes like [`write`](TestTree::write) for a name in raw bytes.
     #[track_caller]
     pub fn write_bytes(&self, relative: &[u8], content: impl AsRef<[u8]>) -> &Self {
         self.write(OsStr::from_bytes(relative), content)
@@ -173,19 +174,19 @@ impl TestTree {
         self
     }
 
-    /// The content of a file.
+    /// Returns the content of a file.
     #[track_caller]
     pub fn read(&self, relative: impl AsRef<Path>) -> Vec<u8> {
         let path = self.root.join(relative);
         ok(fs::read(&path), &path)
     }
 
-    /// Does the name exist (a dangling link does)?
+    /// True if the name exists (a dangling link does).
     pub fn exists(&self, relative: impl AsRef<Path>) -> bool {
         self.root.join(relative).symlink_metadata().is_ok()
     }
 
-    /// A command on this tree, to be completed and started by [`Run::go`].
+    /// Returns a command on this tree, to be completed and started by [`Run::go`].
     pub fn run(&self, program: impl AsRef<OsStr>) -> Run {
         Run::new(program.as_ref(), &self.root, self.base.path())
     }
@@ -198,7 +199,7 @@ impl TestTree {
     }
 }
 
-/// Descriptors that other tests of this process have are given back.
+/// Opens a file, and waits for descriptors that other tests of this process hold.
 fn patiently<T>(mut open: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {
     let is_short = |error: &std::io::Error| {
         error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error())
@@ -230,7 +231,8 @@ fn make_dirs(path: &Path) -> std::io::Result<()> {
 
 impl Drop for TestTree {
     fn drop(&mut self) {
-        // What cannot be removed is left for TempDir to try, and then for the reader of /tmp.
+        // Files that cannot be removed are left for TempDir to try, and then for the reader of
+        // /tmp.
         let _ = remove_tree(&self.root);
     }
 }

@@ -1,5 +1,5 @@
-//! Paths that were asked for one by one, and that a walk did not come upon: told by their names,
-//! since nobody else would.
+//! Paths that were asked for one by one and that a walk did not come upon: reported by name, since
+//! no entry or error of the walk mentions them.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
@@ -14,24 +14,24 @@ use crate::{
     Symlinks, WalkOptions,
 };
 
-/// Something that was asked for, or led to what was, and that was left out for another reason.
+/// A path that was asked for, or led to one that was, and that was left out for another reason.
 #[derive(Debug)]
 pub(crate) struct Declined {
     prefix: u32,
-    /// Below the prefix; empty for the root itself.
+    /// Path below the prefix; empty for the root itself.
     path: Vec<u8>,
     reason: SkipReason,
 }
 
 impl Declined {
-    /// Whether what is left out for this reason may have been asked for.
+    /// True if paths that are left out for this reason may have been asked for.
     #[inline]
     pub(crate) fn may_be(options: &WalkOptions, reason: SkipReason) -> bool {
         let is_filter = reason != SkipReason::NotIncluded || !options.include.is_empty();
         options.only.is_some() && is_filter
     }
 
-    /// What is left out, if it was asked for.
+    /// Returns the path that is left out, if it was asked for or leads to one that was.
     pub(crate) fn find(
         options: &WalkOptions,
         prefix: u32,
@@ -48,7 +48,7 @@ impl Declined {
     }
 }
 
-/// Whether directories are left out for this reason, and all that is in them.
+/// True if directories are left out for this reason, with their whole contents.
 fn hides_contents(reason: SkipReason) -> bool {
     !matches!(
         reason,
@@ -62,13 +62,12 @@ fn hides_contents(reason: SkipReason) -> bool {
 }
 
 impl Listing {
-    /// Of the paths that were asked for one by one
-    /// ([`WalkOptions::only`]), those that are not there, in order and
-    /// each once for each root that is a directory; with what the system says of them. One that came
-    /// to be after its directory had been read has [`ErrorKind::Changed`]; one in a directory that
-    /// could not be read has what that failed for. What other options leave out is not absent, nor
-    /// what is among the [`errors`](Listing::errors) itself. Empty if the walk was cancelled, or only
-    /// a [part](crate::Shard) of the tree was asked for.
+    /// Returns those of the paths asked for one by one ([`WalkOptions::only`]) that do not exist,
+    /// in order and each once for each root that is a directory; with the system's error. A path
+    /// that was created after its directory had been read has [`ErrorKind::Changed`]; one in a
+    /// directory that could not be read has that directory's error. Paths that other options leave
+    /// out are not absent, nor are those among the [`errors`](Listing::errors). Empty if the walk
+    /// was cancelled, or only a [part](crate::Shard) of the tree was asked for.
     pub fn absent(&self) -> &[Error] {
         &self.absent
     }
@@ -99,7 +98,7 @@ impl Listing {
         self.absent = absent;
     }
 
-    /// By prefix, what was asked for and is neither listed nor left out.
+    /// Returns, by prefix, the paths that were asked for and are neither listed nor left out.
     fn unseen<'o>(&self, only: &'o ExactPaths, declined: &[Declined]) -> Vec<HashSet<&'o [u8]>> {
         // Without an identity it is the directory of files that were named.
         let all = |is_dir| match is_dir {
@@ -132,8 +131,8 @@ impl Listing {
         unseen
     }
 
-    /// Why a path below a prefix was not seen; `None` if that is told already, or if it is a
-    /// directory where none is listed.
+    /// Returns the reason why a path below a prefix was not seen; `None` if that is reported
+    /// already, or if it is a directory where none is listed.
     fn why_unseen(
         &self,
         prefix: usize,
@@ -160,7 +159,8 @@ impl Listing {
         Some(Error::of_kind(shown, op, kind))
     }
 
-    /// What is at a path below a prefix now. No link is followed that the walk did not follow.
+    /// Returns the present kind of the file at a path below a prefix. No link is followed that the
+    /// walk did not follow.
     fn look_below(&self, prefix: usize, path: &[u8]) -> Result<FileKind, Errno> {
         let prefix = &self.prefixes[prefix];
         let opened;
@@ -175,7 +175,7 @@ impl Listing {
         let (dir, name) = end.map_or((&b""[..], path), |end| (&path[..end], &path[end + 1..]));
         let name = CString::new(name).map_err(|_| Errno::INVAL)?;
         let dir = self.open_below(from, dir).map_err(|errno| match errno {
-            // Of a link that is not followed.
+            // The error of a link that is not followed.
             Errno::LOOP if self.symlinks == Symlinks::Skip => Errno::NOTDIR,
             errno => errno,
         })?;

@@ -1,4 +1,4 @@
-//! Whether a file is among those below some roots, whichever way leads there.
+//! Membership of a file in the trees below some roots, by whichever path leads to it.
 
 use std::path::Path;
 
@@ -9,8 +9,8 @@ use crate::places::OwnFile;
 use crate::walk::walk;
 use bc_pool::dispatch::Workers;
 
-/// Whether a walk of `roots` without any filter comes upon a file: under its own name, a hard link, a
-/// bind mount, or a link that is followed. For programs that are about to replace the file.
+/// True if a walk of `roots` without any filter comes upon a file: under its own name, a hard link,
+/// a bind mount, or a link that is followed. For programs that are about to replace the file.
 ///
 /// # Errors
 /// If a worker panics.

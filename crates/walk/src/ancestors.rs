@@ -4,31 +4,32 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::Errno;
 
-/// Descriptors of the directory opened last and of those above it: the next one is usually
-/// below one of them, so that opening it takes a step or two and not the whole path.
+/// Descriptors of the directory opened last and of its ancestors: the next one is usually below one
+/// of them, so that opening it takes a step or two and not the whole path.
 ///
-/// Where it takes many steps, some of the directories on the way are kept as well. Who comes back
-/// up from the depth finds the nearest of them close by, so that `n` directories that are each
-/// other's parents are opened with some `n · log n` steps in either direction.
+/// Some of the directories on the way are kept as well if it takes many steps. A walk that returns
+/// from the depth finds the nearest of them close by, so that `n` directories that are each other's
+/// parents are opened with some `n · log n` steps in either direction.
 pub(crate) struct AncestorFds<F> {
     path: Vec<u8>,
     /// The directories' paths are beginnings of it, of these lengths.
     dirs: Vec<(usize, F)>,
 }
 
-/// Descriptors that are kept: beyond a few levels up, what is next is somewhere else.
+/// Number of descriptors that are kept: a few levels up, the next directory is usually somewhere
+/// else.
 const KEPT: usize = 8;
 
 /// Names that are looked up in one call without keeping anything on the way. No tree that people
 /// make is as deep.
 pub(crate) const STRIDE: usize = 32;
 
-/// What a directory is opened for.
+/// Purpose of opening a directory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Reach {
-    /// To go on from it.
+    /// A step towards another directory.
     Way,
-    /// It is the one that is wanted.
+    /// The directory that is wanted.
     End,
 }
 
@@ -49,10 +50,10 @@ impl<F: AsFd + Clone + From<OwnedFd>> AncestorFds<F> {
         any
     }
 
-    /// Opens the directory `path`. `open` is given the directory from which to go on, if it is not
-    /// the one that all paths begin at, and the path from there, which is empty where that is the
-    /// end already. Only what it opened on the [`Way`](Reach::Way) is kept: the end is the caller's
-    /// to [`push`](AncestorFds::push).
+    /// Opens the directory `path`. `open` is given the directory to start from, if it is not the
+    /// one that all paths begin at, and the path from there, which is empty where that is the end
+    /// already. Only the directories opened on the [`Way`](Reach::Way) are kept: the end is the
+    /// caller's to [`push`](AncestorFds::push).
     pub(crate) fn open(
         &mut self,
         path: &[u8],
@@ -72,8 +73,9 @@ impl<F: AsFd + Clone + From<OwnedFd>> AncestorFds<F> {
         open(from.as_ref(), &path[start..], Reach::End).map(F::from)
     }
 
-    /// The nearest kept directory on the way to `path`, or that one itself, and how much of the
-    /// path it covers with the slashes that follow. What is not on the way is let go.
+    /// Returns the nearest kept directory on the way to `path`, or that one itself, and the length
+    /// of the path that it covers with the slashes that follow. Directories that are not on the way
+    /// are dropped.
     fn nearest(&mut self, path: &[u8]) -> Option<(F, usize)> {
         while let Some((len, fd)) = self.dirs.last() {
             let above = &self.path[..*len];
@@ -99,12 +101,12 @@ impl<F: AsFd + Clone + From<OwnedFd>> AncestorFds<F> {
     }
 }
 
-/// Whether a path has more names than are looked up at once.
+/// True if a path has more names than are looked up at once.
 pub(crate) fn is_long(path: &[u8]) -> bool {
     halfway(path).is_some()
 }
 
-/// The length of the first half of the names of a path that has more than [`STRIDE`].
+/// Returns the length of the first half of the names of a path that has more than [`STRIDE`].
 fn halfway(path: &[u8]) -> Option<usize> {
     // Each name has a slash.
     if path.len() < 2 * STRIDE {
@@ -163,7 +165,8 @@ mod tests {
         check(&mut ancestors, "a", None);
     }
 
-    /// How many names are looked up for directories of a chain, so deep, one after the other.
+    /// Returns the number of names that are looked up for directories of a chain, so deep, one
+    /// after the other.
     fn steps(depths: impl Iterator<Item = usize>) -> usize {
         let mut ancestors = AncestorFds::default();
         let (mut steps, one, chain) = (0, fd(), "d/".repeat(DEEP));

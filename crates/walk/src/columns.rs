@@ -5,16 +5,17 @@ use std::collections::HashMap;
 
 use crate::{BasicStat, FileKind, FileStat, Identity, Metadata, Stamp};
 
-/// In place of a class: the entry was not looked at.
+/// Mark in place of a class: the entry was not looked at.
 const UNKNOWN: u32 = u32::MAX;
 
-/// What many entries have in common, kept once: a number for it takes 4 bytes an entry instead of
+/// Attributes that many entries have in common, kept once: a number for them takes 4 bytes an entry
+/// instead of 20. A source tree has a handful.
 /// 20. A source tree has a handful.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Class {
     dev: u64,
     nlink: u32,
-    /// `None` where no more than the basic metadata is kept.
+    /// Mode; `None` where no more than the basic metadata is kept.
     mode: Option<u32>,
     uid: u32,
     gid: u32,
@@ -35,7 +36,8 @@ impl Class {
         }
     }
 
-    /// Where a small cache keeps it. Spreads what differs in practice: owners, permissions, names.
+    /// Returns the slot of a small cache. Spreads the fields that differ in practice: owners,
+    /// permissions, names.
     pub(crate) fn bucket(&self, buckets: usize) -> usize {
         let mixed =
             self.dev ^ u64::from(self.nlink) << 40 ^ u64::from(self.mode.unwrap_or(0)) << 20;
@@ -60,7 +62,7 @@ impl Classes {
         })
     }
 
-    /// By number.
+    /// Returns all classes by number.
     pub(crate) fn into_all(self) -> Vec<Class> {
         self.all
     }
@@ -73,7 +75,7 @@ pub(crate) struct Recent([Option<(Class, u32)>; Recent::LEN]);
 impl Recent {
     const LEN: usize = 16;
 
-    /// The number of a class, asked for by `find` if it is not known here.
+    /// Returns the number of a class, asked for by `find` if it is not known here.
     #[inline]
     pub(crate) fn number(&mut self, class: &Class, find: impl FnOnce() -> u32) -> u32 {
         let known = &mut self.0[class.bucket(Recent::LEN)];
@@ -92,7 +94,7 @@ impl Recent {
 /// empty where no metadata is asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
-    /// Of device nodes, which have none, the device they stand for, if all is asked for.
+    /// Sizes; of device nodes, which have none, the device they stand for, if all is asked for.
     size: Vec<u64>,
     mtime_ns: Vec<i64>,
     ctime_ns: Vec<i64>,
@@ -121,7 +123,7 @@ impl Columns {
         self.class.push(number);
     }
 
-    /// Bytes of memory that the arrays hold.
+    /// Returns the bytes of memory that the arrays hold.
     pub(crate) fn memory(&self) -> u64 {
         let words = self.size.capacity() + self.mtime_ns.capacity() + self.ctime_ns.capacity();
         (8 * words + 4 * self.class.capacity()) as u64
@@ -150,12 +152,12 @@ impl Columns {
         arrange(&mut self.class, order, scratch);
     }
 
-    /// Whether nothing is known of any entry.
+    /// True if no metadata is known of any entry.
     pub(crate) fn is_empty(&self) -> bool {
         self.class.is_empty()
     }
 
-    /// Adds all rows of another, whose classes are counted on from `classes`.
+    /// Adds all rows of another, whose classes are numbered on from `classes`.
     pub(crate) fn append(&mut self, other: Columns, classes: usize) {
         self.size.extend(other.size);
         self.mtime_ns.extend(other.mtime_ns);
@@ -203,7 +205,7 @@ impl Columns {
         })
     }
 
-    /// `None` if less than everything was asked for.
+    /// Returns an entry's metadata; `None` if less than everything was asked for.
     pub(crate) fn stat(&self, index: usize, ino: u64, classes: &[Class]) -> Option<FileStat> {
         let class = self.class(index, classes)?;
         let mode = class.mode?;

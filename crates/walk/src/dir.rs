@@ -27,12 +27,12 @@ use crate::{
     SkippedDetail, SkippedPath, Symlinks,
 };
 
-/// One `getdents64` call fills at most this. Only what the kernel writes is ever touched, so
-/// a small tree pays for a page.
+/// Bytes that one `getdents64` call fills at most. Only pages that the kernel writes are ever
+/// touched, so a small tree pays for a page.
 const BUFFER: usize = 64 << 10;
 
-/// Room for this many entries of a directory is kept for the next one. More is given back: one
-/// huge directory would hold 24 bytes an entry until the walk ends.
+/// Number of entries of a directory for which room is kept for the next one. More is given back:
+/// one huge directory would hold 24 bytes an entry until the walk ends.
 const KEPT: usize = 64 << 10;
 
 /// The cancel flag and the clock are looked at after this many entries, in directories with
@@ -43,11 +43,11 @@ const LOOK_EVERY: usize = 4096;
 pub(crate) struct Worker<'w> {
     context: &'w Context<'w>,
     output: &'w mut WorkerOutput,
-    /// Of a worker that may call for others.
+    /// Clock of a worker that may call for others.
     watch: Option<Watch<'w>>,
     buffer: Vec<u8>,
     found: Vec<Found>,
-    /// For putting rows of metadata in order.
+    /// Buffer for putting rows of metadata in order.
     scratch: Vec<u64>,
     /// The directory's path below the root with a closing slash, then a name of it.
     path: Vec<u8>,
@@ -63,16 +63,16 @@ struct Reading<'t> {
     depth: u32,
     /// Length of its path below the root with a closing slash.
     prefix: usize,
-    /// Where the names of this directory begin in the output.
+    /// Offset of this directory's names in the output.
     names: usize,
-    /// Whether directory entries carry true inode numbers.
+    /// True if directory entries carry true inode numbers.
     is_plain: bool,
-    /// Whether they carry true kinds.
+    /// True if they carry true kinds.
     lists_kinds: bool,
     /// Names of this directory that are roots themselves.
     roots: Option<&'t HashSet<Vec<u8>>>,
     ignores: Option<Arc<Ignores>>,
-    /// Whether it is in the part of the tree that is asked for.
+    /// True if it is in the part of the tree that is asked for.
     is_asked_for: bool,
 }
 
@@ -112,7 +112,7 @@ impl<'w> Worker<'w> {
         }
     }
 
-    /// A mount point or something like it: whether and when to enter it is decided later.
+    /// Puts off a mount point or something like it: whether and when to enter it is decided later.
     fn defer_mount(&mut self, task: &Task) {
         self.output.pending.push(Pending {
             prefix: self.context.walk_roots[task.walk_root as usize].prefix,
@@ -192,7 +192,7 @@ impl<'w> Worker<'w> {
         }
     }
 
-    /// The root directory itself, `.`, before everything in it.
+    /// Lists the root directory itself, `.`, before everything in it.
     fn list_root(&mut self, stat: Option<&FileStat>) {
         self.output.push_name(Tag::following(FileKind::Dir), b".");
         self.output.items.push(Item {
@@ -246,7 +246,7 @@ impl<'w> Worker<'w> {
         is_whole
     }
 
-    /// Moves what was found, now in order, into the output; returns the number of children.
+    /// Moves the entries found, now in order, into the output; returns the number of children.
     fn store(&mut self) -> usize {
         if self.context.options.metadata != Metadata::None {
             let order = self.found.iter().map(Found::nth);
@@ -290,8 +290,8 @@ impl<'w> Worker<'w> {
         }
     }
 
-    /// Hands the subdirectories out, the last one first: whoever takes the latest first
-    /// walks in path order. `ticket` is the one after the last child's.
+    /// Hands the subdirectories out, the last one first: a worker that takes the latest first walks
+    /// in path order. `ticket` is the one after the last child's.
     fn hand_out(
         &mut self,
         task: &Task,
@@ -381,7 +381,7 @@ impl<'w> Worker<'w> {
         skips
     }
 
-    /// Takes down the path of what is left out, as far as it is asked for.
+    /// Records the path of an entry that is left out, as far as it is asked for.
     fn tell_skipped(&mut self, task: &Task, name: Option<&[u8]>, reason: SkipReason) {
         let (context, path) = (self.context, self.printed(task, name));
         let options = context.options;
@@ -395,7 +395,7 @@ impl<'w> Worker<'w> {
         }
     }
 
-    /// The directory, or one name in it, as a listing has it.
+    /// Returns the path of the directory, or of one name in it, as in a listing.
     fn printed(&self, task: &Task, name: Option<&[u8]>) -> Vec<u8> {
         let walk_root = &self.context.walk_roots[task.walk_root as usize];
         let prefix = &self.context.prefixes[walk_root.prefix as usize];

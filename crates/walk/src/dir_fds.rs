@@ -37,18 +37,18 @@ const KEPT: usize = 12;
 /// ```
 pub struct DirFdCache<'a> {
     listing: &'a Listing,
-    /// Most recently used last. Who is used comes after those that it was opened from.
+    /// Most recently used last. A directory comes after those that it was opened from.
     kept: Vec<Kept>,
     /// Directories that the listing's paths begin with and does not hold open.
     prefixes: AncestorFds<Rc<OwnedFd>>,
-    /// From the wanted directory up to the nearest kept one: empty between calls.
+    /// Directories from the wanted one up to the nearest kept one: empty between calls.
     way: Vec<DirId>,
     path: Vec<u8>,
 }
 
 struct Kept {
     dir: DirId,
-    /// What it was opened from.
+    /// Directory that it was opened from.
     above: Option<DirId>,
     fd: Rc<OwnedFd>,
 }
@@ -65,10 +65,10 @@ impl<'a> DirFdCache<'a> {
         }
     }
 
-    /// The directory as a place to open its entries from, kept from before or opened.
+    /// Returns the directory as a place to open its entries from, kept from before or opened.
     ///
     /// # Errors
-    /// Those of [`Listing::open_dir`].
+    /// Errors of [`Listing::open_dir`].
     ///
     /// # Panics
     /// If the id is not from this listing.
@@ -88,22 +88,23 @@ impl<'a> DirFdCache<'a> {
         Ok(self.keep(dir, None, opened))
     }
 
-    /// The same, but waits for a second where the process has no descriptor left, unless the walk's
-    /// cancellation ends that: other caches of this listing give way.
+    /// Opens as [`open`](Self::open) does, but waits for a second where the process has no
+    /// descriptor left, unless the walk's cancellation ends that: other caches of this listing give
+    /// way.
     ///
     /// # Errors
-    /// The same.
+    /// Errors of [`open`](Self::open).
     ///
     /// # Panics
-    /// The same.
+    /// If the id is not from this listing.
     pub fn open_waiting(&mut self, dir: DirId) -> Result<Rc<OwnedFd>, Error> {
-        // What is kept was given up when it failed.
+        // Kept descriptors were given up when it failed.
         let shortage = &self.listing.opener.shortage;
         shortage.wait(Error::errno, || self.open(dir), || ())
     }
 
-    /// Closes what is kept, as far as nobody else has it, because descriptors are short; returns
-    /// whether anything was. From now on all caches of this listing keep one directory each.
+    /// Closes the kept descriptors that have no other user, because descriptors are short; returns
+    /// whether there were any. From now on all caches of this listing keep one directory each.
     pub fn give_way(&mut self) -> bool {
         self.listing.opener.shortage.note();
         let any = !self.kept.is_empty();
@@ -178,7 +179,7 @@ impl<'a> DirFdCache<'a> {
         Ok(From::Kept(dir, self.keep(dir, above, opened)))
     }
 
-    /// Where the paths of a prefix begin, which `dir` is.
+    /// Returns the directory that the paths of a prefix begin at, which `dir` is.
     fn prefix(&mut self, dir: DirId) -> Result<From<'a>, Error> {
         let prefix = self.listing.prefix(dir.0);
         if let Some(fd) = &prefix.fd {
@@ -194,7 +195,7 @@ impl<'a> DirFdCache<'a> {
         Ok(From::Kept(dir, self.keep(dir, None, opened)))
     }
 
-    /// The error of a directory on the way is that of the one that is wanted.
+    /// Reports the error of a directory on the way as that of the wanted one.
     fn named<T>(&self, dir: DirId, opened: Result<T, Errno>) -> Result<T, Error> {
         opened.map_err(|errno| Error::new(self.listing.dir_path(dir), "open", errno))
     }
@@ -218,7 +219,7 @@ impl<'a> DirFdCache<'a> {
     }
 }
 
-/// Where to go on from.
+/// Directory from which the next one is opened.
 enum From<'a> {
     Kept(DirId, Rc<OwnedFd>),
     /// Held open by the listing.
@@ -252,7 +253,7 @@ mod tests {
         walk(&[root], &options, 1, &Cancel::new()).unwrap()
     }
 
-    /// A chain with branches at each level.
+    /// Makes a chain with branches at each level.
     fn tree() -> tempfile::TempDir {
         let tree = tempfile::tempdir().unwrap();
         let mut at = tree.path().to_owned();
@@ -345,7 +346,7 @@ mod tests {
             let path = tree.path().join(below);
             assert_eq!(error.path(), path.as_os_str().as_bytes());
         }
-        // Whoever held it before goes on in the directory that was walked.
+        // A cache that held it before resumes in the directory that was walked.
         dirs.open(named("other/c")).unwrap();
     }
 

@@ -1,11 +1,11 @@
-//! What went wrong with one path: the path, the operation, and the system's reason.
+//! Errors that concern one path: the path, the operation, and the system's reason.
 
 use std::fmt;
 use std::io;
 
 use rustix::io::Errno;
 
-/// A failure that concerns one path; everything else goes on.
+/// A failure that concerns one path; everything else continues.
 ///
 /// The display form is `path: operation: reason`, with control characters and bytes that are
 /// not UTF-8 escaped, fit for a terminal.
@@ -16,7 +16,7 @@ pub struct Error {
     kind: ErrorKind,
 }
 
-/// What sort of failure an [`Error`] is.
+/// Kind of an [`Error`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -42,20 +42,20 @@ pub struct BadLine {
     pub line: u32,
     /// Number of others after it.
     pub others: u32,
-    /// What is wrong with it.
+    /// Description of the mistake.
     pub why: &'static str,
 }
 
 impl Error {
-    /// A failed system call. `op` names the operation in a word or two: `open`, `stat`. A reason
-    /// without an error number of the system's counts as `EIO`.
+    /// Makes the error of a failed system call. `op` names the operation in a word or two: `open`,
+    /// `stat`. A reason without an error number of the system's counts as `EIO`.
     pub fn new(path: impl Into<Vec<u8>>, op: &'static str, reason: impl Into<io::Error>) -> Error {
         let errno = reason.into().raw_os_error();
         let errno = errno.unwrap_or(Errno::IO.raw_os_error());
         Error::of_kind(path, op, ErrorKind::System(errno))
     }
 
-    /// A failure without an error number; the kind is [`ErrorKind::Refused`].
+    /// Makes an error without an error number; the kind is [`ErrorKind::Refused`].
     pub fn with_message(
         path: impl Into<Vec<u8>>,
         op: &'static str,
@@ -64,7 +64,7 @@ impl Error {
         Error::of_kind(path, op, ErrorKind::Refused(message))
     }
 
-    /// A failure of the given kind.
+    /// Makes an error of the given kind.
     pub fn of_kind(path: impl Into<Vec<u8>>, op: &'static str, kind: ErrorKind) -> Error {
         Error {
             path: path.into(),
@@ -73,17 +73,17 @@ impl Error {
         }
     }
 
-    /// The path as it would be printed in a listing, raw bytes.
+    /// Returns the path as it would be printed in a listing, raw bytes.
     pub fn path(&self) -> &[u8] {
         &self.path
     }
 
-    /// The operation that failed: `open`, `stat`, `read`, `read directory` …
+    /// Returns the operation that failed: `open`, `stat`, `read`, `read directory` …
     pub fn op(&self) -> &'static str {
         self.op
     }
 
-    /// The system's error number, if the system is what failed.
+    /// Returns the system's error number, if a system call failed.
     pub fn errno(&self) -> Option<i32> {
         match self.kind {
             ErrorKind::System(errno) => Some(errno),
@@ -91,12 +91,12 @@ impl Error {
         }
     }
 
-    /// What sort of failure this is.
+    /// Returns the kind of this failure.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// The reason alone, as `Permission denied (os error 13)`.
+    /// Returns the reason alone, as `Permission denied (os error 13)`.
     pub fn message(&self) -> String {
         match self.kind {
             ErrorKind::System(errno) => std::io::Error::from_raw_os_error(errno).to_string(),

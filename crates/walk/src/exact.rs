@@ -19,7 +19,8 @@ pub struct ExactPaths {
 }
 
 impl ExactPaths {
-    /// These paths, with single slashes between their names, and none before or after.
+    /// Makes the set of these paths, with single slashes between their names, and none before or
+    /// after.
     pub fn new(paths: impl IntoIterator<Item = Vec<u8>>) -> ExactPaths {
         let mut all = ExactPaths::default();
         for path in paths {
@@ -33,33 +34,33 @@ impl ExactPaths {
         all
     }
 
-    /// Whether this path is asked for, is in a directory that is, or leads to one.
+    /// True if this path is asked for, is in a directory that is, or leads to one.
     pub fn admits(&self, path: &[u8]) -> bool {
         self.leads_on(path) || self.asks_for(path)
     }
 
-    /// Whether this path is asked for, or is in a directory that is.
+    /// True if this path is asked for, or is in a directory that is.
     pub fn asks_for(&self, path: &[u8]) -> bool {
         self.names(path) || slashes(path).any(|end| self.wanted.contains(&path[..end]))
     }
 
-    /// The paths that are asked for, each once, in no order.
+    /// Returns the paths that are asked for, each once, in no order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.wanted.iter().map(Vec::as_slice)
     }
 
-    /// Whether this very path is asked for.
+    /// True if exactly this path is asked for.
     pub(crate) fn names(&self, path: &[u8]) -> bool {
         self.wanted.contains(path)
     }
 
-    /// Whether this is a directory on the way to a path that is asked for.
+    /// True if this is a directory on the way to a path that is asked for.
     pub(crate) fn leads_on(&self, path: &[u8]) -> bool {
         self.on_the_way.contains(path)
     }
 }
 
-/// Where the paths end of the directories that a path leads through.
+/// Returns the ends of the parent directories' paths: the offsets of the slashes.
 pub(crate) fn slashes(path: &[u8]) -> impl Iterator<Item = usize> + '_ {
     let bytes = path.iter().enumerate();
     bytes.filter(|(_, byte)| **byte == b'/').map(|(at, _)| at)

@@ -14,21 +14,21 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::shortage::Shortage;
 use crate::{FileStat, Metadata, Symlinks};
 
-/// What the kernel takes in one call, without the closing NUL (`PATH_MAX` in
+/// Longest path that the kernel takes in one call, without the closing NUL (`PATH_MAX` in
 /// `linux/limits.h` is 4096).
 const MAX_PATH: usize = 4095;
 
-/// For a directory whose entries will be read.
+/// Flags for a directory whose entries will be read.
 pub(crate) const READ_DIR: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::CLOEXEC)
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY);
 
-/// For a directory that paths will be relative to.
+/// Flags for a directory that paths will be relative to.
 pub(crate) const PATH_DIR: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Whether a path may lead through a mount point.
+/// Permission for a path to lead through a mount point.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Mounts {
     Cross,
@@ -39,13 +39,13 @@ pub(crate) enum Mounts {
 /// Opens directories below a directory; remembers whether `openat2` works here.
 #[derive(Debug)]
 pub(crate) struct Opener {
-    /// Linux 5.6, and not forbidden by a seccomp filter.
+    /// True unless `openat2` is missing (before Linux 5.6) or forbidden by a seccomp filter.
     openat2: AtomicBool,
     pub(crate) shortage: Shortage,
 }
 
 impl Opener {
-    /// `cancel` ends the wait for descriptors.
+    /// Makes an opener; `cancel` ends the wait for descriptors.
     pub(crate) fn new(cancel: &Cancel) -> Opener {
         Opener {
             openat2: AtomicBool::new(true),
@@ -53,7 +53,7 @@ impl Opener {
         }
     }
 
-    /// As on a kernel that has no `openat2`.
+    /// Makes an opener as on a kernel that has no `openat2`.
     #[cfg(test)]
     pub(crate) fn without_openat2() -> Opener {
         Opener {
@@ -62,7 +62,7 @@ impl Opener {
         }
     }
 
-    /// Whether [`Mounts::Refuse`] works. If not, the caller has to compare devices.
+    /// True if [`Mounts::Refuse`] works. If not, the caller has to compare devices.
     pub(crate) fn notices_mounts(&self) -> bool {
         self.openat2.load(Ordering::Relaxed)
     }
@@ -106,7 +106,7 @@ pub(crate) fn open_following(path: &[u8], flags: OFlags) -> Result<OwnedFd, Errn
     open_following_from(CWD, path, flags)
 }
 
-/// The same for a path that begins at a directory.
+/// Opens a path that begins at a directory, links followed.
 pub(crate) fn open_following_from(
     base: BorrowedFd<'_>,
     path: &[u8],
@@ -143,7 +143,7 @@ fn in_chunks(
     open(from, path, flags)
 }
 
-/// One component after the other, so that a link in the middle is noticed.
+/// Opens one component after the other, so that a link in the middle is noticed.
 fn open_stepwise(
     base: BorrowedFd<'_>,
     path: &[u8],
@@ -213,7 +213,8 @@ pub(crate) fn stat_at(
     }
 }
 
-/// Opening on a network file system may be interrupted by a signal.
+/// Repeats a call that was interrupted: opening on a network file system may be interrupted by a
+/// signal.
 fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     loop {
         match call() {
@@ -223,8 +224,8 @@ fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     }
 }
 
-/// Raises the number of files that this process may open to the hard limit, and returns the
-/// limit in force now; `u64::MAX` is none.
+/// Raises the number of files that this process may open to the hard limit, and returns the limit
+/// in force now; `u64::MAX` for no limit.
 ///
 /// A program calls this once at its start: libraries change no limits by themselves.
 pub fn raise_nofile_limit() -> u64 {

@@ -1,12 +1,12 @@
-//! What a walk leaves out and why: each filter has its decision and its counter here, for entries
-//! of directories and for roots that are files alike.
+//! Filters of a walk and their reasons: each filter has its decision and its counter here, for
+//! entries of directories and for roots that are files alike.
 
 use bc_fs::mount::Traits;
 
 use crate::ignores::Ignores;
 use crate::{BasicStat, Entries, FileKind, FileSystems, Hidden, Identity, OwnFile, WalkOptions};
 
-/// What a walk left out, and why; and how often it met something again.
+/// Counts of the entries that a walk left out, by reason, and of those that it met again.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Skipped {
@@ -32,14 +32,14 @@ pub struct Skipped {
     pub ignored: u64,
     /// Directories and files met again: through another root, a bind mount or a link.
     pub repeated: u64,
-    /// Files that the walk was told to leave out by what they are, not by name: those that its own
-    /// program writes to.
+    /// Files that the options exclude by identity, not by name: those that the program itself
+    /// writes to.
     pub left_out: u64,
     /// Directories not entered because of the maximal depth.
     pub too_deep: u64,
 }
 
-/// Why something was left out: each has its counter in [`Skipped`].
+/// Reason why an entry was left out: each has its counter in [`Skipped`].
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum SkipReason {
@@ -76,22 +76,22 @@ pub enum SkipReason {
 pub struct SkippedPath {
     /// The path as it would have been listed.
     pub path: Vec<u8>,
-    /// Why.
+    /// Reason why it was left out.
     pub reason: SkipReason,
 }
 
-/// What is missing in the listing of one directory.
+/// Entries that are missing in the listing of one directory.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Gap {
-    /// Entries that filters left out: by name, pattern, size, ignore file or depth, or because they
-    /// are what the options leave out. A directory counts as one.
+    /// Entries that filters left out: by name, pattern, size, ignore file or depth, or because the
+    /// options leave them out. A directory counts as one.
     pub filtered: u64,
-    /// Whether reading it, or asking for one of its entries, failed.
+    /// True if reading it, or asking for one of its entries, failed.
     pub failed: bool,
 }
 
 impl Skipped {
-    /// Counts what is left out, if there is a reason; returns whether there is.
+    /// Counts an entry that is left out, if there is a reason; returns whether there is.
     #[inline]
     pub(crate) fn count(&mut self, reason: Option<SkipReason>) -> bool {
         if let Some(reason) = reason {
@@ -100,7 +100,7 @@ impl Skipped {
         reason.is_some()
     }
 
-    /// All of them together, what was met again among them.
+    /// Returns the sum of all counters, repeated entries included.
     pub fn total(&self) -> u64 {
         let not_asked_for = self.symlinks
             + self.special
@@ -110,7 +110,7 @@ impl Skipped {
         self.filtered() + not_asked_for
     }
 
-    /// What filters left out that the user asked for.
+    /// Returns the number of entries left out by filters that the user asked for.
     pub(crate) fn filtered(&self) -> u64 {
         self.hidden
             + self.excluded
@@ -140,7 +140,7 @@ impl Skipped {
         }
     }
 
-    /// Adds what another walk has left out.
+    /// Adds the counts of another walk.
     pub fn add(&mut self, other: &Skipped) {
         self.hidden += other.hidden;
         self.excluded += other.excluded;
@@ -158,23 +158,23 @@ impl Skipped {
     }
 }
 
-/// Each of these gives the reason to leave something out, if there is one. Those about entries are
-/// in the order in which a directory asks them, from cheap to dear.
+/// Filters, each of which returns the reason to leave an entry out, if there is one. Those about
+/// entries are in the order in which a directory asks them, from cheap to expensive.
 impl WalkOptions {
-    /// By an entry's name.
+    /// Filters by an entry's name.
     #[inline]
     pub(crate) fn filter_name(&self, name: &[u8]) -> Option<SkipReason> {
         let is_hidden = self.hidden == Hidden::Skip && name.starts_with(b".");
         is_hidden.then_some(SkipReason::Hidden)
     }
 
-    /// Whether a path has to be made for [`filter_path`](Self::filter_path).
+    /// True if a path has to be made for [`filter_path`](Self::filter_path).
     #[inline]
     pub(crate) fn has_patterns(&self) -> bool {
         !self.exclude.is_empty() || !self.include.is_empty() || self.only.is_some()
     }
 
-    /// By the path below the root, and the ignore files on the way to it.
+    /// Filters by the path below the root, and by the ignore files on the way to it.
     pub(crate) fn filter_path(
         &self,
         path: &[u8],
@@ -208,7 +208,7 @@ impl WalkOptions {
         None
     }
 
-    /// By kind.
+    /// Filters by kind.
     #[inline]
     pub(crate) fn filter_kind(&self, kind: FileKind) -> Option<SkipReason> {
         match kind {
@@ -221,15 +221,15 @@ impl WalkOptions {
         }
     }
 
-    /// Whether a file has to be looked at for [`filter_identity`](Self::filter_identity) or
-    /// [`filter_size`](Self::filter_size). `ino` is its number if its directory tells that.
+    /// True if a file has to be looked at for [`filter_identity`](Self::filter_identity) or
+    /// [`filter_size`](Self::filter_size). `ino` is its number if its directory lists that.
     #[inline]
     pub(crate) fn filters_by_stat(&self, ino: Option<u64>) -> bool {
         let may_be = |own: &OwnFile| ino.is_none_or(|ino| own.id().ino == ino);
         self.min_size > 0 || self.max_size.is_some() || self.leave_out.iter().any(may_be)
     }
 
-    /// By which file it is; the way there and its state are asked for where its number may be
+    /// Filters by identity; the way to the file and its state are asked for where its number may be
     /// another file's.
     pub(crate) fn filter_identity(
         &self,
@@ -242,7 +242,7 @@ impl WalkOptions {
         is_left_out.then_some(SkipReason::LeftOut)
     }
 
-    /// By a file's size in bytes.
+    /// Filters by a file's size in bytes.
     pub(crate) fn filter_size(&self, size: u64) -> Option<SkipReason> {
         if size < self.min_size {
             return Some(SkipReason::TooSmall);
@@ -251,20 +251,21 @@ impl WalkOptions {
         is_too_large.then_some(SkipReason::TooLarge)
     }
 
-    /// By how many levels below its root a directory is that would be read.
+    /// Filters by depth: the levels below its root of a directory that would be read.
     pub(crate) fn filter_depth(&self, depth: u32) -> Option<SkipReason> {
         let is_too_deep = self.max_depth.is_some_and(|most| depth >= most);
         is_too_deep.then_some(SkipReason::TooDeep)
     }
 
-    /// By the path of a directory, where everything in it is left out. Empty without
+    /// Filters by the path of a directory, where everything in it is left out. Empty without
     /// [patterns](Self::has_patterns).
     pub(crate) fn filter_contents(&self, path: &[u8]) -> Option<SkipReason> {
         let are_excluded = !self.exclude.is_empty() && self.exclude.matches_contents(path);
         are_excluded.then_some(SkipReason::Excluded)
     }
 
-    /// By the file system of a directory, whose device is `dev`, below a root on `root_dev`.
+    /// Filters by the file system of a directory, whose device is `dev`, below a root on
+    /// `root_dev`.
     pub(crate) fn filter_file_system(
         &self,
         dev: u64,

@@ -5,13 +5,13 @@ use std::fmt;
 
 use crate::wild::{Backwards, Wild, end_of_class};
 
-/// Bytes of a pattern at most, and of all that its braces stand for.
+/// Greatest length of a pattern in bytes, and of all that its braces stand for.
 const MAX_BYTES: usize = 64 << 10;
 
-/// Patterns that the braces of one may stand for.
+/// Greatest number of patterns that the braces of one may stand for.
 const MAX_ALTERNATIVES: usize = 4096;
 
-/// How deep braces may lie in one another.
+/// Greatest depth of braces within braces.
 const MAX_NESTING: usize = 32;
 
 /// Patterns of `--include` and `--exclude`. An empty set matches nothing.
@@ -43,7 +43,7 @@ pub struct Globs {
     contents: Set,
 }
 
-/// Those for anything, and those for directories only.
+/// Patterns for anything, and patterns for directories only.
 #[derive(Clone, Debug, Default)]
 struct Patterns {
     any: Set,
@@ -62,7 +62,7 @@ struct Set {
 pub struct GlobError {
     /// The pattern, raw bytes.
     pub pattern: Vec<u8>,
-    /// What is wrong with it.
+    /// Description of the mistake.
     pub message: String,
 }
 
@@ -84,7 +84,7 @@ impl fmt::Display for GlobError {
 
 impl std::error::Error for GlobError {}
 
-/// What a pattern is matched against.
+/// Kind of file that a pattern is matched against.
 #[derive(Clone, Copy)]
 enum Against {
     File,
@@ -144,22 +144,22 @@ impl Globs {
         Ok(())
     }
 
-    /// No patterns at all.
+    /// True if there are no patterns at all.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty() && self.paths.is_empty()
     }
 
-    /// Whether a file with this path below its root matches.
+    /// True if a file with this path below its root matches.
     pub fn matches_file(&self, path: &[u8]) -> bool {
         self.matches(path, Against::File)
     }
 
-    /// Whether a directory with this path below its root matches.
+    /// True if a directory with this path below its root matches.
     pub fn matches_directory(&self, path: &[u8]) -> bool {
         self.matches(path, Against::Directory)
     }
 
-    /// Whether everything in a directory with this path below its root is sure to match.
+    /// True if everything in a directory with this path below its root is sure to match.
     pub fn matches_contents(&self, path: &[u8]) -> bool {
         self.contents.is_match(path)
     }
@@ -201,7 +201,7 @@ impl Set {
     }
 }
 
-/// The patterns without braces that a pattern stands for.
+/// Returns the patterns without braces that a pattern stands for.
 fn alternatives(pattern: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
     if pattern.len() > MAX_BYTES {
         return Err("longer than 64 KiB");
@@ -213,8 +213,8 @@ fn alternatives(pattern: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
     }
 }
 
-/// What a pattern stands for from `at` on, up to the end of the braces that it is in, and where that
-/// is. No more than [`MAX_NESTING`] of these are at work at once.
+/// Expands a pattern from `at` on, up to the end of the braces that it is in; returns the
+/// alternatives and that end. At most [`MAX_NESTING`] of these calls are active at once.
 fn sequence(
     pattern: &[u8],
     mut at: usize,
@@ -252,7 +252,7 @@ fn sequence(
     Ok((all, at))
 }
 
-/// What braces stand for, and where they end: `at` is behind the one that opens them.
+/// Expands braces; returns the alternatives and the end: `at` is behind the opening brace.
 fn braces(
     pattern: &[u8],
     mut at: usize,

@@ -1,5 +1,5 @@
-//! `.gitignore` and `.ignore` files: what they name is left out, below where they are. Lines mean
-//! what they mean to git; braces are nothing special.
+//! `.gitignore` and `.ignore` files: files that match their lines are left out, below the directory
+//! of the ignore file. Lines have their meaning in git; braces are nothing special.
 
 use std::io::Read as _;
 use std::os::fd::BorrowedFd;
@@ -12,8 +12,8 @@ use crate::FileKind;
 use crate::error::{BadLine, ErrorKind};
 use crate::wild::{Backwards, Wild};
 
-/// Read at most this much of an ignore file: far more than any sensible one has, and no way
-/// to fill the memory.
+/// Bytes that are read of an ignore file at most: far more than any sensible one has, and no way to
+/// fill the memory.
 const MAX_BYTES: usize = 1 << 20;
 
 /// The ignore files in force in a directory: its own and those further up, inside the root.
@@ -26,12 +26,13 @@ pub(crate) struct Ignores {
     gitignore: Rules,
 }
 
-/// What was wrong with an ignore file: its name, and that.
+/// Name of an ignore file and the mistake in it.
 pub(crate) type Failure = (&'static str, ErrorKind);
 
 impl Ignores {
-    /// Adds the ignore files of a directory. `prefix` is the length of its path below the
-    /// root, with a closing slash. What cannot be read, or understood, is given to `fail`.
+    /// Adds the ignore files of a directory. `prefix` is the length of its path below the root,
+    /// with a closing slash. Files that cannot be read and lines that cannot be understood are
+    /// given to `fail`.
     pub(crate) fn load(
         parent: Option<Arc<Ignores>>,
         dir: BorrowedFd<'_>,
@@ -59,8 +60,8 @@ impl Ignores {
         })
     }
 
-    /// Whether the path (below the root) is to be left out. The nearest file that says
-    /// anything decides; any `.ignore` goes before any `.gitignore`, as in ripgrep.
+    /// True if the path (below the root) is to be left out. The nearest file with a rule for it
+    /// decides; any `.ignore` goes before any `.gitignore`, as in ripgrep.
     pub(crate) fn ignores(&self, path: &[u8], kind: FileKind) -> bool {
         let mut by_gitignore = None;
         let mut level = Some(self);
@@ -82,7 +83,7 @@ struct Rules(Vec<Rule>);
 
 #[derive(Debug)]
 struct Rule {
-    /// Takes back what an earlier line names.
+    /// Takes back the effect of an earlier line.
     is_negated: bool,
     directories_only: bool,
     /// Compared with the name alone, not with the path below the file's directory.
@@ -92,9 +93,9 @@ struct Rule {
 
 #[derive(Debug)]
 enum Pattern {
-    /// This and nothing else.
+    /// Exactly this name or path.
     Literal(Box<[u8]>),
-    /// Whatever name ends so.
+    /// Any name that ends so.
     Suffix(Box<[u8]>),
     Wild(Wild),
 }
@@ -132,7 +133,7 @@ impl Rules {
         (Rules(rules), bad)
     }
 
-    /// Whether the path is to be left out, if any line says so. The last one decides.
+    /// Returns whether the path is to be left out, if any line matches. The last one decides.
     fn verdict(&self, path: &[u8], kind: FileKind) -> Option<bool> {
         if self.0.is_empty() {
             return None;
@@ -149,7 +150,7 @@ impl Rules {
 }
 
 impl Rule {
-    /// What a line without its end says, if it says anything.
+    /// Parses a line without its end; `None` for a blank line or a comment.
     fn parse(line: &[u8]) -> Result<Option<Rule>, &'static str> {
         if line.starts_with(b"#") {
             return Ok(None);
@@ -197,7 +198,7 @@ impl Pattern {
     }
 }
 
-/// A line without the blanks at its end, but for one that is escaped.
+/// Returns a line without the blanks at its end, but for one that is escaped.
 fn without_blanks(line: &[u8]) -> &[u8] {
     let (mut end, mut at) = (0, 0);
     while let Some(byte) = line.get(at) {
@@ -212,7 +213,8 @@ fn without_blanks(line: &[u8]) -> &[u8] {
     &line[..end]
 }
 
-/// The content of an ignore file and one byte more than is taken of it; nothing of what is none.
+/// Returns the content of an ignore file, up to one byte more than is used of it; empty for
+/// anything else.
 fn read(dir: BorrowedFd<'_>, name: &str) -> Result<Vec<u8>, Errno> {
     let flags =
         OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;

@@ -1,14 +1,15 @@
-//! Two listings as one, for work that tells files of one walk from those of another and reads both.
+//! Two listings as one, for work that distinguishes files of one walk from those of another and
+//! reads both.
 
 use crate::listing::{Dir, DirId, EntryId, NO_PARENT, NO_WALK_ROOT, PathPrefix};
 use crate::{Listing, Skipped};
 
 impl Listing {
-    /// Appends the entries of `other`, which keep their order and follow all that are here: the whole
-    /// is in path order within each of the two alone. What both have found is listed twice.
-    /// Directories have ids of their own, and the roots of `other` are counted on from `roots`, as
-    /// many as this listing was made of. Errors, gaps and what was passed over stay in order by walk,
-    /// and what was left out is added up.
+    /// Appends the entries of `other`, which keep their order and follow all that are here: the
+    /// whole is in path order within each of the two alone. Files that both have found are listed
+    /// twice. Directories have ids of their own, and the roots of `other` are counted on from
+    /// `roots`, as many as this listing was made of. Errors, gaps and skipped paths stay in order
+    /// by walk, and the counters are added up.
     ///
     /// Both have to come from walks with the same [`Metadata`](crate::Metadata) and the same
     /// [`Symlinks`](crate::Symlinks).
@@ -74,7 +75,7 @@ impl Listing {
     }
 }
 
-/// How far the numbers of what is appended move.
+/// Offsets that are added to the numbers in the appended listing.
 struct Shift {
     dirs: u32,
     prefixes: u32,
@@ -174,7 +175,7 @@ mod tests {
         }
     }
 
-    /// What a listing lacks, it lacks still when it is a part of another.
+    /// Checks that a listing's gaps and skipped paths remain when it becomes a part of another.
     #[test]
     fn what_is_missing_is_told_of_both() {
         let dir = tempfile::tempdir().unwrap();

@@ -12,15 +12,15 @@ use crate::shortage::Shortage;
 
 type Ancestors = AncestorFds<Arc<OwnedFd>>;
 
-/// What all workers of a walk keep. A worker that waits for work goes on keeping its directories,
-/// and those of a few workers are more than a small limit on descriptors allows.
+/// Directories kept open by all workers of a walk. A worker that waits for work keeps its
+/// directories, and those of a few workers are more than a small limit on descriptors allows.
 #[derive(Debug, Default)]
 pub(crate) struct KeptDirs {
     workers: Mutex<Vec<Weak<Slot>>>,
 }
 
-/// What one worker keeps, but for the time in which it opens a directory. On a cache line of its
-/// own, as every directory is two visits.
+/// Directories kept by one worker, except while it opens a directory. On a cache line of its own,
+/// as every directory is two visits.
 #[derive(Default)]
 #[repr(align(64))]
 struct Slot(Mutex<Ancestors>);
@@ -38,7 +38,7 @@ impl Slot {
 }
 
 impl KeptDirs {
-    /// A place for what a worker keeps, as long as it lives.
+    /// Returns a slot for the directories that a worker keeps, as long as it lives.
     pub(crate) fn join(&self) -> Own<'_> {
         let slot = Arc::new(Slot::default());
         let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -63,7 +63,7 @@ pub(crate) struct Own<'k> {
 }
 
 impl Own<'_> {
-    /// Opens what `open` opens with the help of what is kept. Where descriptors are short, all
+    /// Opens a directory by `open`, which is given the kept ones. Where descriptors are short, all
     /// workers let go of theirs, and those that others use right now are waited for.
     pub(crate) fn open<T>(
         &self,

@@ -25,7 +25,8 @@ pub struct DirId(pub u32);
 pub struct EntryId(pub u32);
 
 /// Entries in bytewise path order, over all roots, unless another was asked for
-/// ([`Spellings::AsNamed`](crate::Spellings::AsNamed)); errors; and what was left out.
+/// ([`Spellings::AsNamed`](crate::Spellings::AsNamed)); errors; and the counts and paths of entries
+/// that were left out.
 ///
 /// Memory: 16 bytes an entry, its name and 2 bytes more, and 28 for
 /// [`Metadata`](crate::Metadata), if that is asked for, whether basic or full.
@@ -33,7 +34,7 @@ pub struct EntryId(pub u32);
 pub struct Listing {
     pub(crate) entries: Vec<Entry>,
     pub(crate) columns: Columns,
-    /// What the columns refer to, by number.
+    /// Classes that the columns refer to, by number.
     pub(crate) classes: Vec<Class>,
     pub(crate) dirs: Vec<Dir>,
     /// The places where walks began.
@@ -51,19 +52,19 @@ pub struct Listing {
     pub(crate) skipped_paths: Vec<SkippedPath>,
     pub(crate) settled: DirectorySet,
     pub(crate) met: DirectorySet,
-    /// In order.
+    /// Mount points that were passed by, in order.
     pub(crate) passed_by: Vec<Vec<u8>>,
-    /// In order.
+    /// Gaps by directory, in order.
     pub(crate) gaps: Vec<(DirId, Gap)>,
     pub(crate) directories: u64,
     pub(crate) symlinks: Symlinks,
     pub(crate) opener: Opener,
-    /// What was asked about regular files.
+    /// Metadata that was asked for about regular files.
     pub(crate) file_metadata: Metadata,
     pub(crate) cancelled: bool,
 }
 
-/// What is kept of a place where a walk began.
+/// Facts kept about a directory where a walk began.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Began {
     pub(crate) dev: u64,
@@ -86,13 +87,13 @@ pub(crate) struct Dir {
     pub(crate) prefix: u32,
     /// Length of the path below the prefix with a slash after each component.
     pub(crate) path_len: u32,
-    /// Where its entries' names are.
+    /// Arena of its entries' names.
     pub(crate) arena: u16,
-    /// Where its own name is, and its length.
+    /// Arena, offset and length of its own name.
     pub(crate) name_arena: u16,
     pub(crate) name_len: u16,
-    /// Where its walk began, which gives the device; [`NO_WALK_ROOT`] where roots that are files
-    /// only name it.
+    /// Number of the walk root that it belongs to, which gives the device; [`NO_WALK_ROOT`] where
+    /// roots that are files only name it.
     pub(crate) walk_root: u32,
     pub(crate) name: u64,
     pub(crate) names: u64,
@@ -103,15 +104,15 @@ pub(crate) const NO_WALK_ROOT: u32 = u32::MAX;
 
 pub(crate) const NO_PARENT: u32 = u32::MAX;
 
-/// Where paths begin: a root directory, or the directory part of roots that are files.
+/// Beginning of paths: a root directory, or the directory part of roots that are files.
 #[derive(Debug)]
 pub(crate) struct PathPrefix {
-    /// What the paths of its entries begin with: empty or ending in a slash.
+    /// Printed beginning of its entries' paths: empty or ending in a slash.
     pub(crate) printed: Vec<u8>,
-    /// What to open.
+    /// Path to open it by.
     pub(crate) path: Vec<u8>,
     pub(crate) root: u32,
-    /// Kept open for the first few only.
+    /// Descriptor; kept open for the first few only.
     pub(crate) fd: Option<Arc<OwnedFd>>,
     pub(crate) id: Option<Identity>,
 }
@@ -151,12 +152,12 @@ impl Tag {
 }
 
 impl Listing {
-    /// Number of entries.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Bytes of memory that entries, names and metadata hold.
+    /// Returns the bytes of memory of entries, names and metadata.
     pub fn memory(&self) -> u64 {
         let names: usize = self.arenas.iter().map(Vec::capacity).sum();
         let entries = self.entries.capacity() * size_of::<Entry>();
@@ -165,34 +166,34 @@ impl Listing {
         (names + entries + dirs + classes) as u64 + self.columns.memory()
     }
 
-    /// Whether there are no entries at all.
+    /// True if there are no entries at all.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Whether an entry is of this listing, as far as its number tells: an id of a longer listing is
-    /// not. Methods that take an id panic for one that is not.
+    /// True if an entry is of this listing, as far as its number shows: an id of a longer listing
+    /// is not. Methods that take an id panic for one that is not.
     pub fn contains(&self, entry: EntryId) -> bool {
         (entry.0 as usize) < self.entries.len()
     }
 
-    /// Whether the walk was cancelled: then entries are missing, and no error tells which.
+    /// True if the walk was cancelled: then entries are missing, and no error lists them.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled
     }
 
-    /// What the walk was asked to find out about regular files:
+    /// Returns the metadata that the walk was asked for about regular files:
     /// [`None`](Metadata::None) also where that was [left](crate::FileStats::Left) to others.
     pub fn file_metadata(&self) -> Metadata {
         self.file_metadata
     }
 
-    /// All entries, in bytewise order of their paths.
+    /// Returns all entries, in bytewise order of their paths.
     pub fn ids(&self) -> impl ExactSizeIterator<Item = EntryId> + DoubleEndedIterator + use<> {
         (0..self.entries.len() as u32).map(EntryId)
     }
 
-    /// The name in its directory; `.` for a root directory itself.
+    /// Returns the name in its directory; `.` for a root directory itself.
     ///
     /// # Panics
     ///
@@ -203,56 +204,57 @@ impl Listing {
         CStr::from_bytes_until_nul(&arena[tag + 1..]).unwrap_or_default()
     }
 
-    /// The directory that the name is in; for a root directory, itself.
+    /// Returns the directory that the name is in; for a root directory, itself.
     pub fn dir(&self, entry: EntryId) -> DirId {
         DirId(self.entry(entry).dir)
     }
 
-    /// What it is, by the directory entry; for roots and followed links, what the link leads to.
+    /// Returns its kind, from the directory entry; for roots and followed links, the kind of the
+    /// target.
     pub fn kind(&self, entry: EntryId) -> FileKind {
         let (arena, tag) = self.tag_at(entry);
         Tag(arena[tag]).kind()
     }
 
-    /// Identity, stamp and link count, if the walk asked for metadata of such entries.
+    /// Returns identity, stamp and link count, if the walk asked for metadata of such entries.
     pub fn meta(&self, entry: EntryId) -> Option<BasicStat> {
         let ino = self.entry(entry).ino;
         self.columns.meta(entry.0 as usize, ino, &self.classes)
     }
 
-    /// The size alone of what [`meta`](Listing::meta) tells, in bytes: less work, for loops.
+    /// Returns the size of [`meta`](Listing::meta) alone, in bytes: less work, for loops.
     pub fn size(&self, entry: EntryId) -> Option<u64> {
         self.columns.size(entry.0 as usize, &self.classes)
     }
 
-    /// Bytes of all files together where each of them was named and none found: whatever metadata
-    /// the walk was to ask for, it has looked at those.
+    /// Returns the bytes of all files together where each of them was named and none found: the
+    /// walk has looked at such files, whatever metadata it was to ask for.
     pub fn named_bytes(&self) -> Option<u64> {
         self.named_bytes
     }
 
-    /// Which file it is, where [`meta`](Listing::meta) tells.
+    /// Returns the file's device and inode number, where [`meta`](Listing::meta) has them.
     pub fn identity(&self, entry: EntryId) -> Option<Identity> {
         let ino = self.entry(entry).ino;
         let dev = self.columns.dev(entry.0 as usize, &self.classes)?;
         Some(Identity { dev, ino })
     }
 
-    /// Everything, if the walk asked for full metadata of such entries.
+    /// Returns all metadata, if the walk asked for full metadata of such entries.
     pub fn stat(&self, entry: EntryId) -> Option<FileStat> {
         let ino = self.entry(entry).ino;
         self.columns.stat(entry.0 as usize, ino, &self.classes)
     }
 
-    /// The inode number by the directory entry: good for ordering, no proof of identity.
+    /// Returns the inode number from the directory entry: good for ordering, no proof of identity.
     pub fn inode_hint(&self, entry: EntryId) -> u64 {
         self.entry(entry).ino
     }
 
-    /// Which of the roots the entry was found under: its index as given.
+    /// Returns the root that the entry was found under: its index as given.
     pub fn root(&self, entry: EntryId) -> usize {
         let is_it = |(listed, _): &&(EntryId, u32)| *listed == entry;
-        // Where all entries are roots themselves, each stands at its own number.
+        // Where all entries are roots themselves, each is at its own number.
         let listed = self.listed.get(entry.0 as usize).filter(is_it);
         let root = listed.copied().or_else(|| {
             let at = self
@@ -263,13 +265,14 @@ impl Listing {
         root.map_or_else(|| self.prefix(self.entry(entry).dir).root, |(_, root)| root) as usize
     }
 
-    /// Whether to follow a link when opening the entry: it is a root, or links are followed.
+    /// True if a link is to be followed when the entry is opened: it is a root, or links are
+    /// followed.
     pub fn follow(&self, entry: EntryId) -> bool {
         let (arena, tag) = self.tag_at(entry);
         Tag(arena[tag]).follow()
     }
 
-    /// Whether the entry is a directory that the options leave unread: it is too deep, or all that
+    /// True if the entry is a directory that the options leave unread: it is too deep, or all that
     /// could be in it is excluded.
     pub fn is_closed(&self, entry: EntryId) -> bool {
         let (arena, tag) = self.tag_at(entry);
@@ -290,7 +293,7 @@ impl Listing {
         out.extend_from_slice(name);
     }
 
-    /// The path as it is printed.
+    /// Returns the path as it is printed.
     pub fn path(&self, entry: EntryId) -> Vec<u8> {
         let mut path = Vec::new();
         self.write_path(entry, &mut path);
@@ -304,47 +307,49 @@ impl Listing {
         out.extend_from_slice(self.name(entry).to_bytes());
     }
 
-    /// Number of directories that [`DirId`]s of this listing are below: ids are dense.
+    /// Returns the number of directories that [`DirId`]s of this listing are below: ids are dense.
     pub fn dirs(&self) -> usize {
         self.dirs.len()
     }
 
-    /// Which directory it is, of those that the walk read; `None` for one that only the paths
-    /// of roots that are files lead to: [`open_dir`](Listing::open_dir) tells.
+    /// Returns the identity of a directory that the walk read; `None` for one that only the paths
+    /// of roots that are files lead to: [`open_dir`](Listing::open_dir) finds that.
     pub fn dir_identity(&self, dir: DirId) -> Option<Identity> {
         let dir = &self.dirs[dir.0 as usize];
         let dev = self.began.get(dir.walk_root as usize)?.dev;
         Some(Identity { dev, ino: dir.ino })
     }
 
-    /// The devices that the walk came to, by the roots and mount points where it began, in the order
-    /// in which it did: the same for every [part](crate::Shard) of a tree. One may come again.
+    /// Returns the devices that the walk came to, by the roots and mount points where it began, in
+    /// the order in which it did: the same for every [part](crate::Shard) of a tree. One may be
+    /// repeated.
     pub fn devices(&self) -> impl Iterator<Item = u64> + '_ {
         self.began.iter().map(|began| began.dev)
     }
 
-    /// Whether a mount, or a link that was followed, leads from the directory above to this one.
+    /// True if a mount, or a link that was followed, leads from the directory above to this one.
     pub fn is_mounted(&self, dir: DirId) -> bool {
         let walk_root = |dir: DirId| self.dirs[dir.0 as usize].walk_root;
         self.parent(dir)
             .is_some_and(|parent| walk_root(parent) != walk_root(dir))
     }
 
-    /// The directories of which not all is listed, in order: what filters left out, and what could
-    /// not be read. Neither directories that were not entered at all, which are entries without a
-    /// [`DirId`], nor kinds that were not to be listed make a gap.
+    /// Returns the directories of which not all is listed, in order: entries that filters left out,
+    /// and entries that could not be read. Neither directories that were not entered at all, which
+    /// are entries without a [`DirId`], nor kinds that were not to be listed make a gap.
     pub fn gaps(&self) -> &[(DirId, Gap)] {
         &self.gaps
     }
 
-    /// Whether the kernel decompresses what is read of the files in this directory. `None` also
-    /// where nobody asked: of a directory that only the paths of roots that are files lead to.
+    /// Returns how the kernel decompresses the content of files in this directory.
+    /// [`None`](Decompression::None) also where that is unknown: for a directory that only the
+    /// paths of roots that are files lead to.
     pub fn decompression(&self, dir: DirId) -> Decompression {
         let began = self.began.get(self.dirs[dir.0 as usize].walk_root as usize);
         began.map_or(Decompression::None, |began| began.decompression)
     }
 
-    /// Whether it does so wherever the walk went.
+    /// True if it does so in all file systems that the walk entered.
     pub fn is_decompressed(&self) -> bool {
         !self.began.is_empty()
             && self
@@ -353,8 +358,9 @@ impl Listing {
                 .all(|began| began.decompression != Decompression::None)
     }
 
-    /// Descriptors that the listing holds open, by which [`open_dir`](Listing::open_dir) begins: what
-    /// threads with [tables](bc_pool::Tables) of their own have to keep of it.
+    /// Returns the descriptors that the listing holds open, by which
+    /// [`open_dir`](Listing::open_dir) begins: those that threads with [tables](bc_pool::Tables) of
+    /// their own have to keep of it.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let held = self.prefixes.iter();
         held.filter_map(|prefix| prefix.fd.as_ref().map(|fd| fd.as_fd()))
@@ -390,7 +396,7 @@ impl Listing {
         self.open_below(from, &below).map_err(failed)
     }
 
-    /// Verifies that what the path of a directory's prefix led to is the root that was walked.
+    /// Verifies that the directory opened by the path of a prefix is the root that was walked.
     pub(crate) fn check_prefix(&self, dir: DirId, opened: &OwnedFd) -> Result<(), Error> {
         let Some(id) = self.prefix(dir.0).id else {
             return Ok(());
@@ -415,21 +421,21 @@ impl Listing {
             .open_below(from, path, PATH_DIR, self.symlinks, Mounts::Cross)
     }
 
-    /// The directory that a directory is in; `None` for a root, and for the directory that roots
-    /// are in which are files. It comes first: ids are in the order in which a walk from the root
+    /// Returns the parent of a directory; `None` for a root, and for the directory of roots that
+    /// are files. A parent has the lower id: ids are in the order in which a walk from the root
     /// down meets directories, each with all below it before the next one.
     pub fn parent(&self, dir: DirId) -> Option<DirId> {
         let parent = self.dirs[dir.0 as usize].parent;
         (parent != NO_PARENT).then_some(DirId(parent))
     }
 
-    /// A directory's name in the one that it is in; empty where that is not known.
+    /// Returns a directory's name in its parent; empty where that is not known.
     pub fn dir_name(&self, dir: DirId) -> &[u8] {
         let dir = &self.dirs[dir.0 as usize];
         &self.arenas[usize::from(dir.name_arena)][dir.name as usize..][..usize::from(dir.name_len)]
     }
 
-    /// A directory's path as it would be printed, without a closing slash unless the root
+    /// Returns a directory's path as it would be printed, without a closing slash unless the root
     /// was given with one.
     pub fn dir_path(&self, dir: DirId) -> Vec<u8> {
         let prefix = self.prefix(dir.0);
@@ -442,43 +448,44 @@ impl Listing {
         path
     }
 
-    /// What went wrong, ordered by path.
+    /// Returns the errors, ordered by path.
     pub fn errors(&self) -> &[Error] {
         &self.errors
     }
 
-    /// What was left out.
+    /// Returns the counts of the entries that were left out.
     pub fn skipped(&self) -> &Skipped {
         &self.skipped
     }
 
-    /// Each path that was left out, in path order; empty without
+    /// Returns each path that was left out, in path order; empty without
     /// [`SkippedDetail::Paths`](crate::SkippedDetail::Paths).
     pub fn skipped_paths(&self) -> &[SkippedPath] {
         &self.skipped_paths
     }
 
-    /// Of the [part](crate::Shard) of the tree that was asked for, the directories of which all is
-    /// known: they were read to the end, or the options say that they are not to be. Empty if all
-    /// of the tree was asked for.
+    /// Returns the directories of the [part](crate::Shard) of the tree that was asked for whose
+    /// contents are known completely: they were read to the end, or the options say that they are
+    /// not to be. Empty if all of the tree was asked for.
     pub fn settled(&self) -> DirectorySet {
         self.settled
     }
 
-    /// The same of all parts, as far as the walk came upon them: that they are known to their end is
-    /// for the walks of the other parts to say.
+    /// Returns the directories of all parts that the walk came upon: whether they are known
+    /// completely is for the walks of the other parts to report.
     pub fn met(&self) -> DirectorySet {
         self.met
     }
 
-    /// Is something mounted on the directory of this path below the root that the options leave out,
-    /// or that is listed elsewhere? Known only if a [part](crate::Shard) of the tree was asked for.
+    /// True if a file system is mounted on the directory with this path below the root that the
+    /// options leave out, or that is listed elsewhere. Known only if a [part](crate::Shard) of the
+    /// tree was asked for.
     pub fn passes_by(&self, path: &[u8]) -> bool {
         let compare = |known: &Vec<u8>| known[..].cmp(path);
         self.passed_by.binary_search_by(compare).is_ok()
     }
 
-    /// Number of directories that were read.
+    /// Returns the number of directories that were read.
     pub fn directories(&self) -> u64 {
         self.directories
     }
@@ -487,7 +494,7 @@ impl Listing {
         &self.entries[entry.0 as usize]
     }
 
-    /// The arena and the position of the entry's tag in it.
+    /// Returns the arena and the position of the entry's tag in it.
     fn tag_at(&self, entry: EntryId) -> (&[u8], usize) {
         let entry = self.entry(entry);
         let dir = &self.dirs[entry.dir as usize];

@@ -1,4 +1,4 @@
-//! Phase B: puts what the workers found into path order, in linear time.
+//! Phase B: puts the workers' findings into path order, in linear time.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -14,7 +14,7 @@ use crate::tree::{Shared, WalkRoot};
 use crate::worker_output::{NO_CHILD, WorkerOutput};
 use crate::{DirectorySet, Entries, Error, Gap, Metadata, Skipped, SkippedPath, Symlinks};
 
-/// Everything that a listing is made of.
+/// Parts that a listing is made of.
 pub(crate) struct Parts {
     pub(crate) entries: Entries,
     pub(crate) metadata: Metadata,
@@ -36,7 +36,7 @@ pub(crate) struct Parts {
     pub(crate) passed_by: Vec<Vec<u8>>,
 }
 
-/// Where a directory is: output and index in it.
+/// Position of a directory: output and index in it.
 #[derive(Clone, Copy)]
 struct Place {
     output: u32,
@@ -64,12 +64,12 @@ struct Builder<'p> {
     entries: Vec<Entry>,
     runs: Vec<Run>,
     dirs: Vec<Dir>,
-    /// By ticket.
+    /// Gaps by ticket.
     gaps: HashMap<u32, Gap>,
     found_gaps: Vec<(DirId, Gap)>,
 }
 
-/// What sorts as one piece: the tree of a root, or a file that is a root.
+/// Unit of sorting: the tree of a root, or a file that is a root.
 enum Unit {
     Tree { prefix: u32, ticket: u32 },
     File(ListedFile),
@@ -212,7 +212,7 @@ pub(crate) fn merge(parts: Parts) -> Listing {
     listing
 }
 
-/// Trees and files, each with the least path that can be in it.
+/// Returns trees and files, each with the least path that can be in it.
 fn units(
     prefixes: &[PathPrefix],
     walk_roots: &[WalkRoot],
@@ -246,7 +246,7 @@ fn units(
     units.into_iter().map(|(_, unit)| unit).collect()
 }
 
-/// Where each ticket's directory is.
+/// Returns the position of each ticket's directory.
 fn places(outputs: &[WorkerOutput], tickets: usize) -> Vec<Place> {
     let mut places = vec![NOWHERE; tickets];
     for (output, found) in outputs.iter().enumerate() {
@@ -260,14 +260,14 @@ fn places(outputs: &[WorkerOutput], tickets: usize) -> Vec<Place> {
     places
 }
 
-/// What a root that is a file is put into.
+/// Output that roots that are files are put into.
 struct FilePlace<'p> {
     own: &'p mut WorkerOutput,
     prefixes: &'p mut Vec<PathPrefix>,
     metadata: Metadata,
     shared: &'p Shared,
-    /// Directories of files up to now, by what precedes the names: a subdirectory may come between
-    /// two files of one.
+    /// Directories of the files so far, by the beginning of their paths: a subdirectory may come
+    /// between two files of one.
     dirs: &'p mut HashMap<Vec<u8>, u32>,
 }
 
@@ -448,7 +448,7 @@ fn push_run(runs: &mut Vec<Run>, part: u32, start: usize, len: usize) {
     });
 }
 
-/// The order of the entries, if the pieces are not one after the other already: a merge by
+/// Returns the order of the entries, if the pieces are not one after the other already: a merge by
 /// path, which only happens when roots overlap.
 fn interleave(listing: &Listing, pieces: &[Range<usize>]) -> Option<Vec<u32>> {
     let path = |index: usize| listing.path(EntryId(index as u32));

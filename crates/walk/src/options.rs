@@ -1,4 +1,4 @@
-//! What to list: the options of a walk, a plain struct.
+//! Options of a walk, a plain struct.
 
 use std::sync::Arc;
 
@@ -57,11 +57,11 @@ pub enum IgnoreFiles {
     /// Ordinary files.
     #[default]
     Off,
-    /// What they name is left out.
+    /// Files and directories that match them are left out.
     Honour,
 }
 
-/// What to find out about each entry.
+/// Metadata to find out about each entry.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Metadata {
     /// Nothing but name and kind: no system call per file.
@@ -73,19 +73,19 @@ pub enum Metadata {
     Full,
 }
 
-/// Whether [`Metadata`] is found out about regular files too.
+/// Source of the [`Metadata`] of regular files.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum FileStats {
-    /// As about everything else.
+    /// The walk, as for all other entries.
     #[default]
     Walked,
-    /// Left to whoever opens the files anyway, which saves a system call each:
+    /// The caller that opens the files anyway, which saves a system call each:
     /// [`Listing::meta`](crate::Listing::meta) and [`stat`](crate::Listing::stat) are `None`,
     /// unless the walk had to look for another reason.
     Left,
 }
 
-/// Which entries to list.
+/// Kinds of entries to list.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Entries {
     /// Regular files.
@@ -101,36 +101,36 @@ pub enum Spellings {
     /// Listed once, as it was named first.
     #[default]
     Once,
-    /// Listed under each of them. What is spelled alike is one.
+    /// Listed under each of them. Equal spellings count as one.
     Each,
-    /// Listed as often as it is named, in the order of the names and not of paths: where what is
-    /// given are files ([`list_files`](crate::list_files())), for who needs no other order. To sort
+    /// Listed as often as it is named, in the order of the names and not of paths: for lists of
+    /// files ([`list_files`](crate::list_files())) whose caller needs no other order. To sort
     /// 36,000 paths took 7 % of the time of hashing the files. A walk takes it for `Each`.
     AsNamed,
 }
 
-/// Where all [`Entries`] are listed, names that lead to what another root lists: a directory that is
-/// a root itself, a file that was named as well.
+/// Treatment of names that lead to a file listed below another root, where all [`Entries`] are
+/// listed: a directory that is a root itself, a file that was named as well.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Repeats {
     /// Left out and counted: each is listed once.
     #[default]
     Skip,
-    /// Listed as entries, with nothing below them: what a directory holds is told in full.
+    /// Listed as entries, with nothing below them: the listing of each directory is complete.
     List,
 }
 
-/// What is kept of what is left out.
+/// Detail in which skipped entries are reported.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum SkippedDetail {
-    /// How many there are of each reason.
+    /// Their number for each reason.
     #[default]
     Counts,
     /// The path of each, too: [`Listing::skipped_paths`](crate::Listing::skipped_paths).
     Paths,
 }
 
-/// What to list. The default lists every regular file, hidden ones too, and follows no links.
+/// Options of a walk. The default lists every regular file, hidden ones too, and follows no links.
 ///
 /// ```
 /// use bc_walk::{Globs, Hidden, WalkOptions};
@@ -151,13 +151,14 @@ pub struct WalkOptions {
     pub file_systems: FileSystems,
     /// Levels below a root: 1 lists what is directly in it, 0 only roots that are files.
     pub max_depth: Option<u32>,
-    /// If not empty, only files that match one of these are listed.
+    /// Patterns; if there are any, only files that match one of these are listed.
     pub include: Globs,
-    /// What matches is left out, directories with everything in them. Wins over `include`.
+    /// Patterns of files and directories to leave out, directories with everything in them. Wins
+    /// over `include`.
     pub exclude: Globs,
-    /// If given, only these paths are listed, what is in them, and the directories on the way there:
-    /// by their bytes, where a pattern would have to be UTF-8. What is elsewhere is not even read, and
-    /// what is not there is [`absent`](crate::Listing::absent).
+    /// Paths to list, if given: only these, their contents, and the directories on the way there:
+    /// by their bytes, where a pattern would have to be UTF-8. Other directories are not even read,
+    /// and paths that do not exist are [`absent`](crate::Listing::absent).
     pub only: Option<Arc<ExactPaths>>,
     /// Smallest size in bytes of a file to list.
     pub min_size: u64,
@@ -165,24 +166,24 @@ pub struct WalkOptions {
     pub max_size: Option<u64>,
     /// `.gitignore` and `.ignore` files.
     pub ignore_files: IgnoreFiles,
-    /// What to find out about each entry.
+    /// Metadata to find out about each entry.
     pub metadata: Metadata,
-    /// Whether that goes for regular files too.
+    /// Source of the metadata of regular files.
     pub file_stats: FileStats,
-    /// Which entries to list.
+    /// Kinds of entries to list.
     pub entries: Entries,
     /// Files to leave out, such as the one that the result is written to.
     pub leave_out: Vec<OwnFile>,
-    /// What is named more than once.
+    /// Treatment of files that are named more than once.
     pub spellings: Spellings,
-    /// What is met again below another root.
+    /// Treatment of files that are met again below another root.
     pub repeats: Repeats,
-    /// What is kept of what is left out.
+    /// Detail in which skipped entries are reported.
     pub skipped: SkippedDetail,
-    /// If not all of each tree is asked for, which part of it. All names are read even so; what
-    /// belongs to other parts is neither listed nor looked at, except where a directory does not
-    /// tell what is a directory. Roots that are directories and are [listed](Entries::All) are so
-    /// in every part; roots that are files lie in the directory `.`.
+    /// Part of each tree to list, if not all of it. All names are read even so; entries of other
+    /// parts are neither listed nor looked at, except where a directory does not list which entries
+    /// are directories. Roots that are directories and are [listed](Entries::All) are so in every
+    /// part; roots that are files are in the directory `.`.
     pub shard: Option<Shard>,
 }
 

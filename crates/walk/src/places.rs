@@ -1,5 +1,5 @@
-//! Which directory, and which file: by number where numbers are the file system's own, and by
-//! the way there where they are not.
+//! Identity of directories and files: by number where numbers are the file system's own, and by the
+//! path within the mount where they are not.
 //!
 //! A view of several file systems, such as a FUSE mount over two disks, may pass on the numbers
 //! of both: its directories then share device and inode number and have nothing else in common.
@@ -23,7 +23,7 @@ use crate::{BasicStat, FileStat, Identity, Stamp};
 #[derive(Debug)]
 pub(crate) struct Places<T>(HashMap<Identity, Numbered<T>>);
 
-/// All that have one number, each with the way there.
+/// All values of one inode number, each with its path within the mount.
 type Numbered<T> = Vec<(Option<Vec<u8>>, T)>;
 
 impl<T> Default for Places<T> {
@@ -33,7 +33,7 @@ impl<T> Default for Places<T> {
 }
 
 impl<T: Default> Places<T> {
-    /// What is known of a directory, and whether that is new.
+    /// Returns the value of a directory, and whether it is new.
     pub(crate) fn entry(&mut self, id: Identity, way: Option<&[u8]>) -> (&mut T, bool) {
         let found = self.0.entry(id).or_default();
         let at = found.iter().position(|(known, _)| known.as_deref() == way);
@@ -44,8 +44,7 @@ impl<T: Default> Places<T> {
         (&mut found[index].1, at.is_none())
     }
 
-    /// What is known of a directory; the way there is only asked for where its number tells
-    /// nothing.
+    /// Returns the value of a directory; `way` is only asked for where the number is ambiguous.
     pub(crate) fn get(&self, id: Identity, way: impl FnOnce() -> Option<Vec<u8>>) -> Option<&T> {
         let found = self.0.get(&id)?;
         let by_number = found.iter().find(|(known, _)| known.is_none());
@@ -56,7 +55,7 @@ impl<T: Default> Places<T> {
         Some(value)
     }
 
-    /// The inode numbers of all.
+    /// Returns all inode numbers.
     pub(crate) fn inodes(&self) -> impl Iterator<Item = u64> {
         self.0.keys().map(|id| id.ino)
     }
@@ -66,8 +65,8 @@ impl<T: Default> Places<T> {
     }
 }
 
-/// The way to a directory or file, if its numbers do not tell it from others; `None` also where
-/// the system does not say, and then numbers have to do.
+/// Returns the way to a directory or file, if its numbers do not distinguish it from others; `None`
+/// also where the system does not return one, and then numbers have to do.
 pub(crate) fn way_where_needed(file: impl AsFd, traits: &Traits) -> Option<Vec<u8>> {
     if traits.numbers_are_its_own() {
         return None;
@@ -75,15 +74,15 @@ pub(crate) fn way_where_needed(file: impl AsFd, traits: &Traits) -> Option<Vec<u
     way_to(file)
 }
 
-/// The path by which the kernel knows an open file: absolute and without links. `None` without
-/// `/proc`, beyond `PATH_MAX`, and outside of this process's root.
+/// Returns the path by which the kernel knows an open file: absolute and without links. `None`
+/// without `/proc`, beyond `PATH_MAX`, and outside of this process's root.
 fn way_to(file: impl AsFd) -> Option<Vec<u8>> {
     let link = format!("/proc/thread-self/fd/{}", file.as_fd().as_raw_fd());
     let path = rustix::fs::readlink(link, Vec::new()).ok()?.into_bytes();
     path.starts_with(b"/").then_some(path)
 }
 
-/// The way to what lies `below` at the end of a way, part by part.
+/// Appends the names `below` to a way, part by part.
 pub(crate) fn join(way: &[u8], below: &[&[u8]]) -> Vec<u8> {
     let mut joined = way.to_vec();
     for part in below.iter().filter(|part| !part.is_empty()) {
@@ -102,7 +101,7 @@ pub struct OwnFile {
     view: Option<View>,
 }
 
-/// What has to be the same where equal numbers may be another file's: the way there, or the
+/// Facts that have to be equal where equal numbers may be another file's: the way there, or the
 /// whole state.
 #[derive(Clone, Debug, Eq, PartialEq)]
 struct View {
@@ -112,7 +111,7 @@ struct View {
 }
 
 impl OwnFile {
-    /// An open file (`O_PATH` is enough), as it is now.
+    /// Describes an open file (`O_PATH` is enough), as it is now.
     ///
     /// # Errors
     ///
@@ -130,7 +129,7 @@ impl OwnFile {
         })
     }
 
-    /// The file at a path, through links, as it is now.
+    /// Describes the file at a path, through links, as it is now.
     ///
     /// # Errors
     ///
@@ -139,12 +138,12 @@ impl OwnFile {
         OwnFile::of(open_path(path.as_ref(), OFlags::empty())?)
     }
 
-    /// Which file, where that tells.
+    /// Returns the file's identity, which may be ambiguous on views of several file systems.
     pub fn id(&self) -> Identity {
         self.id
     }
 
-    /// Whether a path leads to this file; a link there is no file.
+    /// True if a path leads to this file; a link there is no file.
     pub fn is_at(&self, path: impl AsRef<Path>) -> bool {
         let Ok(file) = open_path(path.as_ref(), OFlags::NOFOLLOW) else {
             return false;
@@ -153,8 +152,8 @@ impl OwnFile {
         stat.is_ok_and(|stat| self.is(stat.id, || way_to(&file), || Some(stat)))
     }
 
-    /// Whether what has this number is this file; the way there and the state are only asked for
-    /// if the number could be another file's.
+    /// True if the file with this number is this one; the way there and the state are only asked
+    /// for if the number could be another file's.
     pub(crate) fn is(
         &self,
         id: Identity,

@@ -1,4 +1,4 @@
-//! The paths that a walk begins with: what they are, and which of them are the same.
+//! Paths that a walk begins with: their kinds, and which of them are the same.
 
 use std::collections::HashMap;
 use std::ffi::{CString, OsStr};
@@ -24,18 +24,18 @@ use crate::{
     SkippedDetail, SkippedPath, Spellings, Symlinks, WalkOptions, Workers,
 };
 
-/// Descriptors of this many root directories are kept open, so that a listing finds them
-/// again whatever happens to their names; more could exhaust the descriptors.
+/// Number of root directories whose descriptors are kept open, so that a listing finds them again
+/// whatever happens to their names; more could exhaust the descriptors.
 const KEPT_OPEN: usize = 64;
 
-/// While workers wait for the disk, one more is started for this many paths still to be looked
-/// at, and each looks at the clock that often.
+/// Number of paths still to be looked at for which one more worker is started while workers wait
+/// for the disk; each looks at the clock that often.
 const WORTH_A_WORKER: usize = 16;
 
-/// What to do with the paths given.
+/// Treatment of the paths given.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Given {
-    /// Walk those that are directories.
+    /// Walk the directories among them.
     Roots,
     /// List them and nothing else.
     Exactly,
@@ -46,7 +46,7 @@ pub(crate) enum Given {
 pub(crate) struct ListedFile {
     pub(crate) root: u32,
     pub(crate) path: Vec<u8>,
-    /// Length of what precedes the name: the directory with its slashes.
+    /// Length of the path before the name: the directory with its slashes.
     pub(crate) prefix: usize,
     pub(crate) stat: FileStat,
 }
@@ -64,10 +64,11 @@ pub(crate) struct Roots {
     pub(crate) skipped_paths: Vec<SkippedPath>,
 }
 
-/// A directory that holds files that are named: which, and the way there if that does not tell.
+/// Directory that contains files that are named: its identity, and the way there if that is
+/// ambiguous.
 type Parent = (Identity, Option<Vec<u8>>);
 
-/// What one path is.
+/// Facts about one path.
 struct Probe {
     stat: FileStat,
     /// The directory it is in, if that matters.
@@ -178,7 +179,7 @@ impl Roots {
         Ok(())
     }
 
-    /// Adds a file that was named, and takes its path unless there is something to say of it.
+    /// Adds a file that was named, and takes its path unless there is an error to report for it.
     fn add_file(
         &mut self,
         root: u32,
@@ -211,7 +212,7 @@ impl Roots {
             self.skips(path, Some(SkipReason::Repeated), options);
             return Ok(());
         }
-        // It lies in the root, whatever that is.
+        // It belongs to the root directory's part, whichever that is.
         if options.shard.is_some_and(|shard| !shard.has_entry(ROOT)) {
             return Ok(());
         }
@@ -225,9 +226,9 @@ impl Roots {
     }
 }
 
-/// Why a file that was named is left out. What is hidden or ignored is not: it has been named.
-/// Patterns with a slash are matched against the path as it stands in a list, and against the bare
-/// name of a root.
+/// Returns the reason why a file that was named is left out. A hidden or ignored one is not: it has
+/// been named. Patterns with a slash are matched against the path as it appears in a list, and
+/// against the bare name of a root.
 fn filter(
     path: &[u8],
     name: &[u8],
@@ -270,7 +271,7 @@ fn probe_all(
     let cursor = Cursor::new(paths.len(), workers.most());
     let waiting = || cursor.remaining() / WORTH_A_WORKER;
     let adaptive = AdaptiveWorkers::new(workers, &tuning.pace, &waiting);
-    // To tell spellings apart, and for walks to pass over what is listed beside them.
+    // To distinguish spellings, and for walks to pass over files that are listed beside them.
     let parents_matter =
         paths.len() > 1 && (given == Given::Roots || options.spellings == Spellings::Once);
     let parts = run_growing(workers.usual(), workers.most(), |_, spawner| {
@@ -329,7 +330,7 @@ impl<'p> Near<'p> {
         let again = next.is_some_and(|next| next[..split(next)] == *directory);
         *self = Near {
             path: directory,
-            // Whatever is wrong with it, the whole path will tell.
+            // Its errors are ignored: looking up the whole path reports them.
             fd: again.then(|| open_directory(directory, way).ok()).flatten(),
         };
     }
@@ -398,13 +399,13 @@ fn open_directory(path: &[u8], way: &mut Way) -> Result<Arc<OwnedFd>, Errno> {
     Ok(fd)
 }
 
-/// The path without links, relative parts and doubled slashes.
+/// Returns the path without links, relative parts and doubled slashes.
 fn canonical(path: &[u8]) -> Option<Vec<u8>> {
     let path = std::fs::canonicalize(OsStr::from_bytes(path)).ok()?;
     Some(path.into_os_string().into_vec())
 }
 
-/// Where the last name begins; its end if the path ends in a slash.
+/// Returns the offset of the last name; the path's end if it ends in a slash.
 fn split(path: &[u8]) -> usize {
     path.iter()
         .rposition(|&byte| byte == b'/')

@@ -1,4 +1,4 @@
-//! One tree read by many: which of them reads what, so that nobody has to ask the others.
+//! One tree read by many: assignment of directories to readers, so that none has to ask the others.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,14 +8,14 @@ use xxhash_rust::xxh64::xxh64;
 /// The root, as a directory among those below it.
 pub(crate) const ROOT: &[u8] = b".";
 
-/// The seed of the sum that a [`DirectorySet`] has; which shard a directory belongs to is told by
-/// the seed 0, and a set of one shard would begin with few different sums otherwise.
+/// Seed of the sum in a [`DirectorySet`]; the shard of a directory is computed with the seed 0, and
+/// a set of one shard would begin with few different sums otherwise.
 const SET_SEED: u64 = 1;
 
 /// One of `of` parts of a tree. A directory belongs to the part whose number is XXH64 (seed 0) of
 /// its path below the root, `.` for the root itself, modulo `of`, plus 1: this stays as it is in
-/// all versions. What lies in a directory belongs to its part, subdirectories as entries too, but
-/// not what these contain.
+/// all versions. Entries of a directory belong to its part, subdirectories as entries too, but not
+/// their contents.
 ///
 /// ```
 /// use bc_walk::Shard;
@@ -31,49 +31,51 @@ pub struct Shard {
     index: u32,
 }
 
-/// Most parts of a tree: more hosts than anybody has, and few enough to open all lists at once.
+/// Greatest number of parts of a tree: more hosts than any fleet has, and few enough to open all
+/// lists at once.
 const MOST: u32 = 65_536;
 
 impl Shard {
-    /// Part `index`, counted from 1, of `of`; `None` if there is no such part, or `of` is over
-    /// 65,536.
+    /// Returns part `index`, counted from 1, of `of`; `None` if there is no such part, or `of` is
+    /// over 65,536.
     pub fn new(index: u32, of: u32) -> Option<Shard> {
         let exists = 1 <= index && index <= of && of <= MOST;
         exists.then_some(Shard { of, index })
     }
 
-    /// The part of `of` that the directory of this path below the root is in; `None` if there can
-    /// be no such number of parts.
+    /// Returns the part of `of` that contains the directory of this path below the root; `None` if
+    /// there can be no such number of parts.
     pub fn containing(path: &[u8], of: u32) -> Option<Shard> {
         let nth = xxh64(path, 0).checked_rem(u64::from(of))?;
         Shard::new(nth as u32 + 1, of)
     }
 
-    /// Which part it is, from 1 on.
+    /// Returns the number of this part, from 1 on.
     pub fn index(self) -> u32 {
         self.index
     }
 
-    /// How many parts there are.
+    /// Returns the number of parts.
     pub fn of(self) -> u32 {
         self.of
     }
 
-    /// Is what lies in the directory of this path below the root, `.` for the root itself, in this
-    /// part?
+    /// True if the entries of the directory with this path below the root, `.` for the root itself,
+    /// are in this part.
     pub fn has_directory(self, path: &[u8]) -> bool {
         xxh64(path, 0) % u64::from(self.of) == u64::from(self.index - 1)
     }
 
-    /// Is the entry of this path below the root, `.` for the root itself, in this part? It is where
-    /// the directory is that it lies in, and the root where its own contents are.
+    /// True if the entry with this path below the root, `.` for the root itself, is in this part.
+    /// It belongs to the part of the directory that it is in; the root belongs to the part of its
+    /// own entries.
     pub fn has_entry(self, path: &[u8]) -> bool {
         self.has_directory(directory_of(path))
     }
 }
 
-/// The directory that a path below the root lies in, `.` for the root itself; the root lies in
-/// itself.
+/// Returns the directory that contains a path below the root, `.` for the root itself; the root
+/// counts as contained in itself.
 fn directory_of(path: &[u8]) -> &[u8] {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(slash) => &path[..slash],
@@ -114,8 +116,8 @@ impl FromStr for Shard {
     }
 }
 
-/// A set of directories as two numbers, whatever the order in which they came: enough to tell
-/// whether two sets are the same, unless somebody has made them for that.
+/// Set of directories as two numbers, independent of their order: enough to compare two sets,
+/// unless they were constructed to collide.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct DirectorySet {
     count: u64,
@@ -123,18 +125,18 @@ pub struct DirectorySet {
 }
 
 impl DirectorySet {
-    /// A set that somebody has written down.
+    /// Restores a set from its recorded numbers.
     pub fn of_parts(count: u64, sum: u64) -> DirectorySet {
         DirectorySet { count, sum }
     }
 
-    /// How many directories.
+    /// Returns the number of directories.
     pub fn count(self) -> u64 {
         self.count
     }
 
-    /// The sum, modulo 2^64, of XXH64 with seed 1 of the path of each below the root, `.` for the
-    /// root itself.
+    /// Returns the sum, modulo 2^64, of XXH64 with seed 1 of the path of each below the root, `.`
+    /// for the root itself.
     pub fn sum(self) -> u64 {
         self.sum
     }
@@ -151,7 +153,8 @@ impl DirectorySet {
     }
 }
 
-/// The path of a directory below the root, given with a closing slash, which the root lacks.
+/// Returns the path of a directory below the root, given with a closing slash, which the root
+/// lacks.
 pub(crate) fn without_slash(path: &[u8]) -> &[u8] {
     path.strip_suffix(b"/").unwrap_or(ROOT)
 }
@@ -160,7 +163,7 @@ pub(crate) fn without_slash(path: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    /// Manifests of one tree may be years and versions apart.
+    /// Checks parts in recorded manifests: those of one tree may be years and versions apart.
     #[test]
     fn which_part_a_directory_is_in_never_changes() {
         let part = |path: &[u8], of| {

@@ -6,30 +6,30 @@ use std::time::Duration;
 use bc_pool::Cancel;
 use rustix::io::Errno;
 
-/// How often and how long a descriptor is waited for: for a second.
+/// Number of waits for a descriptor: a second in all.
 pub const WAITS: u32 = 1000;
-/// Once.
+/// Duration of one wait.
 pub const WAIT: Duration = Duration::from_millis(1);
 
-/// Whether a call failed for want of a descriptor.
+/// True if a call failed for want of a descriptor.
 pub fn is_shortage(errno: Option<i32>) -> bool {
     [Errno::MFILE, Errno::NFILE]
         .map(|errno| Some(errno.raw_os_error()))
         .contains(&errno)
 }
 
-/// What is known of descriptors by all who work at one tree.
+/// Shortage of descriptors, shared by all workers on one tree.
 #[derive(Debug, Default)]
 pub struct Shortage {
     cancel: Cancel,
-    /// There was one.
+    /// True once there was a shortage.
     is_short: AtomicBool,
-    /// Waiting was of no use the last time: others hold them.
+    /// True if waiting was of no use the last time: others hold the descriptors.
     is_hopeless: AtomicBool,
 }
 
 impl Shortage {
-    /// None so far; `cancel` ends all waiting.
+    /// Starts without a shortage; `cancel` ends all waiting.
     pub fn new(cancel: &Cancel) -> Shortage {
         Shortage {
             cancel: cancel.clone(),
@@ -37,7 +37,7 @@ impl Shortage {
         }
     }
 
-    /// Whether descriptors have been short, so that none should be kept without need.
+    /// True if descriptors have been short, so that none should be kept without need.
     pub fn is_short(&self) -> bool {
         self.is_short.load(Ordering::Relaxed)
     }
@@ -47,10 +47,10 @@ impl Shortage {
         self.is_short.store(true, Ordering::Relaxed);
     }
 
-    /// Calls `open` until it finds a descriptor, for a second at most; `errno` tells why it failed.
-    /// `let_go` is called after each failure and closes what the caller can do without: as that may
-    /// be enough, the second try is at once. Where a second was of no use, nobody waits again before
-    /// a descriptor was found.
+    /// Calls `open` until it finds a descriptor, for a second at most; `errno` returns the error
+    /// number of a failure. `let_go` is called after each failure and closes descriptors that the
+    /// caller can do without: as that may be enough, the second try is at once. After a second in
+    /// vain, no caller waits again before a descriptor was found.
     pub fn wait<T, E>(
         &self,
         errno: impl Fn(&E) -> Option<i32>,
@@ -90,7 +90,8 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    /// How often `shortage` has something opened that finds a descriptor at the call `found`.
+    /// Returns the number of calls with which `shortage` opens a file that finds a descriptor at
+    /// the call `found`.
     fn tries(shortage: &Shortage, found: u32) -> u32 {
         let (tries, let_go) = (Cell::new(0), Cell::new(0));
         let opened = shortage.wait(

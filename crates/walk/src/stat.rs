@@ -2,7 +2,7 @@
 
 use rustix::fs::{FileType, Stat, Statx, makedev};
 
-/// Which file: device and inode number. Equal identities at one moment are the same file.
+/// Identity of a file: device and inode number. Equal identities at one moment are the same file.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Identity {
     /// The device, as `st_dev`.
@@ -11,7 +11,7 @@ pub struct Identity {
     pub ino: u64,
 }
 
-/// Which state of a file: any write changes at least one of these.
+/// State of a file: any write changes at least one of these.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Stamp {
     /// Bytes.
@@ -23,23 +23,23 @@ pub struct Stamp {
     pub ctime_ns: i64,
 }
 
-/// What a listing with [`Metadata::Basic`](crate::Metadata::Basic) knows of an entry.
+/// Metadata in a listing with [`Metadata::Basic`](crate::Metadata::Basic).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct BasicStat {
-    /// Which file.
+    /// Identity of the file.
     pub id: Identity,
-    /// Which state of it.
+    /// State of the file.
     pub stamp: Stamp,
     /// Names that the file has.
     pub nlink: u64,
 }
 
-/// Everything that `stat` tells and this project uses.
+/// Fields of `stat` that this project uses.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct FileStat {
-    /// Which file.
+    /// Identity of the file.
     pub id: Identity,
-    /// Which state of it.
+    /// State of the file.
     pub stamp: Stamp,
     /// Type and permission bits, as `st_mode`.
     pub mode: u32,
@@ -49,19 +49,19 @@ pub struct FileStat {
     pub gid: u32,
     /// Names that the file has.
     pub nlink: u64,
-    /// For device nodes, the device they stand for, as `st_rdev`.
+    /// Device that a device node stands for, as `st_rdev`.
     pub rdev: u64,
     /// Space used, in units of 512 bytes; 0 in a listing, which does not keep it.
     pub blocks: u64,
 }
 
 impl FileStat {
-    /// The type, from the mode.
+    /// Returns the type, from the mode.
     pub fn kind(&self) -> FileKind {
         FileKind::from_mode(self.mode)
     }
 
-    /// What [`Metadata::Basic`](crate::Metadata::Basic) keeps.
+    /// Returns the fields that [`Metadata::Basic`](crate::Metadata::Basic) keeps.
     pub fn meta(&self) -> BasicStat {
         BasicStat {
             id: self.id,
@@ -120,8 +120,9 @@ impl From<&Stat> for FileStat {
     }
 }
 
-/// The first or the last there is for what lies further away from 1970 than some 292 years, where
-/// a broken clock or file system may point: what compares times must not take those for equal.
+/// Returns a time in nanoseconds since 1970. Times further away than some 292 years, as a broken
+/// clock or file system may give, become the first or the last value: comparisons must not take
+/// those for equal.
 fn nanoseconds(seconds: i64, nanoseconds: u32) -> i64 {
     let whole = seconds.checked_mul(1_000_000_000);
     whole
@@ -129,7 +130,7 @@ fn nanoseconds(seconds: i64, nanoseconds: u32) -> i64 {
         .unwrap_or(if seconds < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// What an entry is.
+/// Kind of an entry.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[repr(u8)]
 pub enum FileKind {
@@ -160,13 +161,13 @@ impl FileKind {
         FileKind::Char,
     ];
 
-    /// From the type bits of a mode. Bits that mean nothing are taken as a character device:
+    /// Returns the kind from the type bits of a mode. Unknown bits are taken as a character device:
     /// never opened.
     pub fn from_mode(mode: u32) -> FileKind {
         FileKind::from_type(FileType::from_raw_mode(mode)).unwrap_or(FileKind::Char)
     }
 
-    /// `None` for an unknown type.
+    /// Returns the kind; `None` for an unknown type.
     pub(crate) fn from_type(file_type: FileType) -> Option<FileKind> {
         Some(match file_type {
             FileType::RegularFile => FileKind::File,
@@ -180,7 +181,7 @@ impl FileKind {
         })
     }
 
-    /// The inverse of `self as u8`.
+    /// Inverts `self as u8`.
     pub(crate) fn from_code(code: u8) -> FileKind {
         FileKind::ALL[usize::from(code)]
     }

@@ -1,4 +1,4 @@
-//! What the workers of a walk share: where it begins, and what to look out for.
+//! State shared by the workers of a walk: its roots, and the directories to watch for.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -21,19 +21,20 @@ use crate::{Identity, WalkOptions};
 #[derive(Debug)]
 pub(crate) struct WalkRoot {
     pub(crate) prefix: u32,
-    /// Below the prefix, without a closing slash; empty for a root.
+    /// Path below the prefix, without a closing slash; empty for a root.
     pub(crate) path: Vec<u8>,
     pub(crate) ticket: u32,
     pub(crate) depth: u32,
     pub(crate) id: Identity,
     pub(crate) traits: Traits,
-    /// The way there, where numbers do not tell directories apart.
+    /// Way to it, where numbers do not distinguish directories.
     pub(crate) way: Option<Vec<u8>>,
     pub(crate) ignores: Option<Arc<Ignores>>,
 }
 
 impl WalkRoot {
-    /// The way to what is below, where numbers do not tell: no link and no mount comes between.
+    /// Returns the way to an entry below, where numbers are ambiguous: no link and no mount comes
+    /// between.
     pub(crate) fn way_to(&self, below: &[&[u8]]) -> Option<Vec<u8>> {
         self.way.as_ref().map(|way| join(way, below))
     }
@@ -45,11 +46,11 @@ pub(crate) struct Task {
     pub(crate) walk_root: u32,
     /// The walk root's descriptor; `None`: this is the walk root, not opened yet.
     pub(crate) fd: Option<Arc<OwnedFd>>,
-    /// Below the walk root, without a closing slash; empty for the walk root itself.
+    /// Path below the walk root, without a closing slash; empty for the walk root itself.
     pub(crate) path: Vec<u8>,
     pub(crate) ticket: u32,
     pub(crate) depth: u32,
-    /// By its parent's entry for it.
+    /// Inode number, from its parent's entry for it.
     pub(crate) ino: u64,
     pub(crate) ignores: Option<Arc<Ignores>>,
 }
@@ -57,7 +58,7 @@ pub(crate) struct Task {
 /// Names of roots that are files, by the directory they are in.
 pub(crate) type Listed = Places<HashSet<Vec<u8>>>;
 
-/// What does not change while workers run.
+/// Shared state that does not change while workers run.
 pub(crate) struct Context<'w> {
     pub(crate) options: &'w WalkOptions,
     pub(crate) cancel: &'w Cancel,
@@ -65,11 +66,11 @@ pub(crate) struct Context<'w> {
     pub(crate) kept: &'w KeptDirs,
     pub(crate) prefixes: &'w [PathPrefix],
     pub(crate) walk_roots: &'w [WalkRoot],
-    /// All walk roots: who meets one on the way down leaves it to that walk root. Two walks
-    /// can only overlap from one's walk root downwards, so nothing else need be remembered.
+    /// All walk roots: a worker that meets one on the way down leaves it to that walk root. Two
+    /// walks can only overlap from one's walk root downwards, so nothing else need be remembered.
     pub(crate) walk_root_places: &'w Places<()>,
-    /// The roots, if there are several and directories are listed: who meets one on the way
-    /// does not list it again.
+    /// The roots, if there are several and directories are listed: a worker that meets one on the
+    /// way does not list it again.
     pub(crate) inner_roots: &'w Places<()>,
     pub(crate) listed: &'w Listed,
     /// Inode numbers of directories whose identity matters; all others need no `fstat`.
@@ -77,7 +78,7 @@ pub(crate) struct Context<'w> {
     pub(crate) shared: &'w Shared,
 }
 
-/// What grows while workers run.
+/// Shared state that grows while workers run.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     tickets: AtomicU64,
@@ -85,7 +86,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Numbers for `count` directories, the first of which is returned.
+    /// Takes numbers for `count` directories, the first of which is returned.
     ///
     /// # Panics
     ///
@@ -103,7 +104,7 @@ impl Shared {
         self.tickets.load(Ordering::Relaxed) as usize
     }
 
-    /// The number under which columns know a class.
+    /// Returns the number under which columns know a class.
     pub(crate) fn class_number(&self, class: Class) -> u32 {
         self.classes
             .lock()
@@ -111,7 +112,7 @@ impl Shared {
             .number(class)
     }
 
-    /// All classes, by number.
+    /// Returns all classes, by number.
     pub(crate) fn into_classes(self) -> Vec<Class> {
         self.classes
             .into_inner()

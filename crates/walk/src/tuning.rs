@@ -1,18 +1,18 @@
-//! When a walk gets more workers.
+//! Delays after which a walk gets more workers.
 
 use std::time::Duration;
 
 use bc_pool::dispatch::Pace;
 
-/// Walks this long on the caller's thread before it starts others: about what starting a
-/// thread costs, so a small tree never does and a large one loses nothing that counts.
+/// Time for which the caller's thread walks before it starts others: about the cost of starting a
+/// thread, so a small tree never does and a large one loses nothing that counts.
 const ALONE: Duration = Duration::from_micros(250);
 
-/// When a walk gets more workers. Nothing but the time that it takes depends on it.
+/// Delays after which a walk gets more workers. Only its duration depends on them.
 pub(crate) struct Tuning {
-    /// How long the caller's thread is alone.
+    /// Time for which the caller's thread is alone.
     pub(crate) alone: Duration,
-    /// How soon those that wait for storage are joined by others.
+    /// Interval after which workers that wait for storage are joined by others.
     pub(crate) pace: Pace,
 }
 

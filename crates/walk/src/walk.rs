@@ -1,4 +1,4 @@
-//! The walk as a whole: roots, then what lies behind mount points and links, then order.
+//! The walk as a whole: roots, then the trees behind mount points and links, then order.
 
 use std::cell::{Cell, LazyCell};
 use std::collections::{BTreeMap, HashSet};
@@ -33,21 +33,22 @@ use crate::{
 /// Directories waiting in the shared queue; the rest waits with the worker that found it.
 const QUEUE: usize = 64;
 
-/// Lists what is below the roots: directories are walked, anything else is listed itself.
+/// Lists the files below the roots: directories are walked, any other root is listed itself.
 ///
 /// - Paths are printed with the root as given: `d` gives `d/x`, `d/` too, `.` gives `./x`.
 /// - A root that is a symbolic link is followed. A root that cannot be reached, or is neither
 ///   a directory nor a regular file, is an error in the listing; the others are walked.
-/// - Each directory is visited once, each file once per name. Which directory it is tells its
-///   number, and where a view passes on the numbers of several file systems, the way there. Where roots overlap, what is
-///   below the inner one counts as that one's; of repeated roots the first counts; of several
-///   places where the same directory is mounted, the one that comes first in path order.
+/// - Each directory is visited once, each file once per name. A directory is recognised by its
+///   number, and where a view passes on the numbers of several file systems, by the way there.
+///   Where roots overlap, files below the inner one count as that one's; of repeated roots the
+///   first counts; of several places where the same directory is mounted, the one that comes first
+///   in path order.
 /// - Filters apply to roots that are files as well, but they are never hidden or ignored.
 ///
-/// `workers` is how many threads may be used, the caller's being one of them: a number that
-/// is never exceeded, or [`Workers::adaptive`]. Others start only when the tree turns out to
-/// be large enough. The result does not depend on it. When `cancel` is set the walk ends early
-/// and the listing is incomplete, and [says so](Listing::is_cancelled).
+/// `workers` is the number of threads that may be used, the caller's being one of them: a number
+/// that is never exceeded, or [`Workers::adaptive`]. Others start only when the tree turns out to
+/// be large enough. The result does not depend on it. When `cancel` is set the walk ends early and
+/// the listing is incomplete, and [reports that](Listing::is_cancelled).
 ///
 /// # Errors
 ///
@@ -66,8 +67,8 @@ pub fn walk(
     walk_with(roots, options, || workers, cancel)
 }
 
-/// The same where it costs something to know how many threads may be used: `workers` is asked only
-/// if there is a directory to walk, or very many roots.
+/// Walks as [`walk`] does where it costs something to know how many threads may be used: `workers`
+/// is asked only if there is a directory to walk, or very many roots.
 ///
 /// # Errors
 ///
@@ -251,7 +252,8 @@ pub(crate) fn list_with(
 }
 
 impl Walk<'_> {
-    /// Walks from the walk roots that are new, and returns what was put off, by printed path.
+    /// Walks from the walk roots that are new, and returns the directories that were put off, by
+    /// printed path.
     fn batch(&mut self, first: usize) -> Result<BTreeMap<(Vec<u8>, u32), Pending>, WorkerPanic> {
         self.watch();
         let context = Context {
@@ -295,7 +297,7 @@ impl Walk<'_> {
         Ok(pending)
     }
 
-    /// Brings the sets up to date that tell which directories to look at twice.
+    /// Updates the sets of directories that have to be looked at twice.
     fn watch(&mut self) {
         for walk_root in &self.walk_roots {
             self.walk_root_places
@@ -309,7 +311,7 @@ impl Walk<'_> {
         self.watched.extend(self.listed.inodes());
     }
 
-    /// Decides whether to enter what was put off: adds a walk root, or counts why not.
+    /// Decides whether to enter a directory that was put off: adds a walk root, or counts why not.
     fn enter(&mut self, next: Pending, visited: &mut Visited) -> bool {
         let prefix = &self.prefixes[next.prefix as usize];
         let looked = self.look(prefix, &next.path);
@@ -360,7 +362,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Which directory that is, and the way there if numbers do not tell.
+    /// Returns the directory's identity and traits, and the way there if numbers are ambiguous.
     fn look(
         &self,
         prefix: &PathPrefix,
@@ -380,7 +382,7 @@ impl Walk<'_> {
     }
 }
 
-/// Walks on this thread, until all is done or others are needed; returns what is left.
+/// Walks on this thread, until all is done or others are needed; returns the remaining tasks.
 fn walk_alone(
     context: &Context<'_>,
     output: &mut WorkerOutput,
@@ -417,7 +419,7 @@ fn walk_together(
 ) -> Result<usize, WorkerPanic> {
     let queue = WorkQueue::new(QUEUE);
     tasks.into_iter().for_each(|task| queue.push(task));
-    // Who asks is about to take one.
+    // The worker that asks is about to take one.
     let waiting = || queue.waiting().saturating_sub(1);
     let adaptive = AdaptiveWorkers::new(workers, pace, &waiting);
     let ran = run_growing(workers.usual(), workers.most(), |worker, spawner| {
@@ -443,11 +445,11 @@ fn first_task(walk_root: &WalkRoot, index: u32) -> Task {
     }
 }
 
-/// Which directories have been read; built only when something asks.
+/// Set of the directories that have been read; built only when something asks.
 #[derive(Default)]
 struct Visited {
     ids: HashSet<Identity>,
-    /// Per output, how many of its directories are in the set.
+    /// Number, per output, of its directories that are in the set.
     known: Vec<usize>,
 }
 
@@ -466,8 +468,8 @@ impl Visited {
         {
             return false;
         }
-        // Where numbers do not tell. Without links, a directory that was put off begins a
-        // mount, which no walk enters but from a walk root.
+        // Where numbers are ambiguous. Without links, a directory that was put off begins a mount,
+        // which no walk enters but from a walk root.
         if let Some(way) = way {
             return walk_roots
                 .iter()

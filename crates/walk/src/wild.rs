@@ -4,12 +4,12 @@
 //! - `**` between slashes, or a slash and an end, stands for any directories, and at the end for
 //!   all that is below one. Elsewhere it is `*`.
 //! - `[a-z]`, `[!a-z]`, `[^a-z]` and `[[:digit:]]` stand for one byte, never for `/`.
-//! - `\` takes the meaning away from what follows it.
+//! - `\` takes the meaning away from the byte that follows it.
 //!
-//! A comparison takes steps in proportion to the pattern's length and the text's, whatever they are,
-//! and nothing here recurses: patterns come from files that somebody else wrote.
+//! A comparison takes steps in proportion to the pattern's length and the text's, whatever they
+//! are, and nothing here recurses: patterns come from files of other people.
 
-/// Tokens of a pattern at most, which bounds what a comparison takes.
+/// Greatest number of tokens of a pattern, which bounds the time of a comparison.
 pub(crate) const MAX_TOKENS: usize = 4096;
 
 /// A set of bytes.
@@ -46,11 +46,11 @@ pub(crate) enum Token {
     Star,
     /// Any bytes.
     All,
-    /// No bytes, or any that end in `/`.
+    /// Empty, or any bytes that end in `/`.
     Dirs,
 }
 
-/// What a class whose range runs backwards, `[z-a]`, means.
+/// Meaning of a class whose range runs backwards, `[z-a]`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Backwards {
     /// The range holds nothing, as in git.
@@ -106,12 +106,12 @@ impl Wild {
         Ok(Wild(tokens))
     }
 
-    /// The bytes that are all that the pattern matches, if it has no wildcards.
+    /// Returns the only text that the pattern matches, if it has no wildcards.
     pub(crate) fn literal(&self) -> Option<Vec<u8>> {
         literal(&self.0)
     }
 
-    /// The bytes that follow any others, if that is the pattern.
+    /// Returns the end of all matching texts, if the pattern is `*` and a literal.
     pub(crate) fn suffix(&self) -> Option<Vec<u8>> {
         match self.0.split_first() {
             Some((Token::Star, rest)) => literal(rest),
@@ -119,7 +119,7 @@ impl Wild {
         }
     }
 
-    /// `x` of `x/**`: all that is below what that matches.
+    /// Returns `x` of `x/**`: the pattern of directories whose whole contents match.
     pub(crate) fn contents_of(&self) -> Option<Wild> {
         match &self.0[..] {
             [above @ .., Token::Byte(b'/'), Token::All] if !above.is_empty() => {
@@ -129,10 +129,10 @@ impl Wild {
         }
     }
 
-    /// Whether the pattern matches all of `text`.
+    /// True if the pattern matches all of `text`.
     pub(crate) fn is_match(&self, text: &[u8]) -> bool {
         let tokens = &self.0[..];
-        // Most texts can be told at once.
+        // Most texts can be decided at once.
         if let Some(Token::Byte(last)) = tokens.last()
             && text.last() != Some(last)
         {
@@ -167,7 +167,7 @@ const WORDS: usize = MAX_TOKENS / 64 + 1;
 /// Takes a byte at a place; returns whether that leads on.
 fn step(tokens: &[Token], next: &mut [u64; WORDS], at: usize, byte: u8) -> bool {
     let leads_to = match tokens.get(at) {
-        // The text goes on behind the pattern.
+        // The text continues behind the pattern.
         None => return false,
         Some(Token::Byte(own)) => (*own == byte).then_some(at + 1),
         Some(Token::Any) => (byte != b'/').then_some(at + 1),
@@ -212,7 +212,7 @@ fn count(bytes: &[u8], wanted: u8) -> usize {
     bytes.iter().take_while(|&&byte| byte == wanted).count()
 }
 
-/// The class that begins at `at`, behind its bracket, and where it ends.
+/// Parses the class that begins at `at`, behind its bracket; returns it and its end.
 fn class(
     pattern: &[u8],
     mut at: usize,
@@ -222,7 +222,7 @@ fn class(
     let mut class = ByteSet::default();
     let is_negated = matches!(pattern.get(at), Some(b'!' | b'^'));
     at += usize::from(is_negated);
-    // What a range may begin with.
+    // Byte that a range may begin with.
     let mut last = None;
     let mut is_first = true;
     loop {
@@ -276,7 +276,7 @@ fn class(
     Ok((class, at + 1))
 }
 
-/// Where the class ends that begins at `at`, behind its bracket.
+/// Returns the end of the class that begins at `at`, behind its bracket.
 pub(crate) fn end_of_class(pattern: &[u8], at: usize) -> Result<usize, &'static str> {
     class(pattern, at, Backwards::Refused).map(|(_, end)| end)
 }

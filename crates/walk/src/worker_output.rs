@@ -1,4 +1,4 @@
-//! What one worker has found: names, entries and directories, grouped by directory.
+//! Files found by one worker: names, entries and directories, grouped by directory.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -20,7 +20,7 @@ pub(crate) struct WorkerOutput {
     /// Parallel to `items`, if metadata is asked for.
     pub(crate) columns: Columns,
     pub(crate) dirs: Vec<RawDir>,
-    /// The ways to those of them that numbers do not tell from others, where links are followed
+    /// Ways to those of them that numbers do not distinguish from others, where links are followed
     /// that could lead there again.
     pub(crate) ways: HashSet<Vec<u8>>,
     /// Found, but only to be decided on when everything before it is known.
@@ -29,18 +29,18 @@ pub(crate) struct WorkerOutput {
     pub(crate) skipped: Skipped,
     /// The paths of these, if they are asked for.
     pub(crate) skipped_paths: Vec<SkippedPath>,
-    /// What was asked for by its path and left out even so.
+    /// Paths that were asked for and left out even so.
     pub(crate) declined: Vec<Declined>,
     /// Directories of the part of the tree that is asked for, of which all is known: they were
     /// read, or the options say that they are not to be.
     pub(crate) settled: DirectorySet,
-    /// Those of all parts, if only one is asked for.
+    /// Directories of all parts, if only one is asked for.
     pub(crate) met: DirectorySet,
-    /// By ticket.
+    /// Gaps by ticket.
     pub(crate) gaps: Vec<(u32, Gap)>,
 }
 
-/// What all workers have come upon that was asked for and left out.
+/// Takes the paths from all workers that were asked for and left out.
 pub(crate) fn take_declined(outputs: &mut [WorkerOutput]) -> Vec<Declined> {
     let all = outputs.iter_mut();
     all.flat_map(|output| output.declined.drain(..)).collect()
@@ -51,7 +51,7 @@ pub(crate) fn take_declined(outputs: &mut [WorkerOutput]) -> Vec<Declined> {
 pub(crate) struct Item {
     /// Offset of the tag from the directory's first name.
     pub(crate) name: u32,
-    /// [`NO_CHILD`] for an entry, else which of the directory's children.
+    /// Index among the directory's children; [`NO_CHILD`] for an entry.
     pub(crate) child: u32,
     pub(crate) ino: u64,
 }
@@ -65,7 +65,7 @@ pub(crate) struct RawDir {
     pub(crate) ticket: u32,
     /// Ticket of its first child; the others follow.
     pub(crate) first_child: u32,
-    /// Where its walk began: gives the device.
+    /// Number of its walk root, which gives the device.
     pub(crate) walk_root: u32,
     pub(crate) ino: u64,
     /// Its items, in the output.
@@ -75,12 +75,12 @@ pub(crate) struct RawDir {
     pub(crate) names: u64,
 }
 
-/// A directory behind a mount point or a link: whether it has been visited under another
-/// name can only be told once everything else is known, or it would depend on the timing.
+/// A directory behind a mount point or a link: whether it has been visited under another name can
+/// only be decided once everything else is known, or it would depend on the timing.
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub(crate) prefix: u32,
-    /// Below the prefix.
+    /// Path below the prefix.
     pub(crate) path: Vec<u8>,
     pub(crate) ticket: u32,
     pub(crate) depth: u32,
@@ -96,8 +96,8 @@ pub(crate) struct Found {
     pub(crate) ino: u64,
     /// Position of the tag in the output's names, less that of the directory's first.
     pub(crate) name: u32,
-    /// As how many others were found in the directory before it, which is its row of metadata,
-    /// four times; and its role.
+    /// Number of entries found in the directory before it, which is its row of metadata, times
+    /// four; plus its role.
     nth_and_role: u32,
 }
 
@@ -112,7 +112,7 @@ pub(crate) enum Role {
 }
 
 impl Found {
-    /// `nth` is below [`MOST`].
+    /// Makes an entry; `nth` is below [`MOST`].
     pub(crate) fn new(name: &[u8], offset: u32, ino: u64, role: Role, nth: usize) -> Found {
         let mut head = [0; 8];
         let len = name.len().min(8);
@@ -140,7 +140,7 @@ impl Found {
         }
     }
 
-    /// Its name, where `names` begins at the directory's first one.
+    /// Returns its name, where `names` begins at the directory's first one.
     pub(crate) fn name_in<'n>(&self, names: &'n [u8]) -> &'n [u8] {
         let name = CStr::from_bytes_until_nul(&names[self.name as usize + 1..]);
         // It was written with its NUL.
@@ -148,7 +148,7 @@ impl Found {
     }
 }
 
-/// What can be found in one directory.
+/// Greatest number of entries that can be found in one directory.
 pub(crate) const MOST: usize = 1 << 30;
 
 /// Sorts into the order in which paths come: contents of a directory sort as `name/`.
@@ -157,7 +157,8 @@ pub(crate) fn sort(found: &mut [Found], names: &[u8]) {
     found.sort_unstable_by(|a, b| a.key.cmp(&b.key).then_with(|| compare(a, b, names)));
 }
 
-/// Of two with the same key. Eight bytes at a time: names of a directory often begin alike.
+/// Compares two entries with the same key. Eight bytes at a time: names of a directory often begin
+/// alike.
 fn compare(a: &Found, b: &Found, names: &[u8]) -> Ordering {
     // As many bytes of both are known to be the same, unless the last is a slash of ours.
     let known = match a.key as u8 {
@@ -187,7 +188,7 @@ fn compare(a: &Found, b: &Found, names: &[u8]) -> Ordering {
     }
 }
 
-/// Eight bytes of the names from `at` on, with zeros behind the last.
+/// Returns eight bytes of the names from `at` on, with zeros behind the last.
 fn word(names: &[u8], at: usize) -> u64 {
     match names[at..].first_chunk() {
         Some(bytes) => u64::from_be_bytes(*bytes),
@@ -200,7 +201,7 @@ fn word(names: &[u8], at: usize) -> u64 {
     }
 }
 
-/// Whether any byte is 0 (Hacker's Delight, 6-1).
+/// True if any byte is 0 (Hacker's Delight, 6-1).
 fn has_nul(word: u64) -> bool {
     const ONES: u64 = 0x0101_0101_0101_0101;
     word.wrapping_sub(ONES) & !word & (ONES << 7) != 0

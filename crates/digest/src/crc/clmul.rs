@@ -9,11 +9,11 @@ use std::arch::x86_64::*;
 use super::{Order, factors, tables};
 use crate::CpuFeatures;
 
-/// Shorter pieces are not worth the way in and out.
+/// Bytes of the shortest piece that is worth the way in and out.
 pub(super) const LEAST: usize = 64;
 
-/// The register after `data`; `None` where `cpu` has no PCLMULQDQ, SSSE3 or SSE4.1, or the bytes are
-/// fewer than [`LEAST`].
+/// Returns the register after `data`; `None` where `cpu` has no PCLMULQDQ, SSSE3 or SSE4.1, or the
+/// bytes are fewer than [`LEAST`].
 pub(super) fn update(cpu: CpuFeatures, order: Order, register: u32, data: &[u8]) -> Option<u32> {
     if !cpu.may_clmul() || data.len() < LEAST {
         return None;
@@ -34,7 +34,7 @@ pub(super) const fn order(reflected: bool) -> Order {
     }
 }
 
-/// Sixteen bytes as a polynomial: in the normal order the first byte is the highest.
+/// Loads sixteen bytes as a polynomial: in the normal order the first byte is the highest.
 #[target_feature(enable = "pclmulqdq,ssse3,sse4.1")]
 fn load<const REFLECTED: bool>(block: &[u8; 16]) -> __m128i {
     // SAFETY: there are sixteen bytes to be read, at any alignment.
@@ -42,7 +42,7 @@ fn load<const REFLECTED: bool>(block: &[u8; 16]) -> __m128i {
     turned::<REFLECTED>(bytes)
 }
 
-/// Between memory's order of bytes and the polynomial's.
+/// Converts between memory's order of bytes and the polynomial's.
 #[target_feature(enable = "pclmulqdq,ssse3,sse4.1")]
 pub(super) fn turned<const REFLECTED: bool>(bytes: __m128i) -> __m128i {
     match REFLECTED {
@@ -54,7 +54,8 @@ pub(super) fn turned<const REFLECTED: bool>(bytes: __m128i) -> __m128i {
     }
 }
 
-/// The factors for `BITS` bits, the one of higher powers in the half where those stand.
+/// Returns the factors for `BITS` bits, the one of higher powers in the half of the register for
+/// those.
 #[target_feature(enable = "pclmulqdq,ssse3,sse4.1")]
 fn multipliers<const REFLECTED: bool, const BITS: u32>() -> __m128i {
     let (high, low) = const { factors(order(REFLECTED), BITS) };
@@ -65,7 +66,7 @@ fn multipliers<const REFLECTED: bool, const BITS: u32>() -> __m128i {
     }
 }
 
-/// `sum` carried over, plus `next`.
+/// Returns `sum` carried over, plus `next`.
 #[target_feature(enable = "pclmulqdq,ssse3,sse4.1")]
 fn fold(sum: __m128i, by: __m128i, next: __m128i) -> __m128i {
     let lower = _mm_clmulepi64_si128::<0x00>(sum, by);
@@ -96,7 +97,7 @@ fn folded<const REFLECTED: bool>(register: u32, data: &[u8]) -> u32 {
     joined::<REFLECTED>(sums, blocks, rest)
 }
 
-/// The register where it is added to the first bytes.
+/// Places the register where it is added to the first bytes.
 #[target_feature(enable = "pclmulqdq,ssse3,sse4.1")]
 pub(super) fn start<const REFLECTED: bool>(register: u32) -> __m128i {
     match REFLECTED {
@@ -105,7 +106,7 @@ pub(super) fn start<const REFLECTED: bool>(register: u32) -> __m128i {
     }
 }
 
-/// Four sums that follow each other, and then what is left of a message, as one register.
+/// Joins four sums that follow each other, and then the rest of a message, to one register.
 #[target_feature(enable = "pclmulqdq,ssse3,sse4.1")]
 pub(super) fn joined<const REFLECTED: bool>(
     sums: [__m128i; 4],

@@ -3,7 +3,7 @@
 //!
 //! Both have one shape: long pieces are folded, sixteen bytes at a time, by carry-less
 //! multiplication, where the CPU has it ("Fast CRC Computation for Generic Polynomials Using
-//! PCLMULQDQ Instruction", Intel 2009), and what is left goes through tables.
+//! PCLMULQDQ Instruction", Intel 2009), and the rest goes through tables.
 
 #[cfg(target_arch = "x86_64")]
 mod clmul;
@@ -18,7 +18,7 @@ use crate::CpuFeatures;
 /// x³² + x²⁶ + x²³ + x²² + x¹⁶ + x¹² + x¹¹ + x¹⁰ + x⁸ + x⁷ + x⁵ + x⁴ + x² + x + 1, without x³².
 const POLYNOMIAL: u32 = 0x04c1_1db7;
 
-/// Which bit of a byte is the highest power of x.
+/// Order of the bits in a byte: the position of the highest power of x.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Order {
     /// The most significant one.
@@ -66,8 +66,8 @@ fn update(_cpu: CpuFeatures, order: Order, register: u32, data: &[u8]) -> u32 {
     tables::update(order, register, data)
 }
 
-/// The two factors that carry sixteen bytes over `bits` bits of message: for the half of higher
-/// powers and for that of lower ones, as the bit order wants them in a register.
+/// Returns the two factors that carry sixteen bytes over `bits` bits of message: for the half of
+/// higher powers and for that of lower ones, as the bit order wants them in a register.
 #[cfg(target_arch = "x86_64")]
 const fn factors(order: Order, bits: u32) -> (u64, u64) {
     match order {
@@ -81,7 +81,7 @@ const fn factors(order: Order, bits: u32) -> (u64, u64) {
     }
 }
 
-/// x to this power, modulo the polynomial.
+/// Returns x to this power, modulo the polynomial.
 #[cfg(target_arch = "x86_64")]
 const fn power(exponent: u32) -> u32 {
     let mut rest: u32 = 1;

@@ -2,7 +2,7 @@
 
 use super::{Order, POLYNOMIAL};
 
-/// `[n][b]`: what byte `b` comes to, followed by `n` bytes of zero.
+/// Remainders: `[n][b]` is that of byte `b` followed by `n` bytes of zero.
 type Tables = [[u32; 256]; 16];
 
 static NORMAL: Tables = tables(Order::Normal);
@@ -45,7 +45,7 @@ const fn tables(order: Order) -> Tables {
     tables
 }
 
-/// The register after `data`.
+/// Returns the register after `data`.
 pub(super) fn update(order: Order, mut register: u32, data: &[u8]) -> u32 {
     let (blocks, rest) = data.as_chunks::<16>();
     match order {
@@ -71,7 +71,8 @@ pub(super) fn update(order: Order, mut register: u32, data: &[u8]) -> u32 {
     register
 }
 
-/// A block whose first four bytes the register, in the order of the message, is added to.
+/// Returns the register after a block, to whose first four bytes the register, in the order of the
+/// message, is added.
 #[inline(always)]
 fn sixteen(tables: &Tables, block: &[u8; 16], register: [u8; 4]) -> u32 {
     let mut sum = 0;

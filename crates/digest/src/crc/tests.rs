@@ -27,7 +27,8 @@ fn bitwise(order: Order, register: u32, data: &[u8]) -> u32 {
     })
 }
 
-/// What this machine can run, each from the length that it takes.
+/// Returns the implementations that this machine can run, each with the shortest length that it
+/// takes.
 fn ways() -> Vec<(&'static str, usize, Update)> {
     let mut ways: Vec<(&'static str, usize, Update)> = vec![("tables", 0, tables::update)];
     #[cfg(target_arch = "x86_64")]
@@ -51,7 +52,7 @@ fn ways() -> Vec<(&'static str, usize, Update)> {
     ways
 }
 
-/// Bytes without a pattern.
+/// Returns bytes without a pattern.
 fn noise(len: usize) -> Vec<u8> {
     let mut state: u32 = 0x2545_f491;
     let byte = |_| {
@@ -87,7 +88,8 @@ fn every_way_is_the_definition_at_every_boundary() {
     }
 }
 
-/// A kernel asks for its proof itself: whoever has none is refused, and nothing is executed.
+/// Checks that a kernel asks for its proof itself: a caller without one is refused, and nothing is
+/// executed.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn kernels_ask_for_proof() {
@@ -108,8 +110,8 @@ fn kernels_ask_for_proof() {
     assert_eq!(vclmul::update(none, Order::Normal, 0, &data), None);
 }
 
-/// The check values of the catalogue of parametrised CRC algorithms: CRC-32/CKSUM, CRC-32/BZIP2 and
-/// CRC-32/ISO-HDLC of the nine digits.
+/// Checks the values of the catalogue of parametrised CRC algorithms: CRC-32/CKSUM, CRC-32/BZIP2
+/// and CRC-32/ISO-HDLC of the nine digits.
 #[test]
 fn check_values() {
     let digits = b"123456789";
@@ -118,7 +120,7 @@ fn check_values() {
     assert_eq!(!tables::update(Order::Reflected, !0, digits), 0xcbf4_3926);
 }
 
-/// The factors in Intel's paper, and those that zlib's ports have.
+/// Compares the factors with those in Intel's paper and in zlib's ports.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn factors_are_the_published_ones() {

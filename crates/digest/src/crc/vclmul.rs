@@ -10,11 +10,11 @@ use super::clmul::{self, order};
 use super::{Order, factors, tables};
 use crate::CpuFeatures;
 
-/// Shorter pieces are not worth the way in and out.
+/// Bytes of the shortest piece that is worth the way in and out.
 pub(super) const LEAST: usize = 256;
 
-/// The register after `data`; `None` where `cpu` has no VPCLMULQDQ, AVX-512 F or BW, or lacks what
-/// [`clmul`] needs, or the bytes are fewer than [`LEAST`].
+/// Returns the register after `data`; `None` where `cpu` has no VPCLMULQDQ, AVX-512 F or BW, or
+/// lacks the features that [`clmul`] needs, or the bytes are fewer than [`LEAST`].
 pub(super) fn update(cpu: CpuFeatures, order: Order, register: u32, data: &[u8]) -> Option<u32> {
     if !cpu.may_vclmul() || data.len() < LEAST {
         return None;
@@ -51,7 +51,7 @@ fn multipliers<const REFLECTED: bool, const BITS: u32>() -> __m512i {
     _mm512_broadcast_i32x4(_mm_set_epi64x(second as i64, first as i64))
 }
 
-/// `sum` carried over, plus `next`.
+/// Returns `sum` carried over, plus `next`.
 #[target_feature(enable = "vpclmulqdq,avx512f,avx512bw,pclmulqdq,ssse3,sse4.1")]
 fn fold(sum: __m512i, by: __m512i, next: __m512i) -> __m512i {
     let lower = _mm512_clmulepi64_epi128::<0x00>(sum, by);

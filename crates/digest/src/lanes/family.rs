@@ -1,4 +1,4 @@
-//! What the scheduler must know about a compression function: word, block, padding, byte order.
+//! Parameters of a compression function for the scheduler: word, block, padding, byte order.
 
 use super::select::{self, Selection};
 use crate::CpuFeatures;
@@ -22,19 +22,19 @@ pub(crate) trait Family: 'static {
     const BLOCK: usize;
     /// Words of state, see [`LaneKernel::compress`](super::LaneKernel::compress).
     const ROWS: usize;
-    /// Whether the last block is compressed differently even if it is full, so that a full block
+    /// True if the last block is compressed differently even if it is full, so that a full block
     /// must wait until more bytes follow or the message ends.
     const HOLD_LAST: bool;
 
-    /// The kernels for this family.
+    /// Returns the kernels for this family.
     fn select(cpu: CpuFeatures) -> Selection<Self::Word>;
 
     /// Pads `tail`, of which `len` bytes are taken (fewer than a block, or up to a whole one with
     /// [`Family::HOLD_LAST`]), for a message of `total` bytes. Returns the blocks to compress, 1 or
-    /// 2, and what to put into rows 8 and 9 before.
+    /// 2, and the words to put into rows 8 and 9 before.
     fn pad(tail: &mut [u8; TAIL], len: usize, total: u64) -> (u32, Option<[Self::Word; 2]>);
 
-    /// The state as bytes of the digest.
+    /// Returns the state as bytes of the digest.
     fn bytes(state: &State<Self::Word>) -> [u8; 64];
 }
 
@@ -55,7 +55,8 @@ enum Endian {
     Big,
 }
 
-/// Merkle–Damgård strengthening: a one bit, zeros, and the length in bits in the last `length` bytes.
+/// Applies Merkle–Damgård strengthening: a one bit, zeros, and the length in bits in the last
+/// `length` bytes.
 #[inline]
 fn strengthen(
     tail: &mut [u8; TAIL],
@@ -250,7 +251,7 @@ const SHA512_256_IV: State<u64> = widen(
     0,
 );
 
-/// The initial chaining value of SHA-224 or SHA-256.
+/// Returns the initial chaining value of SHA-224 or SHA-256.
 pub(crate) const fn sha256_iv(algorithm: Algorithm) -> State<u32> {
     match algorithm {
         Algorithm::Sha224 => SHA224_IV,
@@ -258,7 +259,7 @@ pub(crate) const fn sha256_iv(algorithm: Algorithm) -> State<u32> {
     }
 }
 
-/// The initial chaining value of SHA-384, SHA-512 or SHA-512/256.
+/// Returns the initial chaining value of SHA-384, SHA-512 or SHA-512/256.
 pub(crate) const fn sha512_iv(algorithm: Algorithm) -> State<u64> {
     match algorithm {
         Algorithm::Sha384 => SHA384_IV,
@@ -267,13 +268,13 @@ pub(crate) const fn sha512_iv(algorithm: Algorithm) -> State<u64> {
     }
 }
 
-/// The initial chaining value of unkeyed BLAKE2b (RFC 7693 section 2.5): the digest's length,
-/// fan-out 1 and depth 1 in the first word.
+/// Returns the initial chaining value of unkeyed BLAKE2b (RFC 7693 section 2.5): the digest's
+/// length, fan-out 1 and depth 1 in the first word.
 pub(crate) const fn blake2b_iv(algorithm: Algorithm) -> State<u64> {
     blake2b_iv_of(algorithm.digest_len())
 }
 
-/// The same for a digest of so many bytes.
+/// Returns the initial state for a digest of `bytes` bytes.
 pub(crate) const fn blake2b_iv_of(bytes: usize) -> State<u64> {
     let mut state = widen(BLAKE2B_IV, 0);
     state[0] ^= 0x0101_0000 ^ bytes as u64;

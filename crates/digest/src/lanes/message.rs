@@ -11,14 +11,14 @@ pub(crate) enum Run {
     Body,
     /// One block put together in the tail from the end of one piece and the start of the next.
     Head,
-    /// This many blocks of padding, in the tail.
+    /// Blocks of padding, in the tail.
     Last(u32),
 }
 
-/// What [`Message::next`] found.
+/// Result of [`Message::next`].
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Next<W> {
-    /// So many blocks of the kind of [`Message::run`].
+    /// Number of blocks of the kind of [`Message::run`].
     Blocks(u32),
     /// The padding; rows 8 and 9 of the state are to be set first, if given.
     Padding(u32, Option<[W; 2]>),
@@ -37,7 +37,7 @@ pub(crate) struct Message<F: Family> {
     before: u64,
     /// Bytes of the current piece that are compressed, copied to the tail, or part of `run`.
     pub(crate) position: usize,
-    /// What is being compressed, or was last.
+    /// Run that is being compressed, or was last.
     pub(crate) run: Run,
     /// Blocks of `run` left; not up to date while the message is in a lane.
     pub(crate) left: u32,
@@ -113,7 +113,7 @@ impl<F: Family> Message<F> {
         Next::Padding(blocks, rows)
     }
 
-    /// The next `left` blocks of the current run.
+    /// Returns the next `left` blocks of the current run.
     #[inline]
     pub(crate) fn source<'a>(&self, data: &'a [u8], tail: &'a [u8; TAIL], left: u32) -> &'a [u8] {
         let bytes = left as usize * F::BLOCK;

@@ -1,5 +1,5 @@
-//! Multi-lane and single-stream block compression: what a kernel is, and which one serves which
-//! algorithm on the instruction sets of a [`CpuFeatures`](crate::CpuFeatures) value.
+//! Multi-lane and single-stream block compression: the types of kernels, and the choice of one for
+//! an algorithm on the instruction sets of a [`CpuFeatures`](crate::CpuFeatures) value.
 
 pub(crate) mod family;
 #[cfg(target_arch = "x86_64")]
@@ -14,7 +14,7 @@ pub(crate) mod stream;
 
 /// Compresses blocks of several independent messages in lockstep, one message per lane.
 pub(crate) struct LaneKernel<W: 'static> {
-    /// For `bc --version` and failure messages, e.g. `"sha256/avx512x16"`.
+    /// Name for `bc --version` and failure messages, e.g. `"sha256/avx512x16"`.
     pub(crate) name: &'static str,
     /// Messages per call.
     pub(crate) lanes: usize,
@@ -35,7 +35,7 @@ pub(crate) struct LaneKernel<W: 'static> {
 
 /// Compresses consecutive blocks of one message.
 pub(crate) struct StreamKernel<W: 'static> {
-    /// For `bc --version` and failure messages, e.g. `"sha256/sha-ni"`.
+    /// Name for `bc --version` and failure messages, e.g. `"sha256/sha-ni"`.
     pub(crate) name: &'static str,
     /// Runs all of `blocks` (`(state, blocks)`); `state` has the rows described at
     /// [`LaneKernel::compress`], of a single lane.

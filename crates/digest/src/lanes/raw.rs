@@ -9,7 +9,7 @@ use std::ptr;
 
 /// One kernel and the states of its lanes.
 pub struct RawKernel {
-    /// As in [`CpuFeatures::serving`].
+    /// Name as in [`CpuFeatures::serving`].
     pub name: &'static str,
     /// Messages per call; 1 for the kernel of a single stream.
     pub lanes: usize,
@@ -29,7 +29,7 @@ impl RawKernel {
     }
 }
 
-/// Every kernel that this machine can run, each once.
+/// Returns every kernel that this machine can run, each once.
 pub fn kernels() -> Vec<RawKernel> {
     let mut all = Vec::new();
     for cpu in CpuFeatures::available() {

@@ -16,19 +16,19 @@ use crate::chunk::{Chunk, Pending};
 use crate::digest::Digest;
 use crate::{Algorithm, CpuFeatures};
 
-/// No kernel has more lanes.
+/// Greatest number of lanes of any kernel.
 pub(crate) const MAX_LANES: usize = 32;
-/// Nor has a kernel for few messages more than this.
+/// Greatest number of lanes of a kernel for few messages.
 const MAX_FEW: usize = 4;
 
-/// Where a message is: in the lane of this number, or one of the constants.
+/// Position of a message: the number of its lane, or one of the constants.
 type Place = u8;
 const LANES_END: Place = MAX_LANES as Place;
 /// Partly hashed, and in no lane.
 const RESUMED: Place = 0xfc;
-/// Begun, nothing seen yet.
+/// Begun, no byte seen yet.
 const FRESH: Place = 0xfd;
-/// Through with its piece here, which other algorithms still need.
+/// Done with its piece here, which other algorithms still need.
 const DONE: Place = 0xfe;
 /// Complete.
 const ENDED: Place = 0xff;
@@ -39,7 +39,7 @@ const NONE: u32 = u32::MAX;
 pub(crate) struct Scheduler<F: Family> {
     algorithm: Algorithm,
     iv: State<F::Word>,
-    /// Without one there is a single lane that only the stream kernel serves.
+    /// Lane kernel; without one there is a single lane that only the stream kernel serves.
     kernel: Option<&'static LaneKernel<F::Word>>,
     few: Option<&'static LaneKernel<F::Word>>,
     stream: &'static StreamKernel<F::Word>,
@@ -53,7 +53,7 @@ pub(crate) struct Scheduler<F: Family> {
     owner: [u32; MAX_LANES],
     /// Blocks left of each lane's run; `NONE` if idle.
     left: [u32; MAX_LANES],
-    /// During a call: the chunk of each lane.
+    /// Chunk of each lane, during a call.
     chunk: [u32; MAX_LANES],
     live: usize,
 
@@ -61,14 +61,14 @@ pub(crate) struct Scheduler<F: Family> {
     messages: Vec<Message<F>>,
     /// Written through `&mut` only while no lane reads the message's tail.
     tails: Vec<UnsafeCell<[u8; TAIL]>>,
-    /// During a call: chunks not in a lane, those of half-hashed messages apart because the longest
-    /// messages must not be the last.
+    /// Chunks not in a lane, during a call, those of half-hashed messages separate because the
+    /// longest messages must not be the last.
     resumed: Vec<u32>,
     fresh: Vec<u32>,
     fresh_taken: usize,
-    /// Where the search for waiting chunks starts, so that none of them starves.
+    /// First slot of the search for waiting chunks, so that none of them starves.
     rotation: usize,
-    /// The lane after those that went last where a few are hashed at a time.
+    /// Lane after those that were advanced last where a few are hashed at a time.
     few_next: usize,
 }
 
@@ -145,8 +145,8 @@ impl<F: Family> Scheduler<F> {
         )
     }
 
-    /// First part of a call: finds the chunks of the lanes, and those that wait. Returns the number
-    /// of those that only other algorithms still need.
+    /// Begins a call: finds the chunks of the lanes, and those that wait. Returns the number of
+    /// those that only other algorithms still need.
     pub(crate) fn attach(&mut self, chunks: &[Chunk<'_>], pending: &Pending) -> usize {
         let mut ahead = 0;
         self.chunk[..self.width].fill(NONE);
@@ -184,9 +184,9 @@ impl<F: Family> Scheduler<F> {
         ahead
     }
 
-    /// Second part: hashes until a piece is used up and nothing is waiting for its lane, or until a
-    /// whole set of lanes' pieces is. Returns how many were; none if none was left. The chunks are
-    /// those of [`Scheduler::attach`].
+    /// Does the work of a call: hashes until a piece is used up and nothing is waiting for its
+    /// lane, or until a whole set of lanes' pieces is. Returns how many were; none if none was
+    /// left. The chunks are those of [`Scheduler::attach`].
     pub(crate) fn work(
         &mut self,
         chunks: &[Chunk<'_>],
@@ -215,7 +215,7 @@ impl<F: Family> Scheduler<F> {
         through
     }
 
-    /// Compresses what is next: in all lanes, or with fewer messages in some or one.
+    /// Compresses the next blocks: in all lanes, or with fewer messages in some or one.
     #[inline]
     fn step(&mut self, pointers: &mut [*const u8; MAX_LANES]) {
         if self.live > self.few_up_to
@@ -265,10 +265,11 @@ impl<F: Family> Scheduler<F> {
         }
     }
 
-    /// The lanes with the shortest runs, out of their columns and back: nothing beside runs that
-    /// are long, as they are when few messages are left. Of equal ones those that have waited
-    /// longest: of three long messages two would otherwise be done before the third begins, which
-    /// would then have to be hashed alone, a quarter more time for all of them.
+    /// Advances the lanes with the shortest runs, taken out of their columns and put back: nothing
+    /// compared with runs that are long, as they are when few messages are left. Among equal ones
+    /// it takes those that have waited longest: of three long messages two would otherwise be done
+    /// before the third begins, which would then have to be hashed alone, a quarter more time for
+    /// all of them.
     fn step_few(
         &mut self,
         few: &'static LaneKernel<F::Word>,
@@ -310,7 +311,7 @@ impl<F: Family> Scheduler<F> {
         }
     }
 
-    /// The whole of the shortest run.
+    /// Compresses the whole of the shortest run.
     fn step_one(&mut self, pointers: &mut [*const u8; MAX_LANES]) {
         let lane = (0..self.width)
             .min_by_key(|&lane| self.left[lane])
@@ -326,7 +327,7 @@ impl<F: Family> Scheduler<F> {
         self.set_column(lane, &state);
     }
 
-    /// The run of a lane is over: finds the next one, or the next message. Returns the number of
+    /// Ends the run of a lane: finds the next one, or the next message. Returns the number of
     /// pieces used up.
     #[inline]
     fn turn(
@@ -433,8 +434,8 @@ impl<F: Family> Scheduler<F> {
         pending.through(message, consumed);
     }
 
-    /// Takes a message out of its lane because its chunk is missing in this call; it will go on
-    /// where it was.
+    /// Takes a message out of its lane because its chunk is missing in this call; it resumes where
+    /// it was.
     #[cold]
     fn suspend(&mut self, lane: usize) {
         let index = self.owner[lane] as usize;
@@ -450,7 +451,7 @@ impl<F: Family> Scheduler<F> {
         self.live -= 1;
     }
 
-    /// Where the rest of a lane's run is: `left[lane]` readable blocks.
+    /// Returns the address of the rest of a lane's run: `left[lane]` readable blocks.
     #[inline]
     fn pointer(&self, lane: usize, chunks: &[Chunk<'_>]) -> *const u8 {
         let index = self.owner[lane] as usize;

@@ -1,4 +1,4 @@
-//! Which kernel serves which compression function on which instruction sets.
+//! Selection of the kernel for each compression function and instruction set.
 
 #[cfg(target_arch = "x86_64")]
 use super::kernels;
@@ -11,7 +11,7 @@ pub(crate) struct Selection<W: 'static> {
     pub(crate) lanes: Option<&'static LaneKernel<W>>,
     /// One message.
     pub(crate) stream: &'static StreamKernel<W>,
-    /// With so many live messages or fewer, `few` and `stream` are faster: the speed of `lanes`
+    /// Number of live messages up to which `few` and `stream` are faster: the speed of `lanes`
     /// shrinks with every idle lane, theirs does not.
     pub(crate) few_up_to: usize,
     /// A few messages interleaved, if that beats one after the other.
@@ -28,7 +28,7 @@ impl<W: 'static> Selection<W> {
         }
     }
 
-    /// The kernels' names, without repetition.
+    /// Returns the kernels' names, without repetition.
     pub(crate) fn names(&self) -> Vec<&'static str> {
         let mut names = Vec::new();
         names.extend(self.lanes.map(|k| k.name));
@@ -39,7 +39,7 @@ impl<W: 'static> Selection<W> {
     }
 }
 
-/// Takes what the folder of SIMD kernels has for the instruction sets, else the portable stream.
+/// Takes the SIMD kernels for the instruction sets, if there are any, else the portable stream.
 macro_rules! selections {
     ($($function:ident: $word:ty = $portable:ident;)*) => {$(
         #[cfg(target_arch = "x86_64")]

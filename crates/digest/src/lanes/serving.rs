@@ -1,12 +1,12 @@
-//! Which kernels serve an algorithm, by name: for people and for tests.
+//! Names of the kernels that serve an algorithm: for people and for tests.
 
 use super::family::{Blake2b, Family, Md5, Sha1, Sha256, Sha512};
 use crate::{Algorithm, CpuFeatures};
 
 impl CpuFeatures {
-    /// The kernels that serve an algorithm, e.g. `["sha256/avx512", "sha256/sha-ni"]`: the one for
-    /// many messages, if there is one, the one for a few, and the one for a single message. Empty
-    /// for algorithms that are always hashed one message at a time.
+    /// Returns the kernels that serve an algorithm, e.g. `["sha256/avx512", "sha256/sha-ni"]`: the
+    /// one for many messages, if there is one, the one for a few, and the one for a single message.
+    /// Empty for algorithms that are always hashed one message at a time.
     pub fn serving(self, algorithm: Algorithm) -> Vec<&'static str> {
         match algorithm {
             Algorithm::Md5 => Md5::select(self).names(),

@@ -39,7 +39,7 @@ impl<F: Family> Stream<F> {
         self.run(data, false);
     }
 
-    /// The digest's bytes, before truncation.
+    /// Returns the digest's bytes, before truncation.
     pub(crate) fn finalize(&self) -> [u8; 64] {
         let mut last = self.clone();
         last.run(&[], true);

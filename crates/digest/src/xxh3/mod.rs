@@ -57,7 +57,7 @@ static SECRET: [u8; 192] = [
 
 /// The last stripe's secret ends 7 bytes before the secret does.
 const LAST_STRIPE_SECRET: usize = SECRET.len() - STRIPE - 7;
-/// Where merging the accumulators starts in the secret.
+/// Offset in the secret from which the accumulators are merged.
 const MERGE_SECRET: usize = 11;
 
 /// Accumulators of a long message, aligned for whole-register loads.
@@ -69,7 +69,7 @@ static START: Accumulators = Accumulators([
     PRIME32_3, PRIME64_1, PRIME64_2, PRIME64_3, PRIME64_4, PRIME32_2, PRIME64_5, PRIME32_1,
 ]);
 
-/// The 64-bit digest of a whole message.
+/// Returns the 64-bit digest of a whole message.
 pub(crate) fn xxh3_64(cpu: CpuFeatures, data: &[u8]) -> u64 {
     if data.len() <= SHORT {
         return xxhash_rust::xxh3::xxh3_64(data);
@@ -77,7 +77,7 @@ pub(crate) fn xxh3_64(cpu: CpuFeatures, data: &[u8]) -> u64 {
     merge64(&long(cpu, data), data.len() as u64)
 }
 
-/// The 128-bit digest of a whole message.
+/// Returns the 128-bit digest of a whole message.
 pub(crate) fn xxh3_128(cpu: CpuFeatures, data: &[u8]) -> u128 {
     if data.len() <= SHORT {
         return xxhash_rust::xxh3::xxh3_128(data);
@@ -97,7 +97,8 @@ fn long(cpu: CpuFeatures, data: &[u8]) -> Accumulators {
 pub(crate) struct Xxh3 {
     acc: Accumulators,
     /// The bytes not accumulated yet, at least one once the message is longer than the buffer.
-    /// While fewer than [`STRIPE`] of them are here, the end of the buffer holds what precedes them.
+    /// While fewer than [`STRIPE`] of them are here, the end of the buffer holds the bytes before
+    /// them.
     buffer: [u8; BUFFER],
     buffered: usize,
     /// Stripes accumulated since the last scramble.
@@ -106,7 +107,7 @@ pub(crate) struct Xxh3 {
     kernel: Kernel,
 }
 
-/// Longer than a short message, and whole stripes.
+/// Bytes of the buffer: more than a short message, and whole stripes.
 const BUFFER: usize = 256;
 
 impl Xxh3 {

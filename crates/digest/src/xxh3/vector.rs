@@ -69,7 +69,7 @@ macro_rules! accumulation {
             phase
         }
 
-        /// Sixty-four bytes as registers.
+        /// Loads sixty-four bytes as registers.
         #[inline]
         #[target_feature(enable = $feature)]
         fn load<T>(bytes: &T) -> [$register; REGISTERS] {

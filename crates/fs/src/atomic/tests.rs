@@ -12,7 +12,7 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// Both ways to begin, where the file system has both.
+/// Begins in both ways, where the file system has both.
 fn all(target: &Path) -> Vec<AtomicFile> {
     let place = || Place::find(target).unwrap();
     let named = AtomicFile::named(place(), 0o666).unwrap();
@@ -104,7 +104,7 @@ fn only_what_was_read_is_replaced() {
     }
 }
 
-/// As where there are no links: a rename does it.
+/// Commits by a rename, as on file systems without links.
 #[test]
 fn a_new_file_replaces_nothing_without_links() {
     let dir = tempfile::tempdir().unwrap();
@@ -241,7 +241,8 @@ fn a_second_writer_is_turned_away() {
     lock(&target).unwrap();
 }
 
-/// What stands under a temporary name and is no file that a killed run left is somebody's.
+/// Checks that files of other users and kinds under temporary names are kept: only what a killed
+/// run left is removed.
 #[test]
 fn temporary_names_that_are_taken_are_passed_over() {
     let dir = tempfile::tempdir().unwrap();

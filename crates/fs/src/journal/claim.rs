@@ -10,7 +10,7 @@ use super::{Journal, Key, Locked};
 use crate::place::Place;
 
 /// The name of a journal, held against all other runs by an empty file, which is removed again
-/// unless a journal becomes of it. What a killed run leaves of it is taken for nothing.
+/// unless a journal becomes of it. An empty file left by a killed run does not count as a journal.
 #[derive(Debug)]
 pub struct Claim(Option<(Place, Locked)>);
 
@@ -18,8 +18,8 @@ impl Claim {
     /// Holds a place.
     ///
     /// # Errors
-    /// `AlreadyExists` for whatever lies there but what [`Journal::open`] takes for nothing;
-    /// `WouldBlock` where another run holds it; `PermissionDenied` where what is made would not be
+    /// `AlreadyExists` for any existing file but those that [`Journal::open`] takes for nothing;
+    /// `WouldBlock` where another run holds it; `PermissionDenied` where the new file would not be
     /// this user's alone, as on file systems without owners; others of creating the file.
     pub fn new(place: Place) -> io::Result<Claim> {
         let file = match look(&place)? {
@@ -34,7 +34,7 @@ impl Claim {
     /// Begins the journal with the records of `piece`, as [`Journal::create`] does.
     ///
     /// # Errors
-    /// Of writing and syncing, after which the name is free again.
+    /// Errors of writing and syncing, after which the name is free again.
     pub fn begin(mut self, key: &Key, piece: &mut [u8]) -> io::Result<Journal> {
         match self.0.take() {
             Some((place, file)) => Journal::create_in(place, file, key, piece),
@@ -42,7 +42,7 @@ impl Claim {
         }
     }
 
-    /// The open file, to know it by.
+    /// Returns the open file, to know it by.
     pub fn file(&self) -> Option<&File> {
         self.0.as_ref().map(|(_, file)| &**file)
     }
@@ -53,7 +53,7 @@ impl Drop for Claim {
         if let Some((place, file)) = &self.0
             && place.means(file)
         {
-            // What stays is taken for nothing.
+            // A file that stays is taken for nothing.
             let _ = rustix::fs::unlinkat(place.directory(), place.name(), AtFlags::empty());
         }
     }

@@ -1,5 +1,5 @@
-//! The file where a journal is, or would be: looked at without touching it, made so that nobody
-//! else has it.
+//! The file where a journal is, or would be: examined without being changed, created so that no
+//! other process holds it.
 
 use std::fs::File;
 use std::io;
@@ -10,17 +10,18 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use super::owner::{FLAGS, Locked, NotOurs, check};
 use crate::place::Place;
 
-/// What lies there.
+/// State of the file at the place of a journal.
 pub(super) enum Look {
     Nothing,
-    /// This user's alone, and held.
+    /// A file that is this user's alone, held.
     File(Locked),
-    /// The same, and what a run left that was killed between the making of its journal and the
-    /// first byte: others make no empty files that only their owner may read.
+    /// A file as of [`File`](Look::File), but left by a run that was killed between the making of
+    /// its journal and the first byte: other programs make no empty files that only their owner may
+    /// read.
     Stub(Locked),
-    /// Another process holds it.
+    /// Held by another process.
     Busy,
-    /// Not this user's alone, and why.
+    /// A file that is not this user's alone, with the reason.
     Foreign(String),
 }
 
@@ -64,7 +65,7 @@ pub(super) fn look(place: &Place) -> io::Result<Look> {
     })
 }
 
-/// A new file at `place`, held.
+/// Returns a new file at `place`, held.
 pub(super) fn create(place: &Place) -> io::Result<Locked> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(0o600);
@@ -85,7 +86,8 @@ pub(super) fn create(place: &Place) -> io::Result<Locked> {
         return Err(refused);
     }
     Locked::new(file, false).map_err(|(error, _)| {
-        // Who holds it by now took it for what a killed run left, and goes on with it.
+        // The process that holds it by now took it for the remains of a killed run, and resumes
+        // with it.
         if error.kind() != io::ErrorKind::WouldBlock {
             unlink();
         }

@@ -1,7 +1,7 @@
 //! The key by which a user knows the journals of his own runs.
 //!
-//! That a file is the user's does not show that a run of his wrote it: it may come out of an
-//! archive. 128 random bits, which are kept where only he writes, stand in each of his journals.
+//! A file that belongs to the user need not have been written by his run: it may come out of an
+//! archive. 128 random bits, which are kept where only he writes, are in each of his journals.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
@@ -22,11 +22,12 @@ const NAME: &str = "journal.key";
 pub struct Key([u8; 16]);
 
 impl Key {
-    /// The key that is kept in `directory`, which is made, as is the key, where there is none yet.
+    /// Returns the key that is kept in `directory`, which is made, as is the key, where there is
+    /// none yet.
     ///
     /// # Errors
-    /// With the file and the operation: of making and reading them; `PermissionDenied` for a key
-    /// that others may have written; `InvalidData` for one that is cut off.
+    /// Errors of making and reading them, with the file and the operation; `PermissionDenied` for a
+    /// key that others may have written; `InvalidData` for one that is cut off.
     pub fn kept_in(directory: impl AsRef<Path>) -> io::Result<Key> {
         Key::kept_at(directory.as_ref())
     }
@@ -88,7 +89,7 @@ fn make(path: &Path) -> io::Result<Key> {
     Ok(key)
 }
 
-/// 128 bits that nobody can guess.
+/// Returns 128 random bits that cannot be guessed.
 pub(super) fn random() -> io::Result<[u8; 16]> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;

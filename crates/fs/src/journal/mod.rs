@@ -1,17 +1,17 @@
-//! Journals: what a long run has done so far, in a file that is only appended to, for the run that
-//! goes on where it was interrupted.
+//! Journals: records of what a long run has done so far, in a file that is only appended to, for
+//! the run that resumes it after an interruption.
 //!
 //! - [`push`] makes records, [`Journal::append`] writes many of them at once, [`Records`] reads
 //!   them back up to the first that is not whole.
-//! - [`Journal::open`] tells whose a file is that lies where a journal would: nothing but a
-//!   regular file with one name, of this user, that nobody else may write, that begins with this
-//!   user's [`Key`] and that no living run holds is a journal to go on from. [`check`] and
-//!   [`Locked`] are that judgement for files of other formats.
+//! - [`Journal::open`] determines whose file is at the place of a journal: only a regular file with
+//!   one name, of this user, that no other user may write, that begins with this user's [`Key`] and
+//!   that no living run holds is a journal to resume from. [`check`] and [`Locked`] are that
+//!   judgement for files of other formats.
 //!
 //! Invariants:
-//! - What one call of [`Journal::append`] was given is in the file as a whole or, after an error,
-//!   not at all; a killed process loses what it had not yet given to it. A power cut loses what
-//!   was not [synced](View::sync); what a file system makes of the end of the file then is no
+//! - The records given to one call of [`Journal::append`] are in the file as a whole or, after an
+//!   error, not at all; a killed process loses those not yet given to it. A power cut loses those
+//!   not [synced](View::sync); bytes that a file system makes up at the end of the file then are no
 //!   record, since each has a checksum.
 //! - A file that is not a journal of this user's is neither changed nor renamed nor removed.
 
@@ -41,19 +41,19 @@ pub use record::{LONGEST, Record, Records, View, push};
 use file::Look;
 use record::{HEAD, MAGIC, Seed};
 
-/// How many journals may have been set aside beside each other.
+/// Greatest number of journals that are kept as backups (set aside) beside each other.
 const MOST_ASIDE: u32 = 1000;
 
-/// What lies where a journal would.
+/// Result of looking for a journal at a place.
 #[derive(Debug)]
 pub enum Found {
-    /// Nothing, or what is left of a run that was killed before it wrote a byte.
+    /// No file, or the empty one of a run that was killed before it wrote a byte.
     Nothing,
     /// A journal of this user's, held.
     Journal(Journal),
-    /// One that a living run is writing.
+    /// A journal that a living run is writing.
     Busy,
-    /// Something else, and why it is not taken for a journal of this user's.
+    /// Another file, with the reason why it is not taken for a journal of this user's.
     Foreign(String),
 }
 
@@ -67,10 +67,10 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// What lies at `place`.
+    /// Opens the journal at `place`, or reports why there is none.
     ///
     /// # Errors
-    /// Of reading it.
+    /// Errors of reading the file.
     pub fn open(place: &Place, key: &Key) -> io::Result<Found> {
         let file = match file::look(place)? {
             Look::File(file) => file,
@@ -106,13 +106,14 @@ impl Journal {
         }))
     }
 
-    /// Begins a journal at `place` with the records of `piece`, which are on the disk, as the name
+    /// Creates a journal at `place` with the records of `piece`, which are on the disk, as the name
     /// is, when this returns.
     ///
     /// # Errors
-    /// `AlreadyExists` for whatever lies there but what [`open`](Self::open) takes for nothing; `WouldBlock` where another run begins one; `PermissionDenied` where what is
-    /// made would not be this user's alone, as on file systems without owners; others of creating,
-    /// writing and syncing, after which the name is free again.
+    /// `AlreadyExists` for any existing file but those that [`open`](Self::open) takes for nothing;
+    /// `WouldBlock` where another run creates one; `PermissionDenied` where the new file would not
+    /// be this user's alone, as on file systems without owners; others of creating, writing and
+    /// syncing, after which the name is free again.
     pub fn create(place: Place, key: &Key, piece: &mut [u8]) -> io::Result<Journal> {
         Claim::new(place)?.begin(key, piece)
     }
@@ -146,20 +147,20 @@ impl Journal {
         Ok(())
     }
 
-    /// Its records from the beginning.
+    /// Returns its records from the beginning.
     pub fn records(&self) -> Records<'_> {
         Records::new(&self.file, self.seed)
     }
 
-    /// Bytes of it.
+    /// Returns its length in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// Cuts off what is not whole: everything from [`Records::end`] on.
+    /// Cuts off the incomplete end: everything from [`Records::end`] on.
     ///
     /// # Errors
-    /// Of truncating the file.
+    /// Errors of truncating the file.
     pub fn cut(&mut self, end: u64) -> io::Result<()> {
         if end < self.length {
             self.file.set_len(end)?;
@@ -172,7 +173,7 @@ impl Journal {
     /// an error.
     ///
     /// # Errors
-    /// Of writing the file.
+    /// Errors of writing the file.
     pub fn append(&mut self, piece: &mut [u8]) -> io::Result<()> {
         self.seed.seal(piece);
         self.write(piece)
@@ -188,18 +189,19 @@ impl Journal {
         written
     }
 
-    /// Has the file system say what of it could not be stored: some do so only at a close.
+    /// Reports data that the file system could not store: some do so only at a close.
     ///
     /// # Errors
-    /// Those of [`flush`](crate::flush).
+    /// Errors of [`flush`](crate::flush).
     pub fn flush(&self) -> io::Result<()> {
         Ok(crate::flush(self.file.as_fd())?)
     }
 
-    /// For looking records up, and for [syncing](View::sync), while others append.
+    /// Returns a second descriptor, for looking records up, and for [syncing](View::sync), while
+    /// others append.
     ///
     /// # Errors
-    /// Where there are too many descriptors.
+    /// Too many open descriptors.
     pub fn view(&self) -> io::Result<View> {
         Ok(View {
             file: self.file.try_clone()?,
@@ -207,17 +209,17 @@ impl Journal {
         })
     }
 
-    /// The open file, to know it by.
+    /// Returns the open file, to know it by.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// The same, which stays open and held as long as this is kept.
+    /// Returns the journal's file, which stays open and locked as long as this is kept.
     pub fn handle(&self) -> Arc<Locked> {
         Arc::clone(&self.file)
     }
 
-    /// Removes it: the run is done. What has its name by now, if it is another file, stays.
+    /// Removes the journal: the run is done. Another file that has its name by now stays.
     pub fn remove(self) {
         self.unlink();
     }
@@ -225,16 +227,16 @@ impl Journal {
     fn unlink(&self) {
         if self.place.means(&self.file) {
             let directory = self.place.directory();
-            // What stays is set aside by the next run.
+            // A journal that cannot be removed is set aside by the next run.
             let _ = rustix::fs::unlinkat(directory, self.place.name(), AtFlags::empty());
         }
     }
 
-    /// Begins one beside `place`, under a name that journals get which are
+    /// Creates a journal beside `place`, under a name as journals get that are
     /// [set aside](Self::set_aside).
     ///
     /// # Errors
-    /// As of [`create`](Self::create).
+    /// Errors of [`create`](Self::create).
     pub fn create_beside(place: &Place, key: &Key, piece: &mut [u8]) -> io::Result<Journal> {
         for attempt in 1..=MOST_ASIDE {
             let place = place.beside(&format!("-{attempt}"))?;
@@ -245,11 +247,12 @@ impl Journal {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Takes the name of another one, which is set aside; at one stroke where the file system can.
-    /// Gives the name that the other one has now.
+    /// Takes the name of another journal, which is set aside; atomically where the file system can
+    /// exchange names. Returns the name that the other one has now.
     ///
     /// # Errors
-    /// Of the renaming, and `AlreadyExists` where either is not what its name leads to any more.
+    /// Errors of the renaming, and `AlreadyExists` where either is no longer the file that its name
+    /// leads to.
     pub fn supersede(&mut self, other: Journal) -> io::Result<OsString> {
         if !self.place.means(&self.file) || !other.place.means(&other.file) {
             return Err(io::ErrorKind::AlreadyExists.into());
@@ -272,10 +275,10 @@ impl Journal {
         }
     }
 
-    /// Gives it another name, which nothing has, and says which.
+    /// Renames the journal to a free name, and returns that name.
     ///
     /// # Errors
-    /// Of the renaming; `AlreadyExists` where a thousand lie there already.
+    /// Errors of the renaming; `AlreadyExists` where a thousand exist there already.
     pub fn set_aside(self) -> io::Result<OsString> {
         for attempt in 1..=MOST_ASIDE {
             let mut name = self.place.name().to_owned();
@@ -291,10 +294,10 @@ impl Journal {
 }
 
 impl View {
-    /// Forces what was appended so far to the disk.
+    /// Forces the bytes appended so far to the disk.
     ///
     /// # Errors
-    /// Of `fdatasync`, and of [`flush`](crate::flush).
+    /// Errors of `fdatasync`, and of [`flush`](crate::flush).
     pub fn sync(&self) -> io::Result<()> {
         rustix::fs::fdatasync(self.file.as_fd())?;
         Ok(crate::flush(self.file.as_fd())?)

@@ -1,6 +1,5 @@
-//! Whose a file is that tells a run what to believe or to do: only what nobody else can have
-//! written counts, and only while nobody else writes it. Everything is asked of the open file,
-//! never of its name.
+//! Ownership of files that direct a run: only a file that no other user can have written is
+//! believed, and only while no other process writes it. The open file is examined, never its name.
 
 use std::fmt;
 use std::fs::File;
@@ -11,23 +10,23 @@ use std::os::unix::fs::MetadataExt;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
-/// For opening what may be no journal at all: a FIFO or a terminal must not hold the run up; they
-/// are refused afterwards.
+/// Flags for opening a file that may be no journal at all: a FIFO or a terminal must not hold the
+/// run up; they are refused afterwards.
 pub const FLAGS: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY);
 
-/// Why a file is not believed.
+/// Reason why a file is not believed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum NotOurs {
     /// A directory, a device, a pipe.
     NotRegular,
-    /// Another user's.
+    /// Owned by another user.
     Owner {
-        /// Whose it is.
+        /// Its owner.
         theirs: u32,
-        /// Who would act on it.
+        /// The user of this process, who would act on it.
         own: u32,
     },
-    /// Others may write to it; the mode.
+    /// Writable by others, with the mode.
     Writable(u32),
 }
 
@@ -48,11 +47,11 @@ impl fmt::Display for NotOurs {
     }
 }
 
-/// Refuses what is no regular file, belongs to somebody else or may be written by others. (The
+/// Refuses a file that is not regular, belongs to another user or may be written by others. (The
 /// group's bits are the mask of an access control list.)
 ///
 /// # Errors
-/// Of `fstat`.
+/// Errors of `fstat`.
 pub fn check(file: &File) -> io::Result<Result<(), NotOurs>> {
     let meta = file.metadata()?;
     let own = rustix::process::geteuid().as_raw();
@@ -74,12 +73,11 @@ pub fn check(file: &File) -> io::Result<Result<(), NotOurs>> {
 pub struct Locked(File);
 
 impl Locked {
-    /// Holds a file against everybody who would write to it, or, `shared`, against writers only;
-    /// never waits.
+    /// Locks a file against all other processes, or, `shared`, against writers only; never waits.
     ///
     /// # Errors
-    /// `WouldBlock` where somebody else holds it; others where there are no locks, with the file
-    /// given back by [`unheld`](Self::unheld) for those who can do without.
+    /// `WouldBlock` where another process holds it; others where there are no locks, with the file
+    /// given back, for [`unheld`](Self::unheld), to callers that can do without.
     pub fn new(file: File, shared: bool) -> Result<Locked, (io::Error, File)> {
         let how = match shared {
             false => FlockOperation::NonBlockingLockExclusive,
@@ -92,7 +90,7 @@ impl Locked {
         }
     }
 
-    /// A file on a file system without locks: nobody is held off.
+    /// Wraps a file on a file system without locks: no other process is held off.
     pub fn unheld(file: File) -> Locked {
         Locked(file)
     }

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Numbers are little-endian. The length is that of kind and body; the checksum covers the length,
-//! the kind and the body, and begins with the nonce, which each journal has of its own: what a
-//! file system shows after a power cut of the blocks of an earlier file is no record of this one.
+//! the kind and the body, and begins with the nonce, which each journal has of its own: blocks of
+//! an earlier file that a file system shows after a power cut are no record of this one.
 
 use std::fs::File;
 use std::io;
@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 
 use super::key::Key;
 
-/// What every journal begins with; the number at the end is the version of this layout.
+/// First bytes of every journal; the number at the end is the version of this layout.
 pub(super) const MAGIC: [u8; 16] = *b"bc journal v1\r\n\0";
 
 /// Bytes before the first record.
@@ -31,7 +31,7 @@ pub const LONGEST: usize = 1 << 20;
 const CHUNK: usize = 256 << 10;
 
 /// Appends a record to a piece that [`Journal::append`](super::Journal::append) takes; `body`
-/// writes what is in it.
+/// writes its content.
 ///
 /// # Panics
 /// If the body is longer than [`LONGEST`], which is a defect of the caller.
@@ -45,7 +45,7 @@ pub fn push(piece: &mut Vec<u8>, kind: u8, body: impl FnOnce(&mut Vec<u8>)) {
     piece[begun..begun + 4].copy_from_slice(&(length as u32).to_le_bytes());
 }
 
-/// What the checksums of a journal begin with.
+/// Checksum of a journal's nonce, from which the checksums of its records start.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Seed(u32);
 
@@ -70,7 +70,7 @@ impl Seed {
         }
     }
 
-    /// The record that `bytes` begin with, kind and body, if it is whole.
+    /// Returns the record that `bytes` begin with, kind and body, if it is whole.
     fn whole(self, bytes: &[u8]) -> Option<&[u8]> {
         let (frame, after) = bytes.split_first_chunk::<FRAME>()?;
         let length = length_in(frame);
@@ -85,7 +85,7 @@ fn length_in(frame: &[u8; FRAME]) -> usize {
     u32::from_le_bytes([a, b, c, d]) as usize
 }
 
-/// The first bytes of a journal.
+/// Returns the first bytes of a journal.
 pub(super) fn head(key: &Key, nonce: &[u8; 16]) -> Vec<u8> {
     [MAGIC, *key.bytes(), *nonce].concat()
 }
@@ -93,11 +93,11 @@ pub(super) fn head(key: &Key, nonce: &[u8; 16]) -> Vec<u8> {
 /// One record of a journal.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Record<'a> {
-    /// Where it begins in the file, as [`View::record_at`] takes it.
+    /// Offset of its first byte in the file, as [`View::record_at`] takes it.
     pub at: u64,
-    /// What it is, as its writer numbers them.
+    /// Kind, as its writer numbers them.
     pub kind: u8,
-    /// What is in it.
+    /// Content, without the frame.
     pub body: &'a [u8],
 }
 
@@ -115,10 +115,10 @@ impl<'a> Record<'a> {
 pub struct Records<'a> {
     pub(super) file: &'a File,
     pub(super) seed: Seed,
-    /// Where the next one begins.
+    /// Offset in the file of the next record.
     pub(super) at: u64,
     buffer: Vec<u8>,
-    /// Where the buffer's bytes stand in the file, and how many are used up.
+    /// Offset in the file of the buffer's bytes, and how many of them are used up.
     start: u64,
     used: usize,
 }
@@ -135,10 +135,10 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// The next one; `None` at the end, and where the next one is not whole.
+    /// Returns the next record; `None` at the end, and where the next one is not whole.
     ///
     /// # Errors
-    /// Of reading the file.
+    /// Errors of reading the file.
     pub fn next_record(&mut self) -> io::Result<Option<Record<'_>>> {
         if self.seed.whole(&self.buffer[self.used..]).is_none() {
             self.fill()?;
@@ -152,13 +152,13 @@ impl<'a> Records<'a> {
         Ok(Record::new(at, payload))
     }
 
-    /// Where the last record that was given ends: what follows is to be
+    /// Returns the offset where the last record returned ends: the bytes behind it are to be
     /// [cut off](super::Journal::cut) before anything is appended.
     pub fn end(&self) -> u64 {
         self.at
     }
 
-    /// Has the buffer hold the whole next record, if the file does.
+    /// Fills the buffer until it contains the whole next record, if the file does.
     fn fill(&mut self) -> io::Result<()> {
         self.buffer.drain(..self.used);
         self.start += self.used as u64;
@@ -203,11 +203,11 @@ pub struct View {
 }
 
 impl View {
-    /// The record that begins there, which is no longer than `most` bytes, its frame left out;
-    /// `None` if there is none that is whole. Its bytes are put into `buffer`.
+    /// Reads the record that begins at offset `at` and is no longer than `most` bytes, its frame
+    /// left out; `None` if there is no whole one. Its bytes are put into `buffer`.
     ///
     /// # Errors
-    /// Of reading the file.
+    /// Errors of reading the file.
     pub fn record_at<'b>(
         &self,
         at: u64,

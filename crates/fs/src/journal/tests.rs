@@ -1,4 +1,4 @@
-//! Whose a journal is, and what of it is believed.
+//! Ownership of journals, and which of their records are believed.
 
 use super::*;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
@@ -33,7 +33,7 @@ impl Ground {
     }
 
     fn open(&self) -> Found {
-        // What is in the way to the file is judged too.
+        // Directories on the way to the file are judged too.
         let place = self.dir.path().join("out");
         let place = Place::find(&place).unwrap().beside(".partial").unwrap();
         Journal::open(&place, &self.key).unwrap()
@@ -105,7 +105,7 @@ fn what_is_appended_is_read_again() {
     assert_eq!(view.record_at(HEAD, 5, &mut buffer).unwrap(), None);
 }
 
-/// A body is a record's number and some more, so that no two are the same.
+/// Returns bodies that contain a record's number and some more, so that no two are the same.
 fn numbered(count: u32) -> Vec<Vec<u8>> {
     let body = |n: u32| [&n.to_le_bytes()[..], &vec![n as u8; (n % 23) as usize]].concat();
     (0..count).map(body).collect()
@@ -142,7 +142,7 @@ fn a_torn_end_is_cut_off_and_gone_on_from() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever is done to a journal, what is read of it is what was written.
+    /// Checks that records read from a damaged journal are always among those written.
     #[test]
     fn damage_makes_no_records(flips in prop::collection::vec((any::<prop::sample::Index>(), 1u8..), 1..6)) {
         let ground = Ground::new();
@@ -206,7 +206,7 @@ fn what_is_no_journal_of_this_user_is_left_alone() {
     ground.is_foreign("not a journal");
     fresh(0o600, &[0; 4096]);
     ground.is_foreign("not a journal");
-    // Empty, and nobody's that was killed.
+    // Empty, and not left by a killed run.
     fresh(0o644, b"");
     ground.is_foreign("not a journal");
     fresh(0o600, &[b"bc journal v2\r\n\0", &text[16..]].concat());
@@ -238,7 +238,7 @@ fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Only root can make files of others.
+/// Needs root, as no other user can make files of others.
 #[test]
 fn what_belongs_to_somebody_else_is_left_alone() {
     let ground = Ground::new();

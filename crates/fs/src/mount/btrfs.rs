@@ -1,4 +1,5 @@
-//! Which Btrfs file system a file is on: its subvolumes have device numbers of their own.
+//! Identity of the Btrfs file system that a file is on: its subvolumes have device numbers of their
+//! own.
 
 #![allow(unsafe_code)]
 
@@ -12,14 +13,14 @@ struct Info {
     max_id: u64,
     devices: u64,
     fsid: [u8; 16],
-    /// Asked for in part by flags, of which none are set.
+    /// Further fields, requested by flags, of which none are set.
     rest: [u64; 124],
 }
 
 const BTRFS_IOC_FS_INFO: Opcode = opcode::read::<Info>(0x94, 31);
 
-/// The file system's own number, that of the mounted one where two have the same. `None` where
-/// the descriptor does not say (`O_PATH`).
+/// Returns the file system's own number, that of the mounted one where two have the same. `None`
+/// where the descriptor has no such call (`O_PATH`).
 pub(super) fn fsid(file: impl AsFd) -> Option<u128> {
     let mut info = Info {
         max_id: 0,

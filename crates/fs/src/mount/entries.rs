@@ -1,4 +1,4 @@
-//! What is mounted where, as `/proc/self/mountinfo` lists it (proc_pid_mountinfo(5)).
+//! Mounts and their mount points, as `/proc/self/mountinfo` lists them (proc_pid_mountinfo(5)).
 
 /// One mount.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -8,15 +8,15 @@ pub struct MountEntry {
     pub id: u64,
     /// Device number of the file system, which its files need not have (Btrfs, overlays).
     pub dev: u64,
-    /// Which part of the file system is mounted, as a path within it.
+    /// Part of the file system that is mounted, as a path within it.
     pub root: String,
-    /// The same, raw bytes.
+    /// [`root`](MountEntry::root) as raw bytes.
     pub root_bytes: Vec<u8>,
-    /// Where: absolute, raw bytes.
+    /// Mount point: absolute, raw bytes.
     pub point: Vec<u8>,
     /// The file system's type.
     pub kind: Vec<u8>,
-    /// What is mounted: a device, `server:/export`, or a name of no meaning.
+    /// Mounted source: a device, `server:/export`, or a name of no meaning.
     pub source: String,
     /// Number of the subvolume, of Btrfs.
     pub subvolid: Option<u64>,
@@ -24,20 +24,20 @@ pub struct MountEntry {
     pub subvolume: Option<Vec<u8>>,
 }
 
-/// All mounts that this process can see, in the order in which they were made; `None` without
-/// `/proc`.
+/// Returns all mounts that this process can see, in the order in which they were made; `None`
+/// without `/proc`.
 pub fn entries() -> Option<Vec<MountEntry>> {
     let table = std::fs::read("/proc/self/mountinfo").ok()?;
     Some(entries_of(&table))
 }
 
-/// The same from the text of the table; lines that are none are passed over.
+/// Parses the text of the table; lines that are no entry are passed over.
 pub fn entries_of(table: &[u8]) -> Vec<MountEntry> {
     let lines = table.split(|&byte| byte == b'\n');
     lines.filter_map(parse_line).collect()
 }
 
-/// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
+/// Parses `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
 fn parse_line(line: &[u8]) -> Option<MountEntry> {
     let mut fields = line.split(|&byte| byte == b' ');
     let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
@@ -61,24 +61,25 @@ fn parse_line(line: &[u8]) -> Option<MountEntry> {
     })
 }
 
-/// Different bytes are different texts.
+/// Converts bytes to text so that different bytes are different texts.
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| crate::escape(error.as_bytes()).to_string())
 }
 
-/// Of the options of a Btrfs, `rw,space_cache,subvolid=256,subvol=/home`.
+/// Returns the subvolume's number from the options of a Btrfs,
+/// `rw,space_cache,subvolid=256,subvol=/home`.
 fn subvolid(options: &[u8]) -> Option<u64> {
     let id = option(options, b"subvolid=")?;
     std::str::from_utf8(id).ok()?.parse().ok()
 }
 
-/// The value of the option that begins like this.
+/// Returns the value of the option that begins like this.
 fn option<'o>(options: &'o [u8], name: &[u8]) -> Option<&'o [u8]> {
     let mut options = options.split(|&byte| byte == b',');
     options.find_map(|option| option.strip_prefix(name))
 }
 
-/// Space, tab, newline and backslash are written as three octal digits.
+/// Decodes a field: space, tab, newline and backslash are written as three octal digits.
 pub(super) fn unescaped(field: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(field.len());
     let mut rest = field;

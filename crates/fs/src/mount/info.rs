@@ -12,13 +12,13 @@ pub(super) struct Mount {
 }
 
 impl Mount {
-    /// Whether an overlay may fold numbers of several file systems into its own
-    /// (`xino`): those of an image that is exchanged would look the same.
+    /// True if an overlay may fold numbers of several file systems into its own (`xino`): those of
+    /// an image that is exchanged would look the same.
     pub(super) fn mixes_inodes(&self) -> bool {
         let mut options = self.options.split(|&byte| byte == b',');
         match options.find_map(|option| option.strip_prefix(b"xino=")) {
             Some(xino) => xino != b"off",
-            // Not told where it is the kernel's default.
+            // Not listed where it is the kernel's default.
             None => std::fs::read("/sys/module/overlay/parameters/xino_auto")
                 .map_or(true, |auto| auto.first() != Some(&b'N')),
         }
@@ -26,8 +26,9 @@ impl Mount {
 }
 
 impl Mount {
-    /// The directories whose entries an overlay shows, as whoever mounted it named them: relative
-    /// names are relative to where that was. None of what is no overlay.
+    /// Returns the directories whose entries an overlay shows, as they were named when it was
+    /// mounted: relative names are relative to the working directory of that `mount`. Empty if it
+    /// is no overlay.
     pub(super) fn layers(&self) -> Vec<Vec<u8>> {
         const MANY: [&[u8]; 2] = [b"lowerdir=", b"upperdir="];
         const ONE: [&[u8]; 2] = [b"lowerdir+=", b"datadir+="];
@@ -49,7 +50,7 @@ impl Mount {
     }
 }
 
-/// The mount with this number in the process's name space.
+/// Returns the mount with this number in the process's name space.
 pub(super) fn mount(id: u64) -> Option<Mount> {
     let table = std::fs::read("/proc/self/mountinfo").ok()?;
     find(&table, id)

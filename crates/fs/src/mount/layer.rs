@@ -1,4 +1,4 @@
-//! Which layer of an overlay a file is in.
+//! Layer of an overlay that a file is in.
 
 #![allow(unsafe_code)]
 
@@ -18,22 +18,23 @@ const FID: libc::c_int = 0x200;
 /// `OVL_FH_MAGIC` of `fs/overlayfs/overlayfs.h`, after three bytes that align the handle and one
 /// of its version.
 const MAGIC: (usize, u8) = (4, 0xfb);
-/// Where the flags are, and `OVL_FH_FLAG_PATH_UPPER` in them.
+/// Offset of the flags in the handle, and `OVL_FH_FLAG_PATH_UPPER` in them.
 const UPPER: (usize, u8) = (6, 1 << 2);
 
-/// Where the content of a file lies that is on an overlay.
+/// Layer that contains the content of a file on an overlay.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Layer {
-    /// In the layer that is written to: it goes with the file.
+    /// In the layer that is written to: it is removed with the file.
     Upper,
     /// In a lower layer, where it stays whatever is done to the file; or it was copied up from
     /// there, and the overlay still names it by its origin.
     Lower,
-    /// Nobody tells: the kernel of an overlay before Linux 6.6, a FUSE file system at all times.
+    /// Not reported: by the kernel for an overlay before Linux 6.6, by a FUSE file system at all
+    /// times.
     Unknown,
 }
 
-/// The layer of `file`, which is on a file system that copies files up.
+/// Returns the layer of `file`, which is on a file system that copies files up.
 pub fn layer_of(file: impl AsFd) -> Layer {
     let mut handle = Handle {
         bytes: 128,

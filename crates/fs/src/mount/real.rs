@@ -2,29 +2,29 @@
 
 use super::entries::{MountEntry, entries};
 
-/// The mounts of this process that show what another one of them shows as well.
+/// Mounts of this process that show the same directories as another one of them.
 #[derive(Clone, Debug, Default)]
 pub struct BindMounts {
     all: Vec<MountEntry>,
-    /// Of each mount the ones that show what it shows, the likeliest first, by index.
+    /// Indices, for each mount, of the mounts that show the same directories, the likeliest first.
     shown_by: Vec<Vec<usize>>,
 }
 
 impl BindMounts {
-    /// Those that there are now; none without `/proc`.
+    /// Reads the present mounts; none without `/proc`.
     pub fn read() -> BindMounts {
         BindMounts::of(entries().unwrap_or_default())
     }
 
-    /// The same of a table.
+    /// Takes the mounts from a table.
     pub fn of(all: Vec<MountEntry>) -> BindMounts {
         let shown_by = (0..all.len()).map(|at| shown_by(&all, at)).collect();
         BindMounts { all, shown_by }
     }
 
-    /// Other paths of a directory, by which it is found even when the mount goes that it is seen
-    /// through, the likeliest first. None where it is seen at its own place. The path is absolute
-    /// and without links; a mount may cover a place, so whoever goes there looks.
+    /// Returns other paths of a directory, by which it is found even when the mount goes that it is
+    /// seen through, the likeliest first. Empty where it is seen at its own place. The path is
+    /// absolute and without links; a mount may cover a place, so the caller looks before using it.
     pub fn places(&self, path: &[u8]) -> Vec<Vec<u8>> {
         // The later of two at one point covers the earlier.
         let mounts = self.all.iter().enumerate();
@@ -44,7 +44,7 @@ impl BindMounts {
         }
     }
 
-    /// Mount points of the mounts that show what another one shows.
+    /// Returns the mount points of mounts that show the same as another one.
     pub fn points(&self) -> impl Iterator<Item = &[u8]> {
         let all = self.all.iter().zip(&self.shown_by);
         all.filter(|(_, others)| !others.is_empty())
@@ -52,7 +52,8 @@ impl BindMounts {
     }
 }
 
-/// Mounts of the same file system that show all that this one does and are not made of it.
+/// Returns the mounts of the same file system that show all that this one does and are not made of
+/// it.
 fn shown_by(all: &[MountEntry], at: usize) -> Vec<usize> {
     let mount = &all[at];
     let shows = |(nth, other): &(usize, &MountEntry)| {
@@ -85,7 +86,7 @@ fn is_whole(mount: &MountEntry) -> bool {
     mount.root_bytes == b"/" || mount.subvolume.as_deref() == Some(&mount.root_bytes)
 }
 
-/// Rest of `path` below `top`, both absolute; empty for `top` itself.
+/// Returns the rest of `path` below `top`, both absolute; empty for `top` itself.
 fn below<'p>(path: &'p [u8], top: &[u8]) -> Option<&'p [u8]> {
     let top = top.strip_suffix(b"/").unwrap_or(top);
     match path.strip_prefix(top)? {

@@ -1,6 +1,6 @@
-//! The table. A row says what the file system promises to whoever mounts it the
-//! usual way; above each row stands where that is written. Numbers are from
-//! `linux/magic.h` where not said otherwise. Paths are those of the Linux sources.
+//! The table. A row lists what the file system promises when mounted the usual way; the comment
+//! above each row names the source. Numbers are from `linux/magic.h` where not said otherwise.
+//! Paths are those of the Linux sources.
 
 use super::Answer::{No, Unknown, Yes};
 use super::Decompression::{ByEach, InTurn};
@@ -8,7 +8,7 @@ use super::{CtimeTrust, Decompression, Inodes, Links, Shows, Traits};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Of what is not in the table.
+/// Traits of file systems that are not in the table.
 pub(super) const UNKNOWN: Traits = Traits {
     name: "this file system",
     pseudo: false,
@@ -236,9 +236,10 @@ const BY_MAGIC: &[(u32, Traits)] = &[
     (0x5a3c_69f0, named("apparmorfs", PSEUDO)),
 ];
 
-/// Of FUSE file systems, by their type in `/proc/self/mountinfo`. None of them promises
-/// stable numbers: libfuse counts up (fuse.h, `use_ino`), and those that pass numbers on pass
-/// on those of several file systems. Symbolic links are passed on as well, to what has them.
+/// Traits of FUSE file systems, by their type in `/proc/self/mountinfo`. None of them promises
+/// stable numbers: libfuse counts up (fuse.h, `use_ino`), and those that pass numbers on pass on
+/// those of several file systems. Symbolic links are passed on as well, to file systems that have
+/// them.
 #[rustfmt::skip]
 const BY_TYPE: &[(&[u8], Traits)] = &[
     // sshfs(1); the protocol has no ctime, inode numbers, link counts and blocks, whole seconds
@@ -279,9 +280,8 @@ const BY_TYPE: &[(&[u8], Traits)] = &[
         blocks: No, links: Links::One, network: Yes, ..named("s3fs", FUSE) }),
 ];
 
-/// FUSE types that show an image nobody can write to: their servers have no calls for it, though
-/// the mount does not say `ro` (`squashfuse_ll_ops` in squashfuse's ll_main.c, `isofs_oper` in
-/// fuseiso.c).
+/// FUSE types that show a read-only image: their servers have no calls for it, though the mount
+/// does not say `ro` (`squashfuse_ll_ops` in squashfuse's ll_main.c, `isofs_oper` in fuseiso.c).
 const IMAGES: &[&[u8]] = &[b"fuse.squashfuse", b"fuse.squashfuse_ll", b"fuse.fuseiso"];
 
 pub(super) fn by_magic(magic: u32) -> Traits {

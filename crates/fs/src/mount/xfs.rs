@@ -1,4 +1,5 @@
-//! What an XFS file system was made with, shared extents for one: `xfs_info` asks the same way.
+//! Features that an XFS file system was made with, shared extents for one: `xfs_info` asks the same
+//! way.
 
 #![allow(unsafe_code)]
 
@@ -26,14 +27,14 @@ const XFS_IOC_FSGEOMETRY_V4: Opcode = opcode::read::<Geometry>(b'X', 124);
 /// `XFS_FSOP_GEOM_FLAGS_REFLINK`.
 const REFLINK: u32 = 1 << 20;
 
-/// What it was made with.
+/// Features chosen when the file system was made.
 pub(super) struct Made {
     pub(super) reflinks: bool,
-    /// Whether it is on two devices, which count their blocks alike.
+    /// True if it is on two devices, which count their blocks alike.
     pub(super) realtime: bool,
 }
 
-/// `None` where the file's descriptor does not say (`O_PATH`).
+/// Returns the features; `None` where the file's descriptor has no such call (`O_PATH`).
 pub(super) fn made(file: impl AsFd) -> Option<Made> {
     // SAFETY: the request reads nothing from and writes one `xfs_fsop_geom_v4` to memory,
     // whose size is part of the request's number, so the kernel agrees on it or refuses.

@@ -1,5 +1,5 @@
-//! The way that a path takes, and whose links it goes by: whoever owns a link chooses where a
-//! program comes to that was told its path.
+//! Directories and links that a path leads through: the owner of a link chooses where a program
+//! arrives that follows the path.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -36,7 +36,7 @@ impl Way {
     /// Follows a path.
     ///
     /// # Errors
-    /// Those of opening what is on it; `ELOOP` for more links than the kernel follows.
+    /// Errors of opening the directories on it; `ELOOP` for more links than the kernel follows.
     pub fn of(path: impl AsRef<Path>) -> io::Result<Way> {
         Way::go(path.as_ref().as_os_str(), Missing::Error)
     }
@@ -44,7 +44,7 @@ impl Way {
     /// Follows a path as far as it exists.
     ///
     /// # Errors
-    /// Those of [`of`](Way::of), but not where a name is missing.
+    /// Errors of [`of`](Way::of), but not where a name is missing.
     pub fn of_existing(path: impl AsRef<Path>) -> io::Result<Way> {
         Way::go(path.as_ref().as_os_str(), Missing::Stop)
     }
@@ -111,7 +111,7 @@ impl Way {
         })
     }
 
-    /// The first link that another user laid: neither this one nor root.
+    /// Returns the first link whose owner is neither this user nor root.
     pub fn foreign(&self) -> Option<&Link> {
         let trusted = [own_user(), 0];
         self.links
@@ -132,7 +132,7 @@ enum Entered {
     Link(OwnedFd),
 }
 
-/// A directory, a link, or anything else as a place.
+/// Opens a component: a directory, a link, or anything else as a place.
 fn enter(directory: &OwnedFd, name: &OsStr) -> io::Result<Entered> {
     match step(directory, name) {
         Ok(Step::Directory(next)) => Ok(Entered::Place(next)),
@@ -200,13 +200,13 @@ mod tests {
         for path in ["round", "none", "a/none/x", "a/b/file/x", ""] {
             assert!(Way::of(at(path)).is_err() || path.is_empty(), "{path}");
         }
-        // What stands in a link of /proc is not always the way to where it leads.
+        // The text of a link in /proc is not always the path of its target.
         assert!(!Way::of("/proc/self/cwd").unwrap().is_link);
         assert!(!Way::of("/").unwrap().is_link);
         assert!(!Way::of(".").unwrap().is_link);
     }
 
-    /// Only root can make links of others.
+    /// Needs root, as no other user can make links of others.
     #[test]
     fn links_of_others_are_told() {
         if !rustix::process::geteuid().is_root() {

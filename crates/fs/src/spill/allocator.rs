@@ -1,4 +1,4 @@
-//! The allocator: which blocks lie in files, and what becomes of them.
+//! Allocator: decides which blocks are in files, and moves and frees them.
 #![allow(unsafe_code)] // GlobalAlloc
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -10,19 +10,19 @@ use rustix::io::Errno;
 use super::block::Block;
 use super::{Failed, SPILL, Spill};
 
-/// Bytes from which on a block is counted, and may lie in a file. What is kept of files is in
-/// arrays that outgrow this soon; of what is smaller there is little, and a file and a mapping of
-/// its own would cost more than they save.
+/// Bytes from which on a block is counted, and may be in a file. Data about files is in arrays that
+/// outgrow this soon; smaller blocks are few, and a file and a mapping of its own would cost more
+/// than they save.
 pub const LARGE: usize = 64 << 10;
 
 /// The system's allocator, but for large blocks beyond the budget of [`begin`](super::begin).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Allocator;
 
-// SAFETY: every block comes from the system's allocator, with the layout asked for, or is a
-// mapping of at least as many bytes, aligned to a page, which no layout asked for here exceeds;
-// and each goes back where it came from, as the table of mappings tells. Nothing here panics or
-// allocates large blocks itself.
+// SAFETY: every block comes from the system's allocator, with the layout asked for, or is a mapping
+// of at least as many bytes, aligned to a page, which no layout asked for here exceeds; and each
+// goes back where it came from, by the table of mappings. Nothing here panics or allocates large
+// blocks itself.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -71,8 +71,8 @@ unsafe impl GlobalAlloc for Allocator {
     }
 }
 
-/// A block of zeros in a file, if a budget was set that has no room for it. Otherwise it is
-/// counted as kept in memory.
+/// Allocates a block of zeros in a file, if a budget was set that has no room for it. Otherwise it
+/// is counted as kept in memory.
 #[cold]
 fn beyond_budget(layout: Layout) -> Option<*mut u8> {
     let spill = SPILL.get()?;
@@ -112,7 +112,7 @@ fn in_file(spill: &Spill, layout: Layout) -> Result<*mut u8, Failed> {
 
 enum Freed {
     Mapping,
-    /// It is to go back to the system's allocator.
+    /// Still to be given back to the system's allocator.
     NotYet,
 }
 
@@ -126,12 +126,12 @@ fn release(spill: &Spill, start: *mut u8, size: usize) -> Freed {
     spill.uncount(block.len());
     // Before its address can be given to another.
     place.clear();
-    // SAFETY: whoever frees a block has the only reference to it, and its place knows it no more.
+    // SAFETY: the caller that frees a block has the only reference to it, and its entry is cleared.
     unsafe { block.free() };
     Freed::Mapping
 }
 
-/// `realloc` where old or new size is large.
+/// Does `realloc` where old or new size is large.
 ///
 /// # Safety
 /// As for [`GlobalAlloc::realloc`].
@@ -149,7 +149,7 @@ unsafe fn change(spill: &Spill, start: *mut u8, layout: Layout, new: usize) -> *
         if new >= LARGE {
             // Its address may be another block's as soon as it moves.
             place.withhold();
-            // SAFETY: the block is the caller's, who gives it up.
+            // SAFETY: the block is the caller's, which gives it up.
             let resized = unsafe { block.resize(new) };
             place.put(&block);
             match resized {
@@ -189,7 +189,7 @@ unsafe fn change(spill: &Spill, start: *mut u8, layout: Layout, new: usize) -> *
     unsafe { System.realloc(start, layout, new) }
 }
 
-/// Copies a block to another one of `new` bytes, if that was to be had, and frees it.
+/// Copies a block to another one of `new` bytes, if that could be allocated, and frees it.
 ///
 /// # Safety
 /// `start` is a block of this allocator with this layout that nothing refers to, `other` is null
@@ -216,21 +216,21 @@ unsafe fn moved(
     other
 }
 
-/// Where a mapping is remembered.
+/// Entry of the table of mappings.
 struct Place {
-    /// Null: nobody's. [`TAKEN`]: somebody's who has no mapping yet.
+    /// Address of the mapping. Null: free. [`TAKEN`]: taken by a thread that has no mapping yet.
     start: AtomicPtr<u8>,
     len: AtomicUsize,
     file: AtomicI32,
 }
 
-/// No address of a mapping.
+/// Mark of a taken entry: not the address of any mapping.
 const TAKEN: *mut u8 = std::ptr::without_provenance_mut(1);
 
-/// More than there are large arrays at any time: some ten for each of 64 workers.
+/// Entries for more large arrays than exist at any time: some ten for each of 64 workers.
 static PLACES: [Place; 1024] = [const { Place::new() }; 1024];
 
-/// Places before this one were used at some time.
+/// Number of entries, from the first on, that were used at some time.
 static USED: AtomicUsize = AtomicUsize::new(0);
 
 impl Place {
@@ -242,7 +242,7 @@ impl Place {
         }
     }
 
-    /// One that nobody has, taken.
+    /// Takes a free entry; `None` if all are taken.
     fn free() -> Option<&'static Place> {
         let order = Ordering::Relaxed;
         let take = |place: &Place| {
@@ -254,8 +254,8 @@ impl Place {
         Some(&PLACES[at])
     }
 
-    /// The place of the mapping that begins there. Only its owner asks, and who gave the block to
-    /// the owner has published this as well.
+    /// Returns the entry of the mapping that begins there, and its block. Only the block's owner
+    /// asks, and the thread that gave the block to the owner has published this as well.
     fn of(start: *mut u8) -> Option<(&'static Place, Block)> {
         let used = &PLACES[..USED.load(Ordering::Acquire)];
         let place = used
@@ -273,7 +273,7 @@ impl Place {
         self.start.store(start.as_ptr(), Ordering::Release);
     }
 
-    /// Keeps it taken, but of no mapping.
+    /// Keeps the entry taken, but without a mapping.
     fn withhold(&self) {
         self.start.store(TAKEN, Ordering::Release);
     }

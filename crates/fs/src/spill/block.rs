@@ -23,13 +23,13 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// At least `len` bytes of zeros, which is not 0, in a file of its own.
+    /// Makes a block of at least `len` bytes of zeros, which is not 0, in a file of its own.
     pub(super) fn new(directory: &Directory, len: usize) -> Result<Block, Failed> {
         let len = whole_pages(len)?;
         let file = directory.file()?;
         reserve(file.as_fd(), 0, len)?;
-        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing, and
-        // nobody else has the file, which has no name, to change it.
+        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing, and no
+        // other process can change the file, which has no name.
         let start = unsafe {
             mmap(
                 std::ptr::null_mut(),
@@ -48,7 +48,7 @@ impl Block {
         })
     }
 
-    /// What [`parts`](Block::parts) gave.
+    /// Restores a block from [`parts`](Block::parts).
     pub(super) fn from_parts((start, len, file): (NonNull<u8>, usize, RawFd)) -> Block {
         Block { start, len, file }
     }
@@ -66,10 +66,10 @@ impl Block {
     }
 
     /// Gives it another length, which is not 0, and perhaps another place. After a failure it is
-    /// what it was.
+    /// unchanged.
     ///
     /// # Safety
-    /// The block has not been freed, and nothing refers to what is in it: it may move.
+    /// The block has not been freed, and nothing refers to its content: it may move.
     pub(super) unsafe fn resize(&mut self, len: usize) -> Result<(), Failed> {
         let len = whole_pages(len)?;
         if len > self.len {
@@ -91,10 +91,10 @@ impl Block {
         Ok(())
     }
 
-    /// Gives mapping and file back.
+    /// Frees mapping and file.
     ///
     /// # Safety
-    /// Only once, and nothing refers to what is in it.
+    /// Called once only, while nothing refers to its content.
     pub(super) unsafe fn free(self) {
         // SAFETY: the mapping is ours and nothing refers to it.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };

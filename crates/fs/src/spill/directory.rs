@@ -1,4 +1,4 @@
-//! Where files for memory can be, and making them.
+//! Directories for files that hold memory, and the creation of those files.
 
 use std::ffi::CString;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -13,11 +13,11 @@ use rustix::io::{Errno, pwrite};
 use super::Failed;
 use crate::escape;
 
-/// Of the file systems that are memory, from `linux/magic.h`.
+/// Magic numbers of file systems that are memory, from `linux/magic.h`.
 const TMPFS: u32 = 0x0102_1994;
 const RAMFS: u32 = 0x8584_58f6;
 
-/// Tries for a name that nobody has.
+/// Number of random names that are tried.
 const TRIES: u32 = 64;
 
 /// A directory on a disk in which files can be made.
@@ -28,7 +28,7 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// The first that is fit; else what is wrong with each.
+    /// Opens the first directory that is fit; otherwise returns what is wrong with each.
     pub(super) fn first_of(candidates: &[PathBuf]) -> Result<Directory, String> {
         let mut reasons = Vec::new();
         for path in candidates {
@@ -65,7 +65,7 @@ impl Directory {
         }
     }
 
-    /// A file that has no name, or none any more.
+    /// Makes a file that has no name, or none any more.
     pub(super) fn file(&self) -> Result<OwnedFd, Failed> {
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::TMPFILE;
         match openat(&self.fd, c".", flags, Mode::RUSR | Mode::WUSR) {
@@ -75,7 +75,7 @@ impl Directory {
         }
     }
 
-    /// One that loses its name at once.
+    /// Makes a file that loses its name at once.
     fn unnamed(&self) -> Result<OwnedFd, Failed> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let process = std::process::id();
@@ -97,8 +97,8 @@ impl Directory {
     }
 }
 
-/// Has the disk set aside the room for `start..end` of a file, which nothing was written to, so
-/// that writing to its mapping cannot fail for want of it.
+/// Reserves the room for `start..end` of a file, which nothing was written to, so that writing to
+/// its mapping cannot fail for want of it.
 pub(super) fn reserve(file: BorrowedFd<'_>, start: usize, end: usize) -> Result<(), Failed> {
     let (at, len) = (start as u64, (end - start) as u64);
     loop {
@@ -111,7 +111,7 @@ pub(super) fn reserve(file: BorrowedFd<'_>, start: usize, end: usize) -> Result<
     }
 }
 
-/// The same by writing, where the file system cannot reserve.
+/// Reserves room by writing zeros, where the file system cannot reserve.
 fn fill(file: BorrowedFd<'_>, start: usize, end: usize) -> Result<(), Failed> {
     static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
     let mut at = start;

@@ -1,12 +1,12 @@
-//! Which of the paths that one manifest alone has are moves.
+//! Moves among the paths that only one manifest has.
 
 use super::packed::{Record, Side};
 use super::{Packed, compare};
 
-/// Pairs removed and added paths of the same digests, both in path order. What finds no partner
-/// there goes with the path that has its content in the other manifest; only what has none is
-/// removed or added. Digests are the same if all are of which both manifests have the algorithm:
-/// a short one may be equal by chance.
+/// Pairs removed and added paths of the same digests, both in path order. A path without a partner
+/// there is paired with the path that has its content in the other manifest; only a path without
+/// one is removed or added. Contents are the same if the digests of all common algorithms are: a
+/// short one may be equal by chance.
 pub(super) fn moves(
     (old, removed): (&Side, Vec<Record>),
     (new, added): (&Side, Vec<Record>),
@@ -51,19 +51,19 @@ pub(super) fn moves(
     }
 }
 
-/// The digests of a path, in an order that does not depend on that of its lines.
+/// Returns the digests of a path, in an order that does not depend on that of its lines.
 fn of(side: &Side, path: Record) -> Vec<&[u8]> {
     let mut digests: Vec<&[u8]> = side.digests(side.records(path)).collect();
     digests.sort_unstable();
     digests
 }
 
-/// Have two paths the same content?
+/// True if two paths have the same content.
 fn is_same((old, from): (&Side, Record), (new, to): (&Side, Record)) -> bool {
     compare((old, old.records(from)), (new, new.records(to))) == Some(true)
 }
 
-/// Where each content of a manifest is.
+/// Index of a manifest's contents by digest.
 struct Contents<'a> {
     side: &'a Side,
     /// Digests by their place, with the path that has it; in order of digests and paths.
@@ -87,20 +87,20 @@ impl Contents<'_> {
             .is_some_and(|(place, _)| self.side.digest(*place) == digest)
     }
 
-    /// Where those with this digest begin, if there are any.
+    /// Returns the index of the first place with this digest, if there is one.
     fn begin(&self, digest: &[u8]) -> Option<usize> {
         let before = |one: &(usize, Record)| self.side.digest(one.0) < digest;
         let at = self.all.partition_point(before);
         self.is(at, digest).then_some(at)
     }
 
-    /// The paths with this digest, from the place `at` on.
+    /// Returns the paths with this digest, from the place `at` on.
     fn from(&self, at: usize, digest: &[u8]) -> impl Iterator<Item = Record> {
         let same = (at..).take_while(move |at| self.is(*at, digest));
         same.map(|at| self.all[at].1)
     }
 
-    /// The first path with this digest that is the right one.
+    /// Returns the first path with this digest that is the right one.
     fn first(&self, digest: &[u8], is_right: impl Fn(Record) -> bool) -> Option<Record> {
         let mut paths = self.from(self.begin(digest)?, digest);
         paths.find(|record| is_right(*record))
@@ -109,9 +109,9 @@ impl Contents<'_> {
 
 /// Removed paths that wait for a partner, in path order for each content.
 struct Queues {
-    /// For the first of each content: how many of it were passed.
+    /// Number of records passed, at the index of the first record of each content.
     passed: Vec<usize>,
-    /// By record: is it one that waits?
+    /// True, by record, for one that waits for a partner.
     waits: Vec<bool>,
 }
 
@@ -128,7 +128,7 @@ impl Queues {
         }
     }
 
-    /// The next that waits with this content, and is the right one.
+    /// Takes the next record that waits with this content, and is the right one.
     fn take(
         &mut self,
         contents: &Contents<'_>,
@@ -147,7 +147,7 @@ impl Queues {
         Some(record)
     }
 
-    /// Was it taken?
+    /// True if the record was taken.
     fn is_gone(&self, record: Record) -> bool {
         !self.waits[record]
     }

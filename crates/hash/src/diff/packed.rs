@@ -7,17 +7,17 @@ use bc_digest::Algorithm;
 use crate::FileDigests;
 use crate::packed::{Packed, number};
 
-/// A record, by its place in the order of paths. Of a path with several records the first stands
-/// for it.
+/// A record, as its index in the order of paths. A path with several records is represented by the
+/// first.
 pub(super) type Record = usize;
 
 /// All records of a manifest.
 #[derive(Debug)]
 pub(super) struct Side {
     packed: Packed,
-    /// Where each record begins, in order of paths, those of one path as they came.
+    /// Offset of each record, in order of paths, those of one path as they came.
     starts: Vec<usize>,
-    /// By number: is there any digest of the algorithm?
+    /// True, by number of algorithm, if there is any digest of it.
     algorithms: Vec<bool>,
     /// Paths of records without a digest, in order.
     unread: Vec<Vec<u8>>,
@@ -61,9 +61,9 @@ impl Side {
         self.path_at(self.starts[record])
     }
 
-    /// Does a record without a digest name the path, or what it lies below?
+    /// True if a record without a digest names the path, or a directory above it.
     pub(super) fn is_unread(&self, path: &[u8]) -> bool {
-        // Nearly always there is none at all.
+        // There is hardly ever one.
         if self.unread.is_empty() {
             return false;
         }
@@ -75,7 +75,7 @@ impl Side {
         is_unread(path) || ends.map(|(end, _)| &path[..end]).any(is_unread)
     }
 
-    /// The records of each path, in order of paths.
+    /// Returns the records of each path, in order of paths.
     pub(super) fn paths(&self) -> impl Iterator<Item = Range<Record>> {
         let mut start = 0;
         std::iter::from_fn(move || {
@@ -87,7 +87,7 @@ impl Side {
         })
     }
 
-    /// The records of the path that `first` is the first of.
+    /// Returns the records of the path whose first record is `first`.
     pub(super) fn records(&self, first: Record) -> Range<Record> {
         let path = self.path(first);
         let of_path = |start: &&usize| self.path_at(**start) == path;
@@ -95,13 +95,13 @@ impl Side {
         first..first + count
     }
 
-    /// The digests of some records, each with its algorithm, and where in the memory they are.
+    /// Returns the offsets of the digests of some records.
     pub(super) fn places(&self, records: Range<Record>) -> impl Iterator<Item = usize> {
         let starts = self.starts[records].iter();
         starts.flat_map(|start| self.packed.places(*start))
     }
 
-    /// The digest at a place, with its algorithm: two are equal if these bytes are.
+    /// Returns the digest at a place, with its algorithm: two are equal if these bytes are.
     pub(super) fn digest(&self, place: usize) -> &[u8] {
         self.packed.digest(place)
     }
@@ -110,13 +110,14 @@ impl Side {
         self.places(records).map(|place| self.digest(place))
     }
 
-    /// Is `digest` one of these records'? `None` if they have none of its algorithm.
+    /// Returns whether `digest` is one of these records'; `None` if they have none of its
+    /// algorithm.
     pub(super) fn confirms(&self, records: Range<Record>, digest: &[u8]) -> Option<bool> {
         let of_algorithm = self.digests(records).filter(|own| own[0] == digest[0]);
         of_algorithm.fold(None, |same, own| Some(same == Some(true) || own == digest))
     }
 
-    /// Have they an algorithm in common?
+    /// True if both have an algorithm in common.
     pub(super) fn has_algorithm_of(&self, other: &Side) -> bool {
         let mut both = self.algorithms.iter().zip(&other.algorithms);
         both.any(|(own, others)| *own && *others)

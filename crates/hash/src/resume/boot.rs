@@ -1,21 +1,21 @@
-//! Since when the system runs. What a run read may have been in memory alone, written by somebody
-//! and not yet on the disk: after a power cut the disk may have the file's new times, and its old
-//! bytes. So what was read in another boot, or through another mount, counts only of files that had
-//! been changed last before that boot, whose bytes came from the disk.
+//! Identity and time of the system's boot. Bytes that a run read may have been in memory alone,
+//! written by another process and not yet on the disk: after a power cut the disk may have the
+//! file's new times, and its old bytes. So files read in another boot, or through another mount,
+//! count only if they had been changed last before that boot, since their bytes came from the disk.
 
 use rustix::time::{ClockId, clock_gettime};
 
 /// A start of the system.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Boot {
-    /// As the kernel names it; zeros where it does not.
+    /// Id from the kernel; zeros where it has none.
     pub(super) id: [u8; 16],
-    /// When, in nanoseconds since 1970, by the clock as it was when this was asked.
+    /// Time of the boot, in nanoseconds since 1970, by the clock as it was when this was asked.
     pub(super) began_ns: i64,
 }
 
 impl Boot {
-    /// This one.
+    /// Returns the present boot.
     pub(super) fn this() -> Boot {
         let ns = |clock| {
             let time = clock_gettime(clock);
@@ -28,7 +28,7 @@ impl Boot {
         }
     }
 
-    /// Whether both are known to be one.
+    /// True if both are known to be one boot.
     pub(super) fn is(&self, other: &Boot) -> bool {
         self.id == other.id && self.id != [0; 16]
     }

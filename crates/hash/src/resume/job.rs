@@ -1,10 +1,10 @@
-//! What a run is about: only a run about the same goes on from its journal.
+//! Description of a run's work: only a run with the same one resumes from its journal.
 
 use std::fmt::Write;
 
 use bc_fs::Escaped;
 
-/// Names and values of whatever decides which files are read and what is made of them: the
+/// Names and values of all inputs that decide which files are read and what is made of them: the
 /// command, roots, options, the version of the program.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Job {
@@ -15,19 +15,20 @@ pub struct Job {
 const SHOWN: usize = 80;
 
 impl Job {
-    /// With one more field. Fields of one name may be repeated, as roots are.
+    /// Adds a field. Fields of one name may be repeated, as roots are.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl AsRef<[u8]>) -> Job {
         self.fields.push((name.to_owned(), value.as_ref().to_vec()));
         self
     }
 
-    /// Names and values, in the order in which they were given.
+    /// Returns the names and values, in the order in which they were given.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.fields.iter().map(|(name, value)| (&**name, &**value))
     }
 
-    /// In what an `earlier` job differs, in words; `None` if in nothing.
+    /// Returns the names of the fields in which an `earlier` job differs, in words; `None` if there
+    /// are none.
     pub fn difference(&self, earlier: &Job) -> Option<String> {
         if self == earlier {
             return None;
@@ -48,7 +49,7 @@ impl Job {
                 false => write!(text, "{gap}{name}"),
             };
         }
-        // The same in another order.
+        // Equal fields in another order.
         Some(text)
             .filter(|text| !text.is_empty())
             .or_else(|| Some("order".to_owned()))
@@ -69,7 +70,7 @@ impl Job {
         }
     }
 
-    /// Bytes that [`encode`](Self::encode) appends.
+    /// Returns the bytes that [`encode`](Self::encode) appends.
     pub(super) fn encoded_len(&self) -> usize {
         let fields = self.fields.iter();
         fields

@@ -8,11 +8,11 @@ use bc_walk::{EntryId, FileStat, Listing};
 
 use super::{Resume, Taken, record};
 
-/// What a worker keeps of its files, and knows of those that an earlier run has read.
+/// One worker's records of its files, and its access to those of an earlier run.
 pub(crate) struct Keeper<'a> {
     resume: Option<&'a Resume>,
     listing: &'a Listing,
-    /// Records that the others do not have yet, and since when.
+    /// Records that the others do not have yet, and the time when they were last passed on.
     piece: Vec<u8>,
     since: Instant,
     devices: Vec<Device>,
@@ -26,7 +26,7 @@ struct Device {
     /// `None` if nothing can be asked of it.
     traits: Option<Traits>,
     mount: u64,
-    /// Whether it has a record of this run.
+    /// True if it has a record of this run.
     told: bool,
 }
 
@@ -43,8 +43,8 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Whether an earlier run has read a file that was just opened, in the state in which it is
-    /// now; its digests are put into `digests`.
+    /// True if an earlier run has read a file that was just opened, in its present state; its
+    /// digests are put into `digests`.
     #[inline]
     pub(crate) fn knows(
         &mut self,
@@ -68,7 +68,7 @@ impl<'a> Keeper<'a> {
         found
     }
 
-    /// Keeps what was read of a file, if its identity and stamp will prove that it is still that.
+    /// Records the digests of a file, if its identity and stamp will prove that it is unchanged.
     #[inline]
     pub(crate) fn keep(&mut self, entry: EntryId, stat: &FileStat, digests: &[Digest]) {
         if let Some(resume) = self.resume
@@ -96,7 +96,8 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Gives to the journal what it does not have yet: before a long pause, and at the end.
+    /// Passes the records that the journal does not have yet on to it: before a long pause, and at
+    /// the end.
     pub(crate) fn hand_over(&mut self) {
         let Some(resume) = self.resume.filter(|_| !self.piece.is_empty()) else {
             return;
@@ -110,8 +111,8 @@ impl<'a> Keeper<'a> {
         self.since = Instant::now();
     }
 
-    /// Whether an equal identity and stamp later on will mean, or now mean, an equal content: not
-    /// where numbers move, not of files that were written to shortly before this run began or
+    /// True if an equal identity and stamp later on will mean, or now mean, an equal content: not
+    /// where numbers move, not for files that were written to shortly before this run began or
     /// since, which a second change may leave with the same times. Empty files are not worth it.
     fn has_proof(&mut self, entry: EntryId, stat: &FileStat) -> bool {
         let Some(resume) = self.resume else {

@@ -1,8 +1,8 @@
-//! What an earlier run's journal knows.
+//! Records of an earlier run's journal.
 //!
-//! In memory there are 16 bytes for each file: a hash of its identity and stamp, and where its
-//! record stands. The record itself is read again when the file is met, and has to be of that file
-//! in that very state.
+//! In memory there are 16 bytes for each file: a hash of its identity and stamp, and the offset of
+//! its record. The record itself is read again when the file is met, and has to be of that file in
+//! that very state.
 
 use std::io;
 
@@ -18,14 +18,14 @@ use super::record::{self, DEVICE, FILE, JOB, SESSION, STATE};
 /// Records between two looks for a cancellation.
 const STEP: u64 = 4096;
 
-/// What a journal tells, once it is read through.
+/// Content of a journal that was read through.
 #[derive(Debug)]
 pub(super) struct Loaded {
     pub(super) known: Known,
-    /// When its first run began, and what that was about.
+    /// Time when its first run began, and the job of that run.
     pub(super) created_at: i64,
     pub(super) job: Job,
-    /// Where its last whole record ends.
+    /// Offset of the end of its last whole record.
     pub(super) end: u64,
 }
 
@@ -45,15 +45,14 @@ pub(super) struct Known {
 /// A run that wrote to the journal.
 #[derive(Debug)]
 struct Run {
-    /// Where its records begin.
+    /// Offset of its first record.
     at: u64,
     boot: Boot,
     /// Devices and how they were mounted.
     mounts: Vec<(u64, u64)>,
 }
 
-/// Reads a journal through. `None` if its first record is not a job, or after a cancellation.
-/// What the run was about that began a journal, if its first record is whole.
+/// Returns the job of the run that began a journal, if its first record is whole.
 pub(super) fn job_of(journal: &Journal) -> Option<Job> {
     let mut records = journal.records();
     let first = records.next_record().ok()?;
@@ -61,6 +60,7 @@ pub(super) fn job_of(journal: &Journal) -> Option<Job> {
     Some(record::job(first.body)?.1)
 }
 
+/// Reads a journal through. `None` if its first record is not a job, or after a cancellation.
 pub(super) fn load(
     journal: &Journal,
     lengths: Vec<usize>,
@@ -122,12 +122,13 @@ impl Known {
         }
     }
 
-    /// Files with a record; one that was read in several states counts as often.
+    /// Returns the number of files with a record; one that was read in several states counts as
+    /// often.
     pub(super) fn files(&self) -> u64 {
         self.places.len() as u64
     }
 
-    /// Bytes of memory.
+    /// Returns its size in memory, in bytes.
     pub(super) fn memory(&self) -> u64 {
         (self.places.capacity() * size_of::<(u64, u64)>()) as u64
     }
@@ -167,7 +168,8 @@ impl Known {
         false
     }
 
-    /// Whether what was in memory when the record at `at` was written still is, or was on the disk.
+    /// True if bytes that were in memory when the record at `at` was written still are, or were on
+    /// the disk.
     fn holds(&self, at: u64, stat: &FileStat, mount: u64) -> bool {
         let nth = self.runs.partition_point(|run| run.at <= at);
         let Some(run) = nth.checked_sub(1).map(|nth| &self.runs[nth]) else {
@@ -183,7 +185,7 @@ impl Known {
     }
 }
 
-/// FNV-1a over words, stirred: a hash that finds records, and proves nothing.
+/// Computes FNV-1a over words, stirred: a hash that finds records, and proves nothing.
 fn hash(state: &[u8]) -> u64 {
     let words = state.chunks_exact(8).map(|word| {
         let mut bytes = [0; 8];

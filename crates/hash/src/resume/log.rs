@@ -1,4 +1,4 @@
-//! The journal that all workers of a run write to: kept back while the run is young, begun once it
+//! Journal that all workers of a run write to: kept back while the run is young, created once it
 //! lasts, given up where it cannot be written.
 
 use std::ffi::OsString;
@@ -16,16 +16,17 @@ use super::boot::Boot;
 use super::job::Job;
 use super::record;
 
-/// How often the journal is forced to the disk: that is how much of the work a power cut costs.
+/// Interval at which the journal is forced to the disk: that is how much of the work a power cut
+/// costs.
 const SYNC_EVERY: Duration = Duration::from_secs(30);
 
-/// Where a journal is to be begun.
+/// Place where a journal is to be created.
 #[derive(Debug)]
 pub(super) struct Site {
     pub(super) place: Place,
     /// The directory of the key.
     pub(super) state: Option<PathBuf>,
-    /// When the run began, in nanoseconds since 1970, and what it is about.
+    /// Time when the run began, in nanoseconds since 1970, and its job.
     pub(super) created_at: i64,
     pub(super) job: Job,
 }
@@ -48,14 +49,14 @@ impl Site {
     }
 }
 
-/// The journal of an earlier run from which this one does not go on. It keeps its name as long as a
-/// run that would go on from it has more of it than of this run's.
+/// Journal of an earlier run from which this one does not resume. It keeps its name as long as a
+/// run that resumed from it would gain more than from this run's.
 #[derive(Debug, Default)]
 pub(super) struct Before {
     journal: Option<Journal>,
-    /// Whether that run was about the same.
+    /// True if that run had the same job.
     is_same: bool,
-    /// The name that it has got meanwhile.
+    /// Name that it has got meanwhile.
     aside: Option<OsString>,
 }
 
@@ -73,7 +74,7 @@ impl Before {
         self.is_same && journal.is_some_and(|journal| journal.length() > length)
     }
 
-    /// Whether a run that goes on finds it.
+    /// True if a run that resumes finds it.
     fn is_kept(&self) -> bool {
         self.is_same && self.journal.is_some()
     }
@@ -85,29 +86,29 @@ impl Before {
         Ok(())
     }
 
-    /// Has a journal take its place once that is worth more.
+    /// Lets another journal take its place once that is worth more.
     fn yield_to(&mut self, journal: &mut Journal) {
         if self.journal.is_some() && !self.is_worth_more_than(journal.length()) {
             let own = self.journal.take();
-            // Where that fails it stays what a run goes on from.
+            // If that fails, it stays the journal that a run resumes from.
             self.aside = own.and_then(|own| journal.supersede(own).ok());
         }
     }
 }
 
-/// The user's key.
+/// Returns the user's key.
 pub(super) fn key(state: Option<&Path>) -> io::Result<Key> {
     let nowhere = || io::Error::other("there is no directory for the key of journals");
     Key::kept_in(state.ok_or_else(nowhere)?)
 }
 
-/// Told once, in words, that no more can be kept, and why.
+/// Called once with a message if no more can be recorded.
 pub type Tell = Box<dyn Fn(&str) + Send + Sync>;
 
-/// Where the workers' records go.
+/// Destination of the workers' records.
 pub(super) struct Log {
     state: Mutex<Inner>,
-    /// Nothing is taken any more.
+    /// True once no more records are taken.
     off: AtomicBool,
     begun: Instant,
     after: Duration,
@@ -122,10 +123,10 @@ struct Inner {
 }
 
 enum State {
-    /// There is no file yet.
+    /// No file yet.
     Waiting(Site, Vec<u8>),
     Open(Open),
-    /// Nothing more is written; what was stays until the run is done.
+    /// Nothing more is written; the journal stays until the run is done.
     Over(Option<Journal>),
 }
 
@@ -162,8 +163,8 @@ impl Log {
         }
     }
 
-    /// One that is begun `after` so long, with up to `early` bytes of what came before.
-    /// The journal that was there `before` stays as long as it is worth more.
+    /// Makes a log whose journal is created `after` so long, with up to `early` bytes of earlier
+    /// records. The journal that existed `before` stays as long as it is worth more.
     pub(super) fn waiting(
         site: Site,
         before: Before,
@@ -175,7 +176,7 @@ impl Log {
         Log::new(state, before, after, early, tell)
     }
 
-    /// One that is there already; `head` are the first records of this run.
+    /// Makes a log of an existing journal; `head` are the first records of this run.
     pub(super) fn going_on(mut journal: Journal, mut head: Vec<u8>, tell: Tell) -> Log {
         let state = match journal.append(&mut head) {
             Ok(()) => State::Open(Open::new(journal)),
@@ -187,7 +188,7 @@ impl Log {
         Log::new(state, Before::default(), Duration::ZERO, 0, tell)
     }
 
-    /// One that takes nothing.
+    /// Makes a log that takes nothing.
     pub(super) fn off(journal: Option<Journal>, tell: Tell) -> Log {
         let (state, before) = (State::Over(journal), Before::default());
         Log::new(state, before, Duration::ZERO, 0, tell)
@@ -272,7 +273,7 @@ impl Log {
         }
     }
 
-    /// Whether an interruption now leaves a journal, as far as the file system says.
+    /// True if an interruption now leaves a journal, as far as the file system reports.
     pub(super) fn is_kept(&self) -> bool {
         let flushed = self.with(Journal::flush);
         if let Some(Err(error)) = flushed {
@@ -288,7 +289,8 @@ impl Log {
         is_own || inner.before.is_kept()
     }
 
-    /// The run ends before it is done: of two journals the one stays from which another run goes on.
+    /// Ends the run before it is done: of two journals the one stays from which another run
+    /// resumes.
     pub(super) fn leave(&self) {
         self.off.store(true, Ordering::Relaxed);
         let mut inner = self.lock();
@@ -302,7 +304,7 @@ impl Log {
         }
     }
 
-    /// The run is done: nothing is kept of it, and what was there before has its other name.
+    /// Ends a run that is done: its journal is removed, and an earlier one keeps its other name.
     pub(super) fn remove(&self) {
         self.off.store(true, Ordering::Relaxed);
         let mut inner = self.lock();
@@ -311,11 +313,11 @@ impl Log {
             State::Over(Some(journal)) => journal.remove(),
             State::Waiting(..) | State::Over(None) => {}
         }
-        // Where it keeps its name it is found by the next run, which says so.
+        // If it keeps its name, the next run finds it, and reports it.
         let _ = inner.before.set_aside();
     }
 
-    /// The name that an earlier journal was given, if it was.
+    /// Returns the name that an earlier journal was given, if it was renamed.
     pub(super) fn aside(&self) -> Option<OsString> {
         self.lock().before.aside.clone()
     }

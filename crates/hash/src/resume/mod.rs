@@ -1,18 +1,18 @@
-//! Runs that go on where an earlier one was interrupted.
+//! Resuming of interrupted runs.
 //!
-//! A run that lasts keeps a [journal](bc_fs::journal) of the files it has read: identity, stamp
-//! and digests. The run that goes on opens every file all the same, and one that its `fstat` shows
-//! to be the recorded file in the recorded state is not read.
+//! A run that lasts keeps a [journal](bc_fs::journal) of the files it has read: identity, stamp and
+//! digests. The run that resumes opens every file all the same, and skips those that their `fstat`
+//! shows to be the recorded file in the recorded state.
 //!
 //! Invariants:
 //! - A record is believed only if its checksum is right, its journal is this user's and of the
 //!   same [`Job`], and the file system is one where inode, size, mtime and ctime prove a content.
 //! - No file is recorded that was written to shortly before the run began, or since: a second
 //!   write could leave the same times.
-//! - What was read before a power cut, or before its file system was mounted anew, counts only if
+//! - Files read before a power cut, or before their file system was mounted again, count only if
 //!   the bytes came from the disk.
-//! - Whatever is wrong with the journal costs time, never a result.
-//! - The journal of an interrupted run keeps its name until there is one from which more is known.
+//! - A defect of the journal costs time, never a result.
+//! - The journal of an interrupted run keeps its name until there is one with more records.
 
 mod boot;
 mod job;
@@ -38,7 +38,7 @@ pub(crate) use keeper::Keeper;
 pub use log::Tell;
 pub use options::{Beginning, Earlier, Pace, Refused, ResumeOptions, Taken};
 
-/// A run that is recorded, and what an earlier one has recorded.
+/// A run that is recorded, and the records of an earlier one.
 #[derive(Debug)]
 pub struct Resume {
     log: Log,
@@ -50,10 +50,10 @@ pub struct Resume {
 }
 
 impl Resume {
-    /// Begins to record a run, before it looks at anything.
+    /// Begins to record a run, before it looks at any file.
     ///
     /// # Errors
-    /// With [`Earlier::GoOn`], whatever keeps it from going on from what lies there.
+    /// With [`Earlier::GoOn`], the reason why it cannot resume from the existing file.
     pub fn begin(options: ResumeOptions, cancel: &Cancel) -> Result<(Resume, Beginning), Refused> {
         let ResumeOptions { now, pace, .. } = options;
         let resume = |log, known, created_at| Resume {
@@ -117,49 +117,50 @@ impl Resume {
         Ok((resume(log, Some(known), created_at), beginning))
     }
 
-    /// When the first of the runs began, in nanoseconds since 1970.
+    /// Returns the time when the first of the runs began, in nanoseconds since 1970.
     pub fn created_at(&self) -> i64 {
         self.created_at
     }
 
-    /// Bytes of memory for what an earlier run has recorded. The records of this one that are kept
-    /// back take at most those of its [`Pace`], and a [`piece`](Pace::piece) for each worker.
+    /// Returns the bytes of memory for the records of an earlier run. The records of this one that
+    /// are kept back take at most those of its [`Pace`], and a [`piece`](Pace::piece) for each
+    /// worker.
     pub fn memory(&self) -> u64 {
         self.known.as_ref().map_or(0, Known::memory)
     }
 
-    /// The journal, for the walk to leave it out, if it is there before the walk.
+    /// Returns the journal, for the walk to leave it out, if it exists before the walk.
     pub fn own_file(&self) -> Option<OwnFile> {
         let own = self.log.with(|journal| OwnFile::of(journal.file()).ok());
         own.flatten()
     }
 
-    /// Whether an interruption now leaves a journal to go on from.
+    /// True if an interruption now leaves a journal to resume from.
     pub fn is_kept(&self) -> bool {
         self.log.is_kept()
     }
 
-    /// The result is where it was asked to be: the journal is removed, and one of an earlier run
+    /// Ends a run whose result has been written: the journal is removed, and one of an earlier run
     /// [set aside](Self::aside).
     pub fn done(&self) {
         self.log.remove();
     }
 
-    /// There will be no result: the journal stays from which the next run goes on. Whether there is
-    /// [one](Self::is_kept).
+    /// Ends a run without a result: the journal stays from which the next run resumes. True if
+    /// there is [one](Self::is_kept).
     pub fn leave(&self) -> bool {
         self.log.leave();
         self.is_kept()
     }
 
-    /// The name that the journal of an earlier run was given, which this one did not go on from.
+    /// Returns the new name of an earlier run's journal, which this one did not resume from.
     pub fn aside(&self) -> Option<OsString> {
         self.log.aside()
     }
 }
 
 impl ResumeOptions {
-    /// The name of a journal that an earlier run has set aside, if one is there.
+    /// Returns the name of a journal that an earlier run has set aside, if there is one.
     fn set_aside_earlier(&self) -> Option<OsString> {
         let place = self.place.beside("-1").ok()?;
         place.existing().ok()??;
@@ -168,9 +169,9 @@ impl ResumeOptions {
         matches!(found, Ok(Found::Journal(_))).then(|| place.name().to_owned())
     }
 
-    /// The log of a run that is the first.
+    /// Returns the log of a run that is the first.
     fn new_log(self, before: Before) -> Log {
-        // A record has a longest length: who names so many roots goes without.
+        // A record has a longest length: a run with so many roots is not recorded.
         if self.job.encoded_len() + 64 > LONGEST {
             (self.tell)("too many roots and options for its first record");
             return Log::off(None, self.tell);
@@ -189,12 +190,13 @@ impl ResumeOptions {
     }
 }
 
-/// The journal that lies there; `None` if nothing does. Fails with why it is none of ours.
+/// Returns the existing journal; `None` if there is no file. Fails with the reason why it is none
+/// of ours.
 fn look(options: &ResumeOptions) -> Result<Option<Journal>, String> {
     match options.place.existing() {
         Ok(None) => return Ok(None),
         Ok(Some(_)) => {}
-        // Nothing can have such a name.
+        // No file can have such a name.
         Err(error) if error.kind() == std::io::ErrorKind::InvalidFilename => return Ok(None),
         Err(error) => return Err(error.to_string()),
     }
@@ -208,7 +210,7 @@ fn look(options: &ResumeOptions) -> Result<Option<Journal>, String> {
     }
 }
 
-/// Has a journal end with its last whole record and begins this run's part of it.
+/// Cuts a journal after its last whole record and begins this run's part of it.
 fn go_on(mut journal: Journal, end: u64, boot: Boot, tell: Tell) -> Log {
     if let Err(error) = journal.cut(end) {
         tell(&format!("truncate: {error}"));

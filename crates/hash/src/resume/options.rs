@@ -1,4 +1,4 @@
-//! What it takes to record a run, and how one begins.
+//! Options for recording a run, and the way one begins.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -11,25 +11,25 @@ use bc_fs::place::Place;
 use super::job::Job;
 use super::log::Tell;
 
-/// What is to become of the journal of an earlier run.
+/// Treatment of the journal of an earlier run.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Earlier {
-    /// It gets another name, once this run has recorded more or is done.
+    /// Renamed, once this run has recorded more or is done.
     #[default]
     SetAside,
-    /// This run goes on from it, and is refused if it cannot.
+    /// Resumed from by this run, which is refused if it cannot.
     GoOn,
 }
 
-/// How eagerly a run is recorded.
+/// Intervals and sizes of recording a run.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Pace {
-    /// A run that takes less time leaves no journal. One that is to go on from an earlier one, be
+    /// A run that takes less time leaves no journal. One that is to resume from an earlier one, be
     /// there one or not, is recorded from its beginning.
     pub after: Duration,
-    /// How long a worker that finishes files keeps their records to itself: as much is lost if the
-    /// process is killed.
+    /// Time for which a worker that finishes files keeps their records to itself: as much is lost
+    /// if the process is killed.
     pub every: Duration,
     /// Bytes of records that a worker keeps to itself at most, but for one.
     pub piece: usize,
@@ -57,31 +57,32 @@ impl Default for Pace {
     }
 }
 
-/// What it takes to record a run.
+/// Options for recording a run.
 #[non_exhaustive]
 pub struct ResumeOptions {
-    /// Where the journal is, or will be.
+    /// Place of the journal.
     pub place: Place,
     /// The directory of the user's [key](bc_fs::journal::Key); `None` if the user has none, and then there are no
     /// journals.
     pub state: Option<PathBuf>,
-    /// What the run is about.
+    /// Description of the run's work.
     pub job: Job,
     /// Digests of each file.
     pub algorithms: Vec<Algorithm>,
-    /// What is to become of an earlier journal.
+    /// Treatment of an earlier journal.
     pub earlier: Earlier,
-    /// How eagerly.
+    /// Intervals and sizes of recording.
     pub pace: Pace,
     /// The time now, in nanoseconds since 1970.
     pub now: i64,
-    /// Told if no more can be recorded; the run goes on.
+    /// Called if no more can be recorded; the run continues.
     pub tell: Tell,
 }
 
 impl ResumeOptions {
-    /// Of a run that is about this, at this time in nanoseconds since 1970, and whom to tell if no more
-    /// can be recorded: without a key, and an earlier journal is set aside.
+    /// Makes options for a run with this job, at this time in nanoseconds since 1970, and a
+    /// function to call if no more can be recorded: without a key, and an earlier journal is set
+    /// aside.
     pub fn new(
         place: Place,
         job: Job,
@@ -109,22 +110,23 @@ setters! {
     pace: Pace,
 }
 
-/// How a recorded run begins.
+/// Beginning of a recorded run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Beginning {
-    /// There is no earlier journal.
+    /// New: there is no earlier journal.
     New,
-    /// There is one, which keeps its name until this run has recorded more, or is done.
+    /// Beside an earlier journal, which keeps its name until this run has recorded more, or is
+    /// done.
     Kept {
-        /// Whether it is of a run about the same, so that another run would go on from it.
+        /// True if it is of a run with the same job, so that another run would resume from it.
         is_same: bool,
     },
-    /// There is none to go on from; one that was set aside has this name.
+    /// New: there is no journal to resume from; one that was set aside has this name.
     Anew(OsString),
-    /// What lies there cannot be set aside, and why; this run is not recorded.
+    /// Not recorded: the existing file cannot be set aside, with the reason.
     Without(String),
-    /// With what an earlier run has read.
+    /// Resumed with the files that an earlier run has read.
     GoesOn {
         /// Files, in the states in which they were then.
         files: u64,
@@ -134,7 +136,7 @@ pub enum Beginning {
     },
 }
 
-/// Why a run cannot go on from the journal that is there.
+/// Reason why a run cannot resume from the existing journal.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Refused(String);
 
@@ -155,7 +157,7 @@ impl std::error::Error for Refused {}
 /// Files that were not read, because an earlier run has read them.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Taken {
-    /// So many; of several names of one file the first.
+    /// Number of files; of several names of one file the first.
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,

@@ -10,9 +10,9 @@ use bc_walk::FileStat;
 use super::boot::Boot;
 use super::job::Job;
 
-/// What the first record is: when the first run began, and its job.
+/// Kind of the first record: the time when the first run began, and its job.
 pub(super) const JOB: u8 = 0;
-/// Where a run begins.
+/// Kind of the record at the beginning of a run.
 pub(super) const SESSION: u8 = 1;
 /// A device and how it is mounted.
 pub(super) const DEVICE: u8 = 2;
@@ -47,7 +47,7 @@ pub(super) fn session(body: &[u8]) -> Option<Boot> {
     Some(Boot { id: *id, began_ns })
 }
 
-/// A mount number of 0 is not known.
+/// Appends the mount of a device; a mount number of 0 is unknown.
 pub(super) fn push_device(piece: &mut Vec<u8>, dev: u64, mount: u64) {
     push(piece, DEVICE, |body| {
         body.extend_from_slice(&dev.to_le_bytes());
@@ -61,7 +61,7 @@ pub(super) fn device(body: &[u8]) -> Option<(u64, u64)> {
     Some((u64::from_le_bytes(*dev), mount))
 }
 
-/// Which file in which state, as records have it.
+/// Returns the identity and state of a file as in records.
 pub(super) fn state(stat: &FileStat) -> [u8; STATE] {
     let words = [
         stat.id.dev,

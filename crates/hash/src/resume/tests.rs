@@ -1,5 +1,5 @@
-//! A run that was interrupted and gone on from gives what one that was not gives, whatever became
-//! of the files and of the journal meanwhile.
+//! Interrupted runs that are resumed: they give the same result as a run that was not interrupted,
+//! whatever happened to the files and the journal meanwhile.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -47,7 +47,8 @@ impl Ground {
         self.tree.scratch("out.partial")
     }
 
-    /// Nobody can set a ctime: what was written just now has to be old for a run that will be.
+    /// Returns options for a later run: no program can set a ctime, so that a file that was written
+    /// just now has to be old for it.
     fn options(&self, earlier: Earlier) -> ResumeOptions {
         let told = Arc::clone(&self.told);
         let now = std::time::SystemTime::now();
@@ -94,7 +95,7 @@ impl Ground {
         options
     }
 
-    /// All digests, and what of them was not read.
+    /// Returns all digests, and the counts of files that were not read.
     fn hashed(&self, resume: Option<&Arc<Resume>>, workers: usize) -> (Digests, Taken) {
         let listing = self.listing();
         let options = self.hash_options(resume, workers);
@@ -110,7 +111,7 @@ impl Ground {
         (digests.collect(), hashes.totals().taken)
     }
 
-    /// A run that ends after so many files.
+    /// Runs until so many files are done.
     fn interrupted(&self, resume: &Arc<Resume>, workers: usize, after: u64) {
         struct Stop<'a>(&'a AtomicU64, u64, &'a Cancel);
         impl DigestSink for Stop<'_> {
@@ -128,7 +129,7 @@ impl Ground {
         hash_with(&listing, &plan, &options, &cancel, &progress, sink).unwrap();
     }
 
-    /// Whether inode and times prove a content here.
+    /// True if inode and times prove a content here.
     fn proves(&self) -> bool {
         let file = std::fs::File::open(self.tree.path()).unwrap();
         let meta = file.metadata().unwrap();
@@ -140,7 +141,7 @@ impl Ground {
         proves
     }
 
-    /// Waits until what is changed from now on has another ctime than what was changed before.
+    /// Waits until later changes have another ctime than earlier ones.
     fn let_the_clock_tick(&self) {
         let probe = self.tree.scratch("probe");
         let ctime = || {
@@ -254,7 +255,7 @@ fn a_resumed_run_equals_one_that_was_not_interrupted() {
     }
 }
 
-/// A kill leaves what was written so far: some first part of the journal.
+/// Checks every state that a kill may leave: some first part of the journal.
 #[test]
 fn whatever_a_kill_leaves_can_be_gone_on_from() {
     let ground = Ground::new();
@@ -267,7 +268,7 @@ fn whatever_a_kill_leaves_can_be_gone_on_from() {
     for cut in (0..=text.len()).step_by(11).chain([text.len()]) {
         std::fs::write(ground.journal(), &text[..cut]).unwrap();
         let begun = Resume::begin(ground.options(Earlier::GoOn), &Cancel::new());
-        // As long as there is not one whole record, there is nothing to go on from.
+        // Without one whole record, there is nothing to resume from.
         let Ok((resume, _)) = begun else {
             assert!(cut < 200, "{cut}");
             continue;
@@ -354,7 +355,7 @@ fn another_run_does_not_go_on_from_it() {
     anew.done();
     assert_eq!(anew.aside().unwrap(), "out.partial-1");
     assert!(ground.tree.scratch("out.partial-1").exists() && !ground.journal().exists());
-    // It is not gone on from by itself, nor passed over without a word.
+    // It is not resumed from unasked, nor ignored without a message.
     let (_, beginning) = ground.going_on();
     assert!(matches!(beginning, Beginning::Anew(name) if name == "out.partial-1"));
 }
@@ -418,7 +419,7 @@ fn an_earlier_journal_stays_until_there_is_a_better_one() {
         }
     ));
     resume.done();
-    // Of another job's nothing helps a run that goes on from this one.
+    // Journals of another job do not help a run that resumes with this one.
     let mut other = ground.options(Earlier::GoOn);
     other.job = Job::default().with("root", "trees");
     let (resume, _) = ground.begin(other);
@@ -434,7 +435,8 @@ fn an_earlier_journal_stays_until_there_is_a_better_one() {
     assert!(matches!(beginning, Beginning::GoesOn { files: 200, .. }));
 }
 
-/// Of what was in memory alone a power cut leaves the old bytes, perhaps with the new times.
+/// Checks that files whose bytes were in memory alone are read again: a power cut leaves the old
+/// bytes, perhaps with the new times.
 #[test]
 fn another_boot_or_mount_leaves_what_was_on_the_disk() {
     let ground = Ground::new();

@@ -1,4 +1,4 @@
-//! Feeds bytes to every reader of bc-manifest and checks what must hold for any input.
+//! Feeds bytes to every reader of bc-manifest and checks the invariants for any input.
 //!
 //! - `bc-manifest-fuzz < FILE`: one input, as AFL and its kin start a target.
 //! - `bc-manifest-fuzz FILE…`: each file once, to replay findings.
@@ -43,7 +43,7 @@ fn run(arguments: Vec<String>) -> io::Result<()> {
     Ok(())
 }
 
-/// What must hold for any input; panics where it does not.
+/// Checks the invariants that hold for any input; panics where one does not.
 fn check(bytes: &[u8]) {
     for separator in [Separator::Auto, Separator::Newline, Separator::Nul] {
         let options = Options::default().separator(separator);
@@ -66,7 +66,7 @@ fn check(bytes: &[u8]) {
     check_integrity(bytes);
 }
 
-/// What was read can be written and read again.
+/// Checks that a record can be written and read again.
 fn again(digest: &[u8], path: &[u8]) {
     let mut text = Vec::new();
     gnu::write_line(&mut text, digest, path, End::Newline);

@@ -1,14 +1,15 @@
-//! What the two engines say in other words, and what the texts say more than once.
+//! Differences between the SQL of the two engines, and expressions that the texts use more than
+//! once.
 
 use super::Engine;
 
-/// What a time in UTC is, as manifests have it (RFC 3339): a regular expression without
-/// backslashes, which a setting of Spark gives a meaning.
+/// Pattern of a time in UTC, as in manifests (RFC 3339): a regular expression without backslashes,
+/// which a setting of Spark gives a meaning.
 pub(super) const TIME: &str =
     "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?Z$";
 
-/// The name of the file that lines were counted of, as the engine lists files. Spark escapes the
-/// names that it gives with lines as those of an URI.
+/// Returns the column with the name of the file that lines were read from, as the engine lists
+/// files. Spark escapes the names that it gives with lines as those of an URI.
 pub(super) fn file_name(engine: Engine) -> &'static str {
     match engine {
         Engine::DuckDb => "counted.manifest",
@@ -18,7 +19,7 @@ pub(super) fn file_name(engine: Engine) -> &'static str {
     }
 }
 
-/// The latest time that a manifest can be of, in UTC: in an hour, since clocks differ.
+/// Returns the latest time that a manifest can be of, in UTC: in an hour, since clocks differ.
 pub(super) fn soon(engine: Engine) -> &'static str {
     match engine {
         Engine::DuckDb => {
@@ -32,9 +33,9 @@ pub(super) fn soon(engine: Engine) -> &'static str {
     }
 }
 
-/// Whether the source of a mount names a file system that several machines can mount, as servers
-/// and clusters have it: `server:/export`, `//server/share`, `user@fsid.name=/path`. Devices are
-/// paths; a bare word may be anything.
+/// Returns an expression that is true if the source of a mount names a file system that several
+/// machines can mount, as servers and clusters have it: `server:/export`, `//server/share`,
+/// `user@fsid.name=/path`. Devices are paths; a bare word may be anything.
 pub(super) fn is_shared(source: &str) -> String {
     format!(
         "({source} LIKE '//%' OR {source} NOT LIKE '/%'
@@ -42,7 +43,8 @@ pub(super) fn is_shared(source: &str) -> String {
     )
 }
 
-/// What the engine's shell is told first: half an answer is none.
+/// Returns the first commands for the engine's shell: it ends at the first error, since an
+/// incomplete answer must not count.
 pub(super) fn beginning(engine: Engine) -> &'static str {
     match engine {
         Engine::DuckDb => ".bail on\n",
@@ -50,9 +52,9 @@ pub(super) fn beginning(engine: Engine) -> &'static str {
     }
 }
 
-/// What the engine's shell is told before and behind what is no part of the answer: a table of its
-/// own in the middle of CSV is none that can be read. `/dev/stderr` would be cut short where it is a
-/// file.
+/// Returns commands for the engine's shell before and behind output that is no part of the answer:
+/// a second table in the middle of CSV makes that unreadable. `/dev/stderr` would be cut short
+/// where it is a file.
 pub(super) fn aside(engine: Engine) -> (&'static str, &'static str) {
     match engine {
         Engine::DuckDb => (".output \"|cat >&2\"\n", ".output\n"),

@@ -7,12 +7,12 @@ use super::{Engine, SqlError};
 pub(super) struct Literal;
 
 impl Literal {
-    /// A string, on one line.
+    /// Returns a string literal, on one line.
     ///
     /// In DuckDB a quote is doubled and nothing else has a meaning; control characters need the
     /// kind of literal in which a backslash has one, which is doubled there. In Spark a setting
-    /// says whether a backslash has one: quotes, backslashes and control characters are written by
-    /// their numbers there, which are taken for other text at worst.
+    /// decides whether a backslash has one: quotes, backslashes and control characters are written
+    /// by their numbers there, which are taken for other text at worst.
     pub(super) fn text(engine: Engine, value: &str) -> Result<String, SqlError> {
         if value.contains('\0') {
             return Err(SqlError::new("a value must not hold NUL"));
@@ -44,7 +44,7 @@ impl Literal {
         Ok(literal)
     }
 
-    /// The name of a file.
+    /// Returns the literal of a file's name.
     pub(super) fn of_name(engine: Engine, name: &[u8]) -> Result<String, SqlError> {
         match std::str::from_utf8(name) {
             Ok("") => Err(SqlError::new("a name of a manifest is empty")),
@@ -55,7 +55,7 @@ impl Literal {
         }
     }
 
-    /// A string, or none.
+    /// Returns the literal of a string, or none.
     pub(super) fn optional(engine: Engine, value: Option<&str>) -> Result<String, SqlError> {
         match value {
             Some(value) => Literal::text(engine, value),

@@ -1,7 +1,7 @@
 //! Questions about many manifests, as SQL for the engines that answer them: DuckDB on one machine,
-//! Spark on a cluster. The texts lie in the folder `fleet` of this crate; here they are filled in.
+//! Spark on a cluster. The texts are in the folder `fleet` of this crate; here they are filled in.
 //!
-//! What comes from outside gets into them only as literals, which nothing in them can end.
+//! Values from outside get into them only as literals, which nothing in them can end.
 //!
 //! ```
 //! use bc_manifest::fleet::{Engine, Param, Query, Request, sql};
@@ -36,10 +36,10 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// All of them.
+    /// All engines.
     pub const ALL: [Engine; 2] = [Engine::DuckDb, Engine::Spark];
 
-    /// As the command line has it.
+    /// Returns its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Engine::DuckDb => "duckdb",
@@ -63,14 +63,14 @@ pub enum Query {
     Moved,
     /// Bytes in further copies within a place, by directory.
     Waste,
-    /// How much more there is than at an earlier time.
+    /// Growth since an earlier time.
     Growth,
-    /// Where a digest is, or a path.
+    /// Places of a digest, or of a path.
     Find,
 }
 
 impl Query {
-    /// All of them.
+    /// All queries.
     pub const ALL: [Query; 8] = [
         Query::Duplicates,
         Query::Unprotected,
@@ -82,7 +82,7 @@ impl Query {
         Query::Find,
     ];
 
-    /// As the command line has it.
+    /// Returns its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Query::Duplicates => "duplicates",
@@ -110,7 +110,7 @@ impl Query {
     }
 }
 
-/// Something that a question leaves open: see [`sql`].
+/// Parameter of a question: see [`sql`].
 #[derive(Clone, Copy, Debug)]
 pub struct Param<'a> {
     /// Its name.
@@ -119,22 +119,23 @@ pub struct Param<'a> {
     pub value: &'a [u8],
 }
 
-/// What is asked of which manifests.
+/// A question about some manifests.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Request<'a> {
-    /// Who is to answer.
+    /// Engine that is to answer.
     pub engine: Engine,
     /// The question; `None` for the views alone.
     pub query: Option<Query>,
-    /// What it leaves open.
+    /// Parameters of the question.
     pub params: &'a [Param<'a>],
     /// Names of files, or patterns as the engine has them; see [`exact`].
     pub manifests: &'a [&'a [u8]],
 }
 
 impl<'a> Request<'a> {
-    /// The views of these manifests; names of files, or patterns as the engine has them.
+    /// Makes a request for the views of these manifests; names of files, or patterns as the engine
+    /// has them.
     pub fn new(engine: Engine, manifests: &'a [&'a [u8]]) -> Request<'a> {
         Request {
             engine,
@@ -144,14 +145,14 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Asks this question.
+    /// Sets the question.
     #[must_use]
     pub fn query(mut self, query: Option<Query>) -> Request<'a> {
         self.query = query;
         self
     }
 
-    /// Says what the question leaves open.
+    /// Sets the parameters of the question.
     #[must_use]
     pub fn params(mut self, params: &'a [Param<'a>]) -> Request<'a> {
         self.params = params;
@@ -159,7 +160,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Why there is no SQL for what was asked.
+/// Reason why there is no SQL for the request.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SqlError(String);
 
@@ -177,19 +178,19 @@ impl fmt::Display for SqlError {
 
 impl std::error::Error for SqlError {}
 
-/// SQL that defines the views `manifests`, `entries` and `warnings` over these manifests, names
-/// what is in no answer, and asks the question. DuckDB's shell is told to end at the first error, and
-/// to print the warnings on standard error, by lines that begin with a dot: elsewhere they are to be
-/// left out.
+/// Returns SQL that defines the views `manifests`, `entries` and `warnings` over these manifests,
+/// lists what no answer covers, and asks the question. DuckDB's shell is set to end at the first
+/// error, and to print the warnings on standard error, by lines that begin with a dot: elsewhere
+/// they are to be left out.
 ///
-/// What questions leave open: `algorithm` for all, if not the digests that most manifests have are
-/// to be compared; `limit` for all; `min_size` in bytes for duplicates, unprotected, lost and waste;
-/// `backups`, files or patterns, any number of them, for unprotected and lost; `from` and `to`
-/// (dates, or RFC 3339 in UTC) for growth, which needs both; `digest` or `path` for find.
+/// Parameters: `algorithm` for all, if not the digests that most manifests have are to be compared;
+/// `limit` for all; `min_size` in bytes for duplicates, unprotected, lost and waste; `backups`,
+/// files or patterns, any number of them, for unprotected and lost; `from` and `to` (dates, or RFC
+/// 3339 in UTC) for growth, which needs both; `digest` or `path` for find.
 ///
 /// # Errors
-/// A parameter that is unknown, comes twice, is missing or is none of its kind; a name with a NUL,
-/// or that is no text; no manifests.
+/// A parameter that is unknown, repeated, missing or malformed; a name with a NUL, or that is no
+/// text; no manifests.
 pub fn sql(request: &Request<'_>) -> Result<String, SqlError> {
     if request.manifests.is_empty() {
         return Err(SqlError::new("no manifests are named"));
@@ -232,8 +233,8 @@ pub fn sql(request: &Request<'_>) -> Result<String, SqlError> {
     Ok(text)
 }
 
-/// The pattern that the file of this name, which is there, matches, and no other. DuckDB takes a name
-/// for a pattern only if there is no such file.
+/// Returns the pattern that matches the file of this name, which exists, and no other. DuckDB takes
+/// a name for a pattern only if there is no such file.
 pub fn exact(engine: Engine, name: &[u8]) -> Vec<u8> {
     let is_special = |byte: &u8| engine == Engine::Spark && b"*?[]{}\\".contains(byte);
     let escaped = |byte: &u8| {

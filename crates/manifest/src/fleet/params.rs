@@ -1,4 +1,4 @@
-//! What a question leaves open: which keys it has, and whether values are of their kind.
+//! Parameters of the questions: the keys that each has, and checks of their values.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::{Engine, Query, Request, SqlError};
 use crate::base64;
 use crate::time::parse_rfc3339;
 
-/// The keys that a question has besides those of all.
+/// Returns the keys that a question has besides those of all questions.
 const fn keys(query: Option<Query>) -> &'static [&'static str] {
     match query {
         None => &["algorithm"],
@@ -90,12 +90,12 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// The algorithm that is asked for, if any.
+    /// Returns the algorithm that is asked for, if any.
     pub(super) fn algorithm(&self, engine: Engine) -> String {
         self.text(engine, "algorithm")
     }
 
-    /// What the text of the question has places for.
+    /// Returns the values for the places in the question's text.
     pub(super) fn of_query(&self, engine: Engine) -> BTreeMap<&'static str, String> {
         let number = |key| self.texts.get(key).map(|text| (*text).to_owned());
         let time = |key| {
@@ -121,12 +121,12 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Of what holds no NUL.
+/// Returns the literal of a text without a NUL.
 fn literal(engine: Engine, value: Option<&str>) -> String {
     Literal::optional(engine, value).unwrap_or_default()
 }
 
-/// The value of a key that is a text of some kind.
+/// Returns the value of a key that is a text of some kind.
 fn checked<'a>(key: &str, value: &'a [u8]) -> Result<&'a str, SqlError> {
     let refuse = |what: &str| SqlError::new(format!("{key}: {what}"));
     let text = std::str::from_utf8(value).map_err(|_| refuse("no UTF-8"))?;
@@ -156,8 +156,8 @@ fn checked<'a>(key: &str, value: &'a [u8]) -> Result<&'a str, SqlError> {
     }
 }
 
-/// The path as entries have it for joins: raw bytes that are no text are encoded, behind what no
-/// path can begin with.
+/// Returns the path as entries have it for joins: raw bytes that are no text are encoded, behind a
+/// prefix that no path can begin with.
 fn path_key(path: &[u8]) -> String {
     match std::str::from_utf8(path) {
         Ok(path) => path.to_owned(),
@@ -169,7 +169,7 @@ fn path_key(path: &[u8]) -> String {
     }
 }
 
-/// A day, or a second of it in UTC, that there is.
+/// True for an existing day, or a second of it in UTC.
 fn is_moment(text: &str) -> bool {
     let time = match text.len() {
         10 => parse_rfc3339(&format!("{text}T00:00:00Z")),
@@ -179,8 +179,8 @@ fn is_moment(text: &str) -> bool {
     time.is_some()
 }
 
-/// Its text as the beginnings of recorded times compare with; a day is meant to its end, where
-/// growth ends, and from its beginning, where it starts.
+/// Returns the text with which the beginnings of recorded times are compared; a day is meant to its
+/// end, where growth ends, and from its beginning, where it starts.
 fn moment(key: &str, text: &str) -> String {
     match (text.strip_suffix('Z'), key) {
         (Some(second), _) => second.to_owned(),

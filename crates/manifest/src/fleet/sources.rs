@@ -7,17 +7,17 @@ use super::params::Values;
 use super::template::fill;
 use super::{Engine, Request, SqlError};
 
-/// What is put together for them.
+/// SQL fragments that are put together for the manifests.
 #[derive(Default)]
 struct Sources {
     /// Statements that come before.
     views: String,
-    /// What gives the lines, and the names of the files.
+    /// Expressions that give the lines, and those that give the names of the files.
     lines: Vec<String>,
     files: Vec<String>,
 }
 
-/// Their text. A name that is given twice is read once.
+/// Returns the SQL of the sources. A name that is given twice is read once.
 pub(super) fn sources(request: &Request<'_>, values: &Values<'_>) -> Result<String, SqlError> {
     let engine = request.engine;
     let mut sources = Sources::default();

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// Replaces every `{{name}}` by its value. What a value holds is not looked at again. A place that
-/// has no value stays as it is, and no engine takes it.
+/// Replaces every `{{name}}` by its value. Values are not expanded again. A place without a value
+/// stays as it is, and no engine accepts it.
 pub(super) fn fill(text: &str, values: &BTreeMap<&str, String>) -> String {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! What comes from outside, in both dialects.
+//! Values from outside, in both dialects.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn asked(
     })
 }
 
-/// What each question cannot do without.
+/// Returns the parameters that each question requires.
 fn needed(query: Query) -> Vec<(&'static str, &'static [u8])> {
     match query {
         Query::Growth => vec![("from", b"2026-01-01"), ("to", b"2026-02-01T10:00:00Z")],
@@ -42,8 +42,8 @@ fn every_place_is_filled_in() {
     }
 }
 
-/// Takes the SQL apart as an engine does, strings and comments alone, and gives what is outside of
-/// them. Backslashes have a meaning, or none.
+/// Takes the SQL apart as an engine does, strings and comments alone, and returns the text outside
+/// of them. Backslashes have a meaning, or none.
 fn outside(text: &str, backslash: bool) -> String {
     let mut out = String::new();
     let mut letters = text.chars().peekable();

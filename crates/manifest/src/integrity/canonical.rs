@@ -1,6 +1,6 @@
-//! The short way for lines exactly as the writer writes them, which nearly all are: many times as
-//! quick as a general parser. Whatever looks the least bit different (escapes, other order, unknown
-//! fields, errors, attributes) is left to that one.
+//! Fast parser for lines exactly as the writer writes them, which nearly all are: many times as
+//! quick as a general parser. Lines that differ in any way (escapes, other order, unknown fields,
+//! errors, attributes) are left to that one.
 
 use bc_digest::Digest;
 
@@ -8,18 +8,18 @@ use super::entry::{Entry, Kind, Meta};
 use super::rest::Rest;
 use crate::time;
 
-/// Fields that whole trees have in common, as they were written last and what they said: what was
-/// unpacked or copied at once differs in none of them, and is compared quicker than read.
+/// Fields that whole trees have in common, as text and as values of the last line: files that were
+/// unpacked or copied at once differ in none of them, and comparing is faster than parsing.
 #[derive(Debug, Default)]
 pub(super) struct Common {
-    /// From the mode to the change time.
+    /// Text from the mode to the change time.
     text: Vec<u8>,
     meta: Meta,
 }
 
-/// Reads the line that `text` begins with into `entry`, if it is whole and written in the one way
-/// that is looked for here, path and all; nothing of what `entry` held before is left then. Returns
-/// its length without the newline. Otherwise `entry` is of no use.
+/// Parses the line that `text` begins with into `entry`, if it is whole and written in the one way
+/// that is expected here, path and all; no earlier content of `entry` is left then. Returns its
+/// length without the newline. Otherwise `entry` is invalid.
 pub(super) fn parse_into(
     text: &[u8],
     digest_len: Option<usize>,
@@ -84,7 +84,7 @@ pub(super) fn parse_into(
 }
 
 impl Rest<'_> {
-    /// A digest of this many bytes, if that is known.
+    /// Takes a digest of this many bytes, if that is known.
     fn digest(&mut self, len: Option<usize>) -> Option<Digest> {
         Digest::from_lower_hex(self.digits_of_digest(len)?)
     }
@@ -99,7 +99,7 @@ impl Rest<'_> {
         Kind::from_name(self.string()?)
     }
 
-    /// Everything from the mode to the change time.
+    /// Parses the fields from the mode to the change time.
     fn common(&mut self, common: &mut Common) -> Option<()> {
         if !common.text.is_empty() && self.fields(&common.text).is_some() {
             return Some(());
@@ -129,8 +129,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Parses what stands before the first newline, which more lines follow, after a line of
-    /// `before`.
+    /// Parses the text before the first newline, which more lines follow, after a line of `before`.
     fn parse_after(before: &Entry, lines: &[u8]) -> Option<Entry> {
         let mut common = Common::default();
         let mut text = line_of(before);
@@ -244,7 +243,7 @@ mod tests {
         line
     }
 
-    /// Another entry, with some fields of this one.
+    /// Makes another entry, with some fields of this one.
     fn neighbour(of: &Entry) -> impl Strategy<Value = Entry> + use<> {
         let of = of.clone();
         (entry(), proptest::array::uniform8(any::<bool>())).prop_map(move |(mut other, same)| {
@@ -285,7 +284,7 @@ mod tests {
         assert_eq!(parse_after(&entry, &line_of(&next)), Some(next));
     }
 
-    /// What is common to two lines ends where their numbers end.
+    /// Checks that the part common to two lines ends where their numbers end.
     #[test]
     fn more_digits_than_before() {
         let mut entry = Entry::new(b"a".to_vec(), Kind::Dir);
@@ -350,7 +349,8 @@ mod tests {
             }
         }
 
-        /// Never takes what the general parser refuses, never reads it otherwise.
+        /// Checks that it never takes a line that the general parser refuses, and never reads one
+        /// otherwise.
         #[test]
         fn what_anybody_writes(
             (before, entry) in entry().prop_flat_map(|entry| (neighbour(&entry), Just(entry))),
@@ -368,7 +368,7 @@ mod tests {
             }
         }
 
-        /// Digits and commas in odd places, which random bytes seldom are.
+        /// Checks digits and commas in odd places, which random bytes seldom are.
         #[test]
         fn what_looks_nearly_right(
             (before, entry) in entry().prop_flat_map(|entry| (neighbour(&entry), Just(entry))),

@@ -17,7 +17,7 @@ pub type Xattrs = BTreeMap<Vec<u8>, Vec<u8>>;
 /// Bytes of [`Entry::copy_stamp`].
 pub const COPY_STAMP_LEN: usize = 16;
 
-/// What an entry is.
+/// Kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// A regular file.
@@ -48,7 +48,7 @@ impl Kind {
         Kind::Char,
     ];
 
-    /// As the manifest writes it.
+    /// Returns its name in the manifest.
     pub const fn name(self) -> &'static str {
         match self {
             Kind::File => "file",
@@ -61,13 +61,13 @@ impl Kind {
         }
     }
 
-    /// The kind of this name.
+    /// Returns the kind of this name.
     pub fn from_name(name: &str) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
-/// What `stat` says; all of it or nothing.
+/// Metadata from `stat`; all of it or nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
     /// Size in bytes.
@@ -123,14 +123,14 @@ const FIELDS: &[&str] = &[
     "error",
 ];
 
-/// What is mounted on a directory or a file. Two are one if file system and root are.
+/// File system mounted on a directory or a file. Two are one if file system and root are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mounted {
     /// The mount's source as the kernel names it, empty where that is not known: `/dev/sda2`,
     /// `server:/export`, or a name of no meaning.
     pub source: String,
-    /// What of the file system is mounted, as a path within it: `/` for all of it. `None` where
-    /// the kernel does not tell; manifests of earlier versions do not have it.
+    /// Mounted part of the file system, as a path within it: `/` for all of it. `None` where the
+    /// kernel does not report it; manifests of earlier versions do not have it.
     pub root: Option<String>,
     /// UUID of the file system.
     pub fs_uuid: Option<String>,
@@ -138,17 +138,17 @@ pub struct Mounted {
     pub subvolid: Option<u64>,
 }
 
-/// What the last attempt at a file's content came to, when it did not come to the digest.
+/// Result of the last attempt at a file's content, if that did not have the digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Found {
     /// Other content behind the same size and mtime.
     Damaged,
-    /// It could not be read.
+    /// Unreadable content.
     Unreadable,
 }
 
 impl Found {
-    /// As the manifest writes it.
+    /// Returns its name in the manifest.
     pub const fn name(self) -> &'static str {
         match self {
             Found::Damaged => "damaged",
@@ -156,7 +156,7 @@ impl Found {
         }
     }
 
-    /// The finding of this name.
+    /// Returns the finding of this name.
     pub fn from_name(name: &str) -> Option<Found> {
         [Found::Damaged, Found::Unreadable]
             .into_iter()
@@ -169,7 +169,7 @@ impl Found {
 pub struct Entry {
     /// Relative to the root, raw bytes; the root itself is `.`.
     pub path: Vec<u8>,
-    /// What it is.
+    /// Kind of the file.
     pub kind: Kind,
     /// Its metadata; `None` if they could not be read (there is an error then).
     pub meta: Option<Meta>,
@@ -180,43 +180,44 @@ pub struct Entry {
     /// (the root's is 0): numbers of devices change from boot to boot. `None` is the root's too,
     /// which is how it is written; earlier versions wrote 0.
     pub dev: Option<u32>,
-    /// Where a file system, a part of one, or a single file is mounted: which.
+    /// Mounted file system, if a file system, a part of one, or a single file is mounted here.
     pub mount: Option<Box<Mounted>>,
     /// The device that a block or character device stands for (`makedev` encoding).
     pub rdev: Option<u64>,
     /// The content's digest, of the header's algorithm; files only.
     pub digest: Option<Digest>,
-    /// Where a symbolic link points, raw bytes.
+    /// Target of a symbolic link, raw bytes.
     pub target: Option<Vec<u8>>,
     /// Extended attributes by raw name, if they were asked for.
     pub xattrs: Option<Xattrs>,
-    /// When the content was last read and found to have the digest, in nanoseconds since 1970.
+    /// Time when the content was last read and found to have the digest, in nanoseconds since 1970.
     pub verified_at: Option<i64>,
-    /// The run that tried the content last, whatever came of it: updates of a manifest are counted
-    /// from 1, since a clock may say anything. `None` if none did, or an earlier version.
+    /// Run that tried the content last, with any result: updates of a manifest are counted from 1,
+    /// since a clock may be wrong. `None` if none did, or an earlier version.
     pub tried_run: Option<u32>,
-    /// Of a file that a copy has made: what that copy found at both ends, in a form that only who
-    /// copies again can make out. While it is what the ends come to, the file is not copied again.
+    /// Stamp of a file that a copy has made: the state that the copy found at both ends, in a form
+    /// that only a later copy can interpret. While the ends still have it, the file is not copied
+    /// again.
     pub copy_stamp: Option<[u8; COPY_STAMP_LEN]>,
-    /// When the content was last tried without finding the digest, in nanoseconds since 1970;
-    /// gone as soon as it is found again.
+    /// Time when the content was last tried without finding the digest, in nanoseconds since 1970;
+    /// absent as soon as it is found again.
     pub tried_at: Option<i64>,
-    /// What was found then.
+    /// Result of that attempt.
     pub found: Option<Found>,
     /// Digest of the content that was found in place of the recorded one: it stays damaged under
     /// any name and time. Earlier versions did not record it.
     pub damaged_digest: Option<Digest>,
-    /// Nothing proves that the file is the one that the digest was recorded of: inode number, size
-    /// and mtime fit, and it may be a new file all the same.
+    /// True if nothing proves that the file is the one that the digest was recorded of: inode
+    /// number, size and mtime fit, and it may be a new file all the same.
     pub unproven: bool,
-    /// What could not be read.
+    /// Part that could not be read, and why.
     pub error: Option<Failure>,
     /// Fields that this version does not know, kept as they are.
     pub extra: Map<String, Value>,
 }
 
 impl Entry {
-    /// An entry with nothing but path and kind.
+    /// Makes an entry with nothing but path and kind.
     pub fn new(path: Vec<u8>, kind: Kind) -> Entry {
         Entry {
             path,
@@ -241,12 +242,12 @@ impl Entry {
         }
     }
 
-    /// Size in bytes, if it is known.
+    /// Returns the size in bytes, if it is known.
     pub fn size(&self) -> Option<u64> {
         self.meta.map(|meta| meta.size).or(self.size_alone)
     }
 
-    /// What the format asks of every entry besides its path, for writer and reader alike.
+    /// Checks the format's rules for an entry besides its path, for writer and reader alike.
     pub(super) fn check(&self) -> Result<(), &'static str> {
         let failed = self.error.is_some();
         if self.meta.is_none() && !failed {
@@ -366,7 +367,8 @@ impl Mounted {
     }
 }
 
-/// Names that are not UTF-8 go to a second object, `xattrs_b64`, with encoded names.
+/// Writes extended attributes; names that are not UTF-8 go to a second object, `xattrs_b64`, with
+/// encoded names.
 fn push_xattrs(out: &mut Vec<u8>, xattrs: &Xattrs) {
     push_key(out, "xattrs");
     let mut separator = b'{';

@@ -10,16 +10,16 @@ use crate::base64;
 use crate::error::{Error, ErrorKind};
 use crate::json::{push_bytes, push_field, push_key, push_str, push_u64};
 
-/// What a manifest says of itself.
+/// Properties that a manifest records about itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
-    /// Who wrote it: `bc integrity`.
+    /// Program that wrote it: `bc integrity`.
     pub tool: String,
     /// The writer's version.
     pub version: String,
     /// Name of the digest algorithm, e.g. `sha256`.
     pub algorithm: String,
-    /// When the walk began, RFC 3339 in UTC.
+    /// Time when the walk began, RFC 3339 in UTC.
     pub created_at: Option<String>,
     /// The host's name.
     pub host: Option<String>,
@@ -35,13 +35,12 @@ pub struct Header {
     /// Source of the mount that the root is on, as the kernel names it: `/dev/sda2`,
     /// `server:/export`.
     pub mount_source: Option<String>,
-    /// What of the file system that mount shows, as a path within it: `/` for all of it. Only
-    /// manifests that have it name single files that are mounted.
+    /// Part of the file system that this mount shows, as a path within it: `/` for all of it. Only
+    /// manifests that have it list single files that are mounted.
     pub mount_root: Option<String>,
-    /// Which paths below the root were asked for; null for all. What it looks like is left to
-    /// those who write it.
+    /// Paths below the root that were asked for; null for all. Its form is defined by the writer.
     pub scope: Value,
-    /// Which part of a tree that several read together; null for all of it.
+    /// Part of a tree that several readers read together; null for all of it.
     pub shard: Value,
     /// Every option that decides which entries there are.
     pub options: Map<String, Value>,
@@ -69,7 +68,7 @@ pub struct Trailer {
 
 #[derive(Deserialize)]
 struct RawHeader {
-    /// These two were looked at before.
+    /// Keys that were examined before.
     #[serde(rename = "type")]
     _type: IgnoredAny,
     #[serde(rename = "schema")]
@@ -106,7 +105,7 @@ struct RawHeader {
 }
 
 impl Header {
-    /// A header with the fields that every manifest needs; the others empty.
+    /// Makes a header with the fields that every manifest needs; the others empty.
     pub fn new(algorithm: &str, version: &str) -> Header {
         Header {
             tool: "bc integrity".to_owned(),
@@ -248,10 +247,11 @@ impl Header {
 }
 
 impl Trailer {
-    /// How its line begins.
+    /// Beginning of its line.
     pub(super) const START: &[u8] = b"{\"type\":\"trailer\"";
 
-    /// The one way to write it: the reader compares the bytes, since nothing else guards them.
+    /// Writes the line in its only form: the reader compares the bytes, since nothing else guards
+    /// them.
     pub(super) fn write_line(&self, out: &mut Vec<u8>, extra: &Map<String, Value>) {
         out.extend_from_slice(Trailer::START);
         push_field(out, "entries", self.entries);
@@ -266,8 +266,8 @@ impl Trailer {
         out.extend_from_slice(b"}\n");
     }
 
-    /// Is `line`, without its newline, what [`write_line`](Self::write_line) writes? Keys that a
-    /// later version adds may follow.
+    /// True if `line`, without its newline, is the one that [`write_line`](Self::write_line)
+    /// writes. Keys that a later version adds may follow.
     pub(super) fn is_written_as(&self, line: &[u8]) -> bool {
         let mut known = Vec::new();
         self.write_line(&mut known, &Map::new());
@@ -280,7 +280,7 @@ impl Trailer {
         }
     }
 
-    /// The keys of a trailer's line that this format does not know.
+    /// Returns the keys of a trailer's line that this format does not know.
     pub(super) fn extra(line: &[u8]) -> Map<String, Value> {
         const FIELDS: [&str; 7] = [
             "type", "entries", "files", "dirs", "bytes", "errors", "sha256",
@@ -320,7 +320,7 @@ impl Trailer {
     }
 }
 
-/// The bytes meant by a text and its optional twin, which must agree.
+/// Returns the bytes meant by a text and its optional twin, which must agree.
 pub(super) fn untwin(text: impl Into<String>, twin: Option<&str>) -> Option<Vec<u8>> {
     let text = text.into();
     let Some(twin) = twin else {
@@ -333,7 +333,8 @@ pub(super) fn untwin(text: impl Into<String>, twin: Option<&str>) -> Option<Vec<
     (matches!(lossy, std::borrow::Cow::Owned(_)) && lossy == text).then_some(bytes)
 }
 
-/// Every header has these keys, so that whoever infers a schema finds them.
+/// Writes a key with a text or null: every header has these keys, so that a reader that infers a
+/// schema finds them.
 fn push_nullable(out: &mut Vec<u8>, key: &str, text: Option<&str>) {
     push_key(out, key);
     match text {

@@ -1,5 +1,5 @@
-//! Whether a line says of a file or a directory just what is known of it. Nearly all do where a
-//! tree is held against its manifest, and to find that out takes less than to take a line apart.
+//! Comparison of a line with the known metadata of a file or directory. Nearly all lines match
+//! where a tree is verified against its manifest, and comparing takes less than parsing a line.
 
 use bc_digest::Digest;
 
@@ -10,44 +10,43 @@ use super::swar;
 use crate::algorithm::digest_len;
 use crate::time;
 
-/// What an entry of a [directory](Matcher::enter) should be: a file with whatever digest, or a
-/// directory.
+/// Expected entry of a [directory](Matcher::enter): a file with any digest, or a directory.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected<'a> {
     /// The last component of its path.
     pub name: &'a [u8],
-    /// Nothing is expected of other kinds than files and directories.
+    /// Kind; only files and directories can be expected.
     pub kind: Kind,
-    /// All of this.
+    /// All of its metadata.
     pub meta: Meta,
 }
 
-/// A line that says what was expected.
+/// A line that matches the expected entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Match {
-    /// Its length in bytes, the newline included.
+    /// Length in bytes, the newline included.
     pub len: usize,
-    /// The run that tried the file's content last, if it names one.
+    /// Run that tried the file's content last, if the line has it.
     pub tried_run: Option<u32>,
 }
 
-/// Holds lines of one manifest against what is expected of them.
+/// Comparison of lines of one manifest with the entries that are expected.
 ///
 /// A line that matches is one that [`Reader`](super::Reader) takes: written as
 /// [`Writer`](super::Writer) writes it, with a path below the root, and a digest of the manifest's
-/// algorithm if it is a file's. Beside what was expected it holds at most the index of a device,
-/// when the content was found right, by which run it was tried, and the stamp of a copy. Lines in another spelling
-/// never match, whatever they say.
+/// algorithm if it is a file's. Beside the expected fields it contains at most the index of a
+/// device, the time when the content was verified, the run that tried it, and the stamp of a copy.
+/// Lines in another spelling never match, whatever their content.
 #[derive(Debug)]
 pub struct Matcher {
     digest_len: Option<usize>,
-    /// What paths begin with: empty, or with a closing slash.
+    /// Beginning of the paths: empty, or with a closing slash.
     dir: Vec<u8>,
-    /// Are these paths, and do they stand in lines as they are?
+    /// True if these are paths that appear in lines without escapes.
     is_plain: bool,
-    /// Of files and of directories, since these take turns.
+    /// Common fields of files and of directories, since these take turns.
     owners: [Owner; 2],
-    /// The last time that was found to be one.
+    /// Text of the last `verified_at` that was found to be a time.
     verified_at: Vec<u8>,
 }
 
@@ -61,7 +60,7 @@ struct Owner {
 }
 
 impl Matcher {
-    /// For the lines of the manifest with this header.
+    /// Makes a matcher for the lines of the manifest with this header.
     pub fn new(header: &Header) -> Matcher {
         Matcher {
             digest_len: digest_len(&header.algorithm),
@@ -72,13 +71,14 @@ impl Matcher {
         }
     }
 
-    /// The path of the entry's line that `text` begins with, if it is written without escapes.
+    /// Returns the path of the entry's line that `text` begins with, if it is written without
+    /// escapes.
     pub fn path(text: &[u8]) -> Option<&[u8]> {
         Rest::of_entry(text)?.path()
     }
 
-    /// Names the directory that entries are expected in from here on: by its path with a closing
-    /// slash, or by nothing where it is the root. At first it is.
+    /// Sets the directory that entries are expected in from here on: its path with a closing slash,
+    /// or nothing for the root. At first it is the root.
     pub fn enter(&mut self, dir: &[u8]) {
         self.dir.clear();
         self.dir.extend_from_slice(dir);
@@ -100,7 +100,7 @@ impl Matcher {
         (path.strip_prefix(&self.dir[..])? == name).then_some(())
     }
 
-    /// The line that `text` begins with, if it is there to its end and says what is expected.
+    /// Compares the line that `text` begins with; `None` if it is incomplete or does not match.
     pub fn line(&mut self, text: &[u8], expected: &Expected<'_>) -> Option<Match> {
         let meta = &expected.meta;
         let mut rest = Rest::of_entry(text)?;
@@ -142,7 +142,7 @@ impl Matcher {
         Some(Match { len, tried_run })
     }
 
-    /// Takes the time at which the content was found right, whatever it is.
+    /// Takes the time at which the content was verified, whatever it is.
     fn time(&mut self, rest: &mut Rest<'_>) -> Option<()> {
         if !self.verified_at.is_empty() && rest.literal(&self.verified_at).is_some() {
             return Some(());
@@ -158,7 +158,7 @@ impl Matcher {
 }
 
 impl Owner {
-    /// Takes mode, owner and group, if they are what they should be.
+    /// Takes mode, owner and group, if they are the expected ones.
     fn is_in(&mut self, rest: &mut Rest<'_>, meta: &Meta) -> Option<()> {
         let expected = (meta.mode, meta.uid, meta.gid);
         if (self.mode, self.uid, self.gid) == expected
@@ -208,7 +208,7 @@ mod tests {
         })
     }
 
-    /// What a walk may find, and what a manifest may say of it.
+    /// Returns entries that a walk may find and a manifest may contain.
     fn entry() -> impl Strategy<Value = Entry> {
         let kind = proptest::sample::select(&[Kind::File, Kind::File, Kind::Dir, Kind::Fifo][..]);
         let path = "[a-c\"\\\\é]{1,3}(/[a-c.]{1,2}){0,2}";
@@ -239,7 +239,7 @@ mod tests {
         line
     }
 
-    /// Holds `line`, which others follow, against what is there, split at the last slash.
+    /// Compares `line`, which others follow, with the entry, split at the last slash.
     fn held(matcher: &mut Matcher, line: &[u8], is: &Entry) -> Option<Match> {
         let split = is.path.iter().rposition(|&byte| byte == b'/');
         let (dir, name) = is.path.split_at(split.map_or(0, |slash| slash + 1));
@@ -260,7 +260,7 @@ mod tests {
         found
     }
 
-    /// What the line says, by the way of all lines.
+    /// Parses the line by the way of all lines.
     fn says(line: &[u8]) -> Option<Entry> {
         match parse(line.strip_suffix(b"\n")?, Some(16)) {
             Ok(Parsed::Entry(entry)) => Some(entry),
@@ -268,12 +268,12 @@ mod tests {
         }
     }
 
-    /// Is that what was expected, and nothing else worth a look?
+    /// Checks that the entry is the expected one, with no other field of importance.
     fn assert_same(said: &Entry, is: &Entry, found: Match) {
         let mut expected = Entry::new(is.path.clone(), is.kind);
         expected.meta = is.meta;
         expected.tried_run = found.tried_run;
-        // Of any value.
+        // These may have any value.
         (expected.dev, expected.digest) = (said.dev, said.digest);
         expected.verified_at = said.verified_at;
         expected.copy_stamp = said.copy_stamp;
@@ -305,8 +305,8 @@ mod tests {
     }
 
     proptest! {
-        /// All that the writer writes of files and directories matches what it was written of,
-        /// whatever came before, and nothing else.
+        /// Checks that every line that the writer writes of files and directories matches its
+        /// entry, whatever came before, and no other.
         #[test]
         fn what_the_writer_writes(all in proptest::collection::vec(entry(), 1..4)) {
             let mut matcher = matcher();
@@ -325,7 +325,8 @@ mod tests {
             }
         }
 
-        /// Whatever was done to a line, one that matches is one that is taken, and says the same.
+        /// Checks that a line that matches after any change is one that the parser takes, with the
+        /// same content.
         #[test]
         fn what_anybody_writes(
             entry in entry(),

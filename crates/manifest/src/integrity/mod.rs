@@ -5,11 +5,11 @@
 //! - Entries are sorted strictly by [`path_order`]: the root `.` first, then bytewise.
 //! - Paths are relative, without empty, `.` or `..` components; they and link targets are raw
 //!   bytes, with a `_b64` twin where they are not UTF-8.
-//! - A file has a digest, or an error that says why not.
-//! - The SHA-256 finds accidents, not attackers: who can rewrite the lines can rewrite the
-//!   trailer. Sign the file where that matters.
-//! - [`Reader`] yields entries before it has seen the trailer. What must not act on a damaged
-//!   manifest reads it to the end first ([`validate`]).
+//! - A file has a digest, or an error with the reason why not.
+//! - The SHA-256 finds accidents, not attackers: a program that can rewrite the lines can rewrite
+//!   the trailer. Sign the file where that matters.
+//! - [`Reader`] yields entries before it has seen the trailer. A program that must not act on a
+//!   damaged manifest reads it to the end first ([`validate`]).
 //!
 //! ```
 //! use bc_manifest::integrity::{Entry, Header, Kind, Policy, Reader, Writer};

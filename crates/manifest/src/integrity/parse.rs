@@ -1,4 +1,4 @@
-//! From a line to an entry. By hand rather than by serde's `flatten`, which would copy every
+//! Parsing of lines to entries. By hand rather than by serde's `flatten`, which would copy every
 //! field once more to find the unknown ones.
 
 use std::collections::BTreeMap;
@@ -190,7 +190,7 @@ impl<'de> Deserialize<'de> for Pairs {
     }
 }
 
-/// What a line after the header is.
+/// Kind of a line after the header.
 #[expect(
     clippy::large_enum_variant,
     reason = "moved once; a box would be an allocation per line"
@@ -203,7 +203,7 @@ pub(super) enum Parsed {
 /// Reads the line that `text` begins with into `entry`, if it is whole there and as the writer
 /// writes it, and checks all that can be checked of it alone. Digests must have `digest_len` bytes,
 /// if that is known. Returns its length without the newline. `None`: it is written in another way,
-/// or is no entry, or something is wrong; [`parse`] tells.
+/// or is no entry, or is malformed; [`parse`] finds out which.
 pub(super) fn parse_usual(
     text: &[u8],
     digest_len: Option<usize>,
@@ -226,7 +226,7 @@ pub(super) fn parse(line: &[u8], digest_len: Option<usize>) -> Result<Parsed, (E
     Ok(parsed)
 }
 
-/// Any JSON that says what a line should say, in whatever order and spelling.
+/// Parses a line with the fields in any order and any spelling that JSON permits.
 pub(super) fn parse_general(
     line: &[u8],
     digest_len: Option<usize>,
@@ -354,7 +354,7 @@ fn entry(raw: Raw<'_>, digest_len: Option<usize>) -> Result<Entry, &'static str>
     })
 }
 
-/// Lower case only: there is one way to write a digest.
+/// Parses a digest, in lower case only: there is one way to write it.
 fn digest(hex: &str, len: Option<usize>) -> Result<Digest, &'static str> {
     let digest = Digest::from_lower_hex(hex.as_bytes()).ok_or("not a digest")?;
     if len.is_some_and(|len| len != digest.as_bytes().len()) {

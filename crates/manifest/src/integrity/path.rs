@@ -1,19 +1,19 @@
-//! Which paths an integrity manifest may hold, and in which order.
+//! Paths that an integrity manifest may contain, and their order.
 
 use std::cmp::Ordering;
 
 /// The path of the root's own entry.
 pub const ROOT: &[u8] = b".";
 
-/// The order of entries: the root first, then bytewise by the whole path.
+/// Returns the order of entries: the root first, then bytewise by the whole path.
 pub fn path_order(a: &[u8], b: &[u8]) -> Ordering {
     (a != ROOT, a).cmp(&(b != ROOT, b))
 }
 
-/// Is this a path that stays below the root and has one spelling only?
+/// Accepts a path that stays below the root and has one spelling only.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Description of the mistake.
 pub fn check_path(path: &[u8]) -> Result<(), &'static str> {
     if path == ROOT || is_plain(path) {
         return Ok(());
@@ -34,7 +34,7 @@ pub fn check_path(path: &[u8]) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Is nothing in this path worth a closer look? Most are like that, and without early exits
+/// True if nothing in this path needs a closer look. Most are like that, and without early exits
 /// the loops are a few vector instructions.
 fn is_plain(path: &[u8]) -> bool {
     let suspect = |&byte: &u8| byte == b'/' || byte == b'.';

@@ -21,19 +21,19 @@ const CHUNK: usize = 64 << 10;
 /// Problems kept in words under [`Policy::Force`]; further ones are only counted.
 const PROBLEMS_KEPT: usize = 100;
 
-/// What to do with a manifest that is damaged.
+/// Treatment of a damaged manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// Refuse it at the first problem.
     Strict,
-    /// Go on: entries that are malformed, unsafe or out of order are left out, and a trailer
-    /// that is missing or does not match is passed over; all of it is noted in
-    /// [`Reader::problems`]. What is yielded keeps all promises about order and paths. A
-    /// missing header or unknown schema is refused all the same.
+    /// Continue: entries that are malformed, unsafe or out of order are left out, and a trailer
+    /// that is missing or does not match is ignored; all of it is noted in [`Reader::problems`].
+    /// Entries that are yielded keep all promises about order and paths. A missing header or
+    /// unknown schema is refused all the same.
     Force,
 }
 
-/// A streaming reader; holds one line at a time. Never panics, whatever the input.
+/// Streaming reader; holds one line at a time. Never panics, whatever the input.
 #[derive(Debug)]
 pub struct Reader<R> {
     input: R,
@@ -53,7 +53,7 @@ pub struct Reader<R> {
     problem_count: u64,
 }
 
-/// Lines that somebody else has taken from the input, every one of them an entry in its place.
+/// Lines that another parser has taken from the input, every one of them an entry in its place.
 #[derive(Clone, Copy, Debug)]
 pub struct Passed<'a> {
     /// Path of the first.
@@ -62,9 +62,9 @@ pub struct Passed<'a> {
     pub last: &'a [u8],
     /// Entries, which is as many lines; at least one.
     pub entries: u64,
-    /// Those of kind file.
+    /// Entries of kind file.
     pub files: u64,
-    /// Those of kind directory.
+    /// Entries of kind directory.
     pub dirs: u64,
     /// Sum of the sizes of those of kind file, in bytes.
     pub bytes: u64,
@@ -127,15 +127,15 @@ impl<R: BufRead> Reader<R> {
         self
     }
 
-    /// Where lines come from: to go on behind those that are [passed over](Reader::pass_over), and
+    /// Returns the input: to continue behind lines that are [passed over](Reader::pass_over), and
     /// nowhere else.
     pub fn get_mut(&mut self) -> &mut R {
         &mut self.input
     }
 
-    /// Counts lines that were taken from the input and looked at by somebody else, each of them for
-    /// itself, such as a [`Matcher`](super::Matcher), and in order. Only a [proven](Reader::proven)
-    /// reader can: the others digest what they read.
+    /// Counts lines that another parser has taken from the input and checked one by one, such as a
+    /// [`Matcher`](super::Matcher), and in order. Only a [proven](Reader::proven) reader can: the
+    /// others digest the lines that they read.
     ///
     /// # Errors
     /// If the first does not come after all before; as for [`read`](Reader::read) nothing more
@@ -166,28 +166,28 @@ impl<R: BufRead> Reader<R> {
         Ok(())
     }
 
-    /// What the manifest says of itself.
+    /// Returns the manifest's header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The trailer, computed from the lines read so far; complete and compared with the
+    /// Returns the trailer, computed from the lines read so far; complete and compared with the
     /// manifest's own once [`read`](Reader::read) has returned `None`.
     pub fn counts(&self) -> &Trailer {
         &self.counts
     }
 
-    /// What was passed over under [`Policy::Force`]: the first hundred problems, in words.
+    /// Returns the problems ignored under [`Policy::Force`]: the first hundred, in words.
     pub fn problems(&self) -> &[Error] {
         &self.problems
     }
 
-    /// How many problems were passed over.
+    /// Returns the number of problems that were ignored.
     pub fn problem_count(&self) -> u64 {
         self.problem_count
     }
 
-    /// The next entry; `None` once the trailer has been read and found right.
+    /// Returns the next entry; `None` once the trailer has been read and verified.
     ///
     /// # Errors
     /// The first problem, after which nothing more comes; under [`Policy::Force`] only a
@@ -197,11 +197,11 @@ impl<R: BufRead> Reader<R> {
         Ok(self.read_into(&mut entry)?.then_some(entry))
     }
 
-    /// Like [`read`](Reader::read), into an entry whose memory is used again; `false` at the
-    /// end. After that, and after an error, the entry is of no use.
+    /// Reads like [`read`](Reader::read), into an entry whose memory is used again; `false` at the
+    /// end. After that, and after an error, the entry is invalid.
     ///
     /// # Errors
-    /// As [`read`](Reader::read).
+    /// Errors of [`read`](Reader::read).
     pub fn read_into(&mut self, entry: &mut Entry) -> Result<bool, Error> {
         if self.state != State::Entries {
             return Ok(false);
@@ -271,8 +271,8 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// Takes a usual line from where it lies in the input's buffer, if it is whole there.
-    /// `false`: nothing was taken.
+    /// Takes a usual line directly from the input's buffer, if it is whole there. `false`: nothing
+    /// was taken.
     fn usual_line(&mut self, entry: &mut Entry) -> Result<bool, Error> {
         let lines = match self.input.fill_buf() {
             Ok(lines) => lines,
@@ -302,7 +302,7 @@ impl<R: BufRead> Reader<R> {
         parsed.is_some()
     }
 
-    /// Collects the line for the digest, which is quicker in larger pieces.
+    /// Collects the line for the digest, which is faster in larger pieces.
     fn digest_line(&mut self) {
         if self.proven {
             return;
@@ -342,7 +342,8 @@ impl<R: BufRead> Reader<R> {
         Ok(true)
     }
 
-    /// The line in the buffer is a trailer: compares it and makes sure that it is the last.
+    /// Ends the manifest at the trailer in the buffer: compares it and makes sure that it is the
+    /// last line.
     fn finish(&mut self) -> Result<(), Error> {
         self.digest_pending();
         let complete = self.sha256.is_some();
@@ -400,7 +401,7 @@ impl<R: BufRead> Iterator for Reader<R> {
     }
 }
 
-/// Reads a manifest to its end, strictly, and returns what its trailer says.
+/// Reads a manifest to its end, strictly, and returns its trailer.
 ///
 /// # Errors
 /// The first problem.

@@ -1,5 +1,5 @@
-//! What is still to be read of a line, taken off piece by piece where it is written in the one way
-//! that the writer has.
+//! Unread rest of a line, taken off piece by piece where it is written in the one way that the
+//! writer has.
 
 use bc_digest::Digest;
 
@@ -7,12 +7,12 @@ use super::entry::COPY_STAMP_LEN;
 use super::path::check_path;
 use super::swar;
 
-/// What is still to be read: the rest of the line and what comes after it. Nothing that is taken
-/// from it holds a newline, so that nothing is taken from beyond the line.
+/// Unread rest of the line and the text behind it. Pieces that are taken from it contain no
+/// newline, so that nothing is taken from beyond the line.
 pub(super) struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
-    /// What follows the beginning of an entry's line: its path and all.
+    /// Returns the text behind the beginning of an entry's line: its path and the rest.
     pub(super) fn of_entry(text: &'a [u8]) -> Option<Rest<'a>> {
         text.strip_prefix(b"{\"type\":\"entry\",\"path\":")
             .map(Rest)
@@ -36,7 +36,7 @@ impl<'a> Rest<'a> {
         Some(())
     }
 
-    /// What is between quotation marks, whatever it is.
+    /// Takes the text between quotation marks, whatever it is.
     fn quoted(&mut self) -> Option<&'a [u8]> {
         let body = self.0.strip_prefix(b"\"")?;
         let end = memchr::memchr(b'"', body)?;
@@ -44,7 +44,7 @@ impl<'a> Rest<'a> {
         Some(&body[..end])
     }
 
-    /// A string without escapes.
+    /// Takes a string without escapes.
     pub(super) fn string(&mut self) -> Option<&'a str> {
         let text = self.quoted()?;
         // Without an early exit, which makes it a few vector instructions.
@@ -55,7 +55,7 @@ impl<'a> Rest<'a> {
         std::str::from_utf8(text).ok()
     }
 
-    /// A string without escapes that may be the path of an entry.
+    /// Takes a string without escapes that may be the path of an entry.
     pub(super) fn path(&mut self) -> Option<&'a [u8]> {
         let before = self.0;
         let path = self.quoted()?;
@@ -68,7 +68,7 @@ impl<'a> Rest<'a> {
         Some(path)
     }
 
-    /// What stands where the digits of a digest should, as many as it needs if that is known.
+    /// Takes the text in the place of a digest's digits, as many as it needs if that is known.
     pub(super) fn digits_of_digest(&mut self, len: Option<usize>) -> Option<&'a [u8]> {
         let body = self.0.strip_prefix(b"\"")?;
         let count = match len {
@@ -80,13 +80,14 @@ impl<'a> Rest<'a> {
         Some(digits)
     }
 
-    /// The digits of a [copy stamp](super::Entry::copy_stamp), and what they stand for.
+    /// Takes the digits of a [copy stamp](super::Entry::copy_stamp), and returns its bytes.
     pub(super) fn copy_stamp(&mut self) -> Option<[u8; COPY_STAMP_LEN]> {
         let digits = self.digits_of_digest(Some(COPY_STAMP_LEN))?;
         Digest::from_lower_hex(digits)?.as_bytes().try_into().ok()
     }
 
-    /// Fields written like this, with others behind them: the last digit may be followed by more.
+    /// Takes fields written like this, with others behind them: the last digit may be followed by
+    /// more.
     pub(super) fn fields(&mut self, text: &[u8]) -> Option<()> {
         let rest = self.0.strip_prefix(text)?;
         if rest.first() != Some(&b',') {
@@ -96,7 +97,7 @@ impl<'a> Rest<'a> {
         Some(())
     }
 
-    /// A number as JSON has it: no sign, no leading zeros.
+    /// Takes a number as in JSON: no sign, no leading zeros.
     pub(super) fn number(&mut self, key: &[u8]) -> Option<u64> {
         self.literal(key)?;
         self.digits()

@@ -1,4 +1,4 @@
-//! Which paths below a root a manifest is about, where it is not about all of them.
+//! Paths below a root that a manifest is limited to, where it is not about all of them.
 
 use bc_digest::push_hex;
 use serde_json::{Value, json};
@@ -11,27 +11,27 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Of these paths, in any order.
+    /// Makes a scope of these paths, in any order.
     pub fn of(mut paths: Vec<Vec<u8>>) -> Scope {
         paths.sort_unstable();
         paths.dedup();
         Scope { paths }
     }
 
-    /// Whether a path is one of them or lies below one.
+    /// True if a path is one of them or below one.
     pub fn holds(&self, path: &[u8]) -> bool {
         let has = |path: &[u8]| self.paths.binary_search_by(|own| own[..].cmp(path)).is_ok();
         let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
         has(path) || slashes.into_iter().any(|(at, _)| has(&path[..at]))
     }
 
-    /// The paths, in order.
+    /// Returns the paths, in order.
     pub fn paths(&self) -> &[Vec<u8>] {
         &self.paths
     }
 
-    /// As a header has it: a list of paths, those that are not UTF-8 as objects with their bytes in
-    /// hexadecimal digits.
+    /// Returns the header's form: a list of paths, those that are not UTF-8 as objects with their
+    /// bytes in hexadecimal digits.
     pub fn to_json(&self) -> Value {
         let path = |path: &Vec<u8>| match std::str::from_utf8(path) {
             Ok(text) => json!(text),
@@ -44,8 +44,8 @@ impl Scope {
         Value::Array(self.paths.iter().map(path).collect())
     }
 
-    /// Reads what [`to_json`](Self::to_json) gives; `None` for anything else, and for paths that
-    /// do not stay below the root.
+    /// Reads the form that [`to_json`](Self::to_json) returns; `None` for anything else, and for
+    /// paths that do not stay below the root.
     pub fn from_json(value: &Value) -> Option<Scope> {
         let path = |value: &Value| match value {
             Value::String(text) => Some(text.clone().into_bytes()),

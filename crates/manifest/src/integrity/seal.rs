@@ -13,14 +13,14 @@ use crate::reader::MAX_LINE;
 /// format itself does not know.
 ///
 /// # Errors
-/// As of [`check_seal`].
+/// Errors of [`check_seal`].
 pub fn read_seal(input: impl BufRead) -> Result<Map<String, Value>, Error> {
     let line = checked_trailer(input)?;
     Ok(Trailer::extra(&line))
 }
 
 /// Reads a manifest to its end and compares the SHA-256 in its trailer with the lines before it:
-/// this finds what was cut off or changed. The lines themselves are not looked at.
+/// this finds cut off and changed lines. The lines themselves are not looked at.
 ///
 /// # Errors
 /// If there is no complete trailer at the end, it does not fit, or reading fails.
@@ -28,7 +28,7 @@ pub fn check_seal(input: impl BufRead) -> Result<(), Error> {
     checked_trailer(input).map(drop)
 }
 
-/// The trailer's line, found right.
+/// Returns the trailer's line, verified.
 fn checked_trailer(mut input: impl BufRead) -> Result<Vec<u8>, Error> {
     let mut hasher = Hasher::new(Algorithm::Sha256);
     // The last line so far: it may be the trailer, which is not hashed.
@@ -98,7 +98,7 @@ mod tests {
         for at in 0..=trailer.unwrap() {
             let mut altered = sealed.clone();
             altered[at] ^= 1;
-            // A newline that is none makes one line of two.
+            // An altered byte that becomes a newline makes two lines of one.
             assert!(check(&altered).is_err(), "{at}");
         }
         let more = [&sealed[..], b"x\n"].concat();

@@ -1,5 +1,5 @@
-//! What a manifest says that one of several readers of a tree has made: in the header which part
-//! it is, in the trailer what is needed to put the parts together.
+//! Fields of a manifest made by one of several readers of a tree: in the header the number of the
+//! part, in the trailer the figures needed to put the parts together.
 
 use serde_json::{Map, Value, json};
 
@@ -8,25 +8,25 @@ use super::header::Header;
 /// The key of both.
 const KEY: &str = "shard";
 
-/// The hash that says which directory is in which part.
+/// Hash by which directories are assigned to parts.
 const HASH: &str = "xxh64";
 
-/// Which part of a tree a manifest is, as its header says.
+/// Part of a tree that a manifest covers, as recorded in its header.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ShardHeader {
-    /// From 1 to `of`.
+    /// Number, from 1 to `of`.
     pub index: u32,
-    /// How many parts there are.
+    /// Number of parts.
     pub of: u32,
 }
 
 impl ShardHeader {
-    /// As [`Header::shard`] has it: `{"index":2,"of":7,"hash":"xxh64"}`.
+    /// Returns the form of [`Header::shard`]: `{"index":2,"of":7,"hash":"xxh64"}`.
     pub fn to_value(self) -> Value {
         json!({"index": self.index, "of": self.of, "hash": HASH})
     }
 
-    /// What the header says: `None` if it is of no part of a tree.
+    /// Reads the header: `None` if it is of no part of a tree.
     ///
     /// # Errors
     /// If it is of a part that this version does not know.
@@ -34,7 +34,7 @@ impl ShardHeader {
         ShardHeader::of_value(&header.shard)
     }
 
-    /// The same from the value alone.
+    /// Reads the value alone.
     pub(crate) fn of_value(value: &Value) -> Result<Option<ShardHeader>, &'static str> {
         if value.is_null() {
             return Ok(None);
@@ -48,17 +48,17 @@ impl ShardHeader {
     }
 }
 
-/// What the trailer of a part of a tree says besides its counts.
+/// Fields of the trailer of a part of a tree besides its counts.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ShardTrailer {
-    /// How many directories of this part are known to their end.
+    /// Number of directories of this part that are known to their end.
     pub directories: u64,
     /// The sum of a hash of their paths.
     pub sum: u64,
     /// Numbers of the devices of the entries by the index that entries have, the root's first.
     pub devices: Vec<u64>,
-    /// How many of these, from the first on, are those of directories, which every part knows and
-    /// numbers alike.
+    /// Number of these, from the first on, that are devices of directories, which every part knows
+    /// and numbers alike.
     pub shared_devices: u64,
     /// Inode number of the tree's root: all parts are of one directory. Earlier versions do not
     /// record it.
@@ -66,7 +66,7 @@ pub struct ShardTrailer {
 }
 
 impl ShardTrailer {
-    /// What to write behind the other keys of the trailer.
+    /// Returns the fields to write behind the other keys of the trailer.
     pub fn to_fields(&self) -> Map<String, Value> {
         let value = json!({
             "directories": self.directories,
@@ -78,7 +78,7 @@ impl ShardTrailer {
         Map::from_iter([(KEY.to_owned(), value)])
     }
 
-    /// From the keys of a trailer that the format itself does not know.
+    /// Reads the keys of a trailer that the format itself does not know.
     pub fn of_fields(fields: &Map<String, Value>) -> Option<ShardTrailer> {
         let value = fields.get(KEY)?;
         let sum = value["sum"].as_str().filter(|text| text.len() == 16)?;

@@ -1,5 +1,5 @@
-//! Eight bytes at a time in one register, for what every line of a manifest holds: numbers and
-//! paths. In safe Rust, and the same on every processor.
+//! Parsing of eight bytes at a time in one register, for the numbers and paths in every line of a
+//! manifest. In safe Rust, and the same on every processor.
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
@@ -8,7 +8,7 @@ const fn all(byte: u8) -> u64 {
     ONES * byte as u64
 }
 
-/// Not zero if any byte of `word` is zero.
+/// Returns a number other than zero if any byte of `word` is zero.
 const fn any_zero(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word & HIGH
 }
@@ -26,7 +26,7 @@ const TENS: [u64; 9] = [
     100_000_000,
 ];
 
-/// The number that the digits at the beginning of `text` make, and how many they are; `None` if
+/// Parses the number at the beginning of `text`; returns it and the number of its digits; `None` if
 /// there are none, or for a number beyond 64 bits.
 pub(super) fn number(text: &[u8]) -> Option<(u64, usize)> {
     if let Some(eight) = text.first_chunk() {
@@ -41,8 +41,8 @@ pub(super) fn number(text: &[u8]) -> Option<(u64, usize)> {
     long_number(text)
 }
 
-/// The rest of a number that begins with eight digits, which are `first`, if it has 19 at most, as
-/// times have, and so cannot be too large.
+/// Parses the rest of a number that begins with eight digits, which are `first`, if it has 19 at
+/// most, as times have, and so cannot be too large.
 fn time(first: u64, text: &[u8]) -> Option<(u64, usize)> {
     let (eight, rest) = text.get(8..)?.split_first_chunk()?;
     let (second, count) = up_to_eight_digits(*eight);
@@ -80,8 +80,8 @@ fn long_number(text: &[u8]) -> Option<(u64, usize)> {
     (count > 0).then_some((value, count))
 }
 
-/// The length of `value` if `text` begins with its digits, whatever follows them. Where they end is
-/// known from the value alone, so that a processor need not wait for it.
+/// Returns the length of `value` if `text` begins with its digits, whatever follows them. Their end
+/// is known from the value alone, so that a processor need not wait for it.
 #[inline]
 pub(super) fn is_number(text: &[u8], value: u64) -> Option<usize> {
     let len = value.checked_ilog10().unwrap_or(0) as usize + 1;
@@ -96,12 +96,13 @@ pub(super) fn is_number(text: &[u8], value: u64) -> Option<usize> {
         return (found == value).then_some(len);
     }
     let third = digits(*rest.first_chunk()?, len - 16)?;
-    // Of twenty digits the first may be any.
+    // The first of twenty digits may be any.
     let upper = (first * TENS[8] + digits(*second, 8)?).checked_mul(TENS[len - 16])?;
     (upper.checked_add(third)? == value).then_some(len)
 }
 
-/// The number that the first `len` bytes make, of which there are 1 to 8, if all of them are digits.
+/// Returns the number that the first `len` bytes, of which there are 1 to 8, encode, if all of them
+/// are digits.
 #[inline]
 fn digits(text: [u8; 8], len: usize) -> Option<u64> {
     // Zeros go before them.
@@ -110,7 +111,7 @@ fn digits(text: [u8; 8], len: usize) -> Option<u64> {
     (others == 0).then(|| joined(word))
 }
 
-/// Eight digits, each a byte, the first lowest, as a number.
+/// Returns eight digits, each a byte, the first lowest, as a number.
 #[inline]
 fn joined(word: u64) -> u64 {
     // Neighbours into pairs, pairs into fours, fours into one.
@@ -119,12 +120,12 @@ fn joined(word: u64) -> u64 {
     (word * 10_000 + (word >> 32)) & 0xffff_ffff
 }
 
-/// The number that the digits at the beginning make, and how many of the eight they are.
+/// Returns the number that the digits at the beginning encode, and how many of the eight they are.
 #[inline]
 fn up_to_eight_digits(text: [u8; 8]) -> (u64, usize) {
     let word = u64::from_le_bytes(text) ^ all(b'0');
-    // A digit is at most 9 now and has no high bit with 0x76 added. What is none may carry into
-    // the bytes behind it, which do not count any more.
+    // A digit is at most 9 now and has no high bit with 0x76 added. Other bytes may carry into the
+    // bytes behind them, which do not count any more.
     let others = (word.wrapping_add(all(0x76)) | word) & HIGH;
     let digits = others.trailing_zeros() as usize / 8;
     if digits == 0 {
@@ -134,8 +135,8 @@ fn up_to_eight_digits(text: [u8; 8]) -> (u64, usize) {
     (joined(word << (64 - 8 * digits)), digits)
 }
 
-/// Is this a path that [`check_path`](super::path::check_path) takes, of nothing but ASCII without
-/// control characters and backslashes? Most are. `false` says nothing.
+/// True if this is a path that [`check_path`](super::path::check_path) takes, of nothing but ASCII
+/// without control characters and backslashes. Most are. `false` proves nothing.
 pub(super) fn is_plain_path(path: &[u8]) -> bool {
     /// Bytes of a step, and the one behind them.
     const STEP: usize = 9;
@@ -148,7 +149,7 @@ pub(super) fn is_plain_path(path: &[u8]) -> bool {
     let mut short = [b'a'; STEP];
     let path = match path.len() {
         len @ ..STEP => {
-            // What is odd before `a` is odd before nothing.
+            // A byte that is odd before `a` is odd at the end.
             short[..len].copy_from_slice(path);
             &short[..]
         }
@@ -162,8 +163,9 @@ pub(super) fn is_plain_path(path: &[u8]) -> bool {
     odd == 0
 }
 
-/// Is this a name of nothing but ASCII that stands in a line as it is: without control characters,
-/// quotation marks, backslashes and slashes, and not `.` or `..`? Most are. `false` says nothing.
+/// True if this is a name of nothing but ASCII that appears in a line without escapes: without
+/// control characters, quotation marks, backslashes and slashes, and not `.` or `..`. Most are.
+/// `false` proves nothing.
 pub(super) fn is_plain_name(name: &[u8]) -> bool {
     if matches!(name, b"" | b"." | b"..") {
         return false;
@@ -186,8 +188,8 @@ pub(super) fn is_plain_name(name: &[u8]) -> bool {
     (any | odd(u64::from_le_bytes(rest))) == 0
 }
 
-/// Not zero if one of the first eight bytes of `text` is worth a closer look: no printable ASCII, a
-/// backslash, or a slash before a slash or a dot. `text` has nine bytes.
+/// Returns a number other than zero if one of the first eight bytes of `text` needs a closer look:
+/// no printable ASCII, a backslash, or a slash before a slash or a dot. `text` has nine bytes.
 fn oddness(text: &[u8]) -> u64 {
     let word = |at: usize| {
         text[at..]
@@ -210,7 +212,7 @@ mod tests {
     use crate::integrity::check_path;
     use proptest::prelude::*;
 
-    /// By the standard library.
+    /// Parses by the standard library.
     fn slowly(text: &[u8]) -> Option<(u64, usize)> {
         let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let digits = std::str::from_utf8(&text[..count]).unwrap();
@@ -307,7 +309,7 @@ mod tests {
             prop_assert_eq!(number(text.as_bytes()), slowly(text.as_bytes()));
         }
 
-        /// A number is what it is written as, and nothing else.
+        /// Checks that a number matches only its own digits.
         #[test]
         fn numbers_that_are_known(digits in "[1-9][0-9]{0,19}|0", other: u64, end in "[^0-9]{24}") {
             let text = [digits.as_bytes(), end.as_bytes()].concat();
@@ -328,7 +330,7 @@ mod tests {
             }
         }
 
-        /// Never takes what the thorough check refuses.
+        /// Checks that it never takes a path that the thorough check refuses.
         #[test]
         fn paths(path in "[a/.\\\\\n\u{7f}é]{0,40}") {
             let plain = path.bytes().all(|byte| (0x20..0x80).contains(&byte) && byte != b'\\');

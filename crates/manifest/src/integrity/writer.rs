@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind};
 /// Bytes collected before they are digested and written.
 const CHUNK: usize = 64 << 10;
 
-/// Writes header, entries and trailer; refuses what [`Reader`](super::Reader) would refuse.
+/// Writes header, entries and trailer; refuses entries that [`Reader`](super::Reader) would refuse.
 ///
 /// Nothing is complete before [`finish`](Writer::finish): dropping a writer leaves a manifest
 /// that is recognised as truncated.
@@ -86,7 +86,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes the trailer and flushes; gives back the output and what the trailer says.
+    /// Writes the trailer and flushes; returns the output and the trailer.
     ///
     /// # Errors
     /// If writing fails.
@@ -94,7 +94,7 @@ impl<W: Write> Writer<W> {
         self.finish_with(&Map::new())
     }
 
-    /// The same, with more keys in the trailer, which must be none of its own.
+    /// Finishes with more keys in the trailer, which must be none of its own.
     ///
     /// # Errors
     /// If writing fails.
@@ -110,7 +110,7 @@ impl<W: Write> Writer<W> {
         Ok((self.output, self.counts))
     }
 
-    /// The counts so far; the digest is zero until the end.
+    /// Returns the counts so far; the digest is zero until the end.
     pub fn counts(&self) -> &Trailer {
         &self.counts
     }

@@ -1,4 +1,5 @@
-//! What we write, coreutils accepts; what coreutils accepts or refuses, so do we.
+//! Comparison with coreutils: it accepts the lines that we write, and we accept and refuse the same
+//! lines as it.
 
 use std::collections::BTreeMap;
 
@@ -63,7 +64,7 @@ fn written_lines_are_those_of_sha256sum() {
         .stdout_is(&zero);
 }
 
-/// Mutated lines, each alone in a manifest: `sha256sum --check` and our reader must agree on
+/// Checks mutated lines, each alone in a manifest: `sha256sum --check` and our reader must agree on
 /// whether it is properly formatted, and on the path.
 #[test]
 fn mutated_lines_are_judged_as_by_sha256sum() {

@@ -5,7 +5,7 @@ use bc_manifest::{
 };
 use proptest::prelude::*;
 
-/// Any path that a file can have: no NUL, not empty.
+/// Returns any path that a file can have: no NUL, not empty.
 fn path() -> impl Strategy<Value = Vec<u8>> {
     let odd = prop::sample::select(b"\\\n\r\"', ()=*#;{}\t \xff\xc3".to_vec());
     prop::collection::vec(prop_oneof![1u8..=255, odd], 1..40)
@@ -121,7 +121,7 @@ proptest! {
         }
     }
 
-    /// Text made of what the formats are made of gets deeper into the parsers.
+    /// Checks text made of the formats' elements, which gets deeper into the parsers.
     #[test]
     fn any_likely_text_is_read_to_the_end(
         parts in prop::collection::vec(prop::sample::select(vec![
@@ -138,8 +138,8 @@ proptest! {
         }
     }
 
-    /// One changed byte in a line never yields the same path with the same digest, unless it
-    /// only changed the case of a digit, or what blank stands where.
+    /// Checks that one changed byte in a line never yields the same path with the same digest,
+    /// unless it only changed the case of a digit, or one blank for another.
     #[test]
     fn a_changed_byte_shows(path in path(), digest in digest(), at: prop::sample::Index, to: u8) {
         let mut line = Vec::new();

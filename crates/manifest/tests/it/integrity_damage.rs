@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::integrity::{entries, read, written};
 
-/// A manifest of these entry lines with a right trailer, whatever the lines hold.
+/// Returns a manifest of these entry lines with a right trailer, whatever their content.
 fn sealed(lines: &[&str], counts: &str) -> Vec<u8> {
     use sha2::{Digest, Sha256};
     let mut bytes = Vec::from(
@@ -100,7 +100,7 @@ fn the_pieces_of_this_file_make_a_valid_manifest() {
     );
 }
 
-/// Whoever vouches for the SHA-256 gets everything else checked.
+/// Checks that a reader whose caller vouches for the SHA-256 checks everything else.
 #[test]
 fn proven_bytes_are_checked_but_for_the_digest() {
     let good = sealed(&[&file("a"), &file("b")], &ONE.replace(":1", ":2"));

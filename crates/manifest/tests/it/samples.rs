@@ -1,5 +1,5 @@
 //! Odd manifests in `fixtures/manifests` and damaged ones in `fixtures/corrupt`, which links in
-//! `tests` lead to, with what must come of each.
+//! `tests` lead to, with the expected result of each.
 
 use bc_manifest::integrity::{self, Policy, Writer, validate};
 use bc_manifest::{ErrorKind, Format, Item, Options, Reader, Separator};
@@ -14,7 +14,7 @@ fn data(name: &str) -> Vec<u8> {
         .unwrap_or_else(|e| panic!("{whole} or in corrupt: {e}"))
 }
 
-/// Paths of the records, lines of the malformed, number of comments.
+/// Returns the paths of the records, the malformed lines, and the number of comments.
 fn read(bytes: &[u8], options: Options) -> (Vec<String>, Vec<u64>, usize) {
     let (mut paths, mut malformed, mut comments) = (Vec::new(), Vec::new(), 0);
     for item in Reader::new(bytes, options).unwrap() {
@@ -160,7 +160,7 @@ fn jsonl_with_every_type_of_line() {
     assert_eq!(seen, "hrrecs");
 }
 
-/// Made by another program: what the format says must be enough to write it.
+/// Reads manifests made by another program: the format's description must be enough to write them.
 #[test]
 fn integrity_manifest_of_another_writer() {
     // From before machines, places and devices were recorded.
@@ -179,7 +179,7 @@ fn integrity_manifest_of_another_writer() {
     assert_eq!((error.kind(), error.line()), (ErrorKind::Truncated, 7));
 }
 
-/// Keys of a later version are passed over in every line, the trailer's too.
+/// Checks that keys of a later version are ignored in every line, the trailer's too.
 #[test]
 fn keys_that_are_not_known_are_passed_over() {
     let bytes = data("integrity-places.jsonl");

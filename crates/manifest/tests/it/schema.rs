@@ -1,5 +1,5 @@
-//! The lines we write obey the published schemas. A checker for just the keywords that those
-//! use: it refuses to go on at any other.
+//! Conformity of the lines that we write with the published schemas. A checker for just the
+//! keywords that those use: it refuses any other.
 
 use bc_manifest::integrity::{
     Entry, Found, Header, Kind, Meta, Mounted, ShardHeader, ShardTrailer, Writer,
@@ -12,7 +12,7 @@ fn schema(name: &str) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// Does `value` obey `schema`, a part of `root`?
+/// True if `value` conforms to `schema`, a part of `root`.
 fn valid(root: &Value, schema: &Value, value: &Value) -> bool {
     let object = schema.as_object().expect("a schema is an object");
     object.iter().all(|(keyword, rule)| match keyword.as_str() {

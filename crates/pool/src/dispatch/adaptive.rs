@@ -19,22 +19,22 @@ const WINDOW: Duration = Duration::from_millis(2);
 /// Windows per worker from one decision to the next.
 const WINDOWS: u32 = 2;
 
-/// There are more workers if those there are have waited for more than one part in so many. With
-/// everything cached it was less than one in 30, also while other processes took the CPUs; with
-/// nothing cached two workers on two CPUs waited for two in five, and four for one in six.
+/// Part of the time, one in so many, above which waiting calls for more workers. With everything
+/// cached the workers waited for less than one in 30, also while other processes took the CPUs;
+/// with nothing cached two workers on two CPUs waited for two in five, and four for one in six.
 const WAITED: u32 = 8;
 
 /// Descriptors that a worker may hold: those of the directories above, of the one that it reads
 /// and of the steps to it, an ignore file and the meter's.
 const DESCRIPTORS: u64 = 16;
 
-/// How soon those that wait for storage are joined by others. Nothing but the time that a run
-/// takes depends on it.
+/// Interval after which workers that wait for storage are joined by others. Only the duration of a
+/// run depends on it.
 pub struct Pace {
-    /// A worker looks at its clocks when it has been at work for so long.
+    /// Time at work after which a worker looks at its clocks.
     pub window: Duration,
-    /// Asked instead of the clocks, by tests: for how much of the time that a worker has been at
-    /// work had it the CPU or wanted it?
+    /// Replacement of the clocks in tests: from the time that a worker has been at work, the part
+    /// in which it had the CPU or wanted it.
     pub pretend: Option<Box<Pretend>>,
 }
 
@@ -58,8 +58,8 @@ impl Default for Pace {
     }
 }
 
-/// Decides whether there are to be more workers, from what all of them report of how much they
-/// wait. Losing the CPU to others is no waiting.
+/// Growth of a run by further workers, decided from the times that all of them report of waiting.
+/// Losing the CPU to others is no waiting.
 ///
 /// ```
 /// use bc_pool::dispatch::{AdaptiveWorkers, Pace, Workers};
@@ -79,10 +79,10 @@ impl Default for Pace {
 /// # Ok::<(), bc_pool::WorkerPanic>(())
 /// ```
 pub struct AdaptiveWorkers<'g> {
-    /// How many more would find something to do.
+    /// Returns how many more workers would find something to do.
     waiting: &'g (dyn Fn() -> usize + Sync),
     pace: &'g Pace,
-    /// There will be no more: nobody need look any longer.
+    /// True once there will be no more workers: none need look any longer.
     over: AtomicBool,
     state: Mutex<State>,
 }
@@ -90,7 +90,7 @@ pub struct AdaptiveWorkers<'g> {
 struct State {
     workers: usize,
     most: usize,
-    /// Since the last decision, of all workers together.
+    /// Time of all workers together since the last decision.
     spent: Spent,
 }
 
@@ -98,7 +98,7 @@ struct State {
 struct Spent {
     /// The time between taking directories and being done with them.
     busy: Duration,
-    /// What of that the worker had the CPU or wanted it; the rest it waited.
+    /// Part of that in which the worker had the CPU or wanted it; the rest it waited.
     running: Duration,
 }
 
@@ -109,8 +109,8 @@ impl fmt::Debug for AdaptiveWorkers<'_> {
 }
 
 impl<'g> AdaptiveWorkers<'g> {
-    /// For a run that has the usual number of workers, or is about to; `waiting` tells how many
-    /// more would find something to do.
+    /// Starts the growth of a run that has the usual number of workers, or is about to; `waiting`
+    /// returns how many more would find something to do.
     pub fn new(
         workers: Workers,
         pace: &'g Pace,
@@ -128,13 +128,13 @@ impl<'g> AdaptiveWorkers<'g> {
         }
     }
 
-    /// The workers there are, or are about to be.
+    /// Returns the number of workers that there are, or are about to be.
     pub fn workers(&self) -> usize {
         self.lock().workers
     }
 
-    /// For a worker, with a way to start another that says whether it did; `None` if there are
-    /// as many as there will be.
+    /// Returns the clock of one worker, with a function that starts another and returns whether it
+    /// did; `None` if there are as many as there will be.
     pub fn watch(&'g self, spawn: &'g dyn Fn() -> bool) -> Option<Watch<'g>> {
         let is_over = self.over.load(Ordering::Relaxed);
         (!is_over).then(|| Watch {
@@ -181,8 +181,8 @@ impl<'g> AdaptiveWorkers<'g> {
     }
 }
 
-/// The number of workers for which the descriptors suffice that this process may have, if each has
-/// so many, with half of them for others; 0 where not even one has enough.
+/// Returns the number of workers for which the descriptors suffice that this process may have, if
+/// each has so many, with half of them for others; 0 where not even one has enough.
 ///
 /// # Panics
 /// If `descriptors` is 0.
@@ -199,7 +199,7 @@ pub struct Watch<'g> {
     adaptive: &'g AdaptiveWorkers<'g>,
     spawn: &'g dyn Fn() -> bool,
     meter: Meter,
-    /// When what it is doing began, or was looked at last.
+    /// Time when its present work began, or was looked at last.
     since: Instant,
     busy: Duration,
 }
@@ -211,15 +211,15 @@ impl fmt::Debug for Watch<'_> {
 }
 
 impl Watch<'_> {
-    /// Called when the worker has got something to do: it had nothing before.
+    /// Notes that the worker has got something to do: it had nothing before.
     pub fn begin(&mut self) {
         if !self.adaptive.over.load(Ordering::Relaxed) {
             self.since = Instant::now();
         }
     }
 
-    /// Called when it is done, and every now and then until then: others join if the time since the
-    /// last look was waited. Returns whether any did.
+    /// Reads the worker's clock. Called when it is done, and every now and then until then: others
+    /// join if the time since the last look was waited. Returns whether any did.
     pub fn look(&mut self) -> bool {
         if self.adaptive.over.load(Ordering::Relaxed) {
             return false;

@@ -7,12 +7,12 @@ use std::time::Instant;
 use super::{Effort, Start};
 use crate::Spawner;
 
-/// Begun before the clock is started: the first files pay for what is new to the process and to
-/// the kernel, which says nothing about those that follow. And a dozen files are too few to tell
+/// Files begun before the clock is started: the first files pay for setup in the process and in the
+/// kernel, which is no measure of those that follow. And a dozen files are too few to distinguish
 /// slow storage from a worker that has lost its CPU for a moment.
 const WARM_UP: u64 = 16;
 
-/// How many workers a run has, shared by all of them. Written only when there is one more.
+/// Number of workers of a run, shared by all of them. Written only when one is added.
 #[derive(Debug)]
 pub struct Team {
     most: usize,
@@ -21,7 +21,7 @@ pub struct Team {
 }
 
 impl Team {
-    /// A run that begins with `workers` of at most `most`.
+    /// Starts the count of a run that begins with `workers` of at most `most`.
     pub fn new(start: Start, workers: usize, most: usize) -> Team {
         Team {
             most,
@@ -30,7 +30,7 @@ impl Team {
         }
     }
 
-    /// The workers there are, or are about to be.
+    /// Returns the number of workers that there are, or are about to be.
     pub fn workers(&self) -> usize {
         self.workers.load(Ordering::Relaxed)
     }
@@ -39,7 +39,7 @@ impl Team {
         self.start == Start::Together || self.workers() >= self.most
     }
 
-    /// Has others join until there are `wanted`, or the system refuses one.
+    /// Starts workers until there are `wanted`, or the system refuses one.
     fn grow(&self, wanted: usize, spawner: &Spawner<'_>) {
         let mut workers = self.workers();
         while workers < wanted.min(self.most) {
@@ -62,19 +62,19 @@ impl Team {
     }
 }
 
-/// One worker's view of what its run is worth. It reckons with what it has begun itself: as much
-/// as the sizes of those files tell, or as the clock does where that is more, as on slow storage.
-/// What is left is taken to be alike.
+/// One worker's estimate of the rest of its run, from the files that it has begun itself: from
+/// their sizes, or from the clock where that gives more, as on slow storage. The remaining files
+/// are assumed to be alike.
 ///
 /// Nothing shared is written for a file, and the clock is asked at every doubling of the number of
 /// files only, and when the reckoning has gone up by the price of a worker.
 pub struct Recruiter<'r> {
     team: &'r Team,
     spawner: &'r Spawner<'r>,
-    /// There will be no more workers: nobody need look any longer.
+    /// True once there will be no more workers: none need look any longer.
     over: bool,
     reckoning: Reckoning,
-    /// When the clock was started, and after how many files.
+    /// Time when the clock was started, and the number of files before it.
     since: Option<(Instant, u64)>,
 }
 
@@ -85,7 +85,7 @@ impl fmt::Debug for Recruiter<'_> {
 }
 
 impl<'r> Recruiter<'r> {
-    /// For one worker of a run, with its way to call for others.
+    /// Makes the estimate of one worker of a run, with its way to start others.
     pub fn new(team: &'r Team, spawner: &'r Spawner<'r>) -> Recruiter<'r> {
         Recruiter {
             team,
@@ -96,8 +96,8 @@ impl<'r> Recruiter<'r> {
         }
     }
 
-    /// Called with the size of each file that the worker begins; `left` tells how many nobody has
-    /// taken yet. Returns whether there are more workers than before.
+    /// Counts a file that the worker begins, of this size; `left` returns how many no worker has
+    /// taken yet. True if there are more workers than before.
     #[inline]
     pub fn begin(&mut self, bytes: u64, left: impl FnOnce() -> usize) -> bool {
         !self.over && self.reckoning.begin(bytes) && self.look(left())
@@ -119,7 +119,7 @@ impl<'r> Recruiter<'r> {
     }
 }
 
-/// What the clock says: how long so many files took.
+/// Measured time: so many files took so long.
 #[derive(Clone, Copy, Debug, Default)]
 struct Timed {
     files: u64,
@@ -149,7 +149,8 @@ impl Reckoning {
         false
     }
 
-    /// How many workers `left` more files like those begun are worth, where there are `workers`.
+    /// Returns how many workers `left` more files like those begun are worth, where there are
+    /// `workers`.
     fn wanted(&self, timed: Timed, left: usize, workers: usize, most: usize) -> usize {
         let each = timed.took.0.checked_div(timed.files).unwrap_or(0);
         let each = each.max(self.effort.0 / self.files.max(1));
@@ -164,8 +165,9 @@ mod tests {
     use super::*;
     use crate::run_growing;
 
-    /// Has one worker after the other begin the files that are left, with a clock that stands
-    /// still; returns after how many there were how many workers.
+    /// Lets one worker after the other begin the remaining files, with a clock that does not
+    /// advance; returns the numbers of files after which there were more workers, with those
+    /// numbers of workers.
     fn growth(files: usize, bytes: u64, most: usize) -> Vec<(usize, usize)> {
         let team = Team::new(Start::AsItPays, 1, most);
         let begun = AtomicUsize::new(0);

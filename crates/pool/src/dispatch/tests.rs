@@ -54,7 +54,7 @@ fn large_jobs_take_all() {
     );
 }
 
-/// Against the sum that it is meant to make small.
+/// Compares the number with the sum that it is meant to minimise.
 #[test]
 fn no_other_number_is_over_sooner() {
     for starts in 0..1000 {

@@ -1,16 +1,16 @@
-//! How many threads a run may use that may wait for its storage.
+//! Number of threads for a run that may wait for its storage.
 
 use crate::MAX_WORKERS;
 
-/// Workers while a run waits for its storage.
+/// Greatest number of workers while a run waits for its storage.
 ///
 /// A walk: a source tree of 86,629 files, nothing cached, on
 /// two CPUs and a virtual disk: 2 workers take 0.495 s, 4 take 0.388, 8 take 0.352, 16 take 0.349
 /// and 32 take 0.357 (medians): from 8 on both CPUs are busy. Where the rest of the tree turns out
 /// to be cached, 8 take 3 % more CPU time than 2, and 16 take 5 %.
 ///
-/// A spinning disk has one arm for them all. It is not told apart, because virtual disks call
-/// themselves spinning, and because what is read here, directories and inodes, lies scattered
+/// A spinning disk has one arm for them all. It is not recognised, because virtual disks call
+/// themselves spinning, and because the data read here, directories and inodes, is scattered
 /// anyway: the more reads a disk has to choose from, the shorter its ways. With the same disk held
 /// to 300 reads a second, 2, 8 and 16 workers took 16.4 s alike. But that is why it is not more.
 ///
@@ -20,8 +20,8 @@ use crate::MAX_WORKERS;
 /// decompressor on this kernel, not cached, 263, 323, 440.
 const MOST: usize = 8;
 
-/// How many threads a run may use, the caller's own being one of them; 1 to
-/// [`MAX_WORKERS`], and other numbers are taken for the nearest of these. No result depends on it.
+/// Number of threads that a run may use, the caller's own being one of them; 1 to [`MAX_WORKERS`],
+/// and other numbers are taken for the nearest of these. No result depends on it.
 ///
 /// A number alone, `Workers::from(4)`, is a bound that is always kept.
 /// [`Workers::adaptive`] allows for more where they spend their time waiting.
@@ -41,18 +41,19 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// `usual` threads, as a rule one per CPU. When these have waited for storage for more than
-    /// an eighth of the last milliseconds, and there is something that waits for a worker, others join
-    /// them, up to 8 in all; if `usual` is 8 or more, none do.
+    /// Allows `usual` threads, as a rule one per CPU. When these have waited for storage for more
+    /// than an eighth of the last milliseconds, and there is something that waits for a worker,
+    /// others join them, up to 8 in all; if `usual` is 8 or more, none do.
     ///
-    /// Losing the CPU to other processes is no waiting, and while everything is cached nobody
-    /// joins. The kernel is asked through `/proc/thread-self/schedstat`; where that does not
-    /// tell, and where the limit on open files is low, the number stays the usual.
+    /// Losing the CPU to other processes is no waiting, and while everything is cached no worker
+    /// joins. The kernel is asked through `/proc/thread-self/schedstat`; where that has no counts,
+    /// and where the limit on open files is low, the number stays the usual.
     pub fn adaptive(usual: usize) -> Workers {
         Workers::up_to(usual, MOST)
     }
 
-    /// `usual` threads, and up to `most` while these wait: the usual if that is fewer.
+    /// Allows `usual` threads, and up to `most` while these wait: the usual number if that is
+    /// greater.
     pub fn up_to(usual: usize, most: usize) -> Workers {
         let usual = usual.clamp(1, MAX_WORKERS);
         Workers {
@@ -61,17 +62,17 @@ impl Workers {
         }
     }
 
-    /// The number of threads of a run that does not wait; at least 1.
+    /// Returns the number of threads of a run that does not wait; at least 1.
     pub fn usual(self) -> usize {
         self.usual
     }
 
-    /// The number that is never exceeded; at least the usual.
+    /// Returns the number that is never exceeded; at least the usual.
     pub fn most(self) -> usize {
         self.most
     }
 
-    /// The same within narrower bounds, both at least 1.
+    /// Limits both numbers to these bounds, both at least 1.
     #[must_use]
     pub fn within(self, usual: usize, most: usize) -> Workers {
         let usual = self.usual.min(usual);

@@ -1,4 +1,4 @@
-//! The interleavings of two workers on a few items: nobody hangs, nothing is lost.
+//! The interleavings of two workers on a few items: no worker hangs, nothing is lost.
 
 use super::*;
 use loom::sync::Arc;

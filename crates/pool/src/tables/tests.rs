@@ -1,4 +1,4 @@
-//! What workers with tables of their own hold open, and what they do not.
+//! Descriptors that workers with tables of their own hold open.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,7 +19,7 @@ fn private() -> Tables {
     unsafe { Tables::private() }
 }
 
-/// The numbers in the calling thread's table, but for the one by which it is read.
+/// Returns the numbers in the calling thread's table, but for the one by which it is read.
 fn held() -> Vec<RawFd> {
     let dir = File::open("/proc/thread-self/fd").unwrap();
     let mut buffer = Vec::with_capacity(4096);
@@ -37,19 +37,19 @@ fn held() -> Vec<RawFd> {
     held
 }
 
-/// What the calling thread's descriptors lead to.
+/// Returns the targets of the calling thread's descriptors.
 fn leads_to() -> Vec<PathBuf> {
     let links = std::fs::read_dir("/proc/thread-self/fd").unwrap();
     let names = links.filter_map(|link| std::fs::read_link(link.unwrap().path()).ok());
     names.collect()
 }
 
-/// Those of the standard streams that are open here.
+/// Returns the standard streams that are open here.
 fn streams() -> Vec<RawFd> {
     held().into_iter().filter(|fd| *fd < 3).collect()
 }
 
-/// Whether this system gives threads tables of their own.
+/// True if this system gives threads tables of their own.
 fn is_able() -> bool {
     let file = File::open("/dev/null").unwrap();
     let seen = run_growing_in(private(), &[], 2, 2, |_, _| fcntl_getfd(&file)).unwrap();
@@ -81,12 +81,13 @@ fn a_worker_holds_what_is_named_and_nothing_else() {
         for of_worker in &all[1..] {
             assert_eq!(*of_worker, expected, "{named:?}");
         }
-        // And nobody else has lost any.
+        // And no other thread has lost any.
         assert!(files.iter().all(|file| fcntl_getfd(file).is_ok()));
     }
 }
 
-/// It is started with the table of the one who calls for it.
+/// Checks that a worker that joins later starts without the descriptors of the worker that called
+/// for it.
 #[test]
 fn who_joins_later_holds_nothing_of_the_worker_that_called() {
     if !is_able() {
@@ -137,7 +138,8 @@ fn workers_keep_no_pipe_no_lock_and_no_deleted_file() {
             );
             flock(&other, FlockOperation::NonBlockingLockExclusive).unwrap();
         }
-        // Those of others, which were here before, are not ours to judge: a standard stream, say.
+        // Descriptors of others, which were here before, are not ours to judge: a standard stream,
+        // say.
         let names = leads_to();
         assert!(!names.contains(&gone_name), "{names:?}");
         done.wait();
@@ -155,7 +157,8 @@ fn by_default_tables_are_shared() {
     assert!(seen.iter().all(|seen| *seen));
 }
 
-/// A kernel or a filter that knows no such call: nothing is closed, and the run goes on.
+/// Simulates a kernel or a filter that knows no such call: nothing is closed, and the run
+/// continues.
 #[test]
 fn where_it_is_refused_tables_stay_shared() {
     for errno in [libc::ENOSYS, libc::EPERM, libc::EINVAL] {
@@ -179,7 +182,7 @@ fn where_it_is_refused_tables_stay_shared() {
     }
 }
 
-/// The error of a run does not depend on tables.
+/// Checks that the error of a run does not depend on tables.
 #[test]
 fn a_panic_is_reported() {
     let ran = run_growing_in(private(), &[], 2, 2, |worker, _| {

@@ -1,5 +1,5 @@
-//! How much of the disk compressed extents take, which `FIEMAP` does not tell: Btrfs does, to
-//! those who may read its trees.
+//! Size on disk of compressed extents, which `FIEMAP` does not report: Btrfs does, to users who may
+//! read its trees.
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
@@ -27,7 +27,7 @@ struct Head {
     room: u64,
 }
 
-/// Bytes for what is found: some 190 extents.
+/// Bytes of room for the results: some 190 extents.
 const ROOM: usize = 16 << 10;
 
 #[repr(C)]
@@ -44,10 +44,10 @@ const EXTENT_DATA: u32 = 108;
 /// Bytes of `struct btrfs_ioctl_search_header`.
 const HEADER: usize = 32;
 
-/// The bytes that each extent of the file numbered `ino` takes, by its place.
+/// Returns the bytes that each extent of the file numbered `ino` takes, by its place.
 ///
 /// # Errors
-/// `EPERM` for anybody but root; `ENOTTY` on another file system.
+/// `EPERM` for any user but root; `ENOTTY` on another file system.
 pub(super) fn on_disk(file: impl AsFd, ino: u64) -> Result<BTreeMap<u64, u64>, Errno> {
     let file = file.as_fd();
     let mut lengths = BTreeMap::new();
@@ -89,7 +89,7 @@ pub(super) fn on_disk(file: impl AsFd, ino: u64) -> Result<BTreeMap<u64, u64>, E
     }
 }
 
-/// Takes the extents out of what a search found; gives where in the file the last one begins.
+/// Takes the extents out of a search's results; returns the offset in the file of the last one.
 fn read(found: &[u8], items: u32, lengths: &mut BTreeMap<u64, u64>) -> Option<u64> {
     let mut rest = found;
     let mut last = None;

@@ -18,12 +18,12 @@ use crate::types::{Consumer, Opened, VerifyWhen, Want};
 use crate::uring::Done;
 use crate::watch::Watch;
 
-/// What became of an attempt to start a file.
+/// Result of an attempt to start a file.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub(super) enum Start {
     /// Filled, failed, or short of a buffer: without waiting in any case.
     Done,
-    /// In flight.
+    /// Waiting for the ring.
     InFlight,
     /// Put off for lack of descriptors.
     Deferred,
@@ -60,7 +60,7 @@ impl<C: Consumer> Pump<'_, C> {
         self.opened(slot, entry, want, file)
     }
 
-    /// A file was opened for `slot`: verifies what it is and begins to read.
+    /// Begins a file that was opened for `slot`: verifies it and begins to read.
     pub(super) fn opened(
         &mut self,
         slot: usize,
@@ -134,11 +134,10 @@ impl<C: Consumer> Pump<'_, C> {
         Start::Done
     }
 
-    /// Offers a huge file to the consumer, to be read in a way of its own: where this worker
-    /// has no other in hand, which would have to wait for it, and nobody who wants to write to
-    /// one of its files would.
+    /// Offers a huge file to the consumer, to be read in a way of its own: where this worker has no
+    /// other in hand, which would have to wait for it, and no writer waits for one of its files.
     fn take_over(&mut self, opened: &Opened, bytes: u64) -> bool {
-        // Of a file that was put off the pump knows its readings so far.
+        // The pump knows the readings so far of a file that was put off.
         if self.hand.huge() > 0 || self.is_known(opened.entry) || self.holds_lease() {
             return false;
         }
@@ -148,9 +147,9 @@ impl<C: Consumer> Pump<'_, C> {
         taken
     }
 
-    /// How to read a file that need not be put into its slot: the consumer takes
-    /// one at a time, nothing else waits for it, and what was read last was resident, or plain
-    /// calls are its way.
+    /// Returns the way to read a file that need not be put into its slot: the consumer takes one at
+    /// a time, nothing else waits for it, and the file before was resident, or plain calls are its
+    /// way.
     fn direct(&self, plain: bool) -> Option<Way> {
         let one = self.consumer.width() <= 1 || self.slots.len() == 1;
         if !one || !self.ready.is_empty() || self.queue.in_flight() > 0 {
@@ -163,9 +162,9 @@ impl<C: Consumer> Pump<'_, C> {
         }
     }
 
-    /// Reads a file that was just opened for `slot`. If one call is all it takes, the
-    /// consumer sees it at once and it is done: most files of most trees, at the least
-    /// cost. What takes more goes the way of all others.
+    /// Reads a file that was just opened for `slot`. If one call is all it takes, the consumer sees
+    /// it at once and it is done: most files of most trees, at the least cost. Other files go
+    /// through a slot.
     fn read_at_once(&mut self, slot: usize, mut active: Active, way: Way) -> Start {
         if active.cursor.nothing() {
             self.slots[slot] = Slot::Active(active);
@@ -241,7 +240,7 @@ impl<C: Consumer> Pump<'_, C> {
                 Way::Ring => Ok(Plain::Miss),
             };
             match plain {
-                // It tells nothing of other file systems.
+                // It proves nothing about other file systems.
                 Ok(Plain::Read(_)) if active.plain => {}
                 Ok(Plain::Read(_)) => self.queue.hit(),
                 Ok(Plain::Miss) if way == Way::Cached => self.queue.miss(Call::Read),
@@ -294,7 +293,7 @@ impl<C: Consumer> Pump<'_, C> {
         self.stats.reads += 1;
         let n = match read {
             Ok(n) => n,
-            // What was opened and not verified may be anything.
+            // A file that was opened and not verified may be of any kind.
             Err(errno) if !active.verified => {
                 return match verify(self.listing, active.opened.entry, active.file()) {
                     Ok(_) if errno == Errno::SPIPE => {
@@ -325,8 +324,7 @@ impl<C: Consumer> Pump<'_, C> {
         self.make_ready(slot, step)
     }
 
-    /// Acts on what a read of the slot's file has led to; returns whether another one has to
-    /// follow.
+    /// Acts on the result of a read of the slot's file; returns whether another one has to follow.
     fn make_ready(&mut self, slot: usize, step: Step) -> bool {
         let Slot::Active(active) = &mut self.slots[slot] else {
             return false;
@@ -357,7 +355,7 @@ impl<C: Consumer> Pump<'_, C> {
         false
     }
 
-    /// Submits what is pending and takes in what the ring has completed.
+    /// Submits the pending requests and takes those that the ring has completed.
     pub(super) fn complete(&mut self, wait: usize) {
         if let Err(errno) = self.queue.submit(wait) {
             self.abandon(errno);
@@ -389,7 +387,7 @@ impl<C: Consumer> Pump<'_, C> {
         }
     }
 
-    /// The ring failed for good: fails what was in flight and goes on without.
+    /// Gives up a ring that failed for good: fails the calls in flight and continues without it.
     pub(super) fn abandon(&mut self, errno: Errno) {
         // The buffers in flight are lost.
         self.pool = Pool::new(&[(self.slots.len(), self.options.slot_size)]);
@@ -405,7 +403,7 @@ impl<C: Consumer> Pump<'_, C> {
         }
     }
 
-    /// An entry that did not get as far as `begin`.
+    /// Finishes an entry that did not get as far as `begin`.
     pub(super) fn finish_unopened(&mut self, slot: usize, entry: EntryId, error: Error) {
         self.slots[slot] = Slot::Free;
         self.free.push(slot);
@@ -420,7 +418,7 @@ impl<C: Consumer> Pump<'_, C> {
         }
     }
 
-    /// Closes the file, frees the slot and tells the consumer.
+    /// Closes the file, frees the slot and calls the consumer.
     pub(super) fn finish(&mut self, slot: usize, error: Option<Error>) {
         let state = std::mem::replace(&mut self.slots[slot], Slot::Free);
         if let Slot::Active(active) | Slot::Starved(active) = state {
@@ -428,7 +426,7 @@ impl<C: Consumer> Pump<'_, C> {
         }
     }
 
-    /// The same for a file that has left its slot.
+    /// Finishes a file that has left its slot.
     fn finish_active(&mut self, slot: usize, active: Active, error: Option<Error>) {
         self.free_slot(slot, active.length, active.buffer, active.file);
         let entry = active.opened.entry;
@@ -445,7 +443,8 @@ impl<C: Consumer> Pump<'_, C> {
         self.consumer.finish(slot, result, entry);
     }
 
-    /// Frees the slot, and what its file had: it is no longer in hand, done or put off.
+    /// Frees the slot, and its file's buffer and descriptor: it is no longer in hand, done or put
+    /// off.
     #[inline]
     pub(super) fn free_slot(
         &mut self,

@@ -15,11 +15,11 @@ use crate::types::{Changed, Consumer, VerifyWhen, Want};
 use crate::watch::{Summed, Unsettled, Watch};
 
 impl<C: Consumer> Pump<'_, C> {
-    /// Sees to it that writers of a file that was opened just now will be noticed.
+    /// Arranges that writers of a file that was opened just now will be noticed.
     pub(super) fn watch(&mut self, active: &mut Active) {
         let readings = self.known(active.opened.entry);
         let stamp = &active.opened.stat.stamp;
-        // Of an empty file nothing can be torn.
+        // An empty file cannot be torn.
         if self.options.changed == Changed::Allow || stamp.size == 0 || !self.clock.is_fresh(stamp)
         {
             return;
@@ -27,7 +27,7 @@ impl<C: Consumer> Pump<'_, C> {
         let readings = readings.unwrap_or_default();
         active.watch = match take_lease(active.file()) {
             Ok(()) => Watch::Lease(readings),
-            // What is made up on the way may be another content each time, and is never torn.
+            // Content that the kernel makes up may differ each time, and is never torn.
             Err(_) if is_made_up(active.file()) => Watch::Off,
             Err(_) => Watch::Sum(Box::new(Summed {
                 readings,
@@ -36,7 +36,7 @@ impl<C: Consumer> Pump<'_, C> {
         };
     }
 
-    /// What the listing says of a file that is not to be verified yet.
+    /// Returns the listing's metadata of a file that is not to be verified yet.
     pub(super) fn unverified(&mut self, when: VerifyWhen, entry: EntryId) -> Option<FileStat> {
         let listed = match when {
             VerifyWhen::Now => None,
@@ -50,18 +50,18 @@ impl<C: Consumer> Pump<'_, C> {
         (!now).then_some(listed)
     }
 
-    /// What is known of a file that was read before, if it was.
+    /// Returns the earlier readings of a file, if there were any.
     fn known(&mut self, entry: EntryId) -> Option<Readings<u128>> {
         let at = self.known.iter().position(|file| file.entry == entry)?;
         Some(self.known.swap_remove(at).readings)
     }
 
-    /// Whether a file was read before.
+    /// True if a file was read before.
     pub(super) fn is_known(&self, entry: EntryId) -> bool {
         self.known.iter().any(|file| file.entry == entry)
     }
 
-    /// Whether anybody who wants to write to one of this worker's files has to wait for it.
+    /// True if a writer to one of this worker's files would have to wait for it.
     pub(super) fn holds_lease(&self) -> bool {
         let leased = |slot: &Slot| match slot {
             Slot::Active(active) | Slot::Starved(active) => active.is_leased(),
@@ -70,7 +70,7 @@ impl<C: Consumer> Pump<'_, C> {
         self.slots.iter().any(leased)
     }
 
-    /// The next of the files to be read again.
+    /// Returns the next of the files to be read again.
     pub(super) fn next_again(&mut self) -> Option<(EntryId, Want)> {
         let file = self.again.pop()?;
         let next = (file.entry, file.want);
@@ -78,9 +78,9 @@ impl<C: Consumer> Pump<'_, C> {
         Some(next)
     }
 
-    /// Whether what was read of the slot's file, as far as that goes, is one state of it, or may
-    /// still turn out to be. If not, the slot is free again: the file is read once more later, or
-    /// has had its chances.
+    /// True if the bytes read of the slot's file, as far as that goes, are of one state of it, or
+    /// may still turn out to be. If not, the slot is free again: the file is read once more later,
+    /// or has had its chances.
     pub(super) fn is_steady(&mut self, slot: usize, step: Step) -> bool {
         let Slot::Active(active) = &mut self.slots[slot] else {
             return false;
@@ -94,8 +94,8 @@ impl<C: Consumer> Pump<'_, C> {
                 if (step != Step::LastIfSame || same()) && lease::is_held(active.file()) {
                     active.watch = Watch::Lease(readings);
                     if last && let Some(file) = active.file.take() {
-                        // The lease goes with it: nobody waits for the consumer.
-                        // Nothing was written to it.
+                        // The lease ends with it: no writer waits for the consumer. Nothing was
+                        // written to it.
                         let _ = bc_fs::close(file);
                     }
                     return true;
@@ -135,7 +135,7 @@ impl<C: Consumer> Pump<'_, C> {
     fn put_off(&mut self, slot: usize, readings: Readings<u128>) {
         let state = std::mem::replace(&mut self.slots[slot], Slot::Free);
         let Slot::Active(active) = state else { return };
-        // What it gave does not count.
+        // Its bytes do not count.
         self.stats.bytes -= active.bytes;
         self.unsettled.push(Unsettled {
             entry: active.opened.entry,

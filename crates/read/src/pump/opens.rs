@@ -1,5 +1,4 @@
-//! How a file is opened: by a call that does not wait for the disk, by one that may, or by the
-//! ring.
+//! Opening of files: by a call that does not wait for the disk, by one that may, or by the ring.
 
 use std::os::fd::OwnedFd;
 
@@ -71,15 +70,15 @@ impl<C: Consumer> Pump<'_, C> {
         Ok(None)
     }
 
-    /// Whether what waits for this is left to plain calls.
+    /// True if calls that wait for this are left to plain calls.
     pub(super) fn is_plain(&self, waits: Waits) -> bool {
         matches!(waits, Waits::Processor | Waits::Decompressor) && self.queue.chooses()
     }
 
-    /// Looks after each file that one call reads whether the calls before have waited, where the
-    /// ring is not their way: then other workers may join. Where there is one decompressor they
-    /// would only wait for that, and a long file keeps its disk busy by itself, or a spinning one's
-    /// arm on its track.
+    /// Notes each file that one call reads, and has other workers join if the calls before have
+    /// waited, where the ring is not their way. Where there is one decompressor they would only
+    /// wait for that, and a long file keeps its disk busy by itself, or a spinning one's arm on its
+    /// track.
     pub(super) fn watch_waiting(&mut self, entry: EntryId, bytes: u64) {
         let may_wait = match self.opener.waits(entry) {
             Waits::Unsaid | Waits::Processor => self.queue.chooses(),
@@ -97,7 +96,7 @@ impl<C: Consumer> Pump<'_, C> {
         self.small = self.small.wrapping_add(1).max(1);
     }
 
-    /// The ring has opened a file, or could not.
+    /// Takes a file that the ring has opened, or its error.
     pub(super) fn completed_open(&mut self, slot: usize, result: Result<OwnedFd, Errno>) {
         let state = std::mem::replace(&mut self.slots[slot], Slot::Free);
         let Slot::Opening { entry, want } = state else {

@@ -1,4 +1,5 @@
-//! What to do while the process has no descriptor left for one more file.
+//! Shortage of descriptors: files are closed before others are opened, and failed opens are put
+//! off.
 
 use bc_walk::shortage::{WAIT, WAITS, is_shortage};
 
@@ -6,19 +7,19 @@ use super::Pump;
 use crate::types::Consumer;
 
 impl<C: Consumer> Pump<'_, C> {
-    /// How many slots should be filled before the consumer is called.
+    /// Returns the number of slots that should be filled before the consumer is called.
     pub(super) fn enough(&self, width: usize) -> usize {
         if self.is_short() { 1 } else { width }
     }
 
-    /// Whether files have to be closed before others can be opened.
+    /// True if files have to be closed before others can be opened.
     pub(super) fn is_short(&self) -> bool {
         self.short && self.free.len() < self.slots.len()
     }
 
-    /// Whether an open that failed with `errno` is worth another try once a
-    /// descriptor has become free: by one of this worker's own files or kept
-    /// directories, or for a second by another worker's. The slot of the failed open counts as used.
+    /// True if an open that failed with `errno` is worth another try once a descriptor has become
+    /// free: by one of this worker's own files or kept directories, or for a second by another
+    /// worker's. The slot of the failed open counts as used.
     pub(super) fn defers(&mut self, errno: Option<i32>) -> bool {
         if !is_shortage(errno) {
             return false;

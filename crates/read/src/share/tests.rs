@@ -6,10 +6,10 @@ use bc_walk::EntryId;
 use super::at_once;
 use crate::plan::{Hand, Length, Plan};
 
-/// Nanoseconds to open a file, read what fits a slot and close it.
+/// Nanoseconds to open a file, read a slot's worth and close it.
 const OPEN: f64 = 4000.0;
 
-/// How fast one worker is with so many messages in hand, in bytes per nanosecond.
+/// Speed of one worker with so many messages in hand, in bytes per nanosecond.
 struct Speed {
     name: &'static str,
     /// Messages hashed at the same time at most; a quarter more are in hand.
@@ -70,7 +70,7 @@ struct Worker<'p> {
     done: bool,
 }
 
-/// The time until all files are hashed, in nanoseconds.
+/// Returns the time until all files are hashed, in nanoseconds.
 fn simulate(sizes: &[u64], workers: usize, speed: &Speed) -> f64 {
     let plan = Plan::new((0..sizes.len() as u32).map(EntryId).collect(), workers);
     let mut all: Vec<Worker<'_>> = (0..workers)
@@ -124,8 +124,8 @@ fn simulate(sizes: &[u64], workers: usize, speed: &Speed) -> f64 {
     all.iter().map(|worker| worker.clock).fold(0.0, f64::max)
 }
 
-/// The best time for `count` files of one size: whoever has the most of them, in whatever rounds
-/// of however many at once are the fastest for that.
+/// Returns the best time for `count` files of one size: that of the worker with the most of them,
+/// in the rounds that are the fastest for that number.
 fn best(count: usize, size: u64, workers: usize, speed: &Speed) -> f64 {
     let most = count.div_ceil(workers);
     let mut times = vec![0.0];
@@ -169,9 +169,9 @@ fn every_shape_ends_within_five_percent_of_the_best() {
     assert!(late.is_empty(), "{late:#?}");
 }
 
-/// A directory of videos in a tree of small files. Put first, they are shared out as if there were
-/// nothing else. Where nobody knows the sizes, a worker that meets the first of them cannot know
-/// that they are all there are, and fills its lanes.
+/// Checks a directory of videos in a tree of small files. Put first, they are shared out as if
+/// there were nothing else. Where the sizes are unknown, a worker that meets the first of them
+/// cannot know that they are all there are, and fills its lanes.
 #[test]
 fn a_nest_of_long_files_is_shared() {
     for speed in &SPEEDS {

@@ -1,4 +1,4 @@
-//! What comes out is what is in the files, whatever their sizes.
+//! Content that the pump delivers is that of the files, whatever their sizes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -146,7 +146,7 @@ fn pseudo_files_are_read_to_their_end() {
     });
 }
 
-/// Size 4096, content shorter: only pseudo file systems may do that.
+/// Checks a size of 4096 with shorter content: only pseudo file systems may do that.
 #[test]
 fn sizes_made_up_by_sysfs_are_seen_through() {
     let path = std::path::PathBuf::from("/sys/kernel/mm/transparent_hugepage/enabled");
@@ -161,7 +161,8 @@ fn sizes_made_up_by_sysfs_are_seen_through() {
     });
 }
 
-/// `/proc/PID/mem` gives data up to the end of a mapping, and then EIO.
+/// Checks that an error in the middle is reported: `/proc/PID/mem` gives data up to the end of a
+/// mapping, and then EIO.
 #[test]
 fn an_error_in_the_middle_is_an_error() {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
@@ -200,7 +201,8 @@ fn an_error_in_the_middle_is_an_error() {
     });
 }
 
-/// Whether all of a file could be read without waiting for the disk; `None` if not even a part.
+/// Returns whether all of a file could be read without waiting for the disk; `None` if not even a
+/// part.
 fn resident(path: &std::path::Path) -> Option<bool> {
     let file = fs::File::open(path).unwrap();
     let len = file.metadata().unwrap().len() as usize;
@@ -213,7 +215,7 @@ fn resident(path: &std::path::Path) -> Option<bool> {
     }
 }
 
-/// Data that is on the disk only goes through the ring, where there is one.
+/// Checks that data that is on the disk only goes through the ring, where there is one.
 #[test]
 fn cold_files_are_queued() {
     let (_tree, paths, contents) = files(&[100_000; 40]);
@@ -249,11 +251,12 @@ fn cold_files_are_queued() {
     assert!(warm, "resident files were queued each time");
 }
 
-/// How often a condition is made anew that others on the machine may take away.
+/// Number of times that a condition is made again that other processes on the machine may take
+/// away.
 const DISTURBED: u32 = 200;
 
-/// What is resident never waits for a ring; what is not goes there; what cannot
-/// be known goes there once opens and reads have been slow.
+/// Checks that resident data never wait for a ring, that other data go there, and that unknown ones
+/// go there once opens and reads have been slow.
 #[test]
 fn auto_goes_by_what_it_is_told() {
     if !bc_testkit::has_descriptors(1024) {

@@ -8,7 +8,7 @@ use bc_walk::{EntryId, Error, ErrorKind, Metadata};
 use super::{Recorder, each_backend, files, list, options, read_all};
 use crate::{Consumer, Feed, Opened, Plan, ReadOptions, open_checked, pump};
 
-/// Whether this process has anything below `dir` open.
+/// True if this process has any file below `dir` open.
 fn holds_open(dir: &std::path::Path) -> bool {
     std::fs::read_dir("/proc/self/fd")
         .unwrap()

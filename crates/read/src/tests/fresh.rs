@@ -1,4 +1,4 @@
-//! Files that are written to while they are read: what is finished is one state of them.
+//! Files that are written to while they are read: the content of a finished one is of one state.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -87,7 +87,8 @@ fn what_is_read_is_one_state() {
     }
 }
 
-/// Whether or not there are leases, and also where a writer has files open that he leaves alone.
+/// Checks files with and without leases, and also where a writer has files open that he does not
+/// write to.
 #[test]
 fn files_written_just_now_are_read() {
     let (_tree, paths, contents) = files(&[1, 4096, 100_000, 300_000, 0]);
@@ -107,7 +108,8 @@ fn files_written_just_now_are_read() {
     }
 }
 
-/// Whoever opens the file for writing between two pieces gets it, and the file begins again.
+/// Checks that a process that opens the file for writing between two pieces gets it, and that the
+/// file begins again.
 #[test]
 fn a_writer_that_waits_is_let_in() {
     let (_tree, paths, contents) = files(&[20_000]);

@@ -25,8 +25,8 @@ fn in_pieces(backend: Choice, changed: Changed) -> ReadOptions {
     }
 }
 
-/// Changes a file of several pieces when its first piece is presented, and
-/// expects the change to be noticed, or what is left of the file to be read.
+/// Changes a file of several pieces when its first piece is presented, and expects the change to be
+/// noticed, or the rest of the file to be read.
 #[track_caller]
 fn changes(change: impl Fn(&Path), expected: impl Fn(&[u8]) -> Vec<u8>) {
     for changed in [Changed::Refuse, Changed::Allow] {
@@ -102,7 +102,7 @@ fn overwriting_while_reading() {
     );
 }
 
-/// The descriptor stays with the file that was opened.
+/// Checks that the descriptor stays with the file that was opened.
 #[test]
 fn replacement_while_reading_changes_nothing_but_the_link_count() {
     each_backend(|backend| {
@@ -280,7 +280,7 @@ fn unreadable_files_are_errors() {
     });
 }
 
-/// `O_NOATIME` is refused to all but the owner; the files are read all the same.
+/// Checks that files are read although `O_NOATIME` is refused to all but the owner.
 #[test]
 fn files_of_other_owners_are_read() {
     let (_tree, mut paths, mut contents) = files(&[100; 5]);

@@ -23,20 +23,20 @@ use crate::{
     uring_available,
 };
 
-/// What `Choice::Auto` is told about residency on this thread.
+/// Pretended residency for `Choice::Auto` on this thread.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Pretend {
-    /// The truth.
+    /// No pretence.
     Nothing,
-    /// That nothing is resident.
+    /// Nothing is resident.
     Cold,
-    /// That every other file or chunk is not.
+    /// Every other file or chunk is not resident.
     Mixed,
-    /// That the file system cannot say, and is fast.
+    /// The file system cannot report residency, and is fast.
     Unknown,
-    /// That the file system cannot say, and is slow.
+    /// The file system cannot report residency, and is slow.
     UnknownSlow,
-    /// That the file system cannot say, and is slow because it decompresses.
+    /// The file system cannot report residency, and is slow because it decompresses.
     Decompresses,
 }
 
@@ -46,7 +46,7 @@ thread_local! {
     static PRETEND: Cell<(Pretend, u32)> = const { Cell::new((Pretend::Nothing, 0)) };
 }
 
-/// Asked by the queue before it tries what is resident.
+/// Returns the answer for the queue before it tries what is resident.
 pub(crate) fn pretends_miss() -> bool {
     let (pretend, asked) = PRETEND.get();
     PRETEND.set((pretend, asked.wrapping_add(1)));
@@ -57,7 +57,7 @@ pub(crate) fn pretends_miss() -> bool {
     }
 }
 
-/// Asked when a read is tried that would not wait.
+/// Returns the answer for a read that would not wait.
 pub(crate) fn pretends_unknown() -> bool {
     matches!(
         PRETEND.get().0,
@@ -65,12 +65,12 @@ pub(crate) fn pretends_unknown() -> bool {
     )
 }
 
-/// Asked when a file system is asked what it waits for.
+/// Returns the answer for the question what a file system waits for.
 pub(crate) fn pretends_decompression() -> bool {
     PRETEND.get().0 == Pretend::Decompresses
 }
 
-/// Added to the time of plain reads.
+/// Returns the time that is added to plain reads.
 pub(crate) fn pretended_latency() -> Duration {
     match PRETEND.get().0 {
         Pretend::UnknownSlow | Pretend::Decompresses => Duration::from_millis(5),
@@ -78,12 +78,12 @@ pub(crate) fn pretended_latency() -> Duration {
     }
 }
 
-/// How far the clock that fresh files are told by is ahead on this thread.
+/// Returns the nanoseconds by which the clock for fresh files is ahead on this thread.
 pub(crate) fn clock_ahead_ns() -> i64 {
     CLOCK_AHEAD_NS.get()
 }
 
-/// Whether the system gives no leases on this thread.
+/// True if the system gives no leases on this thread.
 pub(crate) fn pretends_no_lease() -> bool {
     NO_LEASE.get()
 }
@@ -120,7 +120,7 @@ fn options(backend: Choice) -> ReadOptions {
     }
 }
 
-/// A listing of exactly these files.
+/// Returns a listing of exactly these files.
 fn list(paths: &[PathBuf], metadata: Metadata) -> Listing {
     use std::os::unix::ffi::OsStrExt;
     let paths = paths
@@ -133,7 +133,7 @@ fn list(paths: &[PathBuf], metadata: Metadata) -> Listing {
     listing
 }
 
-/// A walk of `root`.
+/// Walks `root`.
 fn walk(root: &Path, metadata: Metadata) -> Listing {
     let options = bc_walk::WalkOptions::default().metadata(metadata);
     let root = root.as_os_str().to_owned();
@@ -148,27 +148,27 @@ fn read_all(listing: &Listing, options: &ReadOptions, recorder: &mut Recorder) -
     pump(listing, &plan, options, &Cancel::new(), recorder)
 }
 
-/// What the hook of a [`Recorder`] may do when a file's first piece is there.
+/// Action of a [`Recorder`]'s hook when a file's first piece is there.
 type Hook<'a> = Box<dyn FnMut(&[u8]) + 'a>;
 
-/// A consumer that keeps what it is given and checks that the pump keeps its word.
+/// A consumer that keeps the bytes it is given and checks that the pump keeps its word.
 struct Recorder<'a> {
     width: usize,
     want: Want,
     verify: VerifyWhen,
     slots: usize,
-    /// As it was begun last.
+    /// Files as they were begun last.
     begun: HashMap<EntryId, Opened>,
-    /// By slot.
+    /// Files being read, by slot.
     open: HashMap<usize, Reading>,
     done: HashMap<EntryId, Result<(Opened, Vec<u8>), Error>>,
-    /// In the order of their ends.
+    /// Files in the order of their ends.
     order: Vec<EntryId>,
     /// Pieces of each finished file.
     pieces: HashMap<EntryId, Vec<usize>>,
     turns: usize,
     widest: usize,
-    /// Told of files that may have waited.
+    /// Reports of files that may have waited.
     waiting: Vec<Waiting>,
     /// Called with the first piece of each file before it is consumed.
     hook: Hook<'a>,
@@ -207,7 +207,7 @@ impl<'a> Recorder<'a> {
         self
     }
 
-    /// The content of each entry, all of which must have been read.
+    /// Returns the content of each entry, all of which must have been read.
     fn contents(&self, listing: &Listing) -> Vec<Vec<u8>> {
         assert!(self.open.is_empty());
         assert_eq!(self.done.len(), listing.len());
@@ -260,7 +260,7 @@ impl Consumer for Recorder<'_> {
             pending: None,
             ended: false,
         };
-        // What is left of files that will begin, or have begun, again.
+        // Remains of files that will begin, or have begun, again.
         self.open.retain(|_, before| before.entry != opened.entry);
         let before = self.open.insert(slot, reading);
         assert!(before.is_none_or(|before| !before.ended), "slot in use");
@@ -317,14 +317,14 @@ impl Consumer for Recorder<'_> {
     }
 }
 
-/// Bytes that differ everywhere, and between files.
+/// Returns bytes that differ everywhere, and between files.
 fn bytes(len: usize, seed: usize) -> Vec<u8> {
     (0..len)
         .map(|i| (i.wrapping_mul(2_654_435_761).wrapping_add(seed * 977) >> 13) as u8)
         .collect()
 }
 
-/// A tree with one file of each length, in path order.
+/// Makes a tree with one file of each length, in path order.
 fn files(lengths: &[usize]) -> (TestTree, Vec<PathBuf>, Vec<Vec<u8>>) {
     let tree = TestTree::new();
     let mut paths = Vec::new();
@@ -339,8 +339,8 @@ fn files(lengths: &[usize]) -> (TestTree, Vec<PathBuf>, Vec<Vec<u8>>) {
     (tree, paths, contents)
 }
 
-/// Makes a file look old, so that any change shows in its times however coarse
-/// the clock of the file system is. Nobody can set a ctime: the clock of this thread goes ahead.
+/// Makes a file look old, so that any change shows in its times however coarse the clock of the
+/// file system is. No program can set a ctime: the clock of this thread goes ahead.
 fn age(path: &Path) {
     CLOCK_AHEAD_NS.set(3_600_000_000_000);
     let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);

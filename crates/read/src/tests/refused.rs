@@ -85,7 +85,7 @@ fn a_ring_that_may_be_made_and_not_used_counts_as_refused() {
     }
 }
 
-/// A ring that breaks in the middle costs the files in flight, and no more.
+/// Checks that a ring that breaks in the middle costs the files in flight, and no more.
 #[test]
 fn a_ring_that_fails_later_is_given_up() {
     if let Err(error) = uring_available() {
@@ -117,7 +117,7 @@ fn a_ring_that_fails_later_is_given_up() {
     });
 }
 
-/// Kernels before 5.6 and some containers have no `openat2`; others no
+/// Checks reading without `openat2`, which kernels before 5.6 and some containers lack, and without
 /// `preadv2`.
 #[test]
 fn missing_newer_calls_are_done_without() {
@@ -133,8 +133,8 @@ fn missing_newer_calls_are_done_without() {
     }
 }
 
-/// With fewer descriptors than slots, files wait for each other. The limit is
-/// the whole process's, so this is a process of its own.
+/// Checks that files wait for each other with fewer descriptors than slots. The limit is the whole
+/// process's, so this is a process of its own.
 #[test]
 fn few_descriptors_are_enough() {
     const CHILD: &str = "BC_READ_FEW_DESCRIPTORS";

@@ -1,4 +1,4 @@
-//! How many long files a worker has in hand, and what becomes of the rest of its batch.
+//! Number of long files that a worker has in hand, and the fate of the rest of its batch.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ struct Live {
     width: usize,
     now: usize,
     most: usize,
-    /// What it takes over, from this size on.
+    /// Size from which on it takes files over.
     takes: u64,
     taken: Vec<EntryId>,
     finished: usize,
@@ -60,8 +60,8 @@ impl Consumer for Live {
     }
 }
 
-/// One worker of several, of which the others have not come yet: it leaves them their share, and
-/// as they never come, reads it all in the end.
+/// Runs one worker of several, of which the others have not come yet: it leaves them their share,
+/// and as they never come, reads it all in the end.
 #[test]
 fn no_more_long_files_in_hand_than_a_share() {
     if !bc_testkit::has_descriptors(1024) {
@@ -86,7 +86,7 @@ fn no_more_long_files_in_hand_than_a_share() {
             let stats = pump(&listing, &plan, &options, &Cancel::new(), &mut live);
             assert_eq!((stats.files, live.finished), (count as u64, count));
             let what = format!("{count} files, {workers} workers, {width} wide, {backend:?}");
-            // What has to be waited for is begun many at a time, whatever the width.
+            // Files that have to be waited for are begun many at a time, whatever the width.
             let bound = match backend {
                 Choice::Sync => most,
                 _ => count.div_ceil(workers),
@@ -126,7 +126,7 @@ fn what_is_taken_over_is_not_heard_of_again() {
     lengths[7] = 3 << 20;
     lengths[9] = 3 << 20;
     let (_tree, paths, _) = files(&lengths);
-    // Nobody could be waiting for one of the small ones.
+    // No writer could be waiting for one of the small ones.
     CLOCK_AHEAD_NS.set(10_000_000_000);
     let listing = list(&paths, Metadata::None);
     each_backend(|backend| {
@@ -147,7 +147,7 @@ fn what_is_taken_over_is_not_heard_of_again() {
     });
 }
 
-/// Files that are read twice: how often each was begun, and what the plan counted meanwhile.
+/// Files that are read twice: number of begins of each, and the plan's counts meanwhile.
 struct Twice<'p> {
     plan: &'p Plan,
     begun: BTreeMap<EntryId, usize>,
@@ -209,7 +209,7 @@ fn a_file_that_is_put_off_and_begins_again_counts_once() {
         assert_eq!(begun, [2; 6], "{backend:?}");
         assert!(twice.most[0] <= 5 && twice.most[1] <= 2, "{:?}", twice.most);
         assert_eq!((plan.long(), plan.huge()), (0, 0));
-        // What is known of the readings so far is the pump's.
+        // Only the pump knows the readings so far.
         let mut offered = twice.offered.clone();
         offered.dedup();
         assert_eq!(offered.len(), twice.offered.len());
@@ -217,7 +217,7 @@ fn a_file_that_is_put_off_and_begins_again_counts_once() {
     });
 }
 
-/// Offered is a huge file only while nobody waits for a lease on another.
+/// Checks that a huge file is offered only while no writer could wait for a lease on another.
 #[test]
 fn nobody_waits_for_a_file_that_is_taken_over() {
     let (_tree, paths, _) = files(&[300_000, 3 << 20]);

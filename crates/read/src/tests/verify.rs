@@ -1,4 +1,4 @@
-//! Files whose verification is put off: what is refused all the same, and what at the end.
+//! Files whose verification is put off: those that are refused all the same, and those at the end.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -28,7 +28,7 @@ fn with(verify: VerifyWhen) -> Recorder<'static> {
     }
 }
 
-/// Three files of `len` bytes in a directory, listed.
+/// Makes three files of `len` bytes in a directory, listed.
 fn three(len: usize) -> (TestTree, Listing) {
     let tree = TestTree::new();
     for (seed, name) in (0..).zip(["a", "b", "c"]) {
@@ -98,8 +98,8 @@ fn a_part_is_read_without_a_verification() {
     }
 }
 
-/// Lists, puts another file in the place of one, and reads and verifies after one
-/// without: only that one sees it, and what was read without says what was listed.
+/// Lists, puts another file in the place of one, and reads and verifies after one without: only
+/// that one sees it, and the file that was read without has the listed metadata.
 #[test]
 fn what_is_not_verified_may_be_another_file() {
     each_backend(|backend| {
@@ -111,7 +111,7 @@ fn what_is_not_verified_may_be_another_file() {
                 assert_eq!(content, &[7; 100]);
                 assert_eq!(opened.stat.meta(), listing.meta(EntryId(1)).unwrap());
             }
-            // What goes to a ring is verified.
+            // A file that goes to a ring is verified.
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::Changed);
                 assert_ne!(backend, Choice::Sync);
@@ -149,7 +149,7 @@ fn another_length_than_listed_is_refused_at_once() {
     }
 }
 
-/// Somebody else's pipe, put where the file was, keeps its bytes.
+/// Checks that another process's pipe, put where the file was, keeps its bytes.
 #[test]
 fn a_fifo_swapped_in_loses_nothing() {
     each_backend(|backend| {
@@ -243,7 +243,7 @@ fn parts_are_verified_at_the_end_too() {
     }
 }
 
-/// Another file of the same content and times in its place while it is read, and back again
+/// Puts another file of the same content and times in its place while it is read, and back again
 /// afterwards: by name and by directory.
 #[test]
 fn a_file_swapped_for_the_read_and_back_is_refused() {
@@ -331,7 +331,8 @@ fn what_is_no_file_or_has_another_length_is_refused_at_the_end() {
     });
 }
 
-/// One look at its end shows nothing of a write that began just before the listing.
+/// Checks fresh files: one look at the end shows nothing of a write that began just before the
+/// listing.
 #[test]
 fn a_fresh_file_is_verified_now() {
     each_backend(|backend| {

@@ -1,15 +1,14 @@
-//! The answers to the questions about a fleet, counted from how it is made and not from what is
-//! written.
+//! Answers to the questions about a fleet, counted from its definition and not from the manifests.
 
 use super::lines::digest;
 use super::{Class, Fleet};
 
-/// What a question must give.
+/// Known answer to a question.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct KnownAnswer {
     /// Its name.
     pub query: &'static str,
-    /// What it leaves open, `KEY=VALUE`. A pattern of files is below the folder of the fleet.
+    /// Its parameters, `KEY=VALUE`. A pattern of files is below the folder of the fleet.
     pub params: Vec<String>,
     /// Rows, where they are known.
     pub rows: Option<u64>,
@@ -20,7 +19,7 @@ pub struct KnownAnswer {
 }
 
 impl KnownAnswer {
-    /// The SQL that gives rows and sum, from the SQL that ends with the question.
+    /// Returns the SQL that gives rows and sum, from the SQL that ends with the question.
     ///
     /// # Panics
     /// If there is but one statement.
@@ -34,8 +33,8 @@ impl KnownAnswer {
         )
     }
 
-    /// Is this what that SQL should print: nothing of warnings, and one row of two values that are
-    /// separated by a comma or a tab?
+    /// True if these lines are the expected output of the SQL: no warnings, and one row of two
+    /// values that are separated by a comma or a tab.
     pub fn is(&self, lines: &[String]) -> bool {
         let [line] = lines else {
             return false;
@@ -49,7 +48,7 @@ impl KnownAnswer {
 }
 
 impl Fleet {
-    /// What each question must give. `dir` is where the manifests are.
+    /// Returns the correct answer to each question. `dir` is the directory of the manifests.
     pub fn answers(&self, dir: &str) -> Vec<KnownAnswer> {
         let answer = |query, rows, column, sum| KnownAnswer {
             query,

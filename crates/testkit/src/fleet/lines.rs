@@ -13,7 +13,7 @@ pub(super) struct Entry {
     pub(super) content: u64,
 }
 
-/// The whole text: header, the directories on the way and the files in order, trailer.
+/// Returns the whole text: header, the directories on the way and the files in order, trailer.
 pub(super) fn manifest(
     header: &str,
     mut files: Vec<Entry>,
@@ -85,7 +85,7 @@ fn push_file(text: &mut Vec<u8>, file: &Entry) {
     );
 }
 
-/// What stands for the digest of a content.
+/// Returns a text in place of the digest of a content.
 pub(super) fn digest(content: u64) -> String {
     let mut rng = crate::Rng::new(content);
     (0..4).map(|_| format!("{:016x}", rng.next_u64())).collect()

@@ -1,8 +1,8 @@
 //! Manifests of many machines, made up so that the answer to every question about them is known.
 //!
 //! Each of the machines has a tree that it has recorded twice, and some machines list one tree that
-//! they all mount. What becomes of a file between the two records, and where else its content is,
-//! follows from its number: files come in twelve classes of the same size.
+//! they all mount. The change of a file between the two records, and the other places of its
+//! content, follow from its number: files come in twelve classes of the same size.
 
 mod answers;
 mod lines;
@@ -14,10 +14,10 @@ pub use answers::KnownAnswer;
 
 use self::lines::{Entry, manifest};
 
-/// The size of a manifest's first directories: what lies in one is of all classes.
+/// Size of a manifest's first directories: each contains files of all classes.
 const CLASSES: u64 = 12;
 
-/// What to make up.
+/// Parameters of a fleet.
 #[derive(Clone, Debug)]
 pub struct Fleet {
     /// Machines that have recorded a tree of their own twice; an even number.
@@ -30,30 +30,30 @@ pub struct Fleet {
     pub shapes: Vec<(String, u64)>,
 }
 
-/// What becomes of a file, and where else its content is.
+/// Change of a file between the records, and other places of its content.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Class {
-    /// On all machines.
+    /// Present on all machines.
     Everywhere,
-    /// On two machines.
+    /// Present on two machines.
     Pair,
-    /// Not there any more.
+    /// Removed since.
     Lost,
     /// Another content, and nothing else is changed.
     Decayed,
-    /// Under another name.
+    /// Renamed.
     Moved,
-    /// As the content of the single file that comes after its class.
+    /// A copy of the single file that comes after its class.
     Copy,
-    /// On this machine alone, and copied.
+    /// Present on this machine alone, and copied.
     Copied,
     /// A second name of the linked file that comes after its class.
     Link,
     /// A file with two names.
     Linked,
-    /// Only there since the second record: two classes of them.
+    /// Created after the first record: two classes of them.
     New,
-    /// Nothing.
+    /// Unchanged, on this machine alone.
     Single,
 }
 
@@ -82,7 +82,7 @@ enum When {
 }
 
 impl Fleet {
-    /// A small one, with names that are no words of SQL, or look like some.
+    /// Returns a small fleet, with names that are no words of SQL, or look like some.
     pub fn small() -> Fleet {
         let names = [
             "a",
@@ -101,7 +101,7 @@ impl Fleet {
         }
     }
 
-    /// Files of one class in one manifest.
+    /// Returns the number of files of one class in one manifest.
     fn each(&self) -> u64 {
         self.files / CLASSES
     }
@@ -134,7 +134,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// A host's name; that of the second is chosen with care.
+    /// Returns a host's name; that of the second is chosen with care.
     fn name(&self, machine: u64) -> String {
         match machine {
             1 => "h'); COPY (SELECT 1) TO 'owned.csv'; --".to_owned(),
@@ -197,7 +197,7 @@ impl Fleet {
         entry
     }
 
-    /// A file of the size that belongs to a number.
+    /// Returns an entry for a file of the size that belongs to a number.
     fn entry(&self, sized: u64, content: u64, ino: u64, nlink: u64) -> Entry {
         Entry {
             path: self.path(sized),
@@ -209,7 +209,7 @@ impl Fleet {
         }
     }
 
-    /// Every file has a path of its own, in directories that it shares; some are no text.
+    /// Returns a path for each file alone, in directories that it shares; some are no text.
     fn path(&self, file: u64) -> Vec<u8> {
         let (name, _) = &self.shapes[file as usize % self.shapes.len()];
         let round = file / self.shapes.len() as u64;
@@ -225,7 +225,7 @@ impl Fleet {
         self.shapes[file as usize % self.shapes.len()].1.max(1)
     }
 
-    /// The files of a class.
+    /// Returns the files of a class.
     fn of(&self, class: Class) -> impl Iterator<Item = u64> + '_ {
         (0..self.files).filter(move |file| self.class(*file) == class)
     }

@@ -1,4 +1,4 @@
-//! Deciding about one directory entry: what it is, whether it is listed, walked or left out.
+//! Decision about one directory entry: its kind, and whether it is listed, walked or left out.
 
 use std::ffi::CStr;
 
@@ -17,7 +17,7 @@ use crate::{
 pub(super) const TOO_MANY: ErrorKind =
     ErrorKind::Refused("more than 2^30 entries in one directory");
 
-/// Where in the names of a directory one of them is.
+/// Returns the offset of a name among the names of a directory, in 32 bits.
 pub(super) fn offset(at: usize) -> Result<u32, ErrorKind> {
     u32::try_from(at).map_err(|_| ErrorKind::Refused("more than 4 GiB of names in one directory"))
 }
@@ -31,7 +31,7 @@ struct Candidate<'t> {
 }
 
 impl Candidate<'_> {
-    /// The way there; where a link leads is not asked.
+    /// Returns the way there; the target of a link is not asked for.
     fn way(&self, walk_root: &WalkRoot) -> Option<Vec<u8>> {
         match self.links {
             Symlinks::Skip => walk_root.way_to(&[&self.task.path, self.name.to_bytes()]),
@@ -162,8 +162,8 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// By path and kind; counts the reason. Leaves the entry's path in `self.path` if any pattern
-    /// could look at it.
+    /// Filters by path and kind; counts the reason. Leaves the entry's path in `self.path` if any
+    /// pattern could look at it.
     fn is_filtered(
         &mut self,
         task: &Task,
@@ -207,7 +207,7 @@ impl Worker<'_> {
         Ok(Some(stat))
     }
 
-    /// By identity and size; counts the reason.
+    /// Filters by identity and size; counts the reason.
     fn is_filtered_by_stat(
         &mut self,
         kind: FileKind,
@@ -225,7 +225,8 @@ impl Worker<'_> {
         self.skips(candidate.task, Some(candidate.name.to_bytes()), reason)
     }
 
-    /// Whether to walk a subdirectory, whose path is in `self.path` if there are patterns.
+    /// True if the walk is to descend into a subdirectory, whose path is in `self.path` if there
+    /// are patterns.
     pub(super) fn descends(&mut self, task: &Task, reading: &Reading<'_>, name: &[u8]) -> bool {
         let options = self.context.options;
         let reason = options.filter_depth(reading.depth + 1);
@@ -233,7 +234,7 @@ impl Worker<'_> {
         if reason.is_some() {
             self.settles(reading.prefix, name);
         }
-        // What is in another part is counted there.
+        // Entries of another part are counted there.
         let reason_here = reason.filter(|_| reading.is_asked_for);
         self.skips(task, Some(name), reason_here);
         reason.is_none()

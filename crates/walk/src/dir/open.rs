@@ -74,7 +74,7 @@ impl Worker<'_> {
         Ok(Some((fd, Some(stat))))
     }
 
-    /// Opens with what is kept, and waits for a descriptor where there is none left.
+    /// Opens a directory from the kept ones, and waits for a descriptor where there is none left.
     fn open_waiting(
         &self,
         open: impl Fn(&Self, &mut AncestorFds<Arc<OwnedFd>>) -> Result<Arc<OwnedFd>, Errno>,

@@ -1,5 +1,5 @@
-//! Where only a part of the tree is asked for: which directories are in it, and how those of other
-//! parts are passed by on the way to what lies below them.
+//! Walks of one part of the tree: which directories are in it, and how those of other parts are
+//! passed by on the way to the directories below them.
 
 use std::ffi::CStr;
 
@@ -15,15 +15,15 @@ use crate::worker_output::{Found, MOST, Role};
 use crate::{ErrorKind, FileKind, Metadata, Shard, Symlinks};
 
 impl Worker<'_> {
-    /// Whether the directory whose path is in `self.path` is in the part that is asked for.
+    /// True if the directory whose path is in `self.path` is in the part that is asked for.
     pub(super) fn is_asked_for(&self) -> bool {
         let has = |shard: Shard| shard.has_directory(without_slash(&self.path));
         self.context.options.shard.is_none_or(has)
     }
 
-    /// Takes down that all is known of a subdirectory, or with an empty name of the directory
-    /// itself, whose path is the first `prefix` bytes of `self.path`, if it is in the part of the
-    /// tree that is asked for; returns whether it is.
+    /// Records that all is known of a subdirectory, or with an empty name of the directory itself,
+    /// whose path is the first `prefix` bytes of `self.path`, if it is in the part of the tree that
+    /// is asked for; returns whether it is.
     pub(super) fn settles(&mut self, prefix: usize, name: &[u8]) -> bool {
         let Some(shard) = self.context.options.shard else {
             return true;
@@ -43,7 +43,7 @@ impl Worker<'_> {
     }
 
     /// Decides about one entry of a directory that is in another part of the tree than is asked
-    /// for: only what is below it can be asked for. Whoever has that part tells what is left out.
+    /// for: only files below it can be asked for. The walk of that part reports what is left out.
     pub(super) fn pass_by(
         &mut self,
         task: &Task,
@@ -104,7 +104,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Stores the name, and what was found under it in one role.
+    /// Stores the name, and the entry found under it in one role.
     fn push(
         &mut self,
         tag: Tag,

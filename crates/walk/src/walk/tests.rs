@@ -64,7 +64,7 @@ impl Tree {
     }
 }
 
-/// Everything about an entry.
+/// All properties of an entry.
 #[derive(Debug, PartialEq)]
 struct Seen {
     path: Vec<u8>,
@@ -77,7 +77,7 @@ struct Seen {
     stat: Option<FileStat>,
 }
 
-/// Everything about a listing that must not depend on the way it was made.
+/// All properties of a listing that must not depend on the way it was made.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     entries: Vec<Seen>,
@@ -115,7 +115,7 @@ fn outcome(listing: &Listing) -> Outcome {
     }
 }
 
-/// All workers from the first directory on.
+/// Starts all workers at the first directory.
 fn at_once() -> Tuning {
     Tuning {
         alone: Duration::ZERO,
@@ -123,7 +123,8 @@ fn at_once() -> Tuning {
     }
 }
 
-/// As if workers did nothing but wait for the disk: more are wanted after each directory.
+/// Returns a pace at which workers seem only to wait for the disk: more are wanted after each
+/// directory.
 fn waiting() -> Pace {
     Pace {
         window: Duration::ZERO,
@@ -194,7 +195,7 @@ fn below(tree: &Tree, listing: &Listing) -> Vec<String> {
     listing.ids().map(|id| text(listing.path(id))).collect()
 }
 
-/// The slow and obvious way: everything below a directory, sorted by path.
+/// Lists everything below a directory, sorted by path, in the slow and obvious way.
 fn naive(root: &Path, entries: Entries) -> Vec<Vec<u8>> {
     fn descend(directory: &Path, entries: Entries, out: &mut Vec<Vec<u8>>) {
         for entry in fs::read_dir(directory).unwrap() {

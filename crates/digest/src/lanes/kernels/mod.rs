@@ -21,7 +21,7 @@ mod tests;
 
 use crate::CpuFeatures;
 
-/// Whether AVX2 kernels that also use BMI1 and BMI2 may run: wherever there is AVX2, if no
+/// True if AVX2 kernels that also use BMI1 and BMI2 may run: on every CPU with AVX2, if no
 /// hypervisor hides them.
 fn may_bmi2(cpu: CpuFeatures) -> bool {
     cpu.may_avx2() && crate::cpuid::features().bmi

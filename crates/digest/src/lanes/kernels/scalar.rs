@@ -1,4 +1,4 @@
-//! What the kernels in integer registers share.
+//! Functions shared by the kernels in integer registers.
 
 /// Hides how `x` was computed from the optimiser, at no cost.
 ///

@@ -8,7 +8,7 @@ use proptest::prelude::Rng;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use std::fmt::Debug;
 
-/// What a checker needs to know of a compression function.
+/// Parameters of a compression function for a checker.
 struct Function<W: 'static> {
     rows: usize,
     block: usize,
@@ -35,7 +35,7 @@ fn check<W: Copy + Debug + PartialEq>(function: &Function<W>) {
     }
 }
 
-/// `live` messages of random blocks from random states; the other lanes repeat the last one.
+/// Checks `live` messages of random blocks from random states; the other lanes repeat the last one.
 fn check_lanes<W: Copy + Debug + PartialEq>(
     function: &Function<W>,
     kernel: &LaneKernel<W>,
@@ -96,7 +96,7 @@ fn compress<W>(kernel: &StreamKernel<W>, mut state: Vec<W>, blocks: &[u8]) -> Ve
     state
 }
 
-/// `len` random bytes after a first one that nobody uses.
+/// Returns `len` random bytes after an unused first one.
 fn bytes(len: usize, rng: &mut TestRng) -> Vec<u8> {
     let mut bytes = vec![0; 1 + len];
     rng.fill_bytes(&mut bytes);

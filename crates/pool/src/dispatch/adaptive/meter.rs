@@ -1,4 +1,4 @@
-//! How much of its time a thread has had or wanted the CPU, and how much it waited.
+//! Time that a thread has had or wanted the CPU, and time that it waited.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -13,12 +13,12 @@ pub(super) struct Meter {
     schedule: Option<(File, Schedule)>,
 }
 
-/// What the scheduler has counted of a thread.
+/// Scheduler's counters of a thread.
 #[derive(Clone, Copy)]
 struct Schedule {
     /// Spent ready to run, while others had the CPU.
     delayed: Duration,
-    /// How often it was given the CPU.
+    /// Number of times that it was given the CPU.
     turns: u64,
 }
 
@@ -30,7 +30,7 @@ impl Meter {
         }
     }
 
-    /// The time since the last lap in which the thread had the CPU or wanted it; more than
+    /// Returns the time since the last lap in which the thread had the CPU or wanted it; more than
     /// `busy`, the time in which it had something to do, if it wanted it otherwise too.
     ///
     /// As long as only `little` of `busy` is missing from its CPU time, that is all that is
@@ -54,8 +54,8 @@ impl Meter {
 }
 
 fn running_between(before: Schedule, now: Schedule, on_cpu: Duration, busy: Duration) -> Duration {
-    // Who was never given the CPU anew has never let go of it: what is missing was taken by
-    // the host of this machine. Or the kernel does not count.
+    // A thread that was not given the CPU again has never let go of it: the missing time was taken
+    // by the host of this machine. Or the kernel does not count.
     if now.turns == before.turns {
         return busy;
     }
@@ -69,8 +69,8 @@ impl Schedule {
         Schedule::parse(&text[..len])
     }
 
-    /// Three numbers: nanoseconds on the CPU, which are not up to date, nanoseconds of delay,
-    /// turns (`Documentation/scheduler/sched-stats.rst`).
+    /// Parses three numbers: nanoseconds on the CPU, which are not up to date, nanoseconds of
+    /// delay, turns (`Documentation/scheduler/sched-stats.rst`).
     fn parse(text: &[u8]) -> Option<Schedule> {
         let mut numbers = std::str::from_utf8(text).ok()?.split_ascii_whitespace();
         let mut next = || numbers.next()?.parse::<u64>().ok();
@@ -102,8 +102,8 @@ mod tests {
         }
     }
 
-    /// Laps in which the thread does `what` until one of them satisfies: how long the system
-    /// lets it wait is not for a test to say.
+    /// Runs `what` in laps until one of them satisfies the check: how long the system lets the
+    /// thread wait is out of a test's control.
     fn laps(mut what: impl FnMut(), satisfies: impl Fn(Duration, Option<Duration>) -> bool) {
         let mut meter = Meter::new();
         loop {

@@ -1,12 +1,12 @@
-//! When there are more workers, and how many.
+//! Conditions for more workers, and their number.
 
 use super::*;
 use crate::run_growing;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Has workers of two threads' work report, each a time at work and how much of it they ran, in
-/// milliseconds; returns how many workers there are after each report.
+/// Reports from workers, with two threads' work, each a time at work and how much of it they ran,
+/// in milliseconds; returns the number of workers after each report.
 fn after_each(
     workers: Workers,
     limit: usize,

@@ -1,4 +1,4 @@
-//! Paths that are asked for one by one: what is listed of them, and what is told of the others.
+//! Paths that are asked for one by one: the listed ones, and the reports about the others.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
@@ -15,7 +15,7 @@ fn only(paths: &[&str]) -> WalkOptions {
     }
 }
 
-/// What is told, below the tree, as `path: operation: reason`.
+/// Returns the reports, below the tree, as `path: operation: reason`.
 fn told(tree: &Tree, listing: &Listing) -> Vec<String> {
     let skip = tree.root().len() + 1;
     let text = |error: &Error| error.to_string()[skip..].to_owned();
@@ -79,7 +79,7 @@ fn each_root_has_what_it_has() {
     let tree = Tree::with(&["1/a", "2/b", "2/in/b"]);
     let options = only(&["a", "in/b"]).entries(Entries::All);
     let (_, listing) = walked(&tree, &["1", "2", "2/in"], &options);
-    // What is below the inner root is that one's.
+    // Files below the inner root are that one's.
     let expected = ["1/in/b", "2/a", "2/in/a", "2/in/in/b"].map(|path| format!("{path}: {GONE}"));
     assert_eq!(told(&tree, &listing), expected);
     let cancel = Cancel::new();
@@ -88,8 +88,8 @@ fn each_root_has_what_it_has() {
     assert!(listing.absent().is_empty());
 }
 
-/// As root, whom nothing is closed to: runs a test of this file as nobody, from a copy of the program
-/// that nobody can reach, and says that there is nothing more to do.
+/// Runs, as root, who may read everything, a test of this file as the user nobody, from a copy of
+/// the program that this user can reach; returns whether there is nothing more to do.
 fn done_as_nobody(test: &str) -> bool {
     const NOBODY: u32 = 65534;
     let dir = tempfile::tempdir().unwrap();

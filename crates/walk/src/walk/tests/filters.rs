@@ -1,4 +1,4 @@
-//! What is left out, that it is counted, and that excluded directories are not even read.
+//! Filtered entries are counted, and excluded directories are not even read.
 
 use super::*;
 use crate::{Globs, Hidden, IgnoreFiles, OwnFile, SkipReason, SkippedDetail};
@@ -207,7 +207,8 @@ fn ignore_files_of_other_kinds_are_not_opened() {
     assert!(listing.errors().is_empty(), "{:?}", listing.errors());
 }
 
-/// Each counter has as many paths, whoever finds them, and they are those that were left out.
+/// Checks that each counter has as many paths, whichever filter finds them, and that they are those
+/// that were left out.
 #[test]
 fn each_path_that_is_left_out_is_named() {
     use rustix::fs::{CWD, FileType as Kind, Mode, mknodat};

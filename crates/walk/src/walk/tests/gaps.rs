@@ -1,4 +1,4 @@
-//! What the listing of a directory lacks, and what roots repeat.
+//! Gaps in the listing of a directory, and entries that roots repeat.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
@@ -13,7 +13,7 @@ fn all() -> WalkOptions {
     }
 }
 
-/// Directories with gaps: path below the tree, entries that were filtered, failure.
+/// Returns directories with gaps: path below the tree, entries that were filtered, failure.
 fn gaps(tree: &Tree, options: &WalkOptions) -> Vec<(String, u64, bool)> {
     let listing = in_every_way(Given::Roots, &[tree.root()], options);
     let path = |dir| {

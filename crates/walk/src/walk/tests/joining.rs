@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::*;
 
-/// Directories enough to keep any number of workers supplied, all found at once.
+/// Makes directories enough to keep any number of workers supplied, all found at once.
 fn wide() -> Tree {
     let tree = Tree::new();
     (0..400).for_each(|number| tree.add(format!("{number}/{}/file", number % 7).as_bytes()));
@@ -22,7 +22,7 @@ fn walk_with(
     list(Given::Roots, paths, &options, workers, cancel, &tuning)
 }
 
-/// How many threads a walk had: an arena each, and one for roots that are files.
+/// Returns the number of threads of a walk: an arena each, and one for roots that are files.
 fn threads(tree: &Tree, workers: Workers, pace: Pace) -> usize {
     let listing = walk_with(tree, workers, &Cancel::new(), pace).unwrap();
     assert_eq!(listing.len(), 400);
@@ -79,10 +79,10 @@ fn nobody_joins_for_want_of_directories() {
     assert_eq!((listing.len(), listing.arenas.len() - 1), (1, 1));
 }
 
-/// The caller's thread asks for company, alone and among those who may join, and then waits
-/// until somebody has joined and done `what` after a first piece of work.
+/// Returns a pace at which the caller's thread asks for another worker, alone and among those who
+/// may join, and then waits until one has joined and done `what` after a first piece of work.
 fn as_soon_as_one_joins(what: impl Fn() + Sync + 'static) -> Pace {
-    /// Also when `what` panics.
+    /// Sets the flag, also when `what` panics.
     struct Done<'a>(&'a AtomicBool);
     impl Drop for Done<'_> {
         fn drop(&mut self) {
@@ -159,7 +159,7 @@ fn long_lists_of_files_are_looked_at_by_more() {
     assert!(joined.load(Ordering::SeqCst));
     let listed: Vec<_> = listed.ids().map(|id| listed.path(id)).collect();
     assert_eq!(listed, paths);
-    // Ten files are not worth a thread, however slow: nobody even asks.
+    // Ten files are not worth a thread, however slow: none even asks.
     let pace = Pace {
         pretend: Some(Box::new(|_| unreachable!())),
         ..waiting()

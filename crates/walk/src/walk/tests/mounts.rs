@@ -93,7 +93,7 @@ fn in_a_mount_namespace(tree: &Tree, script: &str, test: &str) {
     }
 }
 
-/// The listing of the tree that a test in a mount namespace was given; paths below it.
+/// Lists the tree that a test in a mount namespace was given; paths below it.
 fn mounted(roots: &[&str], options: &WalkOptions) -> (Vec<String>, Listing) {
     let tree = std::env::var(TREE).unwrap();
     let roots: Vec<_> = roots

@@ -1,10 +1,10 @@
-//! One tree read by many: together they list what one lists, each entry once, and each directory
-//! is read by the one it belongs to.
+//! One tree read by many walks: together they list the same as one, each entry once, and each
+//! directory is read by the walk that it belongs to.
 
 use super::*;
 use crate::{DirectorySet, FileStats, FileSystems, Globs, Hidden, Metadata, Shard, Symlinks};
 
-/// The entries of a part, without the root that every part lists.
+/// Returns the entries of a part, without the root that every part lists.
 fn entries_of(listing: &Listing, shard: Shard) -> Vec<Seen> {
     let mut entries = outcome(listing).entries;
     entries.retain(|entry| entry.relative != b"." || shard.has_entry(b"."));
@@ -16,7 +16,7 @@ fn sorted(mut entries: Vec<Seen>) -> Vec<Seen> {
     entries
 }
 
-/// What is listed with these options in one part and in several.
+/// Checks that a listing with these options is the same in one part and in several.
 fn agree(tree: &Tree, options: &WalkOptions) {
     let roots = || vec![tree.root()];
     let list = |options: &WalkOptions, workers| {

@@ -21,7 +21,7 @@ fn all() -> WalkOptions {
     }
 }
 
-/// Names from few letters, so that they collide and are prefixes of each other; bytes below
+/// Returns names of few letters, so that they collide and are prefixes of each other; bytes below
 /// and above the slash.
 fn name() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(
@@ -231,8 +231,8 @@ fn records_stay_small() {
     assert!(size_of::<crate::listing::Dir>() <= 48);
 }
 
-/// The listing of a tree is what its documentation says, whatever the shape: so 10 million files
-/// fit in a gigabyte beside what an engine keeps of them.
+/// Checks that a listing takes the memory that its documentation promises, whatever the shape: so
+/// 10 million files fit in a gigabyte beside an engine's own data.
 #[test]
 fn a_listing_takes_few_bytes_a_file() {
     const FILES: usize = 400;
@@ -345,7 +345,7 @@ fn a_removed_directory_is_an_error_and_the_others_are_listed() {
     use std::os::fd::AsRawFd as _;
     let root = format!("/proc/self/fd/{}", gone.as_raw_fd()).into_bytes();
     let roots = [root.clone(), tree.bytes("here")];
-    // The descriptor is opened anew each time, and empty.
+    // The descriptor is opened again each time, and empty.
     let listing = in_every_way(Given::Roots, &roots, &WalkOptions::default());
     assert_eq!(below(&tree, &listing), ["here/file"]);
     let [error] = listing.errors() else {

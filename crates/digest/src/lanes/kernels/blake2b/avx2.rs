@@ -41,7 +41,7 @@ fn rotate_16(x: __m256i) -> __m256i {
     _mm256_shuffle_epi8(x, _mm256_broadcastsi128_si256(order))
 }
 
-/// To the right by 63 is to the left by 1, and doubling is adding.
+/// Rotates to the right by 63, which is to the left by 1, and doubling is adding.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn rotate_63(x: __m256i) -> __m256i {
@@ -73,7 +73,7 @@ pub(crate) unsafe fn compress(state: &mut [u64], data: &[*const u8], blocks: usi
     }
 }
 
-/// One block of words `m`.
+/// Compresses one block of words `m`.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn compress_block(

@@ -44,7 +44,7 @@ pub(crate) unsafe fn compress(state: &mut [u64], data: &[*const u8], blocks: usi
     }
 }
 
-/// One block of words `m`.
+/// Compresses one block of words `m`.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 fn compress_block(

@@ -77,7 +77,7 @@ pub(crate) unsafe fn compress<const N: usize>(
     }
 }
 
-/// One block of words `m`.
+/// Compresses one block of words `m`.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn compress_block<const N: usize>(

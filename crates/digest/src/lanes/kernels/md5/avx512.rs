@@ -53,7 +53,7 @@ pub(crate) unsafe fn compress<const N: usize>(
     }
 }
 
-/// One block of words `m`.
+/// Compresses one block of words `m`.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 fn compress_block<const N: usize>(

@@ -28,7 +28,7 @@ static SCALAR: StreamKernel<u32> = StreamKernel {
     compress: scalar::compress,
 };
 
-/// The best kernels.
+/// Returns the best kernels.
 pub(crate) fn select(cpu: CpuFeatures) -> Option<Selection<u32>> {
     // 1/32 of 15.5 GB/s and 2/16 of 5.4 GB/s are less than 0.92 GB/s.
     let (lanes, few_up_to) = if cpu.may_avx512() {

@@ -1,9 +1,9 @@
 //! MD5 of one message in integer registers.
 //!
-//! Each step waits for the one before it, through b: what counts is the number of instructions
-//! between b and the next b. F takes five (and, xor, add, rotate, add) and G, in its usual form
-//! `(b & d) | (c & !d)`, as many if its two parts are ored before they are added. But they have no
-//! bit in common, so the sum can take them one by one, and only the part with b has to wait: four.
+//! Each step waits for the one before it, through b: the time depends on the number of instructions
+//! between b and the next b. F takes five (and, xor, add, rotate, add) and G, in its usual form `(b
+//! & d) | (c & !d)`, as many if its two parts are ored before they are added. But they have no bit
+//! in common, so the sum can take them one by one, and only the part with b has to wait: four.
 
 use super::super::scalar::keep_sum_32;
 use super::{K, sixty_four_steps};

@@ -73,7 +73,7 @@ pub(crate) unsafe fn compress<const N: usize>(
     }
 }
 
-/// One block of words `w`.
+/// Compresses one block of words `w`.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn compress_block<const N: usize>(

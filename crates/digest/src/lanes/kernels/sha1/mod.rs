@@ -39,7 +39,7 @@ static SHA_NI: StreamKernel<u32> = StreamKernel {
     compress: sha_ni::compress,
 };
 
-/// The best kernels, if any of `cpu` helps.
+/// Returns the best kernels, if any of `cpu` helps.
 pub(crate) fn select(cpu: CpuFeatures) -> Option<Selection<u32>> {
     if cpu.may_sha_ni() {
         // n messages in 16 lanes run at n/16 of 12.8 GB/s: 4 slower than two interleaved at 3.9.

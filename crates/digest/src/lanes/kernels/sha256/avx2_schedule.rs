@@ -64,7 +64,7 @@ fn load_quad(first: &[u8], second: &[u8], quad: usize) -> __m256i {
     )
 }
 
-/// The four words after `w`, which is the sixteen words before them, oldest first.
+/// Returns the four words after `w`, which is the sixteen words before them, oldest first.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn expand(w: [__m256i; 4]) -> __m256i {
@@ -100,7 +100,7 @@ fn expand(w: [__m256i; 4]) -> __m256i {
     _mm256_add_epi32(half, _mm256_shuffle_epi8(high, to_high))
 }
 
-/// Expands both blocks while it compresses the first; what is left of the second are its rounds.
+/// Expands both blocks while it compresses the first; only the rounds of the second are left.
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 #[inline]
 fn two_blocks(state: &mut [u32; 8], first: &[u8], second: &[u8], inputs: &mut RoundInputs) {
@@ -143,7 +143,7 @@ fn two_blocks(state: &mut [u32; 8], first: &[u8], second: &[u8], inputs: &mut Ro
     }
 }
 
-/// The rounds of the second block.
+/// Compresses the second block: its rounds only.
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 #[inline]
 fn second_block(state: &mut [u32; 8], inputs: &RoundInputs) {

@@ -65,7 +65,7 @@ pub(crate) unsafe fn compress(state: &mut [u32], data: &[*const u8], blocks: usi
     }
 }
 
-/// One block, `w` being its transposed words as they lie in memory.
+/// Compresses one block, `w` being its transposed words as they are in memory.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 fn compress_block(start: [__m512i; 8], mut w: [__m512i; 16]) -> [__m512i; 8] {

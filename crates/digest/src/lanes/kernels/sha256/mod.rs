@@ -45,7 +45,7 @@ static AVX2_SCHEDULE: StreamKernel<u32> = StreamKernel {
     compress: avx2_schedule::compress,
 };
 
-/// The best kernels, if any of `cpu` helps.
+/// Returns the best kernels, if any of `cpu` helps.
 pub(crate) fn select(cpu: CpuFeatures) -> Option<Selection<u32>> {
     if cpu.may_sha_ni() {
         // n messages in 16 lanes run at n/16 of 7.2 GB/s: 7 hardly at the speed of two interleaved.

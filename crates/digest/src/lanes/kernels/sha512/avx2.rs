@@ -77,7 +77,7 @@ pub(crate) unsafe fn compress(state: &mut [u64], data: &[*const u8], blocks: usi
     }
 }
 
-/// One block, `w` being its transposed words as they lie in memory.
+/// Compresses one block, `w` being its transposed words as they are in memory.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn compress_block(start: [__m256i; 8], mut w: [__m256i; 16]) -> [__m256i; 8] {

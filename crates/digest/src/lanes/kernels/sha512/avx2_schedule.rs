@@ -58,7 +58,7 @@ fn load_pair(first: &[u8], second: &[u8], pair: usize) -> __m256i {
     swap_bytes_64(_mm256_set_m128i(load(second), load(first)))
 }
 
-/// The two words after `w`, which is the sixteen words before them, oldest first.
+/// Returns the two words after `w`, which is the sixteen words before them, oldest first.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn expand(w: [__m256i; 8]) -> __m256i {
@@ -79,7 +79,7 @@ fn expand(w: [__m256i; 8]) -> __m256i {
     _mm256_add_epi64(_mm256_add_epi64(w[0], w9), _mm256_add_epi64(s0, s1))
 }
 
-/// Expands both blocks while it compresses the first; what is left of the second are its rounds.
+/// Expands both blocks while it compresses the first; only the rounds of the second are left.
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 #[inline]
 fn two_blocks(state: &mut [u64; 8], first: &[u8], second: &[u8], inputs: &mut RoundInputs) {
@@ -117,7 +117,7 @@ fn two_blocks(state: &mut [u64; 8], first: &[u8], second: &[u8], inputs: &mut Ro
     }
 }
 
-/// The rounds of the second block.
+/// Compresses the second block: its rounds only.
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 #[inline]
 fn second_block(state: &mut [u64; 8], inputs: &RoundInputs) {

@@ -27,7 +27,7 @@ static AVX2_SCHEDULE: StreamKernel<u64> = StreamKernel {
     compress: avx2_schedule::compress,
 };
 
-/// The best kernels, if any of `cpu` helps.
+/// Returns the best kernels, if any of `cpu` helps.
 pub(crate) fn select(cpu: CpuFeatures) -> Option<Selection<u64>> {
     if !may_bmi2(cpu) {
         return None;
