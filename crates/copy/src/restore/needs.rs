@@ -306,6 +306,8 @@ pub(super) fn describe(
     for (nth, (change, _)) in found.iter().enumerate() {
         by_path.entry(change.recorded_at()).or_default().push(nth);
         dirs.extend(above(change.now_at()).chain(above(&change.path)));
+        // It is made with nothing below it.
+        dirs.extend((change.kind == Kind::Dir).then_some(change.now_at()));
     }
     let elsewhere = found.iter().filter(|(change, _)| is_elsewhere(change));
     let doubted: HashSet<Digest> = elsewhere

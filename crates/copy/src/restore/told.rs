@@ -77,9 +77,13 @@ impl Restore<'_> {
     }
 
     pub(super) fn incomplete(&self, path: &[u8], what: &'static str, errno: Errno) {
+        self.not_given(&Error::new(self.shown(path), what, errno));
+    }
+
+    /// Tells why a path was not given what it is to have.
+    pub(super) fn not_given(&self, error: &Error) {
         self.incomplete.fetch_add(1, Relaxed);
-        let error = Error::new(self.shown(path), what, errno);
-        (self.observer)(RestoreEvent::Incomplete(&error));
+        (self.observer)(RestoreEvent::Incomplete(error));
     }
 
     /// Tells what a path could not be given.

@@ -358,6 +358,81 @@ fn what_changes_meanwhile_is_left() {
     );
 }
 
+/// With nothing below it, too.
+#[test]
+fn an_empty_directory_comes_back_as_it_was_recorded() {
+    let ground = ground();
+    let bare = ground.at("root/bare");
+    fs::set_permissions(&bare, PermissionsExt::from_mode(0o700)).unwrap();
+    let then = std::time::UNIX_EPOCH + std::time::Duration::from_secs(981_173_106);
+    fs::File::open(&bare).unwrap().set_modified(then).unwrap();
+    if bc_testkit::is_root() {
+        std::os::unix::fs::chown(&bare, Some(12), Some(34)).unwrap();
+    }
+    ground.record();
+    let before = ground.seen("root");
+    fs::remove_dir(&bare).unwrap();
+    let (done, told) = ground.heal(&["copy"], |_| {});
+    assert_eq!((done.mended, done.incomplete), (1, 0), "{told:#?}");
+    let (after, bare) = (ground.seen("root"), Path::new("bare"));
+    assert_eq!(after[bare], before[bare]);
+}
+
+/// Restores, and has a neighbour do something when the first file is healed: all that directories
+/// are to have is given after that.
+fn heal_beside(ground: &Ground, neighbour: impl Fn() + Sync) -> (crate::Restored, Vec<String>) {
+    let manifest = bc_integrity::ManifestFile::open(ground.at("m")).unwrap();
+    let root = ground.at("root");
+    let mut options = super::RestoreOptions::new(root.as_os_str(), &manifest);
+    options.from = vec![ground.at("copy").into()];
+    let told = std::sync::Mutex::new(Vec::new());
+    let once = std::sync::Once::new();
+    let tell = |event: super::RestoreEvent<'_>| {
+        if matches!(event, super::RestoreEvent::Mended(mended) if mended.from.is_some()) {
+            once.call_once(&neighbour);
+        }
+        told.lock().unwrap().extend(super::words(event));
+    };
+    let done = super::with_work(&Cancel::new(), |work| super::restore(&options, work, &tell));
+    (done.unwrap(), told.into_inner().unwrap())
+}
+
+/// Its name leads to a directory that is closed to those for whom it was open.
+#[test]
+fn another_directory_is_given_nothing() {
+    let ground = ground();
+    fs::set_permissions(ground.at("root/a/b"), PermissionsExt::from_mode(0o777)).unwrap();
+    ground.record();
+    let secret = ground.at("root/secret");
+    fs::create_dir(&secret).unwrap();
+    fs::set_permissions(&secret, PermissionsExt::from_mode(0o700)).unwrap();
+    for is_made in [true, false] {
+        let b = ground.at("root/a/b");
+        match is_made {
+            true => fs::remove_dir_all(&b).unwrap(),
+            false => ground.damage("root/a/b/large"),
+        }
+        let before = secret.metadata().unwrap();
+        let (done, told) = heal_beside(&ground, || {
+            fs::rename(&b, ground.at("root/moved")).unwrap();
+            fs::rename(&secret, &b).unwrap();
+        });
+        assert_eq!((done.failed, done.incomplete), (0, 1), "{told:#?}");
+        let named = |line: &String| line.starts_with('?') && line.contains("another directory");
+        assert!(told.iter().any(named), "{told:#?}");
+        let after = b.metadata().unwrap();
+        assert_eq!(
+            (after.mode(), after.modified().unwrap()),
+            (before.mode(), before.modified().unwrap())
+        );
+        fs::rename(&b, &secret).unwrap();
+        fs::rename(ground.at("root/moved"), &b).unwrap();
+        // For the second turn: the time that is recorded.
+        fs::set_permissions(&b, PermissionsExt::from_mode(0o777)).unwrap();
+        ground.record();
+    }
+}
+
 #[test]
 fn interrupted_it_says_what_is_left() {
     let ground = ground();

@@ -3,6 +3,7 @@
 mod cases;
 mod hostile;
 mod leftovers;
+mod mounts;
 mod property;
 
 use std::collections::BTreeMap;
