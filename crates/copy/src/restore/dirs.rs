@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bc_fs::made::{file_clock, hold_dir};
 use bc_fs::metadata::Subject;
+use bc_fs::mount::mount_number;
 use bc_manifest::integrity::{Entry, ROOT};
 use bc_walk::{Error, FileStat, Identity};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Timestamps};
@@ -32,6 +33,10 @@ struct State {
     /// Times to put back, by path, and of which directory.
     times: HashMap<Vec<u8>, (Identity, Option<Timestamps>)>,
 }
+
+/// A file system as it is mounted in one place: its device number, and the mount's.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Volume(u64, Option<u64>);
 
 /// Why a directory was not opened.
 #[derive(Clone, Copy, Debug)]
@@ -146,17 +151,15 @@ impl Dirs {
 
     /// Whether something could be put at a path: as far as can be told without trying.
     pub(super) fn may_put(&self, restore: &Restore<'_>, path: &[u8]) -> Result<(), Errno> {
-        let top = restore.top.fd.as_fd();
-        let ways: Vec<&[u8]> = std::iter::once(&b""[..]).chain(above(path)).collect();
-        for way in ways.into_iter().rev() {
-            let dir = match DestDir::open(top, way) {
-                Err(Errno::NOENT) => continue,
-                opened => opened?,
-            };
-            let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
-            return rustix::fs::accessat(&dir.fd, c".", access, AtFlags::EACCESS);
-        }
-        Err(Errno::NOENT)
+        let dir = nearest(restore, path)?;
+        let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+        rustix::fs::accessat(&dir.fd, c".", access, AtFlags::EACCESS)
+    }
+
+    /// The file system that a path is on, or would be.
+    pub(super) fn volume(&self, restore: &Restore<'_>, path: &[u8]) -> Option<Volume> {
+        let dir = nearest(restore, path).ok()?;
+        Some(Volume(dir.id.dev, mount_number(&dir.fd)))
     }
 
     /// Gives new directories what is recorded of them, and the others their times.
@@ -210,6 +213,19 @@ impl Dirs {
         restore.lost(path, &mut lost);
         Ok(())
     }
+}
+
+/// The directory that is to hold a path or, where that is missing, the one above it.
+fn nearest(restore: &Restore<'_>, path: &[u8]) -> Result<DestDir, Errno> {
+    let top = restore.top.fd.as_fd();
+    let ways: Vec<&[u8]> = std::iter::once(&b""[..]).chain(above(path)).collect();
+    for way in ways.into_iter().rev() {
+        match DestDir::open(top, way) {
+            Err(Errno::NOENT) => {}
+            opened => return opened,
+        }
+    }
+    Err(Errno::NOENT)
 }
 
 /// The failure of a directory that has lost its name before it got what is recorded of it.

@@ -42,7 +42,7 @@ impl Healer<'_, '_> {
         for &need in group
             .needs
             .iter()
-            .filter(|need| !restore.is_settled(**need))
+            .filter(|need| !restore.is_settled(**need) && !restore.is_left(**need))
         {
             match self.look(&restore.needs[need]) {
                 Ok(present) => names.push(Name { need, present }),
@@ -193,9 +193,7 @@ impl Healer<'_, '_> {
                 Err(Stop::Cancelled) => return Vec::new(),
                 Err(Stop::Failed(error)) => {
                     restore.failed(first.need, &error);
-                    if restore.is_over() {
-                        return Vec::new();
-                    }
+                    names.retain(|name| !restore.is_left(name.need));
                     continue;
                 }
             };

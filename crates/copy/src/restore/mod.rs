@@ -30,7 +30,7 @@ mod told;
 
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::OnceLock;
+use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
@@ -49,7 +49,7 @@ use crate::meta::{Giving, Wanted, Xattrs};
 use crate::options::Preserve;
 use crate::stage::JobId;
 use crate::tree::parts;
-use dirs::Dirs;
+use dirs::{Dirs, Volume};
 use groups::{Group, groups};
 use make::Healer;
 use needs::{Collector, Need, Records, describe};
@@ -109,8 +109,8 @@ struct Restore<'a> {
     failed: AtomicU64,
     incomplete: AtomicU64,
     written: AtomicU64,
-    /// Why the tree takes no more.
-    stopped: OnceLock<Errno>,
+    /// File systems of the tree that take no more, and why.
+    full: Mutex<Vec<(Volume, Errno)>>,
     /// Bytes of the files that failed.
     bytes_failed: AtomicU64,
 }
@@ -196,7 +196,7 @@ pub fn restore(
         failed: AtomicU64::new(0),
         incomplete: AtomicU64::new(0),
         written: AtomicU64::new(0),
-        stopped: OnceLock::new(),
+        full: Mutex::default(),
         bytes_failed: AtomicU64::new(0),
     };
     let done = restore.all(work, reading);
@@ -273,7 +273,9 @@ impl Restore<'_> {
     fn looked_for(&self, groups: &[Group]) -> sources::Contents {
         let mut wanted = sources::Contents::default();
         let numbers = groups.iter().flat_map(|group| &group.needs);
-        for &number in numbers.filter(|number| !self.is_settled(**number)) {
+        for &number in
+            numbers.filter(|number| !self.is_settled(**number) && !self.is_left(**number))
+        {
             let need = &self.needs[number];
             let digest = need.digest();
             if let Some(digest) = digest.filter(|digest| Reach::of(*digest) == Reach::Anywhere) {

@@ -24,6 +24,9 @@ pub(super) fn restore(restore: &Restore<'_>) {
         if restore.is_over() {
             return;
         }
+        if restore.is_left(number) {
+            continue;
+        }
         let made = match need.entry.kind {
             Kind::File => continue,
             Kind::Dir => make_dir(restore, need),

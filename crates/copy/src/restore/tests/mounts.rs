@@ -131,3 +131,33 @@ fn nothing_is_written_to_another_file_system() {
         assert_eq!(done.unwrap().mended, 2, "{told:#?}");
     }
 }
+
+/// A disk that takes no more keeps nothing from the others.
+#[test]
+fn a_full_disk_stops_what_is_on_it() {
+    if is_outside("a_full_disk_stops_what_is_on_it") {
+        return;
+    }
+    for (full, line) in [(false, "mount -o remount,ro root/disk"), (true, "true")] {
+        let ground = ground();
+        for path in ["root/disk/d/h", "root/z"] {
+            ground.write(path, path);
+        }
+        ground.record();
+        ground.copy("root/.", "copy");
+        for path in ["root/z", "root/disk/d/g", "root/disk/d/h"] {
+            fs::remove_file(ground.at(path)).unwrap();
+        }
+        if full {
+            run(&ground, "mount -o remount,size=64k root/disk");
+            assert!(fs::write(ground.at("root/disk/filler"), vec![1; 1 << 20]).is_err());
+        }
+        let (done, told) = heal(&ground, (line, false));
+        let done = done.unwrap();
+        assert!(done.stopped.is_some(), "{told:#?}");
+        // Those on the disk come first, and the second of them is not begun.
+        let counts = (done.failed, done.left, done.mended);
+        assert_eq!(counts, (1, 1, 1), "{told:#?}");
+        assert!(ground.at("root/z").exists(), "{told:#?}");
+    }
+}
