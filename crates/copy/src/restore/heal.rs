@@ -64,8 +64,11 @@ impl Healer<'_, '_> {
             (Ok(_), Loss::Removed) => said("is there again: left as it is"),
             (Err(errno), _) => Err(Error::new(shown(), "open", errno)),
             (Ok(stat), _) => {
-                let same = stat.kind() == FileKind::File && need.seen.fits(&stat);
-                if !same || need.seen.has_no_stamp() && !self.holds(need) {
+                let by_us = restore.touched().contains(&stat.id);
+                let same = need.seen.fits(&stat) || by_us && need.seen.fits_but_for_ctime(&stat);
+                let is_told = need.seen.fits(&stat) && !need.seen.has_no_stamp();
+                let same = same && stat.kind() == FileKind::File;
+                if !same || !is_told && !self.holds(need) {
                     return said("changed since it was verified: left as it is");
                 }
                 let digest = need.seen.digest;
@@ -162,6 +165,7 @@ impl Healer<'_, '_> {
             return names;
         };
         let id = candidate.stat.id;
+        restore.touched().insert(id);
         let source = Source {
             dir: &dir,
             path,

@@ -133,6 +133,7 @@ impl<'r, 'a> Healer<'r, 'a> {
             None => put::put_new(fd, stage, last).map(|()| None),
             Some(present) => {
                 let id = present.stat.id;
+                self.restore.touched().insert(id);
                 let keep = match self.restore.discards || kept.contains(&id) {
                     true => Keep::Nothing,
                     false => Keep::Second,

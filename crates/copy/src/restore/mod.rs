@@ -28,11 +28,12 @@ mod start;
 mod tests;
 mod told;
 
+use std::collections::HashSet;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bc_digest::{Algorithm, Digest};
 use bc_hash::HashProgress;
@@ -109,6 +110,8 @@ struct Restore<'a> {
     failed: AtomicU64,
     incomplete: AtomicU64,
     written: AtomicU64,
+    /// Files whose ctimes this run moves, for it gives them names or takes names from them.
+    touched: Mutex<HashSet<Identity>>,
     /// File systems of the tree that take no more, and why.
     full: Mutex<Vec<(Volume, Errno)>>,
     /// Bytes of the files that failed.
@@ -196,6 +199,7 @@ pub fn restore(
         failed: AtomicU64::new(0),
         incomplete: AtomicU64::new(0),
         written: AtomicU64::new(0),
+        touched: Mutex::default(),
         full: Mutex::default(),
         bytes_failed: AtomicU64::new(0),
     };
@@ -212,16 +216,10 @@ impl Restore<'_> {
         let sizes = self.needs.iter().filter(is_file);
         let bytes = sizes.filter_map(|need| need.entry.size()).sum();
         self.begins("restore", self.needs.len() as u64, bytes);
-        for (number, _) in self
-            .needs
-            .iter()
-            .enumerate()
-            .filter(|need| need.1.held_back)
-        {
-            self.missing(
-                number,
-                "possibly damaged, possibly a new file with the recorded one's inode number: left as it is",
-            );
+        for (number, need) in self.needs.iter().enumerate() {
+            if let Some(why) = need.held_back {
+                self.missing(number, why);
+            }
         }
         plain::restore(self);
         let groups = groups(&self.needs, self.trusts, |need| self.identity(need));
@@ -283,6 +281,10 @@ impl Restore<'_> {
             }
         }
         wanted
+    }
+
+    fn touched(&self) -> MutexGuard<'_, HashSet<Identity>> {
+        self.touched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Which file has the path of a need now.

@@ -5,6 +5,7 @@ mod hostile;
 mod leftovers;
 mod mounts;
 mod property;
+mod renamed;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
