@@ -3,7 +3,7 @@
 use std::os::fd::AsFd;
 
 use bc_digest::{Digest, hash};
-use bc_walk::{Error, FileKind, Identity};
+use bc_walk::{Error, FileKind, FileStat, Identity};
 use rustix::io::Errno;
 
 use super::Reach;
@@ -153,8 +153,12 @@ impl Healer<'_, '_> {
         let Some(candidate) = opened.filter(|_| !names.is_empty()) else {
             return names;
         };
+        let need = names.first().map(|first| self.need(first));
         let is_damaged = is_one_of(&names, candidate.stat.id);
-        if is_damaged || self.digest_of(&candidate) != Some(wanted) {
+        if is_damaged
+            || !need.is_some_and(|need| self.may_join(need, &candidate.stat))
+            || self.digest_of(&candidate) != Some(wanted)
+        {
             return names;
         }
         if restore.dry_run {
@@ -172,6 +176,34 @@ impl Healer<'_, '_> {
             id,
         };
         self.link_all(names, &source, &mut Kept::new(), Some(&candidate))
+    }
+
+    /// Whether a file of the tree that has the name of a recorded one is that, or stands for it, so
+    /// that others may become names of it: with its owner and mode, and with no names but those that
+    /// are recorded unless it is the recorded file itself. Else they would be another's.
+    fn may_join(&self, need: &Need, now: &FileStat) -> bool {
+        let Some(meta) = need.entry.meta else {
+            return false;
+        };
+        let own = rustix::process::geteuid();
+        let is_owners = (now.uid, now.gid) == (meta.uid, meta.gid)
+            // Nobody else's can be made anew either.
+            || !own.is_root() && now.uid == own.as_raw();
+        let top = self.restore.top.fd.as_fd();
+        let leads_there = |path: &&Vec<u8>| {
+            let (dir, name) = parts(path);
+            beneath::open(top, dir).is_ok_and(|dir| put::is_at(dir.as_fd(), name, now.id))
+        };
+        let names = || {
+            self.restore
+                .siblings(need)
+                .iter()
+                .filter(leads_there)
+                .count()
+        };
+        is_owners
+            && now.mode & 0o7777 == meta.mode & 0o7777
+            && (now.id.ino == meta.ino || now.nlink <= names() as u64)
     }
 
     /// Copies to the first name, and links the others to it. Gives back the names if the candidate

@@ -96,6 +96,24 @@ fn any_name_will_do_and_single_files() {
     );
 }
 
+/// What is named may be a link, to a file as to a tree.
+#[test]
+fn links_to_copies() {
+    let ground = ground();
+    fs::rename(ground.at("copy/a/one"), ground.at("single")).unwrap();
+    fs::remove_file(ground.at("copy/a/two")).unwrap();
+    fs::create_dir(ground.at("links")).unwrap();
+    symlink("../single", ground.at("links/file")).unwrap();
+    symlink("file", ground.at("links/again")).unwrap();
+    symlink("../copy", ground.at("links/tree")).unwrap();
+    for path in ["root/a/one", "root/a/b/large"] {
+        ground.damage(path);
+    }
+    let (done, told) = ground.heal(&["links/again", "links/tree"], |_| {});
+    assert_eq!((done.mended, done.missing), (2, 0), "{told:#?}");
+    assert_eq!(ground.text("root/a/one"), "content of one");
+}
+
 /// A copy that is damaged itself, or in the same way, is none.
 #[test]
 fn copies_are_compared() {
@@ -159,6 +177,37 @@ fn names_of_one_file_stay_one_file() {
     let (done, told) = ground.heal(&[], |_| {});
     assert_eq!(done.mended, 1, "{told:#?}");
     assert_eq!(ground.inode("root/three"), inode);
+}
+
+/// A file that has the name of a recorded one is not that: with other owners, another mode, or names
+/// elsewhere it may be anybody's.
+#[test]
+fn no_name_is_given_to_a_file_that_was_never_recorded() {
+    let mut all = vec!["mode", "link"];
+    match bc_testkit::is_root() {
+        true => all.push("owner"),
+        false => bc_testkit::left_out("another user's files need root"),
+    }
+    for other in all.into_iter().chain(["alike"]) {
+        let ground = ground();
+        fs::hard_link(ground.at("root/a/one"), ground.at("root/three")).unwrap();
+        ground.record();
+        fs::remove_file(ground.at("root/three")).unwrap();
+        // It exists beside the old one, so that it has another number.
+        let path = ground.at("new");
+        fs::copy(ground.at("root/a/one"), &path).unwrap();
+        match other {
+            "mode" => fs::set_permissions(&path, PermissionsExt::from_mode(0o606)).unwrap(),
+            "link" => fs::hard_link(&path, ground.at("elsewhere")).unwrap(),
+            "owner" => std::os::unix::fs::chown(&path, Some(12), None).unwrap(),
+            _ => {}
+        }
+        fs::rename(&path, ground.at("root/a/one")).unwrap();
+        let (done, told) = ground.heal(&["copy"], |_| {});
+        assert_eq!((done.mended, done.wanted), (1, 1), "{other}: {told:#?}");
+        let is_joined = ground.inode("root/three") == ground.inode("root/a/one");
+        assert_eq!(is_joined, other == "alike", "{other}: {told:#?}");
+    }
 }
 
 #[test]
