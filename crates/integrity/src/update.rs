@@ -13,7 +13,6 @@ mod renames;
 mod unchanged;
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Instant;
@@ -44,7 +43,7 @@ use crate::tree::Tree;
 use crate::unmounted::Unmounted;
 use crate::unread::UnreadDirs;
 use crate::verify::{refuse_part, refuse_root, refused, report_failed, tree_options};
-use bc_fs::atomic::{lock, remove_leftovers};
+use bc_fs::atomic::{AsRead, lock, remove_leftovers};
 use merge::Merge;
 use output::Output;
 use plan::Plan;
@@ -181,6 +180,7 @@ pub fn update(
         ),
         _ => Error::io(name, "open", &error),
     })?;
+    let held = AsRead::new(held).map_err(|error| Error::io(name, "stat", &error))?;
     // Before the walk, which would list them.
     remove_leftovers(what.manifest);
     let manifest = ManifestFile::open_to_replace(what.manifest)?.cancelled_by(work.cancel);
@@ -272,7 +272,7 @@ struct Updater<'a> {
     what: &'a UpdateOptions<'a>,
     manifest: &'a ManifestFile,
     /// The same file, locked.
-    held: &'a File,
+    held: &'a AsRead,
     tree: &'a Tree,
     options: TreeOptions,
     hash: bc_hash::HashOptions,

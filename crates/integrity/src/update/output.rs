@@ -11,7 +11,7 @@ use bc_manifest::integrity::{Entry, Header, Trailer, Writer};
 use crate::create::writing;
 use crate::error::{Error, ErrorKind};
 use crate::input::ManifestFile;
-use bc_fs::atomic::{AtomicFile, Uncommitted};
+use bc_fs::atomic::{AsRead, AtomicFile, Uncommitted};
 
 /// The new manifest beside the old one, or nothing.
 pub(super) struct Output(Option<New>);
@@ -20,7 +20,7 @@ struct New {
     writer: Writer<Encoder>,
     file: AtomicFile,
     /// The one that it takes the place of.
-    old: File,
+    old: AsRead,
     path: Vec<u8>,
 }
 
@@ -49,7 +49,7 @@ impl Output {
     /// Begins the successor of the manifest that is at `path`, and open as `held`, if one is wanted.
     pub(super) fn create(
         path: &Path,
-        (old, held): (&ManifestFile, &File),
+        (old, held): (&ManifestFile, &AsRead),
         header: &Header,
         wanted: bool,
     ) -> Result<Output, Error> {
