@@ -30,7 +30,7 @@ use crate::entry_loader::EntryLoader;
 use crate::error::{Error, ErrorKind};
 use crate::fields::{CompareMode, CompareRules, Fields};
 use crate::flow::Flow;
-use crate::hashing;
+use crate::hashing::{self, Earlier};
 use crate::hint::Hints;
 use crate::input::{ManifestFile, Trust};
 use crate::known_damage::KnownDamage;
@@ -243,6 +243,7 @@ pub fn update(
             .iter()
             .for_each(|id| plan.wanted[id.0 as usize] = false);
         scrubbed = updater.scrub(&chosen, time, work)?;
+        scrubbed.read.ids().for_each(|id| plan.read(id));
     }
     if !plan.differs && !plan.tell && what.detail != Detail::All {
         let (skipped, directories) = (tree.listing.skipped().clone(), tree.listing.directories());
@@ -258,13 +259,13 @@ pub fn update(
             by_name: 0,
         });
     }
-    updater.write(&plan, &scrubbed, work, sink)
+    updater.write(&plan, scrubbed, work, sink)
 }
 
-/// What was read again before a time limit was over, in order of entries.
+/// What was read again before a time limit was over.
 #[derive(Default)]
 struct Scrubbed {
-    results: Vec<(EntryId, Result<bc_digest::Digest, bc_walk::Error>)>,
+    read: Earlier,
     totals: Totals,
 }
 
@@ -311,31 +312,22 @@ impl Updater<'_> {
             let (slice, rest) = left.split_at(count);
             left = rest;
             let plan = bc_read::Plan::new(slice.to_vec(), self.hash.workers);
-            let sink = |_| Collect(Vec::new());
-            let (sinks, totals) = bc_hash::hash_with(
-                &self.tree.listing,
-                &plan,
-                &self.hash,
-                work.cancel,
-                work.progress,
-                sink,
-            )?;
+            let listing = &self.tree.listing;
+            let (cancel, progress) = (work.cancel, work.progress);
+            let read = &mut scrubbed.read;
+            let totals = read.read(listing, &plan, &self.hash, cancel, progress)?;
             scrubbed.totals.merge(totals);
-            scrubbed
-                .results
-                .extend(sinks.into_iter().flat_map(|sink| sink.0));
             if work.cancel.is_cancelled() {
                 return Err(Error::new(ErrorKind::Cancelled, "cancelled"));
             }
         }
-        scrubbed.results.sort_unstable_by_key(|(id, _)| *id);
         Ok(scrubbed)
     }
 
     fn write(
         &mut self,
         plan: &Plan<'_>,
-        scrubbed: &Scrubbed,
+        scrubbed: Scrubbed,
         work: &Work<'_>,
         sink: &mut Sink<'_>,
     ) -> Result<Updated, Error> {
@@ -353,7 +345,6 @@ impl Updater<'_> {
             what,
             tree: self.tree,
             plan,
-            scrubbed,
             was_on,
             comparison: Comparison::new(CompareRules::default(), what.detail, sink)
                 .knowing(&known)
@@ -379,7 +370,8 @@ impl Updater<'_> {
         );
         let wanted = |id: EntryId| plan.wanted[id.0 as usize];
         let listing = &self.tree.listing;
-        let mut totals = hashing::in_order(
+        let mut totals = hashing::in_order_after(
+            scrubbed.read,
             listing,
             wanted,
             &self.hash,
@@ -401,7 +393,7 @@ impl Updater<'_> {
             hints,
             ..
         } = merge;
-        totals.merge(scrubbed.totals.clone());
+        totals.merge(scrubbed.totals);
         let written = output.finish()?;
         let summary = comparison.finish(hints);
         let mut summary = summary.map_err(|error| report_failed(&error))?;
@@ -415,26 +407,5 @@ impl Updater<'_> {
             totals,
             by_name: plan.by_name,
         })
-    }
-}
-
-/// A worker's results.
-struct Collect(Vec<(EntryId, Result<bc_digest::Digest, bc_walk::Error>)>);
-
-impl bc_hash::DigestSink for Collect {
-    fn file(
-        &mut self,
-        entry: EntryId,
-        result: Result<(&bc_walk::FileStat, &[bc_digest::Digest]), bc_walk::Error>,
-    ) {
-        let result = match result {
-            // One algorithm was asked for.
-            Ok((_, digests)) => match digests.first() {
-                Some(digest) => Ok(*digest),
-                None => return,
-            },
-            Err(error) => Err(error),
-        };
-        self.0.push((entry, result));
     }
 }

@@ -6,7 +6,7 @@ use bc_walk::EntryId;
 
 use super::output::Output;
 use super::plan::Plan;
-use super::{Damaged, Scrubbed, UNSEEN_AT, UpdateOptions};
+use super::{Damaged, UNSEEN_AT, UpdateOptions};
 use crate::change::Class;
 use crate::compare::{Comparison, Here};
 use crate::devices::Devices;
@@ -27,7 +27,6 @@ pub(super) struct Merge<'a, 's> {
     pub(super) what: &'a UpdateOptions<'a>,
     pub(super) tree: &'a Tree,
     pub(super) plan: &'a Plan<'a>,
-    pub(super) scrubbed: &'a Scrubbed,
     /// Device of the root in the old manifest.
     pub(super) was_on: Option<u64>,
     pub(super) comparison: Comparison<'s>,
@@ -164,26 +163,12 @@ impl Merge<'_, '_> {
         }
         let (mut now, mut compared) = (new.view, new.compared());
         let mut verified_at = now.digest.map(|_| self.what.now);
-        let mut tried = new.id.is_some_and(|id| self.plan.wanted[id.0 as usize]);
-        let failure;
+        let tried = new.id.is_some_and(|id| self.plan.wanted[id.0 as usize]);
         if now.kind == Kind::File && now.digest.is_none() && now.error.is_none() {
-            match new.id.and_then(|id| self.scrubbed.get(id)) {
-                Some(Ok(digest)) => {
-                    now.digest = Some(digest.as_bytes());
-                    (verified_at, tried) = (Some(self.what.now), true);
-                }
-                Some(Err(error)) => {
-                    failure = crate::tree::failure(error);
-                    now.error = Some(&failure);
-                    tried = true;
-                }
-                // Unchanged: as it was.
-                None => {
-                    now.digest = before.digest;
-                    verified_at = entry.verified_at;
-                }
-            }
-            (compared.digest, compared.error) = (now.digest, now.error);
+            // Unchanged: as it was.
+            now.digest = before.digest;
+            compared.digest = before.digest;
+            verified_at = entry.verified_at;
         }
         if let (Some(found), false, None) = (entry.found, tried, now.error)
             && now.kind == entry.kind
@@ -308,12 +293,5 @@ impl Merge<'_, '_> {
         let mut entry = entry.clone();
         entry.dev = dev;
         self.output.put(&entry)
-    }
-}
-
-impl Scrubbed {
-    fn get(&self, id: EntryId) -> Option<&Result<bc_digest::Digest, bc_walk::Error>> {
-        let found = self.results.binary_search_by_key(&id, |(id, _)| *id).ok()?;
-        Some(&self.results[found].1)
     }
 }
