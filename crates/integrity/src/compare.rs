@@ -13,6 +13,7 @@ use bc_manifest::integrity::Kind;
 
 use crate::change::{Change, Class, Ctime, Difference, Value};
 use crate::entry_ref::EntryRef;
+use crate::evidence::{Evidence, Weight};
 use crate::fields::{CompareRules, Field};
 use crate::flow::Flow;
 use crate::judge;
@@ -101,11 +102,10 @@ pub(crate) struct Comparison<'a> {
     rules: CompareRules,
     detail: Detail,
     sink: &'a mut Sink<'a>,
-    /// Report nothing before something is found that matches.
+    /// Report nothing before something is found that proves that the sides are of one tree.
     hold: bool,
-    /// Files and links of both sides with the same content, as far as it was
-    /// looked at.
-    matches: u64,
+    /// What files and links with the same content, as far as it was looked at, say of that.
+    evidence: Evidence,
     buffer: SpillBuffer,
     candidates: Vec<Candidate>,
     /// What looks damaged and is perhaps another of them under its name.
@@ -130,7 +130,7 @@ impl<'a> Comparison<'a> {
             detail,
             sink,
             hold: false,
-            matches: 0,
+            evidence: Evidence::default(),
             buffer: SpillBuffer::default(),
             candidates: Vec::new(),
             swaps: Vec::new(),
@@ -155,7 +155,7 @@ impl<'a> Comparison<'a> {
         Comparison { known, ..self }
     }
 
-    /// Reports nothing before the first file or link that matches.
+    /// Reports nothing before the first file that matches.
     pub(crate) fn hold(&mut self) {
         self.hold = true;
     }
@@ -172,10 +172,9 @@ impl<'a> Comparison<'a> {
         self.summary.new += 1;
         let class = judge::judge(old, new, self.rules);
         self.summary.add(class);
-        if matches!(class, Class::Ok | Class::Meta)
-            && matches!(new.kind, Kind::File | Kind::Symlink)
-        {
-            self.matches += 1;
+        if let Some(weight) = Weight::of(old) {
+            let matches = matches!(class, Class::Ok | Class::Meta);
+            self.evidence.add(weight, matches);
         }
         if class == Class::Ok && self.detail != Detail::All {
             return Ok(class);
@@ -229,22 +228,26 @@ impl<'a> Comparison<'a> {
         self.report(change).map(|()| verdict)
     }
 
-    /// So many paths of both sides of which nothing differs, `leaves` of them files and links.
+    /// So many paths of both sides of which nothing differs, `files` of them files.
     /// `false`: they have to come one by one, since each is reported, or any may be the last.
-    pub(crate) fn same(&mut self, paths: u64, leaves: u64) -> bool {
+    pub(crate) fn same(&mut self, paths: u64, files: u64) -> bool {
         if self.detail == Detail::All || self.hold && self.detail == Detail::First {
             return false;
         }
         self.summary.old += paths;
         self.summary.new += paths;
         self.summary.add_many(Class::Ok, paths);
-        self.matches += leaves;
+        self.evidence.add_files(files);
         true
     }
 
     /// A path of the old side only.
     pub(crate) fn removed(&mut self, path: &[u8], old: &EntryRef<'_>) -> io::Result<()> {
         self.summary.old += 1;
+        let weight = Weight::of(old);
+        weight
+            .into_iter()
+            .for_each(|of| self.evidence.add(of, false));
         // The new side tells whether the number counts.
         self.one_sided(Class::Removed, path, old, None, Offline)
     }
@@ -334,7 +337,7 @@ impl<'a> Comparison<'a> {
     }
 
     fn report(&mut self, change: Change) -> io::Result<()> {
-        if self.hold && self.matches > 0 {
+        if self.hold && self.evidence.is_conclusive() {
             self.hold = false;
             if self.candidates.is_empty() && self.swaps.is_empty() {
                 // Nothing was moved.
@@ -351,7 +354,7 @@ impl<'a> Comparison<'a> {
     /// Has enough been seen?
     pub(crate) fn flow(&self) -> Flow {
         let first = self.detail == Detail::First && self.summary.any();
-        if first && (!self.hold || self.matches > 0) {
+        if first && (!self.hold || self.evidence.is_conclusive()) {
             Flow::Stop
         } else {
             Flow::Continue
@@ -360,7 +363,7 @@ impl<'a> Comparison<'a> {
 
     /// Was there nothing at all that matches?
     pub(crate) fn nothing_matches(&mut self) -> bool {
-        self.matches == 0 && !self.moves_possible()
+        !self.evidence.matches() && !self.moves_possible()
     }
 
     /// Is there content that both sides have under different names?

@@ -142,7 +142,8 @@ impl Earlier {
             read: Earlier::default(),
         };
         let (sinks, totals) = hash_with(listing, plan, options, cancel, progress, sink)?;
-        self.0.extend(sinks.into_iter().flat_map(|sink| sink.read.0));
+        self.0
+            .extend(sinks.into_iter().flat_map(|sink| sink.read.0));
         Ok(totals)
     }
 
@@ -332,7 +333,11 @@ pub(crate) fn in_order_after(
     mut take: impl FnMut(Range<u32>, &Window) -> Result<Flow, Error>,
 ) -> Result<Totals, Error> {
     earlier.sort_unstable_by_key(|(entry, _)| *entry);
-    let is_read = |id: &EntryId| earlier.binary_search_by_key(id, |(entry, _)| *entry).is_ok();
+    let is_read = |id: &EntryId| {
+        earlier
+            .binary_search_by_key(id, |(entry, _)| *entry)
+            .is_ok()
+    };
     let stride = options
         .algorithms
         .first()

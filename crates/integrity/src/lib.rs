@@ -92,6 +92,7 @@ mod diff;
 mod entry_loader;
 pub mod entry_ref;
 mod error;
+mod evidence;
 mod export;
 mod field;
 pub mod fields;

@@ -210,8 +210,7 @@ pub fn update(
     plan.renames.settle(|| manifest.again(what.trust))?;
     if let Some(why) = place::why_suspicious(&tree, &header, elsewhere)
         && what.root_check == RootCheck::Careful
-        && plan.matches == 0
-        && plan.leaves > 0
+        && plan.evidence.contradicts()
     {
         return Err(refused(what.root, why));
     }

@@ -6,7 +6,9 @@ use bc_integrity::fields::CompareRules;
 use bc_integrity::{Conclusion, Damaged, Reread};
 use bc_testkit::TestTree;
 
-use crate::support::{THEN, an_update, diffed, entry, manifest_of, record, resealed, rot, updated, updated_meanwhile};
+use crate::support::{
+    THEN, an_update, diffed, entry, manifest_of, record, resealed, rot, updated, updated_meanwhile,
+};
 use crate::unreadable::done_as_nobody;
 
 const SECOND: i64 = 1_000_000_000;
@@ -301,7 +303,11 @@ fn an_edit_before_the_reading_is_no_damage() {
         let (now, fresh) = (std::fs::read(&manifest).unwrap(), manifest_of(tree.path()));
         for path in ["c", "d"] {
             for key in ["size", "mtime_ns", "ctime_ns", "digest"] {
-                assert_eq!(entry(&now, path)[key], entry(&fresh, path)[key], "{path} {key}");
+                assert_eq!(
+                    entry(&now, path)[key],
+                    entry(&fresh, path)[key],
+                    "{path} {key}"
+                );
             }
             assert!(entry(&now, path)["found"].is_null(), "{path}");
         }

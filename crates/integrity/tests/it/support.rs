@@ -164,10 +164,7 @@ pub fn updated_meanwhile(what: &UpdateOptions<'_>, meanwhile: &dyn Fn()) -> (Str
     }
 }
 
-fn updated_by(
-    what: &UpdateOptions<'_>,
-    meanwhile: &dyn Fn(),
-) -> Result<(String, Updated), Error> {
+fn updated_by(what: &UpdateOptions<'_>, meanwhile: &dyn Fn()) -> Result<(String, Updated), Error> {
     let (cancel, progress) = (Cancel::new(), bc_hash::HashProgress::default());
     let reading = |_: Job| {
         meanwhile();
