@@ -6,6 +6,7 @@ mod joined;
 mod noted;
 mod suspects;
 
+use std::collections::HashSet;
 use std::io;
 
 use bc_manifest::Failure;
@@ -116,7 +117,28 @@ pub(crate) struct Comparison<'a> {
     records: bool,
     /// Contents that the old side knows to be damaged.
     known: Option<&'a KnownDamage<'a>>,
+    settled: Option<Settled>,
+    /// Paths of contents that became known to be damaged when all paths had come.
+    copies: HashSet<Vec<u8>>,
     summary: ComparisonSummary,
+}
+
+/// What belongs together of what waited.
+struct Settled {
+    /// Names that are one of a ring, and the names that have now what they had.
+    swapped: Vec<(u64, u64)>,
+    /// Names that another undamaged file has now.
+    taken_over: HashSet<u64>,
+    /// Pairs of which either side has a name that was kept, in order of the added side.
+    renamed: Vec<Pair>,
+    pairs: Vec<Pair>,
+}
+
+impl Settled {
+    fn renamed(&self, record: u64) -> Option<&Pair> {
+        let found = self.renamed.binary_search_by_key(&record, Pair::added);
+        found.ok().map(|at| &self.renamed[at])
+    }
 }
 
 impl<'a> Comparison<'a> {
@@ -137,6 +159,8 @@ impl<'a> Comparison<'a> {
             taken_over: Vec::new(),
             records: false,
             known: None,
+            settled: None,
+            copies: HashSet::new(),
             summary: ComparisonSummary::default(),
         }
     }
@@ -219,7 +243,8 @@ impl<'a> Comparison<'a> {
         if self.detail != Detail::First
             && (self.may_be_swapped((path, class), old, new, &mut site)
                 || self.may_have_another_name(&change, old, new)
-                || self.may_be_renamed(&change, old, new, site))
+                || self.may_be_renamed(&change, old, new, site)
+                || self.may_be_copied(&change, new))
         {
             self.buffer.push(&with(change, old, new, ALL_RECORDED));
             return Ok(verdict);
@@ -372,19 +397,29 @@ impl<'a> Comparison<'a> {
     }
 
     /// Pairs moves, reports what waits, and sums up.
-    pub(crate) fn finish(mut self, later: impl Later) -> io::Result<ComparisonSummary> {
-        self.summary.complete = self.flow() == Flow::Continue;
-        self.flush(later)?;
-        Ok(self.summary)
+    pub(crate) fn finish(self, later: impl Later) -> io::Result<ComparisonSummary> {
+        self.finish_recorded(later).map(|(summary, _)| summary)
     }
 
-    fn flush(&mut self, mut later: impl Later) -> io::Result<()> {
-        let buffer = std::mem::take(&mut self.buffer);
+    /// The same, with the paths that have a content which [`KnownDamage::learn`] was told of.
+    pub(crate) fn finish_recorded(
+        mut self,
+        later: impl Later,
+    ) -> io::Result<(ComparisonSummary, HashSet<Vec<u8>>)> {
+        self.summary.complete = self.flow() == Flow::Continue;
+        self.flush(later)?;
+        Ok((self.summary, self.copies))
+    }
+
+    /// Finds out what belongs together of what waits, when all paths have come. Returns those that
+    /// looked damaged and have another undamaged file.
+    pub(crate) fn settle(&mut self, later: &mut impl Later) -> io::Result<HashSet<Vec<u8>>> {
         let swapped = rings(&std::mem::take(&mut self.swaps));
         let taken_over = self.taken_over();
+        let buffer = &self.buffer;
         let mut confirmed = Ok(());
         let pairs = pair(std::mem::take(&mut self.candidates), |pair| {
-            proof_of(&buffer, pair, &mut later).unwrap_or_else(|error| {
+            proof_of(buffer, pair, later).unwrap_or_else(|error| {
                 confirmed = Err(error);
                 Proof::Other
             })
@@ -393,6 +428,37 @@ impl<'a> Comparison<'a> {
         let (mut renamed, pairs): (Vec<Pair>, Vec<Pair>) =
             pairs.into_iter().partition(Pair::has_a_kept_name);
         renamed.sort_unstable_by_key(Pair::added);
+        let settled = Settled {
+            swapped,
+            taken_over,
+            renamed,
+            pairs,
+        };
+        let swapped = settled.swapped.iter().map(|pair| pair.0);
+        let mut sound = HashSet::new();
+        for record in swapped.chain(settled.taken_over.iter().copied()) {
+            if settled.renamed(record).is_none() {
+                sound.insert(buffer.get(record)?.path);
+            }
+        }
+        self.settled = Some(settled);
+        Ok(sound)
+    }
+
+    fn flush(&mut self, mut later: impl Later) -> io::Result<()> {
+        if self.settled.is_none() {
+            self.settle(&mut later)?;
+        }
+        let Some(settled) = self.settled.take() else {
+            return Ok(());
+        };
+        let buffer = std::mem::take(&mut self.buffer);
+        let Settled {
+            swapped,
+            taken_over,
+            pairs,
+            ..
+        } = &settled;
         let mut targets: Vec<u64> = pairs.iter().map(Pair::added).collect();
         targets.sort_unstable();
         let (mut pairs, mut targets) = (pairs.iter().peekable(), targets.into_iter().peekable());
@@ -401,9 +467,9 @@ impl<'a> Comparison<'a> {
             if targets.next_if_eq(&offset).is_some() {
                 continue;
             }
-            if let Ok(at) = renamed.binary_search_by_key(&offset, Pair::added) {
-                let was = buffer.get(renamed[at].removed())?;
-                let class = class_of(&renamed[at]);
+            if let Some(pair) = settled.renamed(offset) {
+                let was = buffer.get(pair.removed())?;
+                let class = class_of(pair);
                 self.summary.damaged(&change, class);
                 self.summary.undecided += u64::from(class == Class::Modified);
                 (self.sink)(&renamed_change(&was, &change, class, self.rules))?;
@@ -442,6 +508,10 @@ impl<'a> Comparison<'a> {
                 }
                 None => {
                     let change = self.known_damage(change);
+                    let is_learnt = |known: &KnownDamage<'_>| known.has_learnt();
+                    if change.class == Class::Damaged && self.known.is_some_and(is_learnt) {
+                        self.copies.insert(change.path.clone());
+                    }
                     (self.sink)(&without_identity(change, self.rules))?;
                 }
             }

@@ -45,7 +45,7 @@ use crate::unmounted::Unmounted;
 use crate::unread::UnreadDirs;
 use crate::verify::{refuse_part, refuse_root, refused, report_failed, tree_options};
 use bc_fs::atomic::{lock, remove_leftovers};
-use merge::Merge;
+use merge::{Late, Merge};
 use output::Output;
 use plan::Plan;
 
@@ -170,6 +170,20 @@ pub fn update(
     work: &Work<'_>,
     sink: &mut Sink<'_>,
 ) -> Result<Updated, Error> {
+    update_reported(what, work, sink, &mut || Ok(()))
+}
+
+/// As [`update`], for a `sink` that buffers: `flush` is called when it has been given all changes and
+/// before the manifest is replaced, which an error prevents. No later update reports them again.
+///
+/// # Errors
+/// As [`update`], and those of `flush`.
+pub fn update_reported(
+    what: &UpdateOptions<'_>,
+    work: &Work<'_>,
+    sink: &mut Sink<'_>,
+    flush: &mut dyn FnMut() -> std::io::Result<()>,
+) -> Result<Updated, Error> {
     let name = what.manifest.as_os_str().as_bytes();
     // Locking opens it, which would wait for the other end of a pipe.
     ManifestFile::open_to_replace(what.manifest)?;
@@ -258,7 +272,7 @@ pub fn update(
             by_name: 0,
         });
     }
-    updater.write(&plan, scrubbed, work, sink)
+    updater.write(&plan, scrubbed, work, (sink, flush))
 }
 
 /// What was read again before a time limit was over.
@@ -328,7 +342,7 @@ impl Updater<'_> {
         plan: &Plan<'_>,
         scrubbed: Scrubbed,
         work: &Work<'_>,
-        sink: &mut Sink<'_>,
+        (sink, flush): (&mut Sink<'_>, &mut dyn FnMut() -> std::io::Result<()>),
     ) -> Result<Updated, Error> {
         let what = self.what;
         let was_on = self.header.root_dev;
@@ -359,6 +373,7 @@ impl Updater<'_> {
             hints,
             unmounted: Unmounted::with(what.root_check, &plan.replaced),
             unread: UnreadDirs::default(),
+            late: Late::default(),
         };
         let mut old = self.manifest.again(what.trust)?;
         let mut loader = EntryLoader::new(
@@ -387,15 +402,23 @@ impl Updater<'_> {
             merge.gone(entry)?;
         }
         let Merge {
-            comparison,
+            mut comparison,
             output,
-            hints,
+            mut hints,
+            mut late,
             ..
         } = merge;
         totals.merge(scrubbed.totals);
-        let written = output.finish()?;
-        let summary = comparison.finish(hints);
-        let mut summary = summary.map_err(|error| report_failed(&error))?;
+        let output = output.end()?;
+        let reported = |error: std::io::Error| report_failed(&error);
+        let sound = comparison.settle(&mut hints).map_err(reported)?;
+        late.settle(&sound, &known);
+        let finished = comparison.finish_recorded(hints);
+        let (mut summary, copies) = finished.map_err(reported)?;
+        let output = late.amend(output, &copies, (what, &known))?;
+        // Changes that are not reported would not be found again.
+        flush().map_err(reported)?;
+        let written = output.commit()?;
         (summary.files_read, summary.bytes_read) = (totals.read.files, totals.read.bytes);
         Ok(Updated {
             summary,
