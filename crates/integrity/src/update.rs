@@ -43,7 +43,7 @@ use crate::tree::Tree;
 use crate::unmounted::Unmounted;
 use crate::unread::UnreadDirs;
 use crate::verify::{refuse_part, refuse_root, refused, report_failed, tree_options};
-use bc_fs::atomic::{lock, remove_leftovers};
+use bc_fs::atomic::{AsRead, lock, remove_leftovers};
 use merge::{Late, Merge};
 use output::Output;
 use plan::Plan;

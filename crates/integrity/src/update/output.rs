@@ -12,7 +12,7 @@ use bc_manifest::integrity::{Entry, Header, Trailer, Writer};
 use crate::create::writing;
 use crate::error::{Error, ErrorKind};
 use crate::input::{ManifestFile, Trust};
-use bc_fs::atomic::{AtomicFile, Uncommitted};
+use bc_fs::atomic::{AsRead, AtomicFile, Uncommitted};
 
 /// The new manifest beside the old one, or nothing.
 pub(super) struct Output(Option<New>);
