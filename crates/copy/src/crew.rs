@@ -61,9 +61,10 @@ pub(crate) fn run_workers<'j, 'o: 'j>(
     Ok(())
 }
 
-/// Whether the destination's file system may say at a close that something could not be stored. It
-/// says so once, to the first close: a thread that begins with a table of its own closes what it has
-/// no use for, a stage of the thread that started it perhaps, whose own close then says nothing.
+/// True if the destination's file system may report at a close that something could not be stored.
+/// It says so once, to the first close: a thread that begins with a table of its own closes what it
+/// has no use for, a stage of the thread that started it perhaps, whose own close then says
+/// nothing.
 fn reports_at_close(job: &Job<'_>) -> bool {
     job.top_traits.shows != Shows::Own
 }

@@ -1,5 +1,5 @@
-//! Directories: made before anything is put into them, given what they are to have once nothing
-//! more is.
+//! Directories: made before anything is put into them, given their final metadata once nothing more
+//! is.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,8 +20,8 @@ use crate::small::incomplete;
 use crate::tree::{Item, parts};
 use crate::worker::{BATCH, FILES_EACH, Worker};
 
-/// Gives directories what their sources have. Those that their owner can still go through then, by
-/// all workers; the others last, the deepest first.
+/// Gives directories the metadata of their sources. Directories that their owner can still enter
+/// afterwards are finished first, by all workers; the others last, the deepest first.
 pub(crate) fn finish_dirs(main: &mut Worker<'_>) -> Result<(), crate::error::Error> {
     let job = main.job;
     let is_dir = |item: &Item| job.tree.kind(*item) == FileKind::Dir;
@@ -109,7 +109,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Whether it was made: else it was there.
+    /// Makes a directory; returns false if it existed.
     fn make_dir(&mut self, item: Item, target: &[u8]) -> Result<bool, Error> {
         let job = self.job;
         if target.is_empty() {
@@ -255,7 +255,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Whether the root that is this directory has the attributes of its source, if it is one.
+    /// True if the root that is this directory has the extended attributes of its source; true as
+    /// well if `below` is no root.
     pub(crate) fn root_has_xattrs(&mut self, below: &[u8]) -> bool {
         let job = self.job;
         if !job.options.preserve.xattrs {
@@ -276,7 +277,7 @@ impl Worker<'_> {
         })
     }
 
-    /// Of a directory, whether it may be opened or not.
+    /// Sets the times of a directory, even one that may not be opened.
     fn set_times(&mut self, target: &[u8], times: &Timestamps) -> Result<(), Errno> {
         if target.is_empty() {
             let top = &self.job.top.fd;
