@@ -1,5 +1,5 @@
-//! Directories on the way: those that are missing are made, and get what is recorded of them last;
-//! those that are there get their times back, where these were as recorded.
+//! Directories on the way: missing ones are made, and get their recorded metadata last; existing
+//! ones get their times back, where these were as recorded.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::AsFd;
@@ -18,7 +18,7 @@ use crate::beneath::{DestDir, own_path};
 use crate::meta::{self, Wanted, fstat};
 use crate::tree::parts;
 
-/// The directories that something is put into.
+/// Directories that files are put into.
 pub(super) struct Dirs {
     records: HashMap<Vec<u8>, Entry>,
     state: Mutex<State>,
@@ -26,7 +26,7 @@ pub(super) struct Dirs {
 
 #[derive(Default)]
 struct State {
-    /// In the order in which they were made: those above before those below.
+    /// Made directories in the order in which they were made: parents before children.
     made: Vec<Vec<u8>>,
     /// Times to put back, by path.
     times: HashMap<Vec<u8>, Option<Timestamps>>,
@@ -98,7 +98,7 @@ impl Dirs {
         Ok(())
     }
 
-    /// Whether something could be put at a path: as far as can be told without trying.
+    /// Checks whether a file could be put at a path, as far as possible without trying.
     pub(super) fn may_put(&self, restore: &Restore<'_>, path: &[u8]) -> Result<(), Errno> {
         let top = restore.top.fd.as_fd();
         let ways: Vec<&[u8]> = std::iter::once(&b""[..]).chain(above(path)).collect();
@@ -113,7 +113,7 @@ impl Dirs {
         Err(Errno::NOENT)
     }
 
-    /// Gives new directories what is recorded of them, and the others their times.
+    /// Gives new directories their recorded metadata, and the others their times.
     pub(super) fn finish(&self, restore: &Restore<'_>) {
         let state = std::mem::take(&mut *self.lock());
         for path in state.made.iter().rev() {
