@@ -21,9 +21,8 @@ use bc_walk::{EntryId, FileStat, Listing};
 use crate::error::{Error, ErrorKind};
 use crate::flow::Flow;
 
-/// Entries in a window: what is left to merge when the last file is read
-/// should cost little, and a large file should find enough small ones to be
-/// read beside it.
+/// Entries in a window: few enough that little is left to merge when the last file is read, and
+/// enough small ones for a large file to be read beside.
 const WINDOW: u32 = 8192;
 
 /// Files from this size on come first in their window, so that none of them
@@ -34,7 +33,7 @@ const LARGE: u64 = 256 << 10;
 /// are begun by a thread of their own would cost more than their results take to write.
 const FEW: usize = 64;
 
-/// How often a caller that waits looks for a cancellation.
+/// Interval between the checks for a cancellation of a caller that waits.
 const GLANCE: Duration = Duration::from_millis(20);
 
 /// The results of one window's files.
@@ -42,15 +41,15 @@ pub(crate) struct Window {
     start: u32,
     stride: usize,
     left: usize,
-    /// By entry. Empty before the first result, as the digests are.
+    /// Results by entry. Empty before the first result, as the digests are.
     have: Vec<Have>,
     digests: Vec<u8>,
-    /// By entry. Empty before the first one that is not the walked one.
+    /// Metadata by entry. Empty before the first one that is not the walked one.
     stats: Vec<FileStat>,
     errors: Vec<(EntryId, bc_walk::Error)>,
 }
 
-/// What a window has of an entry.
+/// Results that a window has of an entry.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Have {
     Nothing,
@@ -60,7 +59,7 @@ enum Have {
     Both,
 }
 
-/// What came of one file.
+/// Result of one file.
 pub(crate) enum Outcome<'a> {
     /// The digest, and the stat of the descriptor read if it is not the walked one.
     Digest(&'a [u8], Option<&'a FileStat>),
@@ -97,7 +96,7 @@ impl Window {
         }
     }
 
-    /// `newer` is the stat if it is not the walked one.
+    /// Adds a digest; `newer` is the stat if it is not the walked one.
     fn put(&mut self, entry: EntryId, len: usize, digest: &Digest, newer: Option<&FileStat>) {
         if self.have.is_empty() {
             self.have = vec![Have::Nothing; len];
@@ -129,12 +128,12 @@ struct ReorderBuffer<'a> {
 
 struct State {
     windows: Vec<Window>,
-    /// No more results will come.
+    /// True once no more results will come.
     over: bool,
 }
 
 impl ReorderBuffer<'_> {
-    /// The stat of the descriptor that was read, if it is not the walked one.
+    /// Returns the stat of the descriptor that was read, if it is not the walked one.
     fn newer<'s>(&self, entry: EntryId, stat: &'s FileStat) -> Option<&'s FileStat> {
         // A listing does not keep the blocks.
         let blocks = stat.blocks;
@@ -143,7 +142,7 @@ impl ReorderBuffer<'_> {
         (!is_walked).then_some(stat)
     }
 
-    /// Takes what a worker has gathered, and leaves it empty.
+    /// Takes the results that a worker has gathered, and leaves the list empty.
     fn take(&self, gathered: &mut Vec<Gathered>) {
         if gathered.is_empty() {
             return;
@@ -175,8 +174,8 @@ impl ReorderBuffer<'_> {
 }
 
 impl ReorderBuffer<'_> {
-    /// Runs what fills the reorder buffer. However it ends, by a panic too, whoever waits is told
-    /// that nothing more comes.
+    /// Runs `fill`, which fills the reorder buffer. However it ends, by a panic too, the waiting
+    /// thread learns that no more results come.
     fn filled_by<T>(&self, fill: impl FnOnce() -> T) -> T {
         struct Ending<'a, 'b>(&'a ReorderBuffer<'b>);
         impl Drop for Ending<'_, '_> {
@@ -199,18 +198,18 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-/// Files that a worker shares with the others at once, or as many as have so many bytes: a lock for
-/// each small file is what many workers would wait for.
+/// Files whose results a worker shares with the others at once, or fewer if they have so many
+/// bytes: with a lock for each small file, many workers would wait.
 const TOGETHER: usize = 64;
 const TOGETHER_BYTES: u64 = 8 << 20;
 
-/// What came of a file: its digest, and its stat if that is not the walked one.
+/// Result of a file: its digest, and its stat if that is not the walked one.
 struct Gathered {
     entry: EntryId,
     result: Result<Option<(Digest, Option<FileStat>)>, bc_walk::Error>,
 }
 
-/// A worker's way to the reorder buffer.
+/// A worker's access to the reorder buffer.
 struct ToReorderBuffer<'a> {
     buffer: &'a ReorderBuffer<'a>,
     gathered: Vec<Gathered>,
@@ -252,9 +251,9 @@ fn range_of(nth: usize, len: usize) -> Range<u32> {
     start..(start + WINDOW).min(len as u32)
 }
 
-/// Reads the files of `listing` for which `wanted` holds and gives the windows
-/// to `take`, in order and each exactly once, until it says stop. Windows
-/// without any wanted file come too.
+/// Reads the files of `listing` for which `wanted` holds and passes the windows to `take`, in order
+/// and each exactly once, until it returns [`Flow::Stop`]. Windows without any wanted file come
+/// too.
 pub(crate) fn in_order(
     listing: &Listing,
     wanted: impl Fn(EntryId) -> bool,
@@ -354,7 +353,7 @@ fn wait_for(
             return Ok(std::mem::replace(&mut state.windows[nth], empty));
         }
         if state.over {
-            // A worker panicked: the join tells.
+            // A worker panicked: the join reports it.
             return Err(cancelled());
         }
         let waited = buffer.ready.wait_timeout(state, GLANCE);
@@ -362,7 +361,7 @@ fn wait_for(
     }
 }
 
-/// Without a thread that takes while others read: a window is read, then taken.
+/// Works without a second thread: a window is read, then taken.
 fn alone(
     buffer: &ReorderBuffer<'_>,
     order: Vec<EntryId>,
@@ -390,9 +389,9 @@ fn alone(
     Ok(totals)
 }
 
-/// Large files by size, largest first, then the others as they are. Where the
-/// walk left the sizes to the reading, all stay as they are: a call for each
-/// would cost more than the lanes that may run empty at the end.
+/// Puts large files first, largest first, then the others as they are. Where the walk left the
+/// sizes to the reading, all stay as they are: a call for each would cost more than the lanes that
+/// may run empty at the end.
 fn large_first(listing: &Listing, order: &mut [EntryId]) {
     if order.first().is_none_or(|&id| listing.meta(id).is_none()) {
         return;
@@ -423,7 +422,8 @@ mod tests {
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)).is_err()
     }
 
-    /// A worker takes the lock for many small files together, but lets nobody wait for a large one.
+    /// A worker takes the lock for many small files together, but does not make others wait for a
+    /// large one.
     #[test]
     fn results_are_shared_in_batches() {
         let tree = bc_testkit::TestTree::new();

@@ -1,4 +1,4 @@
-//! Whether change times and inode numbers say anything where a file lies.
+//! Reliability of change times and inode numbers on the file system of a file.
 
 use bc_fs::mount::{self, Inodes, Mounts};
 use bc_manifest::integrity::Header;
@@ -12,18 +12,19 @@ use crate::moves::Numbers;
 use crate::proof::{Proof, proof};
 use crate::tree::Tree;
 
-/// Asked for damaged files, and those that may have another name by now.
+/// Evidence for damaged files, and for those that may have another name by now.
 pub(crate) struct Hints<'a> {
     tree: &'a Tree,
     dirs: DirFdCache<'a>,
     mounts: Mounts,
     elsewhere: bool,
-    /// When the manifest was made, by its header.
+    /// Time at which the manifest was made, by its header.
     made: Option<i64>,
 }
 
 impl<'a> Hints<'a> {
-    /// `elsewhere`: whether the root is on another device than recorded.
+    /// Takes the time from the header; `elsewhere`: true if the root is on another device than
+    /// recorded.
     pub(crate) fn new(tree: &'a Tree, elsewhere: bool, header: &Header) -> Hints<'a> {
         Hints {
             tree,
@@ -34,14 +35,15 @@ impl<'a> Hints<'a> {
         }
     }
 
-    /// Whether an entry is the file that was recorded with this change time, if inode number, size
-    /// and mtime are the recorded ones.
+    /// Checks that an entry is the file that was recorded with this change time, if inode number,
+    /// size and mtime are the recorded ones.
     pub(crate) fn proof(&mut self, id: Option<EntryId>, ctime: Option<i64>) -> Proof {
         let born = id.and_then(|id| self.born(id));
         proof(born, ctime, self.made)
     }
 
-    /// When an entry was born, in nanoseconds since 1970, where its file system tells.
+    /// Returns the time at which an entry was born, in nanoseconds since 1970, if its file system
+    /// keeps it.
     fn born(&mut self, id: EntryId) -> Option<i64> {
         let listing = &self.tree.listing;
         let dir = self.dirs.open_waiting(listing.dir(id)).ok()?;
@@ -54,11 +56,11 @@ impl<'a> Hints<'a> {
         let born = time.tv_sec.checked_mul(1_000_000_000)?;
         let born = born.checked_add(time.tv_nsec.into());
         let known = found.stx_mask & StatxFlags::BTIME.bits() != 0;
-        // 0 is what images and file systems write that do not keep it.
+        // Images and file systems that do not keep it write 0.
         born.filter(|born| known && *born > 0)
     }
 
-    /// What `ctime` comes to for this file.
+    /// Adjusts the evidence of `ctime` to this file.
     pub(crate) fn judge(&mut self, id: Option<EntryId>, ctime: Ctime) -> Ctime {
         match ctime {
             // A copy's ctimes are all new.
@@ -68,7 +70,7 @@ impl<'a> Hints<'a> {
         }
     }
 
-    /// The place of an entry that is on this device.
+    /// Returns the place of an entry that is on this device.
     pub(crate) fn at(&mut self, id: Option<EntryId>, device: Option<u64>) -> At<'_, 'a> {
         At {
             hints: self,
@@ -90,7 +92,7 @@ impl<'a> Hints<'a> {
     }
 }
 
-/// Where a file lies.
+/// Place of a file.
 pub(crate) struct At<'h, 'a> {
     hints: &'h mut Hints<'a>,
     id: Option<EntryId>,
@@ -115,7 +117,7 @@ impl Site for At<'_, '_> {
     }
 }
 
-/// Paths of the tree, which are known by then.
+/// Evidence about paths of the tree, which are all known by then.
 impl Later for Hints<'_> {
     fn ctime(&mut self, path: &[u8], ctime: Ctime) -> Ctime {
         self.judge(self.tree.find(path), ctime)

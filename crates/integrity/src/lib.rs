@@ -31,7 +31,8 @@
 //!
 //! # How it works
 //!
-//! - [`create()`] writes the manifest of a tree to any writer; [`create_recorded()`] goes on where
+//! - [`create()`] writes the manifest of a tree to any writer; [`create_recorded()`] resumes an
+//! interrupted run.
 //!   an earlier run was interrupted.
 //! - [`verify()`] compares a tree with its manifest, [`diff()`] two manifests,
 //!   [`update()`] refreshes a manifest in place. Each gives
@@ -42,12 +43,12 @@
 //! - [`export()`] and [`import()`] speak the formats of sha256sum, hashdeep and
 //!   mtree.
 //!
-//! How it flows: `tree` walks; `hashing` reads all files through one plan and
-//! hands digests back in path order, window by window, while reading goes on;
-//! `entry_loader` joins stat, digest, link target and attributes of each entry;
-//! `input` and `manifest_stream` stream the old manifest beside it; where nothing is read,
-//! `runs` finds what of it is as the walk has found it, and `join` has only the rest looked
-//! at; `judge` judges two entries of one path; `compare` reports in order and finds moves.
+//! Flow: `tree` walks; `hashing` reads all files through one plan and hands digests back in path
+//! order, window by window, while reading continues; `entry_loader` joins stat, digest, link target
+//! and attributes of each entry; `input` and `manifest_stream` stream the old manifest beside it;
+//! where nothing is read, `runs` finds the parts of it that are as the walk has found them, and
+//! `join` has only the rest looked at; `judge` judges two entries of one path; `compare` reports in
+//! order and finds moves.
 //!
 //! # Invariants
 //! - Every path of either side falls into exactly one [`Class`](change::Class);
@@ -67,7 +68,7 @@
 
 #![forbid(unsafe_code)]
 
-/// Gives options a method for each field that has a default, by its name, which sets it.
+/// Gives options a setter for each field that has a default, by the field's name.
 macro_rules! setters {
     ($type:ident $(<$life:lifetime>)?: $($field:ident: $of:ty),+ $(,)?) => {
         impl $(<$life>)? $type $(<$life>)? {
@@ -149,7 +150,7 @@ pub use summary::{ComparisonSummary, Conclusion};
 pub use update::{Damaged, UpdateOptions, Updated, update};
 pub use verify::{Verified, VerifyOptions, verify};
 
-/// The examples of the registry's page run, too.
+/// Runs the examples of the registry's page too.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

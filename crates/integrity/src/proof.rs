@@ -1,23 +1,23 @@
-//! Whether the file with a recorded inode number, size and mtime is the recorded one. Numbers are
-//! given to new files, and size and mtime are what packages, images and chunks have in common; the
-//! time of birth, which nobody can set, tells.
+//! Proof that the file with a recorded inode number, size and mtime is the recorded one. Numbers
+//! are given to new files, and size and mtime are common to packages, images and chunks; the time
+//! of birth, which no program can set, decides.
 
 use bc_manifest::time::is_beyond;
 
-/// The answer.
+/// Result of the comparison.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Proof {
     /// It was there when the record was made.
     Same,
     /// It was born later: another file has the number.
     Other,
-    /// Nothing tells: there is no time of birth, or clocks contradict each other.
+    /// Undecided: there is no time of birth, or clocks contradict each other.
     Unproven,
 }
 
-/// Compares the time at which an inode was born with what was recorded: its change time, which the
-/// same clock gave, and when the record was made, which may be another clock's. All in nanoseconds
-/// since 1970.
+/// Compares the time at which an inode was born with the recorded times: its change time, by the
+/// same clock, and the time at which the record was made, which may be by another clock. All in
+/// nanoseconds since 1970.
 pub(crate) fn proof(born: Option<i64>, ctime: Option<i64>, made: Option<i64>) -> Proof {
     let known = |time: &i64| !is_beyond(*time);
     let (born, ctime) = (born.filter(known), ctime.filter(known));

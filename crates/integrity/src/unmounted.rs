@@ -1,11 +1,11 @@
 //! Directories and files that were mount points when they were recorded and are none now, or over
-//! which another file system, or another part of the same one, lies than did. What is recorded
-//! there is not gone, it is not there to be seen; what lies there instead is not it.
+//! which another file system lies, or another part of the same one. Files recorded there are
+//! offline, not gone; files that lie there instead are others.
 //!
-//! What is mounted is known by its file system (the UUID, else the source, where that names one)
-//! and by which part of it that is. Another part of the same file system is never taken for the
-//! one that was recorded. Another file system may be a copy on a new disk: it is taken for the
-//! old one if any file in it is as recorded.
+//! A mount is identified by its file system (the UUID, else the source, where that names one) and
+//! by the part of it that is mounted. Another part of the same file system is never taken for the
+//! one that was recorded. Another file system may be a copy on a new disk: it is taken for the old
+//! one if any file in it is as recorded.
 
 use bc_manifest::integrity::{Entry, Kind, Mounted, ROOT};
 
@@ -17,22 +17,23 @@ use crate::tree::Link;
 #[derive(Debug)]
 pub(crate) struct Unmounted {
     check: RootCheck,
-    /// With a closing slash, in order; none is below another.
+    /// Their paths with a closing slash, in order; none is below another.
     below: Vec<Vec<u8>>,
-    /// Mount points where another file system is mounted than was, and nothing in it matches.
+    /// Mount points where another file system is mounted than was recorded, and nothing in it
+    /// matches.
     foreign: Vec<Vec<u8>>,
 }
 
-/// What an entry of the manifest has to do with them.
+/// Relation of an entry of the manifest to the missing mount points.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Lost {
-    /// Nothing.
+    /// None.
     No,
-    /// It is one.
+    /// It is a missing mount point.
     Here,
-    /// It is below one.
+    /// It is below a missing mount point.
     Below,
-    /// It was what a link led to that leads nowhere now.
+    /// It was the target of a link that leads nowhere now.
     Nowhere,
 }
 
@@ -45,7 +46,7 @@ impl Unmounted {
         }
     }
 
-    /// Those of `replaced` count as well.
+    /// Begins with those of `replaced` in which nothing matches.
     pub(crate) fn with(check: RootCheck, replaced: &Replaced) -> Unmounted {
         let foreign = replaced
             .0
@@ -57,7 +58,7 @@ impl Unmounted {
         }
     }
 
-    /// Looks at the next entry of the manifest and at what is at its path now.
+    /// Looks at the next entry of the manifest and at the entry at its path now.
     pub(crate) fn see(&mut self, old: &Entry, new: Option<&LoadedEntry<'_>>) -> Lost {
         if self.covers(&old.path) {
             return Lost::Below;
@@ -74,7 +75,7 @@ impl Unmounted {
                 let ino = new.and_then(|new| new.view.ino);
                 compare(was, is, is_inode(old, ino)) == Sameness::OtherPart
             });
-        // What a broken link led to was not looked at, whatever the reason: it is not gone.
+        // The target of a broken link was not looked at, whatever the reason: it is not gone.
         let nowhere = new.is_some_and(|new| new.link == Link::Broken) && old.kind != Kind::Symlink;
         let missed = (was.is_some() && !mounted || hidden || other || nowhere) && old.path != ROOT;
         if !missed || self.check == RootCheck::Forced {
@@ -90,12 +91,12 @@ impl Unmounted {
         }
     }
 
-    /// Is there any so far?
+    /// True if there is any so far.
     pub(crate) fn any(&self) -> bool {
         !self.below.is_empty() || !self.foreign.is_empty()
     }
 
-    /// Does `path` lie below one of them?
+    /// True if `path` lies below one of them.
     pub(crate) fn covers(&self, path: &[u8]) -> bool {
         // Of paths that do not hold one another only the last before it can.
         let at = self.below.partition_point(|below| &below[..] <= path);
@@ -103,15 +104,15 @@ impl Unmounted {
     }
 }
 
-/// Mount points where another file system may be mounted than was, if one was, with what a look at
-/// names and times found in them.
+/// Mount points where another file system may be mounted than was recorded, if there was one, with
+/// the results of comparing names and times in them.
 #[derive(Debug, Default)]
 pub(crate) struct Replaced(Vec<Place>);
 
 #[derive(Debug)]
 struct Place {
     path: Vec<u8>,
-    /// Old entries of files and links, and how many are as recorded.
+    /// Old entries of files and links, and the number of those that are as recorded.
     leaves: u64,
     matches: u64,
     /// Old files that are not there.
@@ -126,12 +127,13 @@ impl Place {
 }
 
 impl Replaced {
-    /// Is there none?
+    /// True if there is none.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// A path of both sides, in path order, and what is mounted on it now, with its inode number.
+    /// Takes a path of both sides, in path order, with the file system mounted on it now and its
+    /// inode number.
     pub(crate) fn see(
         &mut self,
         old: &Entry,
@@ -164,7 +166,7 @@ impl Replaced {
         }
     }
 
-    /// A file or link of the manifest.
+    /// Counts a file or link of the manifest.
     pub(crate) fn leaf(&mut self, path: &[u8], matches: bool) {
         for place in &mut self.0 {
             if place.covers(path) {
@@ -174,25 +176,25 @@ impl Replaced {
         }
     }
 
-    /// A file of the manifest that is not there: does it lie in one of them?
+    /// Counts a file of the manifest that is missing; returns true if it lies in one of them.
     pub(crate) fn lost(&mut self, path: &[u8]) -> bool {
         let place = self.0.iter_mut().find(|place| place.covers(path));
         place.map(|place| place.lost += 1).is_some()
     }
 
-    /// Such files of those places that are taken for the recorded ones: where nothing matches,
-    /// the records stay.
+    /// Returns the number of such files in places that are taken for the recorded ones: where
+    /// nothing matches, the records stay.
     pub(crate) fn really_lost(&self) -> u64 {
         let known = self.0.iter().filter(|place| place.matches > 0);
         known.map(|place| place.lost).sum()
     }
 
-    /// Is there one of which nothing matches?
+    /// True if there is one in which nothing matches.
     pub(crate) fn any(&self) -> bool {
         self.first().is_some()
     }
 
-    /// The first of which nothing matches.
+    /// Returns the first one in which nothing matches.
     pub(crate) fn first(&self) -> Option<&[u8]> {
         let mut unmatched = self
             .0
@@ -202,7 +204,7 @@ impl Replaced {
     }
 }
 
-/// Which mounts a manifest names.
+/// Mounts that a manifest records.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Knows {
     /// All of them.
@@ -211,21 +213,20 @@ pub(crate) enum Knows {
     Nothing,
 }
 
-/// What two mounts at one place are to each other.
+/// Relation of two mounts at one place.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Sameness {
-    /// One, as far as it is recorded.
+    /// The same mount, as far as it is recorded.
     Same,
     /// Two parts of one file system.
     OtherPart,
     /// Two file systems, or two parts of what may be one.
     Other,
-    /// Nothing tells.
+    /// Undecided.
     Unknown,
 }
 
-/// `same_inode`: whether what is mounted has the same number. A directory may be renamed while it
-/// is mounted; its number may have come to another one, so its files have to tell.
+/// Compares two mounts. `same_inode`: true if the mounted directory has the same number.
 fn compare(was: &Mounted, is: &Mounted, same_inode: bool) -> Sameness {
     let same_system = match (&was.fs_uuid, &is.fs_uuid) {
         (Some(was), Some(is)) => Some(was == is),
@@ -254,12 +255,12 @@ fn is_inode(old: &Entry, ino: Option<u64>) -> bool {
     was.is_some() && was == ino
 }
 
-/// Is this the source of one file system only? That of every tmpfs may be `none`.
+/// True if this is the source of one file system only. That of every tmpfs may be `none`.
 fn names_one_disk(source: &str) -> bool {
     source.starts_with('/') || source.contains(':')
 }
 
-/// Why an entry is not to be seen, of the one that is missing itself.
+/// Returns the reason for which an entry is not visible, for the one that is missing itself.
 pub(crate) fn why_lost(entry: &Entry, lost: Lost) -> Option<String> {
     match lost {
         Lost::Here => Some(reason(entry)),
@@ -268,7 +269,7 @@ pub(crate) fn why_lost(entry: &Entry, lost: Lost) -> Option<String> {
     }
 }
 
-/// What is said of what a broken link led to.
+/// Returns the reason for the target of a broken link.
 fn nowhere(old: &Entry) -> String {
     let kind = old.kind.name();
     let source = old.mount.as_ref().map(|mount| &mount.source[..]);
@@ -277,7 +278,7 @@ fn nowhere(old: &Entry) -> String {
     format!("a link that led to a {kind}{on} leads nowhere now: not mounted?")
 }
 
-/// What is said of one.
+/// Returns the reason for a missing mount point.
 fn reason(old: &Entry) -> String {
     let is_file = old.kind != Kind::Dir;
     let source = match old.mount.as_deref() {
