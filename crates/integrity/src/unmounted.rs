@@ -226,7 +226,9 @@ enum Sameness {
     Unknown,
 }
 
-/// Compares two mounts. `same_inode`: true if the mounted directory has the same number.
+/// Compares two mounts. `same_inode`: true if the mounted directory has the same number. A
+/// directory may be renamed while it is mounted, and its number may have come to another one, so
+/// its files have to decide.
 fn compare(was: &Mounted, is: &Mounted, same_inode: bool) -> Sameness {
     let same_system = match (&was.fs_uuid, &is.fs_uuid) {
         (Some(was), Some(is)) => Some(was == is),

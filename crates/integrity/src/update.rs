@@ -49,7 +49,7 @@ use merge::Merge;
 use output::Output;
 use plan::Plan;
 
-/// What becomes of entries whose content changed behind an unchanged mtime.
+/// Treatment of entries whose content changed behind an unchanged mtime.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Damaged {
     /// They keep their old entry, so that every later run finds them again.
@@ -59,7 +59,7 @@ pub enum Damaged {
     Accept,
 }
 
-/// What to update.
+/// Options of an update.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct UpdateOptions<'a> {
@@ -67,27 +67,27 @@ pub struct UpdateOptions<'a> {
     pub root: &'a OsStr,
     /// Its manifest, which is replaced.
     pub manifest: &'a Path,
-    /// Which unchanged files to read all the same.
+    /// Unchanged files to read all the same.
     pub reread: Reread,
-    /// What to do about damage.
+    /// Treatment of damage.
     pub damaged: Damaged,
-    /// Which changes to report.
+    /// Changes that are reported.
     pub detail: Detail,
-    /// What to do with a damaged manifest.
+    /// Treatment of a damaged manifest.
     pub trust: Trust,
-    /// What to do with a suspicious root, or mount points below it.
+    /// Treatment of a suspicious root, or of mount points below it.
     pub root_check: RootCheck,
     /// The time now, in nanoseconds since 1970: recorded as `verified_at` and `tried_at`.
     pub now: i64,
-    /// For the header: who writes it.
+    /// Origin for the header: the host that writes it.
     pub origin: &'a Origin,
-    /// Files of which nothing is said, beside the manifest: those written to.
+    /// Files that are not reported, beside the manifest: those that the caller writes to.
     pub leave_out: &'a [OwnFile],
 }
 
 impl<'a> UpdateOptions<'a> {
-    /// Brings the manifest of the tree at `root` up to date, reading what looks changed and keeping
-    /// what is damaged as it was. `now` is in nanoseconds since 1970.
+    /// Brings the manifest of the tree at `root` up to date, reading files that look changed and
+    /// keeping damaged ones as they were. `now` is in nanoseconds since 1970.
     pub fn new<R, M>(
         root: &'a R,
         manifest: &'a M,
@@ -124,21 +124,21 @@ setters! {
     leave_out: &'a [OwnFile],
 }
 
-/// How it ended.
+/// Result of an update.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Updated {
-    /// What had changed since.
+    /// Changes since the manifest was written.
     pub summary: ComparisonSummary,
     /// The new manifest's counts; `None` if there was nothing to write.
     pub written: Option<Trailer>,
-    /// What was passed over in a damaged manifest, in words.
+    /// Parts of a damaged manifest that were skipped, in words.
     pub problems: Vec<String>,
-    /// What filters left out of the tree.
+    /// Entries that filters left out of the tree.
     pub skipped: Skipped,
     /// Directories read.
     pub directories: u64,
-    /// What was read.
+    /// Totals of the files that were read.
     pub totals: Totals,
     /// Files that kept their digests unread by path, size and mtime alone, because
     /// inode numbers cannot be compared: after a copy to another disk, or where a
@@ -146,25 +146,25 @@ pub struct Updated {
     pub by_name: u64,
 }
 
-/// The key of an entry that is kept though nothing of it could be seen: since when, as the first
-/// update that missed it says.
+/// Key of an entry that is kept though it could not be seen: the time of the first update that
+/// missed it.
 const UNSEEN_AT: &str = "unseen_at";
 
-/// Every field but the digest: whether there is anything to write at all.
+/// Every field but the digest: a difference in any of them has to be written.
 const EVERYTHING: CompareRules = CompareRules {
     mode: CompareMode::Meta,
     ignore: Fields::NONE,
 };
 
-/// Brings a manifest up to date and gives what changed to `sink` in path order.
+/// Brings a manifest up to date and passes the changes to `sink` in path order.
 ///
 /// Files whose size, mtime, ctime and inode are as recorded keep their digest
 /// unread; where inode numbers cannot be compared, those whose path, size and
 /// mtime are. What cannot be read keeps its old entry.
 ///
 /// # Errors
-/// As [`verify`](crate::verify()), or if another update of the same manifest is
-/// running. The old manifest is then as it was.
+/// Fails like [`verify`](crate::verify()), or if another update of the same manifest is running.
+/// The old manifest is then as it was.
 pub fn update(
     what: &UpdateOptions<'_>,
     work: &Work<'_>,
@@ -198,7 +198,7 @@ pub fn update(
     let options = tree_options(&header, what.trust)?;
     let leave_out = [&[own], what.leave_out].concat();
     let tree = Tree::walk(what.root, &options, FileStats::Walked, &leave_out, work);
-    // A bad manifest is the more important news.
+    // A bad manifest is the more important error.
     old.prove()?;
     let tree = tree?;
     refuse_root(&tree, &manifest, what.root, what.root_check)?;
@@ -261,7 +261,7 @@ pub fn update(
     updater.write(&plan, &scrubbed, work, sink)
 }
 
-/// What was read again before a time limit was over, in order of entries.
+/// Results of files that were read again before a time limit was over, in order of entries.
 #[derive(Default)]
 struct Scrubbed {
     results: Vec<(EntryId, Result<bc_digest::Digest, bc_walk::Error>)>,
@@ -271,7 +271,7 @@ struct Scrubbed {
 struct Updater<'a> {
     what: &'a UpdateOptions<'a>,
     manifest: &'a ManifestFile,
-    /// The same file, locked.
+    /// The manifest's file, locked.
     held: &'a File,
     tree: &'a Tree,
     options: TreeOptions,
@@ -281,8 +281,7 @@ struct Updater<'a> {
 }
 
 impl Updater<'_> {
-    /// Reads `order` until the time is over, in slices small enough to stop
-    /// about then.
+    /// Reads `order` until the time is over, in slices small enough to stop about then.
     fn scrub(
         &self,
         order: &[EntryId],

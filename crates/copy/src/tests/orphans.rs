@@ -1,4 +1,4 @@
-//! What interrupted copies left: who removes it, when, and what is left alone.
+//! Leftovers of interrupted copies: their removal, its time, and files that are left alone.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ fn with_records(ground: &Ground, more: impl Fn(&mut Vec<u8>)) -> JobRecord {
     job
 }
 
-/// Lays the stage of a small file that a killed run was about to finish; gives its path.
+/// Makes the stage of a small file that a killed run was about to finish; returns its path.
 fn begun(ground: &Ground, name: &str) -> PathBuf {
     let job = with_records(ground, |piece| {
         push(piece, record::BEGUN, |out| {

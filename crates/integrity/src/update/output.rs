@@ -1,4 +1,4 @@
-//! Where an update writes: beside the old manifest, compressed if that is.
+//! Output of an update: beside the old manifest, compressed if that is.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -19,7 +19,7 @@ pub(super) struct Output(Option<New>);
 struct New {
     writer: Writer<Encoder>,
     file: AtomicFile,
-    /// The one that it takes the place of.
+    /// The manifest that it replaces.
     old: File,
     path: Vec<u8>,
 }
@@ -46,7 +46,8 @@ impl Write for Encoder {
 }
 
 impl Output {
-    /// Begins the successor of the manifest that is at `path`, and open as `held`, if one is wanted.
+    /// Begins the successor of the manifest that is at `path`, and open as `held`, if one is
+    /// wanted.
     pub(super) fn create(
         path: &Path,
         (old, held): (&ManifestFile, &File),
@@ -84,8 +85,8 @@ impl Output {
         }
     }
 
-    /// Puts it in the place of the old one, if that is still there: what another program has written
-    /// there meanwhile is not lost.
+    /// Replaces the old manifest, if it is still there: one that another program has written there
+    /// meanwhile is not lost.
     pub(super) fn finish(self) -> Result<Option<Trailer>, Error> {
         let Some(New {
             writer,
@@ -105,7 +106,7 @@ impl Output {
             Encoder::Zstd(out) => out.finish().map_err(failed)?,
         };
         let out = out.into_inner().map_err(|not| failed(not.into_error()))?;
-        // What a file system says at a close it says once.
+        // A file system reports an error at a close once.
         let closed = bc_fs::close(out).map_err(std::io::Error::from);
         closed.map_err(|error| Error::io(&path, "close", &error))?;
         let uncommitted = |not: Uncommitted| match not.error.kind() {

@@ -1,4 +1,4 @@
-//! Bitrot: a byte flipped below the file system, and what merely looks like it.
+//! Bitrot: a byte flipped below the file system, and changes that only look like it.
 
 use std::os::unix::fs::{FileExt, MetadataExt};
 

@@ -100,7 +100,7 @@ fn what_is_damaged_does_not_keep_the_budget_from_the_others() {
     assert_eq!(std::fs::read(&manifest).unwrap(), bytes);
 }
 
-/// What an update noted as damaged is damage to whoever compares its manifest with an older one,
+/// Damage that an update noted is damage in every comparison of its manifest with an older one,
 /// under its old name and under a new one.
 #[test]
 fn a_diff_shows_what_the_newer_manifest_notes() {

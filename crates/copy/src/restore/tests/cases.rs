@@ -1,4 +1,4 @@
-//! What is healed, from where, and what stays.
+//! Losses that are repaired, their sources, and files that stay.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -96,7 +96,7 @@ fn any_name_will_do_and_single_files() {
     );
 }
 
-/// A copy that is damaged itself, or in the same way, is none.
+/// A copy that is damaged itself, or in the same way, does not count.
 #[test]
 fn copies_are_compared() {
     let ground = ground();
@@ -236,7 +236,7 @@ fn short_digests() {
     }
 }
 
-/// What the file has that no record tells of stays; what is recorded comes back.
+/// Attributes that no record has stay; recorded ones come back.
 #[test]
 fn attributes() {
     let set =
@@ -316,7 +316,7 @@ fn guards() {
     assert!(told[0].contains("is empty"), "{told:#?}");
 }
 
-/// What changed since verify looked is left, whatever it is.
+/// A file that changed since verify looked is left, in any case.
 #[test]
 fn what_changes_meanwhile_is_left() {
     let ground = ground();
@@ -328,7 +328,7 @@ fn what_changes_meanwhile_is_left() {
     let mut options = super::RestoreOptions::new(root.as_os_str(), &manifest);
     options.from = vec![ground.at("copy").into()];
     let told = std::sync::Mutex::new(Vec::new());
-    // When healing begins, verify has ended.
+    // When repairing begins, verify has ended.
     let tell = |event: super::RestoreEvent<'_>| {
         if let super::RestoreEvent::Begins {
             what: "restore", ..

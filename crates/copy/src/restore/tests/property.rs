@@ -1,5 +1,5 @@
-//! Random trees, random damage, random copies that hold a part: whatever happens, no path has less
-//! than before, no content is gone, and whatever some copy holds is healed.
+//! Random trees, random damage, random copies that hold a part: in every case no path has less than
+//! before, no content is gone, and all contents that some copy holds are restored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -151,8 +151,8 @@ fn grow(ground: &Ground, rng: &mut Rng, alike: bool) -> Files {
     files
 }
 
-/// Two trees that hold some of it, at the same path, under other names, damaged, cut off, or as
-/// what only looks like it. Gives the contents that they hold.
+/// Makes two trees that hold some of it, at the same path, under other names, damaged, cut off, or
+/// as a file that only looks like it. Returns the contents that they hold.
 fn copies(ground: &Ground, recorded: &Files, rng: &mut Rng) -> BTreeSet<Content> {
     let mut held = BTreeSet::new();
     for tree in ["one", "two"] {
@@ -197,7 +197,7 @@ fn copies(ground: &Ground, recorded: &Files, rng: &mut Rng) -> BTreeSet<Content>
     held
 }
 
-/// What may happen in years. Gives the paths of what was edited.
+/// Damages the tree as years may do. Returns the paths of edited files.
 fn wound(ground: &Ground, recorded: &Files, rng: &mut Rng) -> BTreeSet<PathBuf> {
     let mut edited = BTreeSet::new();
     let root = ground.at("root");
