@@ -137,7 +137,7 @@ fn find_journal(
         match still_fits(options, sources, &found, is_of_volume) {
             Some(top) => return Ok((Some((found, top)), None)),
             None if options.dry_run => return Ok((None, None)),
-            // What it made is not there any more.
+            // The directory that it made is gone.
             None => found.journal.remove(),
         }
         site = look(state, (&names.own, claim), observer)?;

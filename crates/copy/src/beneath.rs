@@ -1,5 +1,5 @@
 //! Directories below the destination, opened so that nothing leads out of it: no link is followed
-//! on the way, whoever puts one there meanwhile.
+//! on the way, even if another process puts one there meanwhile.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -74,7 +74,7 @@ fn step(from: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     loop {
         match rustix::fs::openat2(from, path, PLACE, Mode::empty(), resolve) {
-            // EAGAIN: something was renamed meanwhile, and the kernel cannot tell what that means.
+            // EAGAIN: something was renamed meanwhile, and the kernel cannot decide on the effect.
             Err(Errno::INTR | Errno::AGAIN) => {}
             // Before Linux 5.6, and where filters refuse the call.
             Err(Errno::NOSYS | Errno::PERM) => return by_components(from, path),
@@ -117,7 +117,7 @@ mod tests {
         for walk in [step, by_components] {
             assert!(walk(top.as_fd(), b"a/b").is_ok());
             for path in [&b"link"[..], b"link/b", b"a/../a", b"..", b"none"] {
-                // The kernel allows what comes back below; nobody asks for it here.
+                // The kernel allows paths that come back below; no caller passes one here.
                 let inside = path == b"a/../a";
                 assert!(inside || walk(top.as_fd(), path).is_err(), "{path:?}");
             }

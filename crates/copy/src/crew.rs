@@ -35,7 +35,8 @@ pub(crate) fn run_workers<'j, 'o: 'j>(
     let mut tables = Tables::SHARED;
     let mut named = Vec::new();
     for job in &jobs {
-        // What is synced in the end is kept open for all by the worker that came there first.
+        // Descriptors that are synced in the end are kept open for all by the worker that came
+        // there first.
         if job.options.durability != Durability::None || reports_at_close(job) {
             tables = Tables::SHARED;
             break;
@@ -62,9 +63,9 @@ pub(crate) fn run_workers<'j, 'o: 'j>(
 }
 
 /// True if the destination's file system may report at a close that something could not be stored.
-/// It says so once, to the first close: a thread that begins with a table of its own closes what it
-/// has no use for, a stage of the thread that started it perhaps, whose own close then says
-/// nothing.
+/// It reports so once, to the first close: a thread that begins with a table of its own closes
+/// descriptors that it has no use for, perhaps of a stage of the thread that started it, whose own
+/// close then reports nothing.
 fn reports_at_close(job: &Job<'_>) -> bool {
     job.top_traits.shows != Shows::Own
 }

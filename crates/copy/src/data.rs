@@ -160,7 +160,7 @@ fn write_all(to: &std::fs::File, bytes: &[u8], at: u64) -> Result<(), DataError>
     })
 }
 
-/// Gives the stage the length of the source, which a hole at its end needs.
+/// Sets the length of the stage to that of the source, which a hole at its end needs.
 pub(crate) fn end_at(to: &std::fs::File, size: u64) -> Result<(), DataError> {
     retry_on_intr(|| rustix::fs::ftruncate(to, size))
         .map_err(|errno| DataError::Target("truncate", errno))
@@ -187,8 +187,8 @@ pub(crate) fn layout(sparse: When, open: &Open, stat: &FileStat) -> Layout {
     layout
 }
 
-/// Returns the number of leading bytes that stage and source have in common, in whole parts. What
-/// lies in it beyond is of no use.
+/// Returns the number of leading bytes that stage and source have in common, in whole parts. Bytes
+/// of the stage behind them are of no use.
 pub(crate) fn common(
     from: BorrowedFd<'_>,
     stage: &std::fs::File,
@@ -202,7 +202,7 @@ pub(crate) fn common(
     while at < size {
         let length = (size - at).min(PART as u64) as usize;
         let (ours, theirs) = (&mut ours[..length], &mut theirs[..length]);
-        // What is not there need not be read of the source.
+        // Parts that the stage lacks need not be read from the source.
         if read_full(stage, theirs, at).unwrap_or(0) < length {
             break;
         }
@@ -218,8 +218,8 @@ pub(crate) fn common(
     Ok(at)
 }
 
-/// Copies the data behind what the stage already has within the kernel. `Ok(false)` where it
-/// cannot, and nothing was done.
+/// Copies the data behind what the stage already has within the kernel. Returns `Ok(false)` where
+/// it cannot, and nothing was done.
 pub(crate) fn copy_ranges(
     from: BorrowedFd<'_>,
     (to, there): (&std::fs::File, u64),
@@ -242,7 +242,7 @@ pub(crate) fn copy_ranges(
                 )
             });
             match copied {
-                // Of files that are not what they seem, 0 is the answer; others end too soon.
+                // 0 is the answer of files that are not what they seem; others end too soon.
                 Ok(0) if first => return Ok(false),
                 Ok(0) => return Err(DataError::Changed),
                 Ok(count) => {

@@ -87,7 +87,7 @@ impl Worker<'_> {
         if let Some(began) = job.went_on {
             // A power cut takes records with it, not always the names that were given after them;
             // on a full disk names can be given when records cannot be written any more; and some
-            // file systems number their files anew whenever they like.
+            // file systems number their files again at any time.
             let doubtful = job.known.is_doubtful();
             let ours =
                 (there.born_ns).is_some_and(|born| born >= began && job.known.can_have_made(born));
@@ -158,7 +158,7 @@ impl Worker<'_> {
     }
 
     /// Returns the digest of an earlier copy of a source, if the copy is proven unchanged: by its
-    /// stamp, or else by its bytes. Their times alone do not tell: directories are renamed, disks
+    /// stamp, or else by its bytes. Their times alone are no proof: directories are renamed, disks
     /// are mounted where others were, and other options give other metadata.
     fn recorded(
         &mut self,

@@ -69,7 +69,7 @@ impl Worker<'_> {
             Ok(made) => self.root_made(root, &target, made),
             Err(error) => job.fail(first, &error),
         }
-        // Those of one depth are made at the same time: what they are in is there by then.
+        // Directories of one depth are made at the same time: their parents exist by then.
         let mut others: Vec<(usize, Item)> = dirs
             .map(|item| {
                 job.tree.write_target(item, &mut target);
@@ -161,8 +161,8 @@ impl Worker<'_> {
         Ok(false)
     }
 
-    /// A root that is recorded and not there any more, as after a power cut, is made again: no
-    /// moment is left at which it is there and taken for somebody else's.
+    /// Records a root again that was recorded and is gone, as after a power cut: otherwise there
+    /// would be a moment at which it exists and is taken for another process's.
     fn announce(&self, root: usize, target: &[u8]) {
         let job = self.job;
         let recorded = |known: &&RootRecord| known.root == root as u64;
@@ -179,7 +179,7 @@ impl Worker<'_> {
         }
     }
 
-    /// The first directory of a root is there: a run that goes on knows it by that.
+    /// Records that the first directory of a root exists: a resumed run recognises it by that.
     fn root_made(&self, root: usize, target: &[u8], made: bool) {
         let job = self.job;
         job.new_roots[root].store(made && job.went_on.is_none(), Relaxed);
@@ -187,7 +187,7 @@ impl Worker<'_> {
         if let Ok(dir) = opened {
             let mut piece = Vec::new();
             let root = root as u64;
-            // A run that goes on finds what the first one made.
+            // A resumed run finds the directory that the first one made.
             let before = job.known.roots.iter().find(|known| known.root == root);
             let made = made || before.is_some_and(|known| known.made);
             let id = dir.id;
@@ -217,12 +217,12 @@ impl Worker<'_> {
         }
     }
 
-    /// Gives directories what their sources have.
+    /// Gives directories the metadata of their sources.
     pub(crate) fn finish_dirs(&mut self, items: &[Item]) {
         let job = self.job;
         let mut target = Vec::new();
         for &item in items {
-            // What could not be made has failed.
+            // Directories that could not be made have failed.
             if job.results.state(item) != State::Left {
                 continue;
             }
@@ -234,7 +234,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Gives a root that is this directory its times once more.
+    /// Sets the times of a root that is this directory once more.
     pub(crate) fn root_times(&mut self, below: &[u8]) {
         let job = self.job;
         for root in 0..job.tree.roots.len() {
@@ -248,7 +248,7 @@ impl Worker<'_> {
             if target != below {
                 continue;
             }
-            // What cannot be given was told when it was tried first.
+            // Failures were reported when it was tried first.
             if let Ok(wanted) = self.dir_wanted(item) {
                 let _ = self.set_times(&target, wanted.times());
             }
@@ -296,7 +296,7 @@ impl Worker<'_> {
         if let Some(outcome) = self.unchanged_dir(item, &wanted, dir.as_fd()) {
             return Ok(outcome);
         }
-        // What it has got of the directory that it is in, which may be finished itself by now.
+        // Lists inherited from its parent, which may be finished itself by now.
         let inherits = job.inherits.load(Relaxed) || job.went_on.is_some();
         let subject = Subject::open(dir.as_fd());
         meta::give(&subject, &wanted, &job.giving, inherits, &mut self.lost);
@@ -315,7 +315,8 @@ impl Worker<'_> {
         })
     }
 
-    /// A directory that an earlier copy has made, and that has all it is to have.
+    /// Returns the outcome of a directory that an earlier copy has made, and that has all its
+    /// metadata.
     fn unchanged_dir(
         &mut self,
         item: Item,

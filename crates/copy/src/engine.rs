@@ -38,7 +38,7 @@ use crate::worker::{BATCH, FILES_EACH, Worker};
 /// # Errors
 /// Fails before anything is written if the copy as a whole cannot be done: a destination that makes
 /// no sense, a journal that another run holds. Failures of single files are reported to `observer`
-/// and counted. What fails of single files is told to `observer` and counted.
+/// and counted.
 pub fn copy(
     options: &CopyOptions,
     cancel: &Cancel,
@@ -304,7 +304,7 @@ fn run(jobs: &[Job<'_>]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Has all workers copy what each of them copies alone.
+/// Makes all workers copy the entries that each of them copies alone.
 fn share(jobs: &[Job<'_>], shares: &Shares) -> Result<(), Error> {
     let special = &shares.special;
     let files = shares.small.len() + special.len() + shares.medium.len() * BATCH;

@@ -87,7 +87,7 @@ pub struct Copied {
     pub skipped: u64,
     /// Failed.
     pub failed: u64,
-    /// Not begun: the destination is full, or the run was interrupted.
+    /// Not started: the destination is full, or the run was interrupted.
     pub left: u64,
     /// Number of regular files among those copied.
     pub files: u64,

@@ -42,7 +42,7 @@ pub(crate) fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
     }
     let mut synced = Ok(());
     if !over && let Some(plan) = plan.filter(|_| job.has_manifest()) {
-        // What a manifest says is on the disk has to be there first.
+        // Files that a manifest declares to be on the disk have to be there first.
         let lasting = match job.options.durability {
             Durability::None => Lasting::Mounted,
             _ => {
@@ -66,7 +66,7 @@ pub(crate) fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
         copied.manifest = Some(written.shown);
     }
     if !over && job.options.durability != Durability::None {
-        // An error is told once, to the first that asks.
+        // An error is reported once, to the first caller that asks.
         synced
             .and(job.sync_all())
             .map_err(|errno| Error::system(&job.top.path, "syncfs", errno))?;
@@ -81,7 +81,7 @@ pub(crate) fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
 }
 
 /// Opens a directory to its owner, who may not write to it, so that it gets its manifest all the
-/// same. Gives the mode that it is to have again.
+/// same. Returns the mode to restore.
 fn open_to_owner(job: &Job<'_>, plan: &Plan) -> Option<(DestDir, Mode)> {
     const OPEN: u32 = 0o300;
     let is_there = job.options.manifest == ManifestPlace::Destination && !plan.below.is_empty();
@@ -253,7 +253,7 @@ pub(crate) fn refuse_copied_manifest(
 /// True if an earlier run has done all of it; nothing else is reported then.
 pub(crate) fn is_done(job: &Job<'_>) -> bool {
     if job.known.len() > 0 {
-        // What an interrupted run has done may be in no manifest.
+        // The work of an interrupted run may be in no manifest.
         return false;
     }
     let first = job.tree.roots.first().map(|root| &root.source);
@@ -291,7 +291,7 @@ fn plan(job: &Job<'_>) -> Option<Plan> {
     let file = manifest_file(job.options, top, first)?;
     let (root, below) = manifest_root(top, first);
     if !below.is_empty() && job.tree.items_of(0).is_empty() {
-        // Of a source that could not be opened nothing was made.
+        // Nothing was made of a source that could not be opened.
         return None;
     }
     let made = |root: usize| {

@@ -111,7 +111,7 @@ impl Reading<'_> {
             if receiver.is_written() {
                 written.push(receiver);
             } else if receiver.failed.is_none() {
-                // What is there is proven, not what it was made of.
+                // The content that is there is proven, not its origin.
                 self.blocks(&mut [receiver], true)?;
             }
         }

@@ -31,7 +31,7 @@ use crate::stamp::{Session, Systems, given};
 use crate::target::Top;
 use crate::tree::{Item, Tree, parts};
 
-/// Number of files reported that could not be given the same metadata for the same reason.
+/// Largest number of files reported that could not be given the same metadata for the same reason.
 const MOST_TOLD: u64 = 20;
 
 /// One copy.
@@ -182,7 +182,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// True if nothing more is to be begun.
+    /// True if nothing more is to be started.
     pub(crate) fn is_over(&self) -> bool {
         self.stops.load(Relaxed) || self.cancel.is_cancelled()
     }
@@ -415,7 +415,7 @@ impl<'a> Job<'a> {
         self.barrier.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends records to the journal. Without one the copy goes on.
+    /// Appends records to the journal. Without one the copy continues.
     pub(crate) fn append(&self, piece: &mut Vec<u8>) {
         let appended = self.log.append(piece);
         self.has_recorded(appended);
@@ -435,7 +435,7 @@ impl<'a> Job<'a> {
         recorded.is_ok()
     }
 
-    /// Has a directory's file system forced to its disk with that of the top.
+    /// Adds a directory's file system to those that are forced to their disks with that of the top.
     pub(crate) fn also_sync(&self, dir: &DestDir) {
         let mut mounts = self.mounts.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = mounts.iter().all(|(dev, _)| *dev != dir.id.dev);

@@ -68,7 +68,7 @@ pub(crate) fn look(state: &Path, name: &str, boot: &[u8; 16], claim: bool) -> io
         false => Ok(Site::Free(None)),
         true => match Claim::new(place) {
             Ok(claim) => Ok(Site::Free(Some(Free { claim, key }))),
-            // Another run has begun since the look.
+            // Another run has started since the look.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -189,8 +189,8 @@ impl Log {
         OwnFile::of(held.as_ref()?.file()).ok()
     }
 
-    /// Appends records. A journal that cannot be written to any more says so once; what it holds
-    /// stays true.
+    /// Appends records. A journal that can no longer be written to reports that once; its content
+    /// stays valid.
     pub(crate) fn append(&self, piece: &mut Vec<u8>) -> io::Result<()> {
         let mut held = self.lock();
         let Some(journal) = held.as_mut().filter(|_| !piece.is_empty()) else {

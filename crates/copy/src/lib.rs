@@ -34,7 +34,7 @@
 //! # Invariants
 //! - Nothing half done ever has its final name: what is copied is a stage until it is complete,
 //!   checked and has its metadata.
-//! - A destination decides, fails and goes on for itself, whatever becomes of the others.
+//! - A destination decides, fails and continues for itself, whatever becomes of the others.
 //! - Nothing is ever removed or replaced unless that was asked for; a name that is taken meanwhile
 //!   is not taken over.
 //! - Below the destination no link is followed.
@@ -43,7 +43,7 @@
 //!   forced to the disk; else the bytes have to be those that were recorded. All else is the user's.
 //! - The observer is called by threads of the process's own table of descriptors alone: what it has
 //!   open is no file, or another one, in a worker's.
-//! - One failure never stops the rest: each is told once, and the entries copied, skipped, failed
+//! - One failure never stops the rest: each is reported once, and entries copied, skipped, failed
 //!   and left are all that were walked.
 
 #![forbid(unsafe_code)]

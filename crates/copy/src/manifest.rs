@@ -365,7 +365,7 @@ fn entry(
         {
             return Some(known);
         }
-        // What is there, if anything is, is not what was to be.
+        // The file that is there, if any, is not the intended one.
         entry.error = Some(failure.clone());
         return Some(entry);
     }

@@ -1,7 +1,6 @@
 //! Files that this run has given names. Some destinations treat two names of a source as one: where
 //! case does not count, or where a directory is mounted a second time. There a later entry would
-//! replace an earlier one that was reported as copied. There a later entry would take the place of
-//! an earlier one, of which was said that it was copied.
+//! replace an earlier one that was reported as copied.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -49,7 +48,7 @@ impl Named {
     /// Records that a name keeps the file that it leads to.
     pub(crate) fn keep(&self, place: &Place, there: &FileStat) {
         if self.is_kept {
-            // Of a file with several names that are not this run's each may be taken over alone.
+            // Each name of a file with several names that are not this run's may be replaced alone.
             let id = (there.nlink == 1).then_some(there.id);
             self.add(&mut self.lock(), place, id);
         }

@@ -249,7 +249,7 @@ pub struct CopyOptions {
     pub manifest: ManifestPlace,
     /// True if a file in the place named for the manifest is replaced, whatever it is, except one
     /// that is copied. Without this it has to be empty or a manifest of the same destination, which
-    /// is carried on. A device or FIFO is written to.
+    /// is carried on. A device or FIFO is written to in any case.
     pub replace_manifest: bool,
     /// True if a file that cannot be given all metadata of its source fails.
     pub strict: bool,

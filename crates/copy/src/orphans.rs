@@ -106,7 +106,7 @@ fn journal(path: &Path, key: &Key, now: i64, observer: &Observer<'_>) {
     let Some(top) = top(&job, &at) else {
         return;
     };
-    // Whether anything was forced to the disk is of no interest here.
+    // It does not matter here whether anything was forced to the disk.
     let Ok(Some((_, known, _))) = load(&journal, &[0; 16]) else {
         return;
     };
@@ -142,7 +142,7 @@ fn journal(path: &Path, key: &Key, now: i64, observer: &Observer<'_>) {
 }
 
 /// Removes the leftovers of a killed restore of a tree, for the next one. Returns the journal where
-/// the tree is missing. Gives the journal back where the tree is not there any more.
+/// the tree is missing.
 pub(crate) fn after_restore(journal: Journal, left: &dyn Fn(&[u8], &str)) -> Result<(), Journal> {
     let about = about(&journal);
     let Some((_, known, _)) = load(&journal, &[0; 16]).ok().flatten() else {

@@ -26,7 +26,7 @@ pub(crate) fn block_before(end: u64) -> Option<u64> {
 }
 
 /// Returns the number of leading bytes of a stage, of a file of `size` bytes, that match the
-/// records, and their digest.
+/// records, and the state of their digest.
 pub(crate) fn proven(
     stage: &File,
     known: Option<&Blocks>,

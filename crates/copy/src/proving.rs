@@ -59,7 +59,7 @@ impl Worker<'_> {
             None => {
                 let (listing, id) = self.job.tree.entry(item)?;
                 let dir = listing.dir(id);
-                // What is mounted on the file itself has no directory there to be asked.
+                // A file system mounted on the file itself has no directory there to be opened.
                 let is_its_own = listing.dir_identity(dir).is_some_and(|id| id.dev == dev);
                 let open = self.source_dir(item).ok().filter(|_| is_its_own)?;
                 let uuid = uuid_at(own_path(&open), Some(dev), None);

@@ -16,7 +16,7 @@ use crate::stage::{self, Over};
 use crate::tree::Item;
 
 impl Job<'_> {
-    /// Gives a stage, or a link to what has another name, its name; the caller removes it
+    /// Gives a stage, or a link to a file with another name, its name; the caller removes it
     /// otherwise.
     pub(crate) fn publish(&self, place: &Place, stage: &str) -> Result<(), Error> {
         let (dir, name, alone) = (place.dir.fd.as_fd(), place.name(), &self.named.alone);
@@ -76,7 +76,7 @@ impl Job<'_> {
         let same = maps.files.get(&there).copied().filter(is_other);
         let alike = || {
             let other = self.named.alike(maps, place).find(is_other)?;
-            // The stage tells whether case counts here.
+            // The stage shows whether case counts here.
             let is_one = id_of(place, stage.to_uppercase().as_bytes()).is_ok();
             is_one.then_some(other)
         };

@@ -134,7 +134,7 @@ impl Queue {
         if self.piece.is_empty() {
             return;
         }
-        // What comes between the barriers of others would be taken for what they have forced to
+        // Records between the barriers of others would be taken for data that these have forced to
         // the disk.
         let _alone = (job.options.durability == Durability::Batch).then(|| job.barrier());
         self.push_durable(job);
@@ -231,7 +231,7 @@ fn publish(
             job.look(dir, name)
                 .map_err(|errno| Error::new(shown, "stat", errno))?,
         ),
-        // What is not recorded is read by a run that goes on.
+        // A file without a recorded state is read by a resumed run.
         false => piece.as_ref().and_then(|_| job.look(dir, name).ok()),
     };
     if let Some(now) = &now {

@@ -83,7 +83,7 @@ pub(crate) fn numbers(places: &Places) -> Vec<usize> {
 
 /// Records the failure of a source for all these destinations, and reports it once.
 pub(crate) fn source_failed(workers: &[Worker<'_>], nths: &[usize], item: Item, error: &Error) {
-    // Of what is cancelled nothing has become.
+    // Cancelled entries have no outcome.
     if error.kind() == ErrorKind::Cancelled {
         return;
     }
@@ -97,7 +97,7 @@ pub(crate) fn source_failed(workers: &[Worker<'_>], nths: &[usize], item: Item, 
 }
 
 /// Creates the stages of a file. `version`: the state of its source that they belong to, if a later
-/// run may go on from them.
+/// run may resume from them.
 pub(crate) fn stages<'a>(
     workers: &mut [Worker<'a>],
     places: Places,
@@ -198,7 +198,7 @@ impl Receiver<'_> {
         }
     }
 
-    /// Removes the stage, unless the run is over and the next one goes on from it.
+    /// Removes the stage, unless the run is over and the next one resumes from it.
     fn discard(self) {
         if !(self.is_kept && self.job.is_over()) {
             self.stage.remove(&self.place.dir);
@@ -211,7 +211,7 @@ impl Receiver<'_> {
         if self.failed.is_some() {
             return;
         }
-        // What can be gone on from stays until it is known how far it is of use.
+        // A stage that can be resumed from stays until it is known how much of it is of use.
         let is_of_use = self.is_kept || self.stage.before == Before::New;
         let emptied = match again || !is_of_use {
             true => data::end_at(&self.stage.file, 0).map_err(|error| self.data_error(error)),

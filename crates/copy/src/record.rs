@@ -23,7 +23,7 @@ pub(crate) const STAGE: u8 = 7;
 
 /// Absolute path of the top: for a later run that removes the leftovers when none resumes.
 pub(crate) const TOP: u8 = 16;
-/// A file is begun: its stage may be there.
+/// A file is started: its stage may be there.
 pub(crate) const BEGUN: u8 = 17;
 
 /// The journal belongs to the repair of a tree, not to a copy.

@@ -54,8 +54,8 @@ impl Row {
         self.meta.ino == now.id.ino && self.meta.mode == now.mode
     }
 
-    /// True if the record equals the one to be written. What has changed of a directory's times is
-    /// not its content, and that of the root has changed with its manifest.
+    /// True if the record equals the one to be written. A directory's changed times are not its
+    /// content, and those of the root have changed with its manifest.
     fn says(&self, meta: &Meta) -> bool {
         let is_dir = FileKind::from_mode(meta.mode) == FileKind::Dir;
         let ctime_ns = if is_dir {

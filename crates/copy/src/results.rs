@@ -159,7 +159,7 @@ impl Rows {
     }
 
     /// Adds the failures of entries that are there and are not known in full; their other records
-    /// stay.
+    /// stay. In order of entries, as other failures.
     pub(crate) fn add_unread(&mut self, unread: &[(Item, Failure)]) {
         for (item, failure) in unread {
             let row = &mut self.rows[item.0 as usize];

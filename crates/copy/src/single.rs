@@ -33,7 +33,7 @@ pub(crate) fn single(workers: &mut [Worker<'_>], places: Places, open: Open) {
         workers[*nth].make_room(open.stat.stamp.size);
         workers[*nth].record_begun([&place.target[..]]);
     }
-    // What is hashed in parts and has become so large meanwhile is not gone on from.
+    // A file hashed in parts that has become so large meanwhile cannot be resumed.
     let is_long = open.stat.stamp.size >= HUGE && algorithm != Some(Algorithm::Blake3);
     let mut receivers = stages(workers, places, is_long.then_some(&open.stat));
     let mut buffer = std::mem::take(&mut workers[0].scratch);
@@ -111,7 +111,7 @@ impl Filling<'_> {
         let size = self.stat.stamp.size;
         receiver.told(size);
         let file = &receiver.stage.file;
-        // What was there before may have been longer.
+        // Its previous content may have been longer.
         let ended = data::end_at(file, size);
         let digest = ended.and_then(|()| match receiver.job.options.algorithm {
             None => Ok(None),
@@ -169,7 +169,7 @@ impl Filling<'_> {
                     .map(|(at, hasher)| (at, Some(hasher)))
             }
         };
-        // What is not proven goes: it may be where a hole is to be.
+        // Unproven bytes are removed: they may be where a hole is to be.
         let found = found.and_then(|(at, hasher)| {
             data::end_at(file, at)?;
             Ok(Begun { at, hasher })

@@ -57,7 +57,7 @@ pub(crate) fn walk(
                 walk.entries = Entries::All;
                 walk.metadata = Metadata::Full;
                 walk.file_stats = FileStats::Walked;
-                // Of a home directory it is a part, and grows meanwhile.
+                // The state directory is part of a home directory, and grows meanwhile.
                 walk.leave_out.extend_from_slice(journals);
                 let path = [source.path.clone()];
                 let listing = bc_walk::walk(&path, &walk, options.walk_workers, cancel)?;
@@ -121,7 +121,7 @@ pub(crate) fn refuse_within(
         let mut dirs = listing
             .ids()
             .filter(|id| listing.kind(*id) == FileKind::Dir);
-        // What is mounted there is not entered then.
+        // File systems mounted there are not entered then.
         let stays = options.walk.file_systems == FileSystems::One;
         let is_entered = |id: Identity| !stays || id.dev == one.source.stat.id.dev;
         let is_own = |id: &EntryId| {

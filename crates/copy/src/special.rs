@@ -175,7 +175,7 @@ impl Worker<'_> {
         let goes_on = job.went_on.is_some() && !job.known.is_anew();
         let is_of_now = !job.options.preserve.times || now.stamp.mtime_ns == source.stamp.mtime_ns;
         if same && goes_on && !is_of_now && job.known.begun.contains(&place.target) {
-            // That of an earlier run, whose source was made anew since.
+            // Left by an earlier run, whose source was made again since.
             return Ok(Ok(Over::Anything));
         }
         if same && goes_on {
@@ -253,7 +253,7 @@ impl Worker<'_> {
     }
 
     /// Like [`decide`](Worker::decide), for a further name of the copy of `first`. `id`: identity
-    /// of that copy, if it is there. `None` where the name is to be copied by itself.
+    /// of that copy, if it is there. Returns `None` where the name is to be copied by itself.
     pub(crate) fn decide_link(
         &mut self,
         place: Place,

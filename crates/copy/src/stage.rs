@@ -261,7 +261,7 @@ pub(crate) fn publish(
         // Not every file system can; a link never replaces anything either.
         Err(Errno::INVAL | Errno::NOSYS) => {
             match rustix::fs::linkat(dir, stage, dir, name, AtFlags::empty()) {
-                // Nor has every one links. Between the look and the renaming another program may
+                // Some have no links either. Between the look and the renaming another program may
                 // take the name, which no call can rule out here.
                 Err(Errno::PERM | Errno::NOTSUP | Errno::NOSYS) => {
                     let _held = alone.map(Mutex::lock);
@@ -370,7 +370,7 @@ mod tests {
         ));
         assert_eq!(std::fs::read(dir.path().join("victim")).unwrap(), b"kept");
         std::fs::remove_dir(dir.path().join("stage")).unwrap();
-        // A link is made anew, and not followed.
+        // A link is replaced, and not followed.
         std::os::unix::fs::symlink("victim", dir.path().join("stage")).unwrap();
         assert_eq!(open(Content::Kept(&source)).unwrap().before, Before::New);
         assert_eq!(std::fs::read(dir.path().join("victim")).unwrap(), b"kept");

@@ -207,8 +207,8 @@ pub(crate) fn file_system(top: &[u8], dev: u64) -> String {
     uuid_at(path, Some(dev), None).unwrap_or_default()
 }
 
-/// Returns the names of the sources in a directory that they go into. `named`: how many there were
-/// to be.
+/// Returns the names of the sources in a directory that they go into. `named`: number of sources
+/// that were given.
 fn names_in(sources: &[Source], named: usize) -> Result<Vec<Vec<u8>>, Error> {
     let mut names: Vec<Vec<u8>> = Vec::with_capacity(sources.len());
     let mut seen = HashSet::new();
@@ -249,7 +249,7 @@ pub(crate) fn refuse_itself(
             options.walk.file_systems == FileSystems::Cross || source.stat.id.dev == top.id.dev;
         let is_dir = source.stat.kind() == FileKind::Dir;
         if is_dir && is_entered && above.contains(&source.stat.id) {
-            // What goes into the top itself is the top's own content then.
+            // An entry that goes into the top itself is the top's own content then.
             return Err(Error::usage_at(path, "cannot be copied into itself"));
         }
         if name.is_empty() {

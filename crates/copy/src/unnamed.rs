@@ -25,7 +25,7 @@ use crate::place::Place;
 use crate::publish::id_of;
 use crate::stage::{self, Content, NoStage};
 
-/// File systems on which unnamed stages are quicker. On Btrfs it is not always.
+/// File systems on which unnamed stages are quicker. On Btrfs they are not always.
 const QUICKER_ON: [&str; 3] = ["tmpfs", "ext4", "XFS"];
 
 /// Descriptors needed for each worker: the files of a batch wait open.

@@ -39,7 +39,7 @@ impl Unread {
             }
         }
         unread.entries.sort_by_key(|(item, _)| *item);
-        // Of one entry the first reason is kept.
+        // The first reason is kept for each entry.
         unread.entries.dedup_by_key(|(item, _)| *item);
         unread
             .unlisted

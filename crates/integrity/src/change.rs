@@ -104,7 +104,7 @@ pub enum Ctime {
 /// Failure to look at a path.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct FailedAt {
-    /// The path itself, or the directory above it that could not be read. Relative to the root.
+    /// The path itself, or the directory above it that could not be read, relative to the root.
     pub path: Vec<u8>,
     /// The operation and the system's reason.
     pub failure: Failure,

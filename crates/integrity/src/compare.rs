@@ -318,7 +318,7 @@ impl<'a> Comparison<'a> {
             (Kind::File, Detail::Changes | Detail::All)
                 if self.rules.compares(Field::Digest, Kind::File) =>
             {
-                // Where it will be if it has to wait.
+                // Offset that it has if it has to wait.
                 Candidate::new(side, path, entry, site.numbers(), self.buffer.len())
             }
             _ => None,

@@ -154,7 +154,7 @@ pub fn create_recorded<W: Write>(
                 if let Some(failure) = present.view.error {
                     on_failure(present.path, failure);
                 }
-                // Of another part it is told here only that it could not be read.
+                // An entry of another part is only reported here as unreadable.
                 if !is_in(what.shard, present) {
                     return Ok(Flow::Continue);
                 }

@@ -203,7 +203,7 @@ impl Lines {
             if entry.kind != Kind::Dir {
                 word("nlink", &meta.nlink.to_string());
             }
-            // What stands for a time that no manifest holds is not the file's.
+            // The stand-in for a time that no manifest can hold is not the file's.
             if !is_beyond(meta.mtime_ns) {
                 let (seconds, fraction) = (
                     meta.mtime_ns.div_euclid(1_000_000_000),

@@ -1,5 +1,4 @@
-//! Fields of an entry: one row of a table for each. Its names, its value and whether it differs all
-//! come from there.
+//! Fields of an entry: one row of a table for each, with its names, its value and its comparison.
 
 use std::fmt;
 
@@ -165,15 +164,15 @@ fields! {
         value: |entry| entry.xattrs.map(|xattrs| Value::Xattrs(xattrs.clone())),
         differs: |old, new| differ(old.xattrs, new.xattrs),
     }
-    /// Size of a directory, which depends on the file system; sets have it under the name `Size`
-    /// too.
+    /// Size of a directory, which depends on the file system; sets of fields name it `size`, as
+    /// that of files.
     DirSize {
         name: "dir-size", key: "size", restored: false,
         value: |entry| entry.size.map(Value::Number),
         differs: |_, _| false,
     }
-    /// Number of links of a directory, which depends on the file system; sets have it under the
-    /// name `Nlink` too.
+    /// Number of links of a directory, which depends on the file system; sets of fields name it
+    /// `nlink`, as that of files.
     DirNlink {
         name: "dir-nlink", key: "nlink", restored: false,
         value: |entry| entry.nlink.map(Value::Number),

@@ -29,8 +29,8 @@ const WINDOW: u32 = 8192;
 /// is left for the end.
 const LARGE: u64 = 256 << 10;
 
-/// Up to this many files, which are one window as a rule, are read and then written down: that they
-/// are begun by a thread of their own would cost more than their results take to write.
+/// Up to this many files, which are one window as a rule, are read and then written: a thread of
+/// its own for them would cost more than their results take to write.
 const FEW: usize = 64;
 
 /// Interval between the checks for a cancellation of a caller that waits.
@@ -308,7 +308,7 @@ pub(crate) fn in_order(
             });
         let reading = reading
             .map_err(|error| Error::new(ErrorKind::Io, format!("starting a thread: {error}")))?;
-        // Whatever ends this thread's part, a panic too, ends the reading, which is waited for.
+        // Any end of this thread's part, a panic too, ends the reading, which is waited for.
         let reading_ends = StopOnDrop(stop);
         let mut result = Ok(());
         for nth in 0..count {

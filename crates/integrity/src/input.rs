@@ -258,8 +258,7 @@ impl ManifestFile {
             })
     }
 
-    /// True if it is compressed, by its first bytes, whatever its name is. Its first bytes tell,
-    /// whatever its name says.
+    /// True if it is compressed, by its first bytes, whatever its name is.
     pub(crate) fn is_compressed(&self) -> bool {
         let mut head = [0; 4];
         match &self.source {
@@ -337,7 +336,7 @@ impl ManifestFile {
             return Ok(side);
         }
         if trust == Trust::Checked {
-            // What is no manifest at all need not be read to its end.
+            // A file that is no manifest at all need not be read to its end.
             self.header()?;
             self.check()?;
         }

@@ -102,7 +102,7 @@ pub(crate) fn undecided(old: &EntryRef<'_>, new: &EntryRef<'_>) -> Option<&'stat
 }
 
 fn has_no_evidence(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
-    // A size alone does not tell an edit from a file that was cut off.
+    // A size alone does not distinguish an edit from a file that was cut off.
     let no_edit_seen = !differ(old.mtime_ns, new.mtime_ns)
         && (!differ(old.size, new.size) || old.mtime_ns.is_none());
     let incomplete = [old, new]

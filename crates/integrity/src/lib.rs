@@ -31,8 +31,7 @@
 //!
 //! # How it works
 //!
-//! - [`create()`] writes the manifest of a tree to any writer; [`create_recorded()`] resumes an
-//! interrupted run.
+//! - [`create()`] writes the manifest of a tree to any writer; [`create_recorded()`] resumes where
 //!   an earlier run was interrupted.
 //! - [`verify()`] compares a tree with its manifest, [`diff()`] two manifests,
 //!   [`update()`] refreshes a manifest in place. Each gives

@@ -54,7 +54,7 @@ const HOPELESS: usize = 4;
 /// are neither file nor directory, and the directory that is `touched`.
 ///
 /// # Errors
-/// Fails if a thread panics. A manifest that cannot be read is not found to be so here.
+/// Fails if a thread panics. An unreadable manifest is reported elsewhere.
 pub(crate) fn find(
     manifest: &ManifestFile,
     header: &Header,
@@ -140,7 +140,7 @@ struct Seeker<'a> {
 impl Seeker<'_> {
     /// Searches the lines that begin in the piece at `start`.
     fn piece(&mut self, start: u64) {
-        // The byte before tells whether a line begins with the first.
+        // The byte before shows whether a line begins with the first.
         let from = start.saturating_sub(1);
         let mut buffer = std::mem::take(&mut self.buffer);
         let mut len = 0;
@@ -194,7 +194,7 @@ impl Seeker<'_> {
             let line = &text[at..=at + newline];
             let behind = at + line.len();
             (at, next) = match (self.entry_of(line, next), next) {
-                // Of this entry it says something else.
+                // The line describes this entry differently.
                 (Some(Ok(id)), Some(same)) if id == same => (behind, Some(id + 1)),
                 (Some(Ok(id)), _) => (at, Some(id)),
                 // It is of none.
@@ -205,8 +205,8 @@ impl Seeker<'_> {
         self.close(run);
     }
 
-    /// True if the entry may belong to a run. `apart` begins with the first of those that do not
-    /// and was not passed yet.
+    /// True if the entry may belong to a run. `apart` begins with the first entry that may not and
+    /// was not passed yet.
     fn is_of_runs(&self, id: u32, apart: &mut &[u32]) -> bool {
         while let [first, rest @ ..] = apart
             && *first < id

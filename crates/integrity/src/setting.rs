@@ -5,14 +5,15 @@
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Setting {
-    /// Leave out the check that the tree is the recorded one, or that a disk is mounted.
+    /// Setting that leaves out the check that the tree is the recorded one, or that a disk is
+    /// mounted.
     Force,
-    /// Leave digests out of the comparison, which compares everything else then.
+    /// Setting that leaves digests out of the comparison, which compares everything else then.
     IgnoreDigest,
-    /// Replace the existing file with the name of the output.
+    /// Setting that replaces the existing file with the name of the output.
     Overwrite,
-    /// Write the manifest to another place.
+    /// Setting that writes the manifest to another place.
     Manifest,
-    /// Leave out a path below a source by a pattern.
+    /// Setting that leaves out a path below a source by a pattern.
     Exclude,
 }

@@ -143,7 +143,7 @@ impl Tree {
         let mounts = self.mount_points.ids();
         let known = mounts.chain(self.unread.failures.keys()).map(|id| id.0);
         let root = self.root().map(|_| 0);
-        // What lies behind the last one comes with it.
+        // Paths behind the last one come with it.
         let last = (self.listing.len() as u32).saturating_sub(1);
         let unlisted = self
             .unread

@@ -98,7 +98,7 @@ impl Unmounted {
 
     /// True if `path` lies below one of them.
     pub(crate) fn covers(&self, path: &[u8]) -> bool {
-        // Of paths that do not hold one another only the last before it can.
+        // Since none is below another, only the last one before it can cover it.
         let at = self.below.partition_point(|below| &below[..] <= path);
         at > 0 && path.starts_with(&self.below[at - 1])
     }
@@ -362,7 +362,7 @@ mod tests {
             (disk, (disk.0, disk.1, Some("/b"), None), part),
             (disk, ("/dev/sdb1", disk.1, Some("/b"), None), part),
             (disk, (disk.0, Some("v"), disk.2, None), other),
-            // Whoever may not ask for the UUID goes by the source.
+            // Without permission to read the UUID the source decides.
             (disk, (disk.0, None, disk.2, None), same),
             (disk, (disk.0, None, Some("/b"), None), part),
             (disk, ("/dev/sdb1", None, disk.2, None), unknown),
@@ -372,7 +372,7 @@ mod tests {
             (volume, (volume.0, volume.1, Some("/snap"), Some(257)), part),
             (volume, (volume.0, volume.1, volume.2, Some(257)), part),
             (volume, volume, same),
-            // Of two without a device nothing tells.
+            // Two without a device cannot be distinguished.
             (
                 ("none", None, Some("/"), None),
                 ("none", None, Some("/"), None),

@@ -26,7 +26,7 @@ impl UnreadDirs {
         let Some(failure) = EntryRef::from(entry).error else {
             return;
         };
-        // What could not even be looked at may have been a directory.
+        // A path that could not even be looked at may have been a directory.
         let is_dir = entry.kind == Kind::Dir || entry.meta.is_none();
         if is_dir && failure.op != attributes::OPERATION {
             self.add(&entry.path, failure);

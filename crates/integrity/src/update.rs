@@ -1,10 +1,9 @@
 //! `update`: a manifest brought up to date in place, reading only what changed.
 //!
-//! Two passes over the old manifest. The first compares what `stat` tells and
-//! decides which files to read; it also proves the manifest before anything is
-//! done. If nothing at all changed, that was all, and the file stays as it is.
-//! The second writes the new manifest beside the old one while the files are
-//! being read.
+//! Two passes over the old manifest. The first compares the results of `stat` and decides which
+//! files to read; it also proves the manifest before anything is done. If nothing at all changed,
+//! that was all, and the file stays as it is. The second writes the new manifest beside the old one
+//! while the files are being read.
 
 mod merge;
 mod output;
@@ -140,9 +139,9 @@ pub struct Updated {
     pub directories: u64,
     /// Totals of the files that were read.
     pub totals: Totals,
-    /// Files that kept their digests unread by path, size and mtime alone, because
-    /// inode numbers cannot be compared: after a copy to another disk, or where a
-    /// file system numbers its files anew.
+    /// Files that kept their digests unread by path, size and mtime alone, because inode numbers
+    /// cannot be compared: after a copy to another disk, or where a file system numbers its files
+    /// again.
     pub by_name: u64,
 }
 

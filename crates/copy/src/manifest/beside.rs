@@ -56,7 +56,7 @@ pub(super) fn find(job: &Job<'_>, plan: &Plan, rows: &Rows) -> Vec<Entry> {
             continue;
         }
         match now.kind() {
-            // Of a file it would be known that it was copied.
+            // A regular file would have a record of its copy.
             FileKind::File | FileKind::Dir => {}
             FileKind::Symlink => {
                 let read = rustix::fs::readlinkat(&dir.fd, parts(target).1, Vec::new());

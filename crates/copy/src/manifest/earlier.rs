@@ -53,7 +53,8 @@ pub(super) enum Lying {
     Other(String),
 }
 
-/// Time at which a manifest is proven whole by reading it to its end.
+/// Time at which a manifest is read to its end, which proves that it is whole, relative to the use
+/// of its entries.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Whole {
     Proven,

@@ -60,7 +60,8 @@ fn filled(
 }
 
 /// Writes a manifest of the entries that `fill` puts; the keys that it returns are added to the
-/// trailer. `workers`: with one, or where the system refuses a thread, all is done by the caller's.
+/// trailer. `workers`: with one, or where the system refuses a thread, the caller's thread does
+/// all.
 pub(super) fn write<W: Write + Send>(
     out: W,
     header: &Header,

@@ -17,7 +17,7 @@ use crate::record::{JobRecord, Made};
 use crate::stage::JobId;
 use crate::tree::parts;
 
-/// Removes them, and reports files that are left alone. `false` where the tree is not there.
+/// Removes them, and reports files that are left alone. Returns `false` if the tree is missing.
 pub(crate) fn remove_left(
     job: &JobRecord,
     at: &[u8],

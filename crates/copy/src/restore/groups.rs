@@ -1,4 +1,4 @@
-//! Names that are one file: they are healed together, and stay one.
+//! Names that are one file: they are repaired together, and stay one.
 
 use std::collections::HashMap;
 use std::hash::Hash;

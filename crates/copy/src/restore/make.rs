@@ -246,7 +246,7 @@ impl<'r, 'a> Healer<'r, 'a> {
         meta::give(&file, &wanted, &giving, dir.gives_acl, &mut self.lost);
         restore.lost(&need.path, &mut self.lost);
         if name.present.is_some() {
-            // What is replaced may be the better one after a power cut.
+            // The replaced file may be the better one after a power cut.
             let synced = retry_on_intr(|| rustix::fs::fsync(&stage.file));
             synced.map_err(|errno| failed("fsync", errno))?;
         }
@@ -261,7 +261,7 @@ impl<'r, 'a> Healer<'r, 'a> {
             true => Layout::of(file, size),
             false => Layout::solid(size),
         };
-        // What does not take long is finished.
+        // Work that does not take long is finished.
         let mut told = |step: Step<'_>| {
             restore.progress.bytes.fetch_add(step.count, Relaxed);
             restore.written.fetch_add(step.count, Relaxed);

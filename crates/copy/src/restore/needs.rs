@@ -75,7 +75,7 @@ impl Seen {
     fn complete(&mut self, meta: &Meta) {
         self.size.get_or_insert(meta.size);
         self.mtime_ns.get_or_insert(meta.mtime_ns);
-        // Of what could not be read nothing else was compared.
+        // No other field was compared of a file that could not be read.
         if !self.unread {
             self.ino.get_or_insert(meta.ino);
             self.ctime_ns.get_or_insert(meta.ctime_ns);
@@ -154,7 +154,7 @@ impl<'a> Collector<'a> {
 
     /// Takes one change.
     pub(super) fn take(&mut self, change: &Change) {
-        // What an interrupted run has left is no place where a file has gone.
+        // A leftover of an interrupted run is no place where a file has gone.
         let left = is_named_so(change.now_at());
         self.left.extend(left.then(|| change.now_at().to_vec()));
         if left && change.class == Class::Moved {
@@ -178,7 +178,7 @@ impl<'a> Collector<'a> {
             return;
         }
         if change.unproven && change.to.is_some() && !self.forced {
-            // What lies there stays, and what was recorded comes back beside it.
+            // The file there stays, and the recorded one comes back beside it.
             let mut gone = change.clone();
             (gone.class, gone.to, gone.unproven) = (Class::Removed, None, false);
             gone.differences.clear();
@@ -204,7 +204,7 @@ impl<'a> Collector<'a> {
     }
 
     fn note_unread(&mut self, change: &Change) {
-        // What the record alone lacks can be read.
+        // Content that only the record lacks can be read.
         let failed = change.failed.as_ref().filter(|_| !change.readable_now);
         if let Some(failed) = failed
             && !self.unread.contains_key(&failed.path)

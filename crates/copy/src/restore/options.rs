@@ -17,7 +17,7 @@ pub enum Loss {
     Damaged,
     /// It is gone.
     Removed,
-    /// It was edited, as far as size and time tell.
+    /// It was edited, as far as size and time show.
     Modified,
 }
 
@@ -106,7 +106,7 @@ pub struct Mended<'a> {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum RestoreEvent<'a> {
-    /// A part of the work begins.
+    /// A part of the work begins: its name and its amount.
     Begins {
         /// `restore` or `search`.
         what: &'static str,
@@ -164,7 +164,7 @@ pub struct Restored {
     pub missing: u64,
     /// Paths that failed, or changed meanwhile.
     pub failed: u64,
-    /// Not begun: the run was interrupted, or the tree takes no more.
+    /// Not started: the run was interrupted, or the tree takes no more.
     pub left: u64,
     /// Paths that differ in another way, and were left as they are.
     pub others: u64,

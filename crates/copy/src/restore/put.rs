@@ -95,7 +95,7 @@ struct Second {
     made: bool,
 }
 
-/// Gives a stage a name that is free; else the stage is removed.
+/// Gives a stage a name that is free; if it is not, the stage is removed.
 pub(super) fn put_new(dir: BorrowedFd<'_>, from: &str, name: &[u8]) -> Result<(), NotPut> {
     let put = stage::publish(dir, from, name, Over::Nothing, None);
     put.map_err(|errno| {
@@ -295,7 +295,7 @@ fn shortened(name: &[u8], room: usize) -> &[u8] {
     if name.len() <= room {
         return name;
     }
-    // Of a character in UTF-8 at most three bytes continue it.
+    // At most three bytes continue a character in UTF-8.
     let is_start = |at: &usize| name[*at] & 0xc0 != 0x80;
     let cut = (room.saturating_sub(3)..=room).rev().find(is_start);
     &name[..cut.unwrap_or(room)]

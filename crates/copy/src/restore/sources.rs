@@ -222,7 +222,7 @@ impl Index {
             all.extend(sink.found);
             errors.extend(sink.errors);
         }
-        // The same one is taken whatever worker found it.
+        // The same one is taken, whichever worker found it.
         all.sort_unstable_by_key(|(id, _)| id.0);
         let mut found: HashMap<Digest, Vec<EntryId>> = HashMap::new();
         for (id, digest) in all {

@@ -192,7 +192,8 @@ impl Site {
         self.claim.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Holds the place. Why it cannot be held is of interest only to a run that makes stages.
+    /// Holds the place. The reason for which it cannot be held matters only to a run that makes
+    /// stages.
     fn hold(&self) -> Result<(), Error> {
         let directory = self.file.parent().unwrap_or(&self.state);
         let made = DirBuilder::new()

@@ -1,4 +1,4 @@
-//! Before anything is healed: the tree is held open, and verified with all its guards.
+//! Preparation of a repair: the tree is held open, and verified with all its guards.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;

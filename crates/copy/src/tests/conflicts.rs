@@ -144,7 +144,7 @@ impl History {
         let path = self.ground.at("to").join(name);
         let kind = self.rng.below(11);
         self.tell(format!("{name}: change {kind}"));
-        // What was changed in the moment of the renaming looks as if it was not.
+        // An edit in the moment of the renaming looks like none.
         let begun = coarse_now();
         while coarse_now() == begun {
             std::thread::yield_now();
@@ -326,7 +326,7 @@ impl History {
                     let is_given = |line: &String| {
                         (line.starts_with("+ ") || line.starts_with("~ ")) && line.ends_with(&path)
                     };
-                    // What was equal is as good as copied.
+                    // An equal file is as good as copied.
                     if told.iter().any(is_given) || source.get(name) == Some(now) {
                         self.ours
                             .entry(name.clone())

@@ -268,7 +268,7 @@ fn after_a_power_cut_what_is_there_is_read_first() {
         let found = std::fs::read(ground.at("to").join(name)).unwrap();
         assert_eq!(found, name.as_bytes(), "{told:#?}");
     }
-    // What was there before the copy began is somebody's.
+    // A file from before the copy belongs to another process.
     assert_eq!(std::fs::read(ground.at("to/mine")).unwrap(), b"somebody's");
 }
 
@@ -393,7 +393,7 @@ pub(super) fn interrupted_with(
 
 /// Interrupts that copy in the middle of its large file.
 pub(super) fn interrupt(ground: &Ground, options: &mut crate::CopyOptions) {
-    // What the kernel copies by itself is done too soon.
+    // A copy within the kernel is done too soon.
     options.sparse = crate::When::Always;
     // On a busy machine it may come to its end before it is interrupted.
     while !is_interrupted(ground, options) {

@@ -50,7 +50,7 @@ pub(super) fn moved_change(
     rules: CompareRules,
 ) -> Change {
     let mut change = Change::new(class, &removed.path, added.kind);
-    // What both have is the sides of one name each, where names were swapped.
+    // The values of both are the sides of one name each, where names were swapped.
     if class == Class::Damaged {
         change.ctime = Some(ctime_of(&removed, &added));
     }

@@ -92,7 +92,7 @@ impl Comparison<'_> {
     }
 
     /// Returns true if a damaged file in its place may have got another name since, with the same
-    /// content. That holds the same.
+    /// content.
     pub(super) fn may_have_another_name(
         &mut self,
         change: &Change,

@@ -5,7 +5,7 @@ use bc_manifest::integrity::Entry;
 use super::parts::Parts;
 use crate::error::Error;
 
-/// A device, as far as it can be told from others in all parts.
+/// A device, as far as it can be distinguished from others in all parts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Device {
     /// By its number, where one machine has made all parts.

@@ -120,8 +120,8 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// True if the source of a mount means another disk on each machine. So do devices, which are
-/// paths.
+/// True if the source of a mount is a path, and so means another disk on each machine, as devices
+/// do.
 fn is_local(source: &str) -> bool {
     source.starts_with('/') && !source.starts_with("//")
 }

@@ -63,7 +63,7 @@ impl Merge<'_, '_> {
             .added(new.path, &new.view, self.unread.above(new.path), site)
             .map_err(|error| report_failed(&error))?;
         if self.unmounted.covers(new.path) {
-            // What lies where a disk belongs is none of its files.
+            // A file in the place of a missing disk is none of its files.
             return Ok(());
         }
         let mut fresh = to_entry(new, &mut self.devices);
@@ -207,10 +207,10 @@ impl Merge<'_, '_> {
             return self.keep(entry, new.view.device);
         }
         let swapped = class == Class::Damaged && self.is_moved_here(new.id, compared.digest);
-        // What is known to be damaged is compared with the record of the file that it was.
+        // A file known to be damaged is compared with the record of the file that it was.
         let renamed = !is_untouched(&before, &compared)
             && new.id.is_some_and(|id| self.plan.renames.was(id).is_some());
-        // What is known of a file that cannot be read goes with it to its new name.
+        // The records of a file that cannot be read go with it to its new name.
         let unread_elsewhere = class == Class::Unreadable
             && before.ino.is_some()
             && before.ino != now.ino

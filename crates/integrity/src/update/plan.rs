@@ -147,7 +147,7 @@ impl<'a> Plan<'a> {
         if old.header().mount_root.is_some() {
             self.knows = Knows::All;
         }
-        // To be read again, or to be told from copies, each has to be looked at.
+        // Each has to be looked at to be read again, or to be distinguished from copies.
         let counts = what.trust == Trust::Checked
             && what.reread == Reread::None
             && !self.judge.is_elsewhere();

@@ -13,7 +13,7 @@ pub(super) enum Unchanged {
     /// Size, mtime, ctime and inode number are as recorded.
     Yes,
     /// Path, size and mtime are as recorded, and nothing else can be compared: the tree was copied,
-    /// or the file system numbers its files anew.
+    /// or the file system numbers its files again.
     ByName,
     /// As `ByName`, but the ctime can be compared too, and is another one: in a copy it has to be;
     /// on the recorded file system the file was changed.
@@ -186,7 +186,7 @@ mod tests {
         // The same disk: another inode or ctime is another state.
         assert!(!judged(&view(5, 6, 8), disk, false));
         assert!(!judged(&view(5, 9, 7), disk, false));
-        // A copy on another disk has both anew.
+        // A copy on another disk has new values of both.
         let if_copied =
             |new: &EntryRef<'_>, traits| by_name(&old, new, &traits, true) == Unchanged::IfCopied;
         assert!(if_copied(&view(5, 9, 8), disk) && if_copied(&view(5, 9, 8), union));
@@ -195,7 +195,7 @@ mod tests {
         assert!(!if_copied(&view(4, 9, 8), disk) && !judged(&view(4, 9, 8), disk, true));
         // The same disk under another device number.
         assert!(!judged(&view(5, 9, 7), disk, true));
-        // Numbered anew; a real ctime still tells.
+        // Numbered again; a real ctime still decides.
         assert!(judged(&view(5, 6, 8), union, false));
         assert!(!judged(&view(5, 9, 8), union, false));
         assert!(judged(&view(5, 9, 8), stick, false));

@@ -226,7 +226,7 @@ const CASES: &[Case] = &[
 
 const MODES: [CompareMode; 3] = [CompareMode::Strict, CompareMode::Content, CompareMode::Meta];
 
-/// The links' times are those of their making, and cannot be told beforehand.
+/// The links' times are those of their making, and cannot be predicted.
 fn without_link_times(text: &str) -> String {
     let keeps = |line: &&str| !(line.starts_with("~m link ") && line.contains(" mtime: "));
     text.lines()

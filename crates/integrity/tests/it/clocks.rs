@@ -74,7 +74,7 @@ fn times_of_files() {
             "{clock}"
         );
         for nth in [1, 4] {
-            // Where the time of the content cannot be held, the other one has to tell.
+            // Where the time of the content is out of range, the other one has to decide.
             decay(&tree, &manifest, &name(nth));
         }
         let (text, summary) = verified(tree.path(), &manifest, How::default());

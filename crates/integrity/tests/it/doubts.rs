@@ -41,7 +41,7 @@ fn a_new_file_with_the_number_of_a_deleted_one_is_new() {
     let ino = tree.join("a").metadata().unwrap().ino();
     let manifest = record(&tree);
     tree.remove("a");
-    // The clock of the kernel has to go on for a moment.
+    // The clock of the kernel has to advance.
     let time = || {
         tree.write("tick", "");
         tree.join("tick").metadata().unwrap().ctime_nsec()

@@ -246,7 +246,7 @@ fn a_time_that_is_not_over_counts_as_never() {
         assert!(text.contains("!! e: "), "{wrong}: {text}");
         let now = std::fs::read(&manifest).unwrap();
         assert_eq!(entry(&now, "d")["verified_at"], "2023-11-14T22:13:22Z");
-        // And the round goes on with the others.
+        // And the round continues with the others.
         for nth in 3..=5 {
             night(&tree, &manifest, Reread::Bytes(2000), THEN + nth * SECOND);
         }

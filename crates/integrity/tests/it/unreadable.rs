@@ -121,7 +121,7 @@ fn an_update_keeps_what_it_cannot_read() {
     let now = std::fs::read(&manifest).unwrap();
     for path in ["secret", "vault", "vault/in", "vault/sub", "vault/sub/x"] {
         let mut kept = recorded(&now, path);
-        // What is below the directory was not looked at, and says so.
+        // The entry below the directory was not looked at, and notes that.
         let unseen = kept.as_object_mut().unwrap().remove("unseen_at");
         assert_eq!(unseen.is_some(), path.starts_with("vault/"), "{path}");
         assert_eq!(kept, entry(&before, path), "{path}");

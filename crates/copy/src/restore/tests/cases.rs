@@ -146,7 +146,7 @@ fn names_of_one_file_stay_one_file() {
         assert_eq!(ground.inode(name), inode, "{name}");
         assert_eq!(ground.text(name), "content");
     }
-    // What was damaged is kept once.
+    // The damaged file is kept once.
     let kept: Vec<_> = told.iter().filter(|line| line.contains("kept")).collect();
     assert_eq!(kept.len(), 1, "{told:#?}");
     let names = ground.seen("root");
@@ -276,7 +276,7 @@ fn manifests_of_others_give_content_only() {
     let warned = |line: &String| line.starts_with('#') && line.contains("not trusted");
     assert!(told.iter().any(warned), "{told:#?}");
     let mode = |path| fs::metadata(ground.at(path)).unwrap().mode() & 0o7777;
-    // That of the file that was there; that of a new file.
+    // The mode of the previous file; that of a new file.
     assert_eq!(mode("root/a/one"), 0o600);
     ground.write("new", "");
     assert_eq!(mode("root/a/two"), mode("new"));

@@ -26,7 +26,7 @@ fn entry(path: &[u8], content: &str) -> Entry {
 fn forged(entries: &[Entry]) -> Vec<u8> {
     let mut lines = Vec::new();
     for entry in entries {
-        // What the writer refuses it writes under another name.
+        // A path that the writer refuses is written under another name.
         let mut harmless = entry.clone();
         harmless.path = b"PATH".to_vec();
         let mut writer = Writer::new(Vec::new(), &Header::new("blake3", "0.1.0")).unwrap();

@@ -71,7 +71,7 @@ fn the_next_run_removes_it() {
     type Then = fn(&Stages<'_>, &PathBuf);
     let cases: [(&str, Then); 4] = [
         ("its own", |_, _| {}),
-        // Killed before it was told what was made.
+        // Killed before the inode was recorded.
         ("another name", |_, path| {
             fs::remove_file(path).unwrap();
             fs::hard_link(path.with_file_name("two"), path).unwrap();

@@ -77,7 +77,7 @@ fn once(seed: u64) {
             assert_eq!(is, content, "{}", say(path));
         }
     }
-    // Whatever is held somewhere is there.
+    // All contents that are held somewhere are there.
     for (path, content) in recorded.iter().filter(|(path, _)| !edited.contains(*path)) {
         let is_elsewhere = before
             .iter()
@@ -126,8 +126,8 @@ fn grow(ground: &Ground, rng: &mut Rng, alike: bool) -> Files {
         let mut content = format!("{number:08}").into_bytes();
         content.extend(rng.bytes(length as usize));
         ground.write(&format!("root/{path}"), &content);
-        // Only a time of birth tells files of one size and time apart that have had the same inode
-        // number.
+        // Only a time of birth distinguishes files of one size and time that have had the same
+        // inode number.
         let seconds = match alike {
             true => 1_000_000,
             false => 1_000_000 + number,

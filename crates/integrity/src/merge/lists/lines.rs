@@ -121,8 +121,8 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Reads the next line with its newline; empty at the end. What is cut off, or too long to be of a
-/// list, has none.
+/// Reads the next line with its newline; empty at the end. A line that is cut off, or too long for
+/// a list, has none.
 pub(super) fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<()> {
     line.clear();
     input
