@@ -14,18 +14,20 @@ use crate::tree::Content;
 /// Descriptors of a run that are no worker's: journals, sources and destinations.
 const OTHERS: u64 = 24;
 
-/// Descriptors that a worker holds at least: directories at both ends, the steps to them and a file.
+/// Descriptors that a worker holds at least: directories at both ends, the steps to them, a file.
 const EACH: u64 = 8;
 
-/// The limit on the process's descriptors, less those that the run itself needs; `u64::MAX` is none.
+/// Returns the limit on the process's descriptors, less those that the run itself needs; `u64::MAX`
+/// if there is none.
 pub(crate) fn descriptors() -> u64 {
     let limit = getrlimit(Resource::Nofile).current;
     limit.unwrap_or(u64::MAX).saturating_sub(OTHERS)
 }
 
-/// Runs `f` on workers, as far as there are descriptors for them, with the tables of descriptors that the options choose: they have those of
-/// the sources, the destinations and the journals, and what they open themselves. The observer, which
-/// may have others open, is not called by them then.
+/// Runs `f` on workers, as far as there are descriptors for them, with the tables of descriptors
+/// that the options choose: these contain the sources, the destinations and the journals, and files
+/// that the workers open themselves. The observer, which may have others open, is not called by
+/// them then.
 pub(crate) fn run_workers<'j, 'o: 'j>(
     jobs: impl IntoIterator<Item = &'j Job<'o>>,
     workers: usize,

@@ -35,7 +35,7 @@ pub(crate) enum DataError {
     Source(&'static str, Errno),
     /// The destination failed: operation and reason.
     Target(&'static str, Errno),
-    /// The source is not what it was when the copy began.
+    /// The source has changed since the copy began.
     Changed,
     /// The copy was cancelled.
     Cancelled,

@@ -102,7 +102,7 @@ impl Site {
     }
 }
 
-/// Refuses destinations that are the same, or of which one lies in another.
+/// Refuses destinations that are the same, or that lie in one another.
 pub(crate) fn refuse_nested(tops: &[(&CopyOptions, &Top)]) -> Result<(), Error> {
     if tops.len() < 2 {
         return Ok(());

@@ -150,7 +150,7 @@ impl Worker<'_> {
             let what = "is there already: another name of the source is the same here";
             return Err(Error::with_message(job.shown(target), "mkdir", what));
         }
-        // An interrupted run had filled it and made it what it is to be.
+        // An interrupted run had filled it and given it its final mode.
         let own = there.uid == rustix::process::geteuid().as_raw();
         if job.went_on.is_some() && own && there.mode & 0o700 != 0o700 {
             let mode = Mode::from_raw_mode((there.mode & 0o7777 | 0o700) as _);
@@ -161,8 +161,9 @@ impl Worker<'_> {
         Ok(false)
     }
 
-    /// Records a root again that was recorded and is gone, as after a power cut: otherwise there
-    /// would be a moment at which it exists and is taken for another process's.
+    /// Records a root again that was recorded and is gone, as after a power cut, before it is made
+    /// again: otherwise there would be a moment at which it exists and is taken for another
+    /// process's.
     fn announce(&self, root: usize, target: &[u8]) {
         let job = self.job;
         let recorded = |known: &&RootRecord| known.root == root as u64;

@@ -1,5 +1,5 @@
-//! A copy without copying: each entry is looked at as the run would look at it, and reported with the
-//! same words.
+//! A copy without copying: each entry is looked at as the run would look at it, and reported with
+//! the same words.
 
 use bc_walk::{Error, FileKind, FileStat};
 use rustix::fs::AtFlags;

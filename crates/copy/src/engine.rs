@@ -1,4 +1,4 @@
-//! A copy from its options to what it came to, at one destination or at several.
+//! A copy from its options to its result, at one destination or at several.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -218,7 +218,7 @@ fn check(options: &CopyOptions) -> Result<(), Error> {
     Ok(())
 }
 
-/// Counts what is to be copied.
+/// Counts the entries and bytes that are to be copied.
 fn survey(tree: &Tree, progress: &CopyProgress) -> u64 {
     let items = (0..tree.len()).map(Item);
     let files = items.filter(|item| tree.kind(*item) == FileKind::File);

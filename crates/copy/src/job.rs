@@ -312,7 +312,7 @@ impl<'a> Job<'a> {
     }
 
     /// Makes a file system that caches attributes, as FUSE does for a second, ask for them again:
-    /// under one name it does not see what is done under another.
+    /// under one name it does not see changes made under another.
     pub(crate) fn ask_anew(&self, dir: &DestDir, name: &[u8]) {
         let knows = self.top_traits.asks_at_open == Answer::No && dir.id.dev == self.top.id.dev;
         if !knows {
@@ -444,7 +444,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Forces what the destination's file systems hold to their disks.
+    /// Forces the data of the destination's file systems to their disks.
     pub(crate) fn sync_all(&self) -> Result<(), Errno> {
         let dir = readable(&self.top.fd)?;
         retry_on_intr(|| rustix::fs::syncfs(&dir))?;

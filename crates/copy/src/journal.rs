@@ -1,6 +1,5 @@
-//! The journal of a copy: found by what the copy is about, before its destination is looked at.
+//! The journal of a copy: found by the subject of the copy, before its destination is looked at.
 //!
-//! It lies in the user's state directory, never in the destination: who may write there cannot
 //! It lies in the user's state directory, never in the destination: users who may write there
 //! cannot touch it, and nothing is left behind there. A file's record is written before the file
 //! gets its name, so that the name is never there without a record. The state in which it has its

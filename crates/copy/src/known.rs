@@ -1,6 +1,6 @@
 //! Files, stages and runs of earlier runs of the same copy, as their journal has them.
 //!
-//! A record counts while what `stat` says of the file is what it said once the file had its name,
+//! A record counts while `stat` returns for the file what it returned once the file had its name,
 //! the birth time and the time of the last change included, in the mount that it was written in or
 //! where it was forced to the disk since. Everywhere else the bytes have to prove it.
 

@@ -32,19 +32,20 @@
 //! compared with the recorded digest on the way, and only then replace the existing file.
 //!
 //! # Invariants
-//! - Nothing half done ever has its final name: what is copied is a stage until it is complete,
-//!   checked and has its metadata.
+//! - No incomplete file ever has its final name: a copy is a stage until it is complete, checked
+//!   and has its metadata.
 //! - A destination decides, fails and continues for itself, whatever becomes of the others.
 //! - Nothing is ever removed or replaced unless that was asked for; a name that is taken meanwhile
 //!   is not taken over.
 //! - Below the destination no link is followed.
-//! - A file's record is in the journal before the file gets its name, its state once it has that. It
-//!   counts while the name leads to a file in that state, in the mount that it was recorded in or
-//!   forced to the disk; else the bytes have to be those that were recorded. All else is the user's.
-//! - The observer is called by threads of the process's own table of descriptors alone: what it has
-//!   open is no file, or another one, in a worker's.
-//! - One failure never stops the rest: each is reported once, and entries copied, skipped, failed
-//!   and left are all that were walked.
+//! - A file's record is in the journal before the file gets its name, its state once it has that.
+//!   It counts while the name leads to a file in that state, in the mount that it was recorded in or
+//!   forced to the disk; else the bytes have to be those that were recorded. All else is the
+//!   user's.
+//! - The observer is called by threads of the process's own table of descriptors alone: the numbers
+//!   of its descriptors are other files, or none, in a worker's.
+//! - One failure never stops the rest: each is reported once, and the entries copied, skipped,
+//!   failed and left are all that were walked.
 
 #![forbid(unsafe_code)]
 

@@ -93,7 +93,7 @@ impl Links {
                     origins.insert(item, first);
                     states.after(worker, first, item);
                 }
-                // This one is copied, and is what the next ones are linked to.
+                // This one is copied, and the next ones are linked to it.
                 Ok(false) => {
                     alone(worker, item);
                     worker.commit();

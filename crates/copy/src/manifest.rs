@@ -356,7 +356,7 @@ fn entry(
     let mut entry = Entry::new(path, kind);
     entry.meta = meta;
     if let Some(failure) = rows.failure(item) {
-        // Nothing was done to what is there: what was proven of it is still to be asked of it.
+        // The existing file was left alone: it still has to match its earlier record.
         if let Some(known) = known.filter(|known| known.error.is_none())
             && matches!(
                 worker.place(item).and_then(|at| worker.there(&at)),

@@ -314,7 +314,8 @@ pub(crate) fn give_rest(
         for (name, value) in &wanted.xattrs {
             let set = file.set_xattr(name, value);
             if set.is_err() && name == ACCESS_ACL && giving.preserve.mode {
-                // Without it the owner's group would have what only those in it were to have.
+                // Without the list the owner's group would have rights that only users in the list
+                // were to have.
                 let mode = mode_without_acl(wanted.mode & 0o1777, value);
                 note(lost, "chmod", file.chmod(Mode::from_raw_mode(mode as _)));
             }

@@ -202,7 +202,7 @@ pub enum Target {
     /// As `cp` does: the copy goes into it if it is a directory, else it is the copy.
     #[default]
     Cp,
-    /// It is the copy, whatever is there.
+    /// It is the copy, even if it is a directory.
     Exactly,
 }
 

@@ -62,8 +62,8 @@ pub(crate) fn push_top(piece: &mut Vec<u8>, top: &[u8]) {
     }
 }
 
-/// Removes what is left of copies that were interrupted more than a week before `now`
-/// (nanoseconds since 1970), as far as their destinations are there.
+/// Removes leftovers of copies that were interrupted more than a week before `now` (nanoseconds
+/// since 1970), as far as their destinations are there.
 pub(crate) fn sweep(state: &Path, now: i64, observer: &Observer<'_>) {
     let (Ok(key), Ok(all)) = (Key::kept_in(state), std::fs::read_dir(state.join("copy"))) else {
         return;

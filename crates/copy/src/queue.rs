@@ -18,8 +18,8 @@ use crate::results::{Outcome, Proof, State, meta_of};
 use crate::stage::{self, Over, Stage};
 use crate::unnamed;
 
-/// Files that wait for their names with [`Durability::Batch`], and bytes of them: what a killed run
-/// has of them is written again.
+/// Files that wait for their names with [`Durability::Batch`], and bytes of them: a killed run's
+/// waiting files are written again.
 const BATCH_FILES: usize = 4096;
 const BATCH_BYTES: u64 = 64 << 20;
 

@@ -38,7 +38,7 @@ impl Worker<'_> {
         let go_on = || !job.cancel.is_cancelled();
         let found = match job.options.read_back {
             ReadBack::None => return Ok(()),
-            // The buffer of a batch holds what is still to be written.
+            // The buffer of a batch holds bytes that are still to be written.
             ReadBack::Read => digest_of(&stage.file, algorithm, &mut Vec::new(), &go_on),
             ReadBack::Media => self.digest_of_medium(place, stage, algorithm, &go_on),
         };

@@ -90,7 +90,7 @@ impl<'a> Relay<'a> {
         done
     }
 
-    /// Reports what waits. Nothing is held while the observer is called.
+    /// Reports the waiting events. Nothing is held while the observer is called.
     fn deliver(&self) {
         let waiting = std::mem::take(&mut *self.lock());
         for one in &waiting {

@@ -224,8 +224,8 @@ impl Worker<'_> {
         Err(Error::of_kind(path(), "read", ErrorKind::Changed))
     }
 
-    /// Reads a file in one call, which proves its end by giving less than was asked for, if it is as
-    /// long as it was.
+    /// Reads a file in one call, which proves its end by returning less than was asked for, if the
+    /// file is as long as it was.
     fn read_at_once(&mut self, open: &Open, from: usize) -> Result<Option<Range<usize>>, Errno> {
         let size = open.stat.stamp.size as usize;
         grow(&mut self.buffer, from + size + 1);

@@ -181,8 +181,8 @@ fn kept(dir: &DestDir, name: &str, source: &FileStat) -> Option<File> {
     let meta = file.metadata().ok()?;
     let ours = check(&file).is_ok_and(|ours| ours.is_ok());
     if !ours {
-        // A run that was killed just before the renaming had given it owner and mode of its
-        // source: who may write to it then may write to the copy, too.
+        // A run that was killed just before the renaming had given it owner and mode of its source:
+        // users who may write to it then may write to the copy, too.
         let (own, uid) = (rustix::process::geteuid(), meta.uid());
         let others = meta.mode() & 0o022 & !source.mode;
         let is_given = (uid == own.as_raw() || uid == source.uid) && others == 0;
@@ -322,7 +322,7 @@ mod tests {
         }
     }
 
-    /// A killed run may have given a stage what its source has.
+    /// A killed run may have given a stage its source's metadata.
     #[test]
     fn a_stage_that_was_given_away_is_kept_unless_others_may_write_to_it() {
         use std::os::unix::fs::PermissionsExt;

@@ -1,10 +1,10 @@
 //! Stamps, which show that a file is done when the same copy is asked for again: the state of both
 //! ends, bound together.
 //!
-//! A stamp is a digest over the source's file system, inode and last change, over what `stat` says
-//! of the copy and over its content's digest, over what was preserved, and over the system's start
-//! and the mount in which it was written, unless it was forced to the disk. Any of these differs as
-//! soon as one of the ends is another file, or in another state, or may have lost what was written.
+//! A stamp is a digest over the source's file system, inode and last change, over the copy's `stat`
+//! and content digest, over the preserved metadata, and over the boot and the mount in which it was
+//! written, unless it was forced to the disk. Any of these differs as soon as one of the ends is
+//! another file, or in another state, or may have lost written data.
 //! There are no stamps where inode numbers move or change times prove nothing, nor for a source
 //! that was written to so recently that a later write may give it the same times.
 

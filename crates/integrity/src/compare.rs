@@ -1,6 +1,6 @@
-//! Takes the paths of both sides in order, gives each its class, and reports
-//! in path order. Memory grows with the files that only one side has, by 36
-//! bytes each and 16 more where they are moves, never with what is unchanged.
+//! Takes the paths of both sides in order, gives each its class, and reports in path order. Memory
+//! grows with the files that only one side has, by 36 bytes each and 16 more where they are moves,
+//! never with unchanged files.
 
 mod joined;
 mod noted;
@@ -371,7 +371,7 @@ impl<'a> Comparison<'a> {
         any_pair(&mut self.candidates) || !rings(&self.swaps).is_empty()
     }
 
-    /// Pairs moves, reports what waits, and sums up.
+    /// Pairs moves, reports the waiting changes, and sums up.
     pub(crate) fn finish(mut self, later: impl Later) -> io::Result<ComparisonSummary> {
         self.summary.complete = self.flow() == Flow::Continue;
         self.flush(later)?;

@@ -29,8 +29,7 @@ pub struct EntryRef<'a> {
     pub nlink: Option<u64>,
     /// Device as recorded, known only for the root.
     pub dev: Option<u64>,
-    /// Device that the entry is on, of what is there; not compared, since it changes from boot to
-    /// boot.
+    /// Device that an entry of the tree is on; not compared, since it changes from boot to boot.
     pub device: Option<u64>,
     /// Device number of a device node.
     pub rdev: Option<u64>,

@@ -5,8 +5,8 @@ use std::fmt;
 use crate::entry_ref::{EntryRef, differ, is_same_ctime, is_same_mtime};
 use crate::value::Value;
 
-/// Each row: the names, whether a restore from a backup brings the field back, its value, and
-/// whether two entries differ in it.
+/// Columns of a row: the names, true if a restore from a backup brings the field back, its value,
+/// and the comparison of two entries in it.
 macro_rules! fields {
     ($(
         $(#[$doc:meta])*
@@ -164,15 +164,15 @@ fields! {
         value: |entry| entry.xattrs.map(|xattrs| Value::Xattrs(xattrs.clone())),
         differs: |old, new| differ(old.xattrs, new.xattrs),
     }
-    /// Size of a directory, which depends on the file system; sets of fields name it `size`, as
-    /// that of files.
+    /// Size of a directory, which depends on the file system; sets of fields have it apart from
+    /// `Size`.
     DirSize {
         name: "dir-size", key: "size", restored: false,
         value: |entry| entry.size.map(Value::Number),
         differs: |_, _| false,
     }
-    /// Number of links of a directory, which depends on the file system; sets of fields name it
-    /// `nlink`, as that of files.
+    /// Number of links of a directory, which depends on the file system; sets of fields have it
+    /// apart from `Nlink`.
     DirNlink {
         name: "dir-nlink", key: "nlink", restored: false,
         value: |entry| entry.nlink.map(Value::Number),

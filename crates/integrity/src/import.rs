@@ -1,6 +1,5 @@
-//! `import`: a manifest from the file of another tool. It knows digests and
-//! paths, nothing else, and says so in each entry; an update fills in the rest
-//! of what proves unchanged.
+//! `import`: a manifest from the file of another tool. It contains digests and paths, nothing else,
+//! and notes that in each entry; an update fills in the rest for files that prove unchanged.
 
 mod packed;
 
@@ -27,8 +26,8 @@ pub struct ImportOptions<'a> {
     /// Algorithm of the digests, or the one of several to take. By default the one that the lines
     /// name, or that the digests' length stands for.
     pub algorithm: Option<Algorithm>,
-    /// The directory that is taken off the front of paths, by whole components; a path outside of it
-    /// is an error, and so is one that is not relative then.
+    /// Directory that is taken off the front of paths, by whole components; a path outside of it is
+    /// an error, and so is one that is not relative then.
     pub strip_prefix: &'a [u8],
     /// Time for the header, in nanoseconds since 1970.
     pub created_at: i64,

@@ -423,8 +423,8 @@ impl ManifestFile {
         Ok(std::iter::from_fn(next))
     }
 
-    /// Compares the trailer's SHA-256 with the lines before it: finds what was
-    /// cut off or changed without taking the lines apart.
+    /// Compares the trailer's SHA-256 with the lines before it: finds missing or changed lines
+    /// without parsing them.
     ///
     /// # Errors
     /// Fails if they do not fit, or reading fails.

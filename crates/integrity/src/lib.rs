@@ -38,7 +38,7 @@
 //!   [`Change`](change::Change)s to a [`Sink`](compare::Sink) in path order
 //!   and returns a [`ComparisonSummary`]; [`report::ChangeReport`] turns changes into lines of
 //!   text or JSON.
-//! - [`merge()`] puts together what several readers of parts of one tree have recorded.
+//! - [`merge()`] puts the manifests of several readers of parts of one tree together.
 //! - [`export()`] and [`import()`] speak the formats of sha256sum, hashdeep and
 //!   mtree.
 //!
@@ -55,14 +55,14 @@
 //! - A manifest is never loaded whole (unless it comes from a pipe). Memory is
 //!   the listing, some 90 bytes an entry of the tree; digest and stat of each
 //!   file read ahead; and 36 bytes for each file that only one side has, for
-//!   moves to be found (what is to be said of them waits in a file).
+//!   moves to be found (their changes wait in a file).
 //! - Results do not depend on threads, readers or kernels.
 //! - Nothing is reported or written before the manifest's SHA-256 was found
 //!   right and its lines sound and in order, and nothing before a suspicious root
 //!   proved to be the right one.
 //! - A digest once known is only replaced by another one that was computed
 //!   from content that visibly changed, unless damage is accepted explicitly.
-//!   What cannot be read keeps its entry.
+//!   An unreadable file keeps its entry.
 //! - Field values that either side does not know are not compared.
 
 #![forbid(unsafe_code)]

@@ -118,7 +118,7 @@ pub(crate) struct ManifestStream {
     problems: Vec<String>,
 }
 
-/// Adds to an error of reading the manifest that it is about, and converts it.
+/// Conversion of an error of reading, which adds the manifest that it is about.
 pub(crate) type Blame = Box<dyn Fn(&bc_manifest::Error) -> Error>;
 
 enum Stream {

@@ -81,7 +81,7 @@ impl<'a> MountGuard<'a> {
         }
     }
 
-    /// Refuses another file system in place of a recorded one of which nothing matches.
+    /// Refuses another file system in place of a recorded one if nothing in it matches.
     pub(crate) fn conclude(&self) -> Result<(), Error> {
         match self.replaced.first().filter(|_| self.refuses) {
             Some(path) => {

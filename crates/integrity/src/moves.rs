@@ -3,8 +3,8 @@
 //! Other files may have the names as well: names are swapped, and taken over as logs do when they
 //! rotate.
 //!
-//! Many to many: of equal digests the pairs with the same base name come
-//! first, the rest in path order; what is left over stays removed or added.
+//! Many to many: of equal digests the pairs with the same base name come first, the rest in path
+//! order; unpaired files stay removed or added.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -123,7 +123,7 @@ pub(crate) fn why_suspicious(
     if elsewhere {
         return Some("is on another device than recorded, and nothing in it matches");
     }
-    // A bind mount at the same path, and what lies below it, may have one device.
+    // A bind mount at the same path, and a directory below it, may have one device.
     let real = tree.real.as_deref()?;
     let is = &tree.mounts.as_ref()?.of(real)?.root;
     let was = header.mount_root.as_ref()?;

@@ -1,4 +1,4 @@
-//! Changes waiting for what comes later, packed one after the other.
+//! Changes that wait for later ones, packed one after the other.
 //!
 //! It is only known at the end whether a path was removed or moved, and reports are in path order:
 //! from the first such path on, changes wait here. A packed change takes about 30 bytes and its
@@ -96,7 +96,7 @@ impl SpillBuffer {
             self.spilled += self.bytes.len() as u64;
             self.bytes.clear();
         } else {
-            // A full disk: what is there already stays readable.
+            // A full disk: bytes written already stay readable.
             self.kept = usize::MAX;
         }
     }

@@ -26,10 +26,9 @@ impl Conclusion {
 
 /// Number of paths in each class.
 ///
-/// `old` is the sum of all classes without added,
-/// [`damaged_added`](Self::damaged_added) and [`unrecorded`](Self::unrecorded);
-/// `new` the sum of all without removed and [`unseen`](Self::unseen). A move counts once on each side, and so
-/// does one that is damaged.
+/// `old` is the sum of all classes without added, [`damaged_added`](Self::damaged_added) and
+/// [`unrecorded`](Self::unrecorded); `new` the sum of all without removed and
+/// [`unseen`](Self::unseen). A move counts once on each side, and so does one that is damaged.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct ComparisonSummary {
@@ -53,7 +52,7 @@ pub struct ComparisonSummary {
     /// Damaged paths, or perhaps damaged ones, that only the new side has: another file has the old
     /// name by now, or the content is known to be damaged.
     pub damaged_added: u64,
-    /// Unreadable paths of which only the old side could not be read.
+    /// Unreadable paths that only the old side could not read.
     pub readable_now: u64,
     /// Replaced paths that could not be read.
     pub replaced_unread: u64,

@@ -63,7 +63,8 @@ impl Unmounted {
         if self.covers(&old.path) {
             return Lost::Below;
         }
-        // One that cannot be listed is an error of its own, which keeps what is below as well.
+        // A directory that cannot be listed is an error of its own, which keeps the entries below
+        // as well.
         let mounted = new.is_some_and(|new| new.mount.is_some() || new.view.error.is_some())
             && !self.foreign.contains(&old.path);
         let hidden = self.foreign.contains(&old.path);
@@ -144,8 +145,8 @@ impl Replaced {
         let Some(is) = mount.filter(|_| old.path != ROOT) else {
             return;
         };
-        // The file at the end of a link is one of many of its file system: that it is edited says
-        // nothing against that. Earlier versions did not record what is mounted there.
+        // The file at the end of a link is one of many of its file system: an edit of it proves
+        // nothing. Earlier versions did not record mounts there.
         let led_to_file = link == Link::Followed && old.kind != Kind::Dir;
         let replaced = match (old.mount.as_deref(), knows) {
             (Some(was), _) => match compare(was, is, is_inode(old, ino)) {
@@ -220,7 +221,7 @@ enum Sameness {
     Same,
     /// Two parts of one file system.
     OtherPart,
-    /// Two file systems, or two parts of what may be one.
+    /// Two file systems, or two parts of possibly one.
     Other,
     /// Undecided.
     Unknown,

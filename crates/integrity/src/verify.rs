@@ -235,8 +235,8 @@ fn scope_of(manifest: &ManifestFile, header: &Header) -> Result<Option<Scope>, E
 /// The part of a tree that a manifest describes.
 struct Scoped {
     scope: Scope,
-    /// Numbers of the entries in it: few ranges, since what is below a path lies together but for
-    /// names like it.
+    /// Numbers of the entries in it: few ranges, since all entries below a path are adjacent except
+    /// for similar names.
     ranges: Vec<std::ops::Range<u32>>,
 }
 

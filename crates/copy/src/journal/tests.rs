@@ -212,7 +212,7 @@ fn only_what_is_in_the_recorded_state_is_proven() {
     assert!(outdated(edited) && !outdated(source));
 }
 
-/// Journals of earlier versions have no states, and a killed run has not recorded those of the last.
+/// Journals of earlier versions have no states, and a killed run has not recorded the last ones.
 #[test]
 fn a_file_without_a_recorded_state_is_doubted() {
     let known = known(&NOW, 3, |piece| record::push_done(piece, &done("c")));

@@ -33,7 +33,7 @@ pub(super) fn scope(
         let name = &job.tree.roots[root].name;
         match plan.below.is_empty() && !name.is_empty() {
             true => paths.push(name.clone()),
-            // The content of a directory that was there: what is directly in it.
+            // The entries directly in a directory that existed before.
             false => {
                 let items = job
                     .tree

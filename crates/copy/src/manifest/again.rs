@@ -59,7 +59,7 @@ pub(crate) fn read(options: &CopyOptions, plan: &Plan, tree: &Tree) -> Recorded 
 
 fn put(found: &mut Recorded, item: Option<Item>, known: &Entry) {
     if let (Some(item), Some(meta), None) = (item, known.meta, &known.error) {
-        // Nothing is done of which an update has found that it is not what it was.
+        // An entry that an update has found changed is not done.
         let stamp = known.copy_stamp.filter(|_| known.found.is_none());
         found.put(item, Row::new(meta, stamp), known.digest);
     }

@@ -152,7 +152,7 @@ impl<'r, 'a> Healer<'r, 'a> {
                 let text = "changed since it was verified: left as it is";
                 Err(Error::with_message(shown(), "restore", text))
             }
-            // Nothing is removed then: what was there has the name of the stage.
+            // Nothing is removed then: the replaced file has the name of the stage.
             Err(NotPut::Stuck(errno)) => Err(Error::new(
                 shown_below(&self.restore.shown(above), stage.as_bytes()),
                 "rename back",

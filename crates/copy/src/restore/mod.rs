@@ -9,9 +9,9 @@
 //!
 //! Invariants:
 //! - Nothing is written before the manifest was found sound to its end.
-//! - A name never leads to less than it did: only what has the recorded digest takes it, by one
-//!   call; and what had it has another name, unless that is not wanted.
-//! - What is not as verify found it is left alone.
+//! - A name never leads to less than it did: only a file with the recorded digest takes it, by one
+//!   call; and the replaced file has another name, unless that is not wanted.
+//! - A file that is not as verify found it is left alone.
 
 mod dirs;
 mod groups;

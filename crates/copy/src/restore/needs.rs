@@ -198,7 +198,7 @@ impl<'a> Collector<'a> {
         };
         match loss.filter(|loss| self.only.contains(loss)) {
             Some(loss) => self.found.push((change.clone(), loss)),
-            // Where it lies, and what it is called, counts for nothing.
+            // Differences of metadata alone, inode and device among them, do not count.
             None => self.others += u64::from(!matches!(change.class, Class::Ok | Class::Meta)),
         }
     }
@@ -345,7 +345,8 @@ pub(super) fn describe(
             *names -= 1;
             continue;
         }
-        // A number that was given to another file makes this look like what had it before.
+        // With a number that was given to another file, this looks like the previous owner of the
+        // number.
         if is_elsewhere(change) && seen.digest.is_some_and(|digest| good.contains(&digest)) {
             if change.to.is_none() || !restores_removed {
                 continue;

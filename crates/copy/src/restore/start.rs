@@ -40,7 +40,7 @@ impl Top {
         Ok(Top { fd, path })
     }
 
-    /// Another file system may have been mounted over it since it was opened.
+    /// Refuses the root if another file system was mounted over it since it was opened.
     pub(super) fn refuse_another(&self) -> Result<(), Error> {
         let failed = |op| move |errno: Errno| Error::system(&self.path, op, errno);
         let again = open_named(&self.path).map_err(failed("open"))?;
@@ -55,8 +55,9 @@ impl Top {
     }
 }
 
-/// A tree that has nothing of what is recorded is another one, or its disk is not mounted: it would
-/// be filled with what is not its own. Who has lost all of it has to say so.
+/// Refuses a tree that has nothing of what is recorded: it is another one, or its disk is not
+/// mounted, and it would be filled with foreign files. A user who has lost all of it has to confirm
+/// that.
 pub(super) fn refuse_another_tree(
     options: &RestoreOptions<'_>,
     collected: &Collector<'_>,
@@ -80,12 +81,13 @@ pub(super) fn look(
 ) -> Result<(Verified, Reading), bc_integrity::Error> {
     let leave_out: Vec<OwnFile> = options.leave_out.iter().cloned().chain(own).collect();
     let what = VerifyOptions::new(options.root, options.manifest)
-        // All that is known of what is there: it may be gone or changed when its turn comes.
+        // All fields, so that the present state is known: the file may be gone or changed when its
+        // turn comes.
         .rules(CompareRules::new(CompareMode::Strict, Fields::NONE))
         .detail(Detail::Changes)
         .trust(Trust::Checked)
         .root_check(options.root_check)
-        // It would be filled with what is not its own.
+        // It would be filled with foreign files.
         .missing_mounts(MissingMounts::Refuse)
         .leave_out(&leave_out);
     let asked: Mutex<Option<Reading>> = Mutex::new(None);

@@ -32,7 +32,7 @@ impl Input {
         }
     }
 
-    /// Returns nothing more but the error that its lines are not where they were.
+    /// Makes later reads fail, since its lines are not where they were.
     pub(crate) fn has_changed(&mut self) {
         let changed = || io::Error::other("changed while it was read");
         *self = Input::Unpacked(Box::new(BufReader::new(Failing(changed))));

@@ -1,5 +1,5 @@
-//! Reading all parts on a thread of its own, while the caller writes what was read: taking lines
-//! apart and making them again takes about as long. Entries go in batches, whose memory goes round.
+//! Reads all parts on a thread of its own, while the caller writes the entries: parsing lines and
+//! making them again takes about as long. Entries go in batches, whose memory goes round.
 
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 

@@ -21,7 +21,7 @@ enum Device {
 pub(super) struct MergedDevices<'a> {
     parts: &'a Parts<'a>,
     known: Vec<Device>,
-    /// For each part what its own indices have become.
+    /// For each part the new indices by its own ones.
     indices: Vec<Vec<Option<u32>>>,
 }
 
@@ -32,7 +32,7 @@ impl<'a> MergedDevices<'a> {
             known: Vec::new(),
             indices: vec![Vec::new(); parts.manifests.len()],
         };
-        // The root's comes first, whatever is seen first.
+        // The root's comes first, whichever is seen first.
         devices.known.push(devices.device(0, 0));
         devices
     }

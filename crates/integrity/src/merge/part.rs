@@ -1,4 +1,4 @@
-//! The manifest of one part of a tree as a stream of entries, each of which is of that part.
+//! The manifest of one part of a tree as a stream of entries, which are checked to be of that part.
 
 use bc_manifest::integrity::{Entry, Header, Kind, ROOT, ShardHeader, ShardTrailer, Trailer};
 use bc_walk::Shard;

@@ -79,7 +79,7 @@ impl<W: Write> ChangeReport<W> {
         }
     }
 
-    /// Writes the header, of which text has none.
+    /// Writes the header; text has none.
     ///
     /// # Errors
     /// Fails if writing fails.
@@ -102,7 +102,7 @@ impl<W: Write> ChangeReport<W> {
         })
     }
 
-    /// Writes the summary, of which text has none, and returns the writer unflushed.
+    /// Writes the summary, which text has not, and returns the writer unflushed.
     ///
     /// # Errors
     /// Fails if writing fails.

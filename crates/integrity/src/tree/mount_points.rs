@@ -123,7 +123,7 @@ impl Tree {
     /// Finds the entry that is `mount`, which the kernel lists at `path`.
     fn mounted_at(&self, path: &[u8], mount: &Mount) -> Option<(EntryId, Found)> {
         let id = self.find(path)?;
-        // Files were perhaps not looked at; what they are is compared when they are.
+        // Files were perhaps not looked at; their identities are compared when they are.
         let identity = mount.is_seen_as(self.listing.identity(id))?;
         let plain = matches!(self.listing.kind(id), FileKind::Dir | FileKind::File);
         let uuid = plain.then(|| mount.uuid(identity.dev));

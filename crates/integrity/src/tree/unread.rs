@@ -21,7 +21,7 @@ pub(super) struct Unread {
     dirs: UnreadDirs,
 }
 
-/// A path of which nothing is known but that it is there.
+/// A path that is known only by name.
 pub(crate) struct Unlisted {
     pub(crate) path: Vec<u8>,
     pub(crate) failure: Failure,

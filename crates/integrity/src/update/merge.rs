@@ -74,7 +74,7 @@ impl Merge<'_, '_> {
         self.output.put(&fresh)
     }
 
-    /// A content that was found damaged before stays so, whatever name and time it has now.
+    /// Keeps a content that was found damaged before as damaged, under any name and time.
     fn known_damage(&self, fresh: &mut Entry) {
         let digest = fresh.digest.as_ref().map(|digest| digest.as_bytes());
         if fresh.found.is_some() || self.what.damaged == Damaged::Accept {
@@ -87,8 +87,8 @@ impl Merge<'_, '_> {
         }
     }
 
-    /// True if a name has a file that had another one, which holds what it did there or is that file
-    /// for certain: what this name had is not expected of it.
+    /// True if a name has a file that had another one, and that has its content of there or is that
+    /// file for certain: the recorded content of this name is not expected of it.
     fn is_moved_here(&mut self, id: Option<EntryId>, digest: Option<&[u8]>) -> bool {
         let Some(id) = id.filter(|id| self.plan.renames.is_swapped(*id)) else {
             return false;
@@ -100,8 +100,7 @@ impl Merge<'_, '_> {
         })
     }
 
-    /// A file that had another name stays what it was there, so that later runs find again what
-    /// is wrong with it.
+    /// Keeps the record of a file that had another name, so that later runs find its damage again.
     fn renamed(&mut self, id: Option<EntryId>, fresh: &mut Entry) {
         let Some(was) = id.and_then(|id| self.plan.renames.was(id)) else {
             return;
@@ -116,7 +115,7 @@ impl Merge<'_, '_> {
         let mut proven = was
             .iter()
             .map(|was| (was, self.hints.proof(id, was.ctime_ns)));
-        // Another file that was given the number is what it is.
+        // Another file that was given the number is judged by itself.
         if let Some((was, proof)) = proven.find(|(_, proof)| *proof != Proof::Other) {
             fresh.unproven = proof == Proof::Unproven;
             if found == Found::Damaged {
@@ -218,7 +217,7 @@ impl Merge<'_, '_> {
         let in_place = entry.kind == Kind::File && !swapped && !renamed;
         let found = match class {
             Class::Damaged if keeps && in_place => Some(Found::Damaged),
-            // Better what was last known than nothing.
+            // The last known record is better than none.
             Class::Unreadable
                 if now.error.is_some() && before.error.is_none() && !unread_elsewhere =>
             {
@@ -284,8 +283,8 @@ impl Merge<'_, '_> {
         self.keep_unseen(entry)
     }
 
-    /// Writes an old entry again of which nothing could be seen, and since when: what many manifests
-    /// are asked about must not count it as a copy that is there.
+    /// Writes an old entry again that could not be seen, with the time since when: queries over
+    /// many manifests must not count it as an existing copy.
     fn keep_unseen(&mut self, entry: &Entry) -> Result<(), Error> {
         if entry.extra.contains_key(UNSEEN_AT) {
             return self.keep(entry, None);
@@ -296,7 +295,7 @@ impl Merge<'_, '_> {
         self.keep(&unseen, None)
     }
 
-    /// Writes an old entry again; `device` is what it is on, if it is there.
+    /// Writes an old entry again; `device` is its present device, if it is there.
     fn keep(&mut self, entry: &Entry, device: Option<u64>) -> Result<(), Error> {
         let dev = match device {
             Some(device) => self.devices.index(device),

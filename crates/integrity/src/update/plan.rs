@@ -233,7 +233,7 @@ impl<'a> Plan<'a> {
         self.seen += 1;
         let old = EntryRef::from(entry);
         let same = judge(&old, &new.compared(), EVERYTHING) == Class::Ok;
-        // An imported entry has digests only; what it lacks is filled in.
+        // An imported entry has digests only; missing fields are filled in.
         self.differs |= !same || old.mode.is_none() || entry.error.is_some();
         self.differs |= entry.extra.contains_key(UNSEEN_AT);
         // Earlier versions did not record it.
@@ -309,8 +309,8 @@ impl<'a> Plan<'a> {
         self.tell |= entry.found.is_some();
         if what.reread != Reread::None {
             if self.candidates.is_empty() {
-                // Grown step by step, it would be there twice for a moment. What turns out not to
-                // be needed is never touched.
+                // Grown step by step, it would be there twice for a moment. Pages that turn out not
+                // to be needed are never touched.
                 self.candidates.reserve_exact(self.tree.listing.len());
             }
             self.candidates.push(Candidate {
