@@ -39,8 +39,8 @@
 //!   is not taken over.
 //! - Below the destination no link is followed.
 //! - A file's record is in the journal before the file gets its name, its state once it has that.
-//!   It counts while the name leads to a file in that state, in the mount that it was recorded in or
-//!   forced to the disk; else the bytes have to be those that were recorded. All else is the
+//!   It counts while the name leads to a file in that state, in the mount that it was recorded in
+//!   or forced to the disk; else the bytes have to be those that were recorded. All else is the
 //!   user's.
 //! - The observer is called by threads of the process's own table of descriptors alone: the numbers
 //!   of its descriptors are other files, or none, in a worker's.

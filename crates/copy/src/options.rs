@@ -108,7 +108,7 @@ impl Durability {
 /// Use of a feature that not every file system has.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum When {
-    /// Where it is possible.
+    /// If it is possible.
     #[default]
     Auto,
     /// Always; where it is not possible, the file fails.

@@ -210,14 +210,14 @@ impl Replaced {
 pub(crate) enum Knows {
     /// All of them.
     All,
-    /// Those of directories, or none at all: an earlier version wrote it.
+    /// Mounts of directories, or none at all: an earlier version wrote it.
     Nothing,
 }
 
 /// Relation of two mounts at one place.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Sameness {
-    /// The same mount, as far as it is recorded.
+    /// One mount, as far as it is recorded.
     Same,
     /// Two parts of one file system.
     OtherPart,

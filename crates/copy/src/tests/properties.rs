@@ -4,8 +4,8 @@ use rustix::fs::{XattrFlags, setxattr};
 
 use super::{Ground, done, seen};
 
-/// An access control list in the kernel's form (`linux/posix_acl_xattr.h`): owner, user 1000, group,
-/// mask and others with these permissions.
+/// An access control list in the kernel's form (`linux/posix_acl_xattr.h`): owner, user 1000,
+/// group, mask and others with these permissions.
 fn acl(permissions: [u16; 5]) -> Vec<u8> {
     let tags = [
         (0x01_u16, u32::MAX),

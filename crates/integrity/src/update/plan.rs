@@ -56,8 +56,8 @@ pub(super) struct Plan<'a> {
     pub(super) problems: Vec<String>,
     /// Number of files that are as recorded by path, size and mtime alone.
     pub(super) by_name: u64,
-    /// Those of them that are to be read if the tree turns out to be no copy; true if they count
-    /// among the matches for that alone.
+    /// Entries of such files to be read if the tree turns out to be no copy, with true if they
+    /// count among the matches for that alone.
     if_copied: Vec<(EntryId, bool)>,
     /// The latest run in the old manifest.
     last_run: u32,

@@ -33,7 +33,7 @@ pub(super) struct Renames {
     removed: Vec<Key>,
     /// Names that have another file of the same size and time now.
     renamed: Vec<Renamed<Key>>,
-    /// Those of them whose file lost another name, in order.
+    /// Entries among them whose file lost another name, in order.
     swapped: Vec<EntryId>,
     was: BTreeMap<Key, Vec<Was>>,
 }

@@ -104,8 +104,8 @@ fn the_next_run_removes_it() {
     }
 }
 
-/// Where there are no links an exchange comes first, and the damaged file has the stage's name for
-/// a moment; and another process may write to a file that is not to be kept.
+/// Without links an exchange comes first, and the damaged file has the stage's name for a moment;
+/// and another process may write to a file that is not to be kept.
 #[test]
 fn what_may_have_been_there_before_stays() {
     for edits in [false, true] {
