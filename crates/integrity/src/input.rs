@@ -197,6 +197,16 @@ impl ManifestFile {
         })
     }
 
+    /// A file that is open and has no name to be opened by.
+    pub(crate) fn of(name: &[u8], file: File) -> ManifestFile {
+        ManifestFile {
+            name: name.to_vec(),
+            source: Source::File(Arc::new(file)),
+            directory: None,
+            cancel: Cancel::new(),
+        }
+    }
+
     /// Reads a manifest from a source that can be read only once, as [`open`](Self::open) does from
     /// a pipe.
     ///

@@ -1,15 +1,16 @@
 //! Directories and files that were mount points when they were recorded and are none now, or over
-//! which another file system lies, or another part of the same one. Files recorded there are
-//! offline, not gone; files that lie there instead are others.
+//! which another file system, or another part of the same one, lies than did. What is recorded
+//! there is not gone, it is not there to be seen; what lies there instead is not it.
 //!
-//! A mount is identified by its file system (the UUID, else the source, where that names one) and
-//! by the part of it that is mounted. Another part of the same file system is never taken for the
-//! one that was recorded. Another file system may be a copy on a new disk: it is taken for the old
-//! one if any file in it is as recorded.
+//! What is mounted is known by its file system (the UUID, else the source, where that names one)
+//! and by which part of it that is. Another part of the same file system is never taken for the
+//! one that was recorded. Another file system may be a copy on a new disk: it is taken for the
+//! old one if any file in it is as recorded (see `evidence`).
 
 use bc_manifest::integrity::{Entry, Kind, Mounted, ROOT};
 
 use crate::entry_loader::LoadedEntry;
+use crate::evidence::{Evidence, Weight};
 use crate::options::RootCheck;
 use crate::tree::Link;
 
@@ -48,10 +49,7 @@ impl Unmounted {
 
     /// Begins with those of `replaced` in which nothing matches.
     pub(crate) fn with(check: RootCheck, replaced: &Replaced) -> Unmounted {
-        let foreign = replaced
-            .0
-            .iter()
-            .filter(|one| one.leaves > 0 && one.matches == 0);
+        let foreign = replaced.0.iter().filter(|one| one.evidence.contradicts());
         Unmounted {
             foreign: foreign.map(|one| one.path.clone()).collect(),
             ..Unmounted::new(check)
@@ -113,9 +111,7 @@ pub(crate) struct Replaced(Vec<Place>);
 #[derive(Debug)]
 struct Place {
     path: Vec<u8>,
-    /// Old entries of files and links, and the number of those that are as recorded.
-    leaves: u64,
-    matches: u64,
+    evidence: Evidence,
     /// Old files that are not there.
     lost: u64,
 }
@@ -160,19 +156,17 @@ impl Replaced {
         if replaced {
             self.0.push(Place {
                 path: old.path.clone(),
-                leaves: 0,
-                matches: 0,
+                evidence: Evidence::default(),
                 lost: 0,
             });
         }
     }
 
     /// Counts a file or link of the manifest.
-    pub(crate) fn leaf(&mut self, path: &[u8], matches: bool) {
+    pub(crate) fn leaf(&mut self, path: &[u8], weight: Weight, matches: bool) {
         for place in &mut self.0 {
             if place.covers(path) {
-                place.leaves += 1;
-                place.matches += u64::from(matches);
+                place.evidence.add(weight, matches);
             }
         }
     }
@@ -186,7 +180,7 @@ impl Replaced {
     /// Returns the number of such files in places that are taken for the recorded ones: where
     /// nothing matches, the records stay.
     pub(crate) fn really_lost(&self) -> u64 {
-        let known = self.0.iter().filter(|place| place.matches > 0);
+        let known = self.0.iter().filter(|place| place.evidence.matches());
         known.map(|place| place.lost).sum()
     }
 
@@ -197,10 +191,7 @@ impl Replaced {
 
     /// Returns the first one in which nothing matches.
     pub(crate) fn first(&self) -> Option<&[u8]> {
-        let mut unmatched = self
-            .0
-            .iter()
-            .filter(|one| one.leaves > 0 && one.matches == 0);
+        let mut unmatched = self.0.iter().filter(|one| one.evidence.contradicts());
         unmatched.next().map(|one| &one.path[..])
     }
 }
