@@ -104,9 +104,9 @@ pub(crate) struct Comparison<'a> {
     rules: CompareRules,
     detail: Detail,
     sink: &'a mut Sink<'a>,
-    /// Report nothing before something is found that proves that the sides are of one tree.
+    /// True if nothing is reported before an entry proves that the sides are of one tree.
     hold: bool,
-    /// What files and links with the same content, as far as it was looked at, say of that.
+    /// Evidence for that: files and links with the same content, as far as it was looked at.
     evidence: Evidence,
     buffer: SpillBuffer,
     candidates: Vec<Candidate>,
@@ -124,11 +124,11 @@ pub(crate) struct Comparison<'a> {
     summary: ComparisonSummary,
 }
 
-/// What belongs together of what waited.
+/// Pairs and rings among the waiting changes.
 struct Settled {
-    /// Names that are one of a ring, and the names that have now what they had.
+    /// Names that are part of a ring, and the names that have their old keys now.
     swapped: Vec<(u64, u64)>,
-    /// Names that another undamaged file has now.
+    /// Names that have another undamaged file now.
     taken_over: HashSet<u64>,
     /// Pairs of which either side has a name that was kept, in order of the added side.
     renamed: Vec<Pair>,
@@ -254,8 +254,8 @@ impl<'a> Comparison<'a> {
         self.report(change).map(|()| verdict)
     }
 
-    /// So many paths of both sides of which nothing differs, `files` of them files.
-    /// `false`: they have to come one by one, since each is reported, or any may be the last.
+    /// Counts so many paths of both sides without a difference, `files` of them files. Returns
+    /// `false` if they have to come one by one, since each is reported, or any may be the last.
     pub(crate) fn same(&mut self, paths: u64, files: u64) -> bool {
         if self.detail == Detail::All || self.hold && self.detail == Detail::First {
             return false;
@@ -403,7 +403,8 @@ impl<'a> Comparison<'a> {
         self.finish_recorded(later).map(|(summary, _)| summary)
     }
 
-    /// The same, with the paths that have a content which [`KnownDamage::learn`] was told of.
+    /// Like [`finish`](Self::finish), and returns the paths of contents that were passed to
+    /// [`KnownDamage::learn`].
     pub(crate) fn finish_recorded(
         mut self,
         later: impl Later,
@@ -413,8 +414,8 @@ impl<'a> Comparison<'a> {
         Ok((self.summary, self.copies))
     }
 
-    /// Finds out what belongs together of what waits, when all paths have come. Returns those that
-    /// looked damaged and have another undamaged file.
+    /// Finds pairs and rings among the waiting changes, when all paths have come. Returns the paths
+    /// that looked damaged and have another undamaged file.
     pub(crate) fn settle(&mut self, later: &mut impl Later) -> io::Result<HashSet<Vec<u8>>> {
         let swapped = rings(&std::mem::take(&mut self.swaps));
         let taken_over = self.taken_over();

@@ -174,7 +174,7 @@ impl DigestSink for ToEarlier<'_> {
     }
 }
 
-/// The stat of the descriptor that was read, if it is not the walked one.
+/// Returns the stat of the descriptor that was read, if it is not the walked one.
 fn newer<'s>(listing: &Listing, entry: EntryId, stat: &'s FileStat) -> Option<&'s FileStat> {
     // A listing does not keep the blocks.
     let blocks = stat.blocks;

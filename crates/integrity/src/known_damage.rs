@@ -31,7 +31,7 @@ pub(crate) struct KnownDamage<'a> {
     manifest: &'a ManifestFile,
     trust: Trust,
     all: OnceCell<HashMap<Digest, Expected>>,
-    /// Those that were found since.
+    /// Damaged contents that were found since.
     learnt: OnceCell<HashMap<Digest, Expected>>,
 }
 
@@ -55,7 +55,7 @@ impl<'a> KnownDamage<'a> {
         (!is_second(path, Some(digest))).then_some(found)
     }
 
-    /// Takes note of what a look at all files has found, once.
+    /// Adds contents that a look at all files has found damaged, once.
     pub(crate) fn learn(&self, found: HashMap<Digest, Expected>) {
         if !found.is_empty() {
             let _ = self.learnt.set(self.without_sound(found));

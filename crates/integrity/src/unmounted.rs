@@ -1,9 +1,9 @@
 //! Directories and files that were mount points when they were recorded and are none now, or over
-//! which another file system, or another part of the same one, lies than did. What is recorded
-//! there is not gone, it is not there to be seen; what lies there instead is not it.
+//! which another file system lies, or another part of the same one. Files recorded there are
+//! offline, not gone; files that lie there instead are others.
 //!
-//! What is mounted is known by its file system (the UUID, else the source, where that names one)
-//! and by which part of it that is. Another part of the same file system is never taken for the
+//! A mount is identified by its file system (the UUID, else the source, where that names one) and
+//! by the part of it that is mounted. Another part of the same file system is never taken for the
 //! one that was recorded. Another file system may be a copy on a new disk: it is taken for the
 //! old one if any file in it is as recorded (see `evidence`).
 

@@ -274,7 +274,7 @@ pub fn update_reported(
     updater.write(&plan, scrubbed, work, (sink, flush))
 }
 
-/// What was read again before a time limit was over.
+/// Results of files that were read again before a time limit was over.
 #[derive(Default)]
 struct Scrubbed {
     read: Earlier,

@@ -23,7 +23,8 @@ use crate::options::CopyOptions;
 /// The existing manifest.
 pub(super) struct Earlier {
     reader: Reader<BufReader<File>>,
-    /// Its file once more, as it was before it was read: while that is open no other is taken for it.
+    /// Its file once more, as it was before it was read: while it is open, no other file can be
+    /// taken for it.
     pub(super) file: AsRead,
     pub(super) scope: Option<Scope>,
     next: Option<Entry>,

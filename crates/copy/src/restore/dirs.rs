@@ -28,9 +28,10 @@ pub(super) struct Dirs {
 
 #[derive(Default)]
 struct State {
-    /// In the order in which they were made: those above before those below; and which they are.
+    /// Made directories in the order in which they were made, parents before children, with their
+    /// identities.
     made: Vec<(Vec<u8>, Option<Identity>)>,
-    /// Times to put back, by path, and of which directory.
+    /// Times to put back, by path, with the directory's identity.
     times: HashMap<Vec<u8>, (Identity, Option<Timestamps>)>,
 }
 
@@ -38,7 +39,7 @@ struct State {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Volume(u64, Option<u64>);
 
-/// Why a directory was not opened.
+/// Reason for which a directory was not opened.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum NotOpened {
     /// It may be on another file system than the one that was verified.
@@ -53,7 +54,7 @@ impl From<Errno> for NotOpened {
 }
 
 impl NotOpened {
-    /// The failure of the path that needs it.
+    /// Returns the failure of the path that needs it.
     pub(super) fn error(self, shown: Vec<u8>, op: &'static str) -> Error {
         match self {
             NotOpened::System(errno) => Error::new(shown, op, errno),

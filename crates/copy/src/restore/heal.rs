@@ -178,7 +178,7 @@ impl Healer<'_, '_> {
         self.link_all(names, &source, &mut Kept::new(), Some(&candidate))
     }
 
-    /// Whether a file of the tree that has the name of a recorded one is that, or stands for it, so
+    /// True if a file of the tree that has the name of a recorded one is that, or replaces it, so
     /// that others may become names of it: with its owner and mode, and with no names but those that
     /// are recorded unless it is the recorded file itself. Else they would be another's.
     fn may_join(&self, need: &Need, now: &FileStat) -> bool {
@@ -187,7 +187,7 @@ impl Healer<'_, '_> {
         };
         let own = rustix::process::geteuid();
         let is_owners = (now.uid, now.gid) == (meta.uid, meta.gid)
-            // Nobody else's can be made anew either.
+            // A file of another user cannot be made again either.
             || !own.is_root() && now.uid == own.as_raw();
         let top = self.restore.top.fd.as_fd();
         let leads_there = |path: &&Vec<u8>| {

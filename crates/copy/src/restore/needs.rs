@@ -22,7 +22,7 @@ pub(super) struct Need {
     pub(super) recorded_at: Vec<u8>,
     pub(super) loss: Loss,
     pub(super) seen: Seen,
-    /// Why it is left, where it may be a file that is recorded nowhere.
+    /// Reason for which it is left, where it may be a file that is recorded nowhere.
     pub(super) held_back: Option<&'static str>,
     /// Its record in the manifest.
     pub(super) entry: Entry,
@@ -87,8 +87,8 @@ impl Seen {
         self.fits_but_for_ctime(now) && same(self.ctime_ns, now.stamp.ctime_ns)
     }
 
-    /// The same for one that this run has given names to, or taken names from: its content is to be
-    /// compared.
+    /// Like [`fits`](Self::fits), for a file that this run has given names to, or taken names from:
+    /// its content is to be compared.
     pub(super) fn fits_but_for_ctime(&self, now: &FileStat) -> bool {
         same(self.ino, now.id.ino)
             && same(self.size, now.stamp.size)
@@ -116,7 +116,7 @@ pub(super) struct Collector<'a> {
     kept: Vec<Change>,
     /// Contents that were added, by the first bytes of their digests.
     added: HashSet<u64>,
-    /// The same, and those that have taken the place of others.
+    /// These contents, and those that have taken the place of others.
     came: HashSet<u64>,
     /// Stages of interrupted runs.
     pub(super) left: Vec<Vec<u8>>,

@@ -35,9 +35,9 @@ pub(super) struct Top {
     mounts: Option<MountsBelow>,
 }
 
-/// What was mounted at and below the root before it was verified.
+/// Mounts at and below the root before it was verified.
 struct MountsBelow {
-    /// The kernel's table, which says when it changes.
+    /// The kernel's table, which reports when it changes.
     table: File,
     root: PathBuf,
     then: Vec<MountEntry>,
@@ -45,11 +45,11 @@ struct MountsBelow {
 }
 
 impl MountsBelow {
-    /// `None` without `/proc`.
+    /// Reads the mounts; `None` without `/proc`.
     fn read(root: &[u8]) -> Option<MountsBelow> {
         let root = Path::new(OsStr::from_bytes(if root.is_empty() { b"." } else { root }));
         let mut mounts = MountsBelow {
-            // It tells of what changes from here on.
+            // It reports changes from here on.
             table: File::open("/proc/self/mountinfo").ok()?,
             root: root.canonicalize().ok()?,
             then: Vec::new(),
@@ -67,7 +67,7 @@ impl MountsBelow {
         Some(all)
     }
 
-    /// Asked by one thread at a time: a change is told once.
+    /// True if the mounts have changed. Called by one thread at a time: a change is reported once.
     fn have_changed(&self) -> bool {
         let table = &mut [PollFd::new(&self.table, PollFlags::PRI)];
         let asked = poll(table, Some(&Timespec::default()));
@@ -78,7 +78,7 @@ impl MountsBelow {
         self.changed.load(Relaxed)
     }
 
-    /// What an automount brings when somebody first looks at it changes nothing.
+    /// True if the mounts are the same. A mount that an automount makes at its first use is no change.
     fn are_as_they_were(&self, now: &[MountEntry]) -> bool {
         let automounts: HashSet<&[u8]> = self
             .then

@@ -105,7 +105,7 @@ impl<W: Write> ChangeReport<W> {
     /// Flushes the writer.
     ///
     /// # Errors
-    /// Of writing.
+    /// Fails if writing fails.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }

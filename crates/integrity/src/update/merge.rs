@@ -44,25 +44,25 @@ pub(super) struct Merge<'a, 's> {
     pub(super) late: Late,
 }
 
-/// What is right if the comparison, when all paths have come, says so: until then what looks damaged
-/// is written as that.
+/// Corrections that depend on the comparison when all paths have come: until then entries that look
+/// damaged are written as such.
 #[derive(Default)]
 pub(super) struct Late {
-    /// Entries of what looks damaged and may be another undamaged file, by their paths.
+    /// Entries that look damaged and may be of another undamaged file, by their paths.
     sound: BTreeMap<Vec<u8>, Entry>,
     /// Contents that were found damaged.
     found: Vec<(Digest, Expected)>,
 }
 
 impl Late {
-    /// Leaves those entries that are right, and tells the others' contents to `known`.
+    /// Keeps only the entries that are right, and passes the others' contents to `known`.
     pub(super) fn settle(&mut self, sound: &HashSet<Vec<u8>>, known: &KnownDamage<'_>) {
         self.sound.retain(|path, _| sound.contains(path));
         let found = std::mem::take(&mut self.found).into_iter();
         known.learn(found.filter(|one| !sound.contains(&one.1.path)).collect());
     }
 
-    /// Corrects what was written; `copies` are paths of what is damaged, as is known only now.
+    /// Corrects the output; `copies` are paths of contents that are only now known to be damaged.
     pub(super) fn amend(
         mut self,
         output: Ended,

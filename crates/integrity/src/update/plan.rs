@@ -42,7 +42,7 @@ pub(super) struct Plan<'a> {
     pub(super) replaced: Replaced,
     /// New names of files that lost theirs.
     pub(super) renames: Renames,
-    /// Whether the tree is the recorded one.
+    /// Evidence that the tree is the recorded one.
     pub(super) evidence: Evidence,
     /// Number of files that the old manifest has and the tree has not, without those in replaced
     /// mounts.
@@ -56,7 +56,7 @@ pub(super) struct Plan<'a> {
     pub(super) problems: Vec<String>,
     /// Number of files that are as recorded by path, size and mtime alone.
     pub(super) by_name: u64,
-    /// Those of them that are to be read if the tree turns out to be no copy, and what they say as
+    /// Entries of such files to be read if the tree turns out to be no copy, and their weight as
     /// evidence for that alone.
     if_copied: Vec<(EntryId, Option<Weight>)>,
     /// The latest run in the old manifest.

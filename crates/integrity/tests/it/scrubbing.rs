@@ -282,7 +282,7 @@ fn a_manifest_from_the_future_is_scrubbed_round_by_round() {
     );
 }
 
-/// What is edited between the walk and the reading is recorded as what was read, time limit or not.
+/// A file edited between the walk and the reading is recorded as it was read, time limit or not.
 #[test]
 fn an_edit_before_the_reading_is_no_damage() {
     let limits = [

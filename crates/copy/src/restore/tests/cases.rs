@@ -96,7 +96,7 @@ fn any_name_will_do_and_single_files() {
     );
 }
 
-/// What is named may be a link, to a file as to a tree.
+/// A source may be given as a link, to a file as to a tree.
 #[test]
 fn links_to_copies() {
     let ground = ground();
