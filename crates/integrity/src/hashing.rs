@@ -119,7 +119,8 @@ impl Window {
     }
 }
 
-/// Results of files that were read before the windows are: a time limit orders those in its own way.
+/// Results of files that were read before the windows are: a time limit orders those in its own
+/// way.
 #[derive(Debug, Default)]
 pub(crate) struct Earlier(Vec<(EntryId, EarlierResult)>);
 

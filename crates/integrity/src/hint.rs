@@ -44,7 +44,8 @@ impl<'a> Hints<'a> {
         proof(now, ctime, self.made)
     }
 
-    /// Returns the times at which an entry was born and last changed, if its file system keeps them.
+    /// Returns the times at which an entry was born and last changed, if its file system keeps
+    /// them.
     fn times(&mut self, id: EntryId) -> Option<Times> {
         let listing = &self.tree.listing;
         let dir = self.dirs.open_waiting(listing.dir(id)).ok()?;

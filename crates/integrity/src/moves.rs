@@ -261,7 +261,7 @@ fn take_damaged(candidates: &mut Vec<Candidate>, proof: impl FnMut(&Pair) -> Pro
 }
 
 /// Pairs candidates that look like one file with two contents, and returns the records of both.
-/// Where the file has its old content under any of its new names (two disks may well have the same
+/// If the file has its old content under any of its new names (two disks may well have the same
 /// numbers), that is a move and nothing else. Each of its new names is reported: those beyond the
 /// number of its old ones are pairs of the last of these.
 fn damaged(

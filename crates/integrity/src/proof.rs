@@ -23,9 +23,9 @@ pub(crate) struct Times {
     pub(crate) ctime: Option<i64>,
 }
 
-/// Compares the times of an inode with the recorded ones: its change time, by the same clock, and the
-/// time at which the record was made, which may be by another clock. No program can set either of
-/// the inode's; where they go backwards the clock was set, and its times prove nothing.
+/// Compares the times of an inode with the recorded ones: its change time, by the same clock, and
+/// the time at which the record was made, which may be by another clock. No program can set either
+/// of the inode's; where they go backwards the clock was set, and its times prove nothing.
 pub(crate) fn proof(now: Times, ctime: Option<i64>, made: Option<i64>) -> Proof {
     let known = |time: &i64| !is_beyond(*time);
     let (born, ctime) = (now.born.filter(known), ctime.filter(known));

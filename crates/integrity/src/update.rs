@@ -171,8 +171,9 @@ pub fn update(
     update_reported(what, work, sink, &mut || Ok(()))
 }
 
-/// As [`update`], for a `sink` that buffers: `flush` is called when it has been given all changes and
-/// before the manifest is replaced, which an error prevents. No later update reports them again.
+/// Like [`update`], for a `sink` that buffers: `flush` is called when it has been given all changes
+/// and before the manifest is replaced, which an error prevents. No later update reports them
+/// again.
 ///
 /// # Errors
 /// As [`update`], and those of `flush`.

@@ -179,8 +179,8 @@ impl Healer<'_, '_> {
     }
 
     /// True if a file of the tree that has the name of a recorded one is that, or replaces it, so
-    /// that others may become names of it: with its owner and mode, and with no names but those that
-    /// are recorded unless it is the recorded file itself. Else they would be another's.
+    /// that others may become names of it: with its owner and mode, and with no names but those
+    /// that are recorded unless it is the recorded file itself. Else they would be another's.
     fn may_join(&self, need: &Need, now: &FileStat) -> bool {
         let Some(meta) = need.entry.meta else {
             return false;

@@ -78,7 +78,8 @@ impl MountsBelow {
         self.changed.load(Relaxed)
     }
 
-    /// True if the mounts are the same. A mount that an automount makes at its first use is no change.
+    /// True if the mounts are the same. A mount that an automount makes at its first use is no
+    /// change.
     fn are_as_they_were(&self, now: &[MountEntry]) -> bool {
         let automounts: HashSet<&[u8]> = self
             .then

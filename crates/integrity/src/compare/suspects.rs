@@ -139,8 +139,8 @@ impl Comparison<'_> {
         self.candidates.len() > before
     }
 
-    /// True if a written file may be a copy of one that turns out to be damaged. That has to be known
-    /// only where it would become the record.
+    /// True if a written file may be a copy of one that turns out to be damaged. That has to be
+    /// known only where it would become the record.
     pub(super) fn may_be_copied(&self, change: &Change, new: &EntryRef<'_>) -> bool {
         self.records
             && matches!(change.class, Class::Modified | Class::Replaced)

@@ -179,8 +179,8 @@ fn names_of_one_file_stay_one_file() {
     assert_eq!(ground.inode("root/three"), inode);
 }
 
-/// A file that has the name of a recorded one is not that: with other owners, another mode, or names
-/// elsewhere it may be anybody's.
+/// A file that has the name of a recorded one is not that: with other owners, another mode, or
+/// names elsewhere it may be anybody's.
 #[test]
 fn no_name_is_given_to_a_file_that_was_never_recorded() {
     let mut all = vec!["mode", "link"];
