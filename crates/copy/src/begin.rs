@@ -28,17 +28,18 @@ pub(crate) struct Begun {
     /// For stages whose names are taken.
     pub(crate) spare: JobId,
     pub(crate) known: Known,
-    /// When the first run began, if this one goes on from one.
+    /// Time at which the first run began, if this one resumes an earlier run; nanoseconds since
+    /// 1970.
     pub(crate) went_on: Option<i64>,
-    /// When this one began, by the clock that stamps files.
+    /// Time at which this run began, by the clock that stamps files.
     pub(crate) began: i64,
     pub(crate) log: Log,
-    /// Where a journal is to be made.
+    /// Place in which a journal is to be made.
     free: Option<Free>,
 }
 
 impl Begun {
-    /// The journal, or what holds its place: it is no part of what is copied.
+    /// Returns the journal, or the file that holds its place: it is not copied.
     pub(crate) fn own_file(&self) -> Option<OwnFile> {
         let claimed = self.free.as_ref().and_then(|free| free.claim.file());
         match claimed {
@@ -48,7 +49,7 @@ impl Begun {
     }
 }
 
-/// Finds journal and destination, and refuses what makes no sense.
+/// Finds journal and destination, and refuses combinations that make no sense.
 pub(crate) fn begin(
     options: &CopyOptions,
     sources: &[Source],
@@ -71,7 +72,7 @@ pub(crate) fn begin(
     Ok(begun)
 }
 
-/// A copy that goes on from an unfinished one.
+/// Begins a copy that resumes an unfinished one.
 fn gone_on(options: &CopyOptions, found: Earlier, top: Top) -> Result<Begun, Error> {
     let mut known = found.known;
     known.keep_digests_of(algorithm(options));
@@ -91,7 +92,7 @@ fn gone_on(options: &CopyOptions, found: Earlier, top: Top) -> Result<Begun, Err
     })
 }
 
-/// A copy that is begun.
+/// Begins a new copy.
 fn anew(top: Top, free: Option<Free>) -> Result<Begun, Error> {
     Ok(Begun {
         top,
@@ -105,7 +106,7 @@ fn anew(top: Top, free: Option<Free>) -> Result<Begun, Error> {
     })
 }
 
-/// An unfinished run and its destination, or where a journal is to be made.
+/// An unfinished run and its destination, or the place in which a journal is to be made.
 type FoundJournal = (Option<(Box<Earlier>, Top)>, Option<Free>);
 
 fn find_journal(
@@ -136,7 +137,7 @@ fn find_journal(
         match still_fits(options, sources, &found, is_of_volume) {
             Some(top) => return Ok((Some((found, top)), None)),
             None if options.dry_run => return Ok((None, None)),
-            // What it made is not there any more.
+            // The directory that it made is gone.
             None => found.journal.remove(),
         }
         site = look(state, (&names.own, claim), observer)?;
@@ -147,7 +148,7 @@ fn find_journal(
     })
 }
 
-/// Looks for the journal of that name, and claims its place if that is to be.
+/// Looks for the journal of that name, and claims its place if one is to be made.
 fn look(
     state: &Path,
     (name, claim): (&str, bool),
@@ -177,8 +178,8 @@ fn look(
     }
 }
 
-/// The destination as an unfinished run had it, if it is still that. `is_of_volume`: the name of the
-/// journal tells the volume.
+/// Returns the destination as an unfinished run had it, if it is still the same one.
+/// `is_of_volume`: the journal's name identifies the volume.
 fn still_fits(
     options: &CopyOptions,
     sources: &[Source],
@@ -259,7 +260,7 @@ fn algorithm(options: &CopyOptions) -> &'static str {
     options.algorithm.map_or("", |algorithm| algorithm.name())
 }
 
-/// 128 bits that nobody can guess.
+/// Returns 128 random bits, which cannot be guessed.
 pub(crate) fn random() -> Result<[u8; 16], Error> {
     let mut bytes = [0; 16];
     let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));

@@ -1,5 +1,5 @@
 //! Directories below the destination, opened so that nothing leads out of it: no link is followed
-//! on the way, whoever puts one there meanwhile.
+//! on the way, even if another process puts one there meanwhile.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -8,7 +8,7 @@ use bc_walk::{FileStat, Identity};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::{Errno, retry_on_intr};
 
-/// As a place to start from, never to read.
+/// Flags that open a directory as a place to start from, never to be read.
 pub(crate) const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// Bytes of a path that one call may be given: `PATH_MAX` is 4,096.
@@ -17,16 +17,16 @@ const PIECE: usize = 3800;
 /// A directory of the destination.
 #[derive(Debug)]
 pub(crate) struct DestDir {
-    /// Open as a place.
+    /// Directory opened with `O_PATH`.
     pub(crate) fd: OwnedFd,
-    /// Which it is.
+    /// Device and inode number.
     pub(crate) id: Identity,
-    /// Whether new files in it inherit an access control list.
+    /// True if new files in it inherit an access control list.
     pub(crate) gives_acl: bool,
 }
 
 impl DestDir {
-    /// The directory at `path`, relative to `top`; `top` itself for an empty path.
+    /// Opens the directory at `path`, relative to `top`; `top` itself for an empty path.
     pub(crate) fn open(top: BorrowedFd<'_>, path: &[u8]) -> Result<DestDir, Errno> {
         DestDir::of(open(top, path)?)
     }
@@ -41,9 +41,9 @@ impl DestDir {
         Ok(DestDir { fd, id, gives_acl })
     }
 
-    /// Permission bits with which a directory is made here that is to have those of `mode` when it
-    /// is filled. Until then nobody else gets in by a list that it inherits and is not to have: its
-    /// mask is what these say of the group.
+    /// Returns the permission bits with which to make a directory here that gets those of `mode`
+    /// once it is filled. Until then no inherited list that it is not to keep may let other users
+    /// in: the group bits returned here are that list's mask.
     pub(crate) fn mode_of_new_dir(&self, mode: u32) -> Mode {
         let bits = match self.gives_acl {
             true => 0o700,
@@ -74,7 +74,7 @@ fn step(from: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     loop {
         match rustix::fs::openat2(from, path, PLACE, Mode::empty(), resolve) {
-            // EAGAIN: something was renamed meanwhile, and the kernel cannot tell what that means.
+            // EAGAIN: something was renamed meanwhile, and the kernel cannot decide on the effect.
             Err(Errno::INTR | Errno::AGAIN) => {}
             // Before Linux 5.6, and where filters refuse the call.
             Err(Errno::NOSYS | Errno::PERM) => return by_components(from, path),
@@ -97,7 +97,7 @@ fn by_components(from: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
     at.ok_or(Errno::NOENT)
 }
 
-/// Opens what the user named as a place to start from: links are followed.
+/// Opens a directory given by the user as a place to start from: links are followed.
 pub(crate) fn open_named(path: &[u8]) -> Result<OwnedFd, Errno> {
     let path = if path.is_empty() { b"." } else { path };
     retry_on_intr(|| rustix::fs::openat(CWD, path, PLACE, Mode::empty()))
@@ -117,7 +117,7 @@ mod tests {
         for walk in [step, by_components] {
             assert!(walk(top.as_fd(), b"a/b").is_ok());
             for path in [&b"link"[..], b"link/b", b"a/../a", b"..", b"none"] {
-                // The kernel allows what comes back below; nobody asks for it here.
+                // The kernel allows paths that come back below; no caller passes one here.
                 let inside = path == b"a/../a";
                 assert!(inside || walk(top.as_fd(), path).is_err(), "{path:?}");
             }

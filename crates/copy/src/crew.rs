@@ -14,18 +14,20 @@ use crate::tree::Content;
 /// Descriptors of a run that are no worker's: journals, sources and destinations.
 const OTHERS: u64 = 24;
 
-/// Descriptors that a worker holds at least: directories at both ends, the steps to them and a file.
+/// Descriptors that a worker holds at least: directories at both ends, the steps to them, a file.
 const EACH: u64 = 8;
 
-/// The limit on the process's descriptors, less those that the run itself needs; `u64::MAX` is none.
+/// Returns the limit on the process's descriptors, less those that the run itself needs; `u64::MAX`
+/// if there is none.
 pub(crate) fn descriptors() -> u64 {
     let limit = getrlimit(Resource::Nofile).current;
     limit.unwrap_or(u64::MAX).saturating_sub(OTHERS)
 }
 
-/// Runs `f` on workers, as far as there are descriptors for them, with the tables of descriptors that the options choose: they have those of
-/// the sources, the destinations and the journals, and what they open themselves. The observer, which
-/// may have others open, is not called by them then.
+/// Runs `f` on workers, as far as there are descriptors for them, with the tables of descriptors
+/// that the options choose: these contain the sources, the destinations and the journals, and files
+/// that the workers open themselves. The observer, which may have others open, is not called by
+/// them then.
 pub(crate) fn run_workers<'j, 'o: 'j>(
     jobs: impl IntoIterator<Item = &'j Job<'o>>,
     workers: usize,
@@ -35,7 +37,8 @@ pub(crate) fn run_workers<'j, 'o: 'j>(
     let mut tables = Tables::SHARED;
     let mut named = Vec::new();
     for job in &jobs {
-        // What is synced in the end is kept open for all by the worker that came there first.
+        // Descriptors that are synced in the end are kept open for all by the worker that came
+        // there first.
         if job.options.durability != Durability::None || reports_at_close(job) {
             tables = Tables::SHARED;
             break;
@@ -61,9 +64,10 @@ pub(crate) fn run_workers<'j, 'o: 'j>(
     Ok(())
 }
 
-/// Whether the destination's file system may say at a close that something could not be stored. It
-/// says so once, to the first close: a thread that begins with a table of its own closes what it has
-/// no use for, a stage of the thread that started it perhaps, whose own close then says nothing.
+/// True if the destination's file system may report at a close that something could not be stored.
+/// It reports so once, to the first close: a thread that begins with a table of its own closes
+/// descriptors that it has no use for, perhaps of a stage of the thread that started it, whose own
+/// close then reports nothing.
 fn reports_at_close(job: &Job<'_>) -> bool {
     job.top_traits.shows != Shows::Own
 }

@@ -19,40 +19,40 @@ pub(crate) const PART: usize = 512 << 10;
 /// Files from this size on are huge.
 pub(crate) const HUGE: u64 = 64 << 20;
 
-/// Bytes of a block: what is lost of it when the process is killed.
+/// Bytes of a block: the most of it that is lost when the process is killed.
 pub(crate) const BLOCK: u64 = 8 * PART as u64;
 
 /// Bytes that `copy_file_range` is asked for at once, so that a cancellation is noticed.
 const RANGE: u64 = 128 << 20;
 
-/// Zeros of this many bytes, at such a place, become a hole where every zero is to.
+/// Zeros of this many bytes, at a multiple of it, become a hole where all zeros are to.
 const HOLE: usize = 4096;
 
-/// What went wrong, and on which side.
+/// Failure while bytes are copied, and the side on which it occurred.
 #[derive(Debug)]
 pub(crate) enum DataError {
-    /// Of the source: operation and reason.
+    /// The source failed: operation and reason.
     Source(&'static str, Errno),
-    /// Of the destination.
+    /// The destination failed: operation and reason.
     Target(&'static str, Errno),
-    /// The source is not what it was when the copy began.
+    /// The source has changed since the copy began.
     Changed,
-    /// Nobody wants it any more.
+    /// The copy was cancelled.
     Cancelled,
 }
 
-/// Which bytes of a file are written.
+/// Byte ranges of a file that are written.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     pub(crate) size: u64,
-    /// Where there is data, in order.
+    /// Ranges that hold data, in order.
     pub(crate) data: Vec<Range<u64>>,
-    /// Whether zeros in it become holes too.
+    /// True if zeros within these ranges become holes too.
     pub(crate) zeros_are_holes: bool,
 }
 
 impl Layout {
-    /// All of it is data.
+    /// Returns a layout in which all bytes are data.
     pub(crate) fn solid(size: u64) -> Layout {
         Layout {
             size,
@@ -61,7 +61,7 @@ impl Layout {
         }
     }
 
-    /// Where the file system says that there is data.
+    /// Asks the file system for the ranges that hold data; all of the file if it cannot say.
     pub(crate) fn of(file: BorrowedFd<'_>, size: u64) -> Layout {
         let mut data = Vec::new();
         let mut at = 0;
@@ -100,8 +100,8 @@ impl Layout {
                 < self.size
     }
 
-    /// Writes the bytes that stand at `at` as far as they are data. What should be a hole and is
-    /// not, because the file system was wrong about it, is written too.
+    /// Writes the bytes at `at` as far as they are data. Bytes that should be a hole but are not
+    /// zero, because the file system was wrong, are written too.
     pub(crate) fn write(&self, to: &std::fs::File, bytes: &[u8], at: u64) -> Result<(), DataError> {
         let end = at + bytes.len() as u64;
         let mut done = at;
@@ -160,13 +160,13 @@ fn write_all(to: &std::fs::File, bytes: &[u8], at: u64) -> Result<(), DataError>
     })
 }
 
-/// Gives the stage the length of the source, which a hole at its end needs.
+/// Sets the length of the stage to that of the source, which a hole at its end needs.
 pub(crate) fn end_at(to: &std::fs::File, size: u64) -> Result<(), DataError> {
     retry_on_intr(|| rustix::fs::ftruncate(to, size))
         .map_err(|errno| DataError::Target("truncate", errno))
 }
 
-/// Reads a part of the source, which has to be there.
+/// Reads a part of the source; a source that ends too soon is an error.
 pub(crate) fn read_part(from: BorrowedFd<'_>, buffer: &mut [u8], at: u64) -> Result<(), DataError> {
     let count = read_full(from, buffer, at).map_err(|errno| DataError::Source("read", errno))?;
     match count == buffer.len() {
@@ -175,7 +175,7 @@ pub(crate) fn read_part(from: BorrowedFd<'_>, buffer: &mut [u8], at: u64) -> Res
     }
 }
 
-/// Which bytes are written.
+/// Returns the ranges to write, by the wish for sparse files and what the source has.
 pub(crate) fn layout(sparse: When, open: &Open, stat: &FileStat) -> Layout {
     let size = stat.stamp.size;
     let mut layout = match sparse {
@@ -187,7 +187,8 @@ pub(crate) fn layout(sparse: When, open: &Open, stat: &FileStat) -> Layout {
     layout
 }
 
-/// How far a stage holds the bytes of its source, in whole parts. What lies in it beyond is of no use.
+/// Returns the number of leading bytes that stage and source have in common, in whole parts. Bytes
+/// of the stage behind them are of no use.
 pub(crate) fn common(
     from: BorrowedFd<'_>,
     stage: &std::fs::File,
@@ -201,7 +202,7 @@ pub(crate) fn common(
     while at < size {
         let length = (size - at).min(PART as u64) as usize;
         let (ours, theirs) = (&mut ours[..length], &mut theirs[..length]);
-        // What is not there need not be read of the source.
+        // Parts that the stage lacks need not be read from the source.
         if read_full(stage, theirs, at).unwrap_or(0) < length {
             break;
         }
@@ -217,8 +218,8 @@ pub(crate) fn common(
     Ok(at)
 }
 
-/// Copies the data behind what is there within the kernel. `Ok(false)` where it cannot, and nothing
-/// was done.
+/// Copies the data behind what the stage already has within the kernel. Returns `Ok(false)` where
+/// it cannot, and nothing was done.
 pub(crate) fn copy_ranges(
     from: BorrowedFd<'_>,
     (to, there): (&std::fs::File, u64),
@@ -241,7 +242,7 @@ pub(crate) fn copy_ranges(
                 )
             });
             match copied {
-                // Of files that are not what they seem, 0 is the answer; others end too soon.
+                // 0 is the answer of files that are not what they seem; others end too soon.
                 Ok(0) if first => return Ok(false),
                 Ok(0) => return Err(DataError::Changed),
                 Ok(count) => {
@@ -366,7 +367,7 @@ mod tests {
         }
     }
 
-    /// What takes no more stops nothing but itself.
+    /// An output that takes no more stops nothing but itself.
     #[test]
     fn several_outputs_of_one_reading() {
         let dir = tempfile::tempdir().unwrap();

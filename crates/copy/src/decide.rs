@@ -1,5 +1,5 @@
-//! What is done with a file, before it is read: its name may be taken, by what an earlier run of
-//! the same copy made or by something else.
+//! Decides what is done with a file before it is read: its name may be taken, by a file that an
+//! earlier run of the same copy made or by something else.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,23 +23,23 @@ use crate::stage::Over;
 use crate::stamp::{Ends, Lasting};
 use crate::worker::Worker;
 
-/// What is to be done.
+/// Treatment of a file, decided before it is read.
 pub(crate) enum Decision {
-    /// It is copied.
+    /// The file is copied.
     Copy(Place),
-    /// Nothing; this has become of it.
+    /// Nothing is copied; this is the outcome.
     Settled(Outcome),
 }
 
 impl Decision {
-    /// It is copied in the place of what is there, which is the copy's own.
+    /// Copies over the existing file, which an earlier run of the copy made.
     pub(crate) fn own(mut place: Place, there: &Existing) -> Decision {
         place.over = Over::Anything;
         place.own = Some(Box::new(there.clone()));
         Decision::Copy(place)
     }
 
-    /// The same with what the manifest may say of it.
+    /// Adds to a settled outcome the evidence that the manifest may cite.
     fn with(self, proof: Proof) -> Decision {
         match self {
             Decision::Settled(outcome) => Decision::Settled(Outcome { proof, ..outcome }),
@@ -87,7 +87,7 @@ impl Worker<'_> {
         if let Some(began) = job.went_on {
             // A power cut takes records with it, not always the names that were given after them;
             // on a full disk names can be given when records cannot be written any more; and some
-            // file systems number their files anew whenever they like.
+            // file systems number their files again at any time.
             let doubtful = job.known.is_doubtful();
             let ours =
                 (there.born_ns).is_some_and(|born| born >= began && job.known.can_have_made(born));
@@ -109,8 +109,8 @@ impl Worker<'_> {
         self.by_policy(place, now, source)
     }
 
-    /// The record of what has the name of a place, if that is proven to be what was recorded: by its
-    /// state, or else by its bytes.
+    /// Returns the record of the file that has the name of a place, if that file is proven to be
+    /// the recorded one: by its state, or else by its bytes.
     pub(crate) fn ours(
         &mut self,
         place: &Place,
@@ -130,7 +130,8 @@ impl Worker<'_> {
         Ok(None)
     }
 
-    /// Whether what has a name has the bytes of which a record tells.
+    /// True if the existing file has the bytes that a record describes; false if its digest was not
+    /// recorded or it cannot be opened.
     pub(crate) fn has_content(
         &self,
         dir: &DestDir,
@@ -156,9 +157,9 @@ impl Worker<'_> {
         }
     }
 
-    /// The digest of what an earlier copy has made of a source, if the two are the same still: by
-    /// the stamp of that copy, or else by their bytes. Their times alone do not tell: directories are
-    /// renamed, disks are mounted where others were, and other options give other metadata.
+    /// Returns the digest of an earlier copy of a source, if the copy is proven unchanged: by its
+    /// stamp, or else by its bytes. Their times alone are no proof: directories are renamed, disks
+    /// are mounted where others were, and other options give other metadata.
     fn recorded(
         &mut self,
         place: &Place,
@@ -218,7 +219,7 @@ impl Worker<'_> {
         }))
     }
 
-    /// Whether what is there has the metadata that it would be given now.
+    /// True if the existing file has all metadata that it would be given now.
     fn has_all(&mut self, wanted: &Wanted, there: BorrowedFd<'_>, now: &FileStat) -> bool {
         let preserve = self.job.options.preserve;
         let mut found = || self.xattrs.of_file(there);
@@ -258,7 +259,8 @@ impl Worker<'_> {
         Ok(Decision::Copy(place))
     }
 
-    /// What has the name of a place, with its birth time.
+    /// Returns the existing file with the name of a place and its birth time; `None` if there is
+    /// none.
     pub(crate) fn existing(&self, place: &Place) -> Result<Option<Existing>, Error> {
         match Existing::at(&place.dir.fd, place.name()) {
             Ok(existing) => Ok(Some(existing)),
@@ -267,7 +269,7 @@ impl Worker<'_> {
         }
     }
 
-    /// What has the name of a place.
+    /// Returns the `stat` of the file with the name of a place; `None` if there is none.
     pub(crate) fn there(&self, place: &Place) -> Result<Option<Stat>, Error> {
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         match retry_on_intr(|| rustix::fs::statat(&place.dir.fd, place.name(), flags)) {
@@ -300,7 +302,8 @@ impl Worker<'_> {
         })
     }
 
-    /// Whether what has the name has the bytes of the source: with their digest, if one is wanted.
+    /// Returns the digest of the existing file, if one is wanted, where it has the bytes of the
+    /// source; `None` where it has others.
     fn same_content(
         &mut self,
         place: &Place,
@@ -313,8 +316,8 @@ impl Worker<'_> {
         })
     }
 
-    /// Compares what has the name with the source. `is_torn`: whether it may be what a power cut
-    /// left of a copy of it.
+    /// Compares the existing file with the source. `is_torn`: true if a power cut may have left it
+    /// as part of a copy.
     fn compare(
         &mut self,
         place: &Place,
@@ -365,9 +368,9 @@ impl Worker<'_> {
         }
     }
 
-    /// Records the state of what has the name of a place, which has the bytes that are recorded of
-    /// it: the next run need not read them. What was changed a moment ago may be changed once more
-    /// without having another state.
+    /// Records the state of an existing file that has the recorded bytes, so that the next run need
+    /// not read it. A file changed a moment ago may be changed once more without having another
+    /// state.
     fn record_state(&mut self, place: &Place, there: &Existing) {
         if self.job.log.is_kept() && is_settled(&there.stat.stamp) {
             self.placed(&place.target, &Placed::of(there));
@@ -375,11 +378,11 @@ impl Worker<'_> {
     }
 }
 
-/// The outcome of comparing what has a name with a source.
+/// Outcome of comparing an existing file with a source.
 enum Compared {
-    /// It has its bytes; with their digest, if one is wanted.
+    /// It has the bytes of the source; with their digest, if one is wanted.
     Same(Option<Digest>),
-    /// It has nothing that the source has not: some of its bytes, and zeros.
+    /// It has nothing that the source lacks: some of its bytes, and zeros.
     Less,
     Other,
 }
@@ -388,10 +391,10 @@ fn cancelled(path: &[u8]) -> Error {
     Error::of_kind(path, "compare", ErrorKind::Cancelled)
 }
 
-/// Whether a source was modified after what has the name. A file system that keeps coarser times has
-/// cut those of a copy off: such a copy is no older than its source.
+/// True if a source was modified after the existing file. A file system that keeps coarser times
+/// has cut those of a copy off: such a copy is no older than its source.
 pub(crate) fn is_newer(place: &Place, source: &FileStat, now: &FileStat) -> bool {
-    /// The coarsest step that any file system keeps times in.
+    /// Coarsest step in which any file system keeps times.
     const COARSEST_NS: i64 = 2_000_000_000;
     let (source, there) = (source.stamp.mtime_ns, now.stamp.mtime_ns);
     match source.saturating_sub(there) {
@@ -417,7 +420,7 @@ pub(crate) fn is_newer(place: &Place, source: &FileStat, now: &FileStat) -> bool
     }
 }
 
-/// Opens what has the name of a place, if it is a regular file.
+/// Opens the file that has the name of a place, if it is a regular file.
 pub(crate) fn open_there(place: &Place) -> Result<OwnedFd, Errno> {
     open_file(&place.dir, place.name())
 }
@@ -433,7 +436,7 @@ fn open_file(dir: &DestDir, name: &[u8]) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Fills a buffer from a place in a file, as far as the file goes.
+/// Fills a buffer from an offset in a file, as far as the file goes.
 pub(crate) fn read_full(file: impl AsFd, buffer: &mut [u8], at: u64) -> Result<usize, Errno> {
     let mut held = 0;
     while held < buffer.len() {
@@ -446,7 +449,7 @@ pub(crate) fn read_full(file: impl AsFd, buffer: &mut [u8], at: u64) -> Result<u
     Ok(held)
 }
 
-/// The digest of an open file; `None` when `go_on` says no.
+/// Returns the digest of an open file; `None` when `go_on` returns false.
 pub(crate) fn digest_of(
     file: impl AsFd,
     algorithm: Algorithm,

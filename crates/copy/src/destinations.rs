@@ -41,7 +41,8 @@ fn same(one: &[u8], other: &[u8]) -> Error {
     )
 }
 
-/// Who is told of each destination: where there are several, what names none is said with its own.
+/// Returns an observer for each destination: where there are several, notes and warnings that do
+/// not begin with their destination are prefixed with it.
 pub(crate) fn observers<'a>(
     each: &'a [CopyOptions],
     observer: &'a Observer<'a>,
@@ -66,11 +67,11 @@ pub(crate) fn observers<'a>(
     each.iter().map(of).collect()
 }
 
-/// Where a destination is: which directory it is, if there is one, and all those above it.
+/// Location of a destination: its directory, if there is one, and all directories above it.
 struct Site {
     own: Option<Identity>,
     above: Vec<Identity>,
-    /// What names it if it is not there yet.
+    /// Parent directory and name, if the destination does not exist yet.
     name: (Identity, Vec<u8>),
 }
 
@@ -101,7 +102,7 @@ impl Site {
     }
 }
 
-/// Refuses destinations that are the same, or of which one lies in another.
+/// Refuses destinations that are the same, or that lie in one another.
 pub(crate) fn refuse_nested(tops: &[(&CopyOptions, &Top)]) -> Result<(), Error> {
     if tops.len() < 2 {
         return Ok(());

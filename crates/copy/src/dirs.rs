@@ -1,5 +1,5 @@
-//! Directories: made before anything is put into them, given what they are to have once nothing
-//! more is.
+//! Directories: made before anything is put into them, given their final metadata once nothing more
+//! is.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,8 +20,8 @@ use crate::small::incomplete;
 use crate::tree::{Item, parts};
 use crate::worker::{BATCH, FILES_EACH, Worker};
 
-/// Gives directories what their sources have. Those that their owner can still go through then, by
-/// all workers; the others last, the deepest first.
+/// Gives directories the metadata of their sources. Directories that their owner can still enter
+/// afterwards are finished first, by all workers; the others last, the deepest first.
 pub(crate) fn finish_dirs(main: &mut Worker<'_>) -> Result<(), crate::error::Error> {
     let job = main.job;
     let is_dir = |item: &Item| job.tree.kind(*item) == FileKind::Dir;
@@ -69,7 +69,7 @@ impl Worker<'_> {
             Ok(made) => self.root_made(root, &target, made),
             Err(error) => job.fail(first, &error),
         }
-        // Those of one depth are made at the same time: what they are in is there by then.
+        // Directories of one depth are made at the same time: their parents exist by then.
         let mut others: Vec<(usize, Item)> = dirs
             .map(|item| {
                 job.tree.write_target(item, &mut target);
@@ -109,7 +109,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Whether it was made: else it was there.
+    /// Makes a directory; returns false if it existed.
     fn make_dir(&mut self, item: Item, target: &[u8]) -> Result<bool, Error> {
         let job = self.job;
         if target.is_empty() {
@@ -150,7 +150,7 @@ impl Worker<'_> {
             let what = "is there already: another name of the source is the same here";
             return Err(Error::with_message(job.shown(target), "mkdir", what));
         }
-        // An interrupted run had filled it and made it what it is to be.
+        // An interrupted run had filled it and given it its final mode.
         let own = there.uid == rustix::process::geteuid().as_raw();
         if job.went_on.is_some() && own && there.mode & 0o700 != 0o700 {
             let mode = Mode::from_raw_mode((there.mode & 0o7777 | 0o700) as _);
@@ -161,8 +161,9 @@ impl Worker<'_> {
         Ok(false)
     }
 
-    /// A root that is recorded and not there any more, as after a power cut, is made again: no
-    /// moment is left at which it is there and taken for somebody else's.
+    /// Records a root again that was recorded and is gone, as after a power cut, before it is made
+    /// again: otherwise there would be a moment at which it exists and is taken for another
+    /// process's.
     fn announce(&self, root: usize, target: &[u8]) {
         let job = self.job;
         let recorded = |known: &&RootRecord| known.root == root as u64;
@@ -179,7 +180,7 @@ impl Worker<'_> {
         }
     }
 
-    /// The first directory of a root is there: a run that goes on knows it by that.
+    /// Records that the first directory of a root exists: a resumed run recognises it by that.
     fn root_made(&self, root: usize, target: &[u8], made: bool) {
         let job = self.job;
         job.new_roots[root].store(made && job.went_on.is_none(), Relaxed);
@@ -187,7 +188,7 @@ impl Worker<'_> {
         if let Ok(dir) = opened {
             let mut piece = Vec::new();
             let root = root as u64;
-            // A run that goes on finds what the first one made.
+            // A resumed run finds the directory that the first one made.
             let before = job.known.roots.iter().find(|known| known.root == root);
             let made = made || before.is_some_and(|known| known.made);
             let id = dir.id;
@@ -217,12 +218,12 @@ impl Worker<'_> {
         }
     }
 
-    /// Gives directories what their sources have.
+    /// Gives directories the metadata of their sources.
     pub(crate) fn finish_dirs(&mut self, items: &[Item]) {
         let job = self.job;
         let mut target = Vec::new();
         for &item in items {
-            // What could not be made has failed.
+            // Directories that could not be made have failed.
             if job.results.state(item) != State::Left {
                 continue;
             }
@@ -234,7 +235,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Gives a root that is this directory its times once more.
+    /// Sets the times of a root that is this directory once more.
     pub(crate) fn root_times(&mut self, below: &[u8]) {
         let job = self.job;
         for root in 0..job.tree.roots.len() {
@@ -248,14 +249,15 @@ impl Worker<'_> {
             if target != below {
                 continue;
             }
-            // What cannot be given was told when it was tried first.
+            // Failures were reported when it was tried first.
             if let Ok(wanted) = self.dir_wanted(item) {
                 let _ = self.set_times(&target, wanted.times());
             }
         }
     }
 
-    /// Whether the root that is this directory has the attributes of its source, if it is one.
+    /// True if the root that is this directory has the extended attributes of its source; true as
+    /// well if `below` is no root.
     pub(crate) fn root_has_xattrs(&mut self, below: &[u8]) -> bool {
         let job = self.job;
         if !job.options.preserve.xattrs {
@@ -276,7 +278,7 @@ impl Worker<'_> {
         })
     }
 
-    /// Of a directory, whether it may be opened or not.
+    /// Sets the times of a directory, even one that may not be opened.
     fn set_times(&mut self, target: &[u8], times: &Timestamps) -> Result<(), Errno> {
         if target.is_empty() {
             let top = &self.job.top.fd;
@@ -295,7 +297,7 @@ impl Worker<'_> {
         if let Some(outcome) = self.unchanged_dir(item, &wanted, dir.as_fd()) {
             return Ok(outcome);
         }
-        // What it has got of the directory that it is in, which may be finished itself by now.
+        // Lists inherited from its parent, which may be finished itself by now.
         let inherits = job.inherits.load(Relaxed) || job.went_on.is_some();
         let subject = Subject::open(dir.as_fd());
         meta::give(&subject, &wanted, &job.giving, inherits, &mut self.lost);
@@ -314,7 +316,8 @@ impl Worker<'_> {
         })
     }
 
-    /// A directory that an earlier copy has made, and that has all it is to have.
+    /// Returns the outcome of a directory that an earlier copy has made, and that has all its
+    /// metadata.
     fn unchanged_dir(
         &mut self,
         item: Item,

@@ -1,5 +1,5 @@
-//! A copy without copying: each entry is looked at as the run would look at it, and reported with the
-//! same words.
+//! A copy without copying: each entry is looked at as the run would look at it, and reported with
+//! the same words.
 
 use bc_walk::{Error, FileKind, FileStat};
 use rustix::fs::AtFlags;
@@ -14,7 +14,7 @@ use crate::stage::Over;
 use crate::tree::Item;
 use crate::worker::Worker;
 
-/// Tells what would become of each entry.
+/// Reports what would become of each entry.
 pub(crate) fn run(job: &Job<'_>) {
     let mut worker = Worker::new(job);
     let mut target = Vec::new();
@@ -37,7 +37,7 @@ pub(crate) fn run(job: &Job<'_>) {
 }
 
 impl Job<'_> {
-    /// Tells what would become of an entry.
+    /// Reports what would become of an entry.
     pub(crate) fn would_be(&self, item: Item, target: &[u8], over: Over) {
         let shown = self.shown(target);
         (self.observer)(match over {
@@ -59,7 +59,7 @@ fn done(item: Item) -> Outcome {
     }
 }
 
-/// Whether an entry would be copied; `None` where it is settled otherwise.
+/// Returns how an entry would be copied; `None` where it is settled otherwise.
 fn one(
     worker: &mut Worker<'_>,
     item: Item,

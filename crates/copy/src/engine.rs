@@ -1,4 +1,4 @@
-//! A copy from its options to what it came to, at one destination or at several.
+//! A copy from its options to its result, at one destination or at several.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -36,9 +36,9 @@ use crate::worker::{BATCH, FILES_EACH, Worker};
 /// Copies to the destination of the options.
 ///
 /// # Errors
-/// What keeps all of it from being done, before anything is written: a destination that makes no
-/// sense, a journal that another run holds. What fails of single files is told to `observer` and
-/// counted.
+/// Fails before anything is written if the copy as a whole cannot be done: a destination that makes
+/// no sense, a journal that another run holds. Failures of single files are reported to `observer`
+/// and counted.
 pub fn copy(
     options: &CopyOptions,
     cancel: &Cancel,
@@ -50,13 +50,13 @@ pub fn copy(
     all.into_iter().next().unwrap_or_else(none)
 }
 
-/// Copies to the destination of the options and to each of `others`, which are understood as it is,
-/// and reads each source once. Each has a journal and a manifest of its own, as if it were copied to
-/// alone: one that fails stops none of the others. What it came to at each comes in that order.
+/// Copies to the destination of the options and to each of `others`, which are interpreted in the
+/// same way, and reads each source once. Each has a journal and a manifest of its own, as if it
+/// were copied to alone: one that fails stops none of the others. The results come in that order.
 ///
 /// # Errors
-/// What makes no sense, before anything is written: destinations that are the same, or one in the
-/// other, or what [`copy`] refuses of any of them.
+/// Fails before anything is written if the destinations make no sense: two that are the same, one
+/// within another, or any that [`copy`] refuses.
 pub fn fan_out(
     options: &CopyOptions,
     others: &[impl AsRef<Path>],
@@ -129,13 +129,13 @@ fn fan_out_to(
     Ok(refused.into_iter().filter_map(of).collect())
 }
 
-/// What a run came to that did not come to walk.
+/// Result of a run that stopped before the walk.
 fn nothing(_: Begun) -> Copied {
     Copied::default()
 }
 
-/// Finds journals and destinations. One that cannot be had stops none of the others; one that makes
-/// no sense does.
+/// Finds journals and destinations. One that cannot be opened stops none of the others; one that
+/// makes no sense does.
 fn begin_each(
     each: &[CopyOptions],
     sources: &[Source],
@@ -164,7 +164,7 @@ fn begin_each(
 /// The observer of a destination, and the way to it.
 type Told<'a> = (&'a Observer<'a>, &'a Relay<'a>);
 
-/// Begins what is copied to one destination. `tops`: the file systems of all of them.
+/// Begins the copy to one destination. `tops`: the file systems of all of them.
 fn start<'a>(
     options: &'a CopyOptions,
     mut begun: Begun,
@@ -218,7 +218,7 @@ fn check(options: &CopyOptions) -> Result<(), Error> {
     Ok(())
 }
 
-/// Counts what is to be copied.
+/// Counts the entries and bytes that are to be copied.
 fn survey(tree: &Tree, progress: &CopyProgress) -> u64 {
     let items = (0..tree.len()).map(Item);
     let files = items.filter(|item| tree.kind(*item) == FileKind::File);
@@ -251,7 +251,8 @@ struct Shares {
     special: Vec<Item>,
 }
 
-/// Shares out what any of the destinations takes. The entries are the same at all of them.
+/// Sorts the entries that any of the destinations takes by the way in which they are copied. The
+/// entries are the same at all of them.
 fn share_out(jobs: &[Job<'_>], links: &Links) -> Shares {
     let mut shares = Shares::default();
     let Some(first) = jobs.first() else {
@@ -303,7 +304,7 @@ fn run(jobs: &[Job<'_>]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Has all workers copy what each of them copies alone.
+/// Makes all workers copy the entries that each of them copies alone.
 fn share(jobs: &[Job<'_>], shares: &Shares) -> Result<(), Error> {
     let special = &shares.special;
     let files = shares.small.len() + special.len() + shares.medium.len() * BATCH;

@@ -1,28 +1,28 @@
-//! Why a copy as a whole could not be done.
+//! Errors that prevent a copy as a whole.
 
 use std::fmt;
 
 use bc_integrity::Setting;
 use bc_pool::WorkerPanic;
 
-/// What kind of failure it is.
+/// Kind of failure.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// What is asked for makes no sense, or would harm what is there.
+    /// The request makes no sense, or would harm existing files.
     Usage,
-    /// Something that is there would be replaced, or another tree may be there than the one that
-    /// is meant, and nobody has said to go on.
+    /// An existing file would be replaced, or the tree that is there may not be the intended one,
+    /// and the caller has not allowed the copy to proceed.
     Refused,
-    /// The system refuses what all of it needs.
+    /// The system refuses a call that the whole copy needs.
     System,
-    /// Another run of the same copy is at work.
+    /// Another run of the same copy is in progress.
     Busy,
     /// A worker panicked: a defect.
     Panic,
 }
 
-/// Why a copy as a whole could not be done. What fails of single files is told as events.
+/// Failure of a copy as a whole. Failures of single files are reported as events.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -78,7 +78,7 @@ impl Error {
         }
     }
 
-    /// The same error, against which this setting helps.
+    /// Adds the setting that avoids this error.
     pub(crate) fn unless(self, setting: Setting) -> Error {
         Error {
             setting: Some(setting),
@@ -86,27 +86,27 @@ impl Error {
         }
     }
 
-    /// The setting with which the copy goes on in spite of it, if there is one.
+    /// Returns the setting that lets the copy proceed in spite of this error, if there is one.
     pub fn setting(&self) -> Option<Setting> {
         self.setting
     }
 
-    /// The path, the operation and the system's reason, where it is about one.
+    /// Returns the path, the operation and the system's reason, if the error is about a path.
     pub fn failure(&self) -> Option<&bc_walk::Error> {
         self.failed.as_deref()
     }
 
-    /// The path that it is about, if it is about one, as raw bytes.
+    /// Returns the path that the error is about, if there is one, as raw bytes.
     pub fn path(&self) -> Option<&[u8]> {
         self.path.as_deref()
     }
 
-    /// The message without the path.
+    /// Returns the message without the path.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What kind it is.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }

@@ -1,33 +1,34 @@
-//! What is told while a copy is under way, and what it came to.
+//! Events reported during a copy, its progress and its result.
 
 use std::sync::atomic::AtomicU64;
 
 use bc_walk::Skipped;
 
-/// Something that happened to one path. Paths are those of the destination, as they are shown. A
-/// directory is told of where it is made, and where it fails or lacks something.
+/// Event about one path. Paths are those of the destination, as they are shown. A directory is
+/// reported when it is made, and when it fails or lacks something.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
     /// A directory was made, or would be.
     Made(&'a [u8]),
-    /// It was copied, or would be, to a name that was free.
+    /// The file was copied, or would be, to a name that was free.
     Copied(&'a [u8]),
-    /// It was copied, or would be, in the place of something else.
+    /// The file was copied, or would be, in the place of something else.
     Replaced(&'a [u8]),
-    /// What is there was left, and why.
+    /// An existing file was left, with the reason.
     Skipped(&'a [u8], Why),
-    /// It failed: source or destination, operation and reason.
+    /// The entry failed: source or destination, operation and reason.
     Failed(&'a bc_walk::Error),
-    /// It was copied, but could not be given something of its source: path, operation and reason.
+    /// The file was copied, but could not be given some metadata of its source: path, operation and
+    /// reason.
     Incomplete(&'a bc_walk::Error),
-    /// How the copy goes about.
+    /// Note on the method of copying.
     Note(&'a str),
-    /// Something that is no failure of a file, and that the user should know.
+    /// Warning for the user that is no failure of a file.
     Warning(&'a str),
 }
 
-/// Why something was left as it was.
+/// Reason for which something was left as it was.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Why {
@@ -35,16 +36,16 @@ pub enum Why {
     Done,
     /// The name is taken.
     Exists,
-    /// What is there is not older.
+    /// The existing file is not older.
     NotNewer,
-    /// What is there has the same content.
+    /// The existing file has the same content.
     Same,
     /// The manifest of this copy takes its place.
     Manifest,
 }
 
 impl Why {
-    /// In words.
+    /// Returns the reason in words.
     pub const fn text(self) -> &'static str {
         match self {
             Why::Done => "done by an earlier run",
@@ -56,12 +57,12 @@ impl Why {
     }
 }
 
-/// Who is told, by any thread that has the caller's table of descriptors: what workers with
-/// [tables of their own](bc_pool::Tables::private) have to tell, the thread that began the copy does
-/// for them.
+/// Receiver of events, called by any thread that has the caller's table of descriptors: events of
+/// workers with [tables of their own](bc_pool::Tables::private) are passed on by the thread that
+/// began the copy.
 pub type Observer<'a> = dyn Fn(Event<'_>) + Sync + 'a;
 
-/// How far a copy is.
+/// Progress of a copy, updated while it runs.
 #[derive(Debug, Default)]
 pub struct CopyProgress {
     /// Entries that are done.
@@ -74,7 +75,7 @@ pub struct CopyProgress {
     pub bytes_total: AtomicU64,
 }
 
-/// What a copy came to.
+/// Result of a copy.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Copied {
@@ -82,15 +83,15 @@ pub struct Copied {
     pub walked: u64,
     /// Copied, by this run or an earlier one of the same copy.
     pub copied: u64,
-    /// Left out because of what is there.
+    /// Left out because of an existing file.
     pub skipped: u64,
     /// Failed.
     pub failed: u64,
-    /// Not begun: the destination is full, or the run was interrupted.
+    /// Not started: the destination is full, or the run was interrupted.
     pub left: u64,
-    /// Of those copied, how many are regular files.
+    /// Number of regular files among those copied.
     pub files: u64,
-    /// Of those copied, how many an earlier run had done.
+    /// Number of copied entries that an earlier run had done.
     pub before: u64,
     /// Bytes written by this run.
     pub bytes: u64,
@@ -98,14 +99,14 @@ pub struct Copied {
     pub bytes_left: u64,
     /// Properties that could not be given.
     pub incomplete: u64,
-    /// Why the rest was not begun, where the destination refuses more.
+    /// Reason for which the rest was not begun, where the destination refuses more.
     pub stopped: Option<String>,
-    /// What filters left out.
+    /// Entries that filters left out.
     pub filtered: Skipped,
     /// Directories read.
     pub directories: u64,
-    /// Where the manifest is.
+    /// Path of the manifest, if one was written.
     pub manifest: Option<Vec<u8>>,
-    /// Whether a journal is left for the same command to go on from.
+    /// True if a journal is left, so that the same command can resume.
     pub resumable: bool,
 }

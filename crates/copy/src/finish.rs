@@ -1,4 +1,4 @@
-//! The end of a copy: what it came to, the manifest, and the journal of what is complete.
+//! The end of a copy: its result, the manifest, and the journal of a complete copy.
 
 use std::ffi::OsStr;
 use std::os::fd::AsFd;
@@ -27,7 +27,7 @@ use crate::tree::{Content, Item, Tree, Walked, parts};
 use crate::unread::Unread;
 use crate::worker::Worker;
 
-/// Counts, writes the manifest, and lets go of the journal of a complete copy.
+/// Counts, writes the manifest, and releases the journal of a complete copy.
 pub(crate) fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
     let plan = plan(&job);
     let stopped = job.why_stopped();
@@ -42,7 +42,7 @@ pub(crate) fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
     }
     let mut synced = Ok(());
     if !over && let Some(plan) = plan.filter(|_| job.has_manifest()) {
-        // What a manifest says is on the disk has to be there first.
+        // Files that a manifest declares to be on the disk have to be there first.
         let lasting = match job.options.durability {
             Durability::None => Lasting::Mounted,
             _ => {
@@ -66,7 +66,7 @@ pub(crate) fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
         copied.manifest = Some(written.shown);
     }
     if !over && job.options.durability != Durability::None {
-        // An error is told once, to the first that asks.
+        // An error is reported once, to the first caller that asks.
         synced
             .and(job.sync_all())
             .map_err(|errno| Error::system(&job.top.path, "syncfs", errno))?;
@@ -80,8 +80,8 @@ pub(crate) fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
     Ok(copied)
 }
 
-/// A directory that its owner may not write to gets its manifest all the same. Gives the mode that
-/// it is to have again.
+/// Opens a directory to its owner, who may not write to it, so that it gets its manifest all the
+/// same. Returns the mode to restore.
 fn open_to_owner(job: &Job<'_>, plan: &Plan) -> Option<(DestDir, Mode)> {
     const OPEN: u32 = 0o300;
     let is_there = job.options.manifest == ManifestPlace::Destination && !plan.below.is_empty();
@@ -100,8 +100,8 @@ fn open_to_owner(job: &Job<'_>, plan: &Plan) -> Option<(DestDir, Mode)> {
     Some((dir, mode(stat.mode)))
 }
 
-/// Stages of earlier runs whose sources have changed since, or are gone: nothing goes on from them.
-/// They go before directories get their times.
+/// Removes stages of earlier runs whose sources have changed since, or are gone: no run resumes
+/// from them. They go before directories get their times.
 pub(crate) fn remove_stages(job: &Job<'_>) {
     let mut worker = Worker::new(job);
     let mut remove = |target: &[u8], known: Option<&str>| {
@@ -165,7 +165,8 @@ fn count(job: &Job<'_>, rows: &Rows, missing: u64) -> Copied {
     copied
 }
 
-/// The directory that paths of the manifest are relative to: as it is shown, and below the top.
+/// Returns the directory that paths of the manifest are relative to: as it is shown, and below the
+/// top.
 fn manifest_root(top: &Top, first: &Source) -> (Vec<u8>, Vec<u8>) {
     let below = match !top.into && first.stat.kind() == FileKind::Dir {
         true => top.names[0].clone(),
@@ -174,7 +175,7 @@ fn manifest_root(top: &Top, first: &Source) -> (Vec<u8>, Vec<u8>) {
     (shown_below(&top.path, &below), below)
 }
 
-/// Where the manifest goes; nowhere where it has no place of its own.
+/// Returns the path of the manifest; `None` where it has no place of its own.
 fn manifest_file(options: &CopyOptions, top: &Top, first: &Source) -> Option<PathBuf> {
     match &options.manifest {
         ManifestPlace::None => None,
@@ -189,7 +190,7 @@ fn manifest_file(options: &CopyOptions, top: &Top, first: &Source) -> Option<Pat
     }
 }
 
-/// Where the manifest goes below the top, if it has its usual place there.
+/// Returns the path of the manifest below the top, if it has its usual place there.
 pub(crate) fn manifest_target(options: &CopyOptions, top: &Top, tree: &Tree) -> Option<Vec<u8>> {
     let first = &tree.roots.first()?.source;
     let usual = options.manifest == ManifestPlace::Destination && options.algorithm.is_some();
@@ -198,7 +199,8 @@ pub(crate) fn manifest_target(options: &CopyOptions, top: &Top, tree: &Tree) -> 
     Some(shown_below(&below, MANIFEST_NAME.as_bytes()))
 }
 
-/// In the destination no link is followed, for the manifest neither; one that was named is followed.
+/// Refuses a link in the place of the manifest: none is followed in the destination, while one that
+/// was named by the user is.
 pub(crate) fn refuse_odd_manifest(
     options: &CopyOptions,
     top: &Top,
@@ -220,8 +222,8 @@ pub(crate) fn refuse_odd_manifest(
     }
 }
 
-/// A file that was named for the manifest, and is something else, is not replaced unless the options
-/// say so.
+/// Refuses to replace a file that was named for the manifest and is something else, unless the
+/// options allow it.
 pub(crate) fn refuse_foreign_manifest(
     options: &CopyOptions,
     top: &Top,
@@ -235,7 +237,7 @@ pub(crate) fn refuse_foreign_manifest(
     plan.map_or(Ok(()), |plan| manifest::refuse_foreign(options, &plan))
 }
 
-/// A file that is copied is not replaced by the manifest.
+/// Refuses a manifest that would replace a file that is copied.
 pub(crate) fn refuse_copied_manifest(
     options: &CopyOptions,
     top: &Top,
@@ -248,10 +250,10 @@ pub(crate) fn refuse_copied_manifest(
     })
 }
 
-/// Whether an earlier run has done all of it, which is all that is to be said then.
+/// True if an earlier run has done all of it; nothing else is reported then.
 pub(crate) fn is_done(job: &Job<'_>) -> bool {
     if job.known.len() > 0 {
-        // What an interrupted run has done may be in no manifest.
+        // The work of an interrupted run may be in no manifest.
         return false;
     }
     let first = job.tree.roots.first().map(|root| &root.source);
@@ -261,7 +263,7 @@ pub(crate) fn is_done(job: &Job<'_>) -> bool {
     is_done
 }
 
-/// What an earlier copy to the same place has recorded of what is copied.
+/// Reads the records of an earlier copy to the same place, as far as they concern what is copied.
 pub(crate) fn recorded(options: &CopyOptions, top: &Top, tree: &Tree) -> Recorded {
     let first = tree.roots.first().map(|root| &root.source);
     let none = Recorded::none;
@@ -272,7 +274,7 @@ pub(crate) fn recorded(options: &CopyOptions, top: &Top, tree: &Tree) -> Recorde
         .map_or_else(none, |plan| manifest::read_recorded(options, &plan, tree))
 }
 
-/// Where the manifest goes, before it is known whether it is about the whole directory.
+/// Returns the plan of the manifest before it is known whether it describes the whole directory.
 fn early_plan(options: &CopyOptions, top: &Top, first: &Source) -> Option<Plan> {
     let file = manifest_file(options, top, first)?;
     let (root, below) = manifest_root(top, first);
@@ -289,7 +291,7 @@ fn plan(job: &Job<'_>) -> Option<Plan> {
     let file = manifest_file(job.options, top, first)?;
     let (root, below) = manifest_root(top, first);
     if !below.is_empty() && job.tree.items_of(0).is_empty() {
-        // Of a source that could not be opened nothing was made.
+        // Nothing was made of a source that could not be opened.
         return None;
     }
     let made = |root: usize| {

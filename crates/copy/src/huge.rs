@@ -1,5 +1,5 @@
-//! Huge files: blocks of one file are copied by all workers at once, and what is recorded of each
-//! is what it hashes to, so that a run that goes on proves what is there by reading only that.
+//! Huge files: all workers copy blocks of one file at once, and the hash values of each block are
+//! recorded, so that a resumed run proves the blocks that are there by reading only those.
 
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -25,7 +25,7 @@ use crate::stage::{Before, Stage};
 use crate::tree::Item;
 use crate::worker::Worker;
 
-/// Whether files can be copied in blocks.
+/// True if files can be copied in blocks: only BLAKE3 digests can be joined from those of parts.
 pub(crate) fn is_possible(options: &CopyOptions) -> bool {
     options.algorithm == Some(Algorithm::Blake3)
 }
@@ -33,29 +33,29 @@ pub(crate) fn is_possible(options: &CopyOptions) -> bool {
 /// Values of a block's parts, by its number.
 type Values = Vec<(u64, Vec<[u8; 32]>)>;
 
-/// One of the places that a file goes to.
+/// One of the destinations of a file.
 struct Lane<'a> {
     job: &'a Job<'a>,
     stage: &'a Stage,
-    /// What an earlier run has recorded of the stage.
+    /// Blocks of the stage that an earlier run has recorded.
     known: Option<&'a Blocks>,
-    /// Whether what is done is worth a record.
+    /// True if blocks that are done are worth a record.
     is_recorded: bool,
-    /// Why it takes no more.
+    /// Reason for which it takes no more.
     failure: OnceLock<DataError>,
 }
 
-/// What the workers of one file share.
+/// State shared by the workers of one file.
 struct Shared<'a> {
     from: BorrowedFd<'a>,
     lanes: Vec<Lane<'a>>,
     layout: &'a Layout,
-    /// Whether what is read is the stage of the one lane, which shares the blocks of its source
+    /// True if the bytes read are the stage of the one lane, which shares the blocks of its source
     /// already.
     is_clone: bool,
     next: AtomicU64,
     stop: AtomicBool,
-    /// What went wrong with all of it.
+    /// Failure of the whole file.
     failure: Mutex<Option<DataError>>,
     cancel: &'a Cancel,
     go_on: &'a (dyn Fn() -> bool + Sync),
@@ -98,7 +98,7 @@ fn fill(receivers: &mut [Receiver<'_>], open: &Open) -> Result<FileStat, Error> 
 struct Reading<'a> {
     open: &'a Open,
     layout: &'a Layout,
-    /// Whether it is not the first: of what was written before nothing counts.
+    /// True if it is not the first reading: nothing written before counts.
     again: bool,
     go_on: &'a (dyn Fn() -> bool + Sync),
 }
@@ -111,7 +111,7 @@ impl Reading<'_> {
             if receiver.is_written() {
                 written.push(receiver);
             } else if receiver.failed.is_none() {
-                // What is there is proven, not what it was made of.
+                // The content that is there is proven, not its origin.
                 self.blocks(&mut [receiver], true)?;
             }
         }
@@ -169,7 +169,7 @@ impl Reading<'_> {
     }
 }
 
-/// Copies all blocks and gives the digest of the whole.
+/// Copies all blocks and returns the digest of the whole.
 fn all(shared: &Shared<'_>, workers: usize) -> Result<Digest, DataError> {
     let size = shared.layout.size;
     let done = bc_pool::run(workers, |_| work(shared));
@@ -222,7 +222,7 @@ fn work(shared: &Shared<'_>) -> Values {
     values
 }
 
-/// Copies one block to where it is not proven to be.
+/// Copies one block to the lanes that are not proven to have it.
 fn one(
     shared: &Shared<'_>,
     block: u64,
@@ -273,14 +273,15 @@ fn one(
 }
 
 impl Shared<'_> {
-    /// The lanes that take more.
+    /// Returns the lanes that take more.
     fn living(&self) -> impl Iterator<Item = &Lane<'_>> {
         self.lanes
             .iter()
             .filter(|lane| lane.failure.get().is_none())
     }
 
-    /// What a block is proven to hash to where it is there already, and where it is not.
+    /// Returns the hash values of a block, if a lane is proven to have it already, and the lanes
+    /// that lack it.
     fn look(
         &self,
         block: u64,
@@ -307,14 +308,14 @@ impl Shared<'_> {
 }
 
 impl Lane<'_> {
-    /// Takes down that it takes no more.
+    /// Records that the lane takes no more.
     fn take(&self, result: Result<(), DataError>) {
         if let Err(error) = result {
             let _ = self.failure.set(error);
         }
     }
 
-    /// Takes down that a block was written to it.
+    /// Records that a block was written to the lane.
     fn done(&self, block: u64, count: u64, parts: &[[u8; 32]], piece: &mut Vec<u8>) {
         if self.failure.get().is_some() {
             return;
@@ -327,7 +328,7 @@ impl Lane<'_> {
     }
 }
 
-/// Whether a block of the stage still is what was recorded of it.
+/// True if a block of the stage still has the recorded hash values.
 fn is_proven(stage: &Stage, range: Range<u64>, parts: &[[u8; 32]], buffer: &mut [u8]) -> bool {
     let mut at = range.start;
     for expected in parts {
@@ -342,7 +343,7 @@ fn is_proven(stage: &Stage, range: Range<u64>, parts: &[[u8; 32]], buffer: &mut 
     at == range.end
 }
 
-/// Whether holes may be left in a block: nothing is in it.
+/// Returns true if holes may be left in a block: it is empty, or it could be emptied.
 fn clear(stage: &Stage, layout: &Layout, range: Range<u64>) -> bool {
     if stage.before == Before::New || !layout.has_holes() {
         return true;

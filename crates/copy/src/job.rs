@@ -1,4 +1,4 @@
-//! What all workers of one copy share.
+//! State shared by all workers of one copy.
 
 use std::collections::HashMap;
 use std::io;
@@ -31,7 +31,7 @@ use crate::stamp::{Session, Systems, given};
 use crate::target::Top;
 use crate::tree::{Item, Tree, parts};
 
-/// So many files are named that could not be given the same thing for the same reason.
+/// Largest number of files reported that could not be given the same metadata for the same reason.
 const MOST_TOLD: u64 = 20;
 
 /// One copy.
@@ -39,42 +39,42 @@ pub(crate) struct Job<'a> {
     pub(crate) options: &'a CopyOptions,
     pub(crate) tree: Tree,
     pub(crate) top: Top,
-    /// Where the manifest goes, below the top.
+    /// Path of the manifest, below the top.
     manifest_target: Option<Vec<u8>>,
     pub(crate) id: JobId,
-    /// What names stages where those of the job are taken by what is not ours.
+    /// Names stages where those of the job are taken by files that are not ours.
     pub(crate) spare: JobId,
     pub(crate) known: Known,
-    /// When the first of its runs began, in nanoseconds since 1970; `None` for a new copy.
+    /// Time at which the first of its runs began, in nanoseconds since 1970; `None` for a new copy.
     pub(crate) went_on: Option<i64>,
     recorded: OnceLock<Recorded>,
-    /// Whether it was complete before this run.
+    /// True if the copy was complete before this run.
     pub(crate) was_done: AtomicBool,
-    /// When this run began, before anything was looked at, in nanoseconds since 1970 by the clock
-    /// that stamps files.
+    /// Time at which this run began, before anything was looked at, in nanoseconds since 1970 by
+    /// the clock that stamps files.
     began: i64,
     /// See [`given`].
     pub(crate) given: u64,
     pub(crate) session: Option<Session>,
-    /// Whether stages may be made that have no name.
+    /// True if stages may be made that have no name.
     pub(crate) unnamed: AtomicBool,
-    /// Of the file system that the top is on.
+    /// Traits of the file system that the top is on.
     pub(crate) top_traits: Traits,
-    /// Those that sources are on.
+    /// File systems that sources are on.
     pub(crate) systems: Systems,
     pub(crate) log: Log,
     pub(crate) results: Results,
-    /// What this run has given names.
+    /// Files that this run has given names.
     pub(crate) named: Named,
     pub(crate) giving: Giving,
     pub(crate) progress: &'a CopyProgress,
     pub(crate) observer: &'a Observer<'a>,
-    /// By which the observer is reached.
+    /// Relay by which the observer is reached.
     pub(crate) relay: &'a Relay<'a>,
     pub(crate) cancel: &'a Cancel,
-    /// Roots of the destination that were made by this run, in which nothing can be in the way.
+    /// Roots of the destination that were made by this run, in which no name can be taken.
     pub(crate) new_roots: Vec<AtomicBool>,
-    /// Whether a directory got an access control list of the one that it was made in.
+    /// True if a directory has inherited an access control list.
     pub(crate) inherits: AtomicBool,
     pub(crate) refusals: Refusals,
     /// The entry that gives way to the manifest, once it is known.
@@ -84,9 +84,9 @@ pub(crate) struct Job<'a> {
     pub(crate) written: AtomicU64,
     pub(crate) incomplete: AtomicU64,
     told_lost: Mutex<Vec<(Lost, u64)>>,
-    /// Directories that could not be made, and why.
+    /// Directories that could not be made, with the reasons.
     unmade: Mutex<HashMap<Vec<u8>, Errno>>,
-    /// Whether it was told that there are no direct reads.
+    /// True if it was reported that there are no direct reads.
     pub(crate) told_direct: AtomicBool,
     barrier: Mutex<()>,
     /// File systems that are mounted below the top and were written to, by their numbers.
@@ -94,12 +94,12 @@ pub(crate) struct Job<'a> {
     unrecorded: AtomicBool,
 }
 
-/// What pairs of file systems are known to refuse, so that they are not asked again.
+/// Operations that pairs of file systems are known to refuse, so that they are not tried again.
 #[derive(Default)]
 pub(crate) struct Refusals {
-    /// To share blocks.
+    /// Pairs that refuse to share blocks.
     pub(crate) clone: Pairs,
-    /// To copy within the kernel.
+    /// Pairs that refuse to copy within the kernel.
     pub(crate) range: Pairs,
 }
 
@@ -182,43 +182,44 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Whether nothing more is to be begun.
+    /// True if nothing more is to be started.
     pub(crate) fn is_over(&self) -> bool {
         self.stops.load(Relaxed) || self.cancel.is_cancelled()
     }
 
-    /// What the manifest of a copy that was complete says: nothing before it is known.
+    /// Returns the manifest of an earlier, complete copy: an empty one before it is known.
     pub(crate) fn recorded(&self) -> &Recorded {
         static NONE: Recorded = Recorded::none();
         self.recorded.get().unwrap_or(&NONE)
     }
 
-    /// Tells what that manifest says.
+    /// Sets the records of that manifest.
     pub(crate) fn know_recorded(&self, recorded: Recorded) {
         let _ = self.recorded.set(recorded);
     }
 
-    /// Whether nothing was lost on the way to any of the copies.
+    /// True if nothing was lost on the way to any of the copies.
     pub(crate) fn is_complete(&self) -> bool {
         self.incomplete.load(Relaxed) == 0 && self.why_stopped().is_none() && !self.is_over()
     }
 
-    /// Whether a change since this run has begun gives a source another time than this.
+    /// True if a change since this run began would give a source another time than this.
     pub(crate) fn was_settled(&self, stamp: &Stamp) -> bool {
         is_settled_at(stamp, self.began)
     }
 
-    /// Why the destination takes no more.
+    /// Returns the reason for which the destination takes no more.
     pub(crate) fn why_stopped(&self) -> Option<Errno> {
         *self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The path of a target as it is shown.
+    /// Returns the path of a target as it is shown.
     pub(crate) fn shown(&self, target: &[u8]) -> Vec<u8> {
         shown_below(&self.top.path, target)
     }
 
-    /// A failure at the destination, where some errors mean that all else would fail too.
+    /// Returns a failure at the destination; some errors mean that everything else would fail too,
+    /// and stop the copy.
     pub(crate) fn refused(&self, target: &[u8], op: &'static str, errno: Errno) -> Error {
         if matches!(errno, Errno::NOSPC | Errno::DQUOT | Errno::ROFS) {
             self.stops.store(true, Relaxed);
@@ -228,7 +229,7 @@ impl<'a> Job<'a> {
         Error::new(self.shown(target), op, errno)
     }
 
-    /// The same of what the standard library reports.
+    /// Like [`Job::refused`], for an error of the standard library.
     pub(crate) fn refused_io(&self, target: &[u8], op: &'static str, error: io::Error) -> Error {
         match Errno::from_io_error(&error) {
             Some(errno) => self.refused(target, op, errno),
@@ -236,7 +237,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// A directory that could not be made.
+    /// Returns the failure of a directory that could not be made, and remembers it.
     pub(crate) fn not_made(&self, target: &[u8], errno: Errno) -> Error {
         let mut unmade = self.unmade.lock().unwrap_or_else(PoisonError::into_inner);
         unmade.insert(target.to_vec(), errno);
@@ -244,8 +245,8 @@ impl<'a> Job<'a> {
         self.refused(target, "mkdir", errno)
     }
 
-    /// Why an entry fails whose directory cannot be opened: where that is because one on the way there
-    /// could not be made, for the reason that that one had.
+    /// Returns the failure of an entry whose directory cannot be opened: if one of its ancestors
+    /// could not be made, with the reason of that one.
     pub(crate) fn no_directory(&self, target: &[u8], errno: Errno) -> Error {
         let unmade = self.unmade.lock().unwrap_or_else(PoisonError::into_inner);
         let mut dir = parts(target).0;
@@ -263,13 +264,13 @@ impl<'a> Job<'a> {
         (self.observer)(Event::Failed(error));
     }
 
-    /// A failure that another destination has told of.
+    /// Records a failure that another destination has reported.
     pub(crate) fn fail_untold(&self, item: Item, error: &Error) {
         self.results.fail(item, error);
         self.progress.files.fetch_add(1, Relaxed);
     }
 
-    /// Takes down what has become of entries.
+    /// Records the outcomes of entries.
     pub(crate) fn done(&self, outcomes: Vec<Outcome>) {
         self.progress
             .files
@@ -277,7 +278,7 @@ impl<'a> Job<'a> {
         self.results.put(outcomes);
     }
 
-    /// What has become of an entry that has its name.
+    /// Returns the outcome of an entry that has its name.
     pub(crate) fn outcome(
         &self,
         item: Item,
@@ -299,7 +300,7 @@ impl<'a> Job<'a> {
         })
     }
 
-    /// Looks at what was given a name.
+    /// Looks at a file that was given its name.
     pub(crate) fn look(&self, dir: &DestDir, name: &[u8]) -> Result<Existing, Errno> {
         let now = Existing::at(&dir.fd, name)?;
         if now.stat.nlink < 2 || now.stat.kind() == FileKind::Dir {
@@ -310,8 +311,8 @@ impl<'a> Job<'a> {
         Existing::at(&dir.fd, name)
     }
 
-    /// Has a file system that remembers what it is told of files, as FUSE does for a second, ask again:
-    /// under one name it does not see what is done under another.
+    /// Makes a file system that caches attributes, as FUSE does for a second, ask for them again:
+    /// under one name it does not see changes made under another.
     pub(crate) fn ask_anew(&self, dir: &DestDir, name: &[u8]) {
         let knows = self.top_traits.asks_at_open == Answer::No && dir.id.dev == self.top.id.dev;
         if !knows {
@@ -320,7 +321,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Whether a source is in the state in which it was walked.
+    /// True if a source is in the state in which it was walked.
     pub(crate) fn is_as_walked(&self, item: Item, source: &FileStat) -> bool {
         let entry = self.tree.entry(item);
         let walked = entry.and_then(|(listing, id)| listing.stat(id));
@@ -330,16 +331,16 @@ impl<'a> Job<'a> {
         })
     }
 
-    /// Whether the state of what is there, as `stat` tells it, proves its content: where inode numbers
-    /// move or change times are made up it does not, nor on what is mounted below the top, of which
-    /// no record tells how.
+    /// True if the state of an existing file proves its content: not where inode numbers move or
+    /// change times are made up, nor on a file system mounted below the top, of which no record
+    /// describes the mount.
     pub(crate) fn states_prove(&self, dir: &DestDir, there: &Existing) -> bool {
         let id = there.stat.id;
         let is_here = dir.id.dev == self.top.id.dev && id.dev == self.top.id.dev;
         is_here && self.top_traits.identity_proves_content(id.ino)
     }
 
-    /// Tells of properties that a copy could not be given.
+    /// Reports metadata that a copy could not be given.
     pub(crate) fn lost(&self, target: &[u8], lost: &mut Vec<Lost>) {
         for (op, errno) in lost.drain(..) {
             self.incomplete.fetch_add(1, Relaxed);
@@ -351,8 +352,8 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// A destination that cannot keep owners, say, cannot keep those of a million files: some of
-    /// them are named, all are counted.
+    /// Limits the reports of one kind of failure: a destination that cannot keep owners, say,
+    /// cannot keep those of a million files, so some of them are reported, all are counted.
     fn is_worth_telling(&self, op: &'static str, errno: Errno) -> bool {
         let mut told = self
             .told_lost
@@ -370,8 +371,8 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Whether an entry, the manifest of an earlier copy as a rule, would be where that of this one
-    /// goes.
+    /// True if an entry, usually the manifest of an earlier copy, would have the path of this
+    /// copy's manifest.
     pub(crate) fn is_manifest(&self, item: Item) -> bool {
         let Some(manifest) = &self.manifest_target else {
             return false;
@@ -384,12 +385,12 @@ impl<'a> Job<'a> {
         target == *manifest
     }
 
-    /// Whether it is the one that was left out for that.
+    /// True if this is the entry that was left out for the manifest.
     pub(crate) fn is_left_out(&self, item: Item) -> bool {
         self.left_out.get() == Some(&item)
     }
 
-    /// Leaves such an entry out.
+    /// Leaves such an entry out and reports it as skipped.
     pub(crate) fn leave_manifest(&self, item: Item) {
         let _ = self.left_out.set(item);
         let mut target = Vec::new();
@@ -404,23 +405,23 @@ impl<'a> Job<'a> {
         }]);
     }
 
-    /// Whether a manifest is written.
+    /// True if a manifest is written.
     pub(crate) fn has_manifest(&self) -> bool {
         self.options.manifest != ManifestPlace::None && self.options.algorithm.is_some()
     }
 
-    /// Held by whoever is between two barriers.
+    /// Locks the barrier, for the thread that is between two of them.
     pub(crate) fn barrier(&self) -> MutexGuard<'_, ()> {
         self.barrier.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends records to the journal. Without one the copy goes on.
+    /// Appends records to the journal. Without one the copy continues.
     pub(crate) fn append(&self, piece: &mut Vec<u8>) {
         let appended = self.log.append(piece);
         self.has_recorded(appended);
     }
 
-    /// Whether what was to be recorded is; says once if not.
+    /// Returns true if the records were written; warns once if not.
     pub(crate) fn has_recorded(&self, recorded: io::Result<()>) -> bool {
         if let Err(error) = &recorded
             && !self.unrecorded.swap(true, Relaxed)
@@ -434,7 +435,7 @@ impl<'a> Job<'a> {
         recorded.is_ok()
     }
 
-    /// Has a directory's file system forced to its disk with that of the top.
+    /// Adds a directory's file system to those that are forced to their disks with that of the top.
     pub(crate) fn also_sync(&self, dir: &DestDir) {
         let mut mounts = self.mounts.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = mounts.iter().all(|(dev, _)| *dev != dir.id.dev);
@@ -443,7 +444,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Forces what the destination's file systems hold to their disks.
+    /// Forces the data of the destination's file systems to their disks.
     pub(crate) fn sync_all(&self) -> Result<(), Errno> {
         let dir = readable(&self.top.fd)?;
         retry_on_intr(|| rustix::fs::syncfs(&dir))?;
@@ -454,14 +455,14 @@ impl<'a> Job<'a> {
     }
 }
 
-/// A directory that is open as a place, open to be synced or listed.
+/// Opens a directory that is open as a place again, to be synced or listed.
 pub(crate) fn readable(dir: impl AsFd) -> Result<OwnedFd, Errno> {
     use rustix::fs::{Mode, OFlags};
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     retry_on_intr(|| rustix::fs::openat(dir.as_fd(), c".", flags, Mode::empty()))
 }
 
-/// A path below another, as it is shown.
+/// Returns a path below another, as it is shown.
 pub(crate) fn shown_below(top: &[u8], target: &[u8]) -> Vec<u8> {
     let mut path = top.to_vec();
     if !path.is_empty() && !path.ends_with(b"/") && !target.is_empty() {

@@ -1,9 +1,9 @@
-//! The journal of a copy: found by what the copy is about, before its destination is looked at.
+//! The journal of a copy: found by the subject of the copy, before its destination is looked at.
 //!
-//! It lies in the user's state directory, never in the destination: who may write there cannot
-//! touch it, and nothing is left behind there. A file's record is written before the file gets its
-//! name, so that no moment is left at which it has that and nobody knows of it. The state in which
-//! it has its name is recorded after that.
+//! It lies in the user's state directory, never in the destination: users who may write there
+//! cannot touch it, and nothing is left behind there. A file's record is written before the file
+//! gets its name, so that the name is never there without a record. The state in which it has its
+//! name is recorded after that.
 
 use std::fs::DirBuilder;
 use std::io::{self, ErrorKind};
@@ -19,7 +19,7 @@ use bc_walk::OwnFile;
 use crate::known::Known;
 use crate::record::{self, JobRecord};
 
-/// What was found of earlier runs.
+/// State found of earlier runs.
 pub(crate) struct Earlier {
     pub(crate) job: JobRecord,
     pub(crate) known: Known,
@@ -32,19 +32,19 @@ pub(crate) struct Free {
     pub(crate) key: Key,
 }
 
-/// Where the journal of a copy lies, or why there is none.
+/// Result of looking for the journal of a copy.
 pub(crate) enum Site {
-    /// Nothing is there yet. The place is held, if that was asked for.
+    /// There is no journal yet. Its place is held, if that was asked for.
     Free(Option<Free>),
     /// An unfinished run.
     Earlier(Box<Earlier>),
-    /// A living one.
+    /// A run in progress.
     Busy,
-    /// Something that is not ours.
+    /// A file that is not ours; with the reason.
     Foreign(String),
 }
 
-/// Where the journal of the job with this name (a digest in hexadecimal digits) lies.
+/// Returns the path of the journal of the job with this name (a digest in hexadecimal digits).
 pub(crate) fn path(state: &Path, name: &str) -> PathBuf {
     state.join("copy").join(format!("{name}.journal"))
 }
@@ -67,7 +67,7 @@ pub(crate) fn look(state: &Path, name: &str, boot: &[u8; 16], claim: bool) -> io
         false => Ok(Site::Free(None)),
         true => match Claim::new(place) {
             Ok(claim) => Ok(Site::Free(Some(Free { claim, key }))),
-            // Another run has begun since the look.
+            // Another run has started since the look.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -102,7 +102,7 @@ pub(crate) fn look(state: &Path, name: &str, boot: &[u8; 16], claim: bool) -> io
     })
 }
 
-/// What a journal tells: the job, what was done of it, and where its last whole record ends.
+/// Reads a journal: the job, the work done of it, and the end of its last whole record.
 pub(crate) fn load(
     journal: &Journal,
     boot: &[u8; 16],
@@ -172,24 +172,24 @@ impl Log {
         }
     }
 
-    /// The descriptor by which it is written.
+    /// Returns the descriptor by which it is written.
     pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.file.as_deref().map(|file| file.as_fd())
     }
 
-    /// Whether there is one: without it nothing need be recorded.
+    /// True if there is a journal: without one nothing need be recorded.
     pub(crate) fn is_kept(&self) -> bool {
         self.lock().is_some()
     }
 
-    /// The file itself, which is no part of what is copied.
+    /// Returns the file itself, which is not copied.
     pub(crate) fn own_file(&self) -> Option<OwnFile> {
         let held = self.lock();
         OwnFile::of(held.as_ref()?.file()).ok()
     }
 
-    /// Appends records. A journal that cannot be written to any more says so once; what it holds
-    /// stays true.
+    /// Appends records. A journal that can no longer be written to reports that once; its content
+    /// stays valid.
     pub(crate) fn append(&self, piece: &mut Vec<u8>) -> io::Result<()> {
         let mut held = self.lock();
         let Some(journal) = held.as_mut().filter(|_| !piece.is_empty()) else {
@@ -207,19 +207,19 @@ impl Log {
         view.map_or(Ok(()), |view| view.sync())
     }
 
-    /// Has the file system say what of it could not be stored.
+    /// Makes the file system report what of it could not be stored.
     pub(crate) fn flush(&self) -> io::Result<()> {
         self.lock().as_ref().map_or(Ok(()), Journal::flush)
     }
 
-    /// The copy is complete: nothing is kept.
+    /// Removes the journal of a complete copy.
     pub(crate) fn remove(&self) {
         if let Some(journal) = self.take() {
             journal.remove();
         }
     }
 
-    /// The journal itself: nothing more is appended.
+    /// Takes the journal itself: nothing more is appended.
     pub(crate) fn take(&self) -> Option<Journal> {
         self.lock().take()
     }
@@ -229,7 +229,7 @@ impl Log {
     }
 }
 
-/// This start of the system, as the kernel names it; zeros where it does not.
+/// Returns the kernel's identifier of this boot; zeros where there is none.
 pub(crate) fn boot_id() -> [u8; 16] {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(16)).collect();

@@ -1,6 +1,6 @@
 //! Files, stages and runs of earlier runs of the same copy, as their journal has them.
 //!
-//! A record counts while what `stat` says of the file is what it said once the file had its name,
+//! A record counts while `stat` returns for the file what it returned once the file had its name,
 //! the birth time and the time of the last change included, in the mount that it was written in or
 //! where it was forced to the disk since. Everywhere else the bytes have to prove it.
 
@@ -15,10 +15,10 @@ use crate::existing::Existing;
 use crate::place::STEP_NS;
 use crate::record::{Done, Made, Placed, RootRecord, SessionRecord};
 
-/// Blocks of a stage by their numbers, and what their parts hash to.
+/// Blocks of a stage by their numbers, with the hash values of their parts.
 pub(crate) type Blocks = HashMap<u64, Vec<[u8; 32]>>;
 
-/// What an earlier run of the same copy has done.
+/// Work that earlier runs of the same copy have done.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     /// Files by their path below the top.
@@ -26,25 +26,25 @@ pub(crate) struct Known {
     /// Blocks of stages, by the stage's name, as the last run has recorded them and those before it
     /// that took the same digest.
     pub(crate) blocks: HashMap<String, Blocks>,
-    /// Stages of large files, and where they are.
+    /// Stages of large files, and their directories.
     pub(crate) stages: Vec<(String, Vec<u8>)>,
-    /// What was begun and is not recorded as complete: its stage may be there.
+    /// Files that were begun and are not recorded as complete: their stages may be there.
     pub(crate) begun: HashSet<Vec<u8>>,
-    /// Whether it is no copy, but the healing of a tree.
+    /// True if the journal belongs to the repair of a tree instead of a copy.
     pub(crate) heals: bool,
-    /// What the stages of a healing may lead to, by the paths that they are for.
+    /// Files that the stages of a repair may lead to, by the paths that they are for.
     pub(crate) made: HashMap<Vec<u8>, Vec<Made>>,
     /// Directories that its roots were.
     pub(crate) roots: Vec<RootRecord>,
     /// The runs.
     runs: Vec<Run>,
-    /// How what is written to is mounted now.
+    /// Identifies the current mount of the destination; 0 is unknown.
     mount: u64,
-    /// Whether what was done is to be done again.
+    /// True if the work is to be done again.
     anew: bool,
     /// Name of the digest that this run takes.
     algorithm: String,
-    /// When the journal was last written to, in nanoseconds since 1970.
+    /// Time at which the journal was last written to, in nanoseconds since 1970.
     written_ns: i64,
     /// Records of files so far.
     count: usize,
@@ -53,13 +53,13 @@ pub(crate) struct Known {
 /// A run.
 #[derive(Debug)]
 struct Run {
-    /// Whether it was in this boot.
+    /// True if it was in this boot.
     same_boot: bool,
-    /// How what it wrote to was mounted.
+    /// Identifies the mount that it wrote to.
     mount: u64,
-    /// The digest that it took.
+    /// Name of the digest that it took.
     algorithm: String,
-    /// Its records before this one are on the disk.
+    /// Number of its first records that are known to be on the disk.
     durable: usize,
 }
 
@@ -75,9 +75,9 @@ struct KnownFile {
     run: usize,
     /// The state in which it had its name, if that was recorded.
     placed: Option<KnownPlaced>,
-    /// The copy that had the name before, which it has still if the run was killed just then.
+    /// The copy that had the name before, and still has it if the run was killed at that moment.
     earlier: Option<Box<KnownFile>>,
-    /// True once this run has looked at what has its name.
+    /// True once this run has looked at the file with its name.
     seen: AtomicBool,
 }
 
@@ -90,10 +90,10 @@ struct KnownPlaced {
 }
 
 impl Placed {
-    /// True if what is there now is in the recorded state, and any edit since would have given it
+    /// True if the existing file is in the recorded state, and any edit since would have given it
     /// another one. An edit in the moment in which the file got its name may leave the time of
-    /// change alone, but not the time of modification too, unless that is of this moment itself. A
-    /// file system that keeps whole seconds has long moments.
+    /// change alone, but not the time of modification too, unless that is of this moment itself. On
+    /// a file system that keeps whole seconds such a moment is long.
     fn is(&self, now: &Existing) -> bool {
         let (id, stamp) = (now.stat.id, now.stat.stamp);
         let is_same = self.ino == id.ino
@@ -105,26 +105,26 @@ impl Placed {
     }
 }
 
-/// What a record says of a file that has its name.
+/// Record of a file that has its name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Before {
-    /// Of its content, if this run takes digests of the same kind.
+    /// Digest of its content, if this run takes digests of the same kind.
     pub(crate) digest: Option<Digest>,
     /// The digest of its content, and its kind.
     pub(crate) content: Option<(Algorithm, Digest)>,
-    /// Bytes of it.
+    /// Size in bytes.
     pub(crate) size: u64,
-    /// True if its state alone shows that it is what was made: else its content has to.
+    /// True if its state alone shows that it is the file that was made: else its content has to.
     pub(crate) is_proven: bool,
-    /// Whether the source is another one now, or in another state: its copy is to be made anew.
+    /// True if the source is another one now, or in another state: it is to be copied again.
     pub(crate) outdated: bool,
-    /// Whether the source was written to so shortly before that equal times prove nothing: the two
+    /// True if the source was written to so shortly before that equal times prove nothing: the two
     /// are to be compared.
     pub(crate) unsettled: bool,
 }
 
 impl Known {
-    /// Nothing yet, from a journal that was last written to then.
+    /// Returns an empty state, for a journal that was last written to at that time.
     pub(crate) fn written_at(written_ns: i64) -> Known {
         Known {
             written_ns,
@@ -132,8 +132,8 @@ impl Known {
         }
     }
 
-    /// Records of the file at `path`, the last one first, where `now` is there. `states_prove`: see
-    /// [`Job::states_prove`](crate::job::Job::states_prove).
+    /// Returns the records of the file at `path`, the last one first, where `now` is there.
+    /// `states_prove`: see [`Job::states_prove`](crate::job::Job::states_prove).
     pub(crate) fn file(
         &self,
         path: &[u8],
@@ -168,53 +168,54 @@ impl Known {
         }
     }
 
-    /// Files that an earlier run has copied and this one has not met: their sources are gone, or are
-    /// not asked for.
+    /// Returns the files that an earlier run has copied and this one has not met: their sources are
+    /// gone, or are not asked for.
     pub(crate) fn others(&self) -> impl Iterator<Item = &[u8]> {
         let files = self.files.iter().filter(|_| !self.anew);
         let others = files.filter(|(_, file)| !file.seen.load(Relaxed));
         others.map(|(path, _)| path.as_slice())
     }
 
-    /// The last record of such a file, where `now` is there.
+    /// Returns the last record of such a file, where `now` is there.
     pub(crate) fn other(&self, path: &[u8], now: &Existing, states_prove: bool) -> Option<Before> {
         let known = self.files.get(path)?;
         Some(self.before(known, now, states_prove))
     }
 
-    /// What an earlier run has begun and recorded no end of: what has no content has none.
+    /// Returns the files that an earlier run has begun without a record of their end: entries
+    /// without content have none.
     pub(crate) fn begun_before(&self) -> impl Iterator<Item = &[u8]> {
         let begun = self.begun.iter().filter(|_| !self.anew);
         begun.map(Vec::as_slice)
     }
 
-    /// Whether what was written before a record can have been lost since.
+    /// True if data written before a record can have been lost since.
     fn is_lost(&self, placed: &KnownPlaced) -> bool {
         let run = self.run(placed.run);
         let is_durable = run.is_some_and(|run| placed.nth < run.durable);
         !is_durable && !self.is_of_now(placed.run)
     }
 
-    /// Whether there is a record of the file at `path`, whatever is there now.
+    /// True if there is a record of the file at `path`, whatever is there now.
     pub(crate) fn names(&self, path: &[u8]) -> bool {
         self.files.contains_key(path)
     }
 
-    /// Whether a record of the file at `path` is of the inode with this number.
+    /// True if a record of the file at `path` is of the inode with this number.
     pub(crate) fn has_made(&self, path: &[u8], ino: u64) -> bool {
         let first = self.files.get(path);
         let mut all = std::iter::successors(first, |known| known.earlier.as_deref());
         all.any(|known| known.ino == ino)
     }
 
-    /// Tells how what is written to is mounted.
+    /// Sets the current mount of the destination.
     pub(crate) fn mounted(&mut self, mount: u64) {
         self.mount = mount;
     }
 
-    /// Whether a file can have been made by one of the runs, by when it was made: each tells what it
-    /// begins before it makes it. Of a journal the end may be lost with the power, no more than
-    /// what a system keeps in memory for so long.
+    /// True if one of the runs can have made a file that was born at this time: each records a file
+    /// before it makes it. The end of a journal may be lost in a power cut, no more than a system
+    /// keeps in memory for so long.
     pub(crate) fn can_have_made(&self, born_ns: i64) -> bool {
         const LOST_NS: i64 = 60_000_000_000;
         let lost = match self.runs.last() {
@@ -224,8 +225,8 @@ impl Known {
         born_ns <= self.written_ns.saturating_add(lost)
     }
 
-    /// Whether the system was started, or the file system mounted, since any of the runs: what is
-    /// not known to be on the disk is to be looked at.
+    /// True if the system was started, or the file system mounted, since any of the runs: files
+    /// that are not known to be on the disk are to be checked.
     pub(crate) fn is_doubtful(&self) -> bool {
         (1..=self.runs.len()).any(|run| !self.is_of_now(run))
     }
@@ -235,13 +236,13 @@ impl Known {
         found.is_some_and(|run| run.same_boot && run.mount == self.mount && run.mount != 0)
     }
 
-    /// A run by its number: the first is 1.
+    /// Returns a run by its number: the first is 1.
     fn run(&self, run: usize) -> Option<&Run> {
         run.checked_sub(1).and_then(|run| self.runs.get(run))
     }
 
-    /// Another run: what a digest of another kind says of stages proves nothing any more, because
-    /// that run has used them for its own.
+    /// Begins another run: records of stages with a digest of another kind prove nothing any more,
+    /// because that run has used the stages for its own.
     pub(crate) fn begin_run(&mut self, session: Option<SessionRecord>, boot: &[u8; 16]) {
         let session = session.unwrap_or_default();
         if self.runs.last().map(|run| &run.algorithm) != Some(&session.algorithm) {
@@ -256,8 +257,8 @@ impl Known {
         });
     }
 
-    /// What was recorded so far was forced to the disk, but for what earlier runs did: that may
-    /// have been lost before this one began.
+    /// Marks the records so far as forced to the disk, except those of earlier runs: their data may
+    /// have been lost before this run began.
     pub(crate) fn made_durable(&mut self) {
         let count = self.count;
         if let Some(run) = self.runs.last_mut() {
@@ -265,7 +266,7 @@ impl Known {
         }
     }
 
-    /// A file that is to get its name.
+    /// Records a file that is to get its name.
     pub(crate) fn insert(&mut self, done: Done) {
         let mut file = KnownFile {
             source: done.source,
@@ -288,7 +289,7 @@ impl Known {
         }
     }
 
-    /// A file has its name.
+    /// Records that a file has its name.
     pub(crate) fn placed(&mut self, path: &[u8], state: Placed) {
         let (run, nth) = (self.runs.len(), self.count);
         self.count += 1;
@@ -298,8 +299,8 @@ impl Known {
         }
     }
 
-    /// Paths below the top whose stages may still be there, though this run has met none of them:
-    /// their sources are gone.
+    /// Returns paths below the top whose stages may still be there, though this run has met none of
+    /// them: their sources are gone.
     pub(crate) fn unseen(&self) -> impl Iterator<Item = &[u8]> {
         let files = self.files.iter();
         let unseen = files.filter(|(_, file)| !file.seen.load(Relaxed));
@@ -307,18 +308,19 @@ impl Known {
         begun.chain(unseen.map(|(path, _)| path.as_slice()))
     }
 
-    /// What was done is to be done again: it is known, so that it is in nobody's way.
+    /// Marks the work as to be done again: it stays known, so that its files are not taken for
+    /// another process's.
     pub(crate) fn begin_anew(&mut self) {
         self.anew = true;
         self.blocks.clear();
     }
 
-    /// Whether what was done is to be done again.
+    /// True if the work is to be done again.
     pub(crate) fn is_anew(&self) -> bool {
         self.anew
     }
 
-    /// Digests of another algorithm are not those of this run, and say nothing of stages.
+    /// Drops digests of another algorithm, which say nothing of this run's files or stages.
     pub(crate) fn keep_digests_of(&mut self, algorithm: &str) {
         algorithm.clone_into(&mut self.algorithm);
         if self.runs.last().map(|run| &run.algorithm[..]) != Some(algorithm) {
@@ -326,7 +328,7 @@ impl Known {
         }
     }
 
-    /// Files that are recorded.
+    /// Returns the number of files that are recorded.
     pub(crate) fn len(&self) -> usize {
         self.files.len()
     }

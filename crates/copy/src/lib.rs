@@ -1,6 +1,5 @@
-//! The engine behind `bc copy`, and behind `bc integrity restore`: trees copied with everything that belongs to them, in a way that
-//! can be interrupted at any point and gone on from, and that ends with a manifest to prove the
-//! copy by.
+//! The engine behind `bc copy` and `bc integrity restore`: copies trees with all their metadata,
+//! can be interrupted at any point and resumed, and ends with a manifest to check the copy against.
 //!
 //! ```
 //! use bc_copy::{CopyOptions, CopyProgress, copy};
@@ -19,33 +18,34 @@
 //!
 //! # How it works
 //!
-//! How it flows: `target` finds where everything goes, `begin` whether an earlier run of the same
-//! copy is to be gone on from; each of the `sources` is walked; `dirs` makes directories; workers
-//! copy small files in batches (`small`) and larger ones one by one (`single`); huge ones are copied
-//! by all of them block by block (`huge`). Of each of several `destinations` there is a job, and of
-//! each job a worker in every thread; a file is read once, for all that take it (`receiver`).
-//! `decide` says what becomes of a name that is taken; `queue` gives
-//! names to what is complete; `special` makes what is no regular file, `links` further names;
-//! directories get their times last; `finish` counts, and `manifest` writes down what was done.
+//! Flow: `target` finds the targets of all sources, `begin` an earlier run of the same copy to
+//! resume; each of the `sources` is walked; `dirs` makes directories; workers copy small files in
+//! batches (`small`) and larger ones one by one (`single`); huge ones are copied by all of them
+//! block by block (`huge`). Each of several `destinations` has a job, and each job a worker in
+//! every thread; a file is read once, for all destinations that take it (`receiver`). `decide`
+//! decides about a name that is taken; `queue` gives names to complete files; `special` makes
+//! everything but regular files, `links` further names; directories get their times last; `finish`
+//! counts, and `manifest` records what was done.
 //!
-//! [`restore()`] heals a tree by its manifest from copies of it, with the same stages: what
-//! bc-integrity's `verify` finds damaged or gone is copied from whatever holds it, compared with the
-//! recorded digest on the way, and only then takes the place of what is there.
+//! [`restore()`] repairs a tree by its manifest from copies of it, with the same stages: files that
+//! bc-integrity's `verify` finds damaged or missing are copied from any source that holds them,
+//! compared with the recorded digest on the way, and only then replace the existing file.
 //!
 //! # Invariants
-//! - Nothing half done ever has its final name: what is copied is a stage until it is complete,
-//!   checked and has its metadata.
-//! - A destination decides, fails and goes on for itself, whatever becomes of the others.
+//! - No incomplete file ever has its final name: a copy is a stage until it is complete, checked
+//!   and has its metadata.
+//! - A destination decides, fails and continues for itself, whatever becomes of the others.
 //! - Nothing is ever removed or replaced unless that was asked for; a name that is taken meanwhile
 //!   is not taken over.
 //! - Below the destination no link is followed.
-//! - A file's record is in the journal before the file gets its name, its state once it has that. It
-//!   counts while the name leads to a file in that state, in the mount that it was recorded in or
-//!   forced to the disk; else the bytes have to be those that were recorded. All else is the user's.
-//! - The observer is called by threads of the process's own table of descriptors alone: what it has
-//!   open is no file, or another one, in a worker's.
-//! - One failure never stops the rest: each is told once, and the entries copied, skipped, failed
-//!   and left are all that were walked.
+//! - A file's record is in the journal before the file gets its name, its state once it has that.
+//!   It counts while the name leads to a file in that state, in the mount that it was recorded in
+//!   or forced to the disk; else the bytes have to be those that were recorded. All else is the
+//!   user's.
+//! - The observer is called by threads of the process's own table of descriptors alone: the numbers
+//!   of its descriptors are other files, or none, in a worker's.
+//! - One failure never stops the rest: each is reported once, and the entries copied, skipped,
+//!   failed and left are all that were walked.
 
 #![forbid(unsafe_code)]
 
@@ -110,7 +110,7 @@ pub use restore::{
     Loss, Mended, RestoreError, RestoreEvent, RestoreObserver, RestoreOptions, Restored, restore,
 };
 
-/// The examples of the registry's page run, too.
+/// Runs the examples of the registry's page too.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,5 +1,5 @@
-//! Files with several names among what is copied: the first is copied, the others become names of
-//! its copy.
+//! Hard links among the copied files: the first name is copied, the others become names of its
+//! copy.
 
 use std::collections::HashMap;
 
@@ -14,17 +14,17 @@ use crate::small::{SMALL, small};
 use crate::tree::Item;
 use crate::worker::{BATCH, USUAL, Worker};
 
-/// The names.
+/// Files with several names.
 #[derive(Default)]
 pub(crate) struct Links {
-    /// Where a copy of each file is, as far as there is one.
+    /// Entry that each file is copied as; missing where there is no copy.
     firsts: HashMap<Identity, Item>,
     /// Further names, in order.
     further: Vec<(Item, Identity)>,
 }
 
 impl Links {
-    /// Finds them, unless they are not wanted.
+    /// Finds files with several names, unless links are not preserved.
     pub(crate) fn find(job: &Job<'_>) -> Links {
         let mut links = Links::default();
         if !job.options.preserve.links {
@@ -47,13 +47,13 @@ impl Links {
         links
     }
 
-    /// Whether an entry is another name of one that comes before it.
+    /// True if an entry is another name of one that comes before it.
     pub(crate) fn is_further(&self, item: Item) -> bool {
         let found = self.further.binary_search_by_key(&item, |(item, _)| *item);
         found.is_ok()
     }
 
-    /// The entry of which one is another name.
+    /// Returns the entry of which this one is another name.
     pub(crate) fn first_of(&self, item: Item) -> Option<Item> {
         let at = self.further.binary_search_by_key(&item, |(item, _)| *item);
         self.firsts.get(&self.further[at.ok()?].1).copied()
@@ -93,7 +93,7 @@ impl Links {
                     origins.insert(item, first);
                     states.after(worker, first, item);
                 }
-                // This one is copied, and is what the next ones are linked to.
+                // This one is copied, and the next ones are linked to it.
                 Ok(false) => {
                     alone(worker, item);
                     worker.commit();
@@ -108,8 +108,8 @@ impl Links {
 }
 
 /// The states of files that were given further names: each name changes the time of change, which
-/// is recorded anew unless somebody else has changed the file meanwhile. Without a manifest nobody
-/// knows, and the next run reads the file.
+/// is recorded again unless another process has changed the file meanwhile. Without a manifest the
+/// state is unknown, and the next run reads the file.
 #[derive(Default)]
 struct States(HashMap<Item, (Existing, bool)>);
 
@@ -136,7 +136,7 @@ impl States {
         }
     }
 
-    /// It has one, that of `item`.
+    /// Notes that the file has another name, that of `item`.
     fn after(&mut self, worker: &Worker<'_>, first: Item, item: Item) {
         if let (Some((state, is_ours)), Some(meta)) =
             (self.0.get_mut(&first), worker.job.results.meta(item))
@@ -172,8 +172,8 @@ fn record(worker: &Worker<'_>, names: &[(Item, Identity)]) {
     }
 }
 
-/// Each further name has changed what is to be said of the others: how many there are. What is proven
-/// of the first is of the others that were its names when they were walked.
+/// Updates the outcomes of entries whose number of names was changed by each further name. What is
+/// proven of the first name holds for the others that were its names when they were walked.
 fn look_again(worker: &mut Worker<'_>, mut items: Vec<Item>, origins: &HashMap<Item, Item>) {
     let job = worker.job;
     if !job.has_manifest() {

@@ -1,5 +1,5 @@
-//! The manifest of a copy, which `bc integrity verify` accepts at once: what was copied, with the
-//! digests that were taken on the way, and what an earlier manifest there says of the rest.
+//! The manifest of a copy, which `bc integrity verify` accepts at once: the copied entries, with
+//! the digests taken on the way, and the records of an earlier manifest there for the rest.
 
 mod about;
 mod again;
@@ -43,14 +43,14 @@ use pipe::Entries;
 pub(crate) use plan::Plan;
 pub(crate) use whole::is_done;
 
-/// What has become of the entries, and what is none because it could not be looked at.
+/// Outcomes of the entries, and the paths without an entry, which could not be looked at.
 type Found<'a> = (&'a Rows, &'a [Unlisted]);
 
-/// A manifest that is where it should be.
+/// A manifest that is in its place.
 pub(crate) struct Written {
     /// Its path as it is shown.
     pub(crate) shown: Vec<u8>,
-    /// Whether it is the one that was there, because that says the same.
+    /// True if it is the earlier one, which says the same.
     pub(crate) is_old: bool,
 }
 
@@ -61,7 +61,7 @@ impl Written {
     }
 }
 
-/// Writes the manifest, unless the one that is there says the same.
+/// Writes the manifest, unless the existing one says the same.
 pub(crate) fn write(
     job: &Job<'_>,
     plan: &Plan,
@@ -98,17 +98,18 @@ pub(crate) fn write(
     }
 }
 
-/// What a manifest is to be about.
+/// Subject of a manifest.
 struct About<'a, 'j> {
     job: &'a Job<'j>,
     plan: &'a Plan,
     found: Found<'a>,
-    /// What an earlier run has done beside.
+    /// Entries that an earlier run has copied beside those of this one.
     beside: &'a [Entry],
 }
 
 impl About<'_, '_> {
-    /// Its header, after an earlier one with this scope, and whether it is about a part.
+    /// Returns its header, following an earlier one with this scope, and whether it describes a
+    /// part.
     fn header(&self, earlier: Option<&Option<Scope>>) -> (Header, bool) {
         let scope = scope(self.job, self.plan, (self.found.1, self.beside), earlier);
         let header = header(self.job, self.plan, scope.as_ref());
@@ -116,18 +117,18 @@ impl About<'_, '_> {
     }
 }
 
-/// What a new manifest takes the place of.
+/// File that a new manifest replaces.
 enum Over {
     /// Nothing.
     Nothing,
-    /// The one that it carries on.
+    /// The manifest whose records the new one carries on.
     Earlier(AsRead),
-    /// Whatever is there: the user has named the file, or it cannot be told from others.
+    /// Any file: the user has named it, or it cannot be told from others.
     Anything,
 }
 
-/// Writes it. Where another copy to the same destination has written its own meanwhile, that is
-/// carried on then: neither loses what it has proven.
+/// Writes the manifest. If another copy to the same destination has written its own meanwhile, that
+/// one is carried on too: neither loses what it has proven.
 fn replace(about: &About<'_, '_>, shown: &[u8], lasting: Lasting) -> Result<(), Error> {
     /// Every time another copy comes to its end.
     const MOST_TIMES: u32 = 1000;
@@ -141,9 +142,9 @@ fn replace(about: &About<'_, '_>, shown: &[u8], lasting: Lasting) -> Result<(), 
     Err(Error::system(shown, "rename", Errno::EXIST))
 }
 
-/// The manifest that is there, if there is one that is carried on, and what is replaced.
+/// Returns the existing manifest, if its records are carried on, and the file to be replaced.
 fn find_earlier(about: &About<'_, '_>, shown: &[u8]) -> Result<(Option<Earlier>, Over), Error> {
-    /// Nobody replaces it so often in so short a time: names do not lead to the numbers of open
+    /// No process replaces it so often in so short a time: names do not lead to the numbers of open
     /// files here, as on some FUSE file systems.
     const MOST_LOOKS: u32 = 8;
     let &About { job, plan, .. } = about;
@@ -172,7 +173,7 @@ fn find_earlier(about: &About<'_, '_>, shown: &[u8]) -> Result<(Option<Earlier>,
     }
 }
 
-/// Whether nobody has written another one meanwhile.
+/// Returns false if another manifest was written meanwhile.
 fn replace_once(
     about: &About<'_, '_>,
     shown: &[u8],
@@ -209,10 +210,10 @@ fn replace_once(
     }
 }
 
-/// What cannot be carried on is not lost for that: it gets another name, unless the user has named
-/// the file, which is then replaced as every output is. Whether the name is free now.
+/// Renames a manifest that cannot be carried on, so that it is not lost, unless the user has named
+/// the file, which is then replaced as every output is. Returns true if the name is free now.
 fn set_aside(job: &Job<'_>, plan: &Plan, why: &str) -> Result<bool, Error> {
-    /// How many may lie there.
+    /// Number of manifests that may have been set aside there.
     const MOST: u32 = 1000;
     if job.options.manifest != ManifestPlace::Destination {
         return Ok(false);
@@ -240,7 +241,8 @@ fn set_aside(job: &Job<'_>, plan: &Plan, why: &str) -> Result<bool, Error> {
     Err(Error::system(shown, "rename", Errno::EXIST))
 }
 
-/// Merges what was copied with what an earlier manifest says; gives what the trailer says of it.
+/// Merges the copied entries with those of an earlier manifest; returns what is added to the
+/// trailer.
 fn fill(
     about: &About<'_, '_>,
     is_part: bool,
@@ -257,7 +259,7 @@ fn fill(
     let (rows, unlisted) = found;
     let mut worker = Worker::new(job);
     let mut heads = heads(job, plan, unlisted, beside);
-    // Whether what is written is all of this copy and nothing else.
+    // True while all that is written belongs to this copy.
     let mut is_all = true;
     let mut last = Vec::new();
     while let Some(Head { path, next }) = heads.pop().filter(|_| !out.is_over()) {
@@ -308,14 +310,14 @@ fn fill(
     })
 }
 
-/// The path of an entry in the manifest.
+/// Returns the path of an entry in the manifest.
 fn path_in(job: &Job<'_>, plan: &Plan, item: Item) -> Vec<u8> {
     let mut path = Vec::with_capacity(USUAL);
     job.tree.write_target(item, &mut path);
     below(plan, path)
 }
 
-/// A path below the top, as the manifest has it.
+/// Turns a path below the top into one of the manifest.
 fn below(plan: &Plan, mut path: Vec<u8>) -> Vec<u8> {
     if !plan.below.is_empty() {
         path.drain(..(plan.below.len() + 1).min(path.len()));
@@ -326,14 +328,14 @@ fn below(plan: &Plan, mut path: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// What the manifest says of what could not be looked at.
+/// Returns the manifest's entry for a path that could not be looked at.
 fn unlisted_entry(path: Vec<u8>, unlisted: &Unlisted) -> Entry {
     let mut entry = Entry::new(path, kind(unlisted.kind));
     entry.error = Some(unlisted.failure.clone());
     entry
 }
 
-/// What the manifest says of an entry, of which an earlier one says what is `known`.
+/// Returns the manifest's entry for an item, of which an earlier manifest has the entry `known`.
 fn entry(
     worker: &mut Worker<'_>,
     (rows, item): (&Rows, Item),
@@ -353,7 +355,7 @@ fn entry(
     let mut entry = Entry::new(path, kind);
     entry.meta = meta;
     if let Some(failure) = rows.failure(item) {
-        // Nothing was done to what is there: what was proven of it is still to be asked of it.
+        // The existing file was left alone: it still has to match its earlier record.
         if let Some(known) = known.filter(|known| known.error.is_none())
             && matches!(
                 worker.place(item).and_then(|at| worker.there(&at)),
@@ -362,7 +364,7 @@ fn entry(
         {
             return Some(known);
         }
-        // What is there, if anything is, is not what was to be.
+        // The file that is there, if any, is not the intended one.
         entry.error = Some(failure.clone());
         return Some(entry);
     }
@@ -408,7 +410,7 @@ fn entry(
     Some(entry)
 }
 
-/// Of a file whose copy is proven to be what its source was when it was walked.
+/// Returns the stamp of a file whose copy is proven to be what its source was when it was walked.
 fn stamp(
     worker: &mut Worker<'_>,
     item: Item,
@@ -425,14 +427,14 @@ fn stamp(
     worker.stamp(item, &ends, lasting)
 }
 
-/// Whether a file has other content than was recorded of it, as no program leaves it: with the same
-/// size and time.
+/// True if a file has other content than was recorded of it, with the same size and time: no
+/// program leaves it so.
 fn is_damaged(known: &Entry, now: &Entry) -> bool {
     let seen = |entry: &Entry| entry.meta.map(|meta| (meta.size, meta.mtime_ns));
     known.digest.is_some() && known.digest != now.digest && seen(known) == seen(now)
 }
 
-/// Of what was left at the destination, and of which nothing is known.
+/// Returns the digest of a file that was left at the destination and of which nothing is known.
 fn digest_there(worker: &mut Worker<'_>, item: Item) -> Option<Digest> {
     let job = worker.job;
     let place = worker.place(item).ok()?;

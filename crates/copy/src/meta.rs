@@ -1,5 +1,5 @@
-//! What a copy gets beside its content, in the order in which nothing of it undoes another part:
-//! owner, mode, attributes, access control lists, capabilities, times.
+//! Metadata of a copy, given in an order in which no part undoes another: owner, mode, attributes,
+//! access control lists, capabilities, times.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -16,9 +16,9 @@ use crate::options::Preserve;
 const XATTR_MAX: usize = 64 << 10;
 
 const CAPABILITY: &[u8] = b"security.capability";
-/// What XFS shows root of its access control lists a second time, in a form of its own.
+/// Names under which XFS shows root its access control lists a second time, in a form of its own.
 const XFS_ACL: &[u8] = b"trusted.SGI_ACL_";
-/// Labels are the policy's to give.
+/// Security label, which the policy gives.
 const LABEL: &[u8] = b"security.selinux";
 
 const SET_USER: u32 = 0o4000;
@@ -27,7 +27,7 @@ const SET_GROUP: u32 = 0o2000;
 /// Names and values.
 pub(crate) type Xattrs = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// What a source has that its copy is to have.
+/// Metadata of a source that its copy is to have.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     mode: u32,
@@ -57,8 +57,8 @@ impl Wanted {
         }
     }
 
-    /// What a manifest says: nothing of the last access, which is left as it is, as is a time of
-    /// modification that cannot be held or is not known.
+    /// Returns the metadata recorded in a manifest, without the last access, which is left as it
+    /// is, as is a time of modification that cannot be held or is not known.
     pub(crate) fn recorded(
         mode: u32,
         (uid, gid): (u32, u32),
@@ -92,12 +92,12 @@ impl Wanted {
     }
 }
 
-/// What of it is given.
+/// Metadata that is given to copies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Giving {
     pub(crate) preserve: Preserve,
     umask: u32,
-    /// The user and the group that new files have.
+    /// User and group of new files.
     own: (u32, u32),
 }
 
@@ -116,7 +116,7 @@ impl Giving {
         }
     }
 
-    /// The permission bits of the copy: those of a new file where they are not preserved.
+    /// Returns the permission bits of the copy: those of a new file where they are not preserved.
     fn mode(&self, mode: u32, dropped: u32) -> Mode {
         let bits = match self.preserve.mode {
             true => mode & 0o7777 & !dropped,
@@ -128,9 +128,9 @@ impl Giving {
 
 #[allow(clippy::unnecessary_cast)]
 impl Wanted {
-    /// The permission bits with which a new file can be made, so that neither owner nor mode need
-    /// be given to it afterwards; nothing where it would be open to more users, or open for
-    /// writing to others, before it is complete.
+    /// Returns the permission bits with which a new file can be made, so that neither owner nor
+    /// mode need be given to it afterwards; `None` where it would be open to more users, or open
+    /// for writing to others, before it is complete.
     pub(crate) fn mode_from_the_start(&self, giving: &Giving, inherits: bool) -> Option<u32> {
         let Preserve { mode, owner, .. } = giving.preserve;
         let bits = self.mode & 0o7777;
@@ -140,13 +140,13 @@ impl Wanted {
             && !inherits
             && (self.uid, self.gid) == giving.own
             && bits & (0o7022 | giving.umask) == 0
-            // Whatever group the directory gives it, that one may no more than anybody.
+            // The group that the directory gives it may do no more than others.
             && (bits >> 3) & !bits & 0o7 == 0
             && !self.xattrs.iter().any(|(name, _)| is_list(name));
         fits.then_some(bits)
     }
 
-    /// Whether a file has the time of modification that is wanted.
+    /// True if a file has the wanted time of modification.
     pub(crate) fn has_times(&self, file: &FileStat) -> bool {
         let wanted = &self.times.last_modification;
         let ns = wanted.tv_nsec as i64;
@@ -157,7 +157,7 @@ impl Wanted {
             == Some(file.stamp.mtime_ns)
     }
 
-    /// Whether a file has these attributes and no others, but for its label: the system gives labels
+    /// True if a file has these attributes and no others, except its label: the system gives labels
     /// by the place.
     pub(crate) fn has_xattrs(&self, found: &Xattrs) -> bool {
         let counted = |xattrs: &Xattrs| {
@@ -169,8 +169,8 @@ impl Wanted {
         counted(&self.xattrs) == counted(found)
     }
 
-    /// Whether a file has the owner, as far as this user may give one, and the permission bits that
-    /// are wanted, if they are.
+    /// True if a file has the wanted owner, as far as this user may give one, and the wanted
+    /// permission bits, where they are preserved.
     pub(crate) fn is_given_as_far(&self, file: &FileStat, preserve: Preserve) -> bool {
         let bits = |mode: u32| mode & 0o7777;
         let is_own = !preserve.owner || !is_root();
@@ -178,17 +178,17 @@ impl Wanted {
             && (!preserve.mode || bits(file.mode) == bits(self.mode))
     }
 
-    /// Whether a file has the owner and the permission bits that are wanted.
+    /// True if a file has the wanted owner and permission bits.
     pub(crate) fn is_given(&self, file: &FileStat) -> bool {
         let bits = |mode: u32| mode & 0o7777;
         (file.uid, file.gid) == (self.uid, self.gid) && bits(file.mode) == bits(self.mode)
     }
 }
 
-/// A property that could not be given, and why.
+/// Metadata that could not be given, and the reason.
 pub(crate) type Lost = (&'static str, Errno);
 
-/// Room for reading attributes, one for each worker.
+/// Buffers for reading attributes, one for each worker.
 pub(crate) struct XattrReader {
     names: Vec<u8>,
     value: Vec<u8>,
@@ -202,7 +202,7 @@ impl XattrReader {
         }
     }
 
-    /// All attributes of an open file that this user may see.
+    /// Returns all attributes of an open file that this user may see.
     pub(crate) fn of_file(&mut self, file: BorrowedFd<'_>) -> Result<Xattrs, Errno> {
         let count = match rustix::fs::flistxattr(file, &mut self.names[..]) {
             Err(Errno::NOTSUP) | Ok(0) => return Ok(Xattrs::new()),
@@ -213,7 +213,7 @@ impl XattrReader {
         })
     }
 
-    /// The same of what is at `path`, a link itself.
+    /// Returns all attributes of the file at `path`; a link is not followed.
     pub(crate) fn at(&mut self, path: &[u8]) -> Result<Xattrs, Errno> {
         let count = match rustix::fs::llistxattr(path, &mut self.names[..]) {
             // Without /proc, where paths lead through it, there is no way to them.
@@ -247,8 +247,8 @@ impl XattrReader {
     }
 }
 
-/// Access control lists come after other attributes, and capabilities, which a change of the owner
-/// or of the content takes away, last.
+/// Ranks attributes: access control lists come after others, and capabilities, which a change of
+/// the owner or of the content takes away, last.
 fn rank(name: &[u8]) -> u8 {
     match name {
         CAPABILITY => 2,
@@ -257,13 +257,13 @@ fn rank(name: &[u8]) -> u8 {
     }
 }
 
-/// The user whose rights this process has.
+/// True if this process has root's user id.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Gives a file what is wanted of it; `lost` gets what could not be given. `inherits`: it may have
-/// got an access control list from its directory.
+/// Gives a file the wanted metadata; `lost` gets what could not be given. `inherits`: it may have
+/// inherited an access control list from its directory.
 pub(crate) fn give(
     file: &Subject<'_>,
     wanted: &Wanted,
@@ -275,7 +275,7 @@ pub(crate) fn give(
     give_rest(file, wanted, giving, lost);
 }
 
-/// Owner and permission bits.
+/// Gives owner and permission bits.
 fn give_mode(
     file: &Subject<'_>,
     wanted: &Wanted,
@@ -303,7 +303,7 @@ fn give_mode(
     note(lost, "chmod", file.chmod(mode));
 }
 
-/// What follows owner and permission bits: attributes and times.
+/// Gives attributes and times, which follow owner and permission bits.
 pub(crate) fn give_rest(
     file: &Subject<'_>,
     wanted: &Wanted,
@@ -314,7 +314,8 @@ pub(crate) fn give_rest(
         for (name, value) in &wanted.xattrs {
             let set = file.set_xattr(name, value);
             if set.is_err() && name == ACCESS_ACL && giving.preserve.mode {
-                // Without it the owner's group would have what only those in it were to have.
+                // Without the list the owner's group would have rights that only users in the list
+                // were to have.
                 let mode = mode_without_acl(wanted.mode & 0o1777, value);
                 note(lost, "chmod", file.chmod(Mode::from_raw_mode(mode as _)));
             }
@@ -328,7 +329,8 @@ pub(crate) fn give_rest(
     }
 }
 
-/// Changes the mode of a directory that cannot be opened; of what took its name meanwhile, nothing.
+/// Changes the mode of a directory that cannot be opened; no other kind of file that took its name
+/// meanwhile is changed.
 pub(crate) fn chmod_dir_at(dir: BorrowedFd<'_>, name: &[u8], mode: Mode) -> Result<(), Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let there = retry_on_intr(|| rustix::fs::openat(dir, name, flags, Mode::empty()))?;
@@ -338,8 +340,8 @@ pub(crate) fn chmod_dir_at(dir: BorrowedFd<'_>, name: &[u8], mode: Mode) -> Resu
     retry_on_intr(|| rustix::fs::chmod(own_path(&there), mode))
 }
 
-/// Changes the owner as far as this user may, and gives the bits of the mode that must not be set
-/// then. That somebody else than root cannot give files away is no news.
+/// Changes the owner as far as this user may, and returns the bits of the mode that must not be set
+/// then. It is no failure that users other than root cannot give files away.
 fn own(
     wanted: &Wanted,
     lost: &mut Vec<Lost>,
@@ -370,7 +372,7 @@ fn note(lost: &mut Vec<Lost>, what: &'static str, done: Result<(), Errno>) {
     }
 }
 
-/// What `stat` says of the stat's own file, for `AsFd` callers.
+/// Returns the `stat` of an open file, for callers with `AsFd`.
 pub(crate) fn fstat(file: impl AsFd) -> Result<Stat, Errno> {
     retry_on_intr(|| rustix::fs::fstat(file.as_fd()))
 }

@@ -1,6 +1,6 @@
-//! What this run has given names. Some destinations take two names of a source for one: where case
-//! does not count, or where a directory is mounted a second time. There a later entry would take
-//! the place of an earlier one, of which was said that it was copied.
+//! Files that this run has given names. Some destinations treat two names of a source as one: where
+//! case does not count, or where a directory is mounted a second time. There a later entry would
+//! replace an earlier one that was reported as copied.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -14,23 +14,23 @@ use crate::tree::Item;
 
 /// The entries that have their names.
 pub(crate) struct Named {
-    /// Whether anything may be taken over at all: else no name is given twice.
+    /// True if files may be replaced at all: else no name is given twice.
     pub(crate) is_kept: bool,
     hashes: RandomState,
     maps: Mutex<Maps>,
-    /// Held by whoever looks whether a name is free and takes it by two calls.
+    /// Held by the thread that checks whether a name is free and takes it by two calls.
     pub(crate) alone: Mutex<()>,
 }
 
-/// The first two of the entries whose paths differ in case alone: one of them is another one.
+/// First two of the entries whose paths differ in case alone, so that one differs from any entry.
 type Firsts = [Option<Item>; 2];
 
 #[derive(Default)]
 pub(crate) struct Maps {
-    /// By what their names lead to.
+    /// Entries by the files that their names lead to.
     pub(crate) files: HashMap<Identity, Item>,
-    /// By their paths without regard to case, as hashes: where case does not count a file need not
-    /// have the same number under both names.
+    /// Entries by hashes of their paths without regard to case: where case does not count a file
+    /// need not have the same number under both names.
     paths: HashMap<u64, Firsts>,
 }
 
@@ -45,10 +45,10 @@ impl Named {
         }
     }
 
-    /// Takes down that a name keeps what it leads to.
+    /// Records that a name keeps the file that it leads to.
     pub(crate) fn keep(&self, place: &Place, there: &FileStat) {
         if self.is_kept {
-            // Of a file with several names that are not this run's each may be taken over alone.
+            // Each name of a file with several names that are not this run's may be replaced alone.
             let id = (there.nlink == 1).then_some(there.id);
             self.add(&mut self.lock(), place, id);
         }
@@ -64,7 +64,7 @@ impl Named {
         }
     }
 
-    /// Takes back that a name was given: it was not.
+    /// Forgets a name that was not given after all.
     pub(crate) fn forget(&self, place: &Place, id: Identity) {
         let mut maps = self.lock();
         if maps.files.get(&id) == Some(&place.item) {
@@ -80,7 +80,7 @@ impl Named {
         }
     }
 
-    /// The entries whose paths differ from that of a place in case alone, or are it.
+    /// Returns the entries whose paths differ from that of a place in case alone, or are it.
     pub(crate) fn alike(&self, maps: &Maps, place: &Place) -> impl Iterator<Item = Item> {
         let found = maps.paths.get(&self.hash(&place.target));
         found.copied().unwrap_or_default().into_iter().flatten()

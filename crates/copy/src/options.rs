@@ -1,4 +1,4 @@
-//! What to copy, where to, and how: a plain struct.
+//! Options of a copy: a plain struct of sources, destination and method.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,24 +7,24 @@ use bc_digest::Algorithm;
 use bc_pool::Tables;
 use bc_walk::{WalkOptions, Workers};
 
-/// What is done with a file whose name is taken at the destination.
+/// Treatment of a file whose name is taken at the destination.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum OnConflict {
-    /// It is not copied, which is a failure.
+    /// The file is not copied, which is a failure.
     #[default]
     Fail,
-    /// It is left out.
+    /// The file is left out.
     Skip,
-    /// It takes the name.
+    /// The file replaces the existing one.
     Replace,
-    /// It takes the name if it was modified later than what has it.
+    /// The file replaces the existing one if it was modified later.
     Update,
-    /// It takes the name unless both have the same content.
+    /// The file replaces the existing one unless both have the same content.
     Verify,
 }
 
 impl OnConflict {
-    /// All of them.
+    /// All variants.
     pub const ALL: [OnConflict; 5] = [
         OnConflict::Fail,
         OnConflict::Skip,
@@ -33,7 +33,7 @@ impl OnConflict {
         OnConflict::Verify,
     ];
 
-    /// `fail`, `skip`, `replace`, `update` or `verify`.
+    /// Returns `fail`, `skip`, `replace`, `update` or `verify`.
     pub const fn name(self) -> &'static str {
         match self {
             OnConflict::Fail => "fail",
@@ -45,23 +45,23 @@ impl OnConflict {
     }
 }
 
-/// Whether what was written is read back before it gets its name.
+/// Reading back of written files before they get their names.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum ReadBack {
-    /// No.
+    /// Nothing is read back.
     #[default]
     None,
-    /// Yes, from wherever the kernel has it.
+    /// Files are read from wherever the kernel has them.
     Read,
-    /// Yes, from the medium, once it is there.
+    /// Files are read from the medium, once they are there.
     Media,
 }
 
 impl ReadBack {
-    /// All of them.
+    /// All variants.
     pub const ALL: [ReadBack; 3] = [ReadBack::None, ReadBack::Read, ReadBack::Media];
 
-    /// `none`, `read` or `media`.
+    /// Returns `none`, `read` or `media`.
     pub const fn name(self) -> &'static str {
         match self {
             ReadBack::None => "none",
@@ -71,7 +71,7 @@ impl ReadBack {
     }
 }
 
-/// What is forced to the disk, and when.
+/// Data that is forced to the disk, and when.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Durability {
     /// Nothing: the kernel writes when it sees fit.
@@ -79,14 +79,14 @@ pub enum Durability {
     None,
     /// Everything, once, before the copy is called complete.
     End,
-    /// What many files are made of before they get their names, and these after that.
+    /// The content of many files before they get their names, and the names after that.
     Batch,
     /// Each file before it gets its name, and the name after that.
     File,
 }
 
 impl Durability {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Durability; 4] = [
         Durability::None,
         Durability::End,
@@ -94,7 +94,7 @@ impl Durability {
         Durability::File,
     ];
 
-    /// `none`, `end`, `batch` or `file`.
+    /// Returns `none`, `end`, `batch` or `file`.
     pub const fn name(self) -> &'static str {
         match self {
             Durability::None => "none",
@@ -105,23 +105,23 @@ impl Durability {
     }
 }
 
-/// When something that not every file system can do is done.
+/// Use of a feature that not every file system has.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum When {
-    /// Where it can be.
+    /// If it is possible.
     #[default]
     Auto,
-    /// Always; where it cannot be, the file fails.
+    /// Always; where it is not possible, the file fails.
     Always,
     /// Never.
     Never,
 }
 
 impl When {
-    /// All of them.
+    /// All variants.
     pub const ALL: [When; 3] = [When::Auto, When::Always, When::Never];
 
-    /// `auto`, `always` or `never`.
+    /// Returns `auto`, `always` or `never`.
     pub const fn name(self) -> &'static str {
         match self {
             When::Auto => "auto",
@@ -131,7 +131,7 @@ impl When {
     }
 }
 
-/// Which of a file's properties are given to its copy, beside content and kind.
+/// Metadata of a file that its copy is given, beside content and kind.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Preserve {
@@ -143,12 +143,12 @@ pub struct Preserve {
     pub times: bool,
     /// Extended attributes: access control lists and capabilities among them.
     pub xattrs: bool,
-    /// That several names are one file.
+    /// Hard links among the copied files.
     pub links: bool,
 }
 
 impl Preserve {
-    /// Everything.
+    /// All metadata.
     pub const ALL: Preserve = Preserve {
         mode: true,
         owner: true,
@@ -157,7 +157,7 @@ impl Preserve {
         links: true,
     };
 
-    /// Nothing.
+    /// No metadata.
     pub const NONE: Preserve = Preserve {
         mode: false,
         owner: false,
@@ -166,11 +166,11 @@ impl Preserve {
         links: false,
     };
 
-    /// What a list of names with commas between them says: `mode`, `owner`, `times`, `xattrs`,
+    /// Parses a list of names with commas between them: `mode`, `owner`, `times`, `xattrs`,
     /// `links`; `all` or `none` alone.
     ///
     /// # Errors
-    /// The name that is none of these.
+    /// Fails with a message that quotes the unknown name.
     pub fn parse(list: &str) -> Result<Preserve, String> {
         match list {
             "all" => return Ok(Preserve::ALL),
@@ -196,20 +196,20 @@ impl Preserve {
     }
 }
 
-/// How the destination is understood.
+/// Interpretation of the destination.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Target {
-    /// As `cp` does: into it if it is a directory, else it is the copy.
+    /// As `cp` does: the copy goes into it if it is a directory, else it is the copy.
     #[default]
     Cp,
-    /// It is the copy, whatever is there.
+    /// It is the copy, even if it is a directory.
     Exactly,
 }
 
-/// What the manifest is called in the destination: `.bc-copy-manifest.jsonl`.
+/// Name of the manifest in the destination: `.bc-copy-manifest.jsonl`.
 pub const MANIFEST_NAME: &str = ".bc-copy-manifest.jsonl";
 
-/// Where the manifest of the copy goes.
+/// Place of the copy's manifest.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub enum ManifestPlace {
     /// To [`MANIFEST_NAME`] in the destination, if that is a directory.
@@ -217,60 +217,60 @@ pub enum ManifestPlace {
     Destination,
     /// To this file.
     File(PathBuf),
-    /// There is none.
+    /// No manifest is written.
     None,
 }
 
-/// A copy that is asked for.
+/// Options of a copy.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CopyOptions {
-    /// What to copy: files, directories, links, devices. None of them is followed.
+    /// Sources: files, directories, links, devices. No link among them is followed.
     pub sources: Vec<OsString>,
-    /// Where to.
+    /// Path of the destination.
     pub destination: OsString,
-    /// How that is understood.
+    /// Interpretation of the destination.
     pub target: Target,
-    /// Names that are taken.
+    /// Treatment of names that are taken.
     pub on_conflict: OnConflict,
     /// Reading back.
     pub read_back: ReadBack,
-    /// What must be on the disk.
+    /// Data that must be on the disk.
     pub durability: Durability,
-    /// What is given to the copies beside their content.
+    /// Metadata that copies are given.
     pub preserve: Preserve,
-    /// Whether the sharing of blocks (`FICLONE`) is tried.
+    /// Use of shared blocks (`FICLONE`).
     pub reflink: When,
-    /// Whether holes stay holes; always: whether whatever is zero becomes one.
+    /// Handling of holes: kept by default; `Always` makes holes of all zeros.
     pub sparse: When,
     /// The digest that is taken of each file; `None` for no digest at all.
     pub algorithm: Option<Algorithm>,
-    /// Where the manifest goes.
+    /// Place of the manifest.
     pub manifest: ManifestPlace,
-    /// Whether a file that is named for the manifest is replaced, whatever it is, but for one that is
-    /// copied. Without this it has to be empty or a manifest of the same destination, which is carried
-    /// on. A device or FIFO is written to.
+    /// True if a file in the place named for the manifest is replaced, whatever it is, except one
+    /// that is copied. Without this it has to be empty or a manifest of the same destination, which
+    /// is carried on. A device or FIFO is written to in any case.
     pub replace_manifest: bool,
-    /// Whether a file that cannot be given all that its source has fails.
+    /// True if a file that cannot be given all metadata of its source fails.
     pub strict: bool,
-    /// Whether what an interrupted run has done is done again.
+    /// True if the work of an interrupted run is done again.
     pub restart: bool,
-    /// Whether nothing is written, only told.
+    /// True if nothing is written, only reported.
     pub dry_run: bool,
-    /// Where journals and the key that they are known by are kept; `None`: nowhere, and an
-    /// interrupted copy cannot be gone on from.
+    /// Directory of journals and of the key that authenticates them; `None` for no journal, so that
+    /// an interrupted copy cannot be resumed.
     pub state: Option<PathBuf>,
     /// Threads that copy, at least 1.
     pub workers: usize,
-    /// Which tables of descriptors the threads use that copy, where nothing is forced to the disk.
+    /// Tables of descriptors that copying threads use, where nothing is forced to the disk.
     pub tables: Tables,
     /// Threads that walk.
     pub walk_workers: Workers,
-    /// Which files.
+    /// Options of the walk: files to include, among others.
     pub walk: WalkOptions,
     /// The present, in nanoseconds since 1970, for the manifest's header.
     pub now: i64,
-    /// For the manifest's header: the host's name, and the machine's id.
+    /// Name of the host, for the manifest's header.
     pub host: Option<String>,
     /// The machine's id, as `/etc/machine-id` has it.
     pub machine: Option<String>,

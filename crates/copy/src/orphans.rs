@@ -1,9 +1,10 @@
-//! What interrupted copies left that nobody goes on with: after a week their journals go, and the
-//! stages that these tell of.
+//! Leftovers of interrupted copies that no run resumes: after a week their journals are removed,
+//! and the stages recorded in these.
 //!
-//! A stage is found by the journal of its job alone, which knows its name; what only looks like one
-//! is never looked for. Of what is found only that is removed which nobody but this user can have
-//! made and nobody works with; the rest is named and left. A time that is yet to come proves no age.
+//! A stage is found by the journal of its job alone, which knows its name; files that only look
+//! like one are never searched for. A stage is removed only if no other user can have made it and
+//! no process works with it; the others are reported and left. A time that is yet to come proves no
+//! age.
 
 mod healing;
 
@@ -34,21 +35,21 @@ use crate::stage::{self, JobId, is_stage};
 use crate::target::file_system;
 use crate::tree::parts;
 
-/// What was written to later than this, in nanoseconds, may be gone on from.
+/// Age up to which a journal or stage may be resumed from, in nanoseconds.
 const KEPT_NS: i64 = 7 * 24 * 3600 * 1_000_000_000;
 
-/// What has become of a stage that is an orphan by its name.
+/// Outcome for a stage that is an orphan by its name.
 enum Orphan {
     /// It is not there.
     None,
     Removed,
     /// It is too young.
     Young,
-    /// It is none of ours: why.
+    /// It is not ours, with the reason.
     Left(String),
 }
 
-/// Records where the top is.
+/// Records the path of the top.
 pub(crate) fn push_top(piece: &mut Vec<u8>, top: &[u8]) {
     let path = match top.is_empty() {
         true => Path::new("."),
@@ -61,8 +62,8 @@ pub(crate) fn push_top(piece: &mut Vec<u8>, top: &[u8]) {
     }
 }
 
-/// Removes what is left of copies that were interrupted more than a week before `now`
-/// (nanoseconds since 1970), as far as their destinations are there.
+/// Removes leftovers of copies that were interrupted more than a week before `now` (nanoseconds
+/// since 1970), as far as their destinations are there.
 pub(crate) fn sweep(state: &Path, now: i64, observer: &Observer<'_>) {
     let (Ok(key), Ok(all)) = (Key::kept_in(state), std::fs::read_dir(state.join("copy"))) else {
         return;
@@ -105,7 +106,7 @@ fn journal(path: &Path, key: &Key, now: i64, observer: &Observer<'_>) {
     let Some(top) = top(&job, &at) else {
         return;
     };
-    // Whether anything was forced to the disk is of no interest here.
+    // It does not matter here whether anything was forced to the disk.
     let Ok(Some((_, known, _))) = load(&journal, &[0; 16]) else {
         return;
     };
@@ -122,7 +123,7 @@ fn journal(path: &Path, key: &Key, now: i64, observer: &Observer<'_>) {
         match orphan(&dir, &name, now) {
             Orphan::None => {}
             Orphan::Removed => removed += 1,
-            // Somebody has a use for it; another day.
+            // Another process uses it; a later run tries again.
             Orphan::Young => return,
             Orphan::Left(why) => {
                 let text = format!("{}: {why}: left alone", Escaped(&path));
@@ -140,8 +141,8 @@ fn journal(path: &Path, key: &Key, now: i64, observer: &Observer<'_>) {
     observer(Event::Note(&text));
 }
 
-/// Removes what a restore of a tree has left that was killed, for the next one. Gives the journal
-/// back where the tree is not there any more.
+/// Removes the leftovers of a killed restore of a tree, for the next one. Returns the journal where
+/// the tree is missing.
 pub(crate) fn after_restore(journal: Journal, left: &dyn Fn(&[u8], &str)) -> Result<(), Journal> {
     let about = about(&journal);
     let Some((_, known, _)) = load(&journal, &[0; 16]).ok().flatten() else {
@@ -158,7 +159,7 @@ pub(crate) fn after_restore(journal: Journal, left: &dyn Fn(&[u8], &str)) -> Res
     }
 }
 
-/// The job, and where its top was: the first records, and no more of what may be a long journal.
+/// Reads the job and the path of its top: the first records only, since the journal may be long.
 fn about(journal: &Journal) -> Option<(JobRecord, Vec<u8>)> {
     let mut records = journal.records();
     let first = records.next_record().ok()??;
@@ -168,7 +169,7 @@ fn about(journal: &Journal) -> Option<(JobRecord, Vec<u8>)> {
     Some((job, top.to_vec()))
 }
 
-/// The directory that the job wrote below, if it is there and still that.
+/// Opens the directory that the job wrote below, if it is still there.
 fn top(job: &JobRecord, at: &[u8]) -> Option<DestDir> {
     let fd = open_named(at).ok()?;
     let id = FileStat::from(&fstat(&fd).ok()?).id;
@@ -182,7 +183,7 @@ fn top(job: &JobRecord, at: &[u8]) -> Option<DestDir> {
         .and_then(|fd| DestDir::of(fd).ok())
 }
 
-/// The stages that a job may have left: directory, name, and path to show.
+/// Returns the stages that a job may have left: directory, name, and path to show.
 fn stages<'a>(
     job: &'a JobRecord,
     known: &'a Known,
@@ -206,7 +207,7 @@ fn stages<'a>(
     })
 }
 
-/// Removes a stage if it is old and nobody else's.
+/// Removes a stage if it is old and no other user's.
 fn orphan(dir: &DestDir, name: &str, now: i64) -> Orphan {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | FLAGS;
     let file = match rustix::fs::openat(&dir.fd, name, flags, Mode::empty()) {

@@ -1,4 +1,4 @@
-//! A source that is open, and where its copy goes.
+//! A source that is open, and the place of its copy.
 
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -17,23 +17,24 @@ pub(crate) struct Open {
     pub(crate) file: OwnedFd,
     pub(crate) stat: FileStat,
     pub(crate) raw: Stat,
-    /// Whether a later write would give it another time.
+    /// True if a later write would give it another time.
     pub(crate) settled: bool,
 }
 
-/// Where an entry goes.
+/// Place of an entry at the destination.
 #[derive(Clone)]
 pub(crate) struct Place {
     pub(crate) item: Item,
-    /// Below the top.
+    /// Path below the top.
     pub(crate) target: Vec<u8>,
     pub(crate) dir: Rc<DestDir>,
     pub(crate) over: Over,
-    /// The file that is taken over because it is the copy's own: in another state it is not.
+    /// The existing file to be replaced because the copy made it: in another state it is not
+    /// replaced.
     pub(crate) own: Option<Box<Existing>>,
-    /// Whether a later write to the source would give it another time.
+    /// True if a later write to the source would give it another time.
     pub(crate) settled: bool,
-    /// Whether its copy was given all that its source has.
+    /// True if its copy was given all metadata of its source.
     pub(crate) is_whole: bool,
 }
 
@@ -47,12 +48,12 @@ impl Place {
 pub(crate) const STEP_NS: i64 = 100_000_000;
 const COARSE_NS: i64 = 2_100_000_000;
 
-/// Whether a write from now on gives a file another time than it has.
+/// True if a write from now on gives a file another time than it has.
 pub(crate) fn is_settled(stamp: &Stamp) -> bool {
     is_settled_at(stamp, coarse_now())
 }
 
-/// The same of a write since then, by the clock that stamps files.
+/// True if a write since `now`, by the clock that stamps files, gives it another time.
 pub(crate) fn is_settled_at(stamp: &Stamp, now: i64) -> bool {
     [stamp.mtime_ns, stamp.ctime_ns].iter().all(|&time| {
         let step = if time % 1_000_000_000 == 0 {

@@ -1,6 +1,6 @@
-//! Large files whose digest cannot be taken in parts: what is recorded of their stages is the digest
-//! of all up to the end of each block, so a run that goes on proves what is there by hashing it
-//! again, and has the state of the digest at that point by the same reading.
+//! Large files whose digest cannot be taken in parts: the digest of all bytes up to the end of each
+//! block is recorded of their stages, so that a resumed run proves the stage by hashing it again,
+//! and has the state of the digest at that point by the same reading.
 
 use std::fs::File;
 
@@ -20,12 +20,13 @@ pub(crate) fn pieces(digest: &Digest) -> Vec<[u8; 32]> {
     digest.as_bytes().chunks(32).map(piece).collect()
 }
 
-/// The number of the block that ends there, if one does.
+/// Returns the number of the block that ends there, if one does.
 pub(crate) fn block_before(end: u64) -> Option<u64> {
     (end > 0 && end.is_multiple_of(BLOCK)).then(|| end / BLOCK - 1)
 }
 
-/// How far a stage of a file of `size` bytes is what was recorded of it, and the digest of that.
+/// Returns the number of leading bytes of a stage, of a file of `size` bytes, that match the
+/// records, and the state of their digest.
 pub(crate) fn proven(
     stage: &File,
     known: Option<&Blocks>,
@@ -67,7 +68,8 @@ mod tests {
 
     use bc_digest::hash;
 
-    /// Of every algorithm: what is dirty, missing or not recorded ends what is proven.
+    /// For each kind of algorithm: a block that is dirty, missing or not recorded ends the proven
+    /// part.
     #[test]
     fn what_is_recorded_is_proven_and_nothing_more() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Stamps of what a worker has at hand: whether its file systems allow any, and what they are called.
+//! Stamps of a worker's entries, with the names of their file systems, if these allow stamps.
 
 use std::sync::PoisonError;
 
@@ -12,7 +12,7 @@ use crate::tree::Item;
 use crate::worker::Worker;
 
 impl Worker<'_> {
-    /// The stamp of a copy, if both its file systems allow one.
+    /// Returns the stamp of a copy, if both its file systems allow one.
     pub(crate) fn stamp(&mut self, item: Item, ends: &Ends<'_>, lasting: Lasting) -> Option<Stamp> {
         let job = self.job;
         let session = match lasting {
@@ -24,7 +24,7 @@ impl Worker<'_> {
         Some(of_text(KIND, session, &ends.text(from, given)))
     }
 
-    /// Whether that is the stamp of the two ends, as they are.
+    /// True if that is the stamp of the two ends in their current state.
     pub(crate) fn is_stamp(&mut self, item: Item, ends: &Ends<'_>, stamp: &Stamp) -> bool {
         let job = self.job;
         let Some(from) = self.proving(item, ends.source.id, ends.copy.ino) else {
@@ -36,8 +36,8 @@ impl Worker<'_> {
             || of_text(KIND, None, &text) == *stamp
     }
 
-    /// What the file system of an entry's source is called, if what `stat` says proves the content
-    /// there, and of an inode with this number at the destination.
+    /// Returns the name of the file system of an entry's source, if the results of `stat` prove the
+    /// content there, and that of an inode with this number at the destination.
     pub(crate) fn proving(&mut self, item: Item, source: Identity, copy: u64) -> Option<&str> {
         let from = match self.met.iter().position(|(dev, _)| *dev == source.dev) {
             Some(at) => at,
@@ -49,7 +49,7 @@ impl Worker<'_> {
         (is_proof && !name.is_empty()).then_some(name)
     }
 
-    /// Gets to know the file system that an entry's source is on.
+    /// Determines the file system that an entry's source is on, once.
     fn meet(&mut self, item: Item, dev: u64) -> Option<usize> {
         let systems = &self.job.systems;
         let lock = || systems.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -59,7 +59,7 @@ impl Worker<'_> {
             None => {
                 let (listing, id) = self.job.tree.entry(item)?;
                 let dir = listing.dir(id);
-                // What is mounted on the file itself has no directory there to be asked.
+                // A file system mounted on the file itself has no directory there to be opened.
                 let is_its_own = listing.dir_identity(dir).is_some_and(|id| id.dev == dev);
                 let open = self.source_dir(item).ok().filter(|_| is_its_own)?;
                 let uuid = uuid_at(own_path(&open), Some(dev), None);

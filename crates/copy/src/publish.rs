@@ -1,5 +1,5 @@
-//! The last step of a copy: what is complete gets its name, unless that is what another entry of this
-//! run has become.
+//! The last step of a copy: a complete stage gets its name, unless that name leads to another entry
+//! of this run.
 
 use std::os::fd::AsFd;
 
@@ -16,7 +16,7 @@ use crate::stage::{self, Over};
 use crate::tree::Item;
 
 impl Job<'_> {
-    /// Gives a stage, or a link to what has another name, its name; the caller removes it
+    /// Gives a stage, or a link to a file with another name, its name; the caller removes it
     /// otherwise.
     pub(crate) fn publish(&self, place: &Place, stage: &str) -> Result<(), Error> {
         let (dir, name, alone) = (place.dir.fd.as_fd(), place.name(), &self.named.alone);
@@ -31,7 +31,7 @@ impl Job<'_> {
         let id = id_of(place, stage.as_bytes()).map_err(|errno| refused("stat", errno))?;
         let mut maps = self.named.lock();
         if place.over == Over::Nothing {
-            // Before it has its name, so that nobody meets it there and does not know it.
+            // Before it has its name, so that no thread finds it there without knowing it.
             self.named.add(&mut maps, place, Some(id));
             drop(maps);
             return give().map_err(|error| {
@@ -39,7 +39,7 @@ impl Job<'_> {
                 self.or_taken(place, stage, error)
             });
         }
-        // Nobody else gives a name between this look and the renaming.
+        // No other thread gives a name between this look and the renaming.
         match self.other_there(&maps, place, stage) {
             Ok(None) => {}
             Ok(Some(first)) => {
@@ -53,7 +53,8 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// The failure of a name that was taken since it was found free: perhaps by another entry.
+    /// Returns the failure of a name that was taken since it was found free: perhaps by another
+    /// entry.
     fn or_taken(&self, place: &Place, stage: &str, error: Error) -> Error {
         let is_taken = error.errno() == Some(Errno::EXIST.raw_os_error());
         let maps = self.named.lock();
@@ -65,7 +66,7 @@ impl Job<'_> {
         }
     }
 
-    /// The other entry that has become what has the name of a place.
+    /// Returns the other entry that has the name of a place, if there is one.
     fn other_there(&self, maps: &Maps, place: &Place, stage: &str) -> Result<Option<Item>, Errno> {
         let there = match id_of(place, place.name()) {
             Err(Errno::NOENT) => return Ok(None),
@@ -75,14 +76,14 @@ impl Job<'_> {
         let same = maps.files.get(&there).copied().filter(is_other);
         let alike = || {
             let other = self.named.alike(maps, place).find(is_other)?;
-            // The stage tells whether case counts here.
+            // The stage shows whether case counts here.
             let is_one = id_of(place, stage.to_uppercase().as_bytes()).is_ok();
             is_one.then_some(other)
         };
         Ok(same.or_else(alike))
     }
 
-    /// The failure of a name that leads to what another entry has become.
+    /// Returns the failure of a name that leads to another entry.
     fn taken_by(&self, place: &Place, first: Item) -> Error {
         let mut target = Vec::new();
         self.tree.write_target(first, &mut target);
@@ -98,7 +99,7 @@ impl Job<'_> {
     }
 }
 
-/// What a name in the directory of a place leads to.
+/// Returns the identity of the file that a name in the directory of a place leads to.
 pub(crate) fn id_of(place: &Place, name: &[u8]) -> Result<Identity, Errno> {
     let flags = AtFlags::SYMLINK_NOFOLLOW;
     let stat = retry_on_intr(|| rustix::fs::statat(&place.dir.fd, name, flags))?;

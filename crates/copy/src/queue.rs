@@ -1,4 +1,4 @@
-//! What is complete and waits for its name: recorded first, then renamed, and forced to the disk
+//! Complete files that wait for their names: recorded first, then renamed, and forced to the disk
 //! before and after that where a power cut must not undo it.
 
 use std::fs::File;
@@ -18,24 +18,24 @@ use crate::results::{Outcome, Proof, State, meta_of};
 use crate::stage::{self, Over, Stage};
 use crate::unnamed;
 
-/// Files that wait for their names with [`Durability::Batch`], and bytes of them: what a killed run
-/// has of them is written again.
+/// Files that wait for their names with [`Durability::Batch`], and bytes of them: a killed run's
+/// waiting files are written again.
 const BATCH_FILES: usize = 4096;
 const BATCH_BYTES: u64 = 64 << 20;
 
 /// A stage that is complete and waits for its name.
 struct Waiting {
     place: Place,
-    /// Its name; it is closed.
+    /// Name of the stage; it is closed.
     stage: String,
-    /// A stage that has none: it is open.
+    /// A stage without a name: it is open.
     unnamed: Option<File>,
     source: FileStat,
     staged: FileStat,
     digest: Option<Digest>,
 }
 
-/// Those of one worker.
+/// Complete files of one worker.
 #[derive(Default)]
 pub(crate) struct Queue {
     waiting: Vec<Waiting>,
@@ -44,7 +44,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Has a complete stage wait, which is what `staged` says.
+    /// Queues a complete stage; `staged` is its `stat`.
     pub(crate) fn add(
         &mut self,
         job: &Job<'_>,
@@ -82,14 +82,14 @@ impl Queue {
         Ok(())
     }
 
-    /// Gives what waits its name unless there is room for so many bytes more beside it.
+    /// Gives the waiting files their names unless there is room for so many bytes more beside them.
     pub(crate) fn make_room(&mut self, job: &Job<'_>, bytes: u64) {
         if self.bytes.saturating_add(bytes) > BATCH_BYTES {
             self.commit(job);
         }
     }
 
-    /// Gives everything that waits its name, once it is recorded.
+    /// Gives all waiting files their names, once they are recorded.
     pub(crate) fn commit(&mut self, job: &Job<'_>) {
         if self.waiting.is_empty() {
             return;
@@ -97,7 +97,7 @@ impl Queue {
         let waiting = std::mem::take(&mut self.waiting);
         self.bytes = 0;
         let batch = job.options.durability == Durability::Batch;
-        // Between the barriers nobody else's records may come.
+        // No other thread's records may come between the barriers.
         let _alone = batch.then(|| job.barrier());
         if batch && let Err(errno) = job.sync_all() {
             for waiting in waiting {
@@ -122,33 +122,33 @@ impl Queue {
         job.done(outcomes);
     }
 
-    /// Has the state of a file that has its name recorded with what is recorded next.
+    /// Adds the state of a file that has its name to the next record.
     pub(crate) fn placed(&mut self, target: &[u8], state: &Placed) {
         if target.len() <= record::LONGEST_PATH {
             record::push_placed(&mut self.piece, target, state);
         }
     }
 
-    /// Records what is yet to be recorded.
+    /// Writes the records that are not yet written.
     pub(crate) fn flush(&mut self, job: &Job<'_>) {
         if self.piece.is_empty() {
             return;
         }
-        // What comes between the barriers of others would be taken for what they have forced to
+        // Records between the barriers of others would be taken for data that these have forced to
         // the disk.
         let _alone = (job.options.durability == Durability::Batch).then(|| job.barrier());
         self.push_durable(job);
         job.append(&mut self.piece);
     }
 
-    /// Of files that were each forced to the disk before they came here, their names too.
+    /// Marks records as durable where each file was forced to the disk before, and its name too.
     fn push_durable(&mut self, job: &Job<'_>) {
         if job.options.durability == Durability::File && !self.piece.is_empty() {
             bc_fs::journal::push(&mut self.piece, record::DURABLE, |_| {});
         }
     }
 
-    /// Records files before they get their names, and whether that is done at all.
+    /// Records files before they get their names; returns false if there is no journal.
     fn record(&mut self, job: &Job<'_>, waiting: &[Waiting]) -> bool {
         if !job.log.is_kept() {
             return false;
@@ -182,7 +182,7 @@ impl Queue {
     }
 }
 
-/// Gives a stage its name. `piece`: where the state that it has then is recorded.
+/// Gives a stage its name. `piece`: buffer for the record of the state that it has then.
 fn publish(
     job: &Job<'_>,
     waiting: &mut Waiting,
@@ -231,7 +231,7 @@ fn publish(
             job.look(dir, name)
                 .map_err(|errno| Error::new(shown, "stat", errno))?,
         ),
-        // What is not recorded is read by a run that goes on.
+        // A file without a recorded state is read by a resumed run.
         false => piece.as_ref().and_then(|_| job.look(dir, name).ok()),
     };
     if let Some(now) = &now {
@@ -248,7 +248,7 @@ fn publish(
     })
 }
 
-/// Refuses to take over what was the copy's own and was changed since that was found out.
+/// Refuses to replace the copy's own file if it was changed since it was recognised.
 fn still_own(job: &Job<'_>, place: &Place) -> Result<(), Error> {
     let Some(own) = &place.own else {
         return Ok(());
@@ -272,7 +272,7 @@ fn still_own(job: &Job<'_>, place: &Place) -> Result<(), Error> {
     ))
 }
 
-/// Records the state of what has its name, unless that was changed since.
+/// Records the state of the file that has the name, unless that was changed since.
 fn push_state(piece: Option<&mut Vec<u8>>, waiting: &Waiting, now: &Existing) {
     let state = |stat: &FileStat| (stat.id.ino, stat.stamp.size, stat.stamp.mtime_ns);
     let target = &waiting.place.target;

@@ -1,5 +1,5 @@
-//! A file's bytes, read once: hashed while the cache has them, and written to every place that they
-//! go to from the same buffer.
+//! Bytes of a file, read once: hashed while the cache has them, and written to all outputs from the
+//! same buffer.
 
 use std::os::fd::BorrowedFd;
 
@@ -8,12 +8,12 @@ use bc_digest::{Algorithm, Digest, Hasher, hash};
 
 use crate::data::{DataError, Layout, PART, end_at, read_part};
 
-/// One of the places that the bytes of a file go to.
+/// One of the destinations of a file's bytes.
 pub(crate) struct Output<'a> {
     file: &'a std::fs::File,
-    /// What lies before it is there already: whole parts, or all.
+    /// Offset before which all bytes are there already: whole parts, or all.
     from: u64,
-    /// Why it takes no more.
+    /// Reason for which it takes no more.
     pub(crate) error: Option<DataError>,
 }
 
@@ -26,7 +26,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Whether what ends at `end` was written to it.
+    /// True if the part that ends at `end` was written to it.
     pub(crate) fn has_got(&self, end: u64) -> bool {
         self.error.is_none() && end > self.from
     }
@@ -74,12 +74,12 @@ impl Digesting {
         }
     }
 
-    /// Goes on from what was hashed already.
+    /// Continues a digest of the bytes before.
     pub(crate) fn from(hasher: Hasher) -> Digesting {
         Digesting::Stream(Box::new(hasher))
     }
 
-    /// The digest of what came so far, where that can be had before the end.
+    /// Returns the digest of the bytes so far, where it can be had before the end.
     pub(crate) fn so_far(&self) -> Option<Digest> {
         match self {
             Digesting::Stream(hasher) => Some(hasher.finalize()),
@@ -99,22 +99,22 @@ impl Digesting {
     }
 }
 
-/// What was read, hashed and written of a file.
+/// Progress of reading, hashing and writing a file.
 pub(crate) struct Step<'a> {
-    /// The last piece of it, in bytes, and where it ends.
+    /// Bytes of the last part, and the offset of its end.
     pub(crate) count: u64,
     pub(crate) end: u64,
     /// The digest of all up to there.
     pub(crate) digesting: &'a Digesting,
-    /// Where it went.
+    /// Outputs of the file.
     pub(crate) outputs: &'a [Output<'a>],
 }
 
-/// Who is told of each step, and says whether to go on.
+/// Callback for each step, which returns whether to continue.
 pub(crate) type Steps<'a> = dyn FnMut(Step<'_>) -> bool + 'a;
 
-/// Reads everything behind what all outputs have once: hashed, and written to each from the same
-/// buffer. An output that takes no more is left behind. `digesting` has what comes before.
+/// Reads all bytes that any output lacks once, hashes them, and writes them to each output from the
+/// same buffer. An output that takes no more is left behind. `digesting` has the bytes before.
 pub(crate) fn read_hash_write(
     from: BorrowedFd<'_>,
     outputs: &mut [Output<'_>],

@@ -1,5 +1,5 @@
-//! What was written, read again before it gets its name: from wherever the kernel has it, or from
-//! the medium, past all that is kept in memory.
+//! Reading back of stages before they get their names: from wherever the kernel has them, or from
+//! the medium, past all caches in memory.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -17,14 +17,14 @@ use crate::place::Place;
 use crate::stage::Stage;
 use crate::worker::Worker;
 
-/// What direct reads begin at multiples of, in the file and in memory: no block is larger.
+/// Alignment of direct reads, in the file and in memory: no block is larger.
 const ALIGNED: usize = 4096;
 
 /// Bytes that are read at once.
 const PIECE: usize = 512 << 10;
 
 impl Worker<'_> {
-    /// Reads a stage back, if that is wanted, and compares it with what was read of the source.
+    /// Reads a stage back, if that is wanted, and compares it with the bytes read from the source.
     pub(crate) fn read_back(
         &mut self,
         place: &Place,
@@ -38,7 +38,7 @@ impl Worker<'_> {
         let go_on = || !job.cancel.is_cancelled();
         let found = match job.options.read_back {
             ReadBack::None => return Ok(()),
-            // The buffer of a batch holds what is still to be written.
+            // The buffer of a batch holds bytes that are still to be written.
             ReadBack::Read => digest_of(&stage.file, algorithm, &mut Vec::new(), &go_on),
             ReadBack::Media => self.digest_of_medium(place, stage, algorithm, &go_on),
         };
@@ -90,7 +90,7 @@ impl Worker<'_> {
     }
 }
 
-/// The digest of a file that is open for direct reads; `None` when `go_on` says no.
+/// Returns the digest of a file that is open for direct reads; `None` when `go_on` returns false.
 fn direct(
     file: impl AsFd,
     algorithm: Algorithm,

@@ -18,25 +18,25 @@ use crate::stage::{Before, Content, Stage};
 use crate::tree::Item;
 use crate::worker::Worker;
 
-/// Where a file goes, by the numbers of the workers whose destinations take it.
+/// Places of a file, by the numbers of the workers whose destinations take it.
 pub(crate) type Places = Vec<(usize, Place)>;
 
-/// What one destination receives of a file.
+/// One destination's share of a file's copy.
 pub(crate) struct Receiver<'a> {
     /// The number of its worker.
     nth: usize,
     pub(crate) job: &'a Job<'a>,
     pub(crate) place: Place,
     pub(crate) stage: Stage,
-    /// Whether a later run may go on from the stage.
+    /// True if a later run may resume from the stage.
     pub(crate) is_kept: bool,
-    /// Whether the stage shares the blocks of its source.
+    /// True if the stage shares the blocks of its source.
     pub(crate) is_clone: bool,
     pub(crate) digest: Option<Digest>,
     pub(crate) failed: Option<Error>,
 }
 
-/// Decides about a file at each destination and opens it; nothing where there is nothing to do.
+/// Decides about a file at each destination and opens it; `None` where there is nothing to do.
 pub(crate) fn begin(workers: &mut [Worker<'_>], item: Item) -> Option<(Places, Open)> {
     let job = workers[0].job;
     let tree = &job.tree;
@@ -76,14 +76,14 @@ pub(crate) fn begin(workers: &mut [Worker<'_>], item: Item) -> Option<(Places, O
     }
 }
 
-/// Whose places they are.
+/// Returns the numbers of the places' workers.
 pub(crate) fn numbers(places: &Places) -> Vec<usize> {
     places.iter().map(|(nth, _)| *nth).collect()
 }
 
-/// The source of a file failed, for all these destinations: it is told once.
+/// Records the failure of a source for all these destinations, and reports it once.
 pub(crate) fn source_failed(workers: &[Worker<'_>], nths: &[usize], item: Item, error: &Error) {
-    // Of what is cancelled nothing has become.
+    // Cancelled entries have no outcome.
     if error.kind() == ErrorKind::Cancelled {
         return;
     }
@@ -96,8 +96,8 @@ pub(crate) fn source_failed(workers: &[Worker<'_>], nths: &[usize], item: Item, 
     }
 }
 
-/// The stages of a file. `version`: the state of its source that they belong to, if a later run may
-/// go on from them.
+/// Creates the stages of a file. `version`: the state of its source that they belong to, if a later
+/// run may resume from them.
 pub(crate) fn stages<'a>(
     workers: &mut [Worker<'a>],
     places: Places,
@@ -129,7 +129,7 @@ pub(crate) fn stages<'a>(
     receivers
 }
 
-/// Checks what was received, gives it what its source has, and has it wait for its name.
+/// Checks the stages, gives them the metadata of the source, and queues them for their names.
 pub(crate) fn complete(
     workers: &mut [Worker<'_>],
     receivers: Vec<Receiver<'_>>,
@@ -168,7 +168,7 @@ pub(crate) fn complete(
     }
 }
 
-/// The source failed: what was received is of no use, unless a later run goes on from it.
+/// Handles a failure of the source: the stages are of no use, unless a later run resumes from them.
 pub(crate) fn give_up(workers: &[Worker<'_>], receivers: Vec<Receiver<'_>>, error: &Error) {
     let Some(item) = receivers.first().map(|one| one.place.item) else {
         return;
@@ -188,7 +188,7 @@ pub(crate) fn give_up(workers: &[Worker<'_>], receivers: Vec<Receiver<'_>>, erro
 }
 
 impl Receiver<'_> {
-    /// So that the stage is found again when its source has changed.
+    /// Records the stage, so that it is found again when its source has changed.
     fn record_stage(&self) {
         let target = &self.place.target;
         if self.is_kept && target.len() <= record::LONGEST_PATH {
@@ -198,20 +198,20 @@ impl Receiver<'_> {
         }
     }
 
-    /// Removes the stage, unless the run is over and the next one goes on from it.
+    /// Removes the stage, unless the run is over and the next one resumes from it.
     fn discard(self) {
         if !(self.is_kept && self.job.is_over()) {
             self.stage.remove(&self.place.dir);
         }
     }
 
-    /// Before its source is read: what an earlier reading has left goes, and its blocks are shared
-    /// where that is wanted and can be.
+    /// Prepares the stage before its source is read: leftovers of an earlier reading are removed,
+    /// and blocks are shared where that is wanted and possible.
     pub(crate) fn prepare(&mut self, open: &Open, again: bool) {
         if self.failed.is_some() {
             return;
         }
-        // What can be gone on from stays until it is known how far it is of use.
+        // A stage that can be resumed from stays until it is known how much of it is of use.
         let is_of_use = self.is_kept || self.stage.before == Before::New;
         let emptied = match again || !is_of_use {
             true => data::end_at(&self.stage.file, 0).map_err(|error| self.data_error(error)),
@@ -223,7 +223,7 @@ impl Receiver<'_> {
         }
     }
 
-    /// Has the stage share the blocks of its source, if that is wanted and can be.
+    /// Makes the stage share the blocks of its source, if that is wanted and possible.
     fn shares(&self, open: &Open) -> Result<bool, Error> {
         let job = self.job;
         let when = job.options.reflink;
@@ -246,22 +246,22 @@ impl Receiver<'_> {
         }
     }
 
-    /// The file systems that it goes from and to.
+    /// Returns the file systems of source and destination.
     pub(crate) fn pair(&self, open: &Open) -> (u64, u64) {
         (open.stat.id.dev, self.place.dir.id.dev)
     }
 
-    /// Whether it is to be written what is read of the source.
+    /// True if the bytes read from the source are to be written to it.
     pub(crate) fn is_written(&self) -> bool {
         self.failed.is_none() && !self.is_clone
     }
 
-    /// Takes down what was copied to it.
+    /// Counts bytes that were copied to it.
     pub(crate) fn told(&self, count: u64) {
         self.job.progress.bytes.fetch_add(count, Relaxed);
     }
 
-    /// What the failure of the bytes is, in words.
+    /// Turns a failure of the bytes into an error with its path.
     pub(crate) fn data_error(&self, error: DataError) -> Error {
         let source = || self.job.tree.source_path(self.place.item);
         match error {
@@ -269,7 +269,7 @@ impl Receiver<'_> {
             DataError::Target(op, errno) => self.job.refused(&self.place.target, op, errno),
             DataError::Changed => Error::of_kind(source(), "read", ErrorKind::Changed),
             DataError::Cancelled => {
-                // Whoever asked for it is told by the flag; without it the lease was broken.
+                // The caller knows of a cancellation by the flag; without it the lease was broken.
                 let kind = match self.job.cancel.is_cancelled() {
                     true => ErrorKind::Cancelled,
                     false => ErrorKind::Changed,
@@ -280,7 +280,7 @@ impl Receiver<'_> {
     }
 }
 
-/// Has `copy` read one state of an open source.
+/// Makes `copy` read one state of an open source.
 pub(crate) fn one_state<T: PartialEq>(
     job: &Job<'_>,
     item: Item,
@@ -301,7 +301,7 @@ pub(crate) fn one_state<T: PartialEq>(
     })
 }
 
-/// The error of a reading that did not know the path.
+/// Adds the path to the error of a reading that did not know it.
 pub(crate) fn renamed(error: &Error, path: Vec<u8>) -> Error {
     Error::of_kind(path, error.op(), error.kind())
 }

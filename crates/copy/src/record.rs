@@ -1,4 +1,4 @@
-//! The records of a copy's journal: what each says, as bytes.
+//! The records of a copy's journal and their encoding.
 
 use bc_digest::Digest;
 use bc_fs::journal;
@@ -6,7 +6,7 @@ use bc_walk::{FileStat, Identity, Stamp};
 
 use crate::existing::Existing;
 
-/// What the job is about; the first record.
+/// Subject of the job; the first record.
 pub(crate) const JOB: u8 = 1;
 /// A run begins.
 pub(crate) const SESSION: u8 = 2;
@@ -14,21 +14,21 @@ pub(crate) const SESSION: u8 = 2;
 pub(crate) const ROOT: u8 = 3;
 /// A file is complete as soon as its name leads to this inode.
 pub(crate) const DONE: u8 = 4;
-/// A block of a stage is written, and what its parts hash to.
+/// A block of a stage is written, with the hash values of its parts.
 pub(crate) const BLOCK: u8 = 5;
-/// What was recorded so far is on the disk.
+/// All records so far are on the disk.
 pub(crate) const DURABLE: u8 = 6;
-/// A stage that is gone on from exists.
+/// A stage that can be resumed from exists.
 pub(crate) const STAGE: u8 = 7;
 
-/// Where the top is, as an absolute path: for whoever clears up when nobody goes on.
+/// Absolute path of the top: for a later run that removes the leftovers when none resumes.
 pub(crate) const TOP: u8 = 16;
-/// A file is begun: its stage may be there.
+/// A file is started: its stage may be there.
 pub(crate) const BEGUN: u8 = 17;
 
-/// What the journal is of is no copy but the healing of a tree.
+/// The journal belongs to the repair of a tree, not to a copy.
 pub(crate) const HEALS: u8 = 18;
-/// What a stage of a healing may lead to.
+/// File that the stage of a repair may lead to.
 pub(crate) const MADE: u8 = 19;
 
 /// A file has its name, and is in this state.
@@ -40,11 +40,11 @@ pub(crate) const LONGEST_PATH: usize = journal::LONGEST / 2;
 /// The first record of a journal.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct JobRecord {
-    /// What makes the names of its stages.
+    /// Random number from which the names of its stages are made.
     pub(crate) id: [u8; 16],
-    /// When it began, in nanoseconds since 1970.
+    /// Time at which it began, in nanoseconds since 1970.
     pub(crate) began_ns: i64,
-    /// Whether the sources go into the destination, not in its place.
+    /// True if the sources go into the destination, not in its place.
     pub(crate) into: bool,
     /// The directory that everything is put below.
     pub(crate) top: Identity,
@@ -58,15 +58,15 @@ pub(crate) struct JobRecord {
 /// A file that was copied.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Done {
-    /// Where it is, below the top.
+    /// Path below the top.
     pub(crate) path: Vec<u8>,
-    /// What it was copied from.
+    /// Identity of the source.
     pub(crate) source: Identity,
     pub(crate) stamp: Stamp,
-    /// What it is.
+    /// Inode number of the copy.
     pub(crate) ino: u64,
     pub(crate) mtime_ns: i64,
-    /// Whether a later write to the source would have given it another time.
+    /// True if a later write to the source would have given it another time.
     pub(crate) settled: bool,
     pub(crate) digest: Option<Digest>,
 }
@@ -124,8 +124,7 @@ pub(crate) fn job(body: &[u8]) -> Option<JobRecord> {
     })
 }
 
-/// A run: the start of the system that it is in, how what it writes to is mounted, and the digest
-/// that it takes.
+/// A run: the boot that it is in, the mount that it writes to, and the digest that it takes.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct SessionRecord {
     pub(crate) boot: [u8; 16],
@@ -151,13 +150,13 @@ pub(crate) fn session(body: &[u8]) -> Option<SessionRecord> {
     })
 }
 
-/// The directory that a root is at the destination.
+/// The directory that is a root at the destination.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct RootRecord {
     pub(crate) root: u64,
-    /// Of inode 0 where it is about to be made.
+    /// Inode 0 where it is about to be made.
     pub(crate) id: Identity,
-    /// Whether the copy made it.
+    /// True if the copy made it.
     pub(crate) made: bool,
 }
 
@@ -222,7 +221,7 @@ pub(crate) fn done(body: &[u8]) -> Option<Done> {
     })
 }
 
-/// The state of a file that has its name: that is not the state of its stage, whose time of change
+/// State of a file that has its name. It differs from the state of its stage, whose time of change
 /// the renaming has changed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Placed {
@@ -273,7 +272,7 @@ pub(crate) fn placed(body: &[u8]) -> Option<(Vec<u8>, Placed)> {
     Some((read.0.to_vec(), state))
 }
 
-/// A stage, by its name, and the file that it is for.
+/// Appends the name of a stage and the path of the file that it is for.
 pub(crate) fn push_stage(piece: &mut Vec<u8>, stage: &str, path: &[u8]) {
     journal::push(piece, STAGE, |out| {
         out.push(stage.len() as u8);
@@ -289,12 +288,12 @@ pub(crate) fn stage(body: &[u8]) -> Option<(String, Vec<u8>)> {
     Some((name, read.0.to_vec()))
 }
 
-/// What the stage of a healing may lead to: what was made there, which has this number alone, or
-/// what is given up, if it is still as it was.
+/// File that the stage of a repair may lead to: the new file, which has this number alone, or the
+/// replaced one, if it is still as it was.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Made {
     pub(crate) ino: u64,
-    /// Size and time of modification, of what is given up.
+    /// Size and time of modification of the replaced file.
     pub(crate) stamp: Option<(u64, i64)>,
 }
 
@@ -315,8 +314,8 @@ pub(crate) fn made(body: &[u8]) -> Option<(Vec<u8>, Made)> {
     Some((read.0.to_vec(), Made { ino, stamp }))
 }
 
-/// Which block of which stage, and what proves it: the chaining values of its parts, or, of another
-/// digest than BLAKE3, the digest of all up to its end.
+/// Appends a block of a stage with the values that prove it: the chaining values of its parts, or,
+/// for digests other than BLAKE3, the digest of all up to its end.
 pub(crate) fn push_block(piece: &mut Vec<u8>, stage: &str, block: u64, parts: &[[u8; 32]]) {
     journal::push(piece, BLOCK, |out| {
         out.push(stage.len() as u8);
@@ -326,7 +325,7 @@ pub(crate) fn push_block(piece: &mut Vec<u8>, stage: &str, block: u64, parts: &[
     });
 }
 
-/// What [`push_block`] wrote.
+/// Stage, number and values of a block, as [`push_block`] wrote them.
 pub(crate) type Block = (String, u64, Vec<[u8; 32]>);
 
 pub(crate) fn block(body: &[u8]) -> Option<Block> {
@@ -338,7 +337,7 @@ pub(crate) fn block(body: &[u8]) -> Option<Block> {
     rest.is_empty().then(|| (name, block, parts.to_vec()))
 }
 
-/// The record of a file that was copied from `source` and is staged as `stage`.
+/// Returns the record of a file that was copied from `source` and is staged as `stage`.
 pub(crate) fn done_of(
     path: &[u8],
     source: &FileStat,

@@ -1,4 +1,4 @@
-//! What the manifest of an earlier copy to the same place says of the entries of this one.
+//! Entries of this copy in the manifest of an earlier copy to the same place.
 
 use bc_digest::Digest;
 use bc_manifest::integrity::{Header, Meta, Scope};
@@ -8,19 +8,19 @@ use crate::results::{Rows, State};
 use crate::stamp::Stamp;
 use crate::tree::{Item, Tree};
 
-/// What is recorded of a tree.
+/// Records of a tree.
 pub(crate) struct Recorded {
     rows: Vec<Option<Row>>,
     digests: Vec<u8>,
     stride: usize,
-    /// Whether there is more in the manifest than the entries of the tree.
+    /// True if the manifest has more than the entries of the tree.
     pub(crate) has_others: bool,
-    /// What the manifest is about, if there is one: `None` in it is everything.
+    /// Scope of the manifest, if there is one: `None` in it is everything.
     scope: Option<Option<Scope>>,
     root: Option<Vec<u8>>,
 }
 
-/// Of an entry at the destination.
+/// Record of an entry at the destination.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     meta: Meta,
@@ -32,12 +32,12 @@ impl Row {
         Row { meta, stamp }
     }
 
-    /// What proves that it is its source still.
+    /// Returns the stamp that proves that it still matches its source.
     pub(crate) fn stamp(&self) -> Option<&Stamp> {
         self.stamp.as_ref()
     }
 
-    /// Whether it tells of what is there now.
+    /// True if it describes the file that is there now.
     pub(crate) fn fits(&self, now: &FileStat) -> bool {
         let Meta {
             ino,
@@ -48,13 +48,14 @@ impl Row {
         (now.id.ino, now.stamp.size, now.stamp.mtime_ns) == (ino, size, mtime_ns)
     }
 
-    /// The same of a directory, whose size and time are its file system's.
+    /// True if it describes the directory that is there now, whose size and time are its file
+    /// system's.
     pub(crate) fn fits_dir(&self, now: &FileStat) -> bool {
         self.meta.ino == now.id.ino && self.meta.mode == now.mode
     }
 
-    /// Whether that is what is to be recorded. What has changed of a directory's times is not its
-    /// content, and that of the root has changed with its manifest.
+    /// True if the record equals the one to be written. A directory's changed times are not its
+    /// content, and those of the root have changed with its manifest.
     fn says(&self, meta: &Meta) -> bool {
         let is_dir = FileKind::from_mode(meta.mode) == FileKind::Dir;
         let ctime_ns = if is_dir {
@@ -73,7 +74,7 @@ impl Row {
 }
 
 impl Recorded {
-    /// Nothing, where there is no manifest that is carried on.
+    /// Returns no records, where there is no manifest that is carried on.
     pub(crate) const fn none() -> Recorded {
         Recorded {
             rows: Vec::new(),
@@ -85,7 +86,7 @@ impl Recorded {
         }
     }
 
-    /// Nothing yet, for entries that have digests of so many bytes.
+    /// Returns an empty set of records, for digests of `stride` bytes.
     pub(crate) fn new(
         entries: u32,
         stride: usize,
@@ -102,7 +103,7 @@ impl Recorded {
         }
     }
 
-    /// Takes down what is said of an entry.
+    /// Adds the record of an entry.
     pub(crate) fn put(&mut self, item: Item, row: Row, digest: Option<Digest>) {
         let at = item.0 as usize;
         self.rows[at] = Some(row);
@@ -113,12 +114,12 @@ impl Recorded {
         }
     }
 
-    /// What the manifest is about, if there is one.
+    /// Returns the scope of the manifest, if there is one.
     pub(crate) fn scope(&self) -> Option<&Option<Scope>> {
         self.scope.as_ref()
     }
 
-    /// What is recorded of an entry, with the digest of a file.
+    /// Returns the record of an entry, with the digest of a file.
     pub(crate) fn of(&self, item: Item) -> Option<(Row, Option<Digest>)> {
         let at = item.0 as usize;
         let row = (*self.rows.get(at)?)?;
@@ -127,7 +128,7 @@ impl Recorded {
         Some((row, is_set.then(|| Digest::from_slice(digest)).flatten()))
     }
 
-    /// Whether the manifest that is there says all that this copy's would.
+    /// True if the existing manifest says all that this copy's would.
     pub(crate) fn is_all(&self, header: &Header, tree: &Tree, rows: &Rows) -> bool {
         let scope = self.scope().and_then(Option::as_ref).map(Scope::to_json);
         let is_about = scope.unwrap_or_default() == header.scope && self.root == header.root;

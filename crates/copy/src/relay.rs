@@ -1,4 +1,4 @@
-//! Events of workers that have tables of descriptors of their own. Whoever observes a copy may own
+//! Events of workers that have tables of descriptors of their own. An observer of a copy may own
 //! descriptors, of an output say, whose numbers are other files in such a table, or none: so an
 //! observer is called by threads of the shared table alone.
 
@@ -18,7 +18,7 @@ pub(crate) struct Relay<'a> {
     waiting: Mutex<Vec<Waiting>>,
 }
 
-/// An event that owns what it tells of.
+/// An event that owns its values.
 enum Waiting {
     Made(Vec<u8>),
     Copied(Vec<u8>),
@@ -90,7 +90,7 @@ impl<'a> Relay<'a> {
         done
     }
 
-    /// Reports what waits. Nothing is held while the observer is called.
+    /// Reports the waiting events. Nothing is held while the observer is called.
     fn deliver(&self) {
         let waiting = std::mem::take(&mut *self.lock());
         for one in &waiting {

@@ -1,4 +1,4 @@
-//! What has become of each entry, for the manifest and for the counts.
+//! Outcomes of the entries, for the manifest and for the counts.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,7 +9,7 @@ use bc_walk::FileStat;
 
 use crate::tree::Item;
 
-/// What has become of an entry.
+/// Outcome of an entry.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum State {
     /// Nothing yet.
@@ -19,22 +19,22 @@ pub(crate) enum State {
     Copied,
     /// An earlier run of the same copy had done it.
     Before,
-    /// What was there was left.
+    /// The existing file was left.
     Skipped,
     /// It failed.
     Failed,
 }
 
-/// What the manifest may say of a file beside its digest, for those who copy it again.
+/// Evidence beside the digest that the manifest may cite for later copies.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum Proof {
     /// Nothing.
     #[default]
     None,
-    /// What the earlier manifest says: the two ends are what they were.
+    /// The earlier manifest's: the two ends are what they were.
     Kept,
-    /// That it was copied from its source in the state in which that was walked, or compared with
-    /// it, and has all that it is to have.
+    /// New: the file was copied from its source in the state in which that was walked, or compared
+    /// with it, and has all its metadata.
     New,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct Outcome {
 }
 
 impl Results {
-    /// For so many entries, with digests of so many bytes.
+    /// Makes rows for so many entries, with digests of `stride` bytes.
     pub(crate) fn new(entries: u32, stride: usize) -> Results {
         Results(Mutex::new(Rows {
             rows: vec![Row::default(); entries as usize],
@@ -102,12 +102,12 @@ impl Results {
         self.lock().meta(item)
     }
 
-    /// Of an entry that was copied, now or before.
+    /// Returns the digest of an entry that was copied, now or before.
     pub(crate) fn digest(&self, item: Item) -> Option<Digest> {
         self.lock().digest(item)
     }
 
-    /// Everything, once no worker is left.
+    /// Takes all rows, once no worker is left.
     pub(crate) fn take(&self) -> Rows {
         let mut rows = std::mem::take(&mut *self.lock());
         rows.failures.sort_by_key(|(item, _)| *item);
@@ -142,7 +142,7 @@ impl Rows {
         self.rows[item.0 as usize].proof
     }
 
-    /// Whether more is known of any entry than an earlier manifest says.
+    /// True if more is proven of any entry than an earlier manifest says.
     pub(crate) fn has_new_proofs(&self) -> bool {
         self.rows.iter().any(|row| row.proof == Proof::New)
     }
@@ -151,15 +151,15 @@ impl Rows {
         self.rows[item.0 as usize].meta
     }
 
-    /// `None` where none was taken: nothing hashes to zeros.
+    /// Returns the digest of an entry; `None` where none was taken: nothing hashes to zeros.
     pub(crate) fn digest(&self, item: Item) -> Option<Digest> {
         let bytes = &self.digests[item.0 as usize * self.stride..][..self.stride];
         let is_set = bytes.iter().any(|byte| *byte != 0);
         is_set.then(|| Digest::from_slice(bytes)).flatten()
     }
 
-    /// Takes down entries that are there and are not known in full: what is said of them is said
-    /// beside that. In order, as what else has failed.
+    /// Adds the failures of entries that are there and are not known in full; their other records
+    /// stay. In order of entries, as other failures.
     pub(crate) fn add_unread(&mut self, unread: &[(Item, Failure)]) {
         for (item, failure) in unread {
             let row = &mut self.rows[item.0 as usize];
@@ -171,14 +171,14 @@ impl Rows {
         }
     }
 
-    /// Why an entry failed.
+    /// Returns the failure of an entry.
     pub(crate) fn failure(&self, item: Item) -> Option<&Failure> {
         let at = self.failures.binary_search_by_key(&item, |(item, _)| *item);
         at.ok().map(|at| &self.failures[at].1)
     }
 }
 
-/// An error as a manifest keeps it.
+/// Converts an error to the form that a manifest keeps.
 pub(crate) fn failure(error: &bc_walk::Error) -> Failure {
     Failure {
         op: error.op().to_owned(),
@@ -187,7 +187,7 @@ pub(crate) fn failure(error: &bc_walk::Error) -> Failure {
     }
 }
 
-/// What a manifest says of a file in this state.
+/// Returns the manifest's metadata of a file in this state.
 pub(crate) fn meta_of(stat: &FileStat) -> Meta {
     Meta {
         size: stat.stamp.size,

@@ -33,7 +33,7 @@ pub(crate) fn single(workers: &mut [Worker<'_>], places: Places, open: Open) {
         workers[*nth].make_room(open.stat.stamp.size);
         workers[*nth].record_begun([&place.target[..]]);
     }
-    // What is hashed in parts and has become so large meanwhile is not gone on from.
+    // A file hashed in parts that has become so large meanwhile cannot be resumed.
     let is_long = open.stat.stamp.size >= HUGE && algorithm != Some(Algorithm::Blake3);
     let mut receivers = stages(workers, places, is_long.then_some(&open.stat));
     let mut buffer = std::mem::take(&mut workers[0].scratch);
@@ -74,13 +74,13 @@ fn fill(
 struct Filling<'a> {
     open: &'a Open,
     stat: &'a FileStat,
-    /// Whether it is not the first: of what was written before nothing counts.
+    /// True if it is not the first reading: nothing written before counts.
     again: bool,
     go_on: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl Filling<'_> {
-    /// Copies the bytes of one state, by the cheapest way there is.
+    /// Copies the bytes of one state, by the cheapest means there is.
     fn bytes(&self, receivers: &mut [Receiver<'_>], buffer: &mut Vec<u8>) -> Result<(), Error> {
         for receiver in &mut *receivers {
             receiver.prepare(self.open, self.again);
@@ -106,13 +106,12 @@ impl Filling<'_> {
         self.by_reading(&mut written, &layout, buffer)
     }
 
-    /// The digest of a stage that shares the blocks of its source: what is there is proven, not what
-    /// it was made of.
+    /// Hashes a stage that shares the blocks of its source: the stage is read, not the source.
     fn of_clone(&self, receiver: &mut Receiver<'_>, buffer: &mut Vec<u8>) -> Result<(), Error> {
         let size = self.stat.stamp.size;
         receiver.told(size);
         let file = &receiver.stage.file;
-        // What was there before may have been longer.
+        // Its previous content may have been longer.
         let ended = data::end_at(file, size);
         let digest = ended.and_then(|()| match receiver.job.options.algorithm {
             None => Ok(None),
@@ -126,8 +125,8 @@ impl Filling<'_> {
         Ok(())
     }
 
-    /// What went well at one destination; what failed there is its own failure, and what failed of
-    /// the source everybody's.
+    /// Returns the result at one destination; a failure there is kept as its own, and a failure of
+    /// the source is one for all.
     fn taken<T>(
         &self,
         receiver: &mut Receiver<'_>,
@@ -143,7 +142,7 @@ impl Filling<'_> {
         }
     }
 
-    /// How far a stage is there already, by what an earlier run has left in it; nothing where it has
+    /// Returns how much of a file its stage has already, from an earlier run; `None` where it has
     /// failed.
     fn there(
         &self,
@@ -160,7 +159,7 @@ impl Filling<'_> {
             (self.go_on)()
         };
         let found = match job.options.algorithm {
-            // Nothing is recorded of bytes that nobody has seen.
+            // Nothing is recorded of bytes that were not hashed.
             None => {
                 data::common(self.open.file.as_fd(), file, size, buffer, &told).map(|at| (at, None))
             }
@@ -170,7 +169,7 @@ impl Filling<'_> {
                     .map(|(at, hasher)| (at, Some(hasher)))
             }
         };
-        // What is not proven goes: it may be where a hole is to be.
+        // Unproven bytes are removed: they may be where a hole is to be.
         let found = found.and_then(|(at, hasher)| {
             data::end_at(file, at)?;
             Ok(Begun { at, hasher })
@@ -178,7 +177,8 @@ impl Filling<'_> {
         self.taken(receiver, found)
     }
 
-    /// Has the kernel copy the bytes, where nobody wants to see them. `Ok(false)` where it cannot.
+    /// Makes the kernel copy the bytes, where they are not hashed. Returns `Ok(false)` where it
+    /// cannot.
     fn by_kernel(
         &self,
         receiver: &mut Receiver<'_>,
@@ -209,7 +209,7 @@ impl Filling<'_> {
         }
     }
 
-    /// Reads them once, for all.
+    /// Reads the bytes once, for all destinations.
     fn by_reading(
         &self,
         written: &mut [(&mut Receiver<'_>, Begun)],
@@ -221,7 +221,7 @@ impl Filling<'_> {
         for (receiver, begun) in written.iter() {
             outputs.push(Output::new(&receiver.stage.file, begun.at));
         }
-        // It is read from where the one that has least goes on.
+        // Reading begins where the destination that has least resumes.
         let least = written.iter().min_by_key(|(_, begun)| begun.at);
         let digesting = match least.and_then(|(_, begun)| begun.hasher.clone()) {
             Some(hasher) => Digesting::from(hasher),
@@ -259,7 +259,7 @@ impl Filling<'_> {
         Ok(())
     }
 
-    /// Records what is complete of a stage, so that a later run can prove it.
+    /// Records the complete blocks of a stage, so that a later run can prove them.
     fn record(&self, receiver: &Receiver<'_>, step: &Step<'_>, piece: &mut Vec<u8>) {
         let is_of_use = receiver.is_kept && self.open.settled && !self.again;
         if let Some(block) = block_before(step.end).filter(|_| is_of_use)
@@ -272,17 +272,17 @@ impl Filling<'_> {
     }
 }
 
-/// What of a file is there before it is read.
+/// Part of a file that a stage has before the source is read.
 #[derive(Default)]
 struct Begun {
-    /// So many bytes.
+    /// Its bytes.
     at: u64,
     /// The state of their digest.
     hasher: Option<Hasher>,
 }
 
 impl Begun {
-    /// Whether what is read anew for another destination is what was read for this one.
+    /// True if the bytes read again for another destination match those that this one has.
     fn agrees(&self, step: &Step<'_>) -> bool {
         let own = self.hasher.as_ref().filter(|_| step.end == self.at);
         own.is_none_or(|own| step.digesting.so_far() == Some(own.finalize()))

@@ -25,7 +25,7 @@ use crate::worker::Worker;
 /// Files up to this size are small.
 pub(crate) const SMALL: u64 = 128 << 10;
 
-/// Bytes that are read before what was read is written: they stay in the cache of a core.
+/// Bytes that are read before they are written: they stay in the cache of a core.
 const ROOM: usize = 1 << 20;
 
 /// Files of a block or less: that they take fewer blocks than bytes says nothing about holes.
@@ -34,7 +34,7 @@ const BLOCK: u64 = 4096;
 /// A small file that has become larger than this meanwhile is not held in memory.
 const GROWN: u64 = 16 << 20;
 
-/// How often a file is read that changes meanwhile.
+/// Number of times that a file that changes meanwhile is read.
 const ATTEMPTS: u32 = 3;
 
 /// A file that was read.
@@ -70,7 +70,7 @@ pub(crate) fn small(workers: &mut [Worker<'_>], items: &[Item]) {
     workers.iter_mut().for_each(Worker::settle);
 }
 
-/// Reads a file behind what was used of the buffer; nothing where it was dealt with otherwise.
+/// Reads a file behind the used part of the buffer; `None` where it was dealt with otherwise.
 fn read(workers: &mut [Worker<'_>], item: Item, used: &mut usize) -> Option<Held> {
     let (places, open) = begin(workers, item)?;
     let reader = &mut workers[0];
@@ -99,7 +99,7 @@ fn read(workers: &mut [Worker<'_>], item: Item, used: &mut usize) -> Option<Held
     }
 }
 
-/// Hashes what was read, and writes it to each of its destinations.
+/// Hashes the files that were read, and writes each to its destinations.
 fn write(workers: &mut [Worker<'_>], held: &mut Vec<Held>) {
     let buffer = std::mem::take(&mut workers[0].buffer);
     let messages: Vec<&[u8]> = held.iter().map(|one| &buffer[one.bytes.clone()]).collect();
@@ -137,14 +137,14 @@ fn write(workers: &mut [Worker<'_>], held: &mut Vec<Held>) {
 }
 
 impl Worker<'_> {
-    /// A failure, unless the run is cancelled: then nothing has become of the file.
+    /// Records a failure, unless the run is cancelled: then the file stays open for the next run.
     pub(crate) fn failed(&self, item: Item, error: &Error) {
         if error.kind() != ErrorKind::Cancelled {
             self.job.fail(item, error);
         }
     }
 
-    /// Reads one state of a file and what its copies are to have, and says whether a later write
+    /// Reads one state of a file and the metadata of its copies, and returns whether a later write
     /// would give it another time.
     fn take(
         &mut self,
@@ -158,7 +158,7 @@ impl Worker<'_> {
         Ok((source, bytes, wanted, settled))
     }
 
-    /// Whether a file is small still, and without holes.
+    /// True if a file is still small, and without holes.
     fn is_plain(&self, stat: &FileStat) -> bool {
         let size = stat.stamp.size;
         let options = self.job.options;
@@ -224,8 +224,8 @@ impl Worker<'_> {
         Err(Error::of_kind(path(), "read", ErrorKind::Changed))
     }
 
-    /// Reads a file in one call, which proves its end by giving less than was asked for, if it is as
-    /// long as it was.
+    /// Reads a file in one call, which proves its end by returning less than was asked for, if the
+    /// file is as long as it was.
     fn read_at_once(&mut self, open: &Open, from: usize) -> Result<Option<Range<usize>>, Errno> {
         let size = open.stat.stamp.size as usize;
         grow(&mut self.buffer, from + size + 1);
@@ -267,7 +267,7 @@ impl Worker<'_> {
         self.finish(place, stage, source.clone(), wanted, digest)
     }
 
-    /// Gives a complete stage what is wanted of it, and has it wait for its name.
+    /// Gives a complete stage its metadata, and queues it for its name.
     pub(crate) fn finish(
         &mut self,
         mut place: Place,
@@ -293,7 +293,7 @@ impl Worker<'_> {
         self.wait(place, (stage, staged), source, digest)
     }
 
-    /// Gives a stage what is wanted of it, and looks at what it has then.
+    /// Gives a stage its metadata, and returns its `stat` afterwards.
     fn give(&mut self, place: &Place, stage: &Stage, wanted: &Wanted) -> Result<FileStat, Error> {
         let (file, giving) = (Subject::open(stage.file.as_fd()), &self.job.giving);
         if stage.made_with.is_some() {
@@ -315,7 +315,7 @@ impl Worker<'_> {
         Ok(FileStat::from(&stat))
     }
 
-    /// The stage of a file.
+    /// Creates the stage of a file.
     pub(crate) fn stage(&mut self, place: &Place, content: Content<'_>) -> Result<Stage, Error> {
         let job = self.job;
         let version = match content {
@@ -340,7 +340,7 @@ impl Worker<'_> {
     }
 }
 
-/// A copy without all that belongs to it, where that counts.
+/// Returns the failure of a copy without all its metadata, where that counts.
 pub(crate) fn incomplete(path: Vec<u8>) -> Error {
     Error::with_message(
         path,

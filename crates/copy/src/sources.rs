@@ -1,5 +1,4 @@
-//! What is copied: the sources as they were named, each looked at and walked once, however many
-//! destinations there are.
+//! Sources as they were given, each looked at and walked once, however many destinations there are.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -20,7 +19,7 @@ use crate::options::CopyOptions;
 use crate::target::{self, Source, Top};
 use crate::tree::{Content, Walked};
 
-/// The sources that are there, and how many are not.
+/// Returns the existing sources, and the number of missing ones.
 pub(crate) fn look(
     options: &CopyOptions,
     observer: &Observer<'_>,
@@ -41,7 +40,7 @@ pub(crate) fn look(
     Ok((sources, missing as u64))
 }
 
-/// Walks each source, but for the journals.
+/// Walks each source, except for the journals.
 pub(crate) fn walk(
     options: &CopyOptions,
     sources: Vec<Source>,
@@ -58,7 +57,7 @@ pub(crate) fn walk(
                 walk.entries = Entries::All;
                 walk.metadata = Metadata::Full;
                 walk.file_stats = FileStats::Walked;
-                // Of a home directory it is a part, and grows meanwhile.
+                // The state directory is part of a home directory, and grows meanwhile.
                 walk.leave_out.extend_from_slice(journals);
                 let path = [source.path.clone()];
                 let listing = bc_walk::walk(&path, &walk, options.walk_workers, cancel)?;
@@ -92,8 +91,8 @@ fn alone(source: &Source) -> Result<(OwnedFd, std::ffi::CString), bc_walk::Error
     Ok((open_named(dir).map_err(failed)?, name))
 }
 
-/// How many sources, and paths that were asked for below them, have no entry; they were told already.
-/// No manifest has them: there is nothing to say of what is not there.
+/// Returns the number of sources, and of paths that were asked for below them, that have no entry;
+/// they were reported already. The manifest does not list them.
 pub(crate) fn unopened(walked: &[Walked]) -> u64 {
     let missing = |one: &Walked| match &*one.content {
         Content::Nothing => 1,
@@ -103,8 +102,8 @@ pub(crate) fn unopened(walked: &[Walked]) -> u64 {
     walked.iter().map(missing).sum()
 }
 
-/// Refuses to copy what holds the destination by another way than that above it: where a directory
-/// is mounted a second time. Only the walk comes upon that.
+/// Refuses to copy a source that holds the destination by another path than its ancestors: where a
+/// directory is mounted a second time. Only the walk finds that.
 pub(crate) fn refuse_within(
     options: &CopyOptions,
     top: &Top,
@@ -122,7 +121,7 @@ pub(crate) fn refuse_within(
         let mut dirs = listing
             .ids()
             .filter(|id| listing.kind(*id) == FileKind::Dir);
-        // What is mounted there is not entered then.
+        // File systems mounted there are not entered then.
         let stays = options.walk.file_systems == FileSystems::One;
         let is_entered = |id: Identity| !stays || id.dev == one.source.stat.id.dev;
         let is_own = |id: &EntryId| {

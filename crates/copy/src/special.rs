@@ -1,4 +1,4 @@
-//! What is no regular file: links, pipes, sockets, devices; and further names of files.
+//! Everything but regular files: links, pipes, sockets, devices; and further names of files.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,7 +22,7 @@ use crate::stage::{self, NoStage, Over, refuse_foreign};
 use crate::tree::{Content, Item};
 use crate::worker::Worker;
 
-/// What is to be made.
+/// Link or node that is to be made.
 enum Owned {
     Link(Vec<u8>),
     Node(FileType, u64),
@@ -38,7 +38,7 @@ impl Owned {
 }
 
 impl Worker<'_> {
-    /// Makes what is no regular file anew.
+    /// Makes links and nodes.
     pub(crate) fn special(&mut self, items: &[Item]) {
         for &item in items {
             if self.job.is_over() {
@@ -53,7 +53,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Makes one of them, or, in a dry run, tells that it would.
+    /// Makes one of them, or, in a dry run, reports that it would.
     pub(crate) fn try_special(&mut self, item: Item) -> Result<(), Error> {
         let job = self.job;
         let mut place = self.place(item)?;
@@ -133,7 +133,7 @@ impl Worker<'_> {
         self.told(place, None)
     }
 
-    /// Tells of what has its name now.
+    /// Reports the entry that has its name now.
     fn told(&self, place: &Place, digest: Option<Digest>) -> Result<(), Error> {
         let job = self.job;
         let shown = job.shown(&place.target);
@@ -148,7 +148,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// As [`decide`](Worker::decide) for what has no content to compare.
+    /// Like [`decide`](Worker::decide), for an entry that has no content to compare.
     fn decide_special(
         &mut self,
         place: &Place,
@@ -175,7 +175,7 @@ impl Worker<'_> {
         let goes_on = job.went_on.is_some() && !job.known.is_anew();
         let is_of_now = !job.options.preserve.times || now.stamp.mtime_ns == source.stamp.mtime_ns;
         if same && goes_on && !is_of_now && job.known.begun.contains(&place.target) {
-            // That of an earlier run, whose source was made anew since.
+            // Left by an earlier run, whose source was made again since.
             return Ok(Ok(Over::Anything));
         }
         if same && goes_on {
@@ -207,8 +207,8 @@ impl Worker<'_> {
         Ok(Err(self.settle_as(place, &now, State::Skipped, why, None)))
     }
 
-    /// Whether what is there is what an earlier copy has made, with the metadata that it would be
-    /// given now. There is no content that could be another one.
+    /// True if the existing entry is the one that an earlier copy has made, with the metadata that
+    /// it would be given now. There is no content that could be another one.
     fn is_recorded(&mut self, place: &Place, wanted: &Wanted, now: &FileStat) -> bool {
         let preserve = self.job.options.preserve;
         let recorded = self.job.recorded().of(place.item);
@@ -222,8 +222,8 @@ impl Worker<'_> {
         !preserve.xattrs || found().is_ok_and(|found| wanted.has_xattrs(&found))
     }
 
-    /// Gives a copy of `first` the name of another of its source's names. `Ok(false)` where that
-    /// cannot be, and the file is to be copied.
+    /// Gives a copy of `first` the name of another of its source's names. Returns `Ok(false)` where
+    /// that cannot be, and the file is to be copied.
     pub(crate) fn link(&mut self, item: Item, first: Item) -> Result<bool, Error> {
         let job = self.job;
         let (place, origin) = (self.place(item)?, self.place(first)?);
@@ -252,8 +252,8 @@ impl Worker<'_> {
         Ok(true)
     }
 
-    /// As [`decide`](Worker::decide) for a further name of what `first` has become, or is to become.
-    /// `id`: which file that is, if it is there. `None` where the name is to be copied by itself.
+    /// Like [`decide`](Worker::decide), for a further name of the copy of `first`. `id`: identity
+    /// of that copy, if it is there. Returns `None` where the name is to be copied by itself.
     pub(crate) fn decide_link(
         &mut self,
         place: Place,
@@ -281,13 +281,13 @@ impl Worker<'_> {
         self.decide(place, &walked).map(Some)
     }
 
-    /// Whether a copy could be given the name of a stage too.
+    /// True if a copy could be given the name of a stage too.
     fn linked(&self, origin: &Place, place: &Place) -> bool {
         let stage = self.job.id.stage(&place.dir, &place.target, None);
         let (from, to) = (origin.dir.fd.as_fd(), place.dir.fd.as_fd());
         let link = || rustix::fs::linkat(from, origin.name(), to, &stage[..], AtFlags::empty());
         match link() {
-            // What a killed run left.
+            // Left by a killed run.
             Err(Errno::EXIST) => {
                 stage::remove(to, &stage);
                 link().is_ok()
@@ -310,8 +310,8 @@ fn thing(dir: BorrowedFd<'_>, name: &CStr, stat: &Stat) -> Result<Owned, Errno> 
     })
 }
 
-/// Makes a thing under the name of a stage, and holds it. An error without a reason: the name was
-/// given to another file meanwhile.
+/// Makes a link or node under the name of a stage, and holds it. An error without a reason: the
+/// name was given to another file meanwhile.
 pub(crate) fn make(
     dir: BorrowedFd<'_>,
     name: &str,
@@ -335,7 +335,7 @@ pub(crate) fn make(
     held.ok_or(("create", None))
 }
 
-/// The failure of what has lost its name before it got all that it is to have.
+/// Returns the failure of a file that lost its name before it got all its metadata.
 pub(crate) fn swapped(path: Vec<u8>) -> Error {
     let text = "another program gave its temporary name to another file, which is left as it is";
     Error::with_message(path, "create", text)

@@ -1,8 +1,8 @@
-//! Stages: what a copy is made in before it gets its name.
+//! Stages: files that a copy is made in before it gets its name.
 //!
-//! A stage has a name that nobody else can know, made of the job's random number, of the directory
-//! and of the name that the copy will have: the run that goes on finds it again, and no other
-//! run's is ever taken for it.
+//! A stage has a name that no other process can know, made of the job's random number, of the
+//! directory and of the name that the copy will have: a resumed run finds it again, and no other
+//! run's stage is ever taken for it.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,23 +17,24 @@ use rustix::io::{Errno, retry_on_intr};
 
 use crate::beneath::DestDir;
 
-/// How the names of stages begin and end.
+/// Beginning and end of the names of stages.
 pub(crate) const PREFIX: &str = ".bc-copy.";
 const SUFFIX: &str = ".part";
 
-/// Whether that is the name of a stage: what a journal says is not believed to be one.
+/// True if that is the name of a stage: a name in a journal is checked before it is used as one.
 pub(crate) fn is_stage(name: &str) -> bool {
     name.starts_with(PREFIX) && name.ends_with(SUFFIX) && !name.contains('/')
 }
 
-/// What tells the stages of a job from all others.
+/// Random number that distinguishes the stages of a job from all others.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JobId(pub(crate) [u8; 16]);
 
 impl JobId {
-    /// The name of the stage for `target`, a path below the top that ends in `dir`. A stage that is
-    /// gone on from belongs to one state of one source. Where two paths lead to one name, because a
-    /// directory is mounted twice or case does not count, each has a stage of its own.
+    /// Returns the name of the stage for `target`, a path below the top that ends in `dir`. A stage
+    /// that can be resumed from belongs to one state of one source. Where two paths lead to one
+    /// name, because a directory is mounted twice or case does not count, each has a stage of its
+    /// own.
     pub(crate) fn stage(&self, dir: &DestDir, target: &[u8], version: Option<&FileStat>) -> String {
         let mut key = Vec::with_capacity(96 + target.len());
         key.extend_from_slice(&self.0);
@@ -59,7 +60,7 @@ impl JobId {
     }
 }
 
-/// Whether a path ends in a name that stages have.
+/// True if a path ends in a name that stages have.
 pub(crate) fn is_named_so(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
     let middle = name.strip_prefix(PREFIX.as_bytes());
@@ -67,7 +68,7 @@ pub(crate) fn is_named_so(path: &[u8]) -> bool {
     key.is_some_and(|key| key.len() == 16 && key.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// What a stage held when it was opened.
+/// Content of a stage when it was opened.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Before {
     /// It is new.
@@ -86,12 +87,12 @@ pub(crate) struct Stage {
     pub(crate) made_with: Option<u32>,
 }
 
-/// Why there is no stage.
+/// Reason for which there is no stage.
 #[derive(Debug)]
 pub(crate) enum NoStage {
     /// The system refuses it.
     System(Errno),
-    /// What has its name is not ours: why.
+    /// The file with its name is not ours; with the reason.
     Foreign(String),
 }
 
@@ -101,14 +102,14 @@ impl From<Errno> for NoStage {
     }
 }
 
-/// Whether what an earlier run has put into a stage is of use.
+/// Use of the content that an earlier run has put into a stage.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Content<'a> {
-    /// No: the stage is made anew.
+    /// None: the stage is made again.
     Fresh,
-    /// The same, and it is made with these permission bits, which are those of the copy.
+    /// None, and the stage is made with these permission bits, which are those of the copy.
     FreshWith(u32),
-    /// Yes, where nobody can have written to it who may not write to a copy of this source.
+    /// Kept, unless a user can have written to it who may not write to a copy of this source.
     Kept(&'a FileStat),
 }
 
@@ -157,7 +158,7 @@ fn create(dir: &DestDir, name: &str, mode: Option<u32>) -> Result<File, Errno> {
     retry_on_intr(|| rustix::fs::openat(&dir.fd, name, flags, mode)).map(File::from)
 }
 
-/// What has the name of a stage is a stage only if it can be one that this user made.
+/// Refuses a file with the name of a stage unless it can be a stage that this user made.
 pub(crate) fn refuse_foreign(dir: BorrowedFd<'_>, name: &str) -> Result<(), NoStage> {
     let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
     let stat = FileStat::from(&stat);
@@ -172,7 +173,7 @@ pub(crate) fn refuse_foreign(dir: BorrowedFd<'_>, name: &str) -> Result<(), NoSt
     }
 }
 
-/// An earlier run's stage, if nobody else can have written to it.
+/// Opens an earlier run's stage, if no other user can have written to it.
 fn kept(dir: &DestDir, name: &str, source: &FileStat) -> Option<File> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | FLAGS;
     let opened = retry_on_intr(|| rustix::fs::openat(&dir.fd, name, flags, Mode::empty()));
@@ -180,8 +181,8 @@ fn kept(dir: &DestDir, name: &str, source: &FileStat) -> Option<File> {
     let meta = file.metadata().ok()?;
     let ours = check(&file).is_ok_and(|ours| ours.is_ok());
     if !ours {
-        // A run that was killed just before the renaming had given it owner and mode of its
-        // source: who may write to it then may write to the copy, too.
+        // A run that was killed just before the renaming had given it owner and mode of its source:
+        // users who may write to it then may write to the copy, too.
         let (own, uid) = (rustix::process::geteuid(), meta.uid());
         let others = meta.mode() & 0o022 & !source.mode;
         let is_given = (uid == own.as_raw() || uid == source.uid) && others == 0;
@@ -196,7 +197,7 @@ fn kept(dir: &DestDir, name: &str, source: &FileStat) -> Option<File> {
 }
 
 impl Stage {
-    /// One that no name leads to: it is gone when it is closed.
+    /// Makes a stage that no name leads to: it is gone when it is closed.
     pub(crate) fn unnamed(file: File, mode: u32) -> Stage {
         Stage {
             file,
@@ -210,8 +211,8 @@ impl Stage {
         self.name.is_empty()
     }
 
-    /// Closes it, and gives its name. Where the file system says only then that what was written
-    /// could not be stored, it is removed: it is no copy of anything.
+    /// Closes the stage, and returns its name. If the file system reports only then that bytes
+    /// could not be stored, the stage is removed: it is no copy of anything.
     pub(crate) fn close(self, dir: &DestDir) -> Result<String, Errno> {
         let closed = bc_fs::close(self.file);
         if closed.is_err() && !self.name.is_empty() {
@@ -220,7 +221,7 @@ impl Stage {
         closed.map(|()| self.name)
     }
 
-    /// Removes it: nothing of it can be gone on from.
+    /// Removes the stage: no run can resume from it.
     pub(crate) fn remove(self, dir: &DestDir) {
         if self.is_unnamed() {
             return;
@@ -234,17 +235,17 @@ pub(crate) fn remove(dir: BorrowedFd<'_>, name: &str) {
     let _ = rustix::fs::unlinkat(dir, name, AtFlags::empty());
 }
 
-/// Whether a name that is taken is taken over.
+/// Treatment of a name that is taken.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Over {
-    /// No: `EXIST` then.
+    /// It is kept: `EXIST` then.
     Nothing,
-    /// Yes, but for a directory.
+    /// It is replaced, unless it is a directory's.
     Anything,
 }
 
-/// Gives what is staged its name. `alone`: held where a name is looked at and taken by two calls,
-/// so that no other worker takes it between them.
+/// Gives a stage its name. `alone`: held where a name is looked at and taken by two calls, so that
+/// no other worker takes it between them.
 pub(crate) fn publish(
     dir: BorrowedFd<'_>,
     stage: &str,
@@ -260,7 +261,7 @@ pub(crate) fn publish(
         // Not every file system can; a link never replaces anything either.
         Err(Errno::INVAL | Errno::NOSYS) => {
             match rustix::fs::linkat(dir, stage, dir, name, AtFlags::empty()) {
-                // Nor has every one links. Between the look and the renaming another program may
+                // Some have no links either. Between the look and the renaming another program may
                 // take the name, which no call can rule out here.
                 Err(Errno::PERM | Errno::NOTSUP | Errno::NOSYS) => {
                     let _held = alone.map(Mutex::lock);
@@ -321,7 +322,7 @@ mod tests {
         }
     }
 
-    /// A killed run may have given a stage what its source has.
+    /// A killed run may have given a stage its source's metadata.
     #[test]
     fn a_stage_that_was_given_away_is_kept_unless_others_may_write_to_it() {
         use std::os::unix::fs::PermissionsExt;
@@ -369,7 +370,7 @@ mod tests {
         ));
         assert_eq!(std::fs::read(dir.path().join("victim")).unwrap(), b"kept");
         std::fs::remove_dir(dir.path().join("stage")).unwrap();
-        // A link is made anew, and not followed.
+        // A link is replaced, and not followed.
         std::os::unix::fs::symlink("victim", dir.path().join("stage")).unwrap();
         assert_eq!(open(Content::Kept(&source)).unwrap().before, Before::New);
         assert_eq!(std::fs::read(dir.path().join("victim")).unwrap(), b"kept");

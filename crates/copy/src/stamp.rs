@@ -1,11 +1,11 @@
-//! What shows that a file is done when the same copy is asked for again: the state of both ends,
-//! bound together.
+//! Stamps, which show that a file is done when the same copy is asked for again: the state of both
+//! ends, bound together.
 //!
-//! A stamp is a digest over the source's file system, inode and last change, over what `stat` says
-//! of the copy and over its content's digest, over what was preserved, and over the system's start
-//! and the mount in which it was written, unless it was forced to the disk. Any of these differs as
-//! soon as one of the ends is another file, or in another state, or may have lost what was written.
-//! Where inode numbers move or change times prove nothing there are no stamps, nor for a source
+//! A stamp is a digest over the source's file system, inode and last change, over the copy's `stat`
+//! and content digest, over the preserved metadata, and over the boot and the mount in which it was
+//! written, unless it was forced to the disk. Any of these differs as soon as one of the ends is
+//! another file, or in another state, or may have lost written data.
+//! There are no stamps where inode numbers move or change times prove nothing, nor for a source
 //! that was written to so recently that a later write may give it the same times.
 
 use std::os::fd::AsFd;
@@ -24,24 +24,24 @@ use crate::results::meta_of;
 /// See [`Entry::copy_stamp`](bc_manifest::integrity::Entry::copy_stamp).
 pub(crate) type Stamp = [u8; COPY_STAMP_LEN];
 
-/// What says which kind of stamp it is: another one has another meaning.
+/// Prefix that identifies the kind of stamp: another one has another meaning.
 pub(crate) const KIND: &[u8] = b"bc copy stamp 1\n";
 
-/// What a file system is known by, if what `stat` says on it proves the content.
+/// Name and traits of a file system on which the results of `stat` may prove the content.
 #[derive(Clone, Debug)]
 pub(crate) struct Proving {
     pub(crate) traits: Traits,
     pub(crate) name: String,
 }
 
-/// File systems by the device numbers of what is on them, each asked once.
+/// File systems by the device numbers of their files, each determined once.
 #[derive(Default)]
 pub(crate) struct Systems(pub(crate) Mutex<Vec<(u64, Proving)>>);
 
-/// Those that a worker has met.
+/// File systems that a worker has met.
 pub(crate) type Met = Vec<(u64, Proving)>;
 
-/// Until when a copy is certain to be what was written.
+/// Time for which a copy is certain to be what was written.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Lasting {
     /// While the system runs, and the destination stays mounted.
@@ -50,7 +50,7 @@ pub(crate) enum Lasting {
     Durable,
 }
 
-/// This start of the system, and the mount of the destination.
+/// The current boot, and the mount of the destination.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Session {
     pub(crate) boot: [u8; 16],
@@ -58,21 +58,23 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Of the destination that is open as `top`; nothing where the system does not tell.
+    /// Returns the session of the destination that is open as `top`; `None` where the system does
+    /// not identify it.
     pub(crate) fn of(top: impl AsFd) -> Option<Session> {
         let (boot, mount) = (boot_id(), mount_number(top)?);
         (boot != [0; 16] && mount != 0).then_some(Session { boot, mount })
     }
 }
 
-/// What a file was copied from, and what the copy is.
+/// Source and copy of a file.
 pub(crate) struct Ends<'a> {
     pub(crate) source: &'a FileStat,
     pub(crate) copy: &'a Meta,
     pub(crate) digest: Digest,
 }
 
-/// What is given to copies, as a number: what an ordinary user could not give root can.
+/// Returns the preserved metadata as a number, which includes root's rights: root can give metadata
+/// that an ordinary user cannot.
 pub(crate) fn given(preserve: Preserve) -> u64 {
     let Preserve {
         mode,
@@ -86,7 +88,7 @@ pub(crate) fn given(preserve: Preserve) -> u64 {
         .fold(0, |bits, bit| bits << 1 | u64::from(bit))
 }
 
-/// The stamp of what a text says, of a kind of its own, from a session or for ever.
+/// Returns the stamp of a text, of a kind of its own, valid for a session or for ever.
 pub(crate) fn of_text(kind: &[u8], session: Option<&Session>, text: &[u8]) -> Stamp {
     let (boot, mount) = session.map_or(([0; 16], 0), |session| (session.boot, session.mount));
     let all = [kind, &boot, &mount.to_le_bytes(), text].concat();
@@ -95,7 +97,7 @@ pub(crate) fn of_text(kind: &[u8], session: Option<&Session>, text: &[u8]) -> St
     stamp
 }
 
-/// What `stat` says of one end, but for the number of its names.
+/// Appends the state of one end, without the number of its names.
 pub(crate) fn push_state(text: &mut Vec<u8>, meta: &Meta) {
     let numbers = [
         meta.ino,
@@ -111,7 +113,7 @@ pub(crate) fn push_state(text: &mut Vec<u8>, meta: &Meta) {
 }
 
 impl Ends<'_> {
-    /// What there is to say of a copy from the file system that is called `from`. `given`: see
+    /// Returns the text that is stamped, for a copy from the file system named `from`. `given`: see
     /// [`given`].
     pub(crate) fn text(&self, from: &str, given: u64) -> Vec<u8> {
         let mut text = Vec::with_capacity(256);
@@ -131,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    /// Whatever differs of the ends, of what is preserved or of when it was written is another stamp.
+    /// Any difference of the ends, of the preserved metadata or of the session gives another stamp.
     #[test]
     fn everything_counts() {
         let number = |at: usize, n: usize| if at == n { 9 } else { 1 };

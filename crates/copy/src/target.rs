@@ -1,5 +1,5 @@
-//! Where everything goes: the rule by which the destination is understood, and what of it must not
-//! be.
+//! Places of all sources at the destination: the rule by which the destination is interpreted, and
+//! destinations that are refused.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -23,22 +23,22 @@ use crate::options::{CopyOptions, Target};
 pub(crate) struct Top {
     pub(crate) fd: OwnedFd,
     pub(crate) id: Identity,
-    /// As it is shown and as it was opened; empty for the directory that one is in.
+    /// Path as it is shown and as it was opened; empty for the current directory.
     pub(crate) path: Vec<u8>,
-    /// Whether the sources go into the destination, not in its place.
+    /// True if the sources go into the destination, not in its place.
     pub(crate) into: bool,
-    /// What each source is called in it; nothing for one whose content goes into the top itself.
+    /// Name of each source in it; empty for one whose content goes into the top itself.
     pub(crate) names: Vec<Vec<u8>>,
 }
 
-/// A source as it was named.
+/// A source as it was given.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub(crate) path: OsString,
     pub(crate) stat: FileStat,
 }
 
-/// Looks at a source; a link is a link.
+/// Looks at a source; a link is not followed.
 pub(crate) fn look(path: &OsStr) -> Result<Source, bc_walk::Error> {
     match rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Source {
@@ -49,7 +49,7 @@ pub(crate) fn look(path: &OsStr) -> Result<Source, bc_walk::Error> {
     }
 }
 
-/// A path as directory and last name; no name where the path can only mean a directory.
+/// Splits a path into directory and last name; no name where the path can only mean a directory.
 pub(crate) fn split(path: &[u8]) -> (&[u8], Option<&[u8]>) {
     let end = path.iter().rposition(|byte| *byte != b'/');
     let Some(end) = end else {
@@ -71,7 +71,7 @@ pub(crate) fn split(path: &[u8]) -> (&[u8], Option<&[u8]>) {
 /// Names of a copy's journal.
 pub(crate) struct JobNames {
     pub(crate) own: String,
-    /// The name that earlier versions gave it, whichever volume the destination was on.
+    /// The name that earlier versions gave it, on any volume.
     pub(crate) without_volume: Option<String>,
 }
 
@@ -90,8 +90,8 @@ impl JobNames {
     }
 }
 
-/// The volume of a destination: of the directory that it is, or is to be made in, which is the same
-/// one afterwards.
+/// Returns the volume of a destination: of the directory that it is, or is to be made in, which is
+/// the same volume afterwards.
 fn volume(options: &CopyOptions) -> Option<String> {
     let path = Path::new(&options.destination);
     if path.is_dir() {
@@ -101,10 +101,10 @@ fn volume(options: &CopyOptions) -> Option<String> {
     volume_at(OsStr::from_bytes(if dir.is_empty() { b"." } else { dir }))
 }
 
-/// What the copy is about, as the name of its journal: sources and destination, from wherever the
-/// program is started, and whatever exists of the destination meanwhile. Where disks are used in
-/// turn each is another destination. What of the sources is asked for does not count: who asks for
-/// something else the next time goes on with what is left of the first, and clears it away.
+/// Returns the name of the journal, a digest of sources and destination, independent of the working
+/// directory and of the parts of the destination that exist meanwhile. Disks used in turn are
+/// different destinations. The selection of files below the sources does not count: a run that asks
+/// for others the next time resumes the rest of the first, and clears it away.
 fn job_name(options: &CopyOptions, volume: Option<&str>) -> String {
     let mut text = Vec::new();
     add(&mut text, &place_of(&options.destination));
@@ -126,7 +126,7 @@ fn add(text: &mut Vec<u8>, bytes: &[u8]) {
     text.extend_from_slice(bytes);
 }
 
-/// Where a path leads, its last name taken as it is.
+/// Resolves a path, its last name taken as it is.
 pub(crate) fn place_of(path: &OsStr) -> Vec<u8> {
     let (dir, name) = split(path.as_bytes());
     let dir = if dir.is_empty() { b"." } else { dir };
@@ -198,7 +198,7 @@ fn top(fd: OwnedFd, path: &[u8], into: bool, names: Vec<Vec<u8>>) -> Result<Top,
     })
 }
 
-/// The UUID of the file system that a top is on; nothing where it cannot be found out.
+/// Returns the UUID of the file system that a top is on; empty where it cannot be found out.
 pub(crate) fn file_system(top: &[u8], dev: u64) -> String {
     let path = match top.is_empty() {
         true => Path::new("."),
@@ -207,7 +207,8 @@ pub(crate) fn file_system(top: &[u8], dev: u64) -> String {
     uuid_at(path, Some(dev), None).unwrap_or_default()
 }
 
-/// What the sources are called in a directory that they go into. `named`: how many there were to be.
+/// Returns the names of the sources in a directory that they go into. `named`: number of sources
+/// that were given.
 fn names_in(sources: &[Source], named: usize) -> Result<Vec<Vec<u8>>, Error> {
     let mut names: Vec<Vec<u8>> = Vec::with_capacity(sources.len());
     let mut seen = HashSet::new();
@@ -248,7 +249,7 @@ pub(crate) fn refuse_itself(
             options.walk.file_systems == FileSystems::Cross || source.stat.id.dev == top.id.dev;
         let is_dir = source.stat.kind() == FileKind::Dir;
         if is_dir && is_entered && above.contains(&source.stat.id) {
-            // What goes into the top itself is the top's own content then.
+            // An entry that goes into the top itself is the top's own content then.
             return Err(Error::usage_at(path, "cannot be copied into itself"));
         }
         if name.is_empty() {
@@ -262,14 +263,14 @@ pub(crate) fn refuse_itself(
     Ok(())
 }
 
-/// A directory and all those above it.
+/// Returns a directory and all those above it.
 pub(crate) fn ancestors(dir: BorrowedFd<'_>) -> Result<Vec<Identity>, Errno> {
     let mut all = vec![FileStat::from(&fstat(dir)?).id];
     let mut at: Option<OwnedFd> = None;
     loop {
         let here = at.as_ref().map_or(dir, |fd| fd.as_fd());
         let above = match rustix::fs::openat(here, c"..", PLACE, Mode::empty()) {
-            // Not to be looked through: what is above cannot be a source that is read either.
+            // The directory may not be searched: a source above it cannot be read either.
             Err(Errno::ACCESS) => return Ok(all),
             above => above?,
         };

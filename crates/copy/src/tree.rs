@@ -1,4 +1,4 @@
-//! What is copied: a listing for each source, and where each entry of it goes.
+//! Sources and targets: a listing for each source, and the place of each of its entries.
 
 use std::ffi::CString;
 use std::ops::Range;
@@ -10,28 +10,28 @@ use bc_walk::{EntryId, FileKind, Listing};
 
 use crate::target::{Source, split};
 
-/// A source and what it holds.
+/// A source and its content.
 pub(crate) struct Walked {
     pub(crate) source: Source,
     pub(crate) content: Arc<Content>,
 }
 
-/// The same at a destination.
+/// A source at a destination.
 pub(crate) struct Root {
     pub(crate) source: Source,
-    /// What it is called below the top; empty if it is the top.
+    /// Its name below the top; empty if it is the top.
     pub(crate) name: Vec<u8>,
     /// Its first entry among those of all roots.
     pub(crate) base: u32,
-    /// The same for each destination.
+    /// Content of the source, shared by all destinations.
     pub(crate) content: Arc<Content>,
 }
 
-/// How the entries of a source are found.
+/// Entries of a source, by the way in which they were found.
 pub(crate) enum Content {
-    /// By a walk.
+    /// Found by a walk.
     Listing(Box<Listing>),
-    /// It is the one entry: a link or a special file, in this directory.
+    /// A single link or special file, in this directory.
     Alone(OwnedFd, CString),
     /// It could not be looked at.
     Nothing,
@@ -74,25 +74,25 @@ impl Tree {
         Tree { roots }
     }
 
-    /// Entries of all roots.
+    /// Returns the number of entries of all roots.
     pub(crate) fn len(&self) -> u32 {
         self.roots.last().map_or(0, |last| last.base + last.len())
     }
 
-    /// The entries of a root.
+    /// Returns the entries of a root.
     pub(crate) fn items_of(&self, root: usize) -> Range<u32> {
         let root = &self.roots[root];
         root.base..root.base + root.len()
     }
 
-    /// The root of an entry, and its number.
+    /// Returns the root of an entry, and its number.
     pub(crate) fn root(&self, item: Item) -> (usize, &Root) {
         let at = self.roots.partition_point(|root| root.base <= item.0) - 1;
         // Roots without entries have the number of the next.
         (at, &self.roots[at])
     }
 
-    /// The listing that an entry is of, if it is of one.
+    /// Returns the listing that has an entry, unless the source is a single one.
     pub(crate) fn entry(&self, item: Item) -> Option<(&Listing, EntryId)> {
         let root = self.root(item).1;
         match &*root.content {
@@ -101,7 +101,7 @@ impl Tree {
         }
     }
 
-    /// Whether nothing of the sources has been missed.
+    /// True if no part of the sources was missed.
     pub(crate) fn is_all_read(&self) -> bool {
         self.roots.iter().all(|root| match &*root.content {
             Content::Listing(listing) => listing.errors().is_empty(),
@@ -117,13 +117,13 @@ impl Tree {
         }
     }
 
-    /// Bytes of a file, as the walk found it.
+    /// Returns the size of a file in bytes, as the walk found it.
     pub(crate) fn size(&self, item: Item) -> u64 {
         let size = self.entry(item).and_then(|(listing, id)| listing.size(id));
         size.unwrap_or(0)
     }
 
-    /// Replaces `path` by where an entry goes, below the top: empty for the top itself.
+    /// Replaces `path` by the target of an entry, below the top: empty for the top itself.
     pub(crate) fn write_target(&self, item: Item, path: &mut Vec<u8>) {
         path.clear();
         let root = self.root(item).1;
@@ -141,7 +141,7 @@ impl Tree {
         listing.write_relative(id, path);
     }
 
-    /// Whether that may be the last name of where an entry goes.
+    /// True if the target of an entry may end in that name.
     pub(crate) fn may_be_called(&self, item: Item, name: &[u8]) -> bool {
         let root = self.root(item).1;
         let own = self
@@ -150,7 +150,7 @@ impl Tree {
         own || root.name == name
     }
 
-    /// The path of an entry's source, as it is shown.
+    /// Returns the path of an entry's source, as it is shown.
     pub(crate) fn source_path(&self, item: Item) -> Vec<u8> {
         match self.entry(item) {
             Some((listing, id)) => listing.path(id),
@@ -159,7 +159,7 @@ impl Tree {
     }
 }
 
-/// The directory part of a target, and its name.
+/// Splits a target into its directory and its name.
 pub(crate) fn parts(path: &[u8]) -> (&[u8], &[u8]) {
     let (dir, name) = split(path);
     (dir, name.unwrap_or_default())

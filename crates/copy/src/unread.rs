@@ -1,5 +1,5 @@
-//! What of the sources could not be read when they were walked: directories that may hold more than
-//! is known of them, and paths of which nothing is known but that they are there.
+//! Parts of the sources that could not be read when they were walked: directories that may contain
+//! more than is known, and paths of which only the existence is known.
 
 use std::os::unix::ffi::OsStrExt;
 
@@ -11,26 +11,26 @@ use crate::job::shown_below;
 use crate::results::failure;
 use crate::tree::{Content, Item, Root, Tree};
 
-/// What could not be read.
+/// Parts of the sources that could not be read.
 #[derive(Default)]
 pub(crate) struct Unread {
-    /// Entries, directories as a rule, and why; in order.
+    /// Entries, directories as a rule, with the reasons; in order.
     pub(crate) entries: Vec<(Item, Failure)>,
-    /// What is no entry.
+    /// Paths without an entry.
     pub(crate) unlisted: Vec<Unlisted>,
 }
 
-/// A path that the walk met and could not even look at.
+/// A path that the walk met and could not even call `stat` for.
 pub(crate) struct Unlisted {
-    /// Where it would be, below the top.
+    /// Target, below the top.
     pub(crate) target: Vec<u8>,
-    /// What it is, as far as that is known.
+    /// Kind, as far as it is known.
     pub(crate) kind: FileKind,
     pub(crate) failure: Failure,
 }
 
 impl Unread {
-    /// What the errors of the walks say; each was told when it happened.
+    /// Collects the errors of the walks; each was reported when it happened.
     pub(crate) fn find(tree: &Tree) -> Unread {
         let mut unread = Unread::default();
         for root in &tree.roots {
@@ -39,7 +39,7 @@ impl Unread {
             }
         }
         unread.entries.sort_by_key(|(item, _)| *item);
-        // Of one entry the first reason is kept.
+        // The first reason is kept for each entry.
         unread.entries.dedup_by_key(|(item, _)| *item);
         unread
             .unlisted
@@ -72,7 +72,7 @@ fn unlisted(root: &Root, relative: &[u8], failure: Failure) -> Unlisted {
     }
 }
 
-/// A printed path below the printed root.
+/// Returns a printed path relative to the printed root.
 fn relative<'a>(path: &'a [u8], root: &[u8]) -> &'a [u8] {
     match path.strip_prefix(root) {
         Some(rest) => match rest.strip_prefix(b"/").unwrap_or(rest) {
@@ -83,7 +83,7 @@ fn relative<'a>(path: &'a [u8], root: &[u8]) -> &'a [u8] {
     }
 }
 
-/// The entry of a path below the root.
+/// Finds the entry of a path below the root.
 fn find(listing: &Listing, path: &[u8]) -> Option<EntryId> {
     let mut found = Vec::new();
     let (mut low, mut high) = (0, listing.len() as u32);

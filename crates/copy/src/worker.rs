@@ -1,4 +1,5 @@
-//! One worker's means: sources and directories that it holds open, and what waits for its name.
+//! State of one worker: sources and directories that it holds open, and files that wait for their
+//! names.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
@@ -27,14 +28,14 @@ pub(crate) const BATCH: usize = 128;
 /// Files below which a further worker is not worth its start.
 pub(crate) const FILES_EACH: usize = 64;
 
-/// Bytes of a path, as a rule.
+/// Bytes reserved for a path.
 pub(crate) const USUAL: usize = 128;
 
 /// Directories of the destination that a worker holds open for those that come next.
 const KEPT: usize = 8;
 
-/// Directories that a worker opens before what is in them gets its name, which they are held open
-/// for.
+/// Directories that a worker opens before files in them get their names, for which they are held
+/// open.
 const WAITING: usize = 256;
 
 /// A worker.
@@ -44,17 +45,17 @@ pub(crate) struct Worker<'a> {
     /// Directories of one source.
     sources: Option<(usize, DirFdCache<'a>)>,
     dirs: Vec<(Vec<u8>, Rc<DestDir>)>,
-    /// Directories of the destination that were opened since what waited got its name, and how many
-    /// there may be.
+    /// Directories of the destination opened since the waiting files got their names, and the
+    /// greatest number allowed.
     opened: usize,
     most_opened: usize,
-    /// Of descriptors.
+    /// Handling of a shortage of descriptors.
     shortage: Rc<Shortage>,
     pub(crate) xattrs: XattrReader,
     pub(crate) lost: Vec<Lost>,
-    /// What the small files of a batch hold.
+    /// Content of a batch's small files.
     pub(crate) buffer: Vec<u8>,
-    /// For one larger file, which may come in the middle of a batch.
+    /// Buffer for one larger file, which may come in the middle of a batch.
     pub(crate) scratch: Vec<u8>,
     queue: Queue,
     /// File systems of sources.
@@ -80,8 +81,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// One of several, each for another destination, between which a thread divides what it may
-    /// hold open.
+    /// Makes one of several workers of a thread, each for another destination, which share the
+    /// descriptors that the thread may hold open.
     pub(crate) fn one_of(job: &'a Job<'a>, several: usize) -> Worker<'a> {
         let most_opened = affordable(job.options.workers.saturating_mul(several));
         Worker {
@@ -90,7 +91,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Opens a source that is a regular file, and shows that it is the one that was walked.
+    /// Opens a source that is a regular file, and checks that it is the one that was walked.
     pub(crate) fn open(&mut self, item: Item) -> Result<Open, Error> {
         let job = self.job;
         let (root, _) = job.tree.root(item);
@@ -115,8 +116,8 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// What a copy of an open source is to be given that was read in the state `read`; `settled`
-    /// becomes false where a later write may leave it with the time that it has.
+    /// Returns the metadata for a copy of an open source that was read in the state `read`;
+    /// `settled` becomes false where a later write may leave the source with the time that it has.
     pub(crate) fn wanted(
         &mut self,
         item: Item,
@@ -146,7 +147,7 @@ impl<'a> Worker<'a> {
         Ok(Wanted::new(&raw, xattrs))
     }
 
-    /// The directory that an entry of a listing is in, at its source.
+    /// Opens the directory that an entry of a listing is in, at its source.
     pub(crate) fn source_dir(&mut self, item: Item) -> Result<Rc<OwnedFd>, Error> {
         let (root, _) = self.job.tree.root(item);
         let Some((listing, id)) = self.job.tree.entry(item) else {
@@ -162,8 +163,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// A directory of the destination, by its path below the top. The path of an error is the
-    /// caller's to choose.
+    /// Opens a directory of the destination, by its path below the top. The caller adds the path to
+    /// an error.
     pub(crate) fn try_dir(&mut self, path: &[u8]) -> Result<Rc<DestDir>, Errno> {
         if let Some(at) = self.dirs.iter().rposition(|(kept, _)| kept == path) {
             let dir = Rc::clone(&self.dirs[at].1);
@@ -186,8 +187,8 @@ impl<'a> Worker<'a> {
         Ok(dir)
     }
 
-    /// Calls `open`. Where descriptors are short, those that are held here are given up, and those of
-    /// others are waited for.
+    /// Calls `open`. Where descriptors are short, those held here are closed, and the release of
+    /// others is awaited.
     pub(crate) fn open_waiting<T>(
         &mut self,
         open: impl FnMut() -> Result<T, Errno>,
@@ -197,7 +198,7 @@ impl<'a> Worker<'a> {
         shortage.wait(errno, open, || self.let_go())
     }
 
-    /// Closes what can be opened again.
+    /// Closes descriptors that can be opened again.
     pub(crate) fn let_go(&mut self) {
         self.commit();
         self.dirs.clear();
@@ -205,12 +206,12 @@ impl<'a> Worker<'a> {
         self.opener = None;
     }
 
-    /// Whether so many directories are open that what is in them should get its name first.
+    /// True if so many directories are open that files in them should get their names first.
     pub(crate) fn is_full(&self) -> bool {
         self.opened >= self.most_opened
     }
 
-    /// Where an entry goes, as far as that is known before it is looked at.
+    /// Returns the place of an entry, as far as it is known before the entry is looked at.
     pub(crate) fn place(&mut self, item: Item) -> Result<Place, Error> {
         let mut target = Vec::with_capacity(USUAL);
         self.job.tree.write_target(item, &mut target);
@@ -228,8 +229,8 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Records what gets a stage now: should this run be killed and its source be gone when
-    /// another one goes on, the stage is found by that.
+    /// Records files that get a stage now: should this run be killed and its source be gone when
+    /// another run resumes, the stage is found by that record.
     pub(crate) fn record_begun<'p>(&self, targets: impl IntoIterator<Item = &'p [u8]>) {
         let mut piece = Vec::new();
         if self.job.log.is_kept() {
@@ -243,7 +244,7 @@ impl<'a> Worker<'a> {
         self.job.append(&mut piece);
     }
 
-    /// Has a complete stage wait for its name; with it, what it is.
+    /// Queues a complete stage for its name, with its `stat`.
     pub(crate) fn wait(
         &mut self,
         place: Place,
@@ -258,38 +259,38 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// What waits and so many bytes that are to come are no more than may be lost at once.
+    /// Commits waiting files if they and so many further bytes are more than may be lost at once.
     pub(crate) fn make_room(&mut self, bytes: u64) {
         self.queue.make_room(self.job, bytes);
     }
 
-    /// The end of a batch: what waits gets its name, unless more is to be waited for.
+    /// Ends a batch: waiting files get their names, unless more are to be waited for.
     pub(crate) fn settle(&mut self) {
         if self.job.options.durability != Durability::Batch {
             self.commit();
         }
     }
 
-    /// Has the state of a file that has its name recorded.
+    /// Records the state of a file that has its name.
     pub(crate) fn placed(&mut self, target: &[u8], state: &Placed) {
         self.queue.placed(target, state);
     }
 
-    /// The end of its work: everything that waits gets its name, and what is not recorded yet is.
+    /// Ends the work: all waiting files get their names, and missing records are written.
     pub(crate) fn end(&mut self) {
         self.commit();
         self.queue.flush(self.job);
     }
 
-    /// Gives everything that waits its name.
+    /// Gives all waiting files their names.
     pub(crate) fn commit(&mut self) {
         self.queue.commit(self.job);
         self.opened = 0;
     }
 }
 
-/// Directories that each of so many workers may hold open beside [`KEPT`]: half of what descriptors
-/// there are.
+/// Returns the number of directories that each worker may hold open beside [`KEPT`]: half of the
+/// available descriptors.
 fn affordable(workers: usize) -> usize {
     affordable_of(descriptors(), workers)
 }

@@ -1,4 +1,4 @@
-//! Records a directory in memory, waits for a line on standard input, and tells what has changed
+//! Records a directory in memory, waits for a line on standard input, and reports the changes
 //! since: `what_changed DIR`.
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! Extended attributes, which take three calls an entry and more: those of a
-//! range of entries are read by several threads, like everything else.
+//! Extended attributes, which take three calls an entry and more: those of a range of entries are
+//! read by several threads, like everything else.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,13 +15,13 @@ use rustix::io::Errno;
 /// `linux/limits.h`.
 const XATTR_MAX: usize = 64 << 10;
 
-/// What failed, where an entry's attributes could not be read.
+/// Operation reported where an entry's attributes could not be read.
 pub(crate) const OPERATION: &str = "getxattr";
 
 /// Entries a thread takes at once: neighbours share a directory.
 const STEP: usize = 64;
 
-/// The attributes of all entries of `range`, in order.
+/// Reads the attributes of all entries of `range`, in order.
 pub(crate) fn read(
     listing: &Listing,
     range: &Range<u32>,
@@ -44,12 +44,12 @@ pub(crate) fn read(
     Ok(all.into_iter().flat_map(|(_, found)| found).collect())
 }
 
-/// What one thread needs.
+/// State of one thread.
 struct Reader<'a> {
     listing: &'a Listing,
     dirs: DirFdCache<'a>,
     dir: Option<(DirId, Rc<OwnedFd>)>,
-    /// The directory's, through `/proc/self/fd`.
+    /// Path of the directory, through `/proc/self/fd`.
     path: Vec<u8>,
     value: Vec<u8>,
 }
@@ -65,9 +65,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// All extended attributes that may be seen, ACLs and capabilities among
-    /// them. Nothing is opened, since of what is no file nothing may be: the
-    /// calls go through `/proc/self/fd`.
+    /// Returns all extended attributes that may be seen, ACLs and capabilities among them. Nothing
+    /// is opened, since special files may not be: the calls go through `/proc/self/fd`.
     fn attributes(&mut self, id: EntryId) -> Result<Xattrs, Error> {
         let listing = self.listing;
         let dir = listing.dir(id);
@@ -94,7 +93,7 @@ impl<'a> Reader<'a> {
         };
         self.path.truncate(len);
         let found = match found {
-            // Without /proc at least the files can be asked.
+            // Without /proc only regular files can be read.
             Err(Errno::NOENT) if listing.kind(id) == FileKind::File => self.of_file(id)?,
             found => found,
         };

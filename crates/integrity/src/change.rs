@@ -1,4 +1,4 @@
-//! What a comparison says about one path.
+//! Results of a comparison for one path.
 
 use bc_manifest::Failure;
 use bc_manifest::integrity::Kind;
@@ -6,7 +6,7 @@ use bc_manifest::integrity::Kind;
 use crate::field::Field;
 pub use crate::value::Value;
 
-/// The one class each path of either side falls into.
+/// The one class that each path of either side belongs to.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[repr(u8)]
 pub enum Class {
@@ -46,7 +46,7 @@ impl Class {
         Class::Replaced,
     ];
 
-    /// `ok`, `added`, …
+    /// Returns the class in words: `ok`, `added`, …
     pub const fn name(self) -> &'static str {
         match self {
             Class::Ok => "ok",
@@ -87,26 +87,24 @@ pub struct Difference {
     pub new: Value,
 }
 
-/// What the inode's change time says about content that differs behind an
-/// unchanged mtime.
+/// Evidence from the inode's change time about content that differs behind an unchanged mtime.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Ctime {
     /// Unchanged: nothing was written through the file system. Bitrot.
     Same,
-    /// Changed: somebody wrote and put the time back, or restored a copy.
+    /// Changed: a program wrote and put the time back, or restored a copy.
     Other,
     /// Not recorded.
     Unknown,
-    /// Says nothing: the file system's ctime repeats the mtime or is not known to be
-    /// real, or the tree is a copy.
+    /// Proves nothing: the file system's ctime repeats the mtime or is not known to be real, or the
+    /// tree is a copy.
     Mute,
 }
 
-/// What failed, where a path could not be looked at.
+/// Failure to look at a path.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct FailedAt {
-    /// Where: the path itself, or the directory above it that could not be read. Relative to the
-    /// root.
+    /// The path itself, or the directory above it that could not be read, relative to the root.
     pub path: Vec<u8>,
     /// The operation and the system's reason.
     pub failure: Failure,
@@ -118,36 +116,36 @@ pub struct FailedAt {
 pub struct Change {
     /// The class.
     pub class: Class,
-    /// Relative to the root. Of what was moved the old path.
+    /// Path relative to the root; the old path of a moved file.
     pub path: Vec<u8>,
-    /// The new path of what was moved, damaged or not.
+    /// New path of a moved file, damaged or not.
     pub to: Option<Vec<u8>>,
-    /// The path that the old side has the file under, where it has another file under `path`: of
-    /// what is damaged under a name that was taken over.
+    /// Path that the old side has the file under, where it has another file under `path`: for files
+    /// that are damaged under a name that was taken over.
     pub was_at: Option<Vec<u8>>,
-    /// The kind: of the new side where there is one.
+    /// Kind of file, on the new side where there is one.
     pub kind: Kind,
     /// Differing fields; of added and removed paths every field recorded.
     pub differences: Vec<Difference>,
-    /// Why it is unreadable; of an added path why it could not be read; of one known to be damaged
-    /// when that was found; of a modified one why it may be damaged; of a replaced one why it could
-    /// not be read.
+    /// Reason: of an unreadable path, or of an added or replaced one that could not be read; for
+    /// known damage the time when it was found; for a modified path the reason for which it may be
+    /// damaged.
     pub reason: Option<String>,
     /// The failure behind that reason, if there is one.
     pub failed: Option<FailedAt>,
-    /// For damage.
+    /// Evidence from the ctime, for damage.
     pub ctime: Option<Ctime>,
-    /// Of an unreadable path: the old side alone lacks something, which an update puts right.
+    /// For an unreadable path: true if only the old side lacks something, which an update records.
     pub readable_now: bool,
-    /// An update does so in this run.
+    /// True if an update records it in this run.
     pub recorded_now: bool,
-    /// Of a modified path: it is the recorded file, damaged, or a new one that was given the inode
-    /// number of that; which is not known.
+    /// For a modified path: true if it is not known whether it is the recorded file, damaged, or a
+    /// new one that was given its inode number.
     pub unproven: bool,
 }
 
 impl Change {
-    /// A change without details.
+    /// Returns a change without details.
     pub fn new(class: Class, path: &[u8], kind: Kind) -> Change {
         Change {
             class,
@@ -165,17 +163,17 @@ impl Change {
         }
     }
 
-    /// The path on the new side.
+    /// Returns the path on the new side.
     pub fn now_at(&self) -> &[u8] {
         self.to.as_deref().unwrap_or(&self.path)
     }
 
-    /// The path on the old side of the content that was expected.
+    /// Returns the path on the old side of the content that was expected.
     pub fn recorded_at(&self) -> &[u8] {
         self.was_at.as_deref().unwrap_or(&self.path)
     }
 
-    /// What failed here, or at the directory `path` above, if anything did.
+    /// Records a failure at this path, or at the directory `path` above, if there is one.
     pub(crate) fn fail(&mut self, path: &[u8], failure: Option<&Failure>) {
         self.failed = failure.map(|failure| FailedAt {
             path: path.to_vec(),

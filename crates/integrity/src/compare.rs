@@ -1,6 +1,6 @@
-//! Takes the paths of both sides in order, gives each its class, and reports
-//! in path order. Memory grows with the files that only one side has, by 36
-//! bytes each and 16 more where they are moves, never with what is unchanged.
+//! Takes the paths of both sides in order, gives each its class, and reports in path order. Memory
+//! grows with the files that only one side has, by 36 bytes each and 16 more where they are moves,
+//! never with unchanged files.
 
 mod joined;
 mod noted;
@@ -30,19 +30,19 @@ use joined::{
 };
 use suspects::KNOWN;
 
-/// Which changes are reported, and when to stop.
+/// Changes that are reported, and the end of the comparison.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Detail {
-    /// Everything that is not ok.
+    /// All paths that are not ok.
     #[default]
     Changes,
     /// The ok ones too.
     All,
-    /// Up to the first that is not ok; no moves are looked for.
+    /// Only the first path that is not ok; moves are not searched for.
     First,
 }
 
-/// What is said of what an update records now.
+/// Returns the reason of a path that an update records now.
 fn readable_now(before: &str) -> String {
     format!("readable now; before: {before}")
 }
@@ -50,31 +50,32 @@ fn readable_now(before: &str) -> String {
 /// Receives the changes in path order.
 pub type Sink<'a> = dyn FnMut(&Change) -> io::Result<()> + 'a;
 
-/// What is at a path where something else was mounted.
+/// Content of a path where another file system was mounted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Here {
     Nothing,
-    /// Something that is not what was recorded.
+    /// A file that is not the recorded one.
     Other,
 }
 
-/// What the place of a file of the new side says of it.
+/// Evidence from the file system of a file of the new side.
 pub(crate) trait Site {
-    /// What the ctimes of a damaged file come to there.
+    /// Adjusts the evidence of a damaged file's ctimes to its file system.
     fn ctime(&mut self, ctime: Ctime) -> Ctime;
-    /// Whether inode numbers tell files apart there.
+    /// Returns whether inode numbers identify files there.
     fn numbers(&mut self) -> Numbers;
 }
 
-/// A manifest, which says nothing of the file systems that it lists.
+/// A manifest, which contains no traits of the file systems that it lists.
 pub(crate) struct Offline;
 
-/// What the new side says of a path once all of them are known.
+/// Evidence about paths of the new side, once all of them are known.
 pub(crate) trait Later {
-    /// What the ctimes of a file that was moved and damaged come to where it lies now.
+    /// Adjusts the evidence of the ctimes of a file that was moved and damaged to its present file
+    /// system.
     fn ctime(&mut self, path: &[u8], ctime: Ctime) -> Ctime;
-    /// Whether the file there is the one that was recorded with this change time: inode number,
-    /// size and mtime say so.
+    /// Checks that the file at `path` is the one that was recorded with this change time: inode
+    /// number, size and mtime already agree.
     fn proof(&mut self, path: &[u8], ctime: Option<i64>) -> Proof;
 }
 
@@ -103,19 +104,19 @@ pub(crate) struct Comparison<'a> {
     rules: CompareRules,
     detail: Detail,
     sink: &'a mut Sink<'a>,
-    /// Report nothing before something is found that proves that the sides are of one tree.
+    /// True if nothing is reported before an entry proves that the sides are of one tree.
     hold: bool,
-    /// What files and links with the same content, as far as it was looked at, say of that.
+    /// Evidence for that: files and links with the same content, as far as it was looked at.
     evidence: Evidence,
     buffer: SpillBuffer,
     candidates: Vec<Candidate>,
-    /// What looks damaged and is perhaps another of them under its name.
+    /// Files that look damaged and may be others of them under their names.
     swaps: Vec<Renamed<[u8; 16]>>,
-    /// The new sides of those, where inode numbers tell files apart.
+    /// New sides of those, where inode numbers identify files.
     taken_over: Vec<Candidate>,
-    /// What is compared becomes the new record.
+    /// True if the compared entries become the new record.
     records: bool,
-    /// Contents that the old side knows to be damaged.
+    /// Contents that are recorded as damaged on the old side.
     known: Option<&'a KnownDamage<'a>>,
     settled: Option<Settled>,
     /// Paths of contents that became known to be damaged when all paths had come.
@@ -123,11 +124,11 @@ pub(crate) struct Comparison<'a> {
     summary: ComparisonSummary,
 }
 
-/// What belongs together of what waited.
+/// Pairs and rings among the waiting changes.
 struct Settled {
-    /// Names that are one of a ring, and the names that have now what they had.
+    /// Names that are part of a ring, and the names that have their old keys now.
     swapped: Vec<(u64, u64)>,
-    /// Names that another undamaged file has now.
+    /// Names that have another undamaged file now.
     taken_over: HashSet<u64>,
     /// Pairs of which either side has a name that was kept, in order of the added side.
     renamed: Vec<Pair>,
@@ -165,7 +166,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Has what is compared become the new record, so that nothing stays unrecorded that can be read.
+    /// Makes the compared entries the new record, so that nothing readable stays unrecorded.
     pub(crate) fn recording(self) -> Comparison<'a> {
         Comparison {
             records: true,
@@ -173,7 +174,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Calls what the old side knows to be damaged by that name wherever it lies.
+    /// Reports contents that are recorded as damaged as such wherever they lie.
     pub(crate) fn knowing(self, known: &'a KnownDamage<'a>) -> Comparison<'a> {
         let known = Some(known);
         Comparison { known, ..self }
@@ -184,7 +185,7 @@ impl<'a> Comparison<'a> {
         self.hold = true;
     }
 
-    /// A path of both sides. Returns its class.
+    /// Compares a path of both sides and returns its class.
     pub(crate) fn both(
         &mut self,
         path: &[u8],
@@ -235,7 +236,7 @@ impl<'a> Comparison<'a> {
             change.reason = Some(judge::describe(error));
             self.summary.replaced_unread += 1;
         }
-        // What the caller is told of the content; what is reported may have to wait.
+        // The caller gets the class of the content; the report may have to wait.
         let verdict = match class {
             Class::Modified | Class::Replaced if self.is_known(path, new.digest) => Class::Damaged,
             class => class,
@@ -253,8 +254,8 @@ impl<'a> Comparison<'a> {
         self.report(change).map(|()| verdict)
     }
 
-    /// So many paths of both sides of which nothing differs, `files` of them files.
-    /// `false`: they have to come one by one, since each is reported, or any may be the last.
+    /// Counts so many paths of both sides without a difference, `files` of them files. Returns
+    /// `false` if they have to come one by one, since each is reported, or any may be the last.
     pub(crate) fn same(&mut self, paths: u64, files: u64) -> bool {
         if self.detail == Detail::All || self.hold && self.detail == Detail::First {
             return false;
@@ -266,19 +267,19 @@ impl<'a> Comparison<'a> {
         true
     }
 
-    /// A path of the old side only.
+    /// Takes a path of the old side only.
     pub(crate) fn removed(&mut self, path: &[u8], old: &EntryRef<'_>) -> io::Result<()> {
         self.summary.old += 1;
         let weight = Weight::of(old);
         weight
             .into_iter()
             .for_each(|of| self.evidence.add(of, false));
-        // The new side tells whether the number counts.
+        // The new side determines whether the number counts.
         self.one_sided(Class::Removed, path, old, None, Offline)
     }
 
-    /// A path of the new side only; `above` is the directory above it that the old side could not
-    /// read, if there is one.
+    /// Takes a path of the new side only; `above` is the directory above it that the old side could
+    /// not read, if there is one.
     pub(crate) fn added(
         &mut self,
         path: &[u8],
@@ -299,7 +300,8 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// A path of the new side that is `Unreadable` lies where the old side could not look.
+    /// Takes a path of one side; one of the new side that is `Unreadable` lies where the old side
+    /// could not look.
     fn one_sided(
         &mut self,
         class: Class,
@@ -313,7 +315,7 @@ impl<'a> Comparison<'a> {
             _ => Side::Added,
         };
         let mut change = Change::new(class, path, entry.kind);
-        // What could not be read of a file that is gone says nothing of it any more.
+        // A failure to read a file that is gone is out of date.
         let unread = entry.error.filter(|_| side == Side::Added);
         change.fail(path, unread);
         change.reason = unread.map(judge::describe).or(reason);
@@ -343,7 +345,7 @@ impl<'a> Comparison<'a> {
             (Kind::File, Detail::Changes | Detail::All)
                 if self.rules.compares(Field::Digest, Kind::File) =>
             {
-                // Where it will be if it has to wait.
+                // Offset that it has if it has to wait.
                 Candidate::new(side, path, entry, site.numbers(), self.buffer.len())
             }
             _ => None,
@@ -376,7 +378,7 @@ impl<'a> Comparison<'a> {
         (self.sink)(&change)
     }
 
-    /// Has enough been seen?
+    /// Returns whether the comparison may stop.
     pub(crate) fn flow(&self) -> Flow {
         let first = self.detail == Detail::First && self.summary.any();
         if first && (!self.hold || self.evidence.is_conclusive()) {
@@ -386,22 +388,23 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Was there nothing at all that matches?
+    /// Returns true if nothing at all matches.
     pub(crate) fn nothing_matches(&mut self) -> bool {
         !self.evidence.matches() && !self.moves_possible()
     }
 
-    /// Is there content that both sides have under different names?
+    /// Returns true if both sides have a content under different names.
     fn moves_possible(&mut self) -> bool {
         any_pair(&mut self.candidates) || !rings(&self.swaps).is_empty()
     }
 
-    /// Pairs moves, reports what waits, and sums up.
+    /// Pairs moves, reports the waiting changes, and sums up.
     pub(crate) fn finish(self, later: impl Later) -> io::Result<ComparisonSummary> {
         self.finish_recorded(later).map(|(summary, _)| summary)
     }
 
-    /// The same, with the paths that have a content which [`KnownDamage::learn`] was told of.
+    /// Like [`finish`](Self::finish), and returns the paths of contents that were passed to
+    /// [`KnownDamage::learn`].
     pub(crate) fn finish_recorded(
         mut self,
         later: impl Later,
@@ -411,8 +414,8 @@ impl<'a> Comparison<'a> {
         Ok((self.summary, self.copies))
     }
 
-    /// Finds out what belongs together of what waits, when all paths have come. Returns those that
-    /// looked damaged and have another undamaged file.
+    /// Finds pairs and rings among the waiting changes, when all paths have come. Returns the paths
+    /// that looked damaged and have another undamaged file.
     pub(crate) fn settle(&mut self, later: &mut impl Later) -> io::Result<HashSet<Vec<u8>>> {
         let swapped = rings(&std::mem::take(&mut self.swaps));
         let taken_over = self.taken_over();

@@ -1,4 +1,4 @@
-//! `manifest`: a tree written down.
+//! `manifest`: records a tree.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -23,29 +23,29 @@ use crate::options::{Job, TreeOptions, Work};
 use crate::place::{self, Origin};
 use crate::tree::Tree;
 
-/// What to write down.
+/// Options of a new manifest.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CreateOptions<'a> {
     /// The root directory (or a single file).
     pub root: &'a OsStr,
-    /// Which entries, and what of them.
+    /// Selection of entries, and of their recorded fields.
     pub tree: TreeOptions,
     /// Digest of the files.
     pub algorithm: Algorithm,
-    /// For the header: the time, in nanoseconds since 1970.
+    /// Time for the header, in nanoseconds since 1970.
     pub created_at: i64,
-    /// For the header: who writes it.
+    /// Origin for the header: the host that writes it.
     pub origin: Origin,
-    /// Which part of the tree, if several readers share it.
+    /// Part of the tree, if several readers share it.
     pub shard: Option<Shard>,
-    /// Files not to list: the one written to.
+    /// Files that are not listed: the manifest itself.
     pub leave_out: Vec<OwnFile>,
 }
 
 impl<'a> CreateOptions<'a> {
-    /// All of the tree at `root`, by digests of this algorithm; written at the beginning of 1970 by
-    /// nobody.
+    /// Records all of the tree at `root`, by digests of this algorithm; the header has the
+    /// beginning of 1970 and no origin.
     pub fn new<P: AsRef<Path> + ?Sized>(root: &'a P, algorithm: Algorithm) -> CreateOptions<'a> {
         CreateOptions {
             root: root.as_ref().as_os_str(),
@@ -68,29 +68,29 @@ setters! {
     leave_out: Vec<OwnFile>,
 }
 
-/// What was written.
+/// Result of writing a manifest.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Created {
-    /// Counts.
+    /// Trailer, with the counts.
     pub trailer: Trailer,
-    /// What filters left out.
+    /// Entries that filters left out.
     pub skipped: Skipped,
     /// Directories read.
     pub directories: u64,
-    /// What was read.
+    /// Totals of the files that were read.
     pub totals: Totals,
 }
 
-/// Told of each entry that could not be read: its path below the root and why.
-/// The same is in the manifest.
+/// Receiver of each entry that could not be read: its path below the root and the reason. The
+/// manifest contains the same.
 pub type OnFailure<'a> = dyn FnMut(&[u8], &Failure) + 'a;
 
-/// Walks and reads a tree and writes its manifest to `out`; gives `out` back
-/// flushed. The same tree gives the same bytes, but for the header's time.
+/// Walks and reads a tree and writes its manifest to `out`; returns `out` flushed. The same tree
+/// gives the same bytes, but for the header's time.
 ///
 /// # Errors
-/// A missing root, a failed write, a cancellation: `out` then holds half a
+/// Fails if the root is missing, a write fails or the run is cancelled: `out` then holds half a
 /// manifest, which has no trailer.
 pub fn create<W: Write>(
     what: &CreateOptions<'_>,
@@ -101,12 +101,12 @@ pub fn create<W: Write>(
     create_recorded(what, None, work, out, on_failure)
 }
 
-/// The same, recorded, so that a run that is interrupted can be gone on from, and with what an
-/// earlier run has read. The manifest is as old as the first of the runs, and otherwise equal to
-/// that of one that was not interrupted.
+/// Like [`create`], recorded in a journal, so that an interrupted run can be resumed, and with the
+/// digests that an earlier run has read. The manifest is as old as the first of the runs, and
+/// otherwise equal to that of one that was not interrupted.
 ///
 /// # Errors
-/// As of [`create`].
+/// Fails like [`create`].
 pub fn create_recorded<W: Write>(
     what: &CreateOptions<'_>,
     resume: Option<&Arc<Resume>>,
@@ -154,7 +154,7 @@ pub fn create_recorded<W: Write>(
                 if let Some(failure) = present.view.error {
                     on_failure(present.path, failure);
                 }
-                // Of another part it is told here only that it could not be read.
+                // An entry of another part is only reported here as unreadable.
                 if !is_in(what.shard, present) {
                     return Ok(Flow::Continue);
                 }
@@ -181,7 +181,7 @@ pub fn create_recorded<W: Write>(
     ))
 }
 
-/// Which part of the tree it is, as the header has it.
+/// Returns the part of the tree for the header.
 fn shard_header(shard: Shard) -> ShardHeader {
     ShardHeader {
         index: shard.index(),
@@ -189,7 +189,7 @@ fn shard_header(shard: Shard) -> ShardHeader {
     }
 }
 
-/// What putting the parts together needs.
+/// Returns the data that are needed to put the parts together.
 fn shard_trailer(tree: &Tree, devices: &Devices) -> ShardTrailer {
     let settled = tree.listing.settled();
     ShardTrailer {
@@ -201,17 +201,18 @@ fn shard_trailer(tree: &Tree, devices: &Devices) -> ShardTrailer {
     }
 }
 
-/// Is the entry in the part that is asked for? The root is listed in every part, and what could not
-/// be read may be of any.
+/// True if the entry is in the part that is asked for. The root is listed in every part, and what
+/// could not be read may be of any.
 fn is_in(shard: Option<Shard>, present: &LoadedEntry<'_>) -> bool {
     let may_be_of_another = present.id.is_none() || present.path == ROOT;
     shard.is_none_or(|shard| !may_be_of_another || shard.has_entry(present.path))
 }
 
-/// Bytes a file beside the listing: what waits for its turn, and what may have moved.
+/// Bytes of memory for each file beside the listing: entries that wait for their turn, and possible
+/// moves.
 const STATE: u64 = 24;
 
-/// How to hash those entries.
+/// Returns options to hash those entries.
 pub(crate) fn hash_options(
     tree: &Tree,
     wanted: impl Fn(EntryId) -> bool,
@@ -221,7 +222,7 @@ pub(crate) fn hash_options(
     hash_options_beside(0, tree, wanted, algorithm, work)
 }
 
-/// The same beside `more` bytes of memory for other things.
+/// Returns the same options, beside `more` bytes of memory for other things.
 fn hash_options_beside(
     more: u64,
     tree: &Tree,
@@ -251,7 +252,7 @@ fn hash_options_beside(
         .start(reading.start))
 }
 
-/// A failure of the manifest that is written.
+/// Converts a failure to write the manifest.
 pub(crate) fn writing(error: bc_manifest::Error) -> Error {
     match error.io_error() {
         Some(error) => Error::output(error),
@@ -259,7 +260,7 @@ pub(crate) fn writing(error: bc_manifest::Error) -> Error {
     }
 }
 
-/// Whether an entry of this kind is read.
+/// True if an entry of this kind is read.
 pub(crate) fn is_read(tree: &Tree, id: EntryId) -> bool {
     crate::entry_ref::kind(tree.listing.kind(id)) == Kind::File
 }

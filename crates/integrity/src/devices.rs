@@ -8,12 +8,12 @@ pub(crate) struct Devices {
     now: Vec<Option<u64>>,
     /// Index by index in the old manifest, as far as it is known.
     old: Vec<Option<u32>>,
-    /// How many of the first are numbered alike by all readers of one tree.
+    /// Number of first devices that have the same numbers for all readers of one tree.
     shared: usize,
 }
 
 impl Devices {
-    /// With the root's device as the first, if it is known.
+    /// Begins with the root's device as the first, if it is known.
     pub(crate) fn new(root: Option<u64>) -> Devices {
         Devices {
             now: root.map(Some).into_iter().collect(),
@@ -31,28 +31,28 @@ impl Devices {
         self.shared = self.now.len();
     }
 
-    /// How many of the first devices are shared by all parts.
+    /// Returns the number of first devices that are shared by all parts.
     pub(crate) fn shared(&self) -> u64 {
         self.shared as u64
     }
 
-    /// The numbers of all devices that were seen, by index.
+    /// Returns the numbers of all devices met, by index.
     pub(crate) fn numbers(&self) -> Vec<u64> {
         self.now.iter().map(|dev| dev.unwrap_or(0)).collect()
     }
 
-    /// The index of a device that is there, as an entry has it: none for the first.
+    /// Returns the index of a device that is there, as an entry has it: `None` for the first.
     pub(crate) fn index(&mut self, dev: u64) -> Option<u32> {
         some(self.number(dev))
     }
 
-    /// `dev` was recorded as `old` in the manifest before.
+    /// Notes that `dev` was recorded as `old` in the manifest before.
     pub(crate) fn was(&mut self, old: Option<u32>, dev: u64) {
         let index = self.number(dev);
         self.slot(old).get_or_insert(index);
     }
 
-    /// The index of a device that an entry of the manifest before has, which is kept.
+    /// Returns the index of a device that an entry of the manifest before has, which is kept.
     pub(crate) fn kept(&mut self, old: Option<u32>) -> Option<u32> {
         if let Some(index) = *self.slot(old) {
             return some(index);
@@ -71,7 +71,7 @@ impl Devices {
     }
 
     fn slot(&mut self, old: Option<u32>) -> &mut Option<u32> {
-        /// A manifest may say anything; nobody mounts more.
+        /// A manifest may contain any number; no system mounts more.
         const MOST: u32 = 1 << 20;
         let at = old.unwrap_or(0).min(MOST) as usize;
         if self.old.len() <= at {
@@ -86,7 +86,7 @@ impl Devices {
     }
 }
 
-/// The root's is not written.
+/// Returns the index to write: the root's is not written.
 fn some(index: u32) -> Option<u32> {
     (index > 0).then_some(index)
 }

@@ -16,7 +16,7 @@ use crate::summary::ComparisonSummary;
 use crate::unread::UnreadDirs;
 use crate::verify::report_failed;
 
-/// What to compare.
+/// Options of a comparison of manifests.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct DiffOptions<'a> {
@@ -24,16 +24,16 @@ pub struct DiffOptions<'a> {
     pub old: &'a ManifestFile,
     /// The newer one.
     pub new: &'a ManifestFile,
-    /// What counts as a difference.
+    /// Differences that count.
     pub rules: CompareRules,
-    /// Which changes to report.
+    /// Changes that are reported.
     pub detail: Detail,
-    /// What to do with damaged manifests.
+    /// Treatment of damaged manifests.
     pub trust: Trust,
 }
 
 impl<'a> DiffOptions<'a> {
-    /// Compares these two with the care that is usual.
+    /// Compares these two with the default rules.
     pub fn new(old: &'a ManifestFile, new: &'a ManifestFile) -> DiffOptions<'a> {
         DiffOptions {
             old,
@@ -52,22 +52,22 @@ setters! {
     trust: Trust,
 }
 
-/// How it ended.
+/// Result of a comparison of manifests.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Diffed {
     /// The counts.
     pub summary: ComparisonSummary,
-    /// What was passed over in damaged manifests, and options that the two
-    /// were not both made with, in words.
+    /// Parts of damaged manifests that were skipped, and options that the two were not both made
+    /// with, in words.
     pub problems: Vec<String>,
 }
 
-/// Compares two manifests and gives the changes to `sink` in path order.
+/// Compares two manifests and passes the changes to `sink` in path order.
 ///
 /// # Errors
-/// Manifests that cannot be trusted, or whose digests are of different
-/// algorithms while digests are compared; a failed write.
+/// Fails if a manifest is damaged, if digests are compared and the algorithms differ, or if a write
+/// fails.
 pub fn diff(what: &DiffOptions<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error> {
     let mut old = what.old.stream(what.trust, Prefetch::Thread)?;
     let mut new = what.new.stream(what.trust, Prefetch::Thread)?;
@@ -111,7 +111,7 @@ pub fn diff(what: &DiffOptions<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error
                     (one.dev, other.dev) = (old_dev, new_dev);
                 }
                 match after.found.filter(|found| before.found != Some(*found)) {
-                    // Noted since: of more weight than what else became of it.
+                    // Noted since: it outweighs every other change.
                     Some(found) => {
                         let noted = (found, after.tried_at);
                         comparison.known(&before.path, &one, &other, noted, Offline)

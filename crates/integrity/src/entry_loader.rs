@@ -1,5 +1,5 @@
-//! Entries of the tree with everything that is wanted of them: the walk's
-//! stat, the digest, the link's target, extended attributes.
+//! Entries of the tree with all wanted fields: the walk's stat, the digest, the link's target,
+//! extended attributes.
 
 use std::ops::Range;
 use std::os::fd::OwnedFd;
@@ -27,19 +27,19 @@ use crate::tree::{Item, Link, Tree, failure};
 pub(crate) struct LoadedEntry<'a> {
     pub(crate) path: &'a [u8],
     pub(crate) view: EntryRef<'a>,
-    /// `None` for what the walk could not even stat.
+    /// `None` for a path that the walk could not even call `stat` for.
     pub(crate) id: Option<EntryId>,
-    /// What is mounted on it.
+    /// File system that is mounted on it.
     pub(crate) mount: Option<&'a Mounted>,
-    /// It is the directory that the manifest is in.
+    /// True for the directory that the manifest is in.
     pub(crate) holds_manifest: bool,
-    /// It is a link that was to be followed, or what one leads to.
+    /// Role as a link that was to be followed, or as the target of one.
     pub(crate) link: Link,
 }
 
 impl<'a> LoadedEntry<'a> {
-    /// The view to compare: writing the manifest changed the directory it is
-    /// in, which is no difference.
+    /// Returns the fields to compare: writing the manifest changed its directory, which is no
+    /// difference.
     pub(crate) fn compared(&self) -> EntryRef<'a> {
         if self.holds_manifest {
             return EntryRef {
@@ -53,7 +53,7 @@ impl<'a> LoadedEntry<'a> {
     }
 }
 
-/// Loads the entries of a tree in path order, and tells what the walk left open.
+/// Loads the entries of a tree in path order, with the fields that the walk left open.
 pub(crate) struct EntryLoader<'a> {
     pub(crate) tree: &'a Tree,
     xattrs: XattrPolicy,
@@ -61,7 +61,7 @@ pub(crate) struct EntryLoader<'a> {
     touched: Option<Identity>,
     dirs: DirFdCache<'a>,
     path: Vec<u8>,
-    /// The directory that the path is in, and the length of its part of it.
+    /// The directory that the path is in, and the length of that part of the path.
     prefix: Option<(DirId, usize)>,
     /// Threads that may read attributes.
     workers: usize,
@@ -88,19 +88,19 @@ impl<'a> EntryLoader<'a> {
         }
     }
 
-    /// Whether it looks at extended attributes.
+    /// Returns the policy for extended attributes.
     pub(crate) fn xattrs(&self) -> XattrPolicy {
         self.xattrs
     }
 
-    /// Gives each entry of `range` to `see`, none of them read.
+    /// Passes each entry of `range` to `see`, none of them read.
     pub(crate) fn all_of(
         &mut self,
         range: Range<u32>,
         cancel: &Cancel,
         mut see: impl FnMut(&LoadedEntry<'_>) -> Result<Flow, Error>,
     ) -> Result<Flow, Error> {
-        /// Entries between two looks for a cancellation.
+        /// Entries between two checks for a cancellation.
         const STEP: u32 = 8192;
         let end = range.end;
         for start in range.step_by(STEP as usize) {
@@ -114,7 +114,7 @@ impl<'a> EntryLoader<'a> {
         Ok(Flow::Continue)
     }
 
-    /// Gives each entry of `range` to `see`, with what `window` has of it.
+    /// Passes each entry of `range` to `see`, with the digests that `window` has of it.
     pub(crate) fn each(
         &mut self,
         range: Range<u32>,
@@ -257,7 +257,7 @@ impl<'a> EntryLoader<'a> {
         self.dirs.open_waiting(self.tree.listing.dir(id))
     }
 
-    /// What can be found out about a file without opening it.
+    /// Returns the metadata of a file without opening it.
     fn stat(&mut self, id: EntryId) -> Result<FileStat, bc_walk::Error> {
         let listing = &self.tree.listing;
         let flags = if listing.follow(id) {
@@ -294,7 +294,7 @@ fn system(listing: &Listing, id: EntryId, op: &'static str, errno: Errno) -> bc_
     bc_walk::Error::new(listing.path(id), op, errno)
 }
 
-/// The line of a manifest for what is there.
+/// Returns the line of a manifest for an entry of the tree.
 pub(crate) fn to_entry(present: &LoadedEntry<'_>, devices: &mut Devices) -> Entry {
     let view = &present.view;
     let mut entry = Entry::new(present.path.to_vec(), view.kind);

@@ -5,13 +5,13 @@ use bc_manifest::integrity::{Entry, Found, Kind, Xattrs};
 use bc_manifest::time::is_beyond;
 use bc_walk::{FileKind, FileStat};
 
-/// What is known about one path; `None` where it is not known. Fields that
-/// either side does not know are not compared.
+/// Known fields of one path; `None` where a field is not known. Fields that either side does not
+/// know are not compared.
 #[derive(Clone, Copy, Debug)]
 pub struct EntryRef<'a> {
     /// File type.
     pub kind: Kind,
-    /// Bytes.
+    /// Size in bytes.
     pub size: Option<u64>,
     /// Mode with type bits.
     pub mode: Option<u32>,
@@ -19,18 +19,17 @@ pub struct EntryRef<'a> {
     pub uid: Option<u32>,
     /// Group.
     pub gid: Option<u32>,
-    /// Nanoseconds since 1970.
+    /// Modification time in nanoseconds since 1970.
     pub mtime_ns: Option<i64>,
-    /// Nanoseconds since 1970.
+    /// Change time in nanoseconds since 1970.
     pub ctime_ns: Option<i64>,
     /// Inode number.
     pub ino: Option<u64>,
-    /// Hard links.
+    /// Number of hard links.
     pub nlink: Option<u64>,
-    /// Device; known of the root only.
+    /// Device as recorded, known only for the root.
     pub dev: Option<u64>,
-    /// Device that the entry is on, of what is there; not compared, since it changes from boot to
-    /// boot.
+    /// Device that an entry of the tree is on; not compared, since it changes from boot to boot.
     pub device: Option<u64>,
     /// Device number of a device node.
     pub rdev: Option<u64>,
@@ -40,18 +39,18 @@ pub struct EntryRef<'a> {
     pub target: Option<&'a [u8]>,
     /// Extended attributes; `None` if they were not asked for.
     pub xattrs: Option<&'a Xattrs>,
-    /// Why something of this entry is missing.
+    /// Reason for which a part of this entry is missing.
     pub error: Option<&'a Failure>,
     /// Digest of the content that was found in place of the recorded one.
     pub damaged: Option<&'a [u8]>,
-    /// It was found damaged by an earlier version, which did not record the content.
+    /// True if it was found damaged by an earlier version, which did not record the content.
     pub damage_unknown: bool,
-    /// Nothing proves that the file is the one that the digest was recorded of.
+    /// True if nothing proves that the file is the one that the digest was recorded of.
     pub unproven: bool,
 }
 
-/// The operation that an imported entry's error names: nothing failed, there
-/// is just no metadata to be had from another tool's file.
+/// Operation in an imported entry's error: nothing failed, another tool's file just contains no
+/// metadata.
 pub(crate) const IMPORTED: &str = "import";
 
 impl<'a> From<&'a Entry> for EntryRef<'a> {
@@ -84,7 +83,7 @@ impl<'a> From<&'a Entry> for EntryRef<'a> {
     }
 }
 
-/// What `stat` says of an entry of the tree.
+/// Fields that `stat` returns for an entry of the tree.
 impl From<&FileStat> for EntryRef<'static> {
     fn from(stat: &FileStat) -> EntryRef<'static> {
         let kind = kind(stat.kind());
@@ -105,7 +104,7 @@ impl From<&FileStat> for EntryRef<'static> {
 }
 
 impl EntryRef<'_> {
-    /// An entry of which only the kind is known.
+    /// Returns an entry of which only the kind is known.
     pub const fn new(kind: Kind) -> EntryRef<'static> {
         EntryRef {
             kind,
@@ -131,7 +130,7 @@ impl EntryRef<'_> {
     }
 }
 
-/// The walk's kind as the manifest's.
+/// Converts the walk's kind to the manifest's.
 pub(crate) const fn kind(kind: FileKind) -> Kind {
     match kind {
         FileKind::File => Kind::File,
@@ -144,19 +143,19 @@ pub(crate) const fn kind(kind: FileKind) -> Kind {
     }
 }
 
-/// Do both sides know the value, and is it another one?
+/// True if both sides know the value, and the values differ.
 pub(crate) fn differ<T: PartialEq>(old: Option<T>, new: Option<T>) -> bool {
     matches!((old, new), (Some(old), Some(new)) if old != new)
 }
 
-/// Is the mtime known to be the same? Times that cannot be held all look alike: there the ctime,
-/// which every change of an mtime moves, has to say so.
+/// True if the mtime is known to be the same. Times out of range all look alike: there the ctime,
+/// which every change of an mtime moves, has to be the same.
 pub(crate) fn is_same_mtime(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
     matches!((old.mtime_ns, new.mtime_ns), (Some(was), Some(is)) if was == is
         && (!is_beyond(is) || is_same_ctime(old, new)))
 }
 
-/// The same of the ctime, for which nothing else can speak.
+/// True if the ctime is known to be the same, which no other field can show.
 pub(crate) fn is_same_ctime(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
     matches!((old.ctime_ns, new.ctime_ns), (Some(was), Some(is)) if was == is && !is_beyond(is))
 }

@@ -1,11 +1,11 @@
-//! What stops a command altogether. Trouble with single files never does: it
-//! is a class in the report.
+//! Errors that stop a command altogether. Failures of single files never do: they are a class in
+//! the report.
 
 use std::fmt;
 
 use crate::setting::Setting;
 
-/// Why the work could not be done.
+/// Error that stops a command.
 #[derive(Clone, Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -15,7 +15,7 @@ pub struct Error {
     setting: Option<Setting>,
 }
 
-/// What the system refused.
+/// Operation that the system refused.
 #[derive(Clone, Debug)]
 struct Failed {
     operation: String,
@@ -24,7 +24,7 @@ struct Failed {
     reason: String,
 }
 
-/// What kind of failure an [`Error`] is.
+/// Kind of failure of an [`Error`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -34,9 +34,9 @@ pub enum ErrorKind {
     /// algorithm. Some of it can be read all the same with
     /// [`Trust::Forced`](crate::input::Trust::Forced).
     Manifest,
-    /// Going on would mistake an unmounted disk for a mass deletion.
+    /// The run would mistake an unmounted disk for a mass deletion.
     Refused,
-    /// What was asked for makes no sense.
+    /// The request makes no sense.
     Usage,
     /// The run was cancelled.
     Cancelled,
@@ -45,7 +45,7 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    /// An error without a path.
+    /// Makes an error without a path.
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
         Error {
             kind,
@@ -56,7 +56,7 @@ impl Error {
         }
     }
 
-    /// An error about `path`.
+    /// Makes an error about `path`.
     pub(crate) fn at(kind: ErrorKind, path: &[u8], message: impl Into<String>) -> Error {
         Error {
             kind,
@@ -67,7 +67,7 @@ impl Error {
         }
     }
 
-    /// A failed operation on `path`.
+    /// Makes the error of a failed operation on `path`.
     pub(crate) fn io(path: &[u8], operation: &str, error: &std::io::Error) -> Error {
         Error {
             failed: Some(Failed::new(operation, error)),
@@ -75,7 +75,7 @@ impl Error {
         }
     }
 
-    /// A root that cannot be walked.
+    /// Makes the error of a root that cannot be walked.
     pub(crate) fn of_root(error: &bc_walk::Error) -> Error {
         let (operation, reason) = (error.op(), error.message());
         let system = error.errno().map(std::io::Error::from_raw_os_error);
@@ -89,14 +89,14 @@ impl Error {
         }
     }
 
-    /// The same about `path`, if it is not about another.
+    /// Adds `path` to the error, unless it has one.
     pub(crate) fn about(mut self, path: &[u8]) -> Error {
         self.path.get_or_insert_with(|| path.to_vec());
         self
     }
 
-    /// A failed write of a result, whose path only the caller knows; or what else a sink gave up
-    /// for, if it says so by an error of this type.
+    /// Makes the error of a failed write of a result, whose path only the caller knows; an error of
+    /// this type that a sink returned is kept.
     pub(crate) fn output(error: &std::io::Error) -> Error {
         let own = error
             .get_ref()
@@ -110,7 +110,7 @@ impl Error {
         }
     }
 
-    /// The same error, against which this setting helps.
+    /// Adds the setting that avoids this error.
     pub(crate) fn unless(self, setting: Setting) -> Error {
         Error {
             setting: Some(setting),
@@ -118,44 +118,44 @@ impl Error {
         }
     }
 
-    /// The setting with which the job goes on in spite of it, if there is one.
+    /// Returns the setting that lets the job proceed in spite of this error, if there is one.
     pub fn setting(&self) -> Option<Setting> {
         self.setting
     }
 
-    /// The kind.
+    /// Returns the kind.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// The kind of the system's error behind it, if there is one: a broken pipe
-    /// is none for a filter.
+    /// Returns the kind of the system's error behind it, if there is one: a broken pipe is no error
+    /// for a filter.
     pub fn io_kind(&self) -> Option<std::io::ErrorKind> {
         self.failed.as_ref().map(|failed| failed.kind)
     }
 
-    /// The operation that the system refused, if that is what happened: `open`, `write`.
+    /// Returns the operation that the system refused, if there is one: `open`, `write`.
     pub fn operation(&self) -> Option<&str> {
         self.failed.as_ref().map(|failed| failed.operation.as_str())
     }
 
-    /// The system's error number behind it, if there is one.
+    /// Returns the system's error number behind it, if there is one.
     pub fn errno(&self) -> Option<i32> {
         self.failed.as_ref()?.errno
     }
 
-    /// The message without the path and without the operation.
+    /// Returns the message without the path and without the operation.
     pub fn reason(&self) -> &str {
         let reason = self.failed.as_ref().map(|failed| failed.reason.as_str());
         reason.unwrap_or(&self.message)
     }
 
-    /// The file it is about, as raw bytes.
+    /// Returns the path of the file that it is about, as raw bytes.
     pub fn path(&self) -> Option<&[u8]> {
         self.path.as_deref()
     }
 
-    /// The message without the path.
+    /// Returns the message without the path.
     pub fn message(&self) -> &str {
         &self.message
     }

@@ -1,11 +1,12 @@
-//! Whether a tree, or a file system below it, is the recorded one: what is as recorded in it says
-//! so. Links and empty files are alike on many disks, and say so only where nothing else is recorded.
+//! Evidence that a tree, or a file system below it, is the recorded one: its entries that are as
+//! recorded. Links and empty files are alike on many disks, and count only where nothing else is
+//! recorded.
 
 use bc_manifest::integrity::Kind;
 
 use crate::entry_ref::EntryRef;
 
-/// How much it says that an entry is as recorded.
+/// Weight as evidence of an entry that is as recorded.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Weight {
     /// A link, or a file of no bytes.
@@ -15,7 +16,7 @@ pub(crate) enum Weight {
 }
 
 impl Weight {
-    /// That of a recorded entry; `None` for what says nothing.
+    /// Returns the weight of a recorded entry; `None` for directories and special files.
     pub(crate) fn of(old: &EntryRef<'_>) -> Option<Weight> {
         match (old.kind, old.size) {
             (Kind::Symlink, _) | (Kind::File, Some(0)) => Some(Weight::Light),
@@ -29,11 +30,11 @@ impl Weight {
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     all: u64,
-    /// Those that are as recorded.
+    /// Number of entries that are as recorded.
     matching: u64,
 }
 
-/// What recorded files and links say.
+/// Counts of recorded files and links, by weight.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Evidence {
     light: Count,
@@ -48,7 +49,7 @@ impl Evidence {
         count.matching += u64::from(matches);
     }
 
-    /// Adds so many files that are as recorded, whatever they hold: numbers and times say it, too.
+    /// Adds so many files that are as recorded, even empty ones: numbers and times are proof, too.
     pub(crate) fn add_files(&mut self, files: u64) {
         self.full.all += files;
         self.full.matching += files;

@@ -25,10 +25,10 @@ pub enum Foreign {
 }
 
 impl Foreign {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Foreign; 3] = [Foreign::Gnu, Foreign::Hashdeep, Foreign::Mtree];
 
-    /// `gnu`, `hashdeep` or `mtree`.
+    /// Returns `gnu`, `hashdeep` or `mtree`.
     pub const fn name(self) -> &'static str {
         match self {
             Foreign::Gnu => "gnu",
@@ -38,7 +38,7 @@ impl Foreign {
     }
 }
 
-/// What was written.
+/// Result of an export.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Exported {
@@ -46,18 +46,17 @@ pub struct Exported {
     pub entries: u64,
     /// Files without a digest: left out where the format has nothing else.
     pub without_digest: u64,
-    /// Files whose path, or what is known of them, the format has no way to write.
+    /// Files whose path or fields cannot be written in the format.
     pub inexpressible: u64,
-    /// What was passed over in a damaged manifest, in words.
+    /// Parts of a damaged manifest that were skipped, in words.
     pub problems: Vec<String>,
 }
 
-/// Writes a manifest in another tool's format; gives `out` back unflushed. Paths that the format has
-/// no way to write go to `inexpressible`. Holds one entry at a time.
+/// Writes a manifest in another tool's format; returns `out` unflushed. Paths that cannot be
+/// written in the format go to `inexpressible`. Holds one entry at a time.
 ///
 /// # Errors
-/// A manifest that cannot be trusted, an algorithm that the tool does not
-/// know, a failed write.
+/// Fails if the manifest is damaged, if the tool does not know the algorithm, or if a write fails.
 pub fn export<W: Write>(
     manifest: &ManifestFile,
     format: Foreign,
@@ -106,14 +105,14 @@ pub fn export<W: Write>(
     Ok((out, writer.done))
 }
 
-/// Whether the manifest holds directories.
+/// Presence of directories in the manifest.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Parents {
     Listed,
     Missing,
 }
 
-/// Was all written that was to be written of an entry?
+/// Completeness of an entry's lines.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Written {
     Yes,
@@ -204,7 +203,7 @@ impl Lines {
             if entry.kind != Kind::Dir {
                 word("nlink", &meta.nlink.to_string());
             }
-            // What stands for a time that no manifest holds is not the file's.
+            // The stand-in for a time that no manifest can hold is not the file's.
             if !is_beyond(meta.mtime_ns) {
                 let (seconds, fraction) = (
                     meta.mtime_ns.div_euclid(1_000_000_000),
@@ -251,7 +250,7 @@ fn mtree_path(line: &mut Vec<u8>, path: &[u8]) {
     octal(line, path);
 }
 
-/// As vis(3) with octal digits, for everything that could mean something.
+/// Escapes bytes as vis(3) does with octal digits, for everything that could have a meaning.
 fn octal(out: &mut Vec<u8>, bytes: &[u8]) {
     for &byte in bytes {
         if byte.is_ascii_alphanumeric() || b"/._-+,:@%".contains(&byte) {

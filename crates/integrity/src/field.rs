@@ -1,13 +1,12 @@
-//! What an entry records: one row of a table for each field. Its names, its value and whether it
-//! differs all come from there.
+//! Fields of an entry: one row of a table for each, with its names, its value and its comparison.
 
 use std::fmt;
 
 use crate::entry_ref::{EntryRef, differ, is_same_ctime, is_same_mtime};
 use crate::value::Value;
 
-/// Each row: the names, whether a restore from a backup brings the field back, its value, and
-/// whether two entries differ in it.
+/// Columns of a row: the names, true if a restore from a backup brings the field back, its value,
+/// and the comparison of two entries in it.
 macro_rules! fields {
     ($(
         $(#[$doc:meta])*
@@ -17,7 +16,7 @@ macro_rules! fields {
             differs: |$old:pat_param, $new:pat_param| $differs:expr,
         }
     )*) => {
-        /// What an entry records beside its path.
+        /// A field of an entry beside its path.
         #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
         #[repr(u8)]
         #[non_exhaustive]
@@ -26,24 +25,24 @@ macro_rules! fields {
         }
 
         impl Field {
-            /// All of them, in the order in which differences are reported.
+            /// All fields, in the order in which differences are reported.
             pub const ALL: [Field; [$($name),*].len()] = [$(Field::$field),*];
 
-            /// Its name in reports: `mode`, `mtime`, `dir-size`.
+            /// Returns the field's name in reports: `mode`, `mtime`, `dir-size`.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Field::$field => $name,)*
                 }
             }
 
-            /// The key of the field in manifests and reports: `mtime_ns`, `size`.
+            /// Returns the key of the field in manifests and reports: `mtime_ns`, `size`.
             pub const fn key(self) -> &'static str {
                 match self {
                     $(Field::$field => $key,)*
                 }
             }
 
-            /// Does a restore from a backup bring it back?
+            /// True if a restore from a backup brings it back.
             pub(crate) const fn is_restored(self) -> bool {
                 match self {
                     $(Field::$field => $restored,)*
@@ -52,7 +51,7 @@ macro_rules! fields {
         }
 
         impl EntryRef<'_> {
-            /// The value of `field`.
+            /// Returns the value of `field`.
             pub fn value(&self, field: Field) -> Value {
                 let value = match field {
                     $(Field::$field => {
@@ -64,7 +63,7 @@ macro_rules! fields {
             }
         }
 
-        /// Gives the fields that differ to `found`, in order: those that both sides know.
+        /// Passes the fields that differ to `found`, in order: those that both sides know.
         pub(crate) fn each_difference(
             old: &EntryRef<'_>,
             new: &EntryRef<'_>,
@@ -165,13 +164,15 @@ fields! {
         value: |entry| entry.xattrs.map(|xattrs| Value::Xattrs(xattrs.clone())),
         differs: |old, new| differ(old.xattrs, new.xattrs),
     }
-    /// Size of a directory, which depends on the file system: what `Size` is called in a set.
+    /// Size of a directory, which depends on the file system; sets of fields have it apart from
+    /// `Size`.
     DirSize {
         name: "dir-size", key: "size", restored: false,
         value: |entry| entry.size.map(Value::Number),
         differs: |_, _| false,
     }
-    /// Links of a directory, which depend on the file system: what `Nlink` is called in a set.
+    /// Number of links of a directory, which depends on the file system; sets of fields have it
+    /// apart from `Nlink`.
     DirNlink {
         name: "dir-nlink", key: "nlink", restored: false,
         value: |entry| entry.nlink.map(Value::Number),

@@ -1,4 +1,4 @@
-//! Sets of fields as `--ignore` names them, and what is compared.
+//! Sets of fields as they are named for `--ignore`, and the rules of a comparison.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,8 +19,8 @@ impl Fields {
     /// All fields.
     pub const ALL: Fields = Fields((1 << Field::ALL.len()) - 1);
 
-    /// What a restore from a backup cannot bring back: not compared unless
-    /// fields to ignore are given explicitly.
+    /// Fields that a restore from a backup cannot bring back: not compared unless fields to ignore
+    /// are given explicitly.
     pub const NOT_RESTORED: Fields = {
         let mut fields = Fields::ALL;
         let mut nth = 0;
@@ -33,24 +33,24 @@ impl Fields {
         fields
     };
 
-    /// This set and `field`.
+    /// Returns this set with `field`.
     #[must_use]
     pub const fn with(self, field: Field) -> Fields {
         Fields(self.0 | 1 << field as u8)
     }
 
-    /// This set but for `field`.
+    /// Returns this set without `field`.
     #[must_use]
     pub const fn without(self, field: Field) -> Fields {
         Fields(self.0 & !(1 << field as u8))
     }
 
-    /// Is `field` in the set?
+    /// True if `field` is in the set.
     pub const fn contains(self, field: Field) -> bool {
         self.0 & (1 << field as u8) != 0
     }
 
-    /// The fields, in order.
+    /// Returns the fields, in order.
     pub fn iter(self) -> impl Iterator<Item = Field> {
         Field::ALL
             .into_iter()
@@ -119,7 +119,7 @@ impl FromStr for Fields {
     }
 }
 
-/// How much of two entries is compared.
+/// Extent of a comparison of entries.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum CompareMode {
     /// Content and every field that is not ignored.
@@ -132,11 +132,11 @@ pub enum CompareMode {
 }
 
 impl CompareMode {
-    /// All of them.
+    /// All variants.
     pub const ALL: [CompareMode; 3] =
         [CompareMode::Strict, CompareMode::Content, CompareMode::Meta];
 
-    /// `strict`, `content` or `meta`.
+    /// Returns `strict`, `content` or `meta`.
     pub const fn name(self) -> &'static str {
         match self {
             CompareMode::Strict => "strict",
@@ -146,7 +146,7 @@ impl CompareMode {
     }
 }
 
-/// Which fields count as a difference.
+/// Fields that count as a difference.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct CompareRules {
@@ -166,13 +166,13 @@ impl Default for CompareRules {
 }
 
 impl CompareRules {
-    /// Of a mode, and of what is left out.
+    /// Makes rules of a mode and the fields to ignore.
     pub const fn new(mode: CompareMode, ignore: Fields) -> CompareRules {
         CompareRules { mode, ignore }
     }
 
-    /// Does a difference in `field` between two entries of this kind count?
-    /// `Size` and `Nlink` stand for `DirSize` and `DirNlink` too.
+    /// True if a difference in `field` between two entries of this kind counts. `Size` and `Nlink`
+    /// stand for `DirSize` and `DirNlink` too.
     pub fn compares(&self, field: Field, kind: Kind) -> bool {
         let field = match (field, kind) {
             (Field::Size, Kind::Dir) => Field::DirSize,

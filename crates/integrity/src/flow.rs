@@ -1,6 +1,6 @@
-//! Whether a pass over paths goes on.
+//! Continuation of a pass over paths.
 
-/// What to do after a path.
+/// Answer after a path: continue, or stop.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Flow {
     Continue,

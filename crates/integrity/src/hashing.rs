@@ -21,20 +21,19 @@ use bc_walk::{EntryId, FileStat, Listing};
 use crate::error::{Error, ErrorKind};
 use crate::flow::Flow;
 
-/// Entries in a window: what is left to merge when the last file is read
-/// should cost little, and a large file should find enough small ones to be
-/// read beside it.
+/// Entries in a window: few enough that little is left to merge when the last file is read, and
+/// enough small ones for a large file to be read beside.
 const WINDOW: u32 = 8192;
 
 /// Files from this size on come first in their window, so that none of them
 /// is left for the end.
 const LARGE: u64 = 256 << 10;
 
-/// Up to this many files, which are one window as a rule, are read and then written down: that they
-/// are begun by a thread of their own would cost more than their results take to write.
+/// Up to this many files, which are one window as a rule, are read and then written: a thread of
+/// its own for them would cost more than their results take to write.
 const FEW: usize = 64;
 
-/// How often a caller that waits looks for a cancellation.
+/// Interval between the checks for a cancellation of a caller that waits.
 const GLANCE: Duration = Duration::from_millis(20);
 
 /// The results of one window's files.
@@ -42,15 +41,15 @@ pub(crate) struct Window {
     start: u32,
     stride: usize,
     left: usize,
-    /// By entry. Empty before the first result, as the digests are.
+    /// Results by entry. Empty before the first result, as the digests are.
     have: Vec<Have>,
     digests: Vec<u8>,
-    /// By entry. Empty before the first one that is not the walked one.
+    /// Metadata by entry. Empty before the first one that is not the walked one.
     stats: Vec<FileStat>,
     errors: Vec<(EntryId, bc_walk::Error)>,
 }
 
-/// What a window has of an entry.
+/// Results that a window has of an entry.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Have {
     Nothing,
@@ -60,7 +59,7 @@ enum Have {
     Both,
 }
 
-/// What came of one file.
+/// Result of one file.
 pub(crate) enum Outcome<'a> {
     /// The digest, and the stat of the descriptor read if it is not the walked one.
     Digest(&'a [u8], Option<&'a FileStat>),
@@ -97,7 +96,7 @@ impl Window {
         }
     }
 
-    /// `newer` is the stat if it is not the walked one.
+    /// Adds a digest; `newer` is the stat if it is not the walked one.
     fn put(&mut self, entry: EntryId, len: usize, digest: &Digest, newer: Option<&FileStat>) {
         if self.have.is_empty() {
             self.have = vec![Have::Nothing; len];
@@ -120,7 +119,8 @@ impl Window {
     }
 }
 
-/// Results of files that were read before the windows are: a time limit orders those in its own way.
+/// Results of files that were read before the windows are: a time limit orders those in its own
+/// way.
 #[derive(Debug, Default)]
 pub(crate) struct Earlier(Vec<(EntryId, EarlierResult)>);
 
@@ -175,7 +175,7 @@ impl DigestSink for ToEarlier<'_> {
     }
 }
 
-/// The stat of the descriptor that was read, if it is not the walked one.
+/// Returns the stat of the descriptor that was read, if it is not the walked one.
 fn newer<'s>(listing: &Listing, entry: EntryId, stat: &'s FileStat) -> Option<&'s FileStat> {
     // A listing does not keep the blocks.
     let blocks = stat.blocks;
@@ -193,12 +193,12 @@ struct ReorderBuffer<'a> {
 
 struct State {
     windows: Vec<Window>,
-    /// No more results will come.
+    /// True once no more results will come.
     over: bool,
 }
 
 impl ReorderBuffer<'_> {
-    /// Takes what a worker has gathered, and leaves it empty.
+    /// Takes the results that a worker has gathered, and leaves the list empty.
     fn take(&self, gathered: &mut Vec<Gathered>) {
         if gathered.is_empty() {
             return;
@@ -230,8 +230,8 @@ impl ReorderBuffer<'_> {
 }
 
 impl ReorderBuffer<'_> {
-    /// Runs what fills the reorder buffer. However it ends, by a panic too, whoever waits is told
-    /// that nothing more comes.
+    /// Runs `fill`, which fills the reorder buffer. However it ends, by a panic too, the waiting
+    /// thread learns that no more results come.
     fn filled_by<T>(&self, fill: impl FnOnce() -> T) -> T {
         struct Ending<'a, 'b>(&'a ReorderBuffer<'b>);
         impl Drop for Ending<'_, '_> {
@@ -254,18 +254,18 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-/// Files that a worker shares with the others at once, or as many as have so many bytes: a lock for
-/// each small file is what many workers would wait for.
+/// Files whose results a worker shares with the others at once, or fewer if they have so many
+/// bytes: with a lock for each small file, many workers would wait.
 const TOGETHER: usize = 64;
 const TOGETHER_BYTES: u64 = 8 << 20;
 
-/// What came of a file: its digest, and its stat if that is not the walked one.
+/// Result of a file: its digest, and its stat if that is not the walked one.
 struct Gathered {
     entry: EntryId,
     result: Result<Option<(Digest, Option<FileStat>)>, bc_walk::Error>,
 }
 
-/// A worker's way to the reorder buffer.
+/// A worker's access to the reorder buffer.
 struct ToReorderBuffer<'a> {
     buffer: &'a ReorderBuffer<'a>,
     gathered: Vec<Gathered>,
@@ -307,9 +307,9 @@ fn range_of(nth: usize, len: usize) -> Range<u32> {
     start..(start + WINDOW).min(len as u32)
 }
 
-/// Reads the files of `listing` for which `wanted` holds and gives the windows
-/// to `take`, in order and each exactly once, until it says stop. Windows
-/// without any wanted file come too.
+/// Reads the files of `listing` for which `wanted` holds and passes the windows to `take`, in order
+/// and each exactly once, until it returns [`Flow::Stop`]. Windows without any wanted file come
+/// too.
 pub(crate) fn in_order(
     listing: &Listing,
     wanted: impl Fn(EntryId) -> bool,
@@ -396,7 +396,7 @@ pub(crate) fn in_order_after(
             });
         let reading = reading
             .map_err(|error| Error::new(ErrorKind::Io, format!("starting a thread: {error}")))?;
-        // Whatever ends this thread's part, a panic too, ends the reading, which is waited for.
+        // Any end of this thread's part, a panic too, ends the reading, which is waited for.
         let reading_ends = StopOnDrop(stop);
         let mut result = Ok(());
         for nth in 0..count {
@@ -441,7 +441,7 @@ fn wait_for(
             return Ok(std::mem::replace(&mut state.windows[nth], empty));
         }
         if state.over {
-            // A worker panicked: the join tells.
+            // A worker panicked: the join reports it.
             return Err(cancelled());
         }
         let waited = buffer.ready.wait_timeout(state, GLANCE);
@@ -449,7 +449,7 @@ fn wait_for(
     }
 }
 
-/// Without a thread that takes while others read: a window is read, then taken.
+/// Works without a second thread: a window is read, then taken.
 fn alone(
     buffer: &ReorderBuffer<'_>,
     order: Vec<EntryId>,
@@ -477,9 +477,9 @@ fn alone(
     Ok(totals)
 }
 
-/// Large files by size, largest first, then the others as they are. Where the
-/// walk left the sizes to the reading, all stay as they are: a call for each
-/// would cost more than the lanes that may run empty at the end.
+/// Puts large files first, largest first, then the others as they are. Where the walk left the
+/// sizes to the reading, all stay as they are: a call for each would cost more than the lanes that
+/// may run empty at the end.
 fn large_first(listing: &Listing, order: &mut [EntryId]) {
     if order.first().is_none_or(|&id| listing.meta(id).is_none()) {
         return;
@@ -510,7 +510,8 @@ mod tests {
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)).is_err()
     }
 
-    /// A worker takes the lock for many small files together, but lets nobody wait for a large one.
+    /// A worker takes the lock for many small files together, but does not make others wait for a
+    /// large one.
     #[test]
     fn results_are_shared_in_batches() {
         let tree = bc_testkit::TestTree::new();

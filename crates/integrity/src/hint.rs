@@ -1,4 +1,4 @@
-//! Whether change times and inode numbers say anything where a file lies.
+//! Reliability of change times and inode numbers on the file system of a file.
 
 use bc_fs::mount::{self, Inodes, Mounts};
 use bc_manifest::integrity::Header;
@@ -12,18 +12,19 @@ use crate::moves::Numbers;
 use crate::proof::{Proof, Times, proof};
 use crate::tree::Tree;
 
-/// Asked for damaged files, and those that may have another name by now.
+/// Evidence for damaged files, and for those that may have another name by now.
 pub(crate) struct Hints<'a> {
     tree: &'a Tree,
     dirs: DirFdCache<'a>,
     mounts: Mounts,
     elsewhere: bool,
-    /// When the manifest was made, by its header.
+    /// Time at which the manifest was made, by its header.
     made: Option<i64>,
 }
 
 impl<'a> Hints<'a> {
-    /// `elsewhere`: whether the root is on another device than recorded.
+    /// Takes the time from the header; `elsewhere`: true if the root is on another device than
+    /// recorded.
     pub(crate) fn new(tree: &'a Tree, elsewhere: bool, header: &Header) -> Hints<'a> {
         Hints {
             tree,
@@ -34,8 +35,8 @@ impl<'a> Hints<'a> {
         }
     }
 
-    /// Whether an entry is the file that was recorded with this change time, if inode number, size
-    /// and mtime are the recorded ones.
+    /// Checks that an entry is the file that was recorded with this change time, if inode number,
+    /// size and mtime are the recorded ones.
     pub(crate) fn proof(&mut self, id: Option<EntryId>, ctime: Option<i64>) -> Proof {
         let mut now = id.and_then(|id| self.times(id)).unwrap_or_default();
         // One that repeats the mtime is another file's as easily as that.
@@ -43,7 +44,8 @@ impl<'a> Hints<'a> {
         proof(now, ctime, self.made)
     }
 
-    /// When an entry was born and last changed, where its file system tells.
+    /// Returns the times at which an entry was born and last changed, if its file system keeps
+    /// them.
     fn times(&mut self, id: EntryId) -> Option<Times> {
         let listing = &self.tree.listing;
         let dir = self.dirs.open_waiting(listing.dir(id)).ok()?;
@@ -65,7 +67,7 @@ impl<'a> Hints<'a> {
         })
     }
 
-    /// What `ctime` comes to for this file.
+    /// Adjusts the evidence of `ctime` to this file.
     pub(crate) fn judge(&mut self, id: Option<EntryId>, ctime: Ctime) -> Ctime {
         match ctime {
             // A copy's ctimes are all new.
@@ -75,7 +77,7 @@ impl<'a> Hints<'a> {
         }
     }
 
-    /// The place of an entry that is on this device.
+    /// Returns the place of an entry that is on this device.
     pub(crate) fn at(&mut self, id: Option<EntryId>, device: Option<u64>) -> At<'_, 'a> {
         At {
             hints: self,
@@ -97,7 +99,7 @@ impl<'a> Hints<'a> {
     }
 }
 
-/// Where a file lies.
+/// Place of a file.
 pub(crate) struct At<'h, 'a> {
     hints: &'h mut Hints<'a>,
     id: Option<EntryId>,
@@ -122,7 +124,7 @@ impl Site for At<'_, '_> {
     }
 }
 
-/// Paths of the tree, which are known by then.
+/// Evidence about paths of the tree, which are all known by then.
 impl Later for Hints<'_> {
     fn ctime(&mut self, path: &[u8], ctime: Ctime) -> Ctime {
         self.judge(self.tree.find(path), ctime)

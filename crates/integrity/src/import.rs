@@ -1,6 +1,5 @@
-//! `import`: a manifest from the file of another tool. It knows digests and
-//! paths, nothing else, and says so in each entry; an update fills in the rest
-//! of what proves unchanged.
+//! `import`: a manifest from the file of another tool. It contains digests and paths, nothing else,
+//! and notes that in each entry; an update fills in the rest for files that prove unchanged.
 
 mod packed;
 
@@ -18,24 +17,24 @@ use crate::error::{Error, ErrorKind};
 use crate::options::TreeOptions;
 use packed::{Line, Lines};
 
-/// What to import.
+/// Options of an import.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ImportOptions<'a> {
     /// The file's name, for messages.
     pub name: &'a [u8],
-    /// Algorithm of the digests, or which of several to take. By default what
-    /// the lines name, or what the digests' length stands for.
+    /// Algorithm of the digests, or the one of several to take. By default the one that the lines
+    /// name, or that the digests' length stands for.
     pub algorithm: Option<Algorithm>,
-    /// The directory that is taken off the front of paths, by whole components; a path outside of it
-    /// is an error, and so is one that is not relative then.
+    /// Directory that is taken off the front of paths, by whole components; a path outside of it is
+    /// an error, and so is one that is not relative then.
     pub strip_prefix: &'a [u8],
-    /// For the header: the time, in nanoseconds since 1970.
+    /// Time for the header, in nanoseconds since 1970.
     pub created_at: i64,
 }
 
 impl<'a> ImportOptions<'a> {
-    /// A file of this name, at this time in nanoseconds since 1970.
+    /// Makes options for a file of this name, at this time in nanoseconds since 1970.
     pub fn new(name: &'a [u8], created_at: i64) -> ImportOptions<'a> {
         ImportOptions {
             name,
@@ -52,13 +51,13 @@ setters! {
     strip_prefix: &'a [u8],
 }
 
-/// Reads a GNU, BSD-tagged or hashdeep file (told apart by what is in it) and
-/// writes a manifest to `out`; gives `out` back flushed. Holds all paths and
-/// digests in two arrays: such files are not sorted.
+/// Reads a GNU, BSD-tagged or hashdeep file (recognised by its content) and writes a manifest to
+/// `out`; returns `out` flushed. Holds all paths and digests in two arrays: such files are not
+/// sorted.
 ///
 /// # Errors
-/// A line that cannot be understood, a path that leaves the root, two digests
-/// for one path, an algorithm that cannot be told, a failed read or write.
+/// Fails on a line that cannot be parsed, a path that leaves the root, two digests for one path, an
+/// algorithm that cannot be determined, a failed read or write.
 pub fn import<W: Write>(
     what: &ImportOptions<'_>,
     mut input: impl BufRead,
@@ -111,7 +110,7 @@ fn at_line(what: &ImportOptions<'_>, line: u64, message: &str) -> Error {
     bad(what, format!("line {line}: {message}"))
 }
 
-/// A path as an entry has it.
+/// Returns a path as an entry has it.
 fn path<'p>(what: &ImportOptions<'_>, line: u64, path: &'p [u8]) -> Result<&'p [u8], Error> {
     let refused = |why: &str| {
         let path = bc_fs::escape(path);
@@ -138,7 +137,8 @@ fn path<'p>(what: &ImportOptions<'_>, line: u64, path: &'p [u8]) -> Result<&'p [
     Ok(stripped)
 }
 
-/// What of `path` lies below `prefix`, component by component: both absolute, or both relative.
+/// Returns the part of `path` below `prefix`, component by component: both absolute, or both
+/// relative.
 fn strip<'a>(path: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
     if path.starts_with(b"/") != prefix.starts_with(b"/") {
         return None;
@@ -156,13 +156,13 @@ fn strip<'a>(path: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
     Some(rest)
 }
 
-/// The first component of a path, and what follows it.
+/// Splits a path into its first component and the rest.
 fn component(path: &[u8]) -> (&[u8], &[u8]) {
     let end = path.iter().position(|&byte| byte == b'/');
     path.split_at(end.unwrap_or(path.len()))
 }
 
-/// A path without the slashes and dots before it that lead nowhere.
+/// Strips leading slashes and dots that lead nowhere.
 fn meaningful(mut path: &[u8]) -> &[u8] {
     loop {
         path = match path {
@@ -206,7 +206,7 @@ fn checksums(what: &ImportOptions<'_>, input: impl BufRead) -> Result<(Algorithm
     }
 }
 
-/// The digest of the algorithm, which the first line settles if nobody did.
+/// Returns the digest of the algorithm, which the first line determines if the caller did not.
 fn pick(
     digests: &[(Option<bc_manifest::Name>, Digest)],
     algorithm: &mut Option<Algorithm>,
@@ -228,7 +228,8 @@ fn pick(
     None
 }
 
-/// What the checksum tools of coreutils write without a tag.
+/// Returns the algorithm whose digests coreutils' checksum tools write without a tag, by their
+/// length.
 fn by_length(bytes: usize) -> Option<Algorithm> {
     Some(match bytes {
         16 => Algorithm::Md5,
@@ -241,7 +242,7 @@ fn by_length(bytes: usize) -> Option<Algorithm> {
     })
 }
 
-/// The strongest digest that is asked for of each line.
+/// Reads the strongest wanted digest of each line.
 fn columns(what: &ImportOptions<'_>, input: impl BufRead) -> Result<(Algorithm, Lines), Error> {
     let mut lines = Lines::default();
     let mut reader = hashdeep::Reader::new(input);
@@ -263,7 +264,7 @@ fn columns(what: &ImportOptions<'_>, input: impl BufRead) -> Result<(Algorithm, 
     }
 }
 
-/// Of these columns the one to take, and its algorithm.
+/// Returns the column to take and its algorithm.
 fn strongest(
     columns: &[bc_manifest::Name],
     wanted: Option<Algorithm>,

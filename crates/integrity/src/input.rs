@@ -27,13 +27,13 @@ use crate::manifest_stream::{
 use crate::passing::Passing;
 use lines::{Input, Plain};
 
-/// What to do with a manifest whose trailer is missing or wrong.
+/// Treatment of a manifest whose trailer is missing or wrong.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Trust {
-    /// Refuse it.
+    /// It is refused.
     #[default]
     Checked,
-    /// Take what can be read and note what is wrong.
+    /// The readable part is used, and the problems are noted.
     Forced,
 }
 
@@ -51,9 +51,9 @@ impl Trust {
 pub struct ManifestFile {
     name: Vec<u8>,
     source: Source,
-    /// The directory that its name is in, if it is a file.
+    /// Directory of the file, if it is a file.
     directory: Option<Identity>,
-    /// Ends reading it.
+    /// Cancels reading it.
     cancel: Cancel,
 }
 
@@ -63,7 +63,7 @@ enum Source {
     Memory(Arc<[u8]>),
 }
 
-/// Bytes as they lie there. No offset is moved, so that several can read at once.
+/// Bytes of a manifest as stored. No offset is moved, so that several can read at once.
 #[derive(Clone, Debug)]
 pub(crate) struct Bytes {
     source: Source,
@@ -71,7 +71,7 @@ pub(crate) struct Bytes {
 }
 
 impl Bytes {
-    /// As much as is there, up to the length of `buffer`; nothing at the end.
+    /// Reads up to the length of `buffer`; returns 0 at the end.
     pub(crate) fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         if self.cancel.is_cancelled() {
             return Err(io::Error::other("cancelled"));
@@ -93,7 +93,7 @@ impl Bytes {
     }
 }
 
-/// Reads them from the first on.
+/// Reads the bytes from the first on.
 struct FromStart {
     bytes: Bytes,
     offset: u64,
@@ -108,10 +108,10 @@ impl Read for FromStart {
 }
 
 impl ManifestFile {
-    /// Opens a manifest that an update will replace: only what is a file can be.
+    /// Opens a manifest that an update will replace: only a file can be.
     ///
     /// # Errors
-    /// As [`open`](Self::open), or if it is a pipe or a device: those are not opened.
+    /// Fails like [`open`](Self::open), or if it is a pipe or a device: those are not opened.
     pub fn open_to_replace(path: impl AsRef<Path>) -> Result<ManifestFile, Error> {
         let path = path.as_ref();
         let name = path.as_os_str().as_bytes();
@@ -125,20 +125,22 @@ impl ManifestFile {
         }
     }
 
-    /// Opens a manifest. What comes from a pipe is read at once, up to 16 GiB, and kept in memory
-    /// or in a file without a name in the temporary directory.
+    /// Opens a manifest. A pipe is read at once, up to 16 GiB, and kept in memory or in a file
+    /// without a name in the temporary directory.
     ///
     /// # Errors
-    /// Of opening or reading; if it is a device, which is not opened; if a pipe gives no manifest.
+    /// Fails if opening or reading fails; if it is a device, which is not opened; if a pipe
+    /// contains no manifest.
     pub fn open(path: impl AsRef<Path>) -> Result<ManifestFile, Error> {
         ManifestFile::open_at(path.as_ref(), &Cancel::new())
     }
 
-    /// The same, but `cancel` ends the wait for a FIFO's writer and for what it writes, and whatever
-    /// reads the manifest later, as [`cancelled_by`](Self::cancelled_by) does.
+    /// Like [`open`](Self::open), but `cancel` ends the wait for a FIFO's writer and for its data,
+    /// and later reading of the manifest, as [`cancelled_by`](Self::cancelled_by) does.
     ///
     /// # Errors
-    /// The same; of the kind [`Cancelled`](ErrorKind::Cancelled) if that ended it.
+    /// Fails like [`open`](Self::open); with the kind [`Cancelled`](ErrorKind::Cancelled) if it was
+    /// cancelled.
     pub fn open_until(path: impl AsRef<Path>, cancel: &Cancel) -> Result<ManifestFile, Error> {
         match ManifestFile::open_at(path.as_ref(), cancel) {
             Err(_) if cancel.is_cancelled() => Err(Error::new(ErrorKind::Cancelled, "cancelled")),
@@ -205,10 +207,11 @@ impl ManifestFile {
         }
     }
 
-    /// Reads a manifest from what can be read only once, as [`open`](Self::open) does from a pipe.
+    /// Reads a manifest from a source that can be read only once, as [`open`](Self::open) does from
+    /// a pipe.
     ///
     /// # Errors
-    /// Of reading; if its first line is no manifest's, or it does not end.
+    /// Fails if reading fails, if its first line is no manifest's, or if it does not end.
     pub fn from_reader(name: &[u8], input: impl Read) -> Result<ManifestFile, Error> {
         let source = piped::read(input).map_err(|failed| match failed {
             piped::Failed::Io(error) => Error::io(name, "read", &error),
@@ -230,19 +233,19 @@ impl ManifestFile {
         })
     }
 
-    /// The same, but `cancel` ends whatever reads it, within a line as well.
+    /// Makes `cancel` end all reading of it, within a line as well.
     #[must_use]
     pub fn cancelled_by(self, cancel: &Cancel) -> ManifestFile {
         let cancel = cancel.clone();
         ManifestFile { cancel, ..self }
     }
 
-    /// The name it was opened by.
+    /// Returns the name by which it was opened.
     pub fn name(&self) -> &[u8] {
         &self.name
     }
 
-    /// The file that it is, if it is one: to be left out of the walk.
+    /// Returns its file, if it is one: to be left out of the walk.
     pub fn own_file(&self) -> Option<OwnFile> {
         match &self.source {
             Source::File(file) => OwnFile::of(file).ok(),
@@ -250,14 +253,14 @@ impl ManifestFile {
         }
     }
 
-    /// Whether somebody beside this user and root can have written it: its owner, whoever its mode
-    /// allows to (the group's bits are the mask of an access control list), or whoever writes to
+    /// True if users other than this one and root can have written it: its owner, users whom its
+    /// mode allows to (the group's bits are the mask of an access control list), or the writer of
     /// the pipe that it came from.
     pub fn is_of_others(&self) -> bool {
         let Source::File(file) = &self.source else {
             return true;
         };
-        // What came from a pipe may lie in a file, too.
+        // Bytes from a pipe may lie in a file, too.
         self.directory.is_none()
             || file.metadata().map_or(true, |meta| {
                 let own = rustix::process::geteuid().as_raw();
@@ -265,7 +268,7 @@ impl ManifestFile {
             })
     }
 
-    /// Is it compressed? Its first bytes tell, whatever its name says.
+    /// True if it is compressed, by its first bytes, whatever its name is.
     pub(crate) fn is_compressed(&self) -> bool {
         let mut head = [0; 4];
         match &self.source {
@@ -276,24 +279,24 @@ impl ManifestFile {
         }
     }
 
-    /// The directory it is in.
+    /// Returns the directory that it is in.
     pub(crate) fn directory(&self) -> Option<Identity> {
         self.directory
     }
 
-    /// What the manifest says of itself.
+    /// Reads the header of the manifest.
     ///
     /// # Errors
-    /// If it is no integrity manifest, or its schema is unknown.
+    /// Fails if it is no integrity manifest, or its schema is unknown.
     pub fn header(&self) -> Result<Header, Error> {
         let reader = Reader::new(self.lines()?, Policy::Strict).map_err(|e| self.refused(&e))?;
         Ok(reader.header().clone())
     }
 
-    /// The algorithm of its digests.
+    /// Reads the algorithm of its digests.
     ///
     /// # Errors
-    /// As [`header`](Self::header), or if the algorithm is unknown.
+    /// Fails like [`header`](Self::header), or if the algorithm is unknown.
     pub fn algorithm(&self) -> Result<Algorithm, Error> {
         self.algorithm_of(&self.header()?)
     }
@@ -312,14 +315,14 @@ impl ManifestFile {
         }
     }
 
-    /// Its bytes and how many they are, where they are lines as they lie there.
+    /// Returns its bytes and their number, if the lines are not compressed.
     pub(crate) fn plain(&self) -> Option<(Bytes, u64)> {
         let bytes = self.bytes();
         let len = bytes.len().ok()?;
         (!self.is_compressed()).then_some((bytes, len))
     }
 
-    /// Its lines from the first on, unpacked.
+    /// Returns its lines from the first on, unpacked.
     pub(crate) fn lines(&self) -> Result<Input, Error> {
         let bytes = self.bytes();
         if !self.is_compressed() {
@@ -331,8 +334,8 @@ impl ManifestFile {
             .map_err(|error| self.unreadable(&error))
     }
 
-    /// The entries from the first on. [`ManifestStream::prove`] must be asked before
-    /// anything is done about them.
+    /// Streams the entries from the first on. [`ManifestStream::prove`] must be called before the
+    /// caller acts on them.
     ///
     /// With `Prefetch::Thread` the manifest is checked and taken apart by a thread
     /// of its own, so that both cost no time while the caller walks a tree.
@@ -343,14 +346,14 @@ impl ManifestFile {
             return Ok(side);
         }
         if trust == Trust::Checked {
-            // What is no manifest at all need not be read to its end.
+            // A file that is no manifest at all need not be read to its end.
             self.header()?;
             self.check()?;
         }
         self.again(trust)
     }
 
-    /// The entries once more, without another look at the SHA-256.
+    /// Streams the entries again, without another check of the SHA-256.
     pub(crate) fn again(&self, trust: Trust) -> Result<ManifestStream, Error> {
         let (reader, file) = (self.reader(trust)?, self.clone());
         let blame = move |error: &bc_manifest::Error| file.refused(error);
@@ -365,7 +368,7 @@ impl ManifestFile {
         })
     }
 
-    /// `None` where no thread is to be had.
+    /// Starts a thread that reads; `None` where no thread is available.
     fn stream_prefetched(&self, trust: Trust) -> Result<Option<ManifestStream>, Error> {
         let header = self.header()?;
         let (sender, receiver) = sync_channel(BATCHES);
@@ -377,7 +380,7 @@ impl ManifestFile {
                 Ok(problems) => Message::Done(problems),
                 Err(error) => Message::Failed(error),
             };
-            // Nobody listens any more: the comparison ended early.
+            // The receiver is gone: the comparison ended early.
             let _ = sender.send(last);
         };
         let thread = std::thread::Builder::new().name("manifest".into());
@@ -416,10 +419,10 @@ impl ManifestFile {
         Ok(problems(&reader))
     }
 
-    /// All entries, in order of their paths, once the manifest was found whole.
+    /// Returns all entries, in order of their paths, once the manifest was found whole.
     ///
     /// # Errors
-    /// If it is cut short, altered or malformed, or reading fails.
+    /// Fails if it is cut short, altered or malformed, or reading fails.
     pub fn entries(&self) -> Result<impl Iterator<Item = Result<Entry, Error>> + '_, Error> {
         self.check()?;
         let mut reader = self.reader(Trust::Checked)?;
@@ -430,16 +433,17 @@ impl ManifestFile {
         Ok(std::iter::from_fn(next))
     }
 
-    /// Compares the trailer's SHA-256 with the lines before it: finds what was
-    /// cut off or changed without taking the lines apart.
+    /// Compares the trailer's SHA-256 with the lines before it: finds missing or changed lines
+    /// without parsing them.
     ///
     /// # Errors
-    /// If they do not fit, or reading fails.
+    /// Fails if they do not fit, or reading fails.
     pub fn check(&self) -> Result<(), Error> {
         check_seal(self.lines()?).map_err(|error| self.refused(&error))
     }
 
-    /// The same, and returns the keys of the trailer that the format does not know.
+    /// Checks like [`check`](Self::check), and returns the keys of the trailer that the format does
+    /// not know.
     pub(crate) fn read_seal(&self) -> Result<Map<String, Value>, Error> {
         read_seal(self.lines()?).map_err(|error| self.refused(&error))
     }
@@ -455,7 +459,7 @@ impl ManifestFile {
         }
     }
 
-    /// Damaged compression looks like a reading error.
+    /// Makes the error of a failed read; damaged compression looks like one.
     pub(crate) fn unreadable(&self, error: &io::Error) -> Error {
         if self.cancel.is_cancelled() {
             return Error::new(ErrorKind::Cancelled, "cancelled");

@@ -1,4 +1,4 @@
-//! A tree and its manifest side by side, in path order. What is known to be the same is not looked
+//! A tree and its manifest side by side, in path order. Entries known to be the same are not looked
 //! at again.
 
 use std::sync::Arc;
@@ -14,36 +14,37 @@ use crate::options::{Work, XattrPolicy};
 use crate::passing::{Passing, Run};
 use crate::runs;
 
-/// Who looks at what the two sides have.
+/// Receiver of the entries of both sides.
 pub(crate) trait Sides {
-    /// The manifest's entries.
+    /// Returns the stream of the manifest's entries.
     fn old(&mut self) -> &mut ManifestStream;
 
-    /// A path of the tree, with all that the manifest has up to it.
+    /// Takes a path of the tree, with the manifest's entries up to it.
     fn present(&mut self, new: &LoadedEntry<'_>) -> Result<Flow, Error>;
 
-    /// What only the manifest has before `path`.
+    /// Takes the entries before `path` that only the manifest has.
     fn before(&mut self, path: &[u8]) -> Result<Flow, Error>;
 
-    /// Entries of both sides of which all is the same. `false`: they are to be shown one by one.
+    /// Takes entries of both sides without a difference. Returns `false` if they are to be shown
+    /// one by one.
     fn same(&mut self, run: &Run) -> bool;
 
-    /// What the manifest is read without from here on: before its first entry is taken.
+    /// Leaves these runs out when the manifest is read: before its first entry is taken.
     fn pass_over(&mut self, runs: &Arc<[Run]>) {
         self.old().leave_out(Passing::over(runs));
     }
 }
 
-/// Whether what is the same has to be shown.
+/// Treatment of entries that are the same.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Same {
     Shown,
     Counted,
 }
 
-/// Runs through the tree; what the manifest has behind it is left to the caller. With
-/// [`Same::Counted`] most of what is the same is counted only: that of a manifest whose SHA-256
-/// was found right.
+/// Runs through the tree; the manifest's entries behind it are left to the caller. With
+/// [`Same::Counted`] most entries that are the same are only counted, if the manifest's SHA-256 was
+/// found right.
 pub(crate) fn join(
     sides: &mut impl Sides,
     loader: &mut EntryLoader<'_>,

@@ -1,4 +1,4 @@
-//! The judgement over two entries of one path: the one place where damage is told from edits.
+//! Judgement of two entries of one path: the one place where damage is distinguished from edits.
 
 use bc_manifest::Failure;
 use bc_manifest::integrity::Kind;
@@ -9,7 +9,7 @@ use crate::entry_ref::{EntryRef, differ, is_same_ctime, is_same_mtime};
 use crate::field::{Field, each_difference};
 use crate::fields::CompareRules;
 
-/// The fields that differ and count, the digest and the target included.
+/// Returns the fields that differ and count, the digest and the target included.
 fn fields_that_differ(
     old: &EntryRef<'_>,
     new: &EntryRef<'_>,
@@ -23,10 +23,9 @@ fn fields_that_differ(
     });
 }
 
-/// What two entries of one path are to each other. Never `Added`, `Removed`
-/// or `Moved`.
+/// Returns the class of two entries of one path. Never `Added`, `Removed` or `Moved`.
 pub fn judge(old: &EntryRef<'_>, new: &EntryRef<'_>, rules: CompareRules) -> Class {
-    // Not even the kind is certain of what could not be stat'ed.
+    // Not even the kind is certain where `stat` failed.
     let unknown = |side: &EntryRef<'_>| side.mode.is_none() && side.error.is_some();
     if unknown(old) || unknown(new) {
         return Class::Unreadable;
@@ -79,16 +78,16 @@ pub(crate) fn is_untouched(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
     old.size.is_some() && old.size == new.size && is_same_mtime(old, new)
 }
 
-/// True if a file holds what was found there when it was found damaged: new times do not make that
-/// right.
+/// True if a file has the content that was found there when it was found damaged: new times do not
+/// make that right.
 pub(crate) fn is_known_damage(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
     old.damaged.is_some() && old.damaged == new.digest
 }
 
-/// Why nothing tells an edit from damage, of content that differs, if nothing does. So it is with
-/// what was imported from files that hold neither size nor time, with times that cannot be held,
-/// with what may be another file than the recorded one, and where the damage that was found before
-/// is not recorded.
+/// Returns the reason for which differing content is neither an edit nor damage for certain, if
+/// there is one: with manifests imported from files that contain neither size nor time, with times
+/// out of range, with a file that may be another than the recorded one, and where the damage that
+/// was found before is not recorded.
 pub(crate) fn undecided(old: &EntryRef<'_>, new: &EntryRef<'_>) -> Option<&'static str> {
     if old.kind != new.kind || !differ(old.digest, new.digest) {
         return None;
@@ -103,7 +102,7 @@ pub(crate) fn undecided(old: &EntryRef<'_>, new: &EntryRef<'_>) -> Option<&'stat
 }
 
 fn has_no_evidence(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
-    // A size alone does not tell an edit from a file that was cut off.
+    // A size alone does not distinguish an edit from a file that was cut off.
     let no_edit_seen = !differ(old.mtime_ns, new.mtime_ns)
         && (!differ(old.size, new.size) || old.mtime_ns.is_none());
     let incomplete = [old, new]
@@ -112,20 +111,20 @@ fn has_no_evidence(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
     no_edit_seen && incomplete
 }
 
-/// Reasons for that.
+/// Reasons of undecided differences.
 const UNDECIDED: &str = "content differs; nothing recorded tells an edit from damage";
 const DAMAGE_UNKNOWN: &str =
     "was found damaged before; nothing recorded tells that content from an edit";
 pub(crate) const UNPROVEN: &str = "possibly moved and damaged; nothing tells the recorded file from a new one with its inode \
      number, size and mtime";
 
-/// A file that was read to its end and has an error all the same: its extended
-/// attributes could not be read.
+/// True if a file was read to its end and has an error all the same: its extended attributes could
+/// not be read.
 fn attributes_failed(file: &EntryRef<'_>) -> bool {
     file.digest.is_some() && file.error.is_some()
 }
 
-/// The fields behind [`judge`]'s answer, with their values.
+/// Returns the fields behind [`judge`]'s answer, with their values.
 pub fn differences(old: &EntryRef<'_>, new: &EntryRef<'_>, rules: CompareRules) -> Vec<Difference> {
     let mut all = Vec::new();
     fields_that_differ(old, new, rules, |field| {
@@ -138,7 +137,7 @@ pub fn differences(old: &EntryRef<'_>, new: &EntryRef<'_>, rules: CompareRules) 
     all
 }
 
-/// Which side lacks what the other has, as a reason.
+/// Returns the reason: the side that lacks content or metadata of the other.
 pub(crate) fn reason(old: &EntryRef<'_>, new: &EntryRef<'_>) -> String {
     match (new.error, old.error) {
         (Some(error), _) => describe(error),
@@ -150,12 +149,12 @@ pub(crate) fn reason(old: &EntryRef<'_>, new: &EntryRef<'_>) -> String {
     }
 }
 
-/// As messages have it: `operation: reason`.
+/// Formats a failure as messages have it: `operation: reason`.
 pub(crate) fn describe(error: &Failure) -> String {
     format!("{}: {}", error.op, error.message)
 }
 
-/// What the ctimes of a damaged file say.
+/// Returns the evidence of a damaged file's ctimes.
 pub(crate) fn ctime_hint(old: &EntryRef<'_>, new: &EntryRef<'_>) -> Ctime {
     match (old.ctime_ns, new.ctime_ns) {
         (Some(_), Some(_)) if is_same_ctime(old, new) => Ctime::Same,

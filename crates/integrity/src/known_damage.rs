@@ -12,26 +12,26 @@ use memchr::memmem;
 use crate::input::{ManifestFile, Trust};
 use crate::second::is_second;
 
-/// The field that notes one, as it is written.
+/// Key of the field that notes a damaged content, as it is written.
 const NOTE: &[u8] = b"\"damaged_digest\"";
 
-/// What was recorded where a damaged content was found.
+/// Recorded entry of a path where a damaged content was found.
 #[derive(Clone, Debug)]
 pub(crate) struct Expected {
-    /// Where.
+    /// Its path.
     pub(crate) path: Vec<u8>,
     /// The content that should be there.
     pub(crate) digest: Digest,
     pub(crate) verified_at: Option<i64>,
 }
 
-/// The damaged contents of a manifest, looked for when the first is asked for: nearly always there
-/// is none, and a comparison without changes never asks.
+/// The damaged contents of a manifest, searched for at the first question: nearly always there is
+/// none, and a comparison without changes never asks.
 pub(crate) struct KnownDamage<'a> {
     manifest: &'a ManifestFile,
     trust: Trust,
     all: OnceCell<HashMap<Digest, Expected>>,
-    /// Those that were found since.
+    /// Damaged contents that were found since.
     learnt: OnceCell<HashMap<Digest, Expected>>,
 }
 
@@ -45,8 +45,8 @@ impl<'a> KnownDamage<'a> {
         }
     }
 
-    /// What should be in place of this content at `path`, if it is known to be damaged. What a
-    /// restore has put aside is no damage any more.
+    /// Returns the recorded entry in place of this content at `path`, if the content is known to be
+    /// damaged. A file that a restore has set aside is no longer damage.
     pub(crate) fn get(&self, path: &[u8], digest: Option<&[u8]>) -> Option<&Expected> {
         let digest = Digest::from_slice(digest?)?;
         let learnt = || self.learnt.get()?.get(&digest);
@@ -55,7 +55,7 @@ impl<'a> KnownDamage<'a> {
         (!is_second(path, Some(digest))).then_some(found)
     }
 
-    /// Takes note of what a look at all files has found, once.
+    /// Adds contents that a look at all files has found damaged, once.
     pub(crate) fn learn(&self, found: HashMap<Digest, Expected>) {
         if !found.is_empty() {
             let _ = self.learnt.set(self.without_sound(found));
@@ -67,7 +67,8 @@ impl<'a> KnownDamage<'a> {
         self.learnt.get().is_some_and(|learnt| !learnt.is_empty())
     }
 
-    /// A manifest that cannot be read is refused by whoever reads its entries, not here.
+    /// Reads all notes; a manifest that cannot be read is refused where its entries are read, not
+    /// here.
     fn find(&self) -> HashMap<Digest, Expected> {
         let mut all = HashMap::new();
         if !self.has_notes() {
@@ -106,13 +107,13 @@ impl<'a> KnownDamage<'a> {
         }
     }
 
-    /// Whether the text has such a field at all, which is found without taking its lines apart.
+    /// True if the text has such a field at all, which is found without parsing its lines.
     fn has_notes(&self) -> bool {
         let Ok(mut lines) = self.manifest.lines() else {
             return false;
         };
         let finder = memmem::Finder::new(NOTE);
-        // The end of what was looked at, which may hold the beginning of one.
+        // The end of the previous bytes, which may contain the beginning of one.
         let mut seam: Vec<u8> = Vec::new();
         loop {
             let text = match lines.fill_buf() {

@@ -31,23 +31,23 @@
 //!
 //! # How it works
 //!
-//! - [`create()`] writes the manifest of a tree to any writer; [`create_recorded()`] goes on where
+//! - [`create()`] writes the manifest of a tree to any writer; [`create_recorded()`] resumes where
 //!   an earlier run was interrupted.
 //! - [`verify()`] compares a tree with its manifest, [`diff()`] two manifests,
 //!   [`update()`] refreshes a manifest in place. Each gives
 //!   [`Change`](change::Change)s to a [`Sink`](compare::Sink) in path order
 //!   and returns a [`ComparisonSummary`]; [`report::ChangeReport`] turns changes into lines of
 //!   text or JSON.
-//! - [`merge()`] puts together what several readers of parts of one tree have recorded.
+//! - [`merge()`] puts the manifests of several readers of parts of one tree together.
 //! - [`export()`] and [`import()`] speak the formats of sha256sum, hashdeep and
 //!   mtree.
 //!
-//! How it flows: `tree` walks; `hashing` reads all files through one plan and
-//! hands digests back in path order, window by window, while reading goes on;
-//! `entry_loader` joins stat, digest, link target and attributes of each entry;
-//! `input` and `manifest_stream` stream the old manifest beside it; where nothing is read,
-//! `runs` finds what of it is as the walk has found it, and `join` has only the rest looked
-//! at; `judge` judges two entries of one path; `compare` reports in order and finds moves.
+//! Flow: `tree` walks; `hashing` reads all files through one plan and hands digests back in path
+//! order, window by window, while reading continues; `entry_loader` joins stat, digest, link target
+//! and attributes of each entry; `input` and `manifest_stream` stream the old manifest beside it;
+//! where nothing is read, `runs` finds the parts of it that are as the walk has found them, and
+//! `join` has only the rest looked at; `judge` judges two entries of one path; `compare` reports in
+//! order and finds moves.
 //!
 //! # Invariants
 //! - Every path of either side falls into exactly one [`Class`](change::Class);
@@ -55,19 +55,19 @@
 //! - A manifest is never loaded whole (unless it comes from a pipe). Memory is
 //!   the listing, some 90 bytes an entry of the tree; digest and stat of each
 //!   file read ahead; and 36 bytes for each file that only one side has, for
-//!   moves to be found (what is to be said of them waits in a file).
+//!   moves to be found (their changes wait in a file).
 //! - Results do not depend on threads, readers or kernels.
 //! - Nothing is reported or written before the manifest's SHA-256 was found
 //!   right and its lines sound and in order, and nothing before a suspicious root
 //!   proved to be the right one.
 //! - A digest once known is only replaced by another one that was computed
 //!   from content that visibly changed, unless damage is accepted explicitly.
-//!   What cannot be read keeps its entry.
+//!   An unreadable file keeps its entry.
 //! - Field values that either side does not know are not compared.
 
 #![forbid(unsafe_code)]
 
-/// Gives options a method for each field that has a default, by its name, which sets it.
+/// Gives options a setter for each field that has a default, by the field's name.
 macro_rules! setters {
     ($type:ident $(<$life:lifetime>)?: $($field:ident: $of:ty),+ $(,)?) => {
         impl $(<$life>)? $type $(<$life>)? {
@@ -150,7 +150,7 @@ pub use summary::{ComparisonSummary, Conclusion};
 pub use update::{Damaged, UpdateOptions, Updated, update, update_reported};
 pub use verify::{Verified, VerifyOptions, verify};
 
-/// The examples of the registry's page run, too.
+/// Runs the examples of the registry's page too.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

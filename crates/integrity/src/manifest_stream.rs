@@ -18,7 +18,7 @@ use crate::input::lines::Input;
 use crate::options::Work;
 use crate::passing::{Passing, Run};
 
-/// Whether a manifest is read by a thread of its own.
+/// Use of a thread of its own for reading a manifest.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Prefetch {
     Thread,
@@ -26,7 +26,7 @@ pub(crate) enum Prefetch {
 }
 
 impl Prefetch {
-    /// A thread, where the walk beside it may have several as well.
+    /// Chooses a thread if the walk beside it may have several as well.
     pub(crate) fn beside(work: &Work<'_>) -> Prefetch {
         match work.walk_workers.usual() {
             0 | 1 => Prefetch::Off,
@@ -45,29 +45,29 @@ pub(crate) const BATCHES: usize = 4;
 /// have 20 KB each.
 const BATCH_BYTES: usize = 128 << 10;
 
-/// A manifest's lines, wherever they come from.
+/// Lines of a manifest, from any source.
 pub(crate) type Lines = Reader<Input>;
 
-/// What the thread that reads a manifest says.
+/// Message of the thread that reads a manifest.
 pub(crate) enum Message {
-    /// The SHA-256 was found right, or is not to be looked at.
+    /// The SHA-256 was found right, or is not to be checked.
     Proven,
-    /// Entries, and how many of them count.
+    /// Entries, and the number of those that count.
     Batch(Vec<Entry>, usize),
-    /// The end, with what was passed over.
+    /// The end, with the problems that were skipped.
     Done(Vec<String>),
     Failed(Error),
 }
 
-/// Whether more can be read.
+/// End of the lines.
 pub(crate) enum End {
     No,
     Yes,
     Failed(bc_manifest::Error),
 }
 
-/// Reads up to `most` entries into `batch`, using the entries that are there
-/// again; returns how many were read. What is to be passed over is none of them.
+/// Reads up to `most` entries into `batch`, reusing the entries in it; returns how many were read.
+/// Entries to be skipped are not among them.
 pub(crate) fn fill(
     lines: &mut Lines,
     passing: &mut Passing,
@@ -97,12 +97,12 @@ pub(crate) fn fill(
     (most, End::No)
 }
 
-/// Where an entry is, seen from a path.
+/// Position of an entry relative to a path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Position {
-    /// At a path before it.
+    /// Before the path.
     Before,
-    /// At that path.
+    /// At the path.
     At,
 }
 
@@ -111,14 +111,14 @@ pub(crate) struct ManifestStream {
     header: Header,
     source: Stream,
     batch: Vec<Entry>,
-    /// How many of the batch count, and how many of these are taken.
+    /// Number of entries of the batch that count, and of those that are taken.
     count: usize,
     taken: usize,
     over: bool,
     problems: Vec<String>,
 }
 
-/// Says of an error of reading which manifest it is about, and what to make of it.
+/// Conversion of an error of reading, which adds the manifest that it is about.
 pub(crate) type Blame = Box<dyn Fn(&bc_manifest::Error) -> Error>;
 
 enum Stream {
@@ -126,14 +126,14 @@ enum Stream {
     Prefetched {
         receiver: Receiver<Message>,
         back: Sender<Vec<Entry>>,
-        /// The thread waits for it behind the proof.
+        /// Releases the thread, which waits for it behind the proof.
         go: Option<Sender<Passing>>,
         /// Last, so that the thread finds the channels closed while it is waited for.
         _thread: Joined,
     },
 }
 
-/// A thread that is waited for when it is dropped, so that it holds no file of a run that is over.
+/// A thread that is joined when it is dropped, so that it holds no file of a run that is over.
 struct Joined(Option<JoinHandle<()>>);
 
 impl Drop for Joined {
@@ -151,7 +151,7 @@ impl ManifestStream {
         ManifestStream::new(header, Stream::Direct(direct, blame))
     }
 
-    /// Takes what a thread sends, and sends batches back.
+    /// Takes the batches that a thread sends, and sends them back.
     pub(crate) fn prefetched(
         header: Header,
         receiver: Receiver<Message>,
@@ -173,14 +173,14 @@ impl ManifestStream {
         match &mut self.source {
             Stream::Direct(direct, _) => direct.1 = what,
             Stream::Prefetched { go, .. } => {
-                // If it has ended it says why.
+                // If the thread has ended, it reports the reason.
                 let _ = go.take().map(|go| go.send(what));
             }
         }
     }
 
-    /// Nothing but the entries of `run`, before the first is taken, of one that reads in the
-    /// caller's thread.
+    /// Restricts a stream that reads in the caller's thread to the entries of `run`, before the
+    /// first is taken.
     pub(crate) fn only(mut self, run: &Run) -> ManifestStream {
         if let Stream::Direct(direct, _) = &mut self.source {
             let (lines, passing) = &mut **direct;
@@ -260,18 +260,18 @@ impl ManifestStream {
         Ok(())
     }
 
-    /// The next entry, without taking it.
+    /// Returns the next entry, without taking it.
     pub(crate) fn peek(&mut self) -> Result<Option<&Entry>, Error> {
         self.fill()?;
         Ok(self.batch[..self.count].get(self.taken))
     }
 
-    /// The next entry.
+    /// Returns the next entry.
     pub(crate) fn take(&mut self) -> Result<Option<&Entry>, Error> {
         self.take_if(|_| true)
     }
 
-    /// The next entry unless its path comes after `path`, and whether it comes before or is it.
+    /// Returns the next entry unless its path comes after `path`, and its position.
     pub(crate) fn take_up_to(&mut self, path: &[u8]) -> Result<Option<(Position, &Entry)>, Error> {
         self.fill()?;
         let next = self.batch[..self.count].get(self.taken);
@@ -284,12 +284,12 @@ impl ManifestStream {
         Ok(next.map(|entry| (position, entry)))
     }
 
-    /// The next entry if its path comes before `path`.
+    /// Returns the next entry if its path comes before `path`.
     pub(crate) fn take_before(&mut self, path: &[u8]) -> Result<Option<&Entry>, Error> {
         self.take_if(|entry| path_order(&entry.path, path).is_lt())
     }
 
-    /// The next entry if it has this path.
+    /// Returns the next entry if it has this path.
     pub(crate) fn take_at(&mut self, path: &[u8]) -> Result<Option<&Entry>, Error> {
         self.take_if(|entry| entry.path == path)
     }
@@ -302,7 +302,7 @@ impl ManifestStream {
         Ok(next)
     }
 
-    /// What was passed over, in words; known at the end.
+    /// Returns the problems that were skipped, in words; complete at the end.
     pub(crate) fn problems(&self) -> &[String] {
         &self.problems
     }
@@ -315,7 +315,7 @@ fn stopped() -> Error {
     )
 }
 
-/// What a reader passed over, in words.
+/// Returns the problems that a reader skipped, in words.
 pub(crate) fn problems(lines: &Lines) -> Vec<String> {
     let mut all: Vec<String> = lines.problems().iter().map(ToString::to_string).collect();
     let more = lines.problem_count() - all.len() as u64;

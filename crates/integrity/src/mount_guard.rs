@@ -1,6 +1,6 @@
-//! The guard below the root for who writes where something is missing: a file system that was
-//! recorded there and is not mounted, or another one in its place, refuses the whole, as a root that
-//! looks unmounted does.
+//! The guard below the root for callers that write where files are missing: a file system that was
+//! recorded there and is not mounted, or another one in its place, refuses the whole, as a root
+//! that looks unmounted does.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -17,7 +17,7 @@ use crate::setting::Setting;
 use crate::tree::Tree;
 use crate::unmounted::{Knows, Lost, Replaced, why_lost};
 
-/// What was found of the mounts below a root so far.
+/// State of the mounts below a root, as found so far.
 pub(crate) struct MountGuard<'a> {
     root: &'a OsStr,
     refuses: bool,
@@ -42,12 +42,13 @@ impl<'a> MountGuard<'a> {
         }
     }
 
-    /// Whether entries have to come one by one.
+    /// True if entries have to come one by one.
     pub(crate) fn needs_each(&self) -> bool {
         self.refuses && !self.replaced.is_empty()
     }
 
-    /// An entry that lies where something is not mounted.
+    /// Takes an entry on a file system that is not mounted; refuses it unless missing mounts are
+    /// only reported.
     pub(crate) fn lost(&self, entry: &Entry, lost: Lost) -> Result<(), Error> {
         match why_lost(entry, lost).filter(|_| self.refuses) {
             Some(why) => Err(self.refused(&entry.path, why)),
@@ -55,7 +56,7 @@ impl<'a> MountGuard<'a> {
         }
     }
 
-    /// A path of both sides, before it is judged.
+    /// Takes a path of both sides, before it is judged.
     pub(crate) fn see(&mut self, tree: &Tree, old: &Entry, new: &LoadedEntry<'_>) {
         if self.refuses {
             let mount = new.id.and_then(|id| tree.any_mount(id));
@@ -64,7 +65,7 @@ impl<'a> MountGuard<'a> {
         }
     }
 
-    /// What a path of both sides came to.
+    /// Takes the class of a path of both sides.
     pub(crate) fn judged(&mut self, old: &Entry, new: &EntryRef<'_>, class: Class) {
         let view = EntryRef::from(old);
         if let Some(weight) = Weight::of(&view).filter(|_| self.needs_each()) {
@@ -74,7 +75,7 @@ impl<'a> MountGuard<'a> {
         }
     }
 
-    /// A path of the manifest alone.
+    /// Takes a path of the manifest alone.
     pub(crate) fn gone(&mut self, old: &Entry) {
         let weight = Weight::of(&EntryRef::from(old));
         if let Some(weight) = weight.filter(|_| self.needs_each()) {
@@ -82,7 +83,7 @@ impl<'a> MountGuard<'a> {
         }
     }
 
-    /// Refuses another file system in place of a recorded one of which nothing matches.
+    /// Refuses another file system in place of a recorded one if nothing in it matches.
     pub(crate) fn conclude(&self) -> Result<(), Error> {
         match self.replaced.first().filter(|_| self.refuses) {
             Some(path) => {

@@ -1,4 +1,5 @@
-//! Where file systems and files are mounted, as `/proc/self/mountinfo` lists it (proc_pid_mountinfo(5)).
+//! Mount points of file systems and files, as `/proc/self/mountinfo` lists them
+//! (proc_pid_mountinfo(5)).
 
 use std::ffi::OsStr;
 use std::ops::Deref;
@@ -28,7 +29,7 @@ impl Deref for Mount {
 pub(crate) struct Mounts(Vec<Mount>);
 
 impl Mounts {
-    /// `None` without `/proc`.
+    /// Reads the mounts; `None` without `/proc`.
     pub(crate) fn read() -> Option<Mounts> {
         entries().map(Mounts::of_entries)
     }
@@ -37,10 +38,10 @@ impl Mounts {
         Mounts(entries.into_iter().map(Mount).collect())
     }
 
-    /// The mount that `path`, which is absolute and without links, lies on.
+    /// Returns the mount that `path`, which is absolute and without links, lies on.
     pub(crate) fn of(&self, path: &Path) -> Option<&Mount> {
         let holds = |mount: &&Mount| path.starts_with(OsStr::from_bytes(&mount.point));
-        // Where mounts lie over one another only the kernel knows which is seen.
+        // Where mounts lie over one another only the kernel knows the visible one.
         if let Some((_, Some(id))) = look(path)
             && let Some(mount) = self.0.iter().find(|mount| mount.id == id)
         {
@@ -53,8 +54,9 @@ impl Mounts {
             .max_by_key(|mount| mount.point.len())
     }
 
-    /// The mount that the link at `path` leads to, if it is another one than the link lies on, and
-    /// the file or directory there. Nothing where the kernel does not tell (before Linux 5.8).
+    /// Returns the mount that the link at `path` leads to, if it is another one than the link lies
+    /// on, and the identity of the file or directory there. `None` before Linux 5.8, which does not
+    /// return mount numbers.
     pub(crate) fn led_to(&self, path: &Path) -> Option<(Identity, &Mount)> {
         let (_, from) = look_through(path.parent()?, AtFlags::empty())?;
         let (found, to) = look_through(path, AtFlags::empty())?;
@@ -63,9 +65,9 @@ impl Mounts {
         (from != to).then_some((found, mount))
     }
 
-    /// What is mounted below `root`, which is absolute and without links, with the paths relative
-    /// to it. Of several on one directory the last; automounts that wait for their first use
-    /// have nothing mounted.
+    /// Returns the mounts below `root`, which is absolute and without links, with the paths
+    /// relative to it. Of several on one directory the last; automounts that wait for their first
+    /// use have nothing mounted.
     pub(crate) fn below<'a>(
         &'a self,
         root: &'a Path,
@@ -83,27 +85,27 @@ impl Mounts {
 }
 
 impl Mount {
-    /// The number that the kernel gives this mount.
+    /// Returns the number that the kernel gives this mount.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
 
-    /// What a walk found as `id`, where it told, at the place where this is mounted: is it what
-    /// is mounted? Not if it was mounted after the walk had passed, or something lies over it.
-    /// Gives its identity.
+    /// Checks that the file that a walk found at the mount point, with this `id` if it is known, is
+    /// the mounted one, and returns its identity. `None` if it was mounted after the walk had
+    /// passed, or if another mount lies over it.
     pub(crate) fn is_seen_as(&self, id: Option<Identity>) -> Option<Identity> {
         let (found, mount) = look(Path::new(OsStr::from_bytes(&self.point)))?;
         let seen = id.is_none_or(|id| id == found) && mount.is_none_or(|mount| mount == self.id);
         seen.then_some(found)
     }
 
-    /// The UUID of what is mounted, which has this device number.
+    /// Returns the UUID of the mounted file system, which has this device number.
     pub(crate) fn uuid(&self, dev: u64) -> Option<String> {
         let point = Path::new(OsStr::from_bytes(&self.point));
         uuid_at(point, Some(dev), Some(&self.source))
     }
 
-    /// What a manifest says of it.
+    /// Returns the mount as a manifest records it.
     pub(crate) fn recorded(&self, fs_uuid: Option<String>) -> Mounted {
         Mounted {
             source: self.source.clone(),
@@ -114,7 +116,8 @@ impl Mount {
     }
 }
 
-/// What is at `path`, and the number of the mount it is on where the kernel tells (Linux 5.8).
+/// Returns the identity of the file at `path`, and the number of its mount if the kernel returns it
+/// (Linux 5.8).
 fn look(path: &Path) -> Option<(Identity, Option<u64>)> {
     look_through(path, AtFlags::SYMLINK_NOFOLLOW)
 }

@@ -1,10 +1,10 @@
 //! Pairs removed with added files that are one file moved: of the same content,
 //! or of the same inode, size and mtime with other content, which is damage.
-//! For that it does not matter whether other files have the names as well:
-//! names are swapped, and taken over as logs do when they rotate.
+//! Other files may have the names as well: names are swapped, and taken over as logs do when they
+//! rotate.
 //!
-//! Many to many: of equal digests the pairs with the same base name come
-//! first, the rest in path order; what is left over stays removed or added.
+//! Many to many: of equal digests the pairs with the same base name come first, the rest in path
+//! order; unpaired files stay removed or added.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -24,15 +24,15 @@ pub(crate) struct Candidate {
     key: [u8; 16],
     /// Hash of the base name: only prefers one pair to another.
     name: u32,
-    /// Hash of inode, size and mtime: which file it was, whatever its content; 0 where the number
-    /// does not stand for a file for good.
+    /// Hash of inode, size and mtime, which identifies the file whatever its content; 0 where the
+    /// number does not stand for a file for good.
     file: Word,
-    /// Which record of the report it is, four times, 2 more for a name that both sides have, and
-    /// 1 more on the added side.
+    /// Number of its record in the report, times four, plus 2 for a name that both sides have, plus
+    /// 1 on the added side.
     record: Word,
 }
 
-/// A number of 64 bits in halves, the higher one first, so that it needs not begin at a multiple of
+/// A number of 64 bits in halves, the higher one first, so that it need not begin at a multiple of
 /// eight bytes.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(crate) struct Word([u32; 2]);
@@ -49,8 +49,8 @@ impl From<Word> for u64 {
     }
 }
 
-/// What stands for a content of so many bytes, if there is any. Where the size is not known, as of
-/// lists of other tools, the digest says enough if it is not short.
+/// Returns a key for a content of that size, unless it is empty. Where the size is not known, as in
+/// lists of other tools, the digest suffices if it is not short.
 pub(crate) fn key(digest: &[u8], size: Option<u64>) -> Option<[u8; 16]> {
     let is_empty = size.map_or_else(|| is_of_nothing(digest), |size| size == 0);
     if is_empty || digest.is_empty() {
@@ -72,15 +72,15 @@ fn is_of_nothing(digest: &[u8]) -> bool {
     Digest::from_slice(digest).is_some_and(|digest| ALL.contains(&digest))
 }
 
-/// Whether inode numbers tell which file it was, or may have come to another one, as they do where
-/// a file system numbers its files anew.
+/// Reliability of inode numbers: they identify files for good, or move to others, as where a file
+/// system numbers its files again.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Numbers {
     Stable,
     Moving,
 }
 
-/// Where a candidate was found.
+/// Side on which a candidate was found.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Side {
     Removed,
@@ -88,7 +88,7 @@ pub(crate) enum Side {
 }
 
 impl Candidate {
-    /// A file; those of no bytes all look alike and are never candidates.
+    /// Makes the candidate of a file; files of no bytes all look alike and are never candidates.
     pub(crate) fn new(
         side: Side,
         path: &[u8],
@@ -115,7 +115,8 @@ impl Candidate {
         })
     }
 
-    /// One whose name another file had before or has now: no move, but it may be damaged.
+    /// Marks a candidate whose name another file had before or has now: no move, but it may be
+    /// damaged.
     pub(crate) fn of_a_kept_name(self) -> Candidate {
         Candidate {
             record: Word::from(self.number() | 2),
@@ -123,7 +124,7 @@ impl Candidate {
         }
     }
 
-    /// Which file with which content it is, where the inode number tells.
+    /// Returns the keys of file and content, if the inode number identifies the file.
     pub(crate) fn file_and_content(&self) -> Option<(Word, [u8; 16])> {
         (self.file != Word::from(0)).then_some((self.file, self.key))
     }
@@ -156,8 +157,8 @@ impl Candidate {
 /// Records of a removed and an added file that are one file moved. 16 bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Pair {
-    /// The record of the removed one, eight times, 4 more for what is not proven to be one file, 2
-    /// more for a name that was kept, and 1 more for damage.
+    /// Number of the removed file's record, times eight, plus 4 if the two are not proven to be one
+    /// file, plus 2 for a name that was kept, plus 1 for damage.
     removed: u64,
     added: u64,
 }
@@ -171,17 +172,17 @@ impl Pair {
         self.added
     }
 
-    /// With other content.
+    /// True if the contents differ.
     pub(crate) fn is_damaged(&self) -> bool {
         self.removed & 1 != 0
     }
 
-    /// Another file has the old name now, or had the new one.
+    /// True if another file has the old name now, or had the new one.
     pub(crate) fn has_a_kept_name(&self) -> bool {
         self.removed & 2 != 0
     }
 
-    /// With other content, and perhaps another file altogether.
+    /// True if the contents differ, and the two may be different files.
     pub(crate) fn is_unproven(&self) -> bool {
         self.removed & 4 != 0
     }
@@ -205,15 +206,15 @@ impl Pair {
     }
 }
 
-/// Fixed keys: the same pairs on every run.
+/// Hashes with fixed keys: the same pairs on every run.
 fn hash_of(value: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()
 }
 
-/// The pairs, in order of the removed side's record. `proof` says of two sides with other contents
-/// whether they are one file, as their hashes say.
+/// Returns the pairs, in order of the removed side's record. `proof` decides whether two sides with
+/// different contents, but equal hashes of inode, size and mtime, are one file.
 pub(crate) fn pair(mut candidates: Vec<Candidate>, proof: impl FnMut(&Pair) -> Proof) -> Vec<Pair> {
     let mut pairs = take_damaged(&mut candidates, proof);
     candidates.retain(|candidate| !candidate.has_a_kept_name());
@@ -237,8 +238,8 @@ pub(crate) fn pair(mut candidates: Vec<Candidate>, proof: impl FnMut(&Pair) -> P
     pairs
 }
 
-/// Is there content that both sides have? Other content says nothing: on another disk it may well
-/// have the same numbers, sizes and times.
+/// True if both sides have a content. Different contents prove nothing: on another disk they may
+/// well have the same numbers, sizes and times.
 pub(crate) fn any_pair(candidates: &mut [Candidate]) -> bool {
     candidates.sort_unstable_by_key(|c| (c.key, c.side()));
     let mut same = candidates.chunk_by(|a, b| a.key == b.key);
@@ -251,7 +252,7 @@ pub(crate) fn any_pair(candidates: &mut [Candidate]) -> bool {
     })
 }
 
-/// Takes out what looks like one file with two contents, in pairs.
+/// Takes candidates that look like one file with two contents out, in pairs.
 fn take_damaged(candidates: &mut Vec<Candidate>, proof: impl FnMut(&Pair) -> Proof) -> Vec<Pair> {
     let (pairs, mut taken) = damaged(candidates, proof);
     taken.sort_unstable();
@@ -259,10 +260,10 @@ fn take_damaged(candidates: &mut Vec<Candidate>, proof: impl FnMut(&Pair) -> Pro
     pairs
 }
 
-/// Pairs what looks like one file with two contents, and gives the records of both. Where the file
-/// has its old content under any of its new names (two disks may well have the same numbers), that
-/// is a move and nothing else. Each of its new names is named: those beyond the number of its old
-/// ones are pairs of the last of these.
+/// Pairs candidates that look like one file with two contents, and returns the records of both.
+/// If the file has its old content under any of its new names (two disks may well have the same
+/// numbers), that is a move and nothing else. Each of its new names is reported: those beyond the
+/// number of its old ones are pairs of the last of these.
 fn damaged(
     candidates: &mut [Candidate],
     mut proof: impl FnMut(&Pair) -> Proof,
@@ -346,7 +347,7 @@ mod tests {
     /// Inode, size, mtime.
     type File = (u64, u64, i64);
 
-    /// The pairs of these: removed, added, damaged.
+    /// Returns the pairs of these: removed, added, damaged.
     fn files(files: &[(Side, &[u8], File)]) -> Vec<(u64, u64, bool)> {
         let of = |(nth, &(side, digest, file))| candidate(side, "p", digest, file, nth);
         let all: Vec<Candidate> = (0..).zip(files).filter_map(of).collect();

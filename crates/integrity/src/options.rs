@@ -1,4 +1,4 @@
-//! What belongs to a tree, and how it is worked through.
+//! Options of a tree, and the means of working through it.
 
 use bc_digest::CpuFeatures;
 use bc_pool::Cancel;
@@ -8,42 +8,41 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{Error, ErrorKind};
 
-/// Whether extended attributes are recorded.
+/// Recording of extended attributes.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum XattrPolicy {
-    /// No.
+    /// None are recorded.
     #[default]
     Skip,
     /// All that can be seen: user attributes, ACLs, capabilities, labels.
     Record,
 }
 
-/// Whether a root that looks like an unmounted disk is taken at its word.
+/// Check of a root that looks like an unmounted disk.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum RootCheck {
-    /// No: an empty root, or one on another device where nothing matches, is
-    /// refused.
+    /// An empty root, or one on another device where nothing matches, is refused.
     #[default]
     Careful,
-    /// Yes.
+    /// Any root is accepted.
     Forced,
 }
 
-/// What becomes of a verification that misses a file system, or a file, which was mounted below the
-/// root when it was recorded, or finds another one there of which nothing matches. The [check of the
-/// root](RootCheck) can be told to see no such thing.
+/// Treatment of a file system, or a file, that was mounted below the root when it was recorded and
+/// is missing at a verification, or of another one there of which nothing matches. The [check of
+/// the root](RootCheck) can be set to ignore them.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum MissingMounts {
     /// They are reported, and all else is compared.
     #[default]
     Report,
-    /// It is refused, as that of a root that looks unmounted is: for callers that write where
-    /// something is missing.
+    /// The verification is refused, as that of a root that looks unmounted is: for callers that
+    /// write where files are missing.
     Refuse,
 }
 
-/// Which entries a manifest holds: recorded in it, so that every later command
-/// looks at the same ones.
+/// Selection of the entries of a manifest: recorded in it, so that every later command looks at the
+/// same ones.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct TreeOptions {
@@ -57,7 +56,7 @@ pub struct TreeOptions {
     pub max_depth: Option<u32>,
     /// Globs of files to list.
     pub include: Vec<Vec<u8>>,
-    /// Globs of what to leave out.
+    /// Globs of entries to leave out.
     pub exclude: Vec<Vec<u8>>,
     /// Smallest file, in bytes.
     pub min_size: u64,
@@ -105,8 +104,8 @@ impl Default for TreeOptions {
 }
 
 impl TreeOptions {
-    /// What a walk with these options goes to, all kinds of entries; but for the globs, which a walk
-    /// keeps in another form only.
+    /// Takes the selection of a walk with these options, with all kinds of entries, but without the
+    /// globs, which a walk keeps in another form only.
     pub fn of_walk(walk: &bc_walk::WalkOptions) -> TreeOptions {
         TreeOptions {
             hidden: walk.hidden,
@@ -120,10 +119,10 @@ impl TreeOptions {
         }
     }
 
-    /// As the walk wants them.
+    /// Converts the options for the walk.
     ///
     /// # Errors
-    /// A glob that cannot be understood.
+    /// Fails if a glob cannot be parsed.
     pub fn to_walk(&self) -> Result<bc_walk::WalkOptions, Error> {
         let globs = |patterns: &[Vec<u8>]| {
             Globs::new(patterns).map_err(|error| Error::new(ErrorKind::Usage, error.to_string()))
@@ -142,8 +141,8 @@ impl TreeOptions {
             .entries(self.entries))
     }
 
-    /// As the header keeps them; every option, so that a default that changes
-    /// one day does not change what a manifest means.
+    /// Returns every option as the header keeps it, so that a later change of a default does not
+    /// change the meaning of a manifest.
     pub(crate) fn to_json(&self) -> Map<String, Value> {
         let texts = |patterns: &[Vec<u8>]| -> Vec<String> {
             // Patterns are UTF-8, or they would not have compiled.
@@ -171,9 +170,9 @@ impl TreeOptions {
         }
     }
 
-    /// Reads what [`to_json`](Self::to_json) wrote. Absent options have their
-    /// defaults; `None` for options that this version does not know, since
-    /// they may change which entries there are, and for values of another type.
+    /// Reads the options that [`to_json`](Self::to_json) wrote. Absent options have their defaults;
+    /// options that this version does not know, since they may change the set of entries, and
+    /// values of another type are errors.
     pub(crate) fn from_json(map: &Map<String, Value>) -> Result<TreeOptions, Error> {
         let mut options = TreeOptions::default();
         for (key, value) in map {
@@ -237,32 +236,32 @@ impl TreeOptions {
     }
 }
 
-/// What has to be read, known once the tree is walked.
+/// Amount of data to read, known once the tree is walked.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Job {
-    /// Files.
+    /// Number of files.
     pub files: u64,
-    /// Their bytes, where the walk found them out.
+    /// Bytes of the files, if the walk determined them.
     pub bytes: Option<u64>,
     /// Bytes of memory that the state of the tree's entries takes meanwhile.
     pub memory: u64,
 }
 
-/// How to read it.
+/// Way of reading.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Reading {
     /// Threads that read and hash, at least 1.
     pub workers: usize,
-    /// Whether they start at once.
+    /// Start of the threads: at once or when they are needed.
     pub start: Start,
-    /// How they read.
+    /// Options of reading a file.
     pub read: bc_read::ReadOptions,
 }
 
 impl Reading {
-    /// With so many threads, at least 1; all else by default.
+    /// Reads with so many threads, at least 1; all else by default.
     pub fn new(workers: usize) -> Reading {
         Reading {
             workers,
@@ -283,24 +282,24 @@ setters! {
 pub struct Work<'a> {
     /// Threads that the walk may use.
     pub walk_workers: Workers,
-    /// Asked at most once a command, after the walk and before anything is read or written. What
-    /// it refuses, with a reason, is not done.
+    /// Called at most once a command, after the walk and before anything is read or written. A job
+    /// that it refuses, with a reason, is not done.
     pub reading: &'a dyn Fn(Job) -> Result<Reading, String>,
     /// Instruction sets to use.
     pub cpu: CpuFeatures,
     /// Ends the work early.
     pub cancel: &'a Cancel,
-    /// Whether the bytes of a [`Job`] are worth a call for each of a few files: somebody is shown
-    /// how far the reading is.
+    /// True if the bytes of a [`Job`] are worth a call for each of a few files, since the progress
+    /// of reading is shown.
     pub shows_bytes: bool,
     /// Counts files and bytes as they are read.
     pub progress: &'a bc_hash::HashProgress,
-    /// Who wants to know what the walk found.
+    /// Observer of the finished walk.
     pub observer: Option<WalkObserver<'a>>,
 }
 
 impl<'a> Work<'a> {
-    /// With these means, and all instruction sets that there are; nobody looks on.
+    /// Makes the means with these values, all available instruction sets, and no observer.
     pub fn new(
         walk_workers: Workers,
         reading: &'a dyn Fn(Job) -> Result<Reading, String>,
@@ -330,14 +329,14 @@ setters! {
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct WalkObserver<'a> {
-    /// What the walk keeps of what it leaves out.
+    /// Detail that the walk keeps of entries that it leaves out.
     pub skipped: bc_walk::SkippedDetail,
-    /// Called with what the walk found.
+    /// Called with the listing of the walk.
     pub walked: &'a dyn Fn(&bc_walk::Listing),
 }
 
 impl<'a> WalkObserver<'a> {
-    /// Of the two.
+    /// Makes an observer of the two.
     pub fn new(
         skipped: bc_walk::SkippedDetail,
         walked: &'a dyn Fn(&bc_walk::Listing),

@@ -1,4 +1,4 @@
-//! Runs of lines that a reader of a manifest passes over, because all is known of them already.
+//! Runs of lines that a reader of a manifest skips, because all is known of them already.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,26 +8,26 @@ use bc_manifest::integrity::{Passed, Reader};
 use crate::flow::Flow;
 use crate::input::lines::Input;
 
-/// Neighbouring lines of a manifest, and the entries of the tree that they are of.
+/// Neighbouring lines of a manifest, and the entries of the tree that they describe.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     /// Entries of the tree.
     pub(crate) ids: Range<u32>,
-    /// Where the lines are.
+    /// Byte range of the lines in the manifest.
     pub(crate) bytes: Range<u64>,
     /// Path of the first, and of the last.
     pub(crate) first: Vec<u8>,
     pub(crate) last: Vec<u8>,
-    /// Those of them that are files; the others are directories.
+    /// Number of the entries that are files; the others are directories.
     pub(crate) files: u64,
     /// Bytes of the files.
     pub(crate) size: u64,
-    /// The latest run that tried the content of any.
+    /// The latest run that tried the content of any of them.
     pub(crate) tried_run: u32,
 }
 
 impl Run {
-    /// Entries, and as many lines.
+    /// Returns the number of entries, and of lines.
     pub(crate) fn entries(&self) -> u64 {
         self.ids.len() as u64
     }
@@ -44,18 +44,18 @@ impl Run {
     }
 }
 
-/// What a reader of a manifest leaves out.
+/// Lines that a reader of a manifest leaves out.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Passing {
-    /// In order.
+    /// Runs, in order.
     runs: Arc<[Run]>,
     next: usize,
-    /// Where it ends, if not with the manifest.
+    /// Offset at which reading ends, if not at the end of the manifest.
     end: Option<u64>,
 }
 
 impl Passing {
-    /// Over these, which are in order.
+    /// Skips these runs, which are in order.
     pub(crate) fn over(runs: &Arc<[Run]>) -> Passing {
         Passing {
             runs: Arc::clone(runs),
@@ -63,7 +63,7 @@ impl Passing {
         }
     }
 
-    /// Over everything but the lines of `run`.
+    /// Skips everything but the lines of `run`.
     pub(crate) fn all_but(run: &Run, lines: &mut Reader<Input>) -> Passing {
         lines.get_mut().go_to(run.bytes.start);
         Passing {
@@ -72,7 +72,7 @@ impl Passing {
         }
     }
 
-    /// Leads `lines` to the next one that is wanted, if there is one.
+    /// Moves `lines` to the next wanted one, if there is one.
     pub(crate) fn pass(&mut self, lines: &mut Reader<Input>) -> Result<Flow, bc_manifest::Error> {
         let mut at = lines.get_mut().offset();
         while let (Some(run), Some(offset)) = (self.runs.get(self.next), at)

@@ -1,4 +1,4 @@
-//! Where a tree lies: what a manifest's header says of it beyond the name of the host.
+//! Place of a tree: the fields of a manifest's header beyond the name of the host.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -10,25 +10,25 @@ use bc_manifest::integrity::Header;
 use crate::mounts::Mounts;
 use crate::tree::Tree;
 
-/// Who writes a manifest: for its header. What is `None` is not known.
+/// Host and machine that write a manifest, for its header. Unknown ones are `None`.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Origin {
-    /// The host's name.
+    /// Name of the host.
     pub host: Option<String>,
     /// The machine's id, as `/etc/machine-id` has it.
     pub machine: Option<String>,
 }
 
 impl Origin {
-    /// Nothing is known.
+    /// Neither is known.
     pub const UNKNOWN: Origin = Origin {
         host: None,
         machine: None,
     };
 
-    /// This host by its name, and this machine by its id (machine-id(5)), which tells apart hosts of
-    /// one name.
+    /// Returns the name of this host and the id of this machine (machine-id(5)), which
+    /// distinguishes hosts of one name.
     pub fn of_this_machine() -> Origin {
         let host = rustix::system::uname()
             .nodename()
@@ -46,8 +46,8 @@ impl Origin {
     }
 }
 
-/// Records in `header` where `tree` lies and who says so; what is not known of the origin stays
-/// as it was.
+/// Records in `header` the place of `tree` and the origin; unknown parts of the origin stay as they
+/// were.
 pub(crate) fn record(header: &mut Header, tree: &Tree, root: &OsStr, origin: &Origin) {
     if origin.host.is_some() || origin.machine.is_some() {
         header.host.clone_from(&origin.host);
@@ -65,13 +65,14 @@ pub(crate) fn record(header: &mut Header, tree: &Tree, root: &OsStr, origin: &Or
     header.fs_uuid = uuid(tree, header.mount_source.as_deref());
 }
 
-/// The UUID of the root's file system.
+/// Returns the UUID of the root's file system.
 fn uuid(tree: &Tree, source: Option<&str>) -> Option<String> {
     let real = tree.real.as_deref()?;
     uuid_at(directory(real), tree.root().map(|stat| stat.id.dev), source)
 }
 
-/// A root that is a file is never opened for this: it may be no regular one.
+/// Returns the directory of a root: a root that is a file is never opened for this, since it may be
+/// no regular one.
 fn directory(root: &Path) -> PathBuf {
     match root.parent() {
         Some(parent) if !root.is_dir() => parent.to_owned(),
@@ -79,8 +80,8 @@ fn directory(root: &Path) -> PathBuf {
     }
 }
 
-/// Is the root on another device, or another file system, than when it was recorded? Numbers of
-/// devices change from boot to boot, and may come to another disk's.
+/// True if the root is on another device, or another file system, than when it was recorded.
+/// Numbers of devices change from boot to boot, and may come to another disk's.
 pub(crate) fn is_elsewhere(tree: &Tree, header: &Header) -> bool {
     let now = tree.root().map(|stat| stat.id.dev);
     if matches!((header.root_dev, now), (Some(then), Some(now)) if then != now) {
@@ -94,8 +95,8 @@ pub(crate) fn is_elsewhere(tree: &Tree, header: &Header) -> bool {
     uuid(tree, source.map(|mount| &mount.source[..])).is_some_and(|now| now != *then)
 }
 
-/// Is the root where it was recorded, on the same file system and in the same part of it? Its inode
-/// number can then be compared.
+/// True if the root is where it was recorded, on the same file system and in the same part of it.
+/// Its inode number can then be compared.
 pub(crate) fn is_at_home(tree: &Tree, header: &Header, elsewhere: bool) -> bool {
     let real = tree.real.as_deref().map(|real| real.as_os_str().as_bytes());
     !elsewhere
@@ -104,7 +105,7 @@ pub(crate) fn is_at_home(tree: &Tree, header: &Header, elsewhere: bool) -> bool 
         && why_suspicious(tree, header, elsewhere).is_none()
 }
 
-/// The recorded root, as messages name it.
+/// Returns the recorded root for messages.
 pub(crate) fn recorded_root(header: &Header) -> String {
     match &header.root {
         Some(root) => bc_fs::escape(root).into_owned(),
@@ -112,8 +113,8 @@ pub(crate) fn recorded_root(header: &Header) -> String {
     }
 }
 
-/// Why the root may be another one than was recorded, so that it has to be refused if nothing in it
-/// matches.
+/// Returns the reason for which the root may be another one than was recorded, so that it has to be
+/// refused if nothing in it matches.
 pub(crate) fn why_suspicious(
     tree: &Tree,
     header: &Header,
@@ -122,7 +123,7 @@ pub(crate) fn why_suspicious(
     if elsewhere {
         return Some("is on another device than recorded, and nothing in it matches");
     }
-    // A bind mount at the same path, and what lies below it, may have one device.
+    // A bind mount at the same path, and a directory below it, may have one device.
     let real = tree.real.as_deref()?;
     let is = &tree.mounts.as_ref()?.of(real)?.root;
     let was = header.mount_root.as_ref()?;

@@ -1,31 +1,31 @@
-//! Whether the file with a recorded inode number, size and mtime is the recorded one. Numbers are
-//! given to new files, and size and mtime are what packages, images and chunks have in common; the
-//! time of birth, which nobody can set, tells.
+//! Proof that the file with a recorded inode number, size and mtime is the recorded one. Numbers
+//! are given to new files, and size and mtime are common to packages, images and chunks; the time
+//! of birth, which no program can set, decides.
 
 use bc_manifest::time::is_beyond;
 
-/// The answer.
+/// Result of the comparison.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Proof {
     /// It was there when the record was made.
     Same,
     /// It was born later: another file has the number.
     Other,
-    /// Nothing tells: there is no time of birth, or clocks contradict each other.
+    /// Undecided: there is no time of birth, or clocks contradict each other.
     Unproven,
 }
 
-/// Times of an inode by its file system's clock, in nanoseconds since 1970, as far as they are known.
+/// Times of an inode by its file system's clock, in nanoseconds since 1970, as far as known.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Times {
     pub(crate) born: Option<i64>,
-    /// When it was last changed.
+    /// Time of the last change.
     pub(crate) ctime: Option<i64>,
 }
 
-/// Compares the times of an inode with what was recorded: its change time, which the same clock gave,
-/// and when the record was made, which may be another clock's. Nobody can set either of the inode's;
-/// where they go backwards the clock was set, and its times say nothing.
+/// Compares the times of an inode with the recorded ones: its change time, by the same clock, and
+/// the time at which the record was made, which may be by another clock. No program can set either
+/// of the inode's; where they go backwards the clock was set, and its times prove nothing.
 pub(crate) fn proof(now: Times, ctime: Option<i64>, made: Option<i64>) -> Proof {
     let known = |time: &i64| !is_beyond(*time);
     let (born, ctime) = (now.born.filter(known), ctime.filter(known));

@@ -1,5 +1,5 @@
-//! Which unchanged files an update reads all the same: those verified longest
-//! ago, as much of them as was asked for.
+//! Unchanged files that an update reads all the same: those verified longest ago, as many of them
+//! as were asked for.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use bc_fs::Size;
 use bc_walk::{EntryId, Identity, Listing};
 
-/// How much to read again.
+/// Amount to read again.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Reread {
     /// Nothing that looks unchanged.
@@ -24,7 +24,8 @@ pub enum Reread {
     For(Duration),
 }
 
-/// Bare numbers below this are percentages whose sign was forgotten: nobody reads so few bytes again.
+/// Bare numbers below this are percentages whose sign was forgotten: a scrub never reads so few
+/// bytes.
 const FEW: u64 = 4096;
 
 /// A text that is no [`Reread`], a bare number too small to be meant as bytes, or nothing at all.
@@ -59,9 +60,9 @@ impl std::error::Error for UnknownReread {}
 impl FromStr for Reread {
     type Err = UnknownReread;
 
-    /// `5%` or `0.05`: a part; `90s`, `30m`, `2h`, `1.5d`: a time, where `m` is minutes;
+    /// Parses `5%` or `0.05`: a part; `90s`, `30m`, `2h`, `1.5d`: a time, where `m` is minutes;
     /// everything else is a [`Size`]: `20G`, `500MB`, `1.5g`. A bare number from 1 to 4095 is
-    /// refused: `20` is `20%` or `20B`; and so is what comes to nothing, which would be no scrub.
+    /// refused: `20` is `20%` or `20B`; and so is an amount of zero, which would be no scrub.
     fn from_str(text: &str) -> Result<Reread, UnknownReread> {
         parse(text)
             .filter(|reread| !reread.is_nothing())
@@ -111,30 +112,30 @@ fn parse(text: &str) -> Option<Reread> {
     Duration::try_from_secs_f64(time).ok().map(Reread::For)
 }
 
-/// An unchanged file. 16 bytes; its size is known to others.
+/// An unchanged file. 16 bytes; its size is looked up elsewhere.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
     /// The run that tried it last, 0 if none did.
     pub(crate) run: u32,
-    /// When it was last tried, in nanoseconds since 1970.
+    /// Time at which it was last tried, in nanoseconds since 1970.
     pub(crate) last: i64,
     pub(crate) entry: EntryId,
 }
 
-/// Those to read, the least recently tried first; of a time limit all, to
-/// be read in this order until it is over. Names of one file follow each other, and count once.
+/// Returns the files to read, the least recently tried first; for a time limit all, to be read in
+/// this order until it is over. Names of one file follow each other, and count once.
 ///
-/// Runs are counted, so that no clock keeps a file from its turn: what was tried goes to the end of
-/// the line, whatever time that was. Times order those of one run, and those that no run has tried
-/// since they are counted. There, a time after `now` was stamped by a clock that was wrong, then or
-/// now, and counts as never; those go by how far ahead they are.
+/// Runs are counted, so that no clock keeps a file from its turn: files that were tried go to the
+/// end of the queue, whatever time that was. Times order the files of one run, and those that no
+/// run has tried since runs are counted. There, a time after `now` was stamped by a clock that was
+/// wrong, then or now, and counts as never; such files are ordered by how far ahead they are.
 pub(crate) fn choose(
     mut candidates: Vec<Candidate>,
     files: &impl Files,
     reread: Reread,
     now: i64,
 ) -> Vec<EntryId> {
-    // Ties in path order, so that a scrub goes on where the last one stopped.
+    // Ties in path order, so that a scrub resumes where the last one stopped.
     let never = |c: &Candidate| c.last > now;
     candidates.sort_unstable_by_key(|c| match never(c) {
         true => (c.run, false, !c.last, c.entry),
@@ -189,9 +190,9 @@ impl Files for Listing {
     }
 }
 
-/// Leaves one name of each file among the candidates, the first, and returns the others. A file is
-/// read once, whatever it is called, and all its names are told what was read: one that kept an
-/// older digest would contradict them.
+/// Leaves the first name of each file among the candidates, and returns the others. A file is read
+/// once, whatever its names, and the digest is recorded for all of them: a name that kept an older
+/// digest would contradict the others.
 fn other_names(
     candidates: &mut Vec<Candidate>,
     files: &impl Files,

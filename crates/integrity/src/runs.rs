@@ -1,9 +1,9 @@
-//! Stretches of a manifest that say of files and directories just what the walk has found of them:
-//! nothing to be told, and nothing to be taken apart. They are looked for by all threads at once,
+//! Stretches of a manifest that describe files and directories just as the walk has found them:
+//! nothing to be reported, and nothing to be parsed. They are searched for by all threads at once,
 //! piece by piece, between walk and comparison.
 //!
-//! What is found is certain, what is missed costs nothing but time: lines and entries outside of
-//! the runs go the way of all that differs.
+//! Runs that are found are certain, runs that are missed cost nothing but time: lines and entries
+//! outside of the runs are compared like all that differs.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use crate::input::{Bytes, ManifestFile};
 use crate::passing::Run;
 use crate::tree::Tree;
 
-/// In which pieces a manifest is looked at.
+/// Sizes of the pieces in which a manifest is searched.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
-    /// Bytes of a smaller one are not worth it.
+    /// Bytes of a manifest below which a search is not worth it.
     worth: u64,
-    /// Bytes that a thread looks at in one go.
+    /// Bytes that a thread searches in one go.
     piece: usize,
 }
 
@@ -35,10 +35,10 @@ const USUAL: Scale = Scale {
     piece: 256 << 10,
 };
 
-/// How far the last line of a piece may reach beyond it, in bytes.
+/// Bytes by which the last line of a piece may reach beyond it.
 const BEYOND: usize = 8 << 10;
 
-/// Shorter runs are none: to pass them over takes as long as to take them apart.
+/// Entries of the shortest run: to skip fewer takes as long as to parse them.
 const LEAST: u64 = 16;
 
 /// Lines of a piece that may match nothing before it is given up, beside one for every so many that
@@ -46,15 +46,15 @@ const LEAST: u64 = 16;
 const MISSES: u64 = 32;
 const MATCHES_A_MISS: u64 = 4;
 
-/// Pieces without any run after which there is no point in looking at the others.
+/// Number of pieces without any run after which the others are not searched.
 const HOPELESS: usize = 4;
 
-/// Finds the runs of a manifest, whose SHA-256 has been found right, beside a tree. None of them
-/// holds an entry of which there is more to be said than what the walk has found:
-/// [`Tree::apart`], what is neither file nor directory, and the directory that is `touched`.
+/// Finds the runs of a manifest, whose SHA-256 has been found right, beside a tree. No run contains
+/// an entry of which more is to be reported than the walk has found: [`Tree::apart`], entries that
+/// are neither file nor directory, and the directory that is `touched`.
 ///
 /// # Errors
-/// Of a thread that panics. A manifest that cannot be read is not found to be so here.
+/// Fails if a thread panics. An unreadable manifest is reported elsewhere.
 pub(crate) fn find(
     manifest: &ManifestFile,
     header: &Header,
@@ -120,7 +120,7 @@ fn find_by(
     Ok(runs.into())
 }
 
-/// What a thread needs that looks for runs.
+/// State of a thread that searches for runs.
 struct Seeker<'a> {
     tree: &'a Tree,
     touched: Option<Identity>,
@@ -138,9 +138,9 @@ struct Seeker<'a> {
 }
 
 impl Seeker<'_> {
-    /// Looks at the lines that begin in the piece at `start`.
+    /// Searches the lines that begin in the piece at `start`.
     fn piece(&mut self, start: u64) {
-        // The byte before tells whether a line begins with the first.
+        // The byte before shows whether a line begins with the first.
         let from = start.saturating_sub(1);
         let mut buffer = std::mem::take(&mut self.buffer);
         let mut len = 0;
@@ -149,7 +149,7 @@ impl Seeker<'_> {
                 Ok(0) => break,
                 Ok(count) => len += count,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                // Whoever needs these lines finds it out as well.
+                // The reader that needs these lines finds it out as well.
                 Err(_) => break,
             }
         }
@@ -165,7 +165,7 @@ impl Seeker<'_> {
         self.buffer = buffer;
     }
 
-    /// Looks at the lines that begin in `range` of `text`, which is at `offset` of the manifest.
+    /// Searches the lines that begin in `range` of `text`, which is at `offset` of the manifest.
     fn lines(&mut self, text: &[u8], range: Range<usize>, offset: u64) {
         let mut at = range.start;
         // The entry that the line should be of, once that is known.
@@ -194,7 +194,7 @@ impl Seeker<'_> {
             let line = &text[at..=at + newline];
             let behind = at + line.len();
             (at, next) = match (self.entry_of(line, next), next) {
-                // Of this entry it says something else.
+                // The line describes this entry differently.
                 (Some(Ok(id)), Some(same)) if id == same => (behind, Some(id + 1)),
                 (Some(Ok(id)), _) => (at, Some(id)),
                 // It is of none.
@@ -205,8 +205,8 @@ impl Seeker<'_> {
         self.close(run);
     }
 
-    /// May the entry belong to a run? `apart` begins with the first of those that do not and was
-    /// not passed yet.
+    /// True if the entry may belong to a run. `apart` begins with the first entry that may not and
+    /// was not passed yet.
     fn is_of_runs(&self, id: u32, apart: &mut &[u32]) -> bool {
         while let [first, rest @ ..] = apart
             && *first < id
@@ -216,7 +216,7 @@ impl Seeker<'_> {
         (id as usize) < self.tree.listing.len() && apart.first() != Some(&id)
     }
 
-    /// Does the line that `text` begins with say of the entry what the walk has found?
+    /// Returns the match if the first line of `text` describes the entry as the walk has found it.
     fn matching(&mut self, text: &[u8], id: EntryId) -> Option<Found> {
         let listing = &self.tree.listing;
         let stat = listing.stat(id)?;
@@ -256,8 +256,8 @@ impl Seeker<'_> {
         })
     }
 
-    /// The entry that a line is of, or the one that comes next where there is none; `None` for a
-    /// line that is read by others. It is most likely `guess`.
+    /// Returns the entry of a line, or the next one if there is none; `None` for a line of another
+    /// kind. `guess` is the most likely entry.
     fn entry_of(&mut self, line: &[u8], guess: Option<u32>) -> Option<Result<u32, u32>> {
         let path = Matcher::path(line)?;
         if let Some(id) = guess.filter(|id| (*id as usize) < self.tree.listing.len()) {
@@ -281,7 +281,7 @@ impl Seeker<'_> {
     }
 }
 
-/// A line that says of an entry what the walk has found.
+/// A line that describes an entry as the walk has found it.
 struct Found {
     len: usize,
     file_size: Option<u64>,
@@ -289,7 +289,7 @@ struct Found {
 }
 
 impl Run {
-    /// Adds what follows at once, if it does.
+    /// Adds the next run if it follows at once.
     fn join(&mut self, next: Run) -> Result<(), Run> {
         if self.ids.end != next.ids.start || self.bytes.end != next.bytes.start {
             return Err(next);
@@ -303,7 +303,7 @@ impl Run {
         Ok(())
     }
 
-    /// One that begins with this entry, at this place of the manifest.
+    /// Makes an empty run that begins with this entry, at this offset of the manifest.
     fn at(id: u32, offset: u64) -> Run {
         Run {
             ids: id..id,

@@ -1,5 +1,5 @@
-//! Second names: what a restore calls the damaged file that it replaces, which is no new damage to
-//! whoever looks at the tree afterwards.
+//! Second names: the name that a restore gives to the damaged file that it replaces, which later
+//! looks at the tree do not take for new damage.
 
 use bc_digest::Digest;
 

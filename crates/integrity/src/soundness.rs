@@ -1,6 +1,6 @@
-//! That every line of a manifest is sound and in its place, found out before the first difference
-//! is told: of a path whose line stands too late it would be said that it was added. Who finds no
-//! difference pays nothing for it.
+//! Soundness of a manifest: every line is valid and in its place, which is checked before the first
+//! difference is reported: a path whose line stands too late would be reported as added. A
+//! comparison without differences pays nothing for it.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -13,7 +13,7 @@ use crate::input::{ManifestFile, Trust};
 use crate::manifest_stream::{End, fill};
 use crate::passing::{Passing, Run};
 
-/// Of one manifest, whose SHA-256 was found right.
+/// Check of one manifest, whose SHA-256 was found right.
 pub(crate) struct Soundness<'a> {
     manifest: &'a ManifestFile,
     /// Lines that are known to be sound.
@@ -22,7 +22,7 @@ pub(crate) struct Soundness<'a> {
 }
 
 impl<'a> Soundness<'a> {
-    /// Not known yet. [`Trust::Forced`] leaves out what is not sound, and asks for no proof.
+    /// Begins unproven. [`Trust::Forced`] leaves out lines that are not sound, and needs no proof.
     pub(crate) fn of(manifest: &'a ManifestFile, trust: Trust) -> Soundness<'a> {
         Soundness {
             manifest,
@@ -31,12 +31,12 @@ impl<'a> Soundness<'a> {
         }
     }
 
-    /// These lines say of entries, which are in order, what the walk has found.
+    /// Notes that these lines describe entries, which are in order, as the walk has found them.
     pub(crate) fn know(&self, runs: &Arc<[Run]>) {
         *self.known.borrow_mut() = Arc::clone(runs);
     }
 
-    /// Reads all that is not known, once.
+    /// Reads all lines that are not known, once.
     fn prove(&self) -> Result<(), Error> {
         if self.is_proven.get() {
             return Ok(());
@@ -56,7 +56,7 @@ impl<'a> Soundness<'a> {
     }
 }
 
-/// Tells `sink` nothing before the manifests were found sound.
+/// Passes changes to `sink` only after the manifests were found sound.
 pub(crate) fn told_of_sound<'s>(
     manifests: &'s [&'s Soundness<'s>],
     sink: &'s mut Sink<'_>,

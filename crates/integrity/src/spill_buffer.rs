@@ -1,10 +1,9 @@
-//! Changes waiting for what comes later, packed one after the other.
+//! Changes that wait for later ones, packed one after the other.
 //!
-//! Whether a path was removed or moved is only known at the end, and reports
-//! are in path order: from the first such path on, changes wait here. A packed
-//! change takes about 30 bytes and its values instead of several allocations;
-//! beyond [`KEPT`] they go to a file without a name in the temporary directory
-//! (`TMPDIR`), where there can be one.
+//! It is only known at the end whether a path was removed or moved, and reports are in path order:
+//! from the first such path on, changes wait here. A packed change takes about 30 bytes and its
+//! values instead of several allocations; beyond [`KEPT`] they go to a file without a name in the
+//! temporary directory (`TMPDIR`), where there can be one.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -20,7 +19,7 @@ use crate::fields::Field;
 /// Bytes kept in memory.
 const KEPT: usize = 4 << 20;
 
-/// A file without a name in the temporary directory, where there can be one.
+/// Creates a file without a name in the temporary directory, where there can be one.
 pub(crate) fn nameless() -> Option<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let opened = rustix::fs::openat(CWD, std::env::temp_dir(), flags, Mode::RUSR);
@@ -30,7 +29,7 @@ pub(crate) fn nameless() -> Option<File> {
 /// Packed changes in the order they came, each known by its offset.
 #[derive(Debug)]
 pub(crate) struct SpillBuffer {
-    /// What is not in the file.
+    /// Bytes that are not in the file.
     bytes: Vec<u8>,
     file: Spill,
     /// Bytes in the file.
@@ -66,7 +65,7 @@ impl SpillBuffer {
         self.len() == 0
     }
 
-    /// The offset that the next change will have.
+    /// Returns the offset that the next change will have.
     pub(crate) fn len(&self) -> u64 {
         self.spilled + self.bytes.len() as u64
     }
@@ -85,7 +84,7 @@ impl SpillBuffer {
         offset
     }
 
-    /// Moves what is in memory to the file, if possible.
+    /// Moves the bytes in memory to the file, if possible.
     fn spill(&mut self) {
         if matches!(self.file, Spill::NotYet) {
             self.file = nameless().map_or(Spill::Never, Spill::To);
@@ -97,12 +96,12 @@ impl SpillBuffer {
             self.spilled += self.bytes.len() as u64;
             self.bytes.clear();
         } else {
-            // A full disk: what is there already stays readable.
+            // A full disk: bytes written already stay readable.
             self.kept = usize::MAX;
         }
     }
 
-    /// The change at an offset that `push` returned.
+    /// Returns the change at an offset that `push` returned.
     pub(crate) fn get(&self, offset: u64) -> io::Result<Change> {
         let packed = match (offset.checked_sub(self.spilled), &self.file) {
             (None, Spill::To(file)) => {
@@ -117,7 +116,7 @@ impl SpillBuffer {
         Ok(unpack(&mut Input(packed)))
     }
 
-    /// All changes in order, with their offsets.
+    /// Returns all changes in order, with their offsets.
     pub(crate) fn iter(&self) -> impl Iterator<Item = io::Result<(u64, Change)>> + '_ {
         let file = match &self.file {
             Spill::To(file) => Some(FromStart(file, 0)),
@@ -168,7 +167,7 @@ fn kind_number(kind: Kind) -> u64 {
         .map_or(0, |at| at as u64)
 }
 
-/// LEB128.
+/// Appends a number as LEB128.
 fn put(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
@@ -182,7 +181,7 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// 0 for nothing, else 1 and the bytes.
+/// Appends 0 for nothing, else 1 and the bytes.
 fn put_optional(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
     put(out, u64::from(bytes.is_some()));
     if let Some(bytes) = bytes {
@@ -257,7 +256,7 @@ fn put_failed(out: &mut Vec<u8>, failed: Option<&FailedAt>) {
     }
 }
 
-/// Reads back what `pack` wrote; nothing else ever gets here.
+/// Reads back the bytes that `pack` wrote; no others ever get here.
 struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {

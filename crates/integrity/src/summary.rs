@@ -2,19 +2,19 @@
 
 use crate::change::{Change, Class};
 
-/// How a comparison ended.
+/// Verdict of a comparison.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Conclusion {
-    /// Nothing differs.
+    /// There is no difference.
     Same,
-    /// Something differs or could not be read.
+    /// Some path differs or could not be read.
     Different,
-    /// Something is damaged, whatever else differs.
+    /// Some path is damaged, whatever else differs.
     Damaged,
 }
 
 impl Conclusion {
-    /// `same`, `different` or `damaged`.
+    /// Returns `same`, `different` or `damaged`.
     pub const fn name(self) -> &'static str {
         match self {
             Conclusion::Same => "same",
@@ -24,12 +24,11 @@ impl Conclusion {
     }
 }
 
-/// How many paths fell into each class.
+/// Number of paths in each class.
 ///
-/// `old` is the sum of all classes without added,
-/// [`damaged_added`](Self::damaged_added) and [`unrecorded`](Self::unrecorded);
-/// `new` the sum of all without removed and [`unseen`](Self::unseen). A move counts once on each side, and so
-/// does one that is damaged.
+/// `old` is the sum of all classes without added, [`damaged_added`](Self::damaged_added) and
+/// [`unrecorded`](Self::unrecorded); `new` the sum of all without removed and
+/// [`unseen`](Self::unseen). A move counts once on each side, and so does one that is damaged.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct ComparisonSummary {
@@ -53,11 +52,11 @@ pub struct ComparisonSummary {
     /// Damaged paths, or perhaps damaged ones, that only the new side has: another file has the old
     /// name by now, or the content is known to be damaged.
     pub damaged_added: u64,
-    /// Unreadable paths of which only the old side could not be read.
+    /// Unreadable paths that only the old side could not read.
     pub readable_now: u64,
     /// Replaced paths that could not be read.
     pub replaced_unread: u64,
-    /// Modified paths of which nothing recorded tells an edit from damage.
+    /// Modified paths of which no record distinguishes an edit from damage.
     pub undecided: u64,
     /// Files read to their end.
     pub files_read: u64,
@@ -76,7 +75,7 @@ impl ComparisonSummary {
         self.counts[class as usize] += paths;
     }
 
-    /// The summary of two sides of so many entries without any difference.
+    /// Returns the summary of two sides of so many entries without any difference.
     pub(crate) fn all_ok(entries: u64) -> ComparisonSummary {
         let mut summary = ComparisonSummary {
             old: entries,
@@ -88,7 +87,7 @@ impl ComparisonSummary {
         summary
     }
 
-    /// A path that only one side has.
+    /// Counts a path that only one side has.
     pub(crate) fn one_sided(&mut self, change: &Change) {
         self.add(change.class);
         self.added_unread += u64::from(change.class == Class::Added && change.reason.is_some());
@@ -96,7 +95,7 @@ impl ComparisonSummary {
         self.readable_now += u64::from(change.readable_now);
     }
 
-    /// What was counted turned out to be something else.
+    /// Takes back a count that turned out to be wrong.
     fn take_back(&mut self, change: &Change) {
         self.counts[change.class as usize] -= 1;
         self.unrecorded -= u64::from(change.class == Class::Unreadable);
@@ -104,21 +103,22 @@ impl ComparisonSummary {
         self.undecided -= u64::from(change.class == Class::Modified && change.reason.is_some());
     }
 
-    /// A removal and an addition turned out to be one file, moved, or moved and damaged.
+    /// Counts a removal and an addition that turned out to be one file, moved, or moved and
+    /// damaged.
     pub(crate) fn moved(&mut self, class: Class, added: &Change) {
         self.counts[Class::Removed as usize] -= 1;
         self.take_back(added);
         self.add(class);
     }
 
-    /// What seemed to be damaged only has another name by now.
+    /// Counts a path that seemed damaged as one that only has another name by now.
     pub(crate) fn swapped(&mut self) {
         self.counts[Class::Damaged as usize] -= 1;
         self.add(Class::Moved);
     }
 
-    /// What seemed to be something else is damaged, or perhaps: a file of which another had, or has,
-    /// the name, or a content that is known to be damaged.
+    /// Counts a path that turned out to be damaged, or possibly: a file whose name another had, or
+    /// has, or a content that is known to be damaged.
     pub(crate) fn damaged(&mut self, change: &Change, class: Class) {
         self.take_back(change);
         let is_new = matches!(change.class, Class::Added | Class::Unreadable);
@@ -126,33 +126,33 @@ impl ComparisonSummary {
         self.add(class);
     }
 
-    /// Paths that could not be read: unreadable ones, those that are new, and those that became of
-    /// another kind; not those that were read now and could not be before.
+    /// Returns the number of paths that could not be read: unreadable ones, those that are new, and
+    /// those that became of another kind; not those that were read now and could not be before.
     pub fn unread(&self) -> u64 {
         self.count(Class::Unreadable) + self.added_unread + self.replaced_unread - self.readable_now
     }
 
-    /// Paths of a class; a move is one, damaged or not.
+    /// Returns the number of paths of a class; a move is one, damaged or not.
     pub fn count(&self, class: Class) -> u64 {
         self.counts[class as usize]
     }
 
-    /// Is there anything that is not ok?
+    /// True if any path is not ok.
     pub fn any(&self) -> bool {
         Class::ALL
             .iter()
             .any(|&class| class != Class::Ok && self.count(class) > 0)
     }
 
-    /// Do the classes add up to the entries of both sides? Always true; tests
-    /// and callers may assert it.
+    /// True if the classes add up to the entries of both sides. Always true; tests and callers may
+    /// assert it.
     pub fn reconciles(&self) -> bool {
         let all: u64 = self.counts.iter().sum();
         all - self.count(Class::Added) - self.damaged_added - self.unrecorded == self.old
             && all - self.count(Class::Removed) - self.unseen == self.new
     }
 
-    /// The verdict.
+    /// Returns the verdict.
     pub fn conclusion(&self) -> Conclusion {
         match () {
             () if self.count(Class::Damaged) > 0 => Conclusion::Damaged,

@@ -1,20 +1,20 @@
-//! Files that changed their names among themselves: each name has what another of them had, and
-//! what it had is under another of them. Where size and mtime are equal each looks damaged alone.
+//! Files that changed their names among themselves: each name has the file of another of them, and
+//! its own file is under another of them. Where size and mtime are equal each looks damaged alone.
 
-/// A name, and what it stood for and stands for now: the key of a content, or of an inode.
+/// A name with its old and new key, of a content or of an inode.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Renamed<K> {
     pub(crate) was: K,
     pub(crate) is: K,
-    /// Which name it is.
+    /// Number of the name.
     pub(crate) name: u64,
 }
 
-/// Of each name that is one of a ring: itself, and the name that has now what it had. In order of
-/// names. Takes time and memory in proportion to their number, but for sorting.
+/// Returns, for each name that is part of a ring, itself and the name that has its old key now. In
+/// order of names. Takes time and memory in proportion to their number, but for sorting.
 ///
-/// Names are edges from what they had to what they have; rings are cycles. Where several names had
-/// the same, which of them closes which ring is arbitrary and the same on every run.
+/// Names are edges from their old keys to their new ones; rings are cycles. Where several names had
+/// the same key, the choice of the one that closes a ring is arbitrary and the same on every run.
 pub(crate) fn rings<K: Copy + Ord>(all: &[Renamed<K>]) -> Vec<(u64, u64)> {
     let mut keys: Vec<K> = all.iter().flat_map(|one| [one.was, one.is]).collect();
     keys.sort_unstable();

@@ -1,5 +1,5 @@
-//! The tree as it is now: the walk's listing seen as sorted entries with paths
-//! relative to the root, each with what the walk could not find out about it.
+//! The tree as it is now: the walk's listing as sorted entries with paths relative to the root,
+//! each with the failures of the walk.
 
 mod mount_points;
 mod unread;
@@ -19,12 +19,12 @@ use crate::error::{Error, ErrorKind};
 use crate::mounts::Mounts;
 use crate::options::{TreeOptions, Work};
 
-/// What a symbolic link has to do with an entry, where links are followed.
+/// Role of a symbolic link in an entry, where links are followed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Link {
-    /// Nothing, or links are not followed.
+    /// None, or links are not followed.
     No,
-    /// The entry is what the link leads to.
+    /// The entry is the target of a link.
     Followed,
     /// The link leads nowhere, and is the entry itself.
     Broken,
@@ -37,13 +37,13 @@ pub(crate) struct Tree {
     pub(crate) real: Option<PathBuf>,
     /// All mounts after the walk; `None` where the kernel does not list them.
     pub(crate) mounts: Option<Mounts>,
-    /// Whether symbolic links were followed.
+    /// Treatment of symbolic links.
     symlinks: Symlinks,
-    /// Files that were left out of the walk, of which nothing is said.
+    /// Files that were left out of the walk, and are not reported.
     left_out: Vec<OwnFile>,
     mount_points: MountPoints,
     unread: Unread,
-    /// Which part of the tree was asked for, if not all.
+    /// Part of the tree that was asked for, if not all.
     shard: Option<Shard>,
 }
 
@@ -66,7 +66,7 @@ impl Tree {
         Tree::walk_part(root, options, None, file_stats, leave_out, work)
     }
 
-    /// The same of a part of the tree, if one is asked for. The root is an entry of every part.
+    /// Walks a part of the tree, if one is asked for. The root is an entry of every part.
     pub(crate) fn walk_part(
         root: &OsStr,
         options: &TreeOptions,
@@ -105,7 +105,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Is the entry a file or a directory that a followed link below the root leads to?
+    /// True if the entry is a file or a directory that a followed link below the root leads to.
     fn is_followed(&self, id: EntryId) -> bool {
         let listing = &self.listing;
         let plain = matches!(
@@ -115,7 +115,7 @@ impl Tree {
         plain && listing.follow(id) && listing.name(id).to_bytes() != ROOT
     }
 
-    /// What a link has to do with an entry that was found to be of this kind.
+    /// Returns the role of a link in an entry that was found to be of this kind.
     pub(crate) fn link(&self, id: EntryId, kind: Kind) -> Link {
         match (self.symlinks, kind) {
             (Symlinks::Skip, _) => Link::No,
@@ -125,25 +125,25 @@ impl Tree {
         }
     }
 
-    /// The entry of a path.
+    /// Finds the entry of a path.
     pub(crate) fn find(&self, path: &[u8]) -> Option<EntryId> {
         let (id, found) = self.first_from(path);
         (found == path).then_some(id)
     }
 
-    /// The entry of a path, or the first behind it where there is none.
+    /// Finds the entry of a path, or the first behind it where there is none.
     pub(crate) fn place_of(&self, path: &[u8]) -> Result<u32, u32> {
         let (EntryId(id), found) = self.first_from(path);
         if found == path { Ok(id) } else { Err(id) }
     }
 
-    /// Entries of which more is known than what `stat` says, and those beside which something is of
-    /// which less is: the root, mount points, what could not be read. In order.
+    /// Returns entries of which more is known than `stat` returns, and those next to paths of which
+    /// less is: the root, mount points, and paths that could not be read. In order.
     pub(crate) fn apart(&self) -> Vec<u32> {
         let mounts = self.mount_points.ids();
         let known = mounts.chain(self.unread.failures.keys()).map(|id| id.0);
         let root = self.root().map(|_| 0);
-        // What lies behind the last one comes with it.
+        // Paths behind the last one come with it.
         let last = (self.listing.len() as u32).saturating_sub(1);
         let unlisted = self
             .unread
@@ -156,8 +156,8 @@ impl Tree {
         all
     }
 
-    /// The first entry that does not come before `path`, and its path, which is empty behind the
-    /// last one.
+    /// Returns the first entry that does not come before `path`, and its path, which is empty
+    /// behind the last one.
     fn first_from(&self, path: &[u8]) -> (EntryId, Vec<u8>) {
         let mut at = Vec::new();
         let id = partition_point(self.listing.len(), |id| {
@@ -172,8 +172,8 @@ impl Tree {
         (EntryId(id), at)
     }
 
-    /// The paths of a range of entries, unlisted ones before each included; those
-    /// behind the last entry of all come with the range that ends there.
+    /// Returns the paths of a range of entries, unlisted ones before each included; those behind
+    /// the last entry of all come with the range that ends there.
     pub(crate) fn items_of(&self, range: std::ops::Range<u32>) -> impl Iterator<Item = Item<'_>> {
         let all = &self.unread.unlisted;
         let from = all.partition_point(|unlisted| unlisted.before < range.start);
@@ -194,7 +194,7 @@ impl Tree {
         })
     }
 
-    /// What the walk knows of an entry; `stat` is the newer one of the
+    /// Returns the fields of an entry that the walk knows; `stat` is the newer one of the
     /// descriptor that was read, if it differs.
     pub(crate) fn view(&self, id: EntryId, stat: Option<&FileStat>) -> EntryRef<'_> {
         let walked;
@@ -218,7 +218,8 @@ impl Tree {
         view
     }
 
-    /// Is the file at a path that is not in the listing one of those left out: what is written to?
+    /// True if the file at a path that is not in the listing is one of those left out, such as an
+    /// output.
     pub(crate) fn is_left_out(&self, path: &[u8]) -> bool {
         // Nearly always there is none.
         if self.listing.skipped().left_out == 0 {
@@ -229,7 +230,7 @@ impl Tree {
         real.is_some_and(|real| is_own(&real.join(OsStr::from_bytes(path))))
     }
 
-    /// The root's own stat, if the root is a directory.
+    /// Returns the root's own stat, if the root is a directory.
     pub(crate) fn root(&self) -> Option<FileStat> {
         let first = EntryId(0);
         let is_root = !self.listing.is_empty() && self.listing.name(first).to_bytes() == ROOT;
@@ -240,12 +241,12 @@ impl Tree {
         }
     }
 
-    /// Is the root a directory? Where only files are listed, it is not listed itself.
+    /// True if the root is a directory. Where only files are listed, it is not listed itself.
     pub(crate) fn is_directory(&self) -> bool {
         self.root().is_some() || self.real.as_ref().is_some_and(|real| real.is_dir())
     }
 
-    /// The device that the root is on, be it listed or not.
+    /// Returns the device that the root is on, be it listed or not.
     pub(crate) fn root_dev(&self) -> Option<u64> {
         use std::os::unix::fs::MetadataExt;
         let listed = self.root().map(|stat| stat.id.dev);
@@ -253,14 +254,14 @@ impl Tree {
         listed.or_else(|| real.and_then(|real| Some(real.metadata().ok()?.dev())))
     }
 
-    /// Is there nothing but the root itself?
+    /// True if there is nothing but the root itself.
     pub(crate) fn is_empty(&self) -> bool {
         let entries = self.listing.len() - usize::from(self.root().is_some());
         entries == 0 && self.unread.is_empty()
     }
 }
 
-/// The first id below `len` for which `before` is false.
+/// Returns the first id below `len` for which `before` is false.
 fn partition_point(len: usize, mut before: impl FnMut(EntryId) -> bool) -> u32 {
     let (mut low, mut high) = (0, len as u32);
     while low < high {

@@ -1,9 +1,9 @@
 //! Directories and files that were mount points when they were recorded and are none now, or over
-//! which another file system, or another part of the same one, lies than did. What is recorded
-//! there is not gone, it is not there to be seen; what lies there instead is not it.
+//! which another file system lies, or another part of the same one. Files recorded there are
+//! offline, not gone; files that lie there instead are others.
 //!
-//! What is mounted is known by its file system (the UUID, else the source, where that names one)
-//! and by which part of it that is. Another part of the same file system is never taken for the
+//! A mount is identified by its file system (the UUID, else the source, where that names one) and
+//! by the part of it that is mounted. Another part of the same file system is never taken for the
 //! one that was recorded. Another file system may be a copy on a new disk: it is taken for the
 //! old one if any file in it is as recorded (see `evidence`).
 
@@ -18,22 +18,23 @@ use crate::tree::Link;
 #[derive(Debug)]
 pub(crate) struct Unmounted {
     check: RootCheck,
-    /// With a closing slash, in order; none is below another.
+    /// Their paths with a closing slash, in order; none is below another.
     below: Vec<Vec<u8>>,
-    /// Mount points where another file system is mounted than was, and nothing in it matches.
+    /// Mount points where another file system is mounted than was recorded, and nothing in it
+    /// matches.
     foreign: Vec<Vec<u8>>,
 }
 
-/// What an entry of the manifest has to do with them.
+/// Relation of an entry of the manifest to the missing mount points.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Lost {
-    /// Nothing.
+    /// None.
     No,
-    /// It is one.
+    /// It is a missing mount point.
     Here,
-    /// It is below one.
+    /// It is below a missing mount point.
     Below,
-    /// It was what a link led to that leads nowhere now.
+    /// It was the target of a link that leads nowhere now.
     Nowhere,
 }
 
@@ -46,7 +47,7 @@ impl Unmounted {
         }
     }
 
-    /// Those of `replaced` count as well.
+    /// Begins with those of `replaced` in which nothing matches.
     pub(crate) fn with(check: RootCheck, replaced: &Replaced) -> Unmounted {
         let foreign = replaced.0.iter().filter(|one| one.evidence.contradicts());
         Unmounted {
@@ -55,12 +56,13 @@ impl Unmounted {
         }
     }
 
-    /// Looks at the next entry of the manifest and at what is at its path now.
+    /// Looks at the next entry of the manifest and at the entry at its path now.
     pub(crate) fn see(&mut self, old: &Entry, new: Option<&LoadedEntry<'_>>) -> Lost {
         if self.covers(&old.path) {
             return Lost::Below;
         }
-        // One that cannot be listed is an error of its own, which keeps what is below as well.
+        // A directory that cannot be listed is an error of its own, which keeps the entries below
+        // as well.
         let mounted = new.is_some_and(|new| new.mount.is_some() || new.view.error.is_some())
             && !self.foreign.contains(&old.path);
         let hidden = self.foreign.contains(&old.path);
@@ -72,7 +74,7 @@ impl Unmounted {
                 let ino = new.and_then(|new| new.view.ino);
                 compare(was, is, is_inode(old, ino)) == Sameness::OtherPart
             });
-        // What a broken link led to was not looked at, whatever the reason: it is not gone.
+        // The target of a broken link was not looked at, whatever the reason: it is not gone.
         let nowhere = new.is_some_and(|new| new.link == Link::Broken) && old.kind != Kind::Symlink;
         let missed = (was.is_some() && !mounted || hidden || other || nowhere) && old.path != ROOT;
         if !missed || self.check == RootCheck::Forced {
@@ -88,21 +90,21 @@ impl Unmounted {
         }
     }
 
-    /// Is there any so far?
+    /// True if there is any so far.
     pub(crate) fn any(&self) -> bool {
         !self.below.is_empty() || !self.foreign.is_empty()
     }
 
-    /// Does `path` lie below one of them?
+    /// True if `path` lies below one of them.
     pub(crate) fn covers(&self, path: &[u8]) -> bool {
-        // Of paths that do not hold one another only the last before it can.
+        // Since none is below another, only the last one before it can cover it.
         let at = self.below.partition_point(|below| &below[..] <= path);
         at > 0 && path.starts_with(&self.below[at - 1])
     }
 }
 
-/// Mount points where another file system may be mounted than was, if one was, with what a look at
-/// names and times found in them.
+/// Mount points where another file system may be mounted than was recorded, if there was one, with
+/// the results of comparing names and times in them.
 #[derive(Debug, Default)]
 pub(crate) struct Replaced(Vec<Place>);
 
@@ -122,12 +124,13 @@ impl Place {
 }
 
 impl Replaced {
-    /// Is there none?
+    /// True if there is none.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// A path of both sides, in path order, and what is mounted on it now, with its inode number.
+    /// Takes a path of both sides, in path order, with the file system mounted on it now and its
+    /// inode number.
     pub(crate) fn see(
         &mut self,
         old: &Entry,
@@ -138,8 +141,8 @@ impl Replaced {
         let Some(is) = mount.filter(|_| old.path != ROOT) else {
             return;
         };
-        // The file at the end of a link is one of many of its file system: that it is edited says
-        // nothing against that. Earlier versions did not record what is mounted there.
+        // The file at the end of a link is one of many of its file system: an edit of it proves
+        // nothing. Earlier versions did not record mounts there.
         let led_to_file = link == Link::Followed && old.kind != Kind::Dir;
         let replaced = match (old.mount.as_deref(), knows) {
             (Some(was), _) => match compare(was, is, is_inode(old, ino)) {
@@ -159,7 +162,7 @@ impl Replaced {
         }
     }
 
-    /// A file or link of the manifest.
+    /// Counts a file or link of the manifest.
     pub(crate) fn leaf(&mut self, path: &[u8], weight: Weight, matches: bool) {
         for place in &mut self.0 {
             if place.covers(path) {
@@ -168,55 +171,56 @@ impl Replaced {
         }
     }
 
-    /// A file of the manifest that is not there: does it lie in one of them?
+    /// Counts a file of the manifest that is missing; returns true if it lies in one of them.
     pub(crate) fn lost(&mut self, path: &[u8]) -> bool {
         let place = self.0.iter_mut().find(|place| place.covers(path));
         place.map(|place| place.lost += 1).is_some()
     }
 
-    /// Such files of those places that are taken for the recorded ones: where nothing matches,
-    /// the records stay.
+    /// Returns the number of such files in places that are taken for the recorded ones: where
+    /// nothing matches, the records stay.
     pub(crate) fn really_lost(&self) -> u64 {
         let known = self.0.iter().filter(|place| place.evidence.matches());
         known.map(|place| place.lost).sum()
     }
 
-    /// Is there one of which nothing matches?
+    /// True if there is one in which nothing matches.
     pub(crate) fn any(&self) -> bool {
         self.first().is_some()
     }
 
-    /// The first of which nothing matches.
+    /// Returns the first one in which nothing matches.
     pub(crate) fn first(&self) -> Option<&[u8]> {
         let mut unmatched = self.0.iter().filter(|one| one.evidence.contradicts());
         unmatched.next().map(|one| &one.path[..])
     }
 }
 
-/// Which mounts a manifest names.
+/// Mounts that a manifest records.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Knows {
     /// All of them.
     All,
-    /// Those of directories, or none at all: an earlier version wrote it.
+    /// Mounts of directories, or none at all: an earlier version wrote it.
     Nothing,
 }
 
-/// What two mounts at one place are to each other.
+/// Relation of two mounts at one place.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Sameness {
-    /// One, as far as it is recorded.
+    /// One mount, as far as it is recorded.
     Same,
     /// Two parts of one file system.
     OtherPart,
-    /// Two file systems, or two parts of what may be one.
+    /// Two file systems, or two parts of possibly one.
     Other,
-    /// Nothing tells.
+    /// Undecided.
     Unknown,
 }
 
-/// `same_inode`: whether what is mounted has the same number. A directory may be renamed while it
-/// is mounted; its number may have come to another one, so its files have to tell.
+/// Compares two mounts. `same_inode`: true if the mounted directory has the same number. A
+/// directory may be renamed while it is mounted, and its number may have come to another one, so
+/// its files have to decide.
 fn compare(was: &Mounted, is: &Mounted, same_inode: bool) -> Sameness {
     let same_system = match (&was.fs_uuid, &is.fs_uuid) {
         (Some(was), Some(is)) => Some(was == is),
@@ -245,12 +249,12 @@ fn is_inode(old: &Entry, ino: Option<u64>) -> bool {
     was.is_some() && was == ino
 }
 
-/// Is this the source of one file system only? That of every tmpfs may be `none`.
+/// True if this is the source of one file system only. That of every tmpfs may be `none`.
 fn names_one_disk(source: &str) -> bool {
     source.starts_with('/') || source.contains(':')
 }
 
-/// Why an entry is not to be seen, of the one that is missing itself.
+/// Returns the reason for which an entry is not visible, for the one that is missing itself.
 pub(crate) fn why_lost(entry: &Entry, lost: Lost) -> Option<String> {
     match lost {
         Lost::Here => Some(reason(entry)),
@@ -259,7 +263,7 @@ pub(crate) fn why_lost(entry: &Entry, lost: Lost) -> Option<String> {
     }
 }
 
-/// What is said of what a broken link led to.
+/// Returns the reason for the target of a broken link.
 fn nowhere(old: &Entry) -> String {
     let kind = old.kind.name();
     let source = old.mount.as_ref().map(|mount| &mount.source[..]);
@@ -268,7 +272,7 @@ fn nowhere(old: &Entry) -> String {
     format!("a link that led to a {kind}{on} leads nowhere now: not mounted?")
 }
 
-/// What is said of one.
+/// Returns the reason for a missing mount point.
 fn reason(old: &Entry) -> String {
     let is_file = old.kind != Kind::Dir;
     let source = match old.mount.as_deref() {
@@ -350,7 +354,7 @@ mod tests {
             (disk, (disk.0, disk.1, Some("/b"), None), part),
             (disk, ("/dev/sdb1", disk.1, Some("/b"), None), part),
             (disk, (disk.0, Some("v"), disk.2, None), other),
-            // Whoever may not ask for the UUID goes by the source.
+            // Without permission to read the UUID the source decides.
             (disk, (disk.0, None, disk.2, None), same),
             (disk, (disk.0, None, Some("/b"), None), part),
             (disk, ("/dev/sdb1", None, disk.2, None), unknown),
@@ -360,7 +364,7 @@ mod tests {
             (volume, (volume.0, volume.1, Some("/snap"), Some(257)), part),
             (volume, (volume.0, volume.1, volume.2, Some(257)), part),
             (volume, volume, same),
-            // Of two without a device nothing tells.
+            // Two without a device cannot be distinguished.
             (
                 ("none", None, Some("/"), None),
                 ("none", None, Some("/"), None),

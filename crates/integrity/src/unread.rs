@@ -1,5 +1,4 @@
-//! Directories that could not be read: of what is not listed below them nobody knows whether it was
-//! there.
+//! Directories that could not be read: entries not listed below them may exist all the same.
 
 use std::collections::BTreeMap;
 
@@ -10,31 +9,31 @@ use crate::attributes;
 use crate::entry_ref::EntryRef;
 use crate::judge::describe;
 
-/// Those of one side, by path, each with the reason.
+/// Unread directories of one side, by path, each with the reason.
 #[derive(Debug, Default)]
 pub(crate) struct UnreadDirs(BTreeMap<Vec<u8>, Failure>);
 
 impl UnreadDirs {
-    /// One more. Of one path the first reason is kept.
+    /// Adds a directory. Of one path the first reason is kept.
     pub(crate) fn add(&mut self, path: &[u8], failure: &Failure) {
         if !self.0.contains_key(path) {
             self.0.insert(path.to_vec(), failure.clone());
         }
     }
 
-    /// The next entry of a manifest, which may be one.
+    /// Takes the next entry of a manifest, which may be such a directory.
     pub(crate) fn see(&mut self, entry: &Entry) {
         let Some(failure) = EntryRef::from(entry).error else {
             return;
         };
-        // What could not even be looked at may have been a directory.
+        // A path that could not even be looked at may have been a directory.
         let is_dir = entry.kind == Kind::Dir || entry.meta.is_none();
         if is_dir && failure.op != attributes::OPERATION {
             self.add(&entry.path, failure);
         }
     }
 
-    /// The outermost that a path lies below, and why it could not be read.
+    /// Returns the outermost such directory above a path, with the reason.
     pub(crate) fn above(&self, path: &[u8]) -> Option<(&Failure, &[u8])> {
         // Nearly always there is none at all.
         if self.0.is_empty() {
@@ -48,7 +47,7 @@ impl UnreadDirs {
     }
 }
 
-/// What is said of a path below `above`.
+/// Returns the reason for a path below `above`.
 pub(crate) fn in_unread((failure, above): (&Failure, &[u8])) -> String {
     format!("in {}: {}", bc_fs::escape(above), describe(failure))
 }

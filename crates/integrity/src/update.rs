@@ -1,10 +1,9 @@
 //! `update`: a manifest brought up to date in place, reading only what changed.
 //!
-//! Two passes over the old manifest. The first compares what `stat` tells and
-//! decides which files to read; it also proves the manifest before anything is
-//! done. If nothing at all changed, that was all, and the file stays as it is.
-//! The second writes the new manifest beside the old one while the files are
-//! being read.
+//! Two passes over the old manifest. The first compares the results of `stat` and decides which
+//! files to read; it also proves the manifest before anything is done. If nothing at all changed,
+//! that was all, and the file stays as it is. The second writes the new manifest beside the old one
+//! while the files are being read.
 
 mod merge;
 mod output;
@@ -48,7 +47,7 @@ use merge::{Late, Merge};
 use output::Output;
 use plan::Plan;
 
-/// What becomes of entries whose content changed behind an unchanged mtime.
+/// Treatment of entries whose content changed behind an unchanged mtime.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Damaged {
     /// They keep their old entry, so that every later run finds them again.
@@ -58,7 +57,7 @@ pub enum Damaged {
     Accept,
 }
 
-/// What to update.
+/// Options of an update.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct UpdateOptions<'a> {
@@ -66,27 +65,27 @@ pub struct UpdateOptions<'a> {
     pub root: &'a OsStr,
     /// Its manifest, which is replaced.
     pub manifest: &'a Path,
-    /// Which unchanged files to read all the same.
+    /// Unchanged files to read all the same.
     pub reread: Reread,
-    /// What to do about damage.
+    /// Treatment of damage.
     pub damaged: Damaged,
-    /// Which changes to report.
+    /// Changes that are reported.
     pub detail: Detail,
-    /// What to do with a damaged manifest.
+    /// Treatment of a damaged manifest.
     pub trust: Trust,
-    /// What to do with a suspicious root, or mount points below it.
+    /// Treatment of a suspicious root, or of mount points below it.
     pub root_check: RootCheck,
     /// The time now, in nanoseconds since 1970: recorded as `verified_at` and `tried_at`.
     pub now: i64,
-    /// For the header: who writes it.
+    /// Origin for the header: the host that writes it.
     pub origin: &'a Origin,
-    /// Files of which nothing is said, beside the manifest: those written to.
+    /// Files that are not reported, beside the manifest: those that the caller writes to.
     pub leave_out: &'a [OwnFile],
 }
 
 impl<'a> UpdateOptions<'a> {
-    /// Brings the manifest of the tree at `root` up to date, reading what looks changed and keeping
-    /// what is damaged as it was. `now` is in nanoseconds since 1970.
+    /// Brings the manifest of the tree at `root` up to date, reading files that look changed and
+    /// keeping damaged ones as they were. `now` is in nanoseconds since 1970.
     pub fn new<R, M>(
         root: &'a R,
         manifest: &'a M,
@@ -123,47 +122,47 @@ setters! {
     leave_out: &'a [OwnFile],
 }
 
-/// How it ended.
+/// Result of an update.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Updated {
-    /// What had changed since.
+    /// Changes since the manifest was written.
     pub summary: ComparisonSummary,
     /// The new manifest's counts; `None` if there was nothing to write.
     pub written: Option<Trailer>,
-    /// What was passed over in a damaged manifest, in words.
+    /// Parts of a damaged manifest that were skipped, in words.
     pub problems: Vec<String>,
-    /// What filters left out of the tree.
+    /// Entries that filters left out of the tree.
     pub skipped: Skipped,
     /// Directories read.
     pub directories: u64,
-    /// What was read.
+    /// Totals of the files that were read.
     pub totals: Totals,
-    /// Files that kept their digests unread by path, size and mtime alone, because
-    /// inode numbers cannot be compared: after a copy to another disk, or where a
-    /// file system numbers its files anew.
+    /// Files that kept their digests unread by path, size and mtime alone, because inode numbers
+    /// cannot be compared: after a copy to another disk, or where a file system numbers its files
+    /// again.
     pub by_name: u64,
 }
 
-/// The key of an entry that is kept though nothing of it could be seen: since when, as the first
-/// update that missed it says.
+/// Key of an entry that is kept though it could not be seen: the time of the first update that
+/// missed it.
 const UNSEEN_AT: &str = "unseen_at";
 
-/// Every field but the digest: whether there is anything to write at all.
+/// Every field but the digest: a difference in any of them has to be written.
 const EVERYTHING: CompareRules = CompareRules {
     mode: CompareMode::Meta,
     ignore: Fields::NONE,
 };
 
-/// Brings a manifest up to date and gives what changed to `sink` in path order.
+/// Brings a manifest up to date and passes the changes to `sink` in path order.
 ///
 /// Files whose size, mtime, ctime and inode are as recorded keep their digest
 /// unread; where inode numbers cannot be compared, those whose path, size and
 /// mtime are. What cannot be read keeps its old entry.
 ///
 /// # Errors
-/// As [`verify`](crate::verify()), or if another update of the same manifest is
-/// running. The old manifest is then as it was.
+/// Fails like [`verify`](crate::verify()), or if another update of the same manifest is running.
+/// The old manifest is then as it was.
 pub fn update(
     what: &UpdateOptions<'_>,
     work: &Work<'_>,
@@ -172,8 +171,9 @@ pub fn update(
     update_reported(what, work, sink, &mut || Ok(()))
 }
 
-/// As [`update`], for a `sink` that buffers: `flush` is called when it has been given all changes and
-/// before the manifest is replaced, which an error prevents. No later update reports them again.
+/// Like [`update`], for a `sink` that buffers: `flush` is called when it has been given all changes
+/// and before the manifest is replaced, which an error prevents. No later update reports them
+/// again.
 ///
 /// # Errors
 /// As [`update`], and those of `flush`.
@@ -212,7 +212,7 @@ pub fn update_reported(
     let options = tree_options(&header, what.trust)?;
     let leave_out = [&[own], what.leave_out].concat();
     let tree = Tree::walk(what.root, &options, FileStats::Walked, &leave_out, work);
-    // A bad manifest is the more important news.
+    // A bad manifest is the more important error.
     old.prove()?;
     let tree = tree?;
     refuse_root(&tree, &manifest, what.root, what.root_check)?;
@@ -275,7 +275,7 @@ pub fn update_reported(
     updater.write(&plan, scrubbed, work, (sink, flush))
 }
 
-/// What was read again before a time limit was over.
+/// Results of files that were read again before a time limit was over.
 #[derive(Default)]
 struct Scrubbed {
     read: Earlier,
@@ -285,7 +285,7 @@ struct Scrubbed {
 struct Updater<'a> {
     what: &'a UpdateOptions<'a>,
     manifest: &'a ManifestFile,
-    /// The same file, locked.
+    /// The manifest's file, locked.
     held: &'a AsRead,
     tree: &'a Tree,
     options: TreeOptions,
@@ -295,8 +295,7 @@ struct Updater<'a> {
 }
 
 impl Updater<'_> {
-    /// Reads `order` until the time is over, in slices small enough to stop
-    /// about then.
+    /// Reads `order` until the time is over, in slices small enough to stop about then.
     fn scrub(
         &self,
         order: &[EntryId],

@@ -1,4 +1,4 @@
-//! `verify`: a tree against its manifest.
+//! `verify`: compares a tree with its manifest.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -33,7 +33,7 @@ use crate::tree::Tree;
 use crate::unmounted::{Lost, Unmounted, why_lost};
 use crate::unread::UnreadDirs;
 
-/// What to compare.
+/// Options of a verification.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct VerifyOptions<'a> {
@@ -41,22 +41,22 @@ pub struct VerifyOptions<'a> {
     pub root: &'a OsStr,
     /// Its manifest.
     pub manifest: &'a ManifestFile,
-    /// What counts as a difference.
+    /// Differences that count.
     pub rules: CompareRules,
-    /// Which changes to report.
+    /// Changes that are reported.
     pub detail: Detail,
-    /// What to do with a damaged manifest.
+    /// Treatment of a damaged manifest.
     pub trust: Trust,
-    /// What to do with a suspicious root, or mount points below it.
+    /// Treatment of a suspicious root, or of mount points below it.
     pub root_check: RootCheck,
-    /// What to do where a recorded mount below the root is missing.
+    /// Treatment of a recorded mount below the root that is missing.
     pub missing_mounts: MissingMounts,
-    /// Files of which nothing is said, beside the manifest: those written to.
+    /// Files that are not reported, beside the manifest: those that the caller writes to.
     pub leave_out: &'a [OwnFile],
 }
 
 impl<'a> VerifyOptions<'a> {
-    /// Compares the tree at `root` with its manifest, with the care that is usual.
+    /// Compares the tree at `root` with its manifest, by the default rules.
     pub fn new<P: AsRef<Path> + ?Sized>(
         root: &'a P,
         manifest: &'a ManifestFile,
@@ -84,28 +84,28 @@ setters! {
     leave_out: &'a [OwnFile],
 }
 
-/// How it ended.
+/// Result of a verification.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Verified {
     /// The counts.
     pub summary: ComparisonSummary,
-    /// What was passed over in a damaged manifest, in words.
+    /// Parts of a damaged manifest that were skipped, in words.
     pub problems: Vec<String>,
-    /// What filters left out of the tree.
+    /// Entries that filters left out of the tree.
     pub skipped: Skipped,
     /// Directories read.
     pub directories: u64,
-    /// What was read.
+    /// Totals of the files that were read.
     pub totals: Totals,
 }
 
-/// Compares a tree with its manifest and gives the changes to `sink` in path
-/// order. Algorithm and walk options are the manifest's.
+/// Compares a tree with its manifest and passes the changes to `sink` in path order. Algorithm and
+/// walk options are the manifest's.
 ///
 /// # Errors
-/// A manifest that cannot be trusted, a root that looks unmounted, a failed
-/// write, a cancellation.
+/// Fails if the manifest is damaged, if the root looks unmounted, if a write fails or the run is
+/// cancelled.
 pub fn verify(
     what: &VerifyOptions<'_>,
     work: &Work<'_>,
@@ -125,7 +125,7 @@ pub fn verify(
         FileStats::Walked
     };
     let tree = Tree::walk(what.root, &options, file_stats, &leave_out, work);
-    // A bad manifest is the more important news.
+    // A bad manifest is the more important error.
     old.prove()?;
     let tree = tree?;
     refuse_root(&tree, what.manifest, what.root, what.root_check)?;
@@ -157,7 +157,7 @@ pub fn verify(
     let mut loader = EntryLoader::new(&tree, options.xattrs, what.manifest.directory(), work);
     let mut flow = Flow::Continue;
     let mut totals = Totals::default();
-    // Entries that nobody asked about are neither read nor joined by what the walk knows of them.
+    // Entries outside of the scope are neither read nor joined by what the walk knows of them.
     if reads {
         let asked = |id: EntryId| scope.as_ref().is_none_or(|scope| scope.asks(id));
         let wanted = |id| is_read(&tree, id) && asked(id);
@@ -211,7 +211,7 @@ pub fn verify(
     })
 }
 
-/// The walk options that a manifest was made with.
+/// Returns the walk options that a manifest was made with.
 pub(crate) fn tree_options(header: &Header, trust: Trust) -> Result<TreeOptions, Error> {
     match (TreeOptions::from_json(&header.options), trust) {
         (Err(_), Trust::Forced) => Ok(TreeOptions::default()),
@@ -219,7 +219,7 @@ pub(crate) fn tree_options(header: &Header, trust: Trust) -> Result<TreeOptions,
     }
 }
 
-/// What a manifest is about, where that is not the whole tree.
+/// Returns the scope of a manifest, unless it describes the whole tree.
 fn scope_of(manifest: &ManifestFile, header: &Header) -> Result<Option<Scope>, Error> {
     if header.scope.is_null() {
         refuse_part(manifest, header)?;
@@ -227,16 +227,16 @@ fn scope_of(manifest: &ManifestFile, header: &Header) -> Result<Option<Scope>, E
     }
     match Scope::from_json(&header.scope) {
         Some(scope) if header.shard.is_null() => Ok(Some(scope)),
-        // In words of its own, or of a later version.
+        // The scope is in words of its own, or of a later version.
         _ => refuse_part(manifest, header).map(|()| None),
     }
 }
 
-/// The part of a tree that a manifest is about.
+/// The part of a tree that a manifest describes.
 struct Scoped {
     scope: Scope,
-    /// Numbers of the entries in it: few ranges, since what is below a path lies together but for
-    /// names like it.
+    /// Numbers of the entries in it: few ranges, since all entries below a path are adjacent except
+    /// for similar names.
     ranges: Vec<std::ops::Range<u32>>,
 }
 
@@ -258,7 +258,7 @@ impl Scoped {
         Scoped { scope, ranges }
     }
 
-    /// Whether anything is said of an entry.
+    /// True if the manifest describes an entry.
     fn asks(&self, id: EntryId) -> bool {
         let at = self.ranges.partition_point(|range| range.end <= id.0);
         self.ranges
@@ -267,7 +267,7 @@ impl Scoped {
     }
 }
 
-/// What is missing from a part of a tree is not known to be gone.
+/// Refuses the manifest of a part of a tree: paths missing from it are not known to be gone.
 pub(crate) fn refuse_part(manifest: &ManifestFile, header: &Header) -> Result<(), Error> {
     for (key, value) in [("scope", &header.scope), ("shard", &header.shard)] {
         if !value.is_null() {
@@ -278,8 +278,8 @@ pub(crate) fn refuse_part(manifest: &ManifestFile, header: &Header) -> Result<()
     Ok(())
 }
 
-/// A root of another kind than recorded is not the tree, whatever is forced. An empty root where
-/// entries should be looks like a disk that is not mounted.
+/// Refuses roots that cannot be the tree. One of another kind than recorded is not it, whatever is
+/// forced. An empty root where entries should be looks like a disk that is not mounted.
 pub(crate) fn refuse_root(
     tree: &Tree,
     manifest: &ManifestFile,
@@ -309,8 +309,9 @@ pub(crate) fn refuse_root(
     }
 }
 
-/// Whether the recorded root was a directory, where that is certain, and past it: a file that was
-/// the root is listed alone under its name. Lists of other tools may name one file of a directory.
+/// Returns the kind of the recorded root, directory or not, where it is certain, and moves past it:
+/// a file that was the root is listed alone under its name. Lists of other tools may name one file
+/// of a directory.
 fn recorded_shape(old: &mut ManifestStream) -> Result<Option<&'static str>, Error> {
     if old.take_at(ROOT)?.is_some() {
         return Ok(Some("a directory"));
@@ -332,7 +333,7 @@ pub(crate) fn report_failed(error: &std::io::Error) -> Error {
     Error::output(error)
 }
 
-/// The two sides side by side.
+/// State of the comparison of both sides.
 struct Merge<'a, 's> {
     tree: &'a Tree,
     old: ManifestStream,
@@ -438,8 +439,7 @@ impl Merge<'_, '_> {
     }
 }
 
-/// A path of the manifest that the tree does not have, or that could not be
-/// looked for.
+/// Takes a path of the manifest that the tree does not have, or that could not be looked for.
 fn gone(
     tree: &Tree,
     (comparison, unmounted): (&mut Comparison<'_>, &mut Unmounted),
@@ -466,7 +466,7 @@ fn gone(
     reported.map_err(|error| report_failed(&error))
 }
 
-/// An entry that lies where a file system was mounted that is not now.
+/// Takes an entry on a file system that is no longer mounted.
 pub(crate) fn lose(
     comparison: &mut Comparison<'_>,
     entry: &Entry,

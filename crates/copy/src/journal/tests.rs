@@ -1,4 +1,4 @@
-//! What a journal is believed.
+//! Records of a journal that are relied on.
 
 use super::*;
 use bc_digest::Digest;
@@ -47,13 +47,13 @@ fn existing(ino: u64) -> Existing {
     Existing { stat, born_ns }
 }
 
-/// A file that was given its name.
+/// Appends a file that was given its name.
 fn push_file(piece: &mut Vec<u8>, path: &str) {
     record::push_done(piece, &done(path));
     record::push_placed(piece, path.as_bytes(), &Placed::of(&existing(20)));
 }
 
-/// What the last record says of a file, where `now` is there.
+/// Returns the last record of a file, where `now` is there.
 fn last(known: &Known, path: &str, now: &Existing) -> Option<Before> {
     let source = (identity(10), stamp());
     known.file(path.as_bytes(), source, (now, true)).next()
@@ -68,7 +68,7 @@ fn session(piece: &mut Vec<u8>, boot: &[u8; 16], mount: u64, algorithm: &str) {
     record::push_session(piece, &record);
 }
 
-/// What a journal tells of `a` and `b`, whose records have `between` them.
+/// Loads a journal of `a` and `b`, whose records have `between` them.
 fn known(boot: &[u8; 16], mount: u64, between: impl Fn(&mut Vec<u8>)) -> Known {
     let dir = tempfile::tempdir().unwrap();
     let Site::Free(Some(free)) = look(dir.path(), "name", &NOW, true).unwrap() else {
@@ -212,7 +212,7 @@ fn only_what_is_in_the_recorded_state_is_proven() {
     assert!(outdated(edited) && !outdated(source));
 }
 
-/// Journals of earlier versions have no states, and a killed run has not recorded those of the last.
+/// Journals of earlier versions have no states, and a killed run has not recorded the last ones.
 #[test]
 fn a_file_without_a_recorded_state_is_doubted() {
     let known = known(&NOW, 3, |piece| record::push_done(piece, &done("c")));

@@ -1,4 +1,4 @@
-//! What a manifest says of itself: where it was written and what it is about.
+//! Header of a manifest: the place where it was written and its scope.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -14,7 +14,7 @@ use crate::job::Job;
 use crate::tree::Item;
 use crate::unread::Unlisted;
 
-/// What the manifest is about, if not about all that is below its root.
+/// Returns the scope of the manifest, unless it describes all that is below its root.
 pub(super) fn scope(
     job: &Job<'_>,
     plan: &Plan,
@@ -33,7 +33,7 @@ pub(super) fn scope(
         let name = &job.tree.roots[root].name;
         match plan.below.is_empty() && !name.is_empty() {
             true => paths.push(name.clone()),
-            // The content of a directory that was there: what is directly in it.
+            // The entries directly in a directory that existed before.
             false => {
                 let items = job
                     .tree
@@ -49,7 +49,7 @@ pub(super) fn scope(
     Some(Scope::of(paths))
 }
 
-/// Its first record.
+/// Returns the first record of the manifest.
 pub(super) fn header(job: &Job<'_>, plan: &Plan, scope: Option<&Scope>) -> Header {
     let options = job.options;
     let algorithm = options.algorithm.map_or("", |algorithm| algorithm.name());

@@ -1,4 +1,4 @@
-//! What the manifest of an earlier copy says of what is copied again.
+//! Records of an earlier copy's manifest about entries that are copied again.
 
 use std::collections::BinaryHeap;
 
@@ -10,8 +10,8 @@ use crate::options::CopyOptions;
 use crate::recorded::{Recorded, Row};
 use crate::tree::{Item, Tree};
 
-/// What the manifest says that lies where this copy's goes. One that is not whole says nothing:
-/// the end of the copy tells of it.
+/// Reads the manifest in the place where this copy's goes. One that is not whole yields nothing:
+/// the end of the copy reports it.
 pub(crate) fn read(options: &CopyOptions, plan: &Plan, tree: &Tree) -> Recorded {
     let stride = options.algorithm.map_or(0, |one| one.digest_len());
     let Lying::Manifest(mut earlier) = look(options, plan, Whole::Later) else {
@@ -59,7 +59,7 @@ pub(crate) fn read(options: &CopyOptions, plan: &Plan, tree: &Tree) -> Recorded 
 
 fn put(found: &mut Recorded, item: Option<Item>, known: &Entry) {
     if let (Some(item), Some(meta), None) = (item, known.meta, &known.error) {
-        // Nothing is done of which an update has found that it is not what it was.
+        // An entry that an update has found changed is not done.
         let stamp = known.copy_stamp.filter(|_| known.found.is_none());
         found.put(item, Row::new(meta, stamp), known.digest);
     }

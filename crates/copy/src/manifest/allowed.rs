@@ -1,5 +1,5 @@
-//! What a manifest that is named may take the place of: of nothing that is copied, and of no file
-//! that is something else than a manifest of the same destination.
+//! Checks before a named manifest replaces a file: it replaces no copied file, and no file other
+//! than a manifest of the same destination.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -20,8 +20,8 @@ use crate::results::Rows;
 use crate::target::{Top, place_of};
 use crate::tree::{Content, Item, Tree, Walked};
 
-/// Before anything is copied: what lies where a manifest was named to be, and is none that this copy
-/// would carry on, is not replaced unasked.
+/// Refuses, before anything is copied, to replace a file at the manifest's named path that this
+/// copy would not carry on, unless the options allow it.
 pub(crate) fn refuse_foreign(options: &CopyOptions, plan: &Plan) -> Result<(), Error> {
     let shown = plan.file.as_os_str().as_bytes();
     let refused = |why: String| {
@@ -59,8 +59,8 @@ pub(crate) fn refuse_foreign(options: &CopyOptions, plan: &Plan) -> Result<(), E
     }
 }
 
-/// Before anything is copied: a manifest would take the place of what is copied, or lie where the
-/// next copy takes it for a part of the source.
+/// Refuses, before anything is copied, a manifest that would replace a copied file, or lie where
+/// the next copy takes it for a part of the source.
 pub(crate) fn refuse_copied(
     options: &CopyOptions,
     plan: &Plan,
@@ -125,7 +125,8 @@ fn refuse_source(
     Ok(())
 }
 
-/// When it is written: by now the copy is there, by whichever way it is reached.
+/// Refuses, when the manifest is written, to replace a copied file: by now the copy is there, by
+/// whichever path it is reached.
 pub(super) fn refuse_now(job: &Job<'_>, plan: &Plan, rows: &Rows) -> Result<(), Error> {
     if !is_named(job.options) || takes_at_once(&plan.file) {
         return Ok(());
@@ -157,7 +158,7 @@ fn refused(plan: &Plan, why: impl Into<String>) -> Error {
     Error::at(ErrorKind::Refused, shown, why).unless(Setting::Manifest)
 }
 
-/// The path of a file below the top, links resolved as far as it exists.
+/// Returns the path of a file below the top, links resolved as far as it exists.
 fn target_of(top: &Top, file: &Path) -> Option<Vec<u8>> {
     let shown = match top.path.is_empty() {
         true => OsStr::new("."),
@@ -168,7 +169,7 @@ fn target_of(top: &Top, file: &Path) -> Option<Vec<u8>> {
     Some(below.into_os_string().into_encoded_bytes())
 }
 
-/// A path with its links resolved; what does not exist yet will be made as it is named.
+/// Resolves the links of a path; components that do not exist yet are kept as they are named.
 fn existing(file: &Path) -> Option<PathBuf> {
     let mut rest = Vec::new();
     let mut at = file;

@@ -1,6 +1,6 @@
-//! What an interrupted run has copied that this one, which goes on from it, has nothing to do with:
-//! the source has it no more, or other paths are asked for. It was proven when it was copied, and is
-//! recorded with what is copied now, as nobody will come back for it.
+//! Files that an interrupted run has copied and that are no business of this run, which resumes it:
+//! they are gone from the source, or other paths are asked for. They were proven when they were
+//! copied, and are recorded with what is copied now, as no later run will do so.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
@@ -19,8 +19,8 @@ use crate::results::{Rows, meta_of};
 use crate::tree::{Item, parts};
 use crate::worker::Worker;
 
-/// The files that are still what was made then, links and what else has no content, and the
-/// directories that they are in.
+/// Returns the files that are still as that run made them, links and other entries without content,
+/// and the directories that they are in.
 pub(super) fn find(job: &Job<'_>, plan: &Plan, rows: &Rows) -> Vec<Entry> {
     let mut beside = Beside {
         plan,
@@ -46,7 +46,7 @@ pub(super) fn find(job: &Job<'_>, plan: &Plan, rows: &Rows) -> Vec<Entry> {
             names.push((target, now));
             continue;
         }
-        // What somebody has put there since, or what was there before, is his.
+        // A file that was there before, or was put there since, is the user's.
         let is_ours = |born: i64| {
             let is_since = job.went_on.is_some_and(|began| born >= began);
             // The last one was made after it was recorded.
@@ -56,7 +56,7 @@ pub(super) fn find(job: &Job<'_>, plan: &Plan, rows: &Rows) -> Vec<Entry> {
             continue;
         }
         match now.kind() {
-            // Of a file it would be known that it was copied.
+            // A regular file would have a record of its copy.
             FileKind::File | FileKind::Dir => {}
             FileKind::Symlink => {
                 let read = rustix::fs::readlinkat(&dir.fd, parts(target).1, Vec::new());
@@ -80,12 +80,12 @@ struct Beside<'a> {
     plan: &'a Plan,
     worker: Worker<'a>,
     found: Vec<Entry>,
-    /// What the entries are in.
+    /// Directories that the entries are in.
     dirs: BTreeSet<Vec<u8>>,
 }
 
 impl Beside<'_> {
-    /// What has that name now, if the manifest is about it, and the directory that it is in.
+    /// Returns the existing file with that name, if the manifest is about it, and its directory.
     fn there(&mut self, target: &[u8]) -> Option<(Rc<DestDir>, Existing)> {
         if !is_below(self.plan, target) {
             return None;
@@ -96,7 +96,8 @@ impl Beside<'_> {
         Some((dir, there))
     }
 
-    /// Of a file that is still what was made then: by its state, or else by its bytes.
+    /// Returns the digest of a file that is still as it was made: by its state, or else by its
+    /// bytes.
     fn digest(&self, target: &[u8], dir: &DestDir, there: &Existing) -> Option<Digest> {
         let job = self.worker.job;
         let before = job
@@ -120,8 +121,8 @@ impl Beside<'_> {
         &mut self.found[last]
     }
 
-    /// Further names are known by what they lead to: to a file that is proven under another name, here
-    /// or among what is copied now.
+    /// Adds further names of files that are proven under another name, here or among what is copied
+    /// now.
     fn further_names(
         &mut self,
         mut proven: HashMap<Identity, Digest>,
@@ -166,7 +167,7 @@ fn entry(plan: &Plan, target: &[u8], now: &FileStat) -> Entry {
     entry
 }
 
-/// Whether the manifest is about what is there.
+/// True if a path is within the manifest's root.
 fn is_below(plan: &Plan, target: &[u8]) -> bool {
     let rest = target.strip_prefix(&plan.below[..]);
     rest.is_some_and(|rest| plan.below.is_empty() || rest.starts_with(b"/"))

@@ -1,4 +1,4 @@
-//! What a manifest that is there already says of what is not copied now.
+//! Records of the existing manifest about files that are not copied now.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -20,10 +20,11 @@ use super::plan::Plan;
 use crate::job::shown_below;
 use crate::options::CopyOptions;
 
-/// The manifest that is there already.
+/// The existing manifest.
 pub(super) struct Earlier {
     reader: Reader<BufReader<File>>,
-    /// Its file once more, as it was before it was read: while that is open no other is taken for it.
+    /// Its file once more, as it was before it was read: while it is open, no other file can be
+    /// taken for it.
     pub(super) file: AsRead,
     pub(super) scope: Option<Scope>,
     next: Option<Entry>,
@@ -31,13 +32,13 @@ pub(super) struct Earlier {
 }
 
 impl Earlier {
-    /// Where its tree lay, as it says itself.
+    /// Returns the root of its tree as the header records it.
     pub(super) fn recorded_root(&self) -> Option<&[u8]> {
         self.reader.header().root.as_deref()
     }
 }
 
-/// Where the tree of a manifest lay that cannot be carried on, if what is there is one at all.
+/// Returns the recorded root of a manifest that cannot be carried on, if the existing file is one.
 pub(super) fn root_of_other(plan: &Plan) -> Option<Vec<u8>> {
     let place = Place::find(&plan.file).ok()?;
     let file = place.open(place.name(), OFlags::RDONLY | FLAGS).ok()?;
@@ -45,25 +46,25 @@ pub(super) fn root_of_other(plan: &Plan) -> Option<Vec<u8>> {
     reader.header().root.clone()
 }
 
-/// What is found where the manifest goes.
+/// File found in the manifest's place.
 pub(super) enum Lying {
     Nothing,
-    /// One that is carried on.
+    /// A manifest that is carried on.
     Manifest(Box<Earlier>),
-    /// Something else, and why it is not carried on.
+    /// Another file, with the reason for which it is not carried on.
     Other(String),
 }
 
-/// Whether a manifest is read to its end, which proves that it is whole, before anything that it
-/// says is believed.
+/// Time at which a manifest is read to its end, which proves that it is whole, relative to the use
+/// of its entries.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Whole {
     Proven,
-    /// It is read to its end by the caller, who believes nothing before that.
+    /// The caller reads it to its end, and relies on nothing before that.
     Later,
 }
 
-/// Looks at what is there.
+/// Looks at the file in the manifest's place.
 pub(super) fn look(options: &CopyOptions, plan: &Plan, whole: Whole) -> Lying {
     let Ok(place) = Place::find(&plan.file) else {
         return Lying::Nothing;
@@ -90,7 +91,7 @@ impl Earlier {
     ) -> Result<Earlier, String> {
         let system = |error: std::io::Error| error.to_string();
         let as_read = file.try_clone().and_then(AsRead::new).map_err(system)?;
-        // What somebody else may have written would be carried on as if it had been proven here.
+        // Records that another user may have written would be carried on as if proven here.
         check(&file)
             .map_err(system)?
             .map_err(|why| why.to_string())?;
@@ -152,7 +153,7 @@ impl Earlier {
         }
     }
 
-    /// Whether an entry that this copy has nothing to do with is still what it says.
+    /// True if an entry of a file that is not part of this copy still fits the file.
     pub(super) fn still_fits(&self, entry: &Entry) -> bool {
         let Some(meta) = &entry.meta else {
             return false;

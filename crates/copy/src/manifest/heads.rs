@@ -1,4 +1,4 @@
-//! The entries of a manifest in the order of their paths, wherever they come from.
+//! The entries of a manifest in the order of their paths, from all sources.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -16,14 +16,15 @@ pub(super) struct Head {
     pub(super) next: Next,
 }
 
-/// Where it comes from. Of two with one path, that comes first which is first here.
+/// Source of an entry. Of two with one path, the one whose variant is listed first here comes
+/// first.
 #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum Next {
-    /// Of a root whose entries end before this number.
+    /// An item of a root whose entries end before this number.
     Item(Item, u32),
-    /// It is no entry, but the one of this number among those that could not be looked at.
+    /// A path without an entry: its number among those that could not be looked at.
     Unlisted(usize),
-    /// The one of this number among what an earlier run has done beside what is copied now.
+    /// An entry of an earlier run that is not part of this copy, by its number.
     Beside(usize),
 }
 
@@ -65,7 +66,7 @@ impl PartialEq for Head {
 
 impl Eq for Head {}
 
-/// The first of each kind.
+/// Collects the first entry of each kind.
 pub(super) fn heads(
     job: &Job<'_>,
     plan: &Plan,

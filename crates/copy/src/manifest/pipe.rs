@@ -17,7 +17,7 @@ const BATCH: usize = 256;
 /// Batches that may wait to be written.
 const WAITING: usize = 4;
 
-/// Where entries are put, in order.
+/// Sink for entries, in order.
 pub(super) struct Entries<'a> {
     batch: Vec<Entry>,
     /// Takes a batch; `false` where it is of no use to pass on more.
@@ -33,7 +33,7 @@ impl Entries<'_> {
         }
     }
 
-    /// Whether it is of no use to put more: what went wrong is known where they are written.
+    /// True if more entries are of no use: the error is known where they are written.
     pub(super) fn is_over(&self) -> bool {
         self.is_over
     }
@@ -44,7 +44,7 @@ impl Entries<'_> {
     }
 }
 
-/// Has `fill` put entries, which `pass_on` takes; gives what is added to the trailer.
+/// Runs `fill`, whose entries `pass_on` takes; returns what is added to the trailer.
 fn filled(
     fill: impl FnOnce(&mut Entries<'_>) -> Result<Map<String, Value>, Error>,
     pass_on: &mut dyn FnMut(Vec<Entry>) -> bool,
@@ -59,8 +59,9 @@ fn filled(
     Ok(extra)
 }
 
-/// Writes a manifest of the entries that `fill` puts; what it gives is added to the trailer.
-/// `workers`: with one, or where the system refuses a thread, all is done by the caller's.
+/// Writes a manifest of the entries that `fill` puts; the keys that it returns are added to the
+/// trailer. `workers`: with one, or where the system refuses a thread, the caller's thread does
+/// all.
 pub(super) fn write<W: Write + Send>(
     out: W,
     header: &Header,

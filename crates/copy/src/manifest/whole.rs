@@ -1,6 +1,6 @@
-//! A copy that is done as a whole: the trailer of its manifest has one stamp of all its entries, as
-//! each of them has [one of its own](crate::stamp). While it is what both ends come to, all is done,
-//! and nothing but `stat` was asked of any of them.
+//! Copies that are done as a whole: the trailer of the manifest has one stamp of all entries, as
+//! each of them has [one of its own](crate::stamp). While both ends still give that stamp, all is
+//! done, and only `stat` was called for each entry.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -33,13 +33,13 @@ use crate::stamp::{Lasting, Stamp, of_text, push_state};
 use crate::tree::{Item, parts};
 use crate::worker::Worker;
 
-/// The key in a trailer.
+/// Key of the stamp in a trailer.
 const KEY: &str = "copy_stamp";
 
-/// What says which kind of stamp it is: another one has another meaning.
+/// Prefix that identifies the kind of stamp: another one has another meaning.
 const KIND: &[u8] = b"bc copy of all 1\n";
 
-/// The end of a manifest, in which its last line is.
+/// Bytes at the end of a manifest that contain its last line.
 const TAIL: u64 = 4096;
 
 /// Entries that a worker looks at in one go.
@@ -48,7 +48,7 @@ const BATCH: usize = 512;
 /// Directories that a worker holds open.
 const KEPT: usize = 8;
 
-/// What the trailer of a manifest says of all its entries: nothing unless each of them is proven.
+/// Returns the trailer's stamp of all entries: nothing unless each of them is proven.
 pub(super) fn trailer(
     worker: &mut Worker<'_>,
     plan: &Plan,
@@ -79,7 +79,7 @@ pub(super) fn trailer(
     extra
 }
 
-/// Whether each entry has all that its source had when it was walked, and a later change of the
+/// True if each entry has all that its source had when it was walked, and a later change of the
 /// source shows.
 fn all_proven(job: &Job<'_>, rows: &Rows) -> bool {
     (0..job.tree.len()).map(Item).all(|item| {
@@ -93,7 +93,7 @@ fn all_proven(job: &Job<'_>, rows: &Rows) -> bool {
     })
 }
 
-/// A digest over both ends of all entries; nothing where what `stat` says proves nothing.
+/// Returns a digest over both ends of all entries; `None` where `stat` proves nothing.
 fn body(worker: &mut Worker<'_>, plan: &Plan, copies: &[Meta]) -> Option<Digest> {
     const PIECE: usize = 64 << 10;
     let job = worker.job;
@@ -140,7 +140,7 @@ fn body(worker: &mut Worker<'_>, plan: &Plan, copies: &[Meta]) -> Option<Digest>
     Some(hasher.finalize())
 }
 
-/// Whether the copy is done as a whole, which is taken down of each entry then.
+/// Returns true if the copy is done as a whole, and then records that of each entry.
 pub(crate) fn is_done(job: &Job<'_>, plan: &Plan) -> bool {
     let is_asked = job.options.on_conflict == OnConflict::Fail
         && !job.options.restart
@@ -179,7 +179,7 @@ pub(crate) fn is_done(job: &Job<'_>, plan: &Plan) -> bool {
     true
 }
 
-/// The stamp in the last line of a manifest, whatever is before it.
+/// Reads the stamp in the last line of a manifest, whatever is before it.
 fn at_the_end(plan: &Plan) -> Option<Stamp> {
     let mut file = open(plan)?;
     let end = file.seek(SeekFrom::End(0)).ok()?;
@@ -202,11 +202,11 @@ fn open(plan: &Plan) -> Option<File> {
     }
     let place = Place::find(&plan.file).ok()?;
     let file = File::from(place.open(place.name(), OFlags::RDONLY | FLAGS).ok()?);
-    // What somebody else may have written says nothing.
+    // A file that another user may have written proves nothing.
     matches!(check(&file), Ok(Ok(_))).then_some(file)
 }
 
-/// Whether the manifest is whole, and is the one that this copy would write.
+/// True if the manifest is whole, and is the one that this copy would write.
 fn is_sealed(job: &Job<'_>, plan: &Plan, stamp: &Stamp) -> bool {
     let header = open(plan).and_then(|file| {
         let reader = Reader::new(BufReader::new(file), Policy::Strict).ok()?;
@@ -239,8 +239,8 @@ fn is_sealed(job: &Job<'_>, plan: &Plan, stamp: &Stamp) -> bool {
     (&ours.scope, &ours.root, &ours.algorithm) == (&header.scope, &header.root, &header.algorithm)
 }
 
-/// What `stat` says of all entries at the destination; nothing if any is not there, or is on another
-/// file system.
+/// Calls `stat` on all entries at the destination; `None` if any is missing, or on another file
+/// system.
 fn look_at_all(job: &Job<'_>) -> Option<Vec<Meta>> {
     let entries = job.tree.len() as usize;
     let all = Mutex::new(vec![Meta::default(); entries]);
@@ -289,7 +289,8 @@ impl<'a, 'j> Look<'a, 'j> {
         }
     }
 
-    /// What an entry is there; `None` where it is on another file system than the top.
+    /// Returns the metadata of an entry there; `None` where it is on another file system than the
+    /// top.
     fn at(&mut self, item: Item) -> Result<Option<Meta>, Errno> {
         let tree = &self.job.tree;
         let (nth, root) = tree.root(item);
@@ -331,7 +332,7 @@ impl<'a, 'j> Look<'a, 'j> {
     }
 }
 
-/// All entries are what an earlier run has made of them.
+/// Records all entries as done by an earlier run.
 fn take_down(job: &Job<'_>, found: Vec<Meta>) {
     let items = || (0..job.tree.len()).map(Item);
     let mut bytes = 0;

@@ -1,6 +1,6 @@
-//! What a restore that was killed has left: the names of its stages may lead to what it made, which
-//! is of no use to anybody, but also to what was there before, the moment between an exchange of
-//! names and the next call. Only what is known to be the former, or to have another name, goes.
+//! Leftovers of a killed restore: the names of its stages may lead to files that it made, which are
+//! of no use, but also to the original files, between an exchange of names and the next call. A
+//! file is removed only if it is known to be the former, or to have another name.
 
 use std::os::fd::AsFd;
 
@@ -17,7 +17,7 @@ use crate::record::{JobRecord, Made};
 use crate::stage::JobId;
 use crate::tree::parts;
 
-/// Removes it, and tells of what is left alone. `false` where the tree is not there.
+/// Removes them, and reports files that are left alone. Returns `false` if the tree is missing.
 pub(crate) fn remove_left(
     job: &JobRecord,
     at: &[u8],
@@ -57,7 +57,7 @@ fn remove(dir: &DestDir, stage: &str, made: &[Made]) -> Orphan {
     match stat.kind() {
         // Where it leads is in the manifest.
         FileKind::Symlink => {}
-        // Another name of what was healed, or of what has a second name by now.
+        // Another name of the repaired file, or of a file that has a second name by now.
         FileKind::File if stat.nlink > 1 => {}
         FileKind::File if is_empty || made.iter().any(is_made) => {}
         FileKind::File => return Orphan::Left("may be what was there before a restore".to_owned()),

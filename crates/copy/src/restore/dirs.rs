@@ -1,5 +1,5 @@
-//! Directories on the way: those that are missing are made, and get what is recorded of them last;
-//! those that are there get their times back, where these were as recorded.
+//! Directories on the way: missing ones are made, and get their recorded metadata last; existing
+//! ones get their times back, where these were as recorded.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::AsFd;
@@ -20,7 +20,7 @@ use crate::beneath::{DestDir, own_path};
 use crate::meta::{self, Wanted, fstat};
 use crate::tree::parts;
 
-/// The directories that something is put into.
+/// Directories that files are put into.
 pub(super) struct Dirs {
     records: HashMap<Vec<u8>, Entry>,
     state: Mutex<State>,
@@ -28,9 +28,10 @@ pub(super) struct Dirs {
 
 #[derive(Default)]
 struct State {
-    /// In the order in which they were made: those above before those below; and which they are.
+    /// Made directories in the order in which they were made, parents before children, with their
+    /// identities.
     made: Vec<(Vec<u8>, Option<Identity>)>,
-    /// Times to put back, by path, and of which directory.
+    /// Times to put back, by path, with the directory's identity.
     times: HashMap<Vec<u8>, (Identity, Option<Timestamps>)>,
 }
 
@@ -38,7 +39,7 @@ struct State {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Volume(u64, Option<u64>);
 
-/// Why a directory was not opened.
+/// Reason for which a directory was not opened.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum NotOpened {
     /// It may be on another file system than the one that was verified.
@@ -53,7 +54,7 @@ impl From<Errno> for NotOpened {
 }
 
 impl NotOpened {
-    /// The failure of the path that needs it.
+    /// Returns the failure of the path that needs it.
     pub(super) fn error(self, shown: Vec<u8>, op: &'static str) -> Error {
         match self {
             NotOpened::System(errno) => Error::new(shown, op, errno),
@@ -149,7 +150,7 @@ impl Dirs {
         Ok(())
     }
 
-    /// Whether something could be put at a path: as far as can be told without trying.
+    /// Checks whether a file could be put at a path, as far as possible without trying.
     pub(super) fn may_put(&self, restore: &Restore<'_>, path: &[u8]) -> Result<(), Errno> {
         let dir = nearest(restore, path)?;
         let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
@@ -162,7 +163,7 @@ impl Dirs {
         Some(Volume(dir.id.dev, mount_number(&dir.fd)))
     }
 
-    /// Gives new directories what is recorded of them, and the others their times.
+    /// Gives new directories their recorded metadata, and the others their times.
     pub(super) fn finish(&self, restore: &Restore<'_>) {
         let state = std::mem::take(&mut *self.lock());
         for (path, id) in state.made.iter().rev() {

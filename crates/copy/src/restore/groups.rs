@@ -1,4 +1,4 @@
-//! Names that are one file: they are healed together, and stay one.
+//! Names that are one file: they are repaired together, and stay one.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -14,16 +14,16 @@ pub(super) struct Group {
     pub(super) needs: Vec<usize>,
 }
 
-/// By what names are known to be one file.
+/// Evidence that names are one file.
 #[derive(Eq, Hash, PartialEq)]
 enum Key {
-    /// They were when they were recorded.
+    /// They had one inode when they were recorded.
     Recorded(Inode),
-    /// They are now.
+    /// They have one inode now.
     Now(Identity, Digest),
 }
 
-/// Puts together what is one file now or, if the record is trusted in that, was one.
+/// Puts names together that are one file now or, if the record is relied on for that, were one.
 pub(super) fn groups(
     needs: &[Need],
     trusts: bool,
@@ -39,7 +39,7 @@ pub(super) fn groups(
     joined.into_iter().map(|needs| Group { needs }).collect()
 }
 
-/// Numbers that share a key, directly or by others, in the order of the first of each.
+/// Joins numbers that share a key, directly or by others, in the order of the first of each.
 fn join<K: Eq + Hash>(
     all: impl Iterator<Item = (usize, impl Iterator<Item = K>)>,
 ) -> Vec<Vec<usize>> {

@@ -1,4 +1,4 @@
-//! Names of one file, from a copy that holds it to their places.
+//! Repair of the names of one file, from a copy that holds its content.
 
 use std::os::fd::AsFd;
 
@@ -18,8 +18,8 @@ use crate::decide::digest_of;
 use crate::tree::parts;
 
 impl Healer<'_, '_> {
-    /// Heals names from what lies where they are recorded, or, with an index, from anywhere. Those
-    /// for which nothing was found stay unsettled.
+    /// Repairs names from files at their recorded paths, or, with an index, from any. Names without
+    /// a source stay unsettled.
     pub(super) fn heal(&mut self, group: &Group, index: Option<&Index>) {
         let names = self.names(group);
         let Some(first) = names.first() else {
@@ -35,7 +35,7 @@ impl Healer<'_, '_> {
         }
     }
 
-    /// Those of a group that are as verify has found them.
+    /// Returns the names of a group that are as verify has found them.
     fn names(&mut self, group: &Group) -> Vec<Name> {
         let restore = self.restore;
         let mut names = Vec::with_capacity(group.needs.len());
@@ -52,7 +52,7 @@ impl Healer<'_, '_> {
         names
     }
 
-    /// What has a name, if it is what verify has found.
+    /// Returns the existing file, if it is the one that verify has found.
     fn look(&mut self, need: &Need) -> Result<Option<Present>, Error> {
         let restore = self.restore;
         let shown = || restore.shown(&need.path);
@@ -77,7 +77,7 @@ impl Healer<'_, '_> {
         }
     }
 
-    /// Whether what has the name holds what verify found there.
+    /// True if the existing file has the content that verify found there.
     fn holds(&mut self, need: &Need) -> bool {
         let top = self.restore.top.fd.as_fd();
         let opened = open_regular(top, &need.path, Vec::new()).ok().flatten();
@@ -144,8 +144,8 @@ impl Healer<'_, '_> {
         }
     }
 
-    /// Makes the names names of a file of the tree that was recorded as the same one, if it holds
-    /// what it should. Gives back those for which it does not.
+    /// Makes the names further names of a file of the tree that was recorded as the same one, if it
+    /// has the recorded content. Returns the names for which it has not.
     fn join(&mut self, names: Vec<Name>, path: &[u8], wanted: Digest) -> Vec<Name> {
         let restore = self.restore;
         let top = restore.top.fd.as_fd();
@@ -178,16 +178,16 @@ impl Healer<'_, '_> {
         self.link_all(names, &source, &mut Kept::new(), Some(&candidate))
     }
 
-    /// Whether a file of the tree that has the name of a recorded one is that, or stands for it, so
-    /// that others may become names of it: with its owner and mode, and with no names but those that
-    /// are recorded unless it is the recorded file itself. Else they would be another's.
+    /// True if a file of the tree that has the name of a recorded one is that, or replaces it, so
+    /// that others may become names of it: with its owner and mode, and with no names but those
+    /// that are recorded unless it is the recorded file itself. Else they would be another's.
     fn may_join(&self, need: &Need, now: &FileStat) -> bool {
         let Some(meta) = need.entry.meta else {
             return false;
         };
         let own = rustix::process::geteuid();
         let is_owners = (now.uid, now.gid) == (meta.uid, meta.gid)
-            // Nobody else's can be made anew either.
+            // A file of another user cannot be made again either.
             || !own.is_root() && now.uid == own.as_raw();
         let top = self.restore.top.fd.as_fd();
         let leads_there = |path: &&Vec<u8>| {
@@ -206,8 +206,8 @@ impl Healer<'_, '_> {
             && (now.id.ino == meta.ino || now.nlink <= names() as u64)
     }
 
-    /// Copies to the first name, and links the others to it. Gives back the names if the candidate
-    /// is not what is wanted.
+    /// Copies to the first name, and links the others to it. Returns the names if the candidate has
+    /// not the recorded content.
     fn copy(&mut self, mut names: Vec<Name>, candidate: Option<&Candidate>) -> Vec<Name> {
         let restore = self.restore;
         if candidate.is_some_and(|candidate| !self.may_be(&names, candidate)) {
@@ -262,7 +262,7 @@ impl Healer<'_, '_> {
         names
     }
 
-    /// Whether a file can be the one that is wanted, as far as its stat tells.
+    /// True if a file can be the wanted one, as far as its stat shows.
     fn may_be(&self, names: &[Name], candidate: &Candidate) -> bool {
         let Some(first) = names.first() else {
             return false;
@@ -272,7 +272,7 @@ impl Healer<'_, '_> {
             && !is_one_of(names, candidate.stat.id)
     }
 
-    /// Makes names of what is healed. What cannot be linked is copied.
+    /// Links names to the repaired file. Names that cannot be linked are copied.
     fn link_all(
         &mut self,
         names: Vec<Name>,
@@ -307,7 +307,7 @@ impl Healer<'_, '_> {
         }
     }
 
-    /// What [`copy`](Self::copy) would do.
+    /// Reports the effects that [`copy`](Self::copy) would have.
     fn foresee(&mut self, names: Vec<Name>, candidate: Option<&Candidate>) -> Vec<Name> {
         let Some(wanted) = names.first().and_then(|first| self.need(first).digest()) else {
             return names;
@@ -345,7 +345,7 @@ impl Healer<'_, '_> {
     }
 }
 
-/// Whether it is a file that is to be replaced.
+/// True if the file is one of those to be replaced.
 fn is_one_of(names: &[Name], id: Identity) -> bool {
     let mut present = names.iter().filter_map(|name| name.present.as_ref());
     present.any(|present| present.stat.id == id)

@@ -1,5 +1,5 @@
-//! A name from what it is made of: a stage from a copy, compared with the record on the way, or
-//! another name of what was healed before.
+//! Creation of a repaired file: a stage from a copy, compared with the record on the way, or
+//! another name of a file repaired before.
 
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
@@ -22,7 +22,7 @@ use crate::read_once::{Digesting, Output, Step, read_hash_write};
 use crate::stage::{self, Content, NoStage, Stage};
 use crate::tree::parts;
 
-/// One worker.
+/// State of one worker.
 pub(super) struct Healer<'r, 'a> {
     pub(super) restore: &'r Restore<'a>,
     pub(super) buffer: Vec<u8>,
@@ -30,32 +30,32 @@ pub(super) struct Healer<'r, 'a> {
     pub(super) lost: Vec<Lost>,
 }
 
-/// A name that is still to be healed.
+/// A name that is still to be repaired.
 pub(super) struct Name {
     pub(super) need: usize,
-    /// What has it.
+    /// The existing file with the name.
     pub(super) present: Option<Present>,
 }
 
-/// What the names become names of.
+/// File that names are linked to.
 pub(super) struct Source<'s> {
     pub(super) dir: &'s DestDir,
-    /// Below the root.
+    /// Path below the root.
     pub(super) path: &'s [u8],
     pub(super) id: Identity,
 }
 
-/// Why a candidate did not become a stage.
+/// Reason for which a candidate did not become a stage.
 pub(super) enum Stop {
-    /// It does not hold what is wanted.
+    /// It has not the wanted content.
     NotIt,
     Cancelled,
     Failed(Error),
 }
 
-/// Why a name was not linked.
+/// Reason for which a name was not linked.
 pub(super) enum NotLinked {
-    /// A copy has to do.
+    /// A copy has to be made instead.
     Impossible,
     Failed(Error),
 }
@@ -118,7 +118,7 @@ impl<'r, 'a> Healer<'r, 'a> {
         put.map_err(NotLinked::Failed)
     }
 
-    /// Gives a stage its name, or removes it; gives the second name that what was there has now.
+    /// Gives a stage its name, or removes it; returns the second name of the replaced file.
     pub(super) fn put(
         &mut self,
         dir: &DestDir,
@@ -155,7 +155,7 @@ impl<'r, 'a> Healer<'r, 'a> {
                 let text = "changed since it was verified: left as it is";
                 Err(Error::with_message(shown(), "restore", text))
             }
-            // Nothing is removed then: what was there has the name of the stage.
+            // Nothing is removed then: the replaced file has the name of the stage.
             Err(NotPut::Stuck(errno)) => Err(Error::new(
                 shown_below(&self.restore.shown(above), stage.as_bytes()),
                 "rename back",
@@ -176,7 +176,7 @@ impl<'r, 'a> Healer<'r, 'a> {
         }
     }
 
-    /// Makes a stage of a candidate, if that is what is wanted: its name, and which file it is.
+    /// Makes a stage of a candidate, if it has the wanted content; returns its name and identity.
     pub(super) fn stage(
         &mut self,
         name: &Name,
@@ -250,14 +250,14 @@ impl<'r, 'a> Healer<'r, 'a> {
         meta::give(&file, &wanted, &giving, dir.gives_acl, &mut self.lost);
         restore.lost(&need.path, &mut self.lost);
         if name.present.is_some() {
-            // What is replaced may be the better one after a power cut.
+            // The replaced file may be the better one after a power cut.
             let synced = retry_on_intr(|| rustix::fs::fsync(&stage.file));
             synced.map_err(|errno| failed("fsync", errno))?;
         }
         Ok(())
     }
 
-    /// Copies, and gives the digest of what was written.
+    /// Copies, and returns the digest of the bytes written.
     fn bytes(&mut self, need: &Need, stage: &Stage, candidate: &Candidate) -> Result<Digest, Stop> {
         let restore = self.restore;
         let (file, size) = (candidate.file.as_fd(), candidate.stat.stamp.size);
@@ -265,7 +265,7 @@ impl<'r, 'a> Healer<'r, 'a> {
             true => Layout::of(file, size),
             false => Layout::solid(size),
         };
-        // What does not take long is finished.
+        // Work that does not take long is finished.
         let mut told = |step: Step<'_>| {
             restore.progress.bytes.fetch_add(step.count, Relaxed);
             restore.written.fetch_add(step.count, Relaxed);

@@ -1,17 +1,17 @@
-//! `restore`: what verify finds damaged or gone is healed from copies that hold it.
+//! `restore`: repairs files that verify finds damaged or missing from copies that hold them.
 //!
-//! How it flows: bc-integrity's `verify` runs first, guards and all; `needs` are the paths that it
-//! found, with what is recorded of them; `dirs` makes directories that are missing, `plain` links;
-//! `groups` are the names that are one file. Workers heal groups (`heal`) from `sources`: what lies
-//! at the same path of a copy first, then, once all of that is tried, whatever holds the content
-//! under any name. `make` copies to a stage while the digest is compared, and `put` gives it the
-//! name, what had it a second one. Directories get their times last.
+//! Flow: bc-integrity's `verify` runs first, guards and all; `needs` are the paths that it found,
+//! with their records; `dirs` makes directories that are missing, `plain` links; `groups` are the
+//! names that are one file. Workers repair groups (`heal`) from `sources`: files at the same path
+//! of a copy first, then, once all of those are tried, any file with the content under any name.
+//! `make` copies to a stage while the digest is compared, and `put` gives it the name, and the file
+//! that had it a second one. Directories get their times last.
 //!
 //! Invariants:
 //! - Nothing is written before the manifest was found sound to its end.
-//! - A name never leads to less than it did: only what has the recorded digest takes it, by one
-//!   call; and what had it has another name, unless that is not wanted.
-//! - What is not as verify found it is left alone.
+//! - A name never leads to less than it did: only a file with the recorded digest takes it, by one
+//!   call; and the replaced file has another name, unless that is not wanted.
+//! - A file that is not as verify found it is left alone.
 
 mod dirs;
 mod groups;
@@ -65,12 +65,12 @@ pub use options::{
 /// Files of a worker: each is read, written and forced to the disk, so that few are enough.
 const GROUPS_EACH: usize = 4;
 
-/// Where a content may be taken from, by how much its digest says.
+/// Sources that a content may be taken from, by the strength of its digest.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Reach {
     /// Other contents have the same digest all too often.
     Nowhere,
-    /// What lies at the same path, and is as long.
+    /// A file at the same path, and of the same length.
     SamePath,
     Anywhere,
 }
@@ -85,7 +85,7 @@ impl Reach {
     }
 }
 
-/// What all workers share.
+/// State shared by all workers.
 struct Restore<'a> {
     top: Top,
     algorithm: Algorithm,
@@ -96,14 +96,14 @@ struct Restore<'a> {
     id: JobId,
     stages: Stages<'a>,
     giving: Giving,
-    /// Whether owners, modes, attributes and links are those of the manifest.
+    /// True if owners, modes, attributes and links are those of the manifest.
     trusts: bool,
     discards: bool,
     dry_run: bool,
     cancel: &'a Cancel,
     progress: &'a HashProgress,
     observer: &'a RestoreObserver<'a>,
-    /// Of each need, whether it is known what has become of it.
+    /// For each need, true once its outcome is known.
     settled: Vec<AtomicBool>,
     mended: AtomicU64,
     missing: AtomicU64,
@@ -118,13 +118,13 @@ struct Restore<'a> {
     bytes_failed: AtomicU64,
 }
 
-/// Heals a tree.
+/// Repairs a tree.
 ///
 /// # Errors
-/// What keeps all of it from being done, before anything is written: a root that looks unmounted, or has
-/// nothing of what is recorded, unless [`root_check`](RestoreOptions::root_check) says otherwise; a
-/// manifest that is not sound, a copy that is not there. What becomes of single paths is told to
-/// `observer` and counted.
+/// Fails before anything is written if the repair as a whole cannot be done: a root that looks
+/// unmounted, or has nothing of what is recorded, unless [`root_check`](RestoreOptions::root_check)
+/// says otherwise; a manifest that is not sound, a copy that is missing. Outcomes of single paths
+/// are reported to `observer` and counted.
 pub fn restore(
     options: &RestoreOptions<'_>,
     work: &Work<'_>,
@@ -204,7 +204,7 @@ pub fn restore(
         bytes_failed: AtomicU64::new(0),
     };
     let done = restore.all(work, reading);
-    // Whatever happened: directories are not left closed.
+    // In any case: directories are not left closed.
     restore.end();
     done?;
     Ok(restore.restored(others, verified))
@@ -267,7 +267,7 @@ impl Restore<'_> {
         Ok(())
     }
 
-    /// What is still to be healed, and may lie anywhere.
+    /// Returns contents that are still to be restored, and may come from any path.
     fn looked_for(&self, groups: &[Group]) -> sources::Contents {
         let mut wanted = sources::Contents::default();
         let numbers = groups.iter().flat_map(|group| &group.needs);
@@ -287,7 +287,7 @@ impl Restore<'_> {
         self.touched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Which file has the path of a need now.
+    /// Returns the identity of the file that has the path of a need now.
     fn identity(&self, need: &Need) -> Option<Identity> {
         if need.loss == Loss::Removed {
             return None;
@@ -297,15 +297,15 @@ impl Restore<'_> {
         Some(put::look(dir.as_fd(), name).ok()?.id)
     }
 
-    /// Paths that were recorded as names of the same file, and are not to be healed.
+    /// Returns paths that were recorded as names of the same file, and need no repair.
     fn siblings(&self, need: &Need) -> &[Vec<u8>] {
         let inode = need.recorded_inode();
         let found = inode.and_then(|inode| self.records.siblings.get(&inode));
         found.map_or(&[], |found| &found[..])
     }
 
-    /// What a path gets, and how: of the record as far as that is trusted, else of what has the
-    /// path, else as new files have it.
+    /// Returns the metadata that a path gets, and its selection: from the record as far as that is
+    /// relied on, else from the existing file, else as new files have it.
     fn recorded(
         &self,
         entry: Option<&Entry>,

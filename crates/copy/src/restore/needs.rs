@@ -1,4 +1,4 @@
-//! What verify found, and what is recorded of it: the paths that are to be healed.
+//! Paths that are to be repaired: verify's findings with their records.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -14,46 +14,46 @@ use rustix::io::Errno;
 use super::options::Loss;
 use crate::stage::is_named_so;
 
-/// A path that is to be healed.
+/// A path that is to be repaired.
 pub(super) struct Need {
-    /// Where it lies, below the root.
+    /// Path below the root.
     pub(super) path: Vec<u8>,
-    /// Where it is recorded.
+    /// Recorded path.
     pub(super) recorded_at: Vec<u8>,
     pub(super) loss: Loss,
     pub(super) seen: Seen,
-    /// Why it is left, where it may be a file that is recorded nowhere.
+    /// Reason for which it is left, where it may be a file that is recorded nowhere.
     pub(super) held_back: Option<&'static str>,
-    /// What is recorded.
+    /// Its record in the manifest.
     pub(super) entry: Entry,
 }
 
 impl Need {
-    /// The recorded content.
+    /// Returns the recorded digest.
     pub(super) fn digest(&self) -> Option<Digest> {
         self.entry.digest.filter(|_| self.entry.kind == Kind::File)
     }
 
-    /// Which file it was, if it had several names.
+    /// Returns the recorded identity of the file, if it had several names.
     pub(super) fn recorded_inode(&self) -> Option<Inode> {
         inode_of(&self.entry)
     }
 }
 
-/// The state in which verify found what has the name.
+/// The state in which verify found the file that has the name.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
     ino: Option<u64>,
     size: Option<u64>,
     mtime_ns: Option<i64>,
     ctime_ns: Option<i64>,
-    /// Unless the medium could not give it.
+    /// Digest of its content, unless the medium could not give it.
     pub(super) digest: Option<Digest>,
     unread: bool,
 }
 
 impl Seen {
-    /// What differs from the record is told; what does not is as recorded.
+    /// Takes the current state from a change: only fields that differ from the record are in it.
     fn of(change: &Change) -> Seen {
         let mut seen = Seen {
             unread: change.class == Class::Unreadable,
@@ -75,27 +75,27 @@ impl Seen {
     fn complete(&mut self, meta: &Meta) {
         self.size.get_or_insert(meta.size);
         self.mtime_ns.get_or_insert(meta.mtime_ns);
-        // Of what could not be read nothing else was compared.
+        // No other field was compared of a file that could not be read.
         if !self.unread {
             self.ino.get_or_insert(meta.ino);
             self.ctime_ns.get_or_insert(meta.ctime_ns);
         }
     }
 
-    /// Whether a file is in that state, as far as its stamp tells.
+    /// True if a file is in that state, as far as its stamp shows.
     pub(super) fn fits(&self, now: &FileStat) -> bool {
         self.fits_but_for_ctime(now) && same(self.ctime_ns, now.stamp.ctime_ns)
     }
 
-    /// The same for one that this run has given names to, or taken names from: its content is to be
-    /// compared.
+    /// Like [`fits`](Self::fits), for a file that this run has given names to, or taken names from:
+    /// its content is to be compared.
     pub(super) fn fits_but_for_ctime(&self, now: &FileStat) -> bool {
         same(self.ino, now.id.ino)
             && same(self.size, now.stamp.size)
             && same(self.mtime_ns, now.stamp.mtime_ns)
     }
 
-    /// Whether the stamp says nothing, since nothing of it is recorded.
+    /// True if the stamp says nothing, since none is recorded.
     pub(super) fn has_no_stamp(&self) -> bool {
         self.mtime_ns.is_none()
     }
@@ -105,22 +105,22 @@ fn same<T: PartialEq>(seen: Option<T>, now: T) -> bool {
     seen.is_none_or(|seen| seen == now)
 }
 
-/// What verify tells, as far as it is asked for.
+/// Collects verify's changes, as far as they are asked for.
 pub(super) struct Collector<'a> {
     only: &'a [Loss],
-    /// Whether what is perhaps damaged, and perhaps a new file, is replaced.
+    /// True if files that may be damaged, and may be new ones, are replaced.
     forced: bool,
     found: Vec<(Change, Loss)>,
     moved: Vec<Vec<u8>>,
-    /// Files that were moved and healed: verify takes what was damaged, and is kept, for them.
+    /// Files that were moved and repaired: verify takes the damaged ones, which are kept, for them.
     kept: Vec<Change>,
-    /// Contents that came, by the first bytes of their digests.
+    /// Contents that were added, by the first bytes of their digests.
     added: HashSet<u64>,
-    /// The same, and those that have taken the place of others.
+    /// These contents, and those that have taken the place of others.
     came: HashSet<u64>,
     /// Stages of interrupted runs.
     pub(super) left: Vec<Vec<u8>>,
-    /// What could not be looked at, and why: each once, however much lies below it.
+    /// Paths that could not be looked at, with the reason: each once, however much lies below it.
     pub(super) unread: BTreeMap<Vec<u8>, Failure>,
     /// Other differences.
     pub(super) others: u64,
@@ -145,7 +145,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Whether something is recorded, and none of it is there any more, under whatever name.
+    /// True if files are recorded, and none of them is there any more, under whatever name.
     /// Directories do not count: other trees have them by the same names.
     pub(super) fn lost_all(&self, manifest: &ManifestFile) -> Result<bool, bc_integrity::Error> {
         if self.leaves_gone == 0 {
@@ -161,9 +161,9 @@ impl<'a> Collector<'a> {
         Ok(true)
     }
 
-    /// Takes one.
+    /// Takes one change.
     pub(super) fn take(&mut self, change: &Change) {
-        // What an interrupted run has left is no place where a file has gone.
+        // A leftover of an interrupted run is no place where a file has gone.
         let left = is_named_so(change.now_at());
         self.left.extend(left.then(|| change.now_at().to_vec()));
         if left && change.class == Class::Moved {
@@ -193,7 +193,7 @@ impl<'a> Collector<'a> {
             return;
         }
         if change.unproven && change.to.is_some() && !self.forced {
-            // What lies there stays, and what was recorded comes back beside it.
+            // The file there stays, and the recorded one comes back beside it.
             let mut gone = change.clone();
             (gone.class, gone.to, gone.unproven) = (Class::Removed, None, false);
             gone.differences.clear();
@@ -213,13 +213,13 @@ impl<'a> Collector<'a> {
         };
         match loss.filter(|loss| self.only.contains(loss)) {
             Some(loss) => self.found.push((change.clone(), loss)),
-            // Where it lies, and what it is called, counts for nothing.
+            // Differences of metadata alone, inode and device among them, do not count.
             None => self.others += u64::from(!matches!(change.class, Class::Ok | Class::Meta)),
         }
     }
 
     fn note_unread(&mut self, change: &Change) {
-        // What the record alone lacks can be read.
+        // Content that only the record lacks can be read.
         let failed = change.failed.as_ref().filter(|_| !change.readable_now);
         if let Some(failed) = failed
             && !self.unread.contains_key(&failed.path)
@@ -229,7 +229,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// What was healed under another name, and is gone there, too, is gone.
+    /// Adds files that were repaired under another name, and are gone there too, as removed.
     pub(super) fn add_gone(&mut self) {
         for mut change in std::mem::take(&mut self.kept) {
             let recorded = recorded_digest(&change).and_then(Digest::from_slice);
@@ -244,7 +244,8 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// A directory that went away with what was in it is not made for nothing.
+    /// Returns the changes without directories that went away with their content: they are not made
+    /// for nothing.
     fn without_moved_dirs(self) -> Vec<(Change, Loss)> {
         let mut emptied = HashSet::new();
         self.moved
@@ -265,7 +266,7 @@ impl<'a> Collector<'a> {
     }
 }
 
-/// Errors by which a medium, or what checks it, says that the content is lost.
+/// Returns true for errors by which a medium, or its checksums, report that the content is lost.
 fn is_lost_by_medium(change: &Change) -> bool {
     const LOST: [Errno; 4] = [Errno::IO, Errno::UCLEAN, Errno::BADMSG, Errno::NODATA];
     change.failed.as_ref().is_some_and(|failed| {
@@ -276,13 +277,13 @@ fn is_lost_by_medium(change: &Change) -> bool {
     })
 }
 
-/// The directories above a path, the root's own left out.
+/// Returns the directories above a path, without the root.
 pub(super) fn above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
     slashes.map(|(at, _)| &path[..at])
 }
 
-/// Which file a record is about, if it had several names: the manifest's number of the device, the
+/// Identity of a recorded file that had several names: the manifest's number of the device, the
 /// inode, the content.
 pub(super) type Inode = (Option<u32>, u64, Digest);
 
@@ -295,7 +296,7 @@ fn inode_of(entry: &Entry) -> Option<Inode> {
     Some((dev, meta.ino, entry.digest?))
 }
 
-/// What the manifest says beside the paths themselves.
+/// Further records of the manifest, beside those of the paths themselves.
 #[derive(Default)]
 pub(super) struct Records {
     /// The directories above them.
@@ -309,7 +310,7 @@ const DOUBTFUL: &str =
 const ANOTHERS: &str = "looks damaged, and holds what is recorded of another file: left as it is";
 const NOT_RECORDED: &str = "the manifest says something else of it by now: left as it is";
 
-/// Joins what was found with what is recorded. All of the manifest was found sound behind it.
+/// Joins the findings with their records. The manifest behind them was found sound to its end.
 pub(super) fn describe(
     manifest: &ManifestFile,
     collected: Collector<'_>,
@@ -364,7 +365,7 @@ pub(super) fn describe(
     let mut came = came(&found, &good);
     let mut needs = Vec::with_capacity(found.len());
     for (nth, ((change, loss), entry)) in found.iter().zip(entries).enumerate() {
-        // What verify saw is there, unless somebody writes to the manifest meanwhile.
+        // All that verify saw is there, unless another process writes to the manifest meanwhile.
         let Some(entry) = entry else {
             continue;
         };
@@ -392,7 +393,8 @@ pub(super) fn describe(
             *names -= 1;
             continue;
         }
-        // A number that was given to another file makes this look like what had it before.
+        // With a number that was given to another file, this looks like the previous owner of the
+        // number.
         if is_elsewhere(change) && seen.digest.is_some_and(|digest| good.contains(&digest)) {
             if change.to.is_some() && restores_removed {
                 need.path.clone_from(&change.path);
@@ -440,8 +442,8 @@ fn seen_of(change: &Change, entry: &Entry, own: Option<&Entry>) -> Seen {
     seen
 }
 
-/// Contents of files that were moved, and are taken for other ones that had the same number: so
-/// many names they have, and what they were called is taken for gone.
+/// Returns contents of files that were moved, and are taken for other ones that had the same
+/// number: each with the number of its names, whose recorded ones are taken for gone.
 fn came(found: &[(Change, Loss)], good: &HashSet<Digest>) -> HashMap<Digest, usize> {
     let mut names = HashMap::new();
     let moved = found
@@ -454,19 +456,19 @@ fn came(found: &[(Change, Loss)], good: &HashSet<Digest>) -> HashMap<Digest, usi
     names
 }
 
-/// Whether a file is taken for damaged that is recorded under another name.
+/// True if a file is taken for damaged that is recorded under another name.
 fn is_elsewhere(change: &Change) -> bool {
     change.class == Class::Damaged && (change.to.is_some() || change.was_at.is_some())
 }
 
-/// Whether an entry is the one that a change is about.
+/// True if an entry is the one that a change is about.
 fn is_same(change: &Change, entry: &Entry) -> bool {
     let expected = recorded_digest(change);
     let recorded = entry.digest.as_ref().map(Digest::as_bytes);
     expected.is_none() || expected == recorded
 }
 
-/// The digest that a change has on the old side, where it differs.
+/// Returns the digest that a change has on the old side, where it differs.
 fn recorded_digest(change: &Change) -> Option<&[u8]> {
     let mut differences = change.differences.iter();
     differences.find_map(|difference| match (difference.field, &difference.old) {

@@ -1,4 +1,4 @@
-//! What is to be healed, from where, and what is told of it.
+//! Options, events and results of a restore.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -10,22 +10,22 @@ use bc_walk::OwnFile;
 
 use crate::error::Error;
 
-/// What may have become of a recorded file.
+/// Loss of a recorded file.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Loss {
     /// Its content differs behind the same size and time, or the medium cannot give it.
     Damaged,
     /// It is gone.
     Removed,
-    /// It was edited, as far as size and time tell.
+    /// It was edited, as far as size and time show.
     Modified,
 }
 
 impl Loss {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Loss; 3] = [Loss::Damaged, Loss::Removed, Loss::Modified];
 
-    /// `damaged`, `removed` or `modified`.
+    /// Returns `damaged`, `removed` or `modified`.
     pub const fn name(self) -> &'static str {
         match self {
             Loss::Damaged => "damaged",
@@ -35,38 +35,38 @@ impl Loss {
     }
 }
 
-/// What is asked for.
+/// Options of a restore.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RestoreOptions<'a> {
-    /// The tree to heal.
+    /// The tree to repair.
     pub root: &'a OsStr,
     /// Its manifest, which must be sound.
     pub manifest: &'a ManifestFile,
-    /// Trees, or single files, that may hold what is wanted. They may hold the tree itself, or lie
-    /// in it.
+    /// Trees, or single files, that may hold the lost contents. They may hold the tree itself, or
+    /// lie in it.
     pub from: Vec<OsString>,
-    /// What is healed; of what is moved, nothing is.
+    /// Losses that are repaired; moved files are not.
     pub only: Vec<Loss>,
-    /// Whether what is damaged is not kept under a second name.
+    /// True if damaged files are not kept under a second name.
     pub discard_damaged: bool,
-    /// Whether owner, mode, attributes and links are taken from the manifest even if others may
+    /// True if owner, mode, attributes and links are taken from the manifest even if others may
     /// have written it.
     pub trust_metadata: bool,
-    /// Whether nothing is written, only told.
+    /// True if nothing is written, only reported.
     pub dry_run: bool,
-    /// Where it is kept which stages a run has made, so that the next one can remove what is left
-    /// of one that was killed; `None`: nowhere, and it stays.
+    /// Directory of the journal of stages, so that the next run can remove those of a killed one;
+    /// `None`: no journal, and they stay.
     pub state: Option<PathBuf>,
-    /// What to do where the root, or a disk below it, looks unmounted, or the root has nothing at
-    /// all of what is recorded.
+    /// Treatment of a root, or a disk below it, that looks unmounted, or of a root that has nothing
+    /// at all of what is recorded.
     pub root_check: RootCheck,
-    /// Files of which nothing is said: those that the caller writes to.
+    /// Files that are not reported: those that the caller writes to.
     pub leave_out: &'a [OwnFile],
 }
 
 impl<'a> RestoreOptions<'a> {
-    /// Heals what is damaged or removed in `root`, as `manifest` has it; from nowhere yet.
+    /// Repairs damaged and removed files in `root`, as recorded in `manifest`; without sources yet.
     pub fn new<P: AsRef<Path> + ?Sized>(
         root: &'a P,
         manifest: &'a ManifestFile,
@@ -90,80 +90,81 @@ impl<'a> RestoreOptions<'a> {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Mended<'a> {
-    /// Below the root.
+    /// Path below the root.
     pub path: &'a [u8],
-    /// What had become of it.
+    /// Loss that it had.
     pub loss: Loss,
     /// The copy that its content is from, as it is shown. Directories and links have none.
     pub from: Option<&'a [u8]>,
     /// The name, below the root, that it was made another name of.
     pub linked: Option<&'a [u8]>,
-    /// The name, below the root, that what was there has now.
+    /// The name, below the root, that the replaced file has now.
     pub kept: Option<&'a [u8]>,
 }
 
-/// Something that happened. Paths are those of the manifest, below the root.
+/// Event of a restore. Paths are those of the manifest, below the root.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum RestoreEvent<'a> {
-    /// A part of the work begins: its name, and what there is to do; 0 where that is not known.
+    /// A part of the work begins: its name and its amount.
     Begins {
         /// `restore` or `search`.
         what: &'static str,
-        /// Files.
+        /// Number of files; 0 where it is not known.
         files: u64,
         /// Their bytes.
         bytes: u64,
     },
     /// A path is as recorded again, or would be.
     Mended(&'a Mended<'a>),
-    /// A path is not, since nothing holds what is wanted.
+    /// A path is not restored, since no copy has its content.
     Missing {
         /// The path.
         path: &'a [u8],
-        /// What has become of it.
+        /// Its loss.
         loss: Loss,
-        /// Why nothing does, in words.
+        /// The reason, in words.
         why: &'static str,
     },
-    /// A path is not, since something failed, or changed meanwhile.
+    /// A path is not restored, since an operation failed, or the file changed meanwhile.
     Failed {
         /// The path.
         path: &'a [u8],
-        /// What has become of it.
+        /// Its loss.
         loss: Loss,
-        /// What failed.
+        /// The failure.
         error: &'a bc_walk::Error,
     },
-    /// What could not be looked at: whether it, or what is below it, is lost, is not known.
+    /// A path that could not be looked at: it is not known whether it, or anything below it, is
+    /// lost.
     Unread {
         /// The path.
         path: &'a [u8],
-        /// What failed.
+        /// The failure.
         failure: &'a bc_manifest::Failure,
     },
-    /// A path could not be given something that is recorded of it.
+    /// A path could not be given some of its recorded metadata.
     Incomplete(&'a bc_walk::Error),
-    /// Something that is no failure of a path, and that the user should know.
+    /// Warning for the user that is no failure of a path.
     Warning(&'a str),
 }
 
-/// Who is told, by any thread.
+/// Receiver of events, called by any thread.
 pub type RestoreObserver<'a> = dyn Fn(RestoreEvent<'_>) + Sync + 'a;
 
-/// What it came to.
+/// Result of a restore.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Restored {
-    /// Paths that were to be healed: the sum of the next four.
+    /// Paths that were to be repaired: the sum of the next four.
     pub wanted: u64,
     /// As recorded again, or would be.
     pub mended: u64,
-    /// What no copy holds.
+    /// Paths whose content no copy has.
     pub missing: u64,
-    /// What failed, or changed meanwhile.
+    /// Paths that failed, or changed meanwhile.
     pub failed: u64,
-    /// Not begun: the run was interrupted, or the tree takes no more.
+    /// Not started: the run was interrupted, or the tree takes no more.
     pub left: u64,
     /// Paths that differ in another way, and were left as they are.
     pub others: u64,
@@ -171,20 +172,20 @@ pub struct Restored {
     pub bytes: u64,
     /// Bytes of the files that are left or failed.
     pub bytes_left: u64,
-    /// Why the rest was not begun, where the tree takes no more.
+    /// Reason for which the rest was not begun, where the tree takes no more.
     pub stopped: Option<String>,
-    /// Properties that could not be given.
+    /// Metadata that could not be given.
     pub incomplete: u64,
-    /// What was read to verify the tree.
+    /// Totals of verifying the tree.
     pub verified: bc_hash::Totals,
 }
 
-/// Why nothing could be healed at all.
+/// Error that prevents the restore as a whole.
 #[derive(Debug)]
 pub enum RestoreError {
     /// The tree could not be verified: a guard, or the manifest.
     Verify(bc_integrity::Error),
-    /// Something else that all of it needs.
+    /// Another operation that the whole restore needs.
     Restore(Error),
 }
 

@@ -1,4 +1,5 @@
-//! What holds no content: directories, made again, and symbolic links, whose targets are recorded.
+//! Entries without content: directories, made again, and symbolic links, whose targets are
+//! recorded.
 
 use std::os::fd::AsFd;
 
@@ -18,7 +19,7 @@ use crate::meta;
 use crate::special::{make, swapped};
 use crate::tree::parts;
 
-/// Brings back what is no file. Everything else that is none, and has no content, is named.
+/// Restores everything but regular files. Entries that can be restored neither way are reported.
 pub(super) fn restore(restore: &Restore<'_>) {
     for (number, need) in restore.needs.iter().enumerate() {
         if restore.is_over() {
@@ -67,7 +68,7 @@ pub(super) fn restore(restore: &Restore<'_>) {
     }
 }
 
-/// Whether a target is taken from the manifest: a copy that has the same link speaks for it, too.
+/// True if a link's target is taken from the manifest: also if a copy has the same link.
 fn is_believed(restore: &Restore<'_>, need: &Need, target: &[u8]) -> bool {
     let has_it = |from: &super::Backup| from.link(&need.path).as_deref() == Some(target);
     restore.trusts || restore.from.iter().any(has_it)

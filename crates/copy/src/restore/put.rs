@@ -1,4 +1,4 @@
-//! What is healed takes its name; what has the name keeps another one.
+//! Replacement: the repaired file takes its name, and the existing one keeps another.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -17,11 +17,11 @@ const NAME_MAX: usize = 255;
 /// Second names that are tried.
 const TRIES: u32 = 1000;
 
-/// What has a name.
+/// The existing file with a name.
 #[derive(Clone, Debug)]
 pub(super) struct Present {
     pub(super) stat: FileStat,
-    /// What it holds, unless it cannot be read.
+    /// Digest of its content, unless it cannot be read.
     pub(super) digest: Option<Digest>,
 }
 
@@ -35,28 +35,28 @@ impl Present {
     }
 }
 
-/// Whether what had the name gets another one.
+/// Treatment of the replaced file's content.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Keep {
-    /// Yes.
+    /// It gets a second name.
     Second,
-    /// No: it is not wanted, or it has one already.
+    /// It is not kept: that is not wanted, or it has another name already.
     Nothing,
 }
 
-/// Why a name was not given.
+/// Reason for which a name was not given.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum NotPut {
-    /// What is there is not what was there.
+    /// The existing file has changed.
     Changed,
     /// The system refuses: the operation and the reason.
     System(&'static str, Errno),
-    /// What is there could not get another name, since the file system knows neither links nor
+    /// The existing file could not get another name, since the file system has neither links nor
     /// exchanges.
     CannotKeep,
-    /// What was there has the name of the stage, and could not be put back.
+    /// The replaced file has the name of the stage, and could not be put back.
     Stuck(Errno),
-    /// The same, for the name has been given to another file once more, which keeps it.
+    /// Like `Stuck`, but the name has been given to another file once more, which keeps it.
     Displaced,
 }
 
@@ -88,14 +88,14 @@ impl Held {
     }
 }
 
-/// Second name of what is damaged.
+/// Second name of a damaged file.
 struct Second {
     name: Vec<u8>,
-    /// This call has made it: another run may rely on one that it has made itself.
+    /// True if this call has made it: another run may rely on a name that it has made itself.
     made: bool,
 }
 
-/// Gives a stage a name that is free; else the stage is removed.
+/// Gives a stage a name that is free; if it is not, the stage is removed.
 pub(super) fn put_new(dir: BorrowedFd<'_>, from: &str, name: &[u8]) -> Result<(), NotPut> {
     let put = stage::publish(dir, from, name, Over::Nothing, None);
     put.map_err(|errno| {
@@ -107,9 +107,9 @@ pub(super) fn put_new(dir: BorrowedFd<'_>, from: &str, name: &[u8]) -> Result<()
     })
 }
 
-/// Gives a stage the name of `present`, and that another one if it is to be kept: which is
-/// returned. Whatever has the name instead of `present` keeps it, and the stage is removed, unless
-/// it is [stuck](NotPut::Stuck).
+/// Gives a stage the name of `present`, which gets another one, returned, if it is to be kept. Any
+/// other file that has the name by then keeps it, and the stage is removed, unless it is
+/// [stuck](NotPut::Stuck).
 pub(super) fn put_over(
     dir: BorrowedFd<'_>,
     from: &str,
@@ -155,7 +155,7 @@ pub(super) fn put_over(
     }
 }
 
-/// Makes a second name of what has the first; `None` where there are no links, or none for this
+/// Makes a second name of the existing file; `None` where there are no links, or none for this
 /// user.
 fn link_second(
     dir: BorrowedFd<'_>,
@@ -198,7 +198,7 @@ fn exchange(dir: BorrowedFd<'_>, from: &str, name: &[u8]) -> Result<(), Errno> {
     retry_on_intr(|| rustix::fs::renameat_with(dir, from, dir, name, flags))
 }
 
-/// What had the name has that of the stage now: it is looked at, and put back if it is not what was
+/// Checks the replaced file, which has the stage's name now, and puts it back if it is not the one
 /// to be replaced.
 fn after_exchange(
     dir: BorrowedFd<'_>,
@@ -210,7 +210,7 @@ fn after_exchange(
     let back = |why| {
         let put_back = match look(dir, name) {
             Ok(now) if now.id == held.id => exchange(dir, from, name),
-            // Whoever saved what was exchanged has saved again: the last one stays.
+            // The program that saved the exchanged file has saved again: the last version stays.
             Ok(_) => return Err(NotPut::Displaced),
             Err(_) => stage::publish(dir, from, name, Over::Nothing, None),
         };
@@ -222,7 +222,7 @@ fn after_exchange(
         Err(errno) => return back(NotPut::System("stat", errno)),
     }
     let is_kept = match second {
-        // Whoever has made it may have removed it again.
+        // The program that made it may have removed it again.
         Some(second) => second.made || is_at(dir, &second.name, present.stat.id),
         None => keep == Keep::Nothing,
     };
@@ -240,8 +240,8 @@ fn after_exchange(
     back(NotPut::System("rename", Errno::EXIST))
 }
 
-/// Where there are no exchanges: between the look and the renaming another program may take the
-/// name, which no call can rule out here.
+/// Renames over the existing file where there are no exchanges: between the look and the renaming
+/// another program may take the name, which no call can rule out here.
 fn rename_over(
     dir: BorrowedFd<'_>,
     from: &str,
@@ -256,14 +256,14 @@ fn rename_over(
         .map_err(|errno| NotPut::System("rename", errno))
 }
 
-/// What has a name.
+/// Returns the `stat` of the file with a name.
 pub(super) fn look(dir: BorrowedFd<'_>, name: &[u8]) -> Result<FileStat, Errno> {
     let flags = AtFlags::SYMLINK_NOFOLLOW;
     let stat = retry_on_intr(|| rustix::fs::statat(dir.as_fd(), name, flags))?;
     Ok(FileStat::from(&stat))
 }
 
-/// Whether a name leads to this very file.
+/// True if a name leads to this very file.
 pub(super) fn is_at(dir: BorrowedFd<'_>, name: &[u8], id: Identity) -> bool {
     look(dir, name).is_ok_and(|now| now.id == id)
 }
@@ -275,7 +275,7 @@ fn remove_second(dir: BorrowedFd<'_>, name: &[u8]) {
     }
 }
 
-/// Names for what is damaged, the best first.
+/// Returns names for a damaged file, the best first.
 fn seconds(name: &[u8], digest: Option<Digest>) -> impl Iterator<Item = Vec<u8>> {
     let end = second_ending(digest);
     let name = name.to_vec();
@@ -290,12 +290,12 @@ fn seconds(name: &[u8], digest: Option<Digest>) -> impl Iterator<Item = Vec<u8>>
     })
 }
 
-/// As much of a name as there is room for, no character cut in two.
+/// Returns as much of a name as there is room for, no character cut in two.
 fn shortened(name: &[u8], room: usize) -> &[u8] {
     if name.len() <= room {
         return name;
     }
-    // Of a character in UTF-8 at most three bytes continue it.
+    // At most three bytes continue a character in UTF-8.
     let is_start = |at: &usize| name[*at] & 0xc0 != 0x80;
     let cut = (room.saturating_sub(3)..=room).rev().find(is_start);
     &name[..cut.unwrap_or(room)]

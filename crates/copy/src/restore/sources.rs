@@ -1,4 +1,4 @@
-//! Copies that may hold what is wanted: at the same path, or anywhere, by size and digest.
+//! Copies that may hold a lost content: at the same path, or at any, by size and digest.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -25,14 +25,14 @@ use crate::tree::parts;
 
 /// A tree, or a single file, as it was named.
 pub(super) struct Backup {
-    /// The tree, or the directory of the file.
+    /// Directory: the tree, or the directory of the file.
     fd: OwnedFd,
     pub(super) path: OsString,
-    /// The file's name.
+    /// Name of the file, if it is a single one.
     name: Option<Vec<u8>>,
 }
 
-/// An open file that may hold what is wanted.
+/// An open file that may hold the wanted content.
 pub(super) struct Candidate {
     pub(super) file: OwnedFd,
     pub(super) stat: FileStat,
@@ -41,7 +41,7 @@ pub(super) struct Candidate {
 }
 
 impl Backup {
-    /// Opens what was named.
+    /// Opens a tree or file given by the user.
     pub(super) fn open(path: &OsStr) -> Result<Backup, Error> {
         let bytes = path.as_bytes();
         let failed = |op| move |errno: Errno| Error::system(bytes, op, errno);
@@ -72,13 +72,13 @@ impl Backup {
         })
     }
 
-    /// Whether it is a directory with nothing in it, as a disk looks that is not mounted.
+    /// True if it is a directory with nothing in it, as an unmounted disk looks.
     pub(super) fn is_empty(&self) -> bool {
         let own = self.name.is_none();
         own && std::fs::read_dir(&self.path).is_ok_and(|mut entries| entries.next().is_none())
     }
 
-    /// The file at a path below the tree, if there is one.
+    /// Opens the file at a path below the tree, if there is one.
     pub(super) fn at(&self, path: &[u8]) -> Result<Option<Candidate>, bc_walk::Error> {
         if self.name.is_some() {
             return Ok(None);
@@ -87,7 +87,7 @@ impl Backup {
         open_regular(self.fd.as_fd(), path, shown)
     }
 
-    /// An entry of the listing that was walked.
+    /// Opens an entry of the listing that was walked.
     fn entry(&self, listing: &Listing, id: EntryId) -> Result<Option<Candidate>, bc_walk::Error> {
         let shown = listing.path(id);
         let mut path = Vec::new();
@@ -98,7 +98,7 @@ impl Backup {
         open_regular(self.fd.as_fd(), &path, shown)
     }
 
-    /// Where a link at a path leads, if there is one.
+    /// Returns the target of the link at a path, if there is one.
     pub(super) fn link(&self, path: &[u8]) -> Option<Vec<u8>> {
         let (dir, name) = parts(path);
         let dir = beneath::open(self.fd.as_fd(), dir).ok()?;
@@ -107,7 +107,7 @@ impl Backup {
     }
 }
 
-/// Opens a regular file below a directory; no link is followed, and nothing that is no file is
+/// Opens a regular file below a directory; no link is followed, and no other kind of file is
 /// opened.
 pub(super) fn open_regular(
     top: BorrowedFd<'_>,
@@ -134,12 +134,12 @@ pub(super) fn open_regular(
     }
 }
 
-/// Contents that are looked for everywhere.
+/// Contents that are searched for everywhere.
 #[derive(Default)]
 pub(super) struct Contents {
     pub(super) digests: HashSet<Digest>,
     pub(super) sizes: HashSet<u64>,
-    /// Whether a size is not known, so that any will do.
+    /// True if a size is not known, so that any will do.
     pub(super) any_size: bool,
 }
 
@@ -154,7 +154,7 @@ impl Contents {
     }
 }
 
-/// How files are looked at.
+/// Means by which files are read and hashed.
 pub(super) struct Means<'a> {
     pub(super) algorithm: Algorithm,
     pub(super) cpu: CpuFeatures,
@@ -164,7 +164,7 @@ pub(super) struct Means<'a> {
     pub(super) progress: &'a HashProgress,
 }
 
-/// Which files of the trees hold which of the contents.
+/// Files of the trees that hold each of the contents.
 pub(super) struct Index {
     listing: Listing,
     found: HashMap<Digest, Vec<EntryId>>,
@@ -190,8 +190,8 @@ impl DigestSink for Sink<'_> {
 }
 
 impl Index {
-    /// Looks through the trees: hashes what has a size that is wanted. Gives what could not be read
-    /// as well. `begins` is told how many files and bytes that are.
+    /// Searches the trees: hashes the files that have a wanted size. Returns the files that could
+    /// not be read as well. `begins` is called with the number of files and bytes.
     pub(super) fn of(
         from: &[Backup],
         wanted: &Contents,
@@ -231,7 +231,7 @@ impl Index {
             all.extend(sink.found);
             errors.extend(sink.errors);
         }
-        // The same one is taken whatever worker found it.
+        // The same one is taken, whichever worker found it.
         all.sort_unstable_by_key(|(id, _)| id.0);
         let mut found: HashMap<Digest, Vec<EntryId>> = HashMap::new();
         for (id, digest) in all {
@@ -240,7 +240,7 @@ impl Index {
         Ok((Index { listing, found }, errors))
     }
 
-    /// Files that held a content when they were looked at.
+    /// Returns the files that held a content when they were looked at.
     pub(super) fn holders(&self, digest: &Digest) -> &[EntryId] {
         self.found.get(digest).map_or(&[], |found| &found[..])
     }

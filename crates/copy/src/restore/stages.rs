@@ -1,5 +1,5 @@
-//! The stages of this run, in a journal in the user's state directory: what a run that was killed
-//! has left is removed by the next one of the same tree, before it is verified.
+//! The stages of this run, in a journal in the user's state directory: leftovers of a killed run
+//! are removed by the next one of the same tree, before it is verified.
 
 use std::ffi::OsStr;
 use std::fs::DirBuilder;
@@ -27,10 +27,10 @@ use crate::record::{self, JobRecord, LONGEST_PATH, Made};
 use crate::stage::JobId;
 use crate::target::file_system;
 
-/// Where it is told what gets a stage.
+/// Journal of the stages.
 pub(super) struct Stages<'a> {
     site: Option<Site>,
-    /// The journal, once there is something to tell.
+    /// The journal, once there is something to record.
     log: OnceLock<Log>,
     observer: &'a RestoreObserver<'a>,
 }
@@ -46,11 +46,11 @@ struct Site {
 }
 
 impl<'a> Stages<'a> {
-    /// Removes what an earlier run has left, and keeps other ones out of the tree until this is
-    /// dropped: each would take what the other makes for what is damaged.
+    /// Removes leftovers of an earlier run, and keeps other ones out of the tree until this is
+    /// dropped: each would take the other's stages for damaged files.
     ///
     /// # Errors
-    /// Another run is at work in the same tree.
+    /// Fails if another run is at work in the same tree.
     pub(super) fn begin(
         options: &RestoreOptions<'_>,
         top: &Top,
@@ -85,14 +85,14 @@ impl<'a> Stages<'a> {
         Ok(stages)
     }
 
-    /// The file that holds the place of the journal, which is no part of the tree.
+    /// Returns the file that holds the place of the journal, which is no part of the tree.
     pub(super) fn own_file(&self) -> Option<OwnFile> {
         let held = self.site.as_ref()?.claim();
         let claim = held.as_ref()?.as_ref().ok()?;
         OwnFile::of(claim.file()?).ok()
     }
 
-    /// Nobody is told.
+    /// Records nothing.
     pub(super) fn none(observer: &'a RestoreObserver<'a>) -> Stages<'a> {
         Stages {
             site: None,
@@ -101,14 +101,14 @@ impl<'a> Stages<'a> {
         }
     }
 
-    /// Tells, before it is made, what gets a stage.
+    /// Records the path that gets a stage, before the stage is made.
     pub(super) fn begun(&self, path: &[u8]) {
         self.append(path, |piece| {
             push(piece, record::BEGUN, |out| out.extend_from_slice(path));
         });
     }
 
-    /// Tells what the stage is.
+    /// Records the inode of the stage.
     pub(super) fn made(&self, path: &[u8], stage: impl AsFd) {
         if let Ok(stat) = fstat(stage) {
             let made = Made {
@@ -119,7 +119,7 @@ impl<'a> Stages<'a> {
         }
     }
 
-    /// Tells, before it is replaced, what nobody wants to keep.
+    /// Records the file that is not to be kept, before it is replaced.
     pub(super) fn given_up(&self, path: &[u8], present: &Present) {
         let stamp = present.stat.stamp;
         let made = Made {
@@ -129,8 +129,8 @@ impl<'a> Stages<'a> {
         self.append(path, |piece| record::push_made(piece, path, made));
     }
 
-    /// No stage is wanted any more: should one be left, since it could not be removed at once, it is
-    /// removed now or named.
+    /// Ends the use of stages: any that is left, since it could not be removed at once, is removed
+    /// now or reported.
     pub(super) fn end(&self) {
         if let Some(journal) = self.log.get().and_then(Log::take) {
             let left = |path: &[u8], why: &str| left_alone(self.observer, path, why);
@@ -163,7 +163,7 @@ impl<'a> Stages<'a> {
 }
 
 impl Site {
-    /// Whether a journal may be made, once what an earlier run has left is removed.
+    /// Removes the leftovers of an earlier run; returns true if a journal may be made then.
     fn clear(&self, observer: &RestoreObserver<'_>) -> Result<bool, Error> {
         if self.file.symlink_metadata().is_err() {
             return Ok(true);
@@ -192,7 +192,8 @@ impl Site {
         self.claim.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Holds the place. Why it cannot be held is of interest only to a run that makes stages.
+    /// Holds the place. The reason for which it cannot be held matters only to a run that makes
+    /// stages.
     fn hold(&self) -> Result<(), Error> {
         let directory = self.file.parent().unwrap_or(&self.state);
         let made = DirBuilder::new()
@@ -237,7 +238,8 @@ fn left_alone(observer: &RestoreObserver<'_>, path: &[u8], why: &str) {
     observer(RestoreEvent::Warning(&text));
 }
 
-/// The journal's name: of the path, from wherever it is named, and of what is there now.
+/// Returns the journal's name: a digest of the path, however it is spelt, and of the directory that
+/// is there now.
 fn name(root: &OsStr, job: &JobRecord) -> String {
     let real = std::fs::canonicalize(root);
     let real = real.unwrap_or_else(|_| Path::new(root).to_owned());

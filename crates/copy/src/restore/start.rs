@@ -1,4 +1,4 @@
-//! Before anything is healed: the tree is held open, and verified with all its guards.
+//! Preparation of a repair: the tree is held open, and verified with all its guards.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -35,9 +35,9 @@ pub(super) struct Top {
     mounts: Option<MountsBelow>,
 }
 
-/// What was mounted at and below the root before it was verified.
+/// Mounts at and below the root before it was verified.
 struct MountsBelow {
-    /// The kernel's table, which says when it changes.
+    /// The kernel's table, which reports when it changes.
     table: File,
     root: PathBuf,
     then: Vec<MountEntry>,
@@ -45,11 +45,11 @@ struct MountsBelow {
 }
 
 impl MountsBelow {
-    /// `None` without `/proc`.
+    /// Reads the mounts; `None` without `/proc`.
     fn read(root: &[u8]) -> Option<MountsBelow> {
         let root = Path::new(OsStr::from_bytes(if root.is_empty() { b"." } else { root }));
         let mut mounts = MountsBelow {
-            // It tells of what changes from here on.
+            // It reports changes from here on.
             table: File::open("/proc/self/mountinfo").ok()?,
             root: root.canonicalize().ok()?,
             then: Vec::new(),
@@ -67,7 +67,7 @@ impl MountsBelow {
         Some(all)
     }
 
-    /// Asked by one thread at a time: a change is told once.
+    /// True if the mounts have changed. Called by one thread at a time: a change is reported once.
     fn have_changed(&self) -> bool {
         let table = &mut [PollFd::new(&self.table, PollFlags::PRI)];
         let asked = poll(table, Some(&Timespec::default()));
@@ -78,7 +78,8 @@ impl MountsBelow {
         self.changed.load(Relaxed)
     }
 
-    /// What an automount brings when somebody first looks at it changes nothing.
+    /// True if the mounts are the same. A mount that an automount makes at its first use is no
+    /// change.
     fn are_as_they_were(&self, now: &[MountEntry]) -> bool {
         let automounts: HashSet<&[u8]> = self
             .then
@@ -114,7 +115,7 @@ impl Top {
         self.mounts.as_ref().is_some_and(MountsBelow::have_changed)
     }
 
-    /// Another file system may have been mounted over it since it was opened.
+    /// Refuses the root if another file system was mounted over it since it was opened.
     pub(super) fn refuse_another(&self) -> Result<(), Error> {
         let failed = |op| move |errno: Errno| Error::system(&self.path, op, errno);
         let again = open_named(&self.path).map_err(failed("open"))?;
@@ -133,8 +134,9 @@ impl Top {
     }
 }
 
-/// A tree that has nothing of what is recorded is another one, or its disk is not mounted: it would
-/// be filled with what is not its own. Who has lost all of it has to say so.
+/// Refuses a tree that has nothing of what is recorded: it is another one, or its disk is not
+/// mounted, and it would be filled with foreign files. A user who has lost all of it has to confirm
+/// that.
 pub(super) fn refuse_another_tree(
     options: &RestoreOptions<'_>,
     collected: &Collector<'_>,
@@ -158,12 +160,13 @@ pub(super) fn look(
 ) -> Result<(Verified, Reading), bc_integrity::Error> {
     let leave_out: Vec<OwnFile> = options.leave_out.iter().cloned().chain(own).collect();
     let what = VerifyOptions::new(options.root, options.manifest)
-        // All that is known of what is there: it may be gone or changed when its turn comes.
+        // All fields, so that the present state is known: the file may be gone or changed when its
+        // turn comes.
         .rules(CompareRules::new(CompareMode::Strict, Fields::NONE))
         .detail(Detail::Changes)
         .trust(Trust::Checked)
         .root_check(options.root_check)
-        // It would be filled with what is not its own.
+        // It would be filled with foreign files.
         .missing_mounts(MissingMounts::Refuse)
         .leave_out(&leave_out);
     let asked: Mutex<Option<Reading>> = Mutex::new(None);

@@ -1,4 +1,4 @@
-//! What has become of the paths: counted, and told.
+//! Counts and reports of the outcomes of paths.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -16,7 +16,7 @@ use crate::job::shown_below;
 use crate::meta::Lost;
 
 impl Restore<'_> {
-    /// Whether nothing more is to be begun.
+    /// True if nothing more is to be begun.
     pub(super) fn is_over(&self) -> bool {
         self.cancel.is_cancelled()
     }
@@ -34,7 +34,7 @@ impl Restore<'_> {
         self.full.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A path below the root, as it is shown.
+    /// Returns a path below the root, as it is shown.
     pub(super) fn shown(&self, path: &[u8]) -> Vec<u8> {
         shown_below(&self.top.path, path)
     }
@@ -86,7 +86,7 @@ impl Restore<'_> {
         });
     }
 
-    /// A copy, or a part of it, that cannot be read: another one may do.
+    /// Reports a copy, or a part of it, that cannot be read: another one may do.
     pub(super) fn unreadable(&self, error: &Error) {
         if error.kind() != ErrorKind::Cancelled {
             (self.observer)(RestoreEvent::Warning(&error.to_string()));
@@ -103,14 +103,14 @@ impl Restore<'_> {
         (self.observer)(RestoreEvent::Incomplete(error));
     }
 
-    /// Tells what a path could not be given.
+    /// Reports metadata that a path could not be given.
     pub(super) fn lost(&self, path: &[u8], lost: &mut Vec<Lost>) {
         for (what, errno) in lost.drain(..) {
             self.incomplete(path, what, errno);
         }
     }
 
-    /// Gives directories what they are to have, and tells what is missing.
+    /// Gives directories their final metadata, and reports what is missing.
     pub(super) fn end(&self) {
         self.dirs.finish(self);
         self.stages.end();

@@ -1,4 +1,4 @@
-//! What is copied, and where it goes.
+//! Copied entries and their targets.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

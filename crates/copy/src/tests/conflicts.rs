@@ -20,7 +20,7 @@ use crate::{
     CopyOptions, CopyProgress, Durability, Event, ManifestPlace, OnConflict, Target, copy, record,
 };
 
-/// Histories, where nobody asks for more.
+/// Histories of an ordinary run.
 const FEW: usize = 60;
 
 /// Files of the source; the last two are one.
@@ -34,7 +34,7 @@ struct History {
     ground: Ground,
     rng: Rng,
     options: CopyOptions,
-    /// What the copy has left under each name since its journal was begun.
+    /// Contents that the copy has left under each name since its journal was begun.
     ours: BTreeMap<String, BTreeSet<Vec<u8>>>,
     /// Seconds since 1970 of the last change of a source: each has a time of its own.
     clock: u64,
@@ -138,13 +138,13 @@ impl History {
             .ok()
     }
 
-    /// Something that people, or other programs, do to what is at the destination.
+    /// Changes the destination as people, or other programs, do.
     fn change_destination(&mut self) {
         let name = self.name();
         let path = self.ground.at("to").join(name);
         let kind = self.rng.below(11);
         self.tell(format!("{name}: change {kind}"));
-        // What was changed in the moment of the renaming looks as if it was not.
+        // An edit in the moment of the renaming looks like none.
         let begun = coarse_now();
         while coarse_now() == begun {
             std::thread::yield_now();
@@ -197,7 +197,7 @@ impl History {
         }
     }
 
-    /// What may become of a journal between two runs.
+    /// Changes the journal as may happen between two runs.
     fn change_journal(&mut self) {
         if journal(&self.ground).is_none() {
             return;
@@ -229,7 +229,7 @@ impl History {
         });
     }
 
-    /// After a start: what had not come to the disk is zeros, or not there.
+    /// Simulates a restart: blocks that had not come to the disk are zeros, or missing.
     fn tear(&mut self) {
         let name = self.name();
         let path = self.ground.at("to").join(name);
@@ -253,7 +253,7 @@ impl History {
         file.set_modified(time).unwrap();
     }
 
-    /// Runs the copy and holds what it does against the rule.
+    /// Runs the copy and checks its effects against the rule.
     fn run(&mut self, policy: OnConflict) {
         let (source, before) = (self.files("from"), self.files("to"));
         let newer: BTreeSet<&str> = NAMES
@@ -326,7 +326,7 @@ impl History {
                     let is_given = |line: &String| {
                         (line.starts_with("+ ") || line.starts_with("~ ")) && line.ends_with(&path)
                     };
-                    // What was equal is as good as copied.
+                    // An equal file is as good as copied.
                     if told.iter().any(is_given) || source.get(name) == Some(now) {
                         self.ours
                             .entry(name.clone())

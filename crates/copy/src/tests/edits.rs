@@ -1,4 +1,5 @@
-//! What the user has changed of what an interrupted run left is his, whatever happened meanwhile.
+//! Changes of the user to files that an interrupted run left are the user's, whatever happened
+//! meanwhile.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -25,7 +26,7 @@ fn left() -> (Ground, CopyOptions) {
     (ground, options)
 }
 
-/// What may have happened since.
+/// Event since the interruption.
 #[derive(Clone, Copy, Debug)]
 enum Since {
     Nothing,
@@ -89,7 +90,7 @@ fn an_edit_in_place_meets_the_policy_whatever_happened() {
     }
 }
 
-/// Which of his files the user has put where one of the copy would be makes no difference.
+/// A file of the user's stays, whichever of them is in the place of a copy's.
 #[test]
 fn a_file_of_the_users_that_was_in_the_way_stays_in_the_way() {
     for since in Since::ALL {
@@ -118,7 +119,7 @@ fn a_file_that_the_user_has_made_between_two_runs_stays_in_the_way() {
     }
 }
 
-/// What is changed after it was found to be the copy's own, just before its successor has its name.
+/// An edit after a file was found to be the copy's own, just before its successor has its name.
 #[test]
 fn an_edit_while_its_successor_is_copied_stays() {
     for is_secret in [false, true] {
@@ -149,7 +150,7 @@ fn an_edit_while_its_successor_is_copied_stays() {
     }
 }
 
-/// What has the recorded bytes is the copy's own, whatever its times are: it follows its source.
+/// A file with the recorded bytes is the copy's own, whatever its times are: it follows its source.
 #[test]
 fn what_was_only_touched_is_still_ours() {
     for since in Since::ALL {
@@ -168,7 +169,7 @@ fn what_was_only_touched_is_still_ours() {
     }
 }
 
-/// `--restart` begins anew what the copy has made, and nothing else.
+/// `--restart` copies again all that the copy has made, and nothing else.
 #[test]
 fn a_restart_replaces_what_the_copy_has_made_alone() {
     for since in Since::ALL {
@@ -186,8 +187,8 @@ fn a_restart_replaces_what_the_copy_has_made_alone() {
     }
 }
 
-/// Copies that were made one file since, as `bc dup prune` does: that one of the names is replaced
-/// changes what there is to see of the other one.
+/// Copies that were linked to one file since, as `bc dup prune` does: replacing one of the names
+/// changes the state of the other one.
 #[test]
 fn copies_that_were_linked_since_are_replaced_each() {
     let ground = Ground::new();

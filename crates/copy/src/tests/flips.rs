@@ -1,4 +1,4 @@
-//! Bytes that change on their way, and whoever promises to notice.
+//! Bytes that change on their way, and the checks that notice.
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,8 @@ fn stage(dir: &Path) -> Option<PathBuf> {
     all.find(|path| path.extension().is_some_and(|end| end == "part"))
 }
 
-/// Copies, and changes a byte of the stage as soon as it has been written. `None` if the copy was
-/// quicker.
+/// Copies, and changes a byte of the stage as soon as it has been written. Returns `None` if the
+/// copy was quicker.
 fn flipped(ground: &Ground, options: &CopyOptions) -> Option<Copied> {
     let (over, flipped) = (AtomicBool::new(false), AtomicBool::new(false));
     let copied = std::thread::scope(|scope| {
@@ -99,8 +99,8 @@ fn in_what_nobody_reads_back_the_manifest_finds_it() {
     }
 }
 
-/// Of a source that is written to while it is read no mixture of two states is ever called a copy:
-/// what was read already changes, and what is read later.
+/// A mixture of two states of a source that is written to while it is read is never called a copy:
+/// bytes that were read already change, and bytes that are read later.
 #[test]
 fn in_the_source_while_it_is_read() {
     for (algorithm, size) in WAYS {
@@ -146,7 +146,7 @@ fn in_the_source_while_it_is_read() {
     }
 }
 
-/// Times and sizes say nothing of it: `verify` compares, and makes the copy anew.
+/// Times and sizes do not show it: `verify` compares, and copies again.
 #[test]
 fn at_the_destination_afterwards() {
     let ground = Ground::new();

@@ -25,7 +25,7 @@ fn listed(ground: &Ground, to: &str, paths: &[&str]) -> CopyOptions {
     options
 }
 
-/// The failures among what was told, without the place.
+/// Returns the reported failures, without the place.
 fn failures(ground: &Ground, told: &[String]) -> Vec<String> {
     let from = format!("! {}/", ground.at("from").display());
     let failures = told.iter().filter_map(|text| text.strip_prefix(&from));
@@ -92,8 +92,8 @@ fn what_vanishes_before_its_directory_is_read_fails() {
     assert_eq!((copied.copied, copied.failed), (2, 1), "{copied:?}");
 }
 
-/// What is at the destination that its manifest does not tell of, or has other content of. Nothing is
-/// lost with a directory that an interrupted copy had put nothing into yet.
+/// Returns files at the destination that the manifest does not list or has with other content.
+/// Nothing is lost with a directory that an interrupted copy had put nothing into yet.
 fn unproven(ground: &Ground, to: &str) -> Vec<PathBuf> {
     let manifest = ground.at(to).join(MANIFEST_NAME);
     let file = BufReader::new(File::open(manifest).unwrap());
@@ -122,7 +122,7 @@ fn unproven(ground: &Ground, to: &str) -> Vec<PathBuf> {
     unproven
 }
 
-/// Copies a list until something whose path ends so is done, and is then cancelled.
+/// Copies a list until an entry whose path ends so is done, and is then cancelled.
 fn cancelled_at(options: &CopyOptions, end: &[u8]) -> Copied {
     let cancel = Cancel::new();
     let observer = |event: Event<'_>| {
@@ -214,7 +214,7 @@ fn names_that_an_interrupted_copy_has_given_are_recorded() {
     done(&all);
 }
 
-/// What was changed since it was copied is not what was proven.
+/// A file that was changed since it was copied is no longer the proven one.
 #[test]
 fn what_is_something_else_now_is_not_recorded() {
     let ground = Ground::new();
@@ -230,7 +230,7 @@ fn what_is_something_else_now_is_not_recorded() {
     let before = cancelled_at(&options, b"link");
     assert!(before.resumable, "{before:?}");
     std::fs::write(ground.at("to/a"), "else").unwrap();
-    // Time tells somebody's link from the copy's.
+    // The time distinguishes another process's link from the copy's.
     settle();
     let _ = std::fs::remove_file(ground.at("to/link"));
     std::os::unix::fs::symlink("mine", ground.at("to/link")).unwrap();

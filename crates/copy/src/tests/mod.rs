@@ -1,4 +1,4 @@
-//! Whole copies, compared with their sources by looking at everything slowly.
+//! Whole copies, compared with their sources by a slow, complete look.
 
 mod basics;
 mod conflicts;
@@ -84,8 +84,8 @@ impl Ground {
     }
 }
 
-/// Rewrites the journal that is left: `keep` changes a record, of which it is given the kind and the
-/// body, and says whether it stays.
+/// Rewrites the journal that is left: `keep` changes the body of a record, given its kind, and
+/// returns false to drop it.
 pub(super) fn rewrite_journal(ground: &Ground, mut keep: impl FnMut(u8, &mut Vec<u8>) -> bool) {
     use bc_fs::journal::{Found, Journal, Key, push};
     use bc_fs::place::Place;
@@ -115,10 +115,10 @@ pub(super) fn journal(ground: &Ground) -> Option<PathBuf> {
     paths.find(|path| path.extension().is_some_and(|end| end == "journal"))
 }
 
-/// What was told.
+/// Lines of the reported events.
 pub(super) type Told = Vec<String>;
 
-/// Copies, and gives what was told.
+/// Copies, and returns the reported events.
 pub(super) fn run(options: &CopyOptions) -> (Result<Copied, Error>, Told) {
     let told = Mutex::new(Told::new());
     let shown = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
@@ -137,7 +137,7 @@ pub(super) fn run(options: &CopyOptions) -> (Result<Copied, Error>, Told) {
     (done, told.into_inner().unwrap())
 }
 
-/// The same where nothing goes wrong.
+/// Copies without errors.
 #[track_caller]
 pub(super) fn done(options: &CopyOptions) -> Copied {
     let (done, told) = run(options);

@@ -85,7 +85,7 @@ fn something_else_in_their_place() {
             assert!(there.is_err(), "{name}: {what}: {there:?}");
         }
     }
-    // What was no file when it was walked, and would be an empty one.
+    // Not a file when it was walked, and would be an empty one.
     for name in ["link", "pipe"] {
         let (ground, copied) = changed(&|ground| {
             std::fs::remove_file(ground.at("from").join(name)).unwrap();
@@ -115,7 +115,7 @@ fn longer_and_shorter() {
     }
 }
 
-/// A link or a pipe that was made anew since is what it was, at another time.
+/// A link or a pipe that was made again since is the same, at another time.
 #[test]
 fn what_has_no_content_gets_the_times_of_now() {
     let ground = super::Ground::new();

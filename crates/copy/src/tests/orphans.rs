@@ -1,4 +1,4 @@
-//! What interrupted copies left: who removes it, when, and what is left alone.
+//! Leftovers of interrupted copies: their removal, its time, and files that are left alone.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ fn with_records(ground: &Ground, more: impl Fn(&mut Vec<u8>)) -> JobRecord {
     job
 }
 
-/// Lays the stage of a small file that a killed run was about to finish; gives its path.
+/// Makes the stage of a small file that a killed run was about to finish; returns its path.
 fn begun(ground: &Ground, name: &str) -> PathBuf {
     let job = with_records(ground, |piece| {
         push(piece, record::BEGUN, |out| {
@@ -123,7 +123,7 @@ fn after_a_week_they_are_removed() {
             .any(|line| line.contains("its journal and 2 stages")),
         "{told:?}"
     );
-    // It begins anew, in the directory that is there now.
+    // It starts again, in the directory that is there now.
     done(&options);
     assert_eq!(seen(&ground.at("from")), seen(&ground.at("to/from")));
 }
@@ -213,7 +213,7 @@ fn where_the_destination_is_not_there_the_journal_stays() {
     assert!(!journal.exists());
 }
 
-/// The run that goes on meets no source for what the killed one had begun.
+/// The resumed run finds no source for a stage of the killed one.
 #[test]
 fn stages_whose_sources_are_gone_go_when_the_copy_is_complete() {
     let (ground, options, small, _) = orphaned();

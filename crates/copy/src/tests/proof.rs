@@ -1,4 +1,4 @@
-//! The manifest at the end, as `bc integrity verify` sees it.
+//! The manifest at the end, as `bc integrity verify` checks it.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -9,7 +9,7 @@ use bc_pool::Cancel;
 use super::{Ground, done, run};
 use crate::{MANIFEST_NAME, OnConflict, Target};
 
-/// Verifies a tree against its manifest: paths of all that differs.
+/// Verifies a tree against its manifest; returns the paths of all that differs.
 pub(super) fn verify(root: &Path, manifest: &Path) -> Vec<String> {
     let (cancel, progress) = (Cancel::new(), bc_hash::HashProgress::default());
     let reading = |_| Ok(Reading::new(1));
@@ -156,7 +156,7 @@ fn a_copy_of_a_copy_has_its_own() {
     );
 }
 
-/// What lies where the manifest goes and is none that can be carried on keeps its content.
+/// A file in the manifest's place that cannot be carried on keeps its content.
 #[test]
 fn what_cannot_be_carried_on_gets_another_name() {
     let ground = Ground::new();

@@ -4,8 +4,8 @@ use rustix::fs::{XattrFlags, setxattr};
 
 use super::{Ground, done, seen};
 
-/// An access control list in the kernel's form (`linux/posix_acl_xattr.h`): owner, user 1000, group,
-/// mask and others with these permissions.
+/// An access control list in the kernel's form (`linux/posix_acl_xattr.h`): owner, user 1000,
+/// group, mask and others with these permissions.
 fn acl(permissions: [u16; 5]) -> Vec<u8> {
     let tags = [
         (0x01_u16, u32::MAX),
@@ -54,7 +54,7 @@ fn attributes_lists_and_capabilities() {
     // CAP_NET_BIND_SERVICE, permitted and effective (VFS_CAP_REVISION_2).
     let capability = [1, 0, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     if set(&ground, "from/program", "security.capability", &capability) {
-        // Whoever changes the owner takes it away: it has to come after that.
+        // A change of the owner takes it away: it has to come after that.
         let path = ground.at("from/program");
         let _ = std::os::unix::fs::chown(&path, Some(12), Some(34));
         set(&ground, "from/program", "security.capability", &capability);

@@ -1,4 +1,4 @@
-//! What is reported: by a dry run the same as by the run, whatever lies at the destination.
+//! Reports: a dry run has the same as the run, whatever lies at the destination.
 
 use std::os::unix::fs::symlink;
 
@@ -11,7 +11,7 @@ use crate::{ErrorKind, OnConflict, Target};
 const DIRS: [&str; 3] = ["d", "d/e", "f"];
 const NAMES: [&str; 8] = ["a", "b", "d/a", "d/b", "d/e/a", "d/e/b", "f/a", "f/b"];
 
-/// Puts something at random below a directory, links and directories among it.
+/// Creates random entries below a directory, links and directories among them.
 fn fill(ground: &Ground, rng: &mut Rng, root: &str) {
     for dir in DIRS {
         if rng.below(3) != 0 || root == "from" {
@@ -114,7 +114,7 @@ fn a_source_that_cannot_be_looked_at_is_a_source() {
     assert!(super::journal(&ground).is_some());
 }
 
-/// A journal of an earlier version has a name that tells no volume.
+/// A journal of an earlier version has a name without a volume.
 #[test]
 fn a_journal_that_tells_no_volume_is_gone_on_from() {
     let ground = Ground::new();

@@ -1,4 +1,4 @@
-//! Runs that go on where another was interrupted.
+//! Runs that resume where another was interrupted.
 
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,7 +8,7 @@ use bc_pool::Cancel;
 use super::{Ground, done, rewrite_journal, run, seen};
 use crate::{CopyProgress, Durability, Event, OnConflict, copy};
 
-/// So that times prove what they say.
+/// Waits so that times are proof.
 pub(super) fn settle() {
     std::thread::sleep(std::time::Duration::from_millis(250));
 }
@@ -78,7 +78,7 @@ fn a_huge_file_goes_on_from_its_blocks() {
     assert!(ground.litter().is_empty(), "{:?}", ground.litter());
 }
 
-/// Whatever digest is taken, or none: what is there is proven, and only the rest is written. In
+/// With any digest, or none: the part that is there is proven, and only the rest is written. In
 /// between another digest may be taken, whose records prove nothing to the others.
 #[test]
 fn a_large_file_goes_on_with_any_digest() {
@@ -200,7 +200,7 @@ fn a_run_that_begins_at_the_same_time_is_refused() {
         ["a", "absent"].map(|path| path.as_bytes().to_vec()),
     )));
     let inner = AtomicU32::new(0);
-    // What is absent is told before the journal is begun.
+    // Missing sources are reported before the journal is begun.
     let observer = |event: Event<'_>| {
         if matches!(event, Event::Failed(_)) && inner.fetch_add(1, Ordering::Relaxed) == 0 {
             assert!(!ground.at("to").exists());
@@ -214,7 +214,7 @@ fn a_run_that_begins_at_the_same_time_is_refused() {
     assert_eq!(std::fs::read(ground.at("to/a")).unwrap(), b"a");
 }
 
-/// What is refused, or only looked at, leaves nothing in the state directory but the key.
+/// A run that is refused, or a dry one, leaves nothing in the state directory but the key.
 #[test]
 fn a_run_that_is_refused_leaves_no_journal() {
     let ground = Ground::new();
@@ -227,7 +227,7 @@ fn a_run_that_is_refused_leaves_no_journal() {
     }
 }
 
-/// Makes the journal that is left one of another start of the system, without the records of `but`.
+/// Makes the journal that is left one of another boot, without the records of `but`.
 fn as_of_another_boot(ground: &Ground, but: &[&[u8]]) {
     rewrite_journal(ground, |kind, body| {
         if kind == crate::record::SESSION {
@@ -268,11 +268,12 @@ fn after_a_power_cut_what_is_there_is_read_first() {
         let found = std::fs::read(ground.at("to").join(name)).unwrap();
         assert_eq!(found, name.as_bytes(), "{told:#?}");
     }
-    // What was there before the copy began is somebody's.
+    // A file from before the copy belongs to another process.
     assert_eq!(std::fs::read(ground.at("to/mine")).unwrap(), b"somebody's");
 }
 
-/// What somebody else has made since the last run is his, whatever was restarted meanwhile.
+/// A file that another process has made since the last run is not the copy's, whatever was
+/// restarted meanwhile.
 #[test]
 fn what_came_since_the_last_run_stays() {
     let ground = Ground::new();
@@ -302,8 +303,8 @@ fn what_came_since_the_last_run_stays() {
     assert_eq!(later, b"not of any run", "{told:#?}");
 }
 
-/// With `batch` and `file` a power cut is no reason to read what is in the recorded state: what is
-/// silently other bytes by now is for the manifest to find.
+/// With `batch` and `file` a power cut is no reason to read files in the recorded state: bytes that
+/// have silently changed by now are for the manifest to find.
 #[test]
 fn what_was_forced_to_the_disk_is_not_read_again() {
     for (durability, is_cut) in [
@@ -324,7 +325,7 @@ fn what_was_forced_to_the_disk_is_not_read_again() {
         if is_cut {
             as_of_another_boot(&ground, &[]);
         }
-        // Who reads the file finds out that it has another digest.
+        // A program that reads the file finds out that it has another digest.
         rewrite_journal(&ground, |kind, body| {
             // Before the path, `to/a`.
             if let (crate::record::DONE, [.., byte, _, _, _, _]) = (kind, &mut body[..]) {
@@ -392,16 +393,16 @@ pub(super) fn interrupted_with(
 
 /// Interrupts that copy in the middle of its large file.
 pub(super) fn interrupt(ground: &Ground, options: &mut crate::CopyOptions) {
-    // What the kernel copies by itself is done too soon.
+    // A copy within the kernel is done too soon.
     options.sparse = crate::When::Always;
-    // On a busy machine it may come to its end before anybody interrupts it.
+    // On a busy machine it may come to its end before it is interrupted.
     while !is_interrupted(ground, options) {
         std::fs::remove_dir_all(ground.at("to")).unwrap();
     }
     options.sparse = crate::When::Auto;
 }
 
-/// Whether a copy could be interrupted in the middle of its large file.
+/// True if a copy could be interrupted in the middle of its large file.
 fn is_interrupted(ground: &Ground, options: &crate::CopyOptions) -> bool {
     let (cancel, progress) = (Cancel::new(), CopyProgress::default());
     let first = std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Two changes that are one, and what has to wait to find out.
+//! Pairs of changes that are one, and the changes that wait for such a pair.
 
 use std::io;
 
@@ -10,8 +10,8 @@ use crate::moves::Pair;
 use crate::proof::Proof;
 use crate::spill_buffer::SpillBuffer;
 
-/// Whether the two sides of a pair with different contents are one file. A hash says so, and the
-/// numbers behind it may be another file's by now.
+/// Checks whether the two sides of a pair with different contents are one file. They were paired by
+/// a hash, and the numbers behind it may be another file's by now.
 pub(super) fn proof_of(
     buffer: &SpillBuffer,
     pair: &Pair,
@@ -33,7 +33,7 @@ pub(super) fn proof_of(
     Ok(later.proof(&added.path, ctime))
 }
 
-/// What a pair comes to.
+/// Returns the class of a pair.
 pub(super) fn class_of(pair: &Pair) -> Class {
     match (pair.is_damaged(), pair.is_unproven()) {
         (false, _) => Class::Moved,
@@ -42,7 +42,7 @@ pub(super) fn class_of(pair: &Pair) -> Class {
     }
 }
 
-/// One change out of a removal and an addition: moved, or moved and damaged.
+/// Makes one change of a removal and an addition: moved, or moved and damaged.
 pub(super) fn moved_change(
     removed: Change,
     added: Change,
@@ -50,7 +50,7 @@ pub(super) fn moved_change(
     rules: CompareRules,
 ) -> Change {
     let mut change = Change::new(class, &removed.path, added.kind);
-    // What both have is the sides of one name each, where names were swapped.
+    // The values of both are the sides of one name each, where names were swapped.
     if class == Class::Damaged {
         change.ctime = Some(ctime_of(&removed, &added));
     }
@@ -60,7 +60,7 @@ pub(super) fn moved_change(
     change
 }
 
-/// What is not proven to be one file is said so.
+/// Marks a change that is not proven to be one file.
 fn doubt(change: &mut Change) {
     if change.class == Class::Modified {
         change.reason = Some(UNPROVEN.to_owned());
@@ -68,8 +68,8 @@ fn doubt(change: &mut Change) {
     }
 }
 
-/// What is damaged under a name that another file had, or under a new one while another file has
-/// the old.
+/// Makes the change of a file that is damaged under a name that another file had, or under a new
+/// one while another file has the old.
 pub(super) fn renamed_change(
     was: &Change,
     is: &Change,
@@ -91,7 +91,7 @@ pub(super) fn renamed_change(
     change
 }
 
-/// The fields that count and differ between what one name had and what another one has.
+/// Returns the fields that count and differ between the old and the new file.
 fn differences(was: &Change, is: &Change, rules: CompareRules) -> Vec<Difference> {
     let other = |before: &Difference| {
         let new = &found(is, before.field)?.new;
@@ -110,7 +110,7 @@ fn found(change: &Change, field: Field) -> Option<&Difference> {
     change.differences.iter().find(|d| d.field == field)
 }
 
-/// The ctimes of one file, of its two changes.
+/// Compares the ctimes of one file's two changes.
 fn ctime_of(was: &Change, is: &Change) -> Ctime {
     let before = found(was, Field::Ctime).map(|d| &d.old);
     let after = found(is, Field::Ctime).map(|d| &d.new);
@@ -121,14 +121,14 @@ fn ctime_of(was: &Change, is: &Change) -> Ctime {
     }
 }
 
-/// All that is recorded of an entry beside its kind.
+/// All recorded fields of an entry beside its kind.
 pub(super) const ALL_RECORDED: Fields = Fields::ALL
     .without(Field::Kind)
     .without(Field::Dev)
     .without(Field::DirSize)
     .without(Field::DirNlink);
 
-/// With all values of these fields on either side, equal or not.
+/// Adds all values of these fields on either side, equal or not.
 pub(super) fn with(
     mut change: Change,
     old: &EntryRef<'_>,
@@ -145,7 +145,7 @@ pub(super) fn with(
     change
 }
 
-/// What of that is a difference that counts.
+/// Keeps only the differences that count.
 pub(super) fn without_identity(mut change: Change, rules: CompareRules) -> Change {
     if matches!(
         change.class,

@@ -1,4 +1,5 @@
-//! Paths that are not compared: what an earlier run noted of them is told, or why nobody can look.
+//! Paths that are not compared: an earlier run's note on them is reported, or the reason for which
+//! they cannot be looked at.
 
 use std::io;
 
@@ -13,7 +14,8 @@ use crate::judge;
 use crate::unread::in_unread;
 
 impl Comparison<'_> {
-    /// A path of both sides that is unchanged but was found wrong when its content was last tried.
+    /// Takes a path of both sides that is unchanged but was found wrong when its content was last
+    /// tried.
     pub(crate) fn known(
         &mut self,
         path: &[u8],
@@ -41,7 +43,7 @@ impl Comparison<'_> {
         self.report(change)
     }
 
-    /// A path of the new side only, which notes that it is damaged.
+    /// Takes a path of the new side only, which notes that it is damaged.
     pub(crate) fn known_added(
         &mut self,
         path: &[u8],
@@ -61,7 +63,7 @@ impl Comparison<'_> {
         self.report(change)
     }
 
-    /// What is not proven to be the recorded file is said so.
+    /// Marks a change that is not proven to be the recorded file.
     fn doubt(&mut self, change: &mut Change) {
         if change.class == Class::Modified {
             let found = change.reason.take().unwrap_or_default();
@@ -71,7 +73,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// A path of the old side that the new side could not look at: a directory above failed.
+    /// Takes a path of the old side that the new side could not look at: a directory above failed.
     pub(crate) fn unseen(
         &mut self,
         path: &[u8],
@@ -87,7 +89,7 @@ impl Comparison<'_> {
         self.report(change)
     }
 
-    /// A path of the old side that the new side was not to look at.
+    /// Takes a path of the old side that the new side was not to look at.
     pub(crate) fn left_out(&mut self, path: &[u8], kind: Kind) -> io::Result<()> {
         self.summary.old += 1;
         self.summary.new += 1;
@@ -98,8 +100,8 @@ impl Comparison<'_> {
         }
     }
 
-    /// A path of the old side that lies where a file system is not mounted any more. Only the
-    /// mount point itself has a `reason`, which is reported; those below it are counted.
+    /// Takes a path of the old side on a file system that is no longer mounted. Only the mount
+    /// point itself has a `reason`, which is reported; those below it are counted.
     pub(crate) fn unmounted(
         &mut self,
         path: &[u8],
@@ -127,7 +129,7 @@ impl Comparison<'_> {
     }
 }
 
-/// What is said of what an earlier attempt found.
+/// Returns the reason of a path that an earlier attempt found wrong.
 fn found_at(at: Option<i64>) -> String {
     let at = at.map_or_else(String::new, |at| format!(" at {}", format_rfc3339(at)));
     format!("found{at}, not tried again since")

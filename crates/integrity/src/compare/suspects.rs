@@ -1,5 +1,5 @@
-//! What is perhaps not what it seems at its path: files that changed names, and contents that are known
-//! to be damaged.
+//! Changes that may not be what they seem at their paths: files that changed names, and contents
+//! that are known to be damaged.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use crate::fields::Field;
 use crate::moves::{self, Candidate, Numbers, Side};
 use crate::swaps::Renamed;
 
-/// What is said of a content that an earlier run found damaged.
+/// Reason of a content that an earlier run found damaged.
 pub(super) const KNOWN: &str = "the content that was found damaged before";
 
 impl Comparison<'_> {
@@ -23,7 +23,7 @@ impl Comparison<'_> {
                 .is_some_and(|known| known.get(path, digest).is_some())
     }
 
-    /// A change that brings a content that is known to be damaged, as what that is.
+    /// Reclassifies a change that brings a content that is known to be damaged.
     pub(super) fn known_damage(&mut self, change: Change) -> Change {
         let brings = matches!(
             change.class,
@@ -58,7 +58,8 @@ impl Comparison<'_> {
         }
     }
 
-    /// May what looks damaged be another undamaged file of this size and time?
+    /// Returns true if a file that looks damaged may be another undamaged file of this size and
+    /// time.
     pub(super) fn may_be_swapped(
         &mut self,
         (path, class): (&[u8], Class),
@@ -90,7 +91,8 @@ impl Comparison<'_> {
         true
     }
 
-    /// Did a damaged file in its place get another name since? That holds the same.
+    /// Returns true if a damaged file in its place may have got another name since, with the same
+    /// content.
     pub(super) fn may_have_another_name(
         &mut self,
         change: &Change,
@@ -107,8 +109,8 @@ impl Comparison<'_> {
         candidate.is_some()
     }
 
-    /// Does another file have the name than had it? Either may be damaged under another name:
-    /// the one that had it where it is now, and the one that has it against where it was.
+    /// Returns true if another file has taken the name. Either may be damaged under another name:
+    /// the previous one at its present path, and the present one against its previous path.
     pub(super) fn may_be_renamed(
         &mut self,
         change: &Change,
@@ -137,8 +139,8 @@ impl Comparison<'_> {
         self.candidates.len() > before
     }
 
-    /// May what was written be a copy of what turns out to be damaged? Only where it would become
-    /// the record has that to be known.
+    /// True if a written file may be a copy of one that turns out to be damaged. That has to be
+    /// known only where it would become the record.
     pub(super) fn may_be_copied(&self, change: &Change, new: &EntryRef<'_>) -> bool {
         self.records
             && matches!(change.class, Class::Modified | Class::Replaced)
@@ -146,8 +148,8 @@ impl Comparison<'_> {
             && new.digest.is_some()
     }
 
-    /// Names whose files lost other ones, with the content that they had there: they were moved over
-    /// files of their size and time, which they are no damage of.
+    /// Returns names whose files lost other ones, with the content that they had there: they were
+    /// moved over files of their size and time, and are no damage of these.
     pub(super) fn taken_over(&mut self) -> HashSet<u64> {
         let new = std::mem::take(&mut self.taken_over);
         if new.is_empty() {

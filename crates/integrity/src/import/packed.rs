@@ -1,5 +1,5 @@
 //! Lines of digests, packed: 21 bytes each beside path and digest, in two arrays that can grow
-//! beyond what memory there is (`bc_fs::spill`).
+//! beyond the available memory (`bc_fs::spill`).
 
 use bc_digest::Digest;
 use bc_manifest::integrity::path_order;
@@ -9,17 +9,17 @@ use bc_manifest::integrity::path_order;
 pub(super) struct Line<'a> {
     pub(super) path: &'a [u8],
     pub(super) digest: &'a [u8],
-    /// In bytes, where it is told.
+    /// Size in bytes, if the file contains it.
     pub(super) size: Option<u64>,
 }
 
-/// Any number of them.
+/// Any number of lines.
 #[derive(Default)]
 pub(super) struct Lines {
     /// For each line the length of its path in 4 bytes, that of its digest in one, with [`SIZED`]
     /// if it has a size, which is in 8 bytes; then path and digest.
     packed: Vec<u8>,
-    /// Where each begins.
+    /// Offset at which each line begins.
     starts: Vec<u64>,
 }
 
@@ -29,7 +29,7 @@ const SIZED: u8 = 0x80;
 const HEAD: usize = 13;
 
 impl Lines {
-    /// Adds one. Paths are shorter than 4 GiB: lines are.
+    /// Adds a line. Paths are shorter than 4 GiB: lines are.
     pub(super) fn push(&mut self, path: &[u8], digest: &Digest, size: Option<u64>) {
         let digest = digest.as_bytes();
         self.starts.push(self.packed.len() as u64);
@@ -61,7 +61,7 @@ impl Lines {
         }
     }
 
-    /// Puts them in order of paths, each line once.
+    /// Sorts the lines by path, each line once.
     pub(super) fn sort(&mut self) {
         let packed = &self.packed;
         let line = |start: &u64| Lines::at(packed, *start);
@@ -73,7 +73,7 @@ impl Lines {
         self.starts.dedup_by(|a, b| line(a) == line(b));
     }
 
-    /// A path that two lines have, once they are in order.
+    /// Returns a path that two lines have, once they are in order.
     pub(super) fn path_of_two(&self) -> Option<&[u8]> {
         let mut neighbours = self.iter().zip(self.iter().skip(1));
         let twice = neighbours.find(|(line, next)| line.path == next.path);

@@ -1,23 +1,23 @@
-//! The lines of a manifest, from where they lie or unpacked.
+//! The lines of a manifest, as stored or unpacked.
 
 use std::io::{self, BufRead, BufReader, Read};
 
 use super::Bytes;
 
-/// Bytes that are read at once, as long as it goes on.
+/// Bytes that are read at once, while reading is sequential.
 const MOST: usize = 128 << 10;
 
-/// Bytes that are read first at a new place: there may be few lines to take there.
+/// Bytes that are read first at a new place: few lines may be taken there.
 const FIRST: usize = 4 << 10;
 
-/// Where the bytes of lines come from.
+/// Source of the bytes of lines.
 pub(crate) enum Input {
     Plain(Plain),
     Unpacked(Box<dyn BufRead + Send>),
 }
 
 impl Input {
-    /// How many bytes of the manifest lie before what is read next, where it is not compressed.
+    /// Returns the offset in the manifest of the next byte, where it is not compressed.
     pub(crate) fn offset(&self) -> Option<u64> {
         match self {
             Input::Plain(plain) => Some(plain.start + plain.taken as u64),
@@ -25,25 +25,25 @@ impl Input {
         }
     }
 
-    /// Goes on from another place of a manifest that is not compressed.
+    /// Continues at another offset of a manifest that is not compressed.
     pub(crate) fn go_to(&mut self, offset: u64) {
         if let Input::Plain(plain) = self {
             plain.go_to(offset);
         }
     }
 
-    /// Gives nothing more but the error that its lines are not where they were.
+    /// Makes later reads fail, since its lines are not where they were.
     pub(crate) fn has_changed(&mut self) {
         let changed = || io::Error::other("changed while it was read");
         *self = Input::Unpacked(Box::new(BufReader::new(Failing(changed))));
     }
 }
 
-/// Bytes as they lie in the manifest.
+/// Bytes as stored in the manifest.
 pub(crate) struct Plain {
     bytes: Bytes,
     buffer: Vec<u8>,
-    /// Where in the manifest the buffer begins, and how much of it counts and is taken.
+    /// Offset of the buffer in the manifest, and the number of its bytes that are valid and taken.
     start: u64,
     len: usize,
     taken: usize,

@@ -1,5 +1,5 @@
-//! A manifest that comes from a pipe: kept until its end is known, since it is read more than
-//! once and nothing may be done before its SHA-256 was found right.
+//! A manifest that comes from a pipe: kept until its end is known, since it is read more than once
+//! and nothing may be done before its SHA-256 was found right.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,7 +12,7 @@ use bc_manifest::{MAX_LINE, compress};
 use super::Source;
 use crate::spill_buffer;
 
-/// Bytes kept in memory; what is more goes to a file without a name.
+/// Bytes kept in memory; more of them go to a file without a name.
 const KEPT: usize = 32 << 20;
 
 /// Most bytes that are taken from a pipe.
@@ -26,11 +26,11 @@ pub(super) fn read(input: impl Read) -> Result<Source, Failed> {
     read_within(input, KEPT, MOST, MOST_IN_MEMORY)
 }
 
-/// Why a manifest could not be taken from a pipe.
+/// Reason for which a manifest could not be taken from a pipe.
 #[derive(Debug)]
 pub(super) enum Failed {
     Io(io::Error),
-    /// It is none.
+    /// It is no manifest.
     NotOne(bc_manifest::Error),
     /// It is too long: more bytes than these.
     TooLong(u64),
@@ -78,11 +78,12 @@ fn read_within(
     Ok(Source::File(Arc::new(file)))
 }
 
-/// What is no manifest is refused before its end, which may never come.
+/// Reads up to the end of the first line and refuses input that is no manifest: its end may never
+/// come.
 fn first_line(input: &mut impl Read) -> Result<Vec<u8>, Failed> {
     let mut bytes = Vec::new();
     while bytes.len() <= MAX_LINE && !bytes.contains(&b'\n') && !compress::is_compressed(&bytes) {
-        // A pipe gives what is there.
+        // A pipe returns the bytes that are available.
         let mut chunk = [0; 64 << 10];
         match input.read(&mut chunk) {
             Ok(0) => break,

@@ -1,5 +1,5 @@
-//! Reading all parts on a thread of its own, while the caller writes what was read: taking lines
-//! apart and making them again takes about as long. Entries go in batches, whose memory goes round.
+//! Reads all parts on a thread of its own, while the caller writes the entries: parsing lines and
+//! making them again takes about as long. Entries go in batches, whose memory goes round.
 
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 
@@ -15,7 +15,7 @@ const BATCH: usize = 512;
 /// Batches that may wait.
 const BATCHES: usize = 4;
 
-/// Gives the entries of all parts in path order first to `see`, on another thread and with the
+/// Passes the entries of all parts in path order first to `see`, on another thread and with the
 /// number of their part, and then to `take`; returns `see`'s state.
 pub(super) fn read_ahead<S: Send>(
     parts: &Parts<'_>,
@@ -41,13 +41,13 @@ pub(super) fn read_ahead<S: Send>(
         let reading = reading
             .map_err(|error| Error::new(ErrorKind::Io, format!("starting a thread: {error}")))?;
         let mut taken = Ok(());
-        // Left early, nobody listens any more, which ends the reading.
+        // If it ends early, the channel is closed, which ends the reading.
         for (batch, count) in batches {
             taken = batch[..count].iter().try_for_each(&mut take);
             if taken.is_err() {
                 break;
             }
-            // At the end nobody wants it.
+            // At the end the receiver is gone.
             let _ = back.send(batch);
         }
         let read = reading.join();
@@ -91,7 +91,7 @@ impl Batches {
         let next = self.used.try_recv().unwrap_or_default();
         let batch = std::mem::replace(&mut self.batch, next);
         let count = std::mem::take(&mut self.count);
-        // Who takes has failed, and says why.
+        // The taking side has failed, and reports the reason.
         let ended = |_| Error::new(ErrorKind::Cancelled, "cancelled");
         self.sender.send((batch, count)).map_err(ended)
     }

@@ -1,21 +1,21 @@
-//! Whether all parts are there.
+//! Completeness of the parts of a tree.
 
 use std::collections::BTreeMap;
 
 use crate::error::{Error, ErrorKind};
 
-/// How many numbers of missing parts a message names.
+/// Numbers of missing parts that a message lists.
 const NAMED: usize = 10;
 
 /// The inputs by the number of their part, from 1. A header may claim any number of parts: only
-/// those that are there take memory.
+/// existing inputs take memory.
 pub(super) struct Places {
     of: u32,
     inputs: BTreeMap<u32, usize>,
 }
 
 impl Places {
-    /// None of so many.
+    /// Makes places for so many parts, all empty.
     pub(super) fn of(of: u32) -> Places {
         Places {
             of,
@@ -28,7 +28,7 @@ impl Places {
         self.inputs.insert(index, input)
     }
 
-    /// The inputs in order of their parts, if there are all.
+    /// Returns the inputs in order of their parts, if all are there.
     pub(super) fn complete(&self) -> Result<Vec<usize>, Error> {
         let missing = self.of as usize - self.inputs.len();
         if missing == 0 {

@@ -5,7 +5,7 @@ use bc_manifest::integrity::Entry;
 use super::parts::Parts;
 use crate::error::Error;
 
-/// A device, as far as it can be told from others in all parts.
+/// A device, as far as it can be distinguished from others in all parts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Device {
     /// By its number, where one machine has made all parts.
@@ -21,7 +21,7 @@ enum Device {
 pub(super) struct MergedDevices<'a> {
     parts: &'a Parts<'a>,
     known: Vec<Device>,
-    /// For each part what its own indices have become.
+    /// For each part the new indices by its own ones.
     indices: Vec<Vec<Option<u32>>>,
 }
 
@@ -32,7 +32,7 @@ impl<'a> MergedDevices<'a> {
             known: Vec::new(),
             indices: vec![Vec::new(); parts.manifests.len()],
         };
-        // The root's comes first, whatever is seen first.
+        // The root's comes first, whichever is seen first.
         devices.known.push(devices.device(0, 0));
         devices
     }

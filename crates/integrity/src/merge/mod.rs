@@ -28,10 +28,10 @@ use crate::create::writing;
 use crate::error::{Error, ErrorKind};
 use crate::input::ManifestFile;
 
-/// How many entries that could not be read are given by name.
+/// Number of unreadable entries that are returned with their paths.
 const MOST_UNREAD: usize = 10_000;
 
-/// What to put together.
+/// Options of a merge.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct MergeOptions<'a> {
@@ -44,7 +44,7 @@ pub struct MergeOptions<'a> {
 }
 
 impl<'a> MergeOptions<'a> {
-    /// Puts these together, with so many threads.
+    /// Merges these, with so many threads.
     pub fn new(
         manifests: &'a [ManifestFile],
         workers: usize,
@@ -58,30 +58,31 @@ impl<'a> MergeOptions<'a> {
     }
 }
 
-/// What was put together.
+/// Result of a merge.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Merged {
-    /// What the trailer says.
+    /// Trailer of the result.
     pub trailer: Trailer,
     /// Files of one name that are in more than one place: they were moved while parts were read.
     /// Each with the paths that it was found under.
     pub moved: Vec<Vec<Vec<u8>>>,
-    /// What could not be read when the parts were made, and why; of very many the first.
+    /// Entries that could not be read when the parts were made, with the reasons; of very many the
+    /// first.
     pub unread: Vec<(Vec<u8>, Failure)>,
 }
 
 /// Puts the manifests of all parts of a tree together and writes the result to `out`, which is
-/// given back flushed. It is what one run would have written, but for the header's time, host,
+/// returned flushed. It is what one run would have written, but for the header's time, host,
 /// machine, device number and part, and the trailer's digest.
 ///
-/// Nothing is written before every input was found whole and its trailer right. What else is wrong
-/// is found on the way: after an error what was written must not be used.
+/// Nothing is written before every input was found whole and its trailer right. Other errors are
+/// found on the way: after one, the output must not be used.
 ///
 /// # Errors
-/// Of reading and writing; an input that is no part, or not of the same tree, options and
-/// algorithm; a part that is missing or comes twice; an entry that is not of its part; a directory
-/// that the part it belongs to does not know; a cancellation.
+/// Fails if reading or writing fails; if an input is no part, or not of the same tree, options and
+/// algorithm; if a part is missing or comes twice; if an entry is not of its part; if a directory
+/// is unknown to the part it belongs to; if the run is cancelled.
 pub fn merge<W: Write>(what: &MergeOptions<'_>, out: W) -> Result<(W, Merged), Error> {
     if what.manifests.is_empty() {
         return Err(Error::new(ErrorKind::Usage, "no manifests"));
@@ -112,18 +113,18 @@ pub fn merge<W: Write>(what: &MergeOptions<'_>, out: W) -> Result<(W, Merged), E
     ))
 }
 
-/// What is known of the entries so far.
+/// Data collected of the entries so far.
 struct Seen<'a> {
     devices: MergedDevices<'a>,
     inodes: Inodes,
     known: Directories,
-    /// Links were followed: a file of one name may be under several paths.
+    /// True if links were followed: a file of one name may be under several paths.
     follows: bool,
     unread: Vec<(Vec<u8>, Failure)>,
 }
 
 impl Seen<'_> {
-    /// Takes an entry down and makes it one of the whole.
+    /// Records an entry and gives it the device number of the whole.
     fn see(&mut self, part: usize, entry: &mut Entry) -> Result<(), Error> {
         entry.dev = self.devices.index(part, entry)?;
         if let Some(failure) = &entry.error
@@ -144,7 +145,7 @@ impl Seen<'_> {
 /// Checks a manifest of a whole tree, or of a part of one, by itself: its trailer and every line.
 ///
 /// # Errors
-/// What is wrong first; a cancellation.
+/// Fails with the first error found; if the run is cancelled.
 pub fn check(manifest: &ManifestFile, cancel: &Cancel) -> Result<Trailer, Error> {
     let header = manifest.header()?;
     manifest.check()?;
@@ -167,7 +168,8 @@ pub fn check(manifest: &ManifestFile, cancel: &Cancel) -> Result<Trailer, Error>
     Ok(*lines.counts())
 }
 
-/// Questions about many manifests order them by these times and compare their digests.
+/// Checks time and algorithm: queries over many manifests order them by these times and compare
+/// their digests.
 fn check_header(manifest: &ManifestFile, header: &Header) -> Result<(), Error> {
     manifest.algorithm_of(header)?;
     let updated_at = header.extra.get("updated_at").map(|time| time.as_str());
@@ -186,16 +188,16 @@ fn check_header(manifest: &ManifestFile, header: &Header) -> Result<(), Error> {
     Ok(())
 }
 
-/// Which part of a tree a manifest is of; `None` for all of it.
+/// Returns the part of a tree that a manifest describes; `None` for all of it.
 ///
 /// # Errors
-/// If it is no manifest, or of a part that is unknown here.
+/// Fails if it is no manifest, or of an unknown part.
 pub fn shard_of(manifest: &ManifestFile) -> Result<Option<Shard>, Error> {
     part_of(manifest, &manifest.header()?)
 }
 
-/// Were the names in this directory read, as far as its entry says? Other errors are about the
-/// directory itself.
+/// True if the names in this directory were read, as far as its entry shows. Other errors are about
+/// the directory itself.
 fn is_read(entry: &Entry) -> bool {
     let failed = entry.error.as_ref().map(|failure| failure.op.as_str());
     !matches!(failed, Some("open" | "read directory"))
@@ -213,7 +215,7 @@ fn spilling(error: &io::Error) -> Error {
 }
 
 impl Parts<'_> {
-    /// Gives the entries of all parts, in path order, with the number of the part.
+    /// Passes the entries of all parts, in path order, with the number of the part.
     fn each(
         &self,
         cancel: &Cancel,
@@ -223,7 +225,7 @@ impl Parts<'_> {
         for manifest in &self.manifests {
             open.push(Part::open(manifest)?);
         }
-        // The parts that have more, the one with the first path last.
+        // Parts with more entries, the one with the first path last.
         let mut order = Vec::with_capacity(open.len());
         for (nth, part) in open.iter_mut().enumerate() {
             if part.advance()? {
@@ -233,7 +235,7 @@ impl Parts<'_> {
         order.sort_by(|&a, &b| path_order(open[b].path(), open[a].path()));
         while let Some(nth) = order.pop() {
             stop_if(cancel)?;
-            // Mostly the next one is of the same directory and so of the same part.
+            // The next entry is mostly of the same directory and so of the same part.
             loop {
                 take(nth, open[nth].entry())?;
                 if !open[nth].advance()? {

@@ -21,10 +21,10 @@ const RUN: usize = 2 << 20;
 /// Bytes of each run that are read at once.
 const PIECE: usize = 16 << 10;
 
-/// How many numbers that come twice are looked for by name.
+/// Repeated numbers whose paths are searched for.
 const MOST: usize = 10_000;
 
-/// The inode of a file with one name, with its device.
+/// Returns a key of device and inode for a file with one name.
 pub(super) fn key(entry: &Entry) -> Option<u64> {
     let meta = entry.meta.filter(|meta| meta.nlink == 1)?;
     // Mounted over a name of its own, a file is in its directory as well.
@@ -35,15 +35,15 @@ pub(super) fn key(entry: &Entry) -> Option<u64> {
     (entry.kind == Kind::File).then_some(meta.ino ^ device)
 }
 
-/// Numbers, to find those that come twice.
+/// Inode numbers, among which repeated ones are searched for.
 #[derive(Default)]
 pub(super) struct Inodes {
     run: Vec<u64>,
-    /// Where there is no place for a file, everything stays in memory.
+    /// File of sorted runs; without one everything stays in memory.
     spilled: Option<File>,
     /// Lengths of the runs in the file, in numbers.
     runs: Vec<usize>,
-    /// Whether a file was of no use.
+    /// True if no file could be made.
     in_memory: bool,
     failed: Option<io::Error>,
 }
@@ -78,7 +78,8 @@ impl Inodes {
         }
     }
 
-    /// Those that came more than once, in order; the first of them if there are very many.
+    /// Returns the numbers that came more than once, in order; the first of them if there are very
+    /// many.
     pub(super) fn repeated(mut self) -> io::Result<Vec<u64>> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -158,7 +159,7 @@ fn next(run: &mut impl BufRead) -> io::Result<Option<u64>> {
     Ok(Some(u64::from_ne_bytes(bytes)))
 }
 
-/// The paths of the files that came more than once.
+/// Returns the paths of the files that came more than once.
 pub(super) fn find(
     parts: &Parts<'_>,
     cancel: &Cancel,

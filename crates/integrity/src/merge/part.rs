@@ -1,4 +1,4 @@
-//! The manifest of one part of a tree as a stream of entries, each of which is of that part.
+//! The manifest of one part of a tree as a stream of entries, which are checked to be of that part.
 
 use bc_manifest::integrity::{Entry, Header, Kind, ROOT, ShardHeader, ShardTrailer, Trailer};
 use bc_walk::Shard;
@@ -7,13 +7,13 @@ use crate::error::Error;
 use crate::input::{ManifestFile, Trust};
 use crate::manifest_stream::Lines;
 
-/// One input and the entry that it has come to.
+/// One input and its current entry.
 pub(super) struct Part<'a> {
     manifest: &'a ManifestFile,
     shard: Shard,
     lines: Lines,
     entry: Entry,
-    /// The directory of the entry before, which needs no second look.
+    /// Directory of the entry before, which is not checked again.
     directory: Option<Vec<u8>>,
 }
 
@@ -30,7 +30,7 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// Goes on to the next entry; `false` at the end.
+    /// Advances to the next entry; returns `false` at the end.
     pub(super) fn advance(&mut self) -> Result<bool, Error> {
         let read = self.lines.read_into(&mut self.entry);
         if !read.map_err(|error| self.manifest.refused(&error))? {
@@ -55,17 +55,17 @@ impl<'a> Part<'a> {
         Ok(true)
     }
 
-    /// The path of the entry that it has come to.
+    /// Returns the path of the current entry.
     pub(super) fn path(&self) -> &[u8] {
         &self.entry.path
     }
 
-    /// That entry.
+    /// Returns the current entry.
     pub(super) fn entry(&mut self) -> &mut Entry {
         &mut self.entry
     }
 
-    /// What the trailer says, at the end.
+    /// Returns the counts of the trailer, at the end.
     pub(super) fn trailer(&self) -> Trailer {
         *self.lines.counts()
     }
@@ -75,14 +75,14 @@ pub(super) fn not_a_part(manifest: &ManifestFile) -> Error {
     manifest.bad("is of a whole tree: only those of its shards can be put together")
 }
 
-/// What the end of a manifest says of the part that it is of.
+/// Reads the data of a part at the end of its manifest.
 pub(super) fn end_of(manifest: &ManifestFile) -> Result<ShardTrailer, Error> {
     let fields = manifest.read_seal()?;
     ShardTrailer::of_fields(&fields)
         .ok_or_else(|| manifest.bad("its trailer does not say which directories it knows"))
 }
 
-/// Which part of a tree a manifest is of, if not of all of it.
+/// Returns the part of a tree that a manifest describes, if it is not all of it.
 pub(super) fn part_of(manifest: &ManifestFile, header: &Header) -> Result<Option<Shard>, Error> {
     let part =
         ShardHeader::of_header(header).map_err(|why| manifest.bad(format!("is of {why}")))?;

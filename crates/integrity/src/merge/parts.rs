@@ -1,4 +1,4 @@
-//! All parts of a tree: whether they belong together, and whether each knows its directories.
+//! All parts of a tree, with checks that they belong together, and that each knows its directories.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -15,17 +15,17 @@ use super::{MergeOptions, stop_if};
 use crate::error::Error;
 use crate::input::ManifestFile;
 
-/// The parts of a tree, each there once.
+/// The parts of a tree, each once.
 pub(super) struct Parts<'a> {
-    /// By the number of the part.
+    /// Manifests by the number of the part.
     pub(super) manifests: Vec<&'a ManifestFile>,
-    /// What their trailers say.
+    /// Data of the parts in their trailers.
     pub(super) ends: Vec<ShardTrailer>,
-    /// Whether one machine has made them all: numbers of devices can be compared then.
+    /// True if one machine has made them all: numbers of devices can be compared then.
     pub(super) one_machine: bool,
-    /// Whether several are known to have.
+    /// True if several machines are known to have made them.
     several_machines: bool,
-    /// The header of the whole.
+    /// Header of the whole.
     pub(super) header: Header,
 }
 
@@ -69,12 +69,12 @@ impl<'a> Parts<'a> {
         Ok(parts)
     }
 
-    /// Which directories each part should know.
+    /// Returns an empty set of directories for each part.
     pub(super) fn directories(&self) -> Directories {
         Directories(vec![DirectorySet::default(); self.manifests.len()])
     }
 
-    /// Parts of several machines can be of trees that only look alike.
+    /// Compares the roots: parts of several machines can be of trees that only look alike.
     fn compare_roots(&self, header: &Header) -> Result<(), Error> {
         let first = bc_fs::escape(self.manifests[0].name());
         let number = |end: &ShardTrailer| end.root_ino;
@@ -99,7 +99,7 @@ impl<'a> Parts<'a> {
         Ok(())
     }
 
-    /// Parts that came to other devices have read other trees.
+    /// Compares devices: parts that came to other devices have read other trees.
     fn compare_mounts(&self) -> Result<(), Error> {
         let shared = self.ends[0].shared_devices;
         match self
@@ -120,16 +120,17 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Does the source of a mount mean another disk on each machine? So do devices, which are paths.
+/// True if the source of a mount is a path, and so means another disk on each machine, as devices
+/// do.
 fn is_local(source: &str) -> bool {
     source.starts_with('/') && !source.starts_with("//")
 }
 
-/// The directories that each part should know, by the entries of all.
+/// Directories that each part should know, by the entries of all.
 pub(super) struct Directories(Vec<DirectorySet>);
 
 impl Directories {
-    /// Takes down a directory whose names were read.
+    /// Records a directory whose names were read.
     pub(super) fn see(&mut self, path: &[u8]) {
         let of = self.0.len() as u32;
         if let Some(shard) = Shard::containing(path, of) {
@@ -137,7 +138,7 @@ impl Directories {
         }
     }
 
-    /// Compares them with what the trailers say.
+    /// Compares them with the trailers.
     pub(super) fn compare(&self, parts: &Parts<'_>, cancel: &Cancel) -> Result<(), Error> {
         for ((expected, end), manifest) in self.0.iter().zip(&parts.ends).zip(&parts.manifests) {
             let found = DirectorySet::of_parts(end.directories, end.sum);
@@ -165,7 +166,7 @@ impl Directories {
     }
 }
 
-/// The directory that is in one set and not in the other, where it is but one.
+/// Returns the directory that is in one set and not in the other, if it is only one.
 fn missing(
     parts: &Parts<'_>,
     expected: DirectorySet,
@@ -188,7 +189,7 @@ fn missing(
     Ok(path)
 }
 
-/// What of two headers does not fit together, if anything.
+/// Returns the first difference of two headers that must agree, in words.
 fn differs(first: &Header, other: &Header) -> Option<String> {
     let of = |header: &Header| header.shard["of"].clone();
     if of(first) != of(other) {
@@ -228,8 +229,8 @@ fn differs(first: &Header, other: &Header) -> Option<String> {
     (first.scope != other.scope).then(|| format!("has the scope {}", other.scope))
 }
 
-/// The header of the whole: as old as the oldest part, and by the host that has made all of it, if
-/// one has.
+/// Returns the header of the whole: as old as the oldest part, and with the host that has made all
+/// parts, if one has.
 fn whole(headers: &[Header]) -> Header {
     let mut whole = headers[0].clone();
     let times = headers.iter().map(|header| &header.created_at);
@@ -252,7 +253,7 @@ fn whole(headers: &[Header]) -> Header {
     whole
 }
 
-/// Checks the trailers of all inputs, several at a time, and returns what they say.
+/// Checks the trailers of all inputs, several at a time, and returns their data.
 fn ends_of(what: &MergeOptions<'_>, order: &[usize]) -> Result<Vec<ShardTrailer>, Error> {
     let next = AtomicUsize::new(0);
     let ends: Mutex<Vec<Option<Result<ShardTrailer, Error>>>> =
@@ -277,6 +278,6 @@ fn ends_of(what: &MergeOptions<'_>, order: &[usize]) -> Result<Vec<ShardTrailer>
     stop_if(what.cancel)?;
     let ends = ends.into_inner();
     let ends = ends.unwrap_or_else(std::sync::PoisonError::into_inner);
-    // All were checked, since nobody cancelled.
+    // All were checked, since the run was not cancelled.
     ends.into_iter().flatten().collect()
 }

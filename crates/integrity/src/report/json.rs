@@ -1,7 +1,6 @@
-//! JSON lines with a fixed set of keys. Values are as in the manifest: times in
-//! nanoseconds, modes as numbers; raw bytes that are not UTF-8 as base64 in
-//! `KEY_b64` beside the lossy text. What failed is the object `error` of a change, with the fields
-//! that errors have in the JSON of every applet.
+//! JSON lines with a fixed set of keys. Values are as in the manifest: times in nanoseconds, modes
+//! as numbers; raw bytes that are not UTF-8 as base64 in `KEY_b64` beside the lossy text. A failure
+//! is the object `error` of a change, with the fields that errors have in the JSON of every applet.
 
 use std::io::Write;
 

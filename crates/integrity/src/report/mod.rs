@@ -10,7 +10,7 @@ use crate::change::Change;
 use crate::fields::CompareRules;
 use crate::summary::ComparisonSummary;
 
-/// How changes are written.
+/// Format of changes.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ChangeFormat {
@@ -21,7 +21,7 @@ pub enum ChangeFormat {
     Json,
 }
 
-/// What a JSON report begins with.
+/// First line of a JSON report.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ReportHeader<'a> {
@@ -31,14 +31,14 @@ pub struct ReportHeader<'a> {
     pub old: &'a [u8],
     /// The tree's root, or the newer manifest.
     pub new: &'a [u8],
-    /// What was compared.
+    /// Rules of the comparison.
     pub rules: CompareRules,
     /// Name of the digest algorithm.
     pub algorithm: &'a str,
 }
 
 impl<'a> ReportHeader<'a> {
-    /// Of a comparison by the usual rules.
+    /// Makes the header of a comparison by the default rules.
     pub fn new(
         command: &'a str,
         old: &'a [u8],
@@ -70,7 +70,7 @@ pub struct ChangeReport<W> {
 }
 
 impl<W: Write> ChangeReport<W> {
-    /// A report that has written nothing yet. `out` should be buffered.
+    /// Makes a report that has written nothing yet. `out` should be buffered.
     pub fn new(out: W, format: ChangeFormat) -> ChangeReport<W> {
         ChangeReport {
             out,
@@ -79,10 +79,10 @@ impl<W: Write> ChangeReport<W> {
         }
     }
 
-    /// Writes the header, of which text has none.
+    /// Writes the header; text has none.
     ///
     /// # Errors
-    /// Of writing.
+    /// Fails if writing fails.
     pub fn begin(&mut self, header: &ReportHeader<'_>) -> io::Result<()> {
         self.write(|line, format| {
             if format == ChangeFormat::Json {
@@ -94,7 +94,7 @@ impl<W: Write> ChangeReport<W> {
     /// Writes a change.
     ///
     /// # Errors
-    /// Of writing.
+    /// Fails if writing fails.
     pub fn change(&mut self, change: &Change) -> io::Result<()> {
         self.write(|line, format| match format {
             ChangeFormat::Text => text::change(line, change),
@@ -105,16 +105,15 @@ impl<W: Write> ChangeReport<W> {
     /// Flushes the writer.
     ///
     /// # Errors
-    /// Of writing.
+    /// Fails if writing fails.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 
-    /// Writes the summary, of which text has none, and gives the writer back
-    /// unflushed.
+    /// Writes the summary, which text has not, and returns the writer unflushed.
     ///
     /// # Errors
-    /// Of writing.
+    /// Fails if writing fails.
     pub fn end(mut self, summary: &ComparisonSummary) -> io::Result<W> {
         self.write(|line, format| {
             if format == ChangeFormat::Json {

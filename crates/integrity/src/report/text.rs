@@ -1,5 +1,5 @@
-//! One line per change: a mark, the path with control characters escaped, and
-//! what can be said in a few words.
+//! One line per change: a mark, the path with control characters escaped, and a few words of
+//! detail.
 
 use std::fmt::Write;
 
@@ -55,7 +55,7 @@ pub(super) fn change(line: &mut Vec<u8>, change: &Change) {
                 path = to;
             }
             let _ = write!(text, "!! {path}");
-            // Of what was damaged before no times are compared.
+            // No times are compared of files that were damaged before.
             if change.ctime.is_some() || change.reason.is_none() {
                 let _ = write!(text, ": {}", ctime(change.ctime));
             }
@@ -90,7 +90,8 @@ pub(super) fn change(line: &mut Vec<u8>, change: &Change) {
     line.extend_from_slice(text.as_bytes());
 }
 
-/// What else became of a file whose content differs: not what every new content brings along.
+/// Appends changed metadata of a file whose content differs, except the fields that every new
+/// content changes.
 fn beside_content(text: &mut String, change: &Change, before: &str) {
     let all = change.differences.iter();
     let metadata: Vec<_> = all
@@ -112,7 +113,8 @@ const METADATA: [Field; 6] = [
     Field::Xattrs,
 ];
 
-/// What could not be read of a new path; when damage was found; why nobody can say that it is an edit.
+/// Appends the reason: a failure to read a new path; the time when damage was found; the cause of a
+/// doubt between edit and damage.
 fn reason(text: &mut String, change: &Change) -> std::fmt::Result {
     match &change.reason {
         Some(reason) => write!(text, ": {}", safe::line(reason)),

@@ -57,7 +57,7 @@ fn found(
     let scale = Scale { worth: 0, piece };
     let header = reader.header();
     let runs = find_by(scale, &manifest, header, (&tree, None), workers, &cancel).unwrap();
-    // What a run passes over is what its lines say.
+    // A run skips just the lines that it describes.
     for run in &runs[..] {
         let text = &bytes[run.bytes.start as usize..run.bytes.end as usize];
         let lines: Vec<&[u8]> = text.split_inclusive(|byte| *byte == b'\n').collect();
@@ -110,7 +110,7 @@ fn an_unchanged_tree_is_one_run_but_for_its_root() {
     }
 }
 
-/// A symbolic link and what is said in other words divide runs, and so does what only one side has.
+/// A symbolic link and a line in other words divide runs, and so do entries of one side.
 #[test]
 fn runs_end_where_something_else_begins() {
     let tree = sample();

@@ -1,5 +1,5 @@
-//! Where in the tree something is mounted: by what the kernel lists, and where that does not say,
-//! by links that lead to another mount and by directories on another device.
+//! Mount points in the tree: by the kernel's list, and where that has no entry, by links that lead
+//! to another mount and by directories on another device.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -12,29 +12,29 @@ use super::Tree;
 use crate::entry_ref::EntryRef;
 use crate::mounts::Mount;
 
-/// What is mounted within a tree.
+/// Mount points within a tree.
 #[derive(Default)]
 pub(super) struct MountPoints {
     /// Files that are mounted, and directories where a file system is: those below which there
     /// is anything listed, since nothing else can be missed.
     holding: BTreeMap<EntryId, Found>,
-    /// Those below which there is nothing.
+    /// Mount points below which nothing is listed.
     empty: BTreeMap<EntryId, Found>,
 }
 
-/// What is mounted somewhere, and which file or directory that is, if it is known.
+/// A mounted file system, and the identity of the file or directory there, if it is known.
 struct Found {
     mounted: Mounted,
     identity: Option<Identity>,
 }
 
 impl MountPoints {
-    /// The entries where something is mounted, each once.
+    /// Returns the mount points, each once.
     pub(super) fn ids(&self) -> impl Iterator<Item = &EntryId> {
         self.holding.keys().chain(self.empty.keys())
     }
 
-    /// Takes down what is mounted at an entry, given with its path.
+    /// Records a mount at an entry, given with its path.
     fn add(&mut self, tree: &Tree, id: EntryId, path: &[u8], found: Found) {
         let is_empty = tree.listing.kind(id) == FileKind::Dir && !tree.holds_entries(id, path);
         let place = match is_empty {
@@ -44,8 +44,8 @@ impl MountPoints {
         place.insert(id, found);
     }
 
-    /// Finds the links that lead to another mount than they lie on: what they lead to is missing
-    /// while that is not mounted, be it a directory or a file.
+    /// Finds the links that lead to another mount than they lie on: their targets are missing while
+    /// that is not mounted, be they directories or files.
     fn add_links(&mut self, tree: &Tree) {
         let (Some(real), Some(mounts)) = (&tree.real, &tree.mounts) else {
             return;
@@ -98,8 +98,8 @@ impl MountPoints {
 }
 
 impl Tree {
-    /// Finds the mount points of the listing. The mounts were asked for after the walk, so that
-    /// those that the walk itself brought about are among them.
+    /// Finds the mount points of the listing. The mounts were read after the walk, so that those
+    /// that the walk itself brought about are among them.
     pub(super) fn find_mount_points(&self) -> MountPoints {
         let mut points = MountPoints::default();
         if let (Some(real), Some(mounts)) = (&self.real, &self.mounts) {
@@ -109,8 +109,8 @@ impl Tree {
                 }
             }
         }
-        // Paths through links are not those that the kernel lists: there the number of the mount
-        // tells, or another device.
+        // The kernel lists no paths through links: there the number of the mount decides, or
+        // another device.
         if self.symlinks == Symlinks::Follow {
             points.add_links(self);
         }
@@ -120,10 +120,10 @@ impl Tree {
         points
     }
 
-    /// The entry that is `mount`, which the kernel lists at `path`.
+    /// Finds the entry that is `mount`, which the kernel lists at `path`.
     fn mounted_at(&self, path: &[u8], mount: &Mount) -> Option<(EntryId, Found)> {
         let id = self.find(path)?;
-        // Files were perhaps not looked at; what they are is compared when they are.
+        // Files were perhaps not looked at; their identities are compared when they are.
         let identity = mount.is_seen_as(self.listing.identity(id))?;
         let plain = matches!(self.listing.kind(id), FileKind::Dir | FileKind::File);
         let uuid = plain.then(|| mount.uuid(identity.dev));
@@ -134,9 +134,9 @@ impl Tree {
         Some((id, found))
     }
 
-    /// Is anything listed in the directory `id` of this path, be it in another part of the tree? Of
-    /// other parts nothing is known; that filters leave nothing of what is mounted is not seen
-    /// there.
+    /// True if anything is listed in the directory `id` of this path, be it in another part of the
+    /// tree. Nothing is known of other parts, so that a mount there whose files are all filtered
+    /// out goes unnoticed.
     fn holds_entries(&self, id: EntryId, path: &[u8]) -> bool {
         let is_elsewhere = self.shard.is_some_and(|shard| !shard.has_directory(path));
         if is_elsewhere && self.listing.passes_by(path) {
@@ -150,13 +150,13 @@ impl Tree {
         self.listing.kind(id) == FileKind::Dir && self.first_from(&below).1.starts_with(&below)
     }
 
-    /// What is mounted on an entry.
+    /// Returns the file system that is mounted on an entry.
     pub(crate) fn mount(&self, id: EntryId) -> Option<&Mounted> {
         let found = self.mount_points.holding.get(&id);
         found.map(|found| &found.mounted)
     }
 
-    /// The same of an entry that was found to be `now` when it was looked at last.
+    /// Returns the same for an entry that was found to be `now` when it was looked at last.
     pub(crate) fn mount_of(&self, id: EntryId, now: &EntryRef<'_>) -> Option<&Mounted> {
         let found = self.mount_points.holding.get(&id)?;
         let now = now.device.zip(now.ino);
@@ -166,7 +166,7 @@ impl Tree {
         same.then_some(&found.mounted)
     }
 
-    /// What is mounted on a file or a directory, be it empty.
+    /// Returns the file system that is mounted on a file or a directory, be it empty.
     pub(crate) fn any_mount(&self, id: EntryId) -> Option<&Mounted> {
         let empty = || self.mount_points.empty.get(&id);
         self.mount(id)

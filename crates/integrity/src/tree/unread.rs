@@ -1,5 +1,5 @@
-//! What the walk could not read: paths of which nothing is known but that they are there, entries
-//! with an error, and directories below which nothing is known.
+//! Paths that the walk could not read: those known only by name, entries with an error, and
+//! directories below which nothing is known.
 
 use std::collections::BTreeMap;
 
@@ -10,34 +10,34 @@ use bc_walk::EntryId;
 use super::Tree;
 use crate::unread::UnreadDirs;
 
-/// What of a tree could not be read.
+/// Parts of a tree that could not be read.
 #[derive(Default)]
 pub(super) struct Unread {
-    /// Entries whose directory could not be read, and why.
+    /// Entries whose directory could not be read, with the reasons.
     pub(super) failures: BTreeMap<EntryId, Failure>,
     /// Paths that the walk met and could not even stat, in path order.
     pub(super) unlisted: Vec<Unlisted>,
-    /// What may be a directory and could not be read: everything below is unknown.
+    /// Paths that may be directories and could not be read: everything below is unknown.
     dirs: UnreadDirs,
 }
 
-/// A path of which nothing is known but that it is there.
+/// A path that is known only by name.
 pub(crate) struct Unlisted {
     pub(crate) path: Vec<u8>,
     pub(crate) failure: Failure,
-    /// The entry it comes before.
+    /// Number of the entry that it comes before.
     pub(super) before: u32,
 }
 
 impl Unread {
-    /// Could everything be listed, and every directory be read?
+    /// True if everything could be listed, and every directory be read.
     pub(super) fn is_empty(&self) -> bool {
         self.unlisted.is_empty() && self.failures.is_empty()
     }
 }
 
 impl Tree {
-    /// What the walk's errors, which name paths below the printed `root`, say of the listing.
+    /// Collects the walk's errors, which have paths below the printed `root`, for the listing.
     pub(super) fn find_unread(&self, root: &[u8]) -> Unread {
         let mut unread = Unread::default();
         for error in self.listing.errors() {
@@ -64,14 +64,14 @@ impl Tree {
         unread
     }
 
-    /// Why nothing can be said about a path that is not in the listing: the
-    /// directory above it that could not be read.
+    /// Returns the failure of the directory above a path that is not in the listing, if that could
+    /// not be read, and its path.
     pub(crate) fn why_unseen(&self, path: &[u8]) -> Option<(&Failure, &[u8])> {
         self.unread.dirs.above(path)
     }
 }
 
-/// An error as a manifest keeps it.
+/// Converts an error to the form that a manifest keeps.
 pub(crate) fn failure(error: &bc_walk::Error) -> Failure {
     Failure {
         op: error.op().to_string(),
@@ -80,7 +80,7 @@ pub(crate) fn failure(error: &bc_walk::Error) -> Failure {
     }
 }
 
-/// A printed path below the printed root.
+/// Returns a printed path relative to the printed root.
 fn relative<'a>(path: &'a [u8], root: &[u8]) -> &'a [u8] {
     match path.strip_prefix(root) {
         Some(rest) => match rest.strip_prefix(b"/").unwrap_or(rest) {

@@ -44,25 +44,25 @@ pub(super) struct Merge<'a, 's> {
     pub(super) late: Late,
 }
 
-/// What is right if the comparison, when all paths have come, says so: until then what looks damaged
-/// is written as that.
+/// Corrections that depend on the comparison when all paths have come: until then entries that look
+/// damaged are written as such.
 #[derive(Default)]
 pub(super) struct Late {
-    /// Entries of what looks damaged and may be another undamaged file, by their paths.
+    /// Entries that look damaged and may be of another undamaged file, by their paths.
     sound: BTreeMap<Vec<u8>, Entry>,
     /// Contents that were found damaged.
     found: Vec<(Digest, Expected)>,
 }
 
 impl Late {
-    /// Leaves those entries that are right, and tells the others' contents to `known`.
+    /// Keeps only the entries that are right, and passes the others' contents to `known`.
     pub(super) fn settle(&mut self, sound: &HashSet<Vec<u8>>, known: &KnownDamage<'_>) {
         self.sound.retain(|path, _| sound.contains(path));
         let found = std::mem::take(&mut self.found).into_iter();
         known.learn(found.filter(|one| !sound.contains(&one.1.path)).collect());
     }
 
-    /// Corrects what was written; `copies` are paths of what is damaged, as is known only now.
+    /// Corrects the output; `copies` are paths of contents that are only now known to be damaged.
     pub(super) fn amend(
         mut self,
         output: Ended,
@@ -132,7 +132,7 @@ impl Merge<'_, '_> {
             .added(new.path, &new.view, self.unread.above(new.path), site)
             .map_err(|error| report_failed(&error))?;
         if self.unmounted.covers(new.path) {
-            // What lies where a disk belongs is none of its files.
+            // A file in the place of a missing disk is none of its files.
             return Ok(());
         }
         let mut fresh = to_entry(new, &mut self.devices);
@@ -143,8 +143,8 @@ impl Merge<'_, '_> {
         self.output.put(&fresh)
     }
 
-    /// True if a name has a file that had another one, which holds what it did there or is that file
-    /// for certain: what this name had is not expected of it.
+    /// True if a name has a file that had another one, and that has its content of there or is that
+    /// file for certain: the recorded content of this name is not expected of it.
     fn is_moved_here(&mut self, id: Option<EntryId>, digest: Option<&[u8]>) -> bool {
         let Some(id) = id.filter(|id| self.plan.renames.is_swapped(*id)) else {
             return false;
@@ -156,8 +156,7 @@ impl Merge<'_, '_> {
         })
     }
 
-    /// A file that had another name stays what it was there, so that later runs find again what
-    /// is wrong with it.
+    /// Keeps the record of a file that had another name, so that later runs find its damage again.
     fn renamed(&mut self, id: Option<EntryId>, fresh: &mut Entry) {
         let Some(was) = id.and_then(|id| self.plan.renames.was(id)) else {
             return;
@@ -172,7 +171,7 @@ impl Merge<'_, '_> {
         let mut proven = was
             .iter()
             .map(|was| (was, self.hints.proof(id, was.ctime_ns)));
-        // Another file that was given the number is what it is.
+        // Another file that was given the number is judged by itself.
         if let Some((was, proof)) = proven.find(|(_, proof)| *proof != Proof::Other) {
             fresh.unproven = proof == Proof::Unproven;
             if found == Found::Damaged {
@@ -250,10 +249,10 @@ impl Merge<'_, '_> {
             return self.keep(entry, new.view.device);
         }
         let swapped = class == Class::Damaged && self.is_moved_here(new.id, compared.digest);
-        // What is known to be damaged is compared with the record of the file that it was.
+        // A file known to be damaged is compared with the record of the file that it was.
         let renamed = !is_untouched(&before, &compared)
             && new.id.is_some_and(|id| self.plan.renames.was(id).is_some());
-        // What is known of a file that cannot be read goes with it to its new name.
+        // The records of a file that cannot be read go with it to its new name.
         let unread_elsewhere = class == Class::Unreadable
             && before.ino.is_some()
             && before.ino != now.ino
@@ -261,7 +260,7 @@ impl Merge<'_, '_> {
         let in_place = entry.kind == Kind::File && !swapped && !renamed;
         let found = match class {
             Class::Damaged if keeps && in_place => Some(Found::Damaged),
-            // Better what was last known than nothing.
+            // The last known record is better than none.
             Class::Unreadable
                 if now.error.is_some() && before.error.is_none() && !unread_elsewhere =>
             {
@@ -335,8 +334,8 @@ impl Merge<'_, '_> {
         self.keep_unseen(entry)
     }
 
-    /// Writes an old entry again of which nothing could be seen, and since when: what many manifests
-    /// are asked about must not count it as a copy that is there.
+    /// Writes an old entry again that could not be seen, with the time since when: queries over
+    /// many manifests must not count it as an existing copy.
     fn keep_unseen(&mut self, entry: &Entry) -> Result<(), Error> {
         if entry.extra.contains_key(UNSEEN_AT) {
             return self.keep(entry, None);
@@ -347,7 +346,7 @@ impl Merge<'_, '_> {
         self.keep(&unseen, None)
     }
 
-    /// Writes an old entry again; `device` is what it is on, if it is there.
+    /// Writes an old entry again; `device` is its present device, if it is there.
     fn keep(&mut self, entry: &Entry, device: Option<u64>) -> Result<(), Error> {
         let dev = match device {
             Some(device) => self.devices.index(device),

@@ -1,4 +1,4 @@
-//! Where an update writes: beside the old manifest, compressed if that is.
+//! Output of an update: beside the old manifest, compressed if that is.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -25,7 +25,7 @@ struct New {
 /// A file that takes the place of a manifest.
 struct Successor {
     file: AtomicFile,
-    /// The one that it takes the place of.
+    /// The manifest that it replaces.
     old: AsRead,
     path: Vec<u8>,
 }
@@ -76,7 +76,8 @@ impl Write for Encoder {
 }
 
 impl Output {
-    /// Begins the successor of the manifest that is at `path`, and open as `held`, if one is wanted.
+    /// Begins the successor of the manifest that is at `path`, and open as `held`, if one is
+    /// wanted.
     pub(super) fn create(
         path: &Path,
         (old, held): (&ManifestFile, &AsRead),
@@ -120,7 +121,7 @@ impl Output {
             Encoder::Zstd(out) => out.finish().map_err(&failed)?,
         };
         let out = out.into_inner().map_err(|not| failed(not.into_error()))?;
-        // What a file system says at a close it says once.
+        // A file system reports an error at a close once.
         let closed = bc_fs::close(out).map_err(std::io::Error::from);
         closed.map_err(|error| Error::io(&to.path, "close", &error))?;
         drop(failed);
@@ -153,8 +154,8 @@ impl Ended {
         output.end()
     }
 
-    /// Puts it in the place of the old one, if that is still there: what another program has written
-    /// there meanwhile is not lost.
+    /// Replaces the old manifest, if it is still there: one that another program has written there
+    /// meanwhile is not lost.
     pub(super) fn commit(self) -> Result<Option<Trailer>, Error> {
         let Some((Successor { file, old, path }, trailer)) = self.0 else {
             return Ok(None);

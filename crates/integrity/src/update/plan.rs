@@ -1,4 +1,4 @@
-//! The first pass: what `stat` tells, against the old manifest.
+//! The first pass: results of `stat` against the old manifest.
 
 use std::collections::HashSet;
 
@@ -25,42 +25,43 @@ use crate::reread::{Candidate, Reread};
 use crate::tree::Tree;
 use crate::unmounted::{Knows, Lost, Replaced, Unmounted};
 
-/// What the first pass found out.
+/// Results of the first pass.
 pub(super) struct Plan<'a> {
     tree: &'a Tree,
-    /// By entry: is it to be read?
+    /// For each entry, true if it is to be read.
     pub(super) wanted: Vec<bool>,
     pub(super) candidates: Vec<Candidate>,
-    /// Entries of both sides.
+    /// Number of entries of both sides.
     pub(super) seen: u64,
-    /// Is there anything to write?
+    /// True if there is anything to write.
     pub(super) differs: bool,
-    /// Is there anything to report, even if there is nothing to write? What is
-    /// known to be damaged or unreadable, and mount points that are none.
+    /// True if there is anything to report, even if there is nothing to write: known damage,
+    /// unreadable paths, and mount points that are none.
     pub(super) tell: bool,
     /// Mount points with another file system than they had.
     pub(super) replaced: Replaced,
     /// New names of files that lost theirs.
     pub(super) renames: Renames,
-    /// Whether the tree is the recorded one.
+    /// Evidence that the tree is the recorded one.
     pub(super) evidence: Evidence,
-    /// Files that the old manifest has and the tree has not, but for those in replaced mounts.
+    /// Number of files that the old manifest has and the tree has not, without those in replaced
+    /// mounts.
     lost: u64,
-    /// Files that it has and the tree too, edited or not.
+    /// Number of files that both have, edited or not.
     found: u64,
-    /// The root has the place that was recorded.
+    /// True if the root has the place that was recorded.
     at_home: bool,
-    /// Its inode number is the recorded one as well.
+    /// True if its inode number is the recorded one as well.
     same_root: bool,
     pub(super) problems: Vec<String>,
-    /// Files that are as recorded by path, size and mtime alone.
+    /// Number of files that are as recorded by path, size and mtime alone.
     pub(super) by_name: u64,
-    /// Those of them that are to be read if the tree turns out to be no copy, and what they say as
+    /// Entries of such files to be read if the tree turns out to be no copy, and their weight as
     /// evidence for that alone.
     if_copied: Vec<(EntryId, Option<Weight>)>,
-    /// The latest run that the old manifest names.
+    /// The latest run in the old manifest.
     last_run: u32,
-    /// Which mounts the old manifest names.
+    /// Mounts that the old manifest records.
     knows: Knows,
     judge: Judge<'a>,
 }
@@ -80,7 +81,7 @@ impl<'a> Plan<'a> {
             lost: 0,
             found: 0,
             at_home,
-            // A file that is the root is known by its path.
+            // A file that is the root is identified by its path.
             same_root: at_home && !tree.is_directory(),
             problems: Vec::new(),
             by_name: 0,
@@ -95,13 +96,14 @@ impl<'a> Plan<'a> {
         self.wanted[id.0 as usize] = true;
     }
 
-    /// The number of this run: what it tries has its next turn after all that it does not.
+    /// Returns the number of this run: files that it tries have their next turn after all that it
+    /// does not.
     pub(super) fn run(&self) -> u32 {
         self.last_run.saturating_add(1)
     }
 
-    /// Are there files in the old manifest, of which none is found again, be it by its old name or
-    /// a new one? Then the tree is another one, or its content is gone.
+    /// True if the old manifest has files of which none is found again, be it by its old name or a
+    /// new one. Then the tree is another one, or its content is gone.
     pub(super) fn loses_all(&self) -> bool {
         self.lost + self.replaced.really_lost() > 0 && self.found == 0 && !self.renames.any()
     }
@@ -110,8 +112,8 @@ impl<'a> Plan<'a> {
         self.lost += u64::from(!self.replaced.lost(path));
     }
 
-    /// Is the file at a recorded file's path still that file, as far as `stat` tells? Where nothing
-    /// is recorded that could tell, and in the recorded directory itself, its name says so.
+    /// True if the file at a recorded file's path is still that file, as far as `stat` shows. Where
+    /// no recorded field can show it, and in the recorded directory itself, its name decides.
     fn is_found(&mut self, old: &EntryRef<'_>, new: &LoadedEntry<'_>) -> bool {
         let Some(id) = new.id.filter(|_| new.view.kind == Kind::File) else {
             return false;
@@ -144,7 +146,7 @@ impl<'a> Plan<'a> {
         if old.header().mount_root.is_some() {
             self.knows = Knows::All;
         }
-        // To be read again, or to be told from copies, each has to be looked at.
+        // Each has to be looked at to be read again, or to be distinguished from copies.
         let counts = what.trust == Trust::Checked
             && what.reread == Reread::None
             && !self.judge.is_elsewhere();
@@ -173,8 +175,8 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// Has files read whose ctime tells after all: what shows that their file system is the recorded
-    /// one may have come behind them.
+    /// Adds files to read whose ctime counts after all: the entry that shows that their file system
+    /// is the recorded one may have come behind them.
     fn settle_copies(&mut self) {
         let mut read = HashSet::new();
         for (id, weight) in std::mem::take(&mut self.if_copied) {
@@ -194,7 +196,7 @@ impl<'a> Plan<'a> {
         self.last_run = self.last_run.max(entry.tried_run.unwrap_or(0));
     }
 
-    /// As if each of them had been given to [`both`](Plan::both).
+    /// Counts a run as if each entry had been given to [`both`](Plan::both).
     fn same(&mut self, run: &Run) {
         self.last_run = self.last_run.max(run.tried_run);
         self.seen += run.entries();
@@ -229,7 +231,7 @@ impl<'a> Plan<'a> {
         self.seen += 1;
         let old = EntryRef::from(entry);
         let same = judge(&old, &new.compared(), EVERYTHING) == Class::Ok;
-        // An imported entry has digests only; what it lacks is filled in.
+        // An imported entry has digests only; missing fields are filled in.
         self.differs |= !same || old.mode.is_none() || entry.error.is_some();
         self.differs |= entry.extra.contains_key(UNSEEN_AT);
         // Earlier versions did not record it.
@@ -240,10 +242,10 @@ impl<'a> Plan<'a> {
         let mount = new.id.and_then(|id| self.tree.any_mount(id));
         self.replaced
             .see(entry, (mount, new.view.ino), new.link, self.knows);
-        // Where numbers move, another one says nothing.
+        // Where numbers move, another one proves nothing.
         let renamed = is_another(&old, &new.view)
             && new.id.is_none_or(|id| self.judge.has_stable_numbers(id));
-        // A name more, which may be one that is not recorded yet.
+        // One name more, which may be one that is not recorded yet.
         let linked = old.ino == new.view.ino && old.nlink < new.view.nlink;
         if renamed || linked {
             self.renames.removed(entry);
@@ -269,7 +271,7 @@ impl<'a> Plan<'a> {
         if entry.kind == Kind::File {
             match self.is_found(&old, new) {
                 true => self.found += 1,
-                // What cannot be looked at keeps its entry.
+                // An entry that cannot be looked at is kept.
                 false if new.view.error.is_none() => self.lose(&entry.path),
                 false => {}
             }
@@ -289,7 +291,7 @@ impl<'a> Plan<'a> {
             old.size.is_some() && old.size == new.view.size && is_same_mtime(&old, &new.view);
         self.replaced.leaf(&entry.path, weight, matches || copied);
         let accepts = what.damaged == Damaged::Accept && entry.found == Some(Found::Damaged);
-        // By its name alone nothing is known to be the file that was found wrong.
+        // A name alone does not prove that this is the file that was found wrong.
         let doubted = by_name && entry.found.is_some();
         if unchanged == Unchanged::No || accepts || doubted {
             self.read(id);
@@ -304,8 +306,8 @@ impl<'a> Plan<'a> {
         self.tell |= entry.found.is_some();
         if what.reread != Reread::None {
             if self.candidates.is_empty() {
-                // Grown step by step, it would be there twice for a moment. What turns out not to
-                // be needed is never touched.
+                // Grown step by step, it would be there twice for a moment. Pages that turn out not
+                // to be needed are never touched.
                 self.candidates.reserve_exact(self.tree.listing.len());
             }
             self.candidates.push(Candidate {
@@ -322,7 +324,7 @@ struct Pass<'p, 'a> {
     plan: &'p mut Plan<'a>,
     old: ManifestStream,
     unmounted: Unmounted,
-    /// When the manifest was made.
+    /// Time at which the manifest was made.
     made: i64,
     what: &'p UpdateOptions<'p>,
 }
@@ -383,8 +385,8 @@ impl Sides for Pass<'_, '_> {
     }
 }
 
-/// When an entry's content was last tried, whatever came of it. A time that is not over yet says
-/// nothing, unless there is no other.
+/// Returns the time at which an entry's content was last tried, with any result. A time in the
+/// future does not count, unless there is no other.
 fn last_tried(entry: &Entry, made: i64, now: i64) -> i64 {
     let verified = entry.verified_at.unwrap_or(made);
     let times = [Some(verified), entry.tried_at];
@@ -392,12 +394,12 @@ fn last_tried(entry: &Entry, made: i64, now: i64) -> i64 {
     over.max().unwrap_or(verified)
 }
 
-/// Is it another file that has the name now, with other content as well: no restored copy?
+/// True if another file has the name now, with other content as well: no restored copy.
 fn is_another(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
     old.ino.is_some() && old.ino != new.ino && !is_untouched(old, new)
 }
 
-/// A restored copy, or another file of the same size and time that has the name now.
+/// True for a restored copy, or another file of the same size and time that has the name now.
 fn is_same_but_for_number(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
     old.ino.is_some() && old.ino != new.ino && is_untouched(old, new)
 }
@@ -406,7 +408,7 @@ fn is_untouched(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
     old.kind == new.kind && old.size == new.size && is_same_mtime(old, new)
 }
 
-/// Links of a copy: all but their targets is new.
+/// True for links of a copy: all but their targets is new.
 fn has_same_target(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
     old.kind == new.kind && old.target.is_some() && old.target == new.target
 }

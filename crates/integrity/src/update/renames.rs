@@ -1,6 +1,6 @@
-//! Files that are there under a new name: same inode, size and mtime as an entry whose path is
-//! gone or has become another file's; the new name may have been another's too. What their content
-//! should be is what that entry says.
+//! Files under a new name: same inode, size and mtime as an entry whose path is gone or has become
+//! another file's; the new name may have been another's too. That entry has the content that they
+//! should have.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::swaps::{Renamed, rings};
 /// Inode, size, mtime.
 type Key = (u64, u64, i64);
 
-/// What an entry that is gone said of its content.
+/// Content of an entry that is gone.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Was {
     pub(super) digest: Digest,
@@ -25,28 +25,29 @@ pub(super) struct Was {
     pub(super) ctime_ns: Option<i64>,
 }
 
-/// Collected in the first pass: 40 bytes for each file that only one side has, and what the
-/// entry said of those that both have.
+/// Names collected in the first pass: 40 bytes for each file that only one side has, and the
+/// recorded content of those that both have.
 #[derive(Default)]
 pub(super) struct Renames {
     added: Vec<(Key, EntryId)>,
     removed: Vec<Key>,
-    /// Names that another file of the same size and time has now.
+    /// Names that have another file of the same size and time now.
     renamed: Vec<Renamed<Key>>,
-    /// Those of them that have a file which lost another name, in order.
+    /// Entries among them whose file lost another name, in order.
     swapped: Vec<EntryId>,
     was: BTreeMap<Key, Vec<Was>>,
 }
 
-/// Empty files have nothing to be damaged, and times that cannot be held recognise nothing.
+/// Returns the key of a file; empty files have nothing to be damaged, and times out of range
+/// recognise nothing.
 fn key(view: &EntryRef<'_>) -> Option<Key> {
     let size = view.size.filter(|size| *size > 0)?;
     let mtime_ns = view.mtime_ns.filter(|time| !is_beyond(*time))?;
     (view.kind == Kind::File).then_some((view.ino?, size, mtime_ns))
 }
 
-/// Those names that have a file which lost another one: to a third file, in a ring or in a row, or
-/// for nothing.
+/// Returns the names whose file lost another one: to a third file, in a ring or in a row, or to
+/// none.
 fn moved_here(renamed: Vec<Renamed<Key>>, removed: &[Key]) -> Vec<Renamed<Key>> {
     if renamed.is_empty() {
         return Vec::new();
@@ -70,19 +71,19 @@ fn moved_here(renamed: Vec<Renamed<Key>>, removed: &[Key]) -> Vec<Renamed<Key>> 
 }
 
 impl Renames {
-    /// A file that the old manifest does not have, or had another for.
+    /// Adds a file that the old manifest does not have, or had another for.
     pub(super) fn added(&mut self, id: EntryId, view: &EntryRef<'_>) {
         self.added.extend(key(view).map(|key| (key, id)));
     }
 
-    /// An entry that the tree does not have, or has another file for.
+    /// Adds an entry that the tree does not have, or has another file for.
     pub(super) fn removed(&mut self, entry: &Entry) {
         if entry.digest.is_some() {
             self.removed.extend(key(&EntryRef::from(entry)));
         }
     }
 
-    /// A name that another file of the same size and time has now.
+    /// Adds a name that has another file of the same size and time now.
     pub(super) fn swapped(&mut self, entry: &Entry, id: EntryId, view: &EntryRef<'_>) {
         if let (Some(was), Some(is), Some(_)) =
             (key(&EntryRef::from(entry)), key(view), entry.digest)
@@ -92,12 +93,12 @@ impl Renames {
         }
     }
 
-    /// Has this name a file that had another one, which it has no longer?
+    /// True if this name has a file that had another one, which it has no longer.
     pub(super) fn is_swapped(&self, id: EntryId) -> bool {
         self.swapped.binary_search(&id).is_ok()
     }
 
-    /// Pairs them, and asks the old manifest, given once more, for what it said.
+    /// Pairs them, and looks up their recorded content in the old manifest, given once more.
     pub(super) fn settle(
         &mut self,
         again: impl FnOnce() -> Result<ManifestStream, Error>,
@@ -140,12 +141,12 @@ impl Renames {
         Ok(())
     }
 
-    /// Is any file known by a new name?
+    /// True if any file is recognised under a new name.
     pub(super) fn any(&self) -> bool {
         !self.added.is_empty()
     }
 
-    /// What a new file's content should be: any of these.
+    /// Returns the contents that a new file may have by the records: any of these.
     pub(super) fn was(&self, id: EntryId) -> Option<&[Was]> {
         let at = self.added.binary_search_by_key(&id, |(_, id)| *id).ok()?;
         self.was.get(&self.added[at].0).map(Vec::as_slice)

@@ -1,4 +1,4 @@
-//! Which files keep their digest unread.
+//! Files that keep their digests unread.
 
 use bc_fs::mount::{CtimeTrust, Inodes, Mounts, Traits};
 use bc_manifest::time::is_beyond;
@@ -7,16 +7,16 @@ use bc_walk::EntryId;
 use crate::entry_ref::{EntryRef, is_same_ctime, is_same_mtime};
 use crate::tree::Tree;
 
-/// What `stat` says of a file's content.
+/// Evidence from `stat` that a file's content is unchanged.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Unchanged {
     /// Size, mtime, ctime and inode number are as recorded.
     Yes,
-    /// Path, size and mtime are, and nothing else can be compared: the tree was
-    /// copied, or the file system numbers its files anew.
+    /// Path, size and mtime are as recorded, and nothing else can be compared: the tree was copied,
+    /// or the file system numbers its files again.
     ByName,
-    /// So are they, and only the ctime can be compared beside them, which is another one: in a copy
-    /// it has to be, on the file system that was recorded something was done to the file.
+    /// As `ByName`, but the ctime can be compared too, and is another one: in a copy it has to be;
+    /// on the recorded file system the file was changed.
     IfCopied,
     /// Something differs that should not.
     No,
@@ -26,10 +26,10 @@ pub(super) enum Unchanged {
 pub(super) struct Judge<'a> {
     tree: &'a Tree,
     mounts: Mounts,
-    /// Whether the root is on another device than recorded.
+    /// True if the root is on another device than recorded.
     elsewhere: bool,
-    /// Devices where something has the ctime that was recorded, which nobody can set: these are
-    /// no copies, but file systems whose device numbers change with each mount.
+    /// Devices on which an entry has the recorded ctime, which no program can set: these are no
+    /// copies, but file systems whose device numbers change with each mount.
     originals: Vec<u64>,
 }
 
@@ -43,12 +43,12 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Whether the root is on another device than recorded.
+    /// True if the root is on another device than recorded.
     pub(super) fn is_elsewhere(&self) -> bool {
         self.elsewhere
     }
 
-    /// Takes note of an entry that has its ctime still.
+    /// Notes an entry that still has its ctime.
     pub(super) fn witness(&mut self, old: &EntryRef<'_>, new: &EntryRef<'_>, id: EntryId) {
         if !self.elsewhere || !is_same_ctime(old, new) || self.is_original(id) {
             return;
@@ -62,7 +62,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Whether an entry is on a file system that is known to be the recorded one all the same.
+    /// True if an entry is on a file system that is known to be the recorded one all the same.
     pub(super) fn is_original(&self, id: EntryId) -> bool {
         let id = self.tree.listing.identity(id);
         id.is_some_and(|id| self.originals.contains(&id.dev))
@@ -90,13 +90,13 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Whether inode numbers there stand for one file for good.
+    /// True if inode numbers there identify files for good.
     pub(super) fn has_stable_numbers(&mut self, id: EntryId) -> bool {
         let traits = self.traits(id);
         traits.is_some_and(|traits| traits.inodes == Inodes::Stable)
     }
 
-    /// Whether they can also be compared with those that were recorded.
+    /// True if they can also be compared with the recorded ones.
     pub(super) fn has_recorded_numbers(&mut self, id: EntryId) -> bool {
         !self.elsewhere && self.has_stable_numbers(id)
     }
@@ -109,7 +109,7 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// For files of the same kind and size that are not as recorded in all.
+/// Judges files of the same kind and size that are not as recorded in all fields.
 fn by_name(old: &EntryRef<'_>, new: &EntryRef<'_>, traits: &Traits, elsewhere: bool) -> Unchanged {
     let (Some(before), Some(now)) = (old.mtime_ns, new.mtime_ns) else {
         return Unchanged::No;
@@ -133,7 +133,7 @@ fn by_name(old: &EntryRef<'_>, new: &EntryRef<'_>, traits: &Traits, elsewhere: b
     }
 }
 
-/// Whether an equal ctime shows that the file was not copied: not where it repeats the mtime, which
+/// True if an equal ctime shows that the file was not copied: not where it repeats the mtime, which
 /// a copy keeps.
 fn tells_original(ctime: CtimeTrust, view: &EntryRef<'_>) -> bool {
     match ctime {
@@ -143,7 +143,7 @@ fn tells_original(ctime: CtimeTrust, view: &EntryRef<'_>) -> bool {
     }
 }
 
-/// Whether `now` is `before`, or what a file system with such steps made of it.
+/// True if `now` is `before`, or the value to which a file system with such steps rounds it.
 fn is_same_time(before: i64, now: i64, step: u64) -> bool {
     let step = i64::try_from(step.max(1)).unwrap_or(i64::MAX);
     before == now || now.rem_euclid(step) == 0 && before - before.rem_euclid(step) == now
@@ -186,7 +186,7 @@ mod tests {
         // The same disk: another inode or ctime is another state.
         assert!(!judged(&view(5, 6, 8), disk, false));
         assert!(!judged(&view(5, 9, 7), disk, false));
-        // A copy on another disk has both anew.
+        // A copy on another disk has new values of both.
         let if_copied =
             |new: &EntryRef<'_>, traits| by_name(&old, new, &traits, true) == Unchanged::IfCopied;
         assert!(if_copied(&view(5, 9, 8), disk) && if_copied(&view(5, 9, 8), union));
@@ -195,7 +195,7 @@ mod tests {
         assert!(!if_copied(&view(4, 9, 8), disk) && !judged(&view(4, 9, 8), disk, true));
         // The same disk under another device number.
         assert!(!judged(&view(5, 9, 7), disk, true));
-        // Numbered anew; a real ctime still tells.
+        // Numbered again; a real ctime still decides.
         assert!(judged(&view(5, 6, 8), union, false));
         assert!(!judged(&view(5, 9, 8), union, false));
         assert!(judged(&view(5, 9, 8), stick, false));

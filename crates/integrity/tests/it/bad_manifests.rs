@@ -73,7 +73,7 @@ proptest! {
         prop_assert!(read.is_err(), "byte {at}");
     }
 
-    /// Whoever changes a line and the trailer with it is found out by what the line says.
+    /// A change of a line and of the trailer with it is found by the content of the line.
     #[test]
     fn a_changed_byte_under_a_right_trailer_is_refused_or_reported(
         line in 1..6_usize,
@@ -148,8 +148,8 @@ fn made_up_lines_under_a_right_trailer() {
     with("type", &|lines| lines[2] = "{\"type\":\"other\"}".into());
 }
 
-/// Every file of a tree is in the manifest, but some lines stand too late: none of them is said to
-/// be added, or anything else, before that is known.
+/// Every file of a tree is in the manifest, but some lines stand too late: none of them is reported
+/// as added, or in any other class, before that is known.
 #[test]
 fn nothing_is_said_of_a_manifest_out_of_order() {
     let tree = TestTree::new();

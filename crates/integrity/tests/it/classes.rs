@@ -10,7 +10,7 @@ use bc_testkit::TestTree;
 
 use crate::support::{How, diffed, lines, manifest_of, mode, record, rot, verified, verify_with};
 
-/// A change made to the tree, and what each mode says of it: strict, content, meta.
+/// A change made to the tree, and the class in each mode: strict, content, meta.
 struct Case {
     name: &'static str,
     change: fn(&TestTree),
@@ -226,7 +226,7 @@ const CASES: &[Case] = &[
 
 const MODES: [CompareMode; 3] = [CompareMode::Strict, CompareMode::Content, CompareMode::Meta];
 
-/// The links' times are those of their making, and cannot be told beforehand.
+/// The links' times are those of their making, and cannot be predicted.
 fn without_link_times(text: &str) -> String {
     let keeps = |line: &&str| !(line.starts_with("~m link ") && line.contains(" mtime: "));
     text.lines()
@@ -331,7 +331,7 @@ fn summary_of_both(summary: &bc_integrity::ComparisonSummary) -> u64 {
     both.map(|class| summary.count(class)).sum()
 }
 
-/// How a line of text begins.
+/// Returns the beginning of a line of text.
 fn sign(class: Class, path: &str) -> String {
     match class {
         Class::Ok => format!("ok {path}"),
@@ -383,7 +383,7 @@ fn sorted(text: &str) -> Vec<&str> {
     lines
 }
 
-/// Are the paths that lines begin with in order?
+/// True if the paths that lines begin with are in order.
 fn in_path_order(text: &str) -> bool {
     let path = |line: &str| {
         let rest = line.split_once(' ').map_or("", |(_, rest)| rest);

@@ -22,7 +22,7 @@ const CLOCKS: [(&str, i64); 9] = [
     ("2500", 16_725_225_600),
 ];
 
-/// Those that a machine may have: Linux sets its clock neither before 1970 nor after 2232.
+/// Clocks that a machine may have: Linux sets its clock neither before 1970 nor after 2232.
 fn of_machines() -> impl Iterator<Item = (&'static str, i64, i64)> {
     let nanoseconds = |seconds: i64| seconds.checked_mul(SECOND).filter(|now| *now >= 0);
     CLOCKS
@@ -74,7 +74,7 @@ fn times_of_files() {
             "{clock}"
         );
         for nth in [1, 4] {
-            // Where the time of the content cannot be held, the other one has to tell.
+            // Where the time of the content is out of range, the other one has to decide.
             decay(&tree, &manifest, &name(nth));
         }
         let (text, summary) = verified(tree.path(), &manifest, How::default());
@@ -87,8 +87,8 @@ fn times_of_files() {
     }
 }
 
-/// A part of a third reads every file in three rounds, whatever the clock said when the manifest
-/// was made, says in each round, and says of the files.
+/// A part of a third reads every file in three rounds, whatever the clock was when the manifest was
+/// made, is in each round, and was for the files.
 #[test]
 fn rounds_find_every_damaged_file() {
     for (clock, seconds, now) in of_machines() {

@@ -1,4 +1,4 @@
-//! Bitrot: a byte flipped below the file system, and what merely looks like it.
+//! Bitrot: a byte flipped below the file system, and changes that only look like it.
 
 use std::os::unix::fs::{FileExt, MetadataExt};
 
@@ -60,7 +60,7 @@ fn damage_outranks_whatever_else_differs() {
 const POSSIBLY: &str = "possibly moved and damaged; nothing tells the recorded file from a new one \
                         with its inode number, size and mtime";
 
-/// Whatever else became of a file whose content differs is told with it.
+/// Further changes of a file whose content differs are reported with it.
 #[test]
 fn other_metadata_is_told_beside_the_content() {
     let mode = " mode: 0644 -> 4755";
@@ -139,7 +139,7 @@ fn other_metadata_is_told_beside_the_content() {
             text => text.to_owned(),
         };
         assert_eq!(dir_time(&text), offline);
-        // Nothing is recorded that was not told.
+        // Nothing is recorded that was not reported.
         let (text, _) = updated(&an_update(tree.path().as_os_str(), &manifest)).unwrap();
         assert_eq!(dir_time(&text), expected);
     }

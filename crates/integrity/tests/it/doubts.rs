@@ -1,4 +1,4 @@
-//! What is taken for the recorded file, or for its damage, and what is not.
+//! Files that are taken for the recorded ones, or for their damage, and files that are not.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +12,7 @@ use crate::support::{
 };
 use crate::unreadable::done_as_nobody;
 
-/// The text of an update, and how it ended.
+/// Returns the text of an update, and its result.
 fn update(tree: &TestTree, manifest: &std::path::Path) -> (String, Conclusion, u64) {
     let (text, done) = updated(&an_update(tree.path().as_os_str(), manifest)).unwrap();
     (text, done.summary.conclusion(), done.summary.unread())
@@ -41,7 +41,7 @@ fn a_new_file_with_the_number_of_a_deleted_one_is_new() {
     let ino = tree.join("a").metadata().unwrap().ino();
     let manifest = record(&tree);
     tree.remove("a");
-    // The clock of the kernel has to go on for a moment.
+    // The clock of the kernel has to advance.
     let time = || {
         tree.write("tick", "");
         tree.join("tick").metadata().unwrap().ctime_nsec()
@@ -70,7 +70,7 @@ fn a_new_file_with_the_number_of_a_deleted_one_is_new() {
     assert_eq!(verified(tree.path(), &manifest, How::default()).0, "");
 }
 
-/// Known damage, by what is done to it afterwards.
+/// Known damage, by the deed done to it afterwards.
 #[test]
 fn what_was_found_damaged_stays_damaged() {
     type Deed<'a> = (&'a str, &'a dyn Fn(&TestTree), &'a [&'a str]);
@@ -146,7 +146,7 @@ fn what_is_no_damage_any_more_is_none() {
         ("~c f\n".to_owned(), Conclusion::Different)
     );
     assert_eq!(verified(tree.path(), &manifest, How::default()).0, "");
-    // The recorded content is back, and what a restore has put aside is no new damage.
+    // The recorded content is back, and a file that a restore has set aside is no new damage.
     rot(&tree, "f", 0, b'X');
     assert_eq!(update(&tree, &manifest).1, Conclusion::Damaged);
     let bad_again = fs::read(tree.join("f")).unwrap();
@@ -315,7 +315,7 @@ fn another_kind_that_cannot_be_read_is_named_at_once() {
         .mode("link", 0o644);
 }
 
-/// What an update has written is read as it was meant.
+/// The note that an update has written is read with its meaning.
 #[test]
 fn the_damaged_content_is_in_the_manifest() {
     let tree = TestTree::new();

@@ -241,7 +241,7 @@ fn an_import_verifies_and_an_update_completes_it() {
     let now = std::fs::read(&path).unwrap();
     assert!(entry(&now, "#hash")["error"].is_null());
     assert_eq!(entry(&now, "#hash")["mtime_ns"], -4_750_000_000_i64);
-    // What may be damage is as it was imported, until somebody says that it is right.
+    // Possible damage stays as it was imported, until the user accepts it.
     assert_eq!(entry(&now, "sp ace"), entry(&manifest, "sp ace"));
     let what = an_update(tree.path().as_os_str(), &path);
     for damaged in [Damaged::Keep, Damaged::Accept] {
@@ -352,8 +352,8 @@ fn a_prefix_is_stripped_by_components() {
     }
 }
 
-/// What hashdeep says of sizes counts without any content being read, and makes no edit of what
-/// may be damage.
+/// Sizes in hashdeep's file count without any content being read, and turn no possible damage into
+/// an edit.
 #[test]
 fn sizes_of_an_imported_list_are_kept() {
     let tree = sample();
@@ -391,7 +391,7 @@ fn sizes_of_an_imported_list_are_kept() {
     }
 }
 
-/// Of two files with one size and no other metadata neither is the other one, renamed and damaged.
+/// Two files with one size and no other metadata: neither is the other one, renamed and damaged.
 #[test]
 fn sizes_alone_make_no_moves() {
     let list = |name: &str, hex: &str| {

@@ -1,5 +1,5 @@
-//! Manifests so large that what is the same is found by all threads at once, and only counted:
-//! nothing comes of it but time. A manifest that is read by force goes the long way, and so does
+//! Manifests so large that unchanged entries are found by all threads at once, and only counted:
+//! this affects nothing but time. A manifest that is read by force goes the long way, and so does
 //! one whose files are read.
 
 use std::path::PathBuf;
@@ -176,7 +176,7 @@ fn an_empty_side_and_another_tree() {
     assert_eq!(found, expected);
 }
 
-/// What is wrong is found among lines that are the same as well, and named by its line.
+/// Errors are found among unchanged lines as well, with the number of the line.
 #[test]
 fn what_is_wrong_is_named_as_ever() {
     let (tree, manifest) = large();

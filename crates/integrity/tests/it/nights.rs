@@ -1,6 +1,6 @@
-//! Nightly updates of a tree that is worked on at random, against a model that knows of each content
-//! whether somebody wrote it or a disk made it up. No damage is ever recorded as right, nothing that
-//! was written is called damaged, and whatever is read and damaged is reported.
+//! Nightly updates of a tree that is worked on at random, against a model that knows of each
+//! content whether a program wrote it or a disk corrupted it. No damage is ever recorded as right,
+//! nothing that was written is called damaged, and whatever is read and damaged is reported.
 //!
 //! `BC_TEST_CASES=1000` plays as many histories; a failure names its seed, which `BC_TEST_SEED`
 //! plays again.
@@ -51,25 +51,25 @@ fn born(path: &std::path::Path) -> Option<(i64, u32)> {
     known.then_some((found.stx_btime.tv_sec, found.stx_btime.tv_nsec))
 }
 
-/// A file, whatever names it has.
+/// A file, under any number of names.
 #[derive(Clone, Debug)]
 struct Node {
     content: Vec<u8>,
-    /// Nobody wrote it.
+    /// True if no program wrote its content.
     bad: bool,
-    /// An update has reported that.
+    /// True if an update has reported that.
     known: bool,
-    /// The last update saw this content and this time, and they were right.
+    /// True if the last update saw this content and this time, and they were right.
     recorded: bool,
-    /// Not even the ctime tells that it is bad.
+    /// True if not even the ctime shows that it is bad.
     silent: bool,
-    /// What it held when it was recorded, and its time then.
+    /// Content when it was recorded, and its time then.
     was: (Vec<u8>, u64),
     mtime: u64,
     closed: bool,
 }
 
-/// A random history: what is there, and what is true of it.
+/// A random history: the files, and the truth about each.
 struct History {
     seed: u64,
     rng: Rng,
@@ -77,7 +77,7 @@ struct History {
     manifest: PathBuf,
     nodes: Vec<Node>,
     files: BTreeMap<String, usize>,
-    /// What is no file.
+    /// Paths of everything but files.
     others: BTreeSet<String>,
     contents: u64,
     clock: u64,
@@ -137,7 +137,7 @@ impl History {
     }
 
     /// A new file under a recorded name, of the recorded size and time, is damage by that alone: no
-    /// time of birth tells a new version from a damaged copy that was put in its place.
+    /// time of birth distinguishes a new version from a damaged copy that was put in its place.
     fn tell_apart(&mut self) {
         let entries = self.entries();
         for (path, node) in self.files.clone() {

@@ -1,4 +1,4 @@
-//! What a manifest holds, and that it is the same bytes however it is made.
+//! Content of a manifest, which is the same bytes however it is made.
 
 use std::os::unix::fs::MetadataExt;
 

@@ -1,4 +1,4 @@
-//! What must not be taken for a mass deletion, and other refusals.
+//! Refusals: states that must not be taken for a mass deletion, and others.
 
 use bc_integrity::fields::{CompareMode, CompareRules};
 use bc_integrity::report::ChangeFormat;

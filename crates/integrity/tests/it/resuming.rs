@@ -1,5 +1,5 @@
-//! A manifest that goes on from an interrupted one is that of a run that was not interrupted, but
-//! for the time of its header and what covers it.
+//! A manifest that resumes an interrupted one is that of a run that was not interrupted, except for
+//! the time of its header and the digest that covers it.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::support::{manifest_of, with_work};
 
 const FIRST: i64 = 1_600_000_000_000_000_000;
 
-/// What was written just now is old for a run that will be.
+/// A file written just now is old for a run in the future.
 fn begin(t: &TestTree) -> (Arc<Resume>, Beginning) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + Duration::from_secs(10);
     let options = ResumeOptions::new(

@@ -102,7 +102,7 @@ fn what_is_damaged_does_not_keep_the_budget_from_the_others() {
     assert_eq!(std::fs::read(&manifest).unwrap(), bytes);
 }
 
-/// What an update noted as damaged is damage to whoever compares its manifest with an older one,
+/// Damage that an update noted is damage in every comparison of its manifest with an older one,
 /// under its old name and under a new one.
 #[test]
 fn a_diff_shows_what_the_newer_manifest_notes() {
@@ -248,7 +248,7 @@ fn a_time_that_is_not_over_counts_as_never() {
         assert!(text.contains("!! e: "), "{wrong}: {text}");
         let now = std::fs::read(&manifest).unwrap();
         assert_eq!(entry(&now, "d")["verified_at"], "2023-11-14T22:13:22Z");
-        // And the round goes on with the others.
+        // And the round continues with the others.
         for nth in 3..=5 {
             night(&tree, &manifest, Reread::Bytes(2000), THEN + nth * SECOND);
         }
@@ -282,7 +282,7 @@ fn a_manifest_from_the_future_is_scrubbed_round_by_round() {
     );
 }
 
-/// What is edited between the walk and the reading is recorded as what was read, time limit or not.
+/// A file edited between the walk and the reading is recorded as it was read, time limit or not.
 #[test]
 fn an_edit_before_the_reading_is_no_damage() {
     let limits = [

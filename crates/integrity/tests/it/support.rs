@@ -52,7 +52,7 @@ pub fn record(tree: &TestTree) -> PathBuf {
     path
 }
 
-/// How to verify.
+/// Options of a verification.
 #[derive(Clone, Copy)]
 pub struct How {
     pub rules: CompareRules,
@@ -81,7 +81,7 @@ pub fn mode(mode: CompareMode) -> How {
     }
 }
 
-/// The report of a verification, and how it ended.
+/// Returns the report of a verification, and its result.
 pub fn verify_with(
     root: &Path,
     manifest: &Path,
@@ -108,7 +108,7 @@ pub fn verify_with(
     (String::from_utf8(out).unwrap(), result)
 }
 
-/// The text report and the summary of a verification that goes well.
+/// Returns the text report and the summary of a verification that goes well.
 pub fn verified(root: &Path, manifest: &Path, how: How) -> (String, ComparisonSummary) {
     let (text, result) = verify_with(root, manifest, how, ChangeFormat::Text);
     (text, result.unwrap().summary)
@@ -139,8 +139,8 @@ pub fn an_update<'a>(root: &'a OsStr, manifest: &'a Path) -> UpdateOptions<'a> {
     UpdateOptions::new(root, manifest, THEN + 1_000_000_000, origin)
 }
 
-/// An update of a manifest that nobody else updates. A test that starts a program beside this one
-/// hands it the lock for the moment before it runs.
+/// Runs an update of a manifest that no other process updates. A test that starts a program beside
+/// this one hands it the lock for the moment before it runs.
 pub fn updated(what: &UpdateOptions<'_>) -> Result<(String, Updated), Error> {
     loop {
         match updated_once(what) {
@@ -195,7 +195,8 @@ pub fn entry(manifest: &[u8], path: &str) -> serde_json::Value {
         .unwrap()
 }
 
-/// The line of one path without what a failed attempt at its content leaves there.
+/// Returns the line of one path without the fields that a failed attempt at its content leaves
+/// there.
 pub fn recorded(manifest: &[u8], path: &str) -> serde_json::Value {
     let mut entry = entry(manifest, path);
     let fields = entry.as_object_mut().unwrap();

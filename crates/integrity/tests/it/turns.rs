@@ -1,5 +1,5 @@
-//! `update --reread` under clocks that are wrong: each file has its turn whatever the time is said
-//! to be, since runs are counted.
+//! `update --reread` under clocks that are wrong: each file has its turn whatever the time is,
+//! since runs are counted.
 
 use bc_integrity::Reread;
 use bc_testkit::TestTree;
@@ -10,7 +10,7 @@ use crate::support::{THEN, an_update, entry, record, updated};
 const DAY: i64 = 86_400_000_000_000;
 const FILES: usize = 6;
 
-/// What the clock says in a night, the first being 1.
+/// Time of the clock in a night, the first being 1.
 type Clock = fn(i64) -> i64;
 
 const CLOCKS: [(&str, Clock); 12] = [
@@ -99,7 +99,7 @@ fn news_of_every_night_keep_no_file_from_its_turn() {
     }
 }
 
-/// Manifests of earlier versions count no runs: there the times tell, until each had its turn.
+/// Manifests of earlier versions count no runs: there the times decide, until each had its turn.
 #[test]
 fn manifests_without_counts_gain_them() {
     let (tree, manifest) = sample(&[]);

@@ -1,6 +1,5 @@
-//! What cannot be read: recorded with its reason, never mistaken for removed,
-//! never a reason to forget a digest. Root can read everything, so as root
-//! these tests run once more as nobody.
+//! Unreadable files: recorded with the reason, never mistaken for removed, never a reason to forget
+//! a digest. Root can read everything, so as root these tests run once more as nobody.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -15,8 +14,8 @@ use crate::support::{
     verified,
 };
 
-/// As root: runs this test as nobody, in a copy of the test program that
-/// nobody can reach, and says that there is nothing more to do.
+/// As root: runs this test as nobody, in a copy of the test program that nobody can reach, and
+/// returns true if there is nothing more to do.
 pub fn done_as_nobody(test: &str) -> bool {
     if !is_root() {
         return false;
@@ -122,7 +121,7 @@ fn an_update_keeps_what_it_cannot_read() {
     let now = std::fs::read(&manifest).unwrap();
     for path in ["secret", "vault", "vault/in", "vault/sub", "vault/sub/x"] {
         let mut kept = recorded(&now, path);
-        // What is below the directory was not looked at, and says so.
+        // The entry below the directory was not looked at, and notes that.
         let unseen = kept.as_object_mut().unwrap().remove("unseen_at");
         assert_eq!(unseen.is_some(), path.starts_with("vault/"), "{path}");
         assert_eq!(kept, entry(&before, path), "{path}");
@@ -132,7 +131,7 @@ fn an_update_keeps_what_it_cannot_read() {
     assert_eq!(text, "");
 }
 
-/// Which directories could not be read is in the manifests: two of them say the same as a tree and
+/// Unreadable directories are noted in the manifests: two manifests give the same as a tree and
 /// one, in either direction.
 #[test]
 fn two_manifests_say_what_a_tree_does() {
@@ -197,7 +196,7 @@ fn two_manifests_say_what_a_tree_does() {
     assert_eq!(verified(tree.path(), &path, How::default()).0, "");
 }
 
-/// A file that was moved to where nobody could look is known again, damaged or not.
+/// A file that was moved to where nothing could be looked at is recognised again, damaged or not.
 #[test]
 fn moved_below_what_was_unreadable() {
     if done_as_nobody("unreadable::moved_below_what_was_unreadable") {

@@ -211,7 +211,7 @@ fn one_update_at_a_time() {
     updated(&an_update(tree.path().as_os_str(), &manifest)).unwrap();
 }
 
-/// What another program has written there while the tree was read is not replaced.
+/// A file that another program has written there while the tree was read is not replaced.
 #[test]
 fn a_manifest_that_was_replaced_meanwhile_is_left() {
     let tree = TestTree::new();

@@ -154,13 +154,13 @@ fn what_is_saved_again_during_an_exchange_stays() {
         (&*ground.text("name"), &*ground.text("stage")),
         ("saved again", "saved")
     );
-    // What has the stage's name is not the stage.
+    // The file with the stage's name is not the stage.
     assert_eq!(
         held.remove(ground.fd.as_fd(), "stage"),
         Err(NotPut::Displaced)
     );
     assert_eq!(ground.text("stage"), "saved");
-    // Nobody has the name any more.
+    // No file has the name any more.
     let (ground, present, held) = exchanged("saved");
     std::fs::remove_file(ground.dir.path().join("name")).unwrap();
     assert_eq!(go_on(&ground, &present, &held), Err(NotPut::Changed));

@@ -1,4 +1,4 @@
-//! What is healed, from where, and what stays.
+//! Losses that are repaired, their sources, and files that stay.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -96,7 +96,7 @@ fn any_name_will_do_and_single_files() {
     );
 }
 
-/// What is named may be a link, to a file as to a tree.
+/// A source may be given as a link, to a file as to a tree.
 #[test]
 fn links_to_copies() {
     let ground = ground();
@@ -114,7 +114,7 @@ fn links_to_copies() {
     assert_eq!(ground.text("root/a/one"), "content of one");
 }
 
-/// A copy that is damaged itself, or in the same way, is none.
+/// A copy that is damaged itself, or in the same way, does not count.
 #[test]
 fn copies_are_compared() {
     let ground = ground();
@@ -164,7 +164,7 @@ fn names_of_one_file_stay_one_file() {
         assert_eq!(ground.inode(name), inode, "{name}");
         assert_eq!(ground.text(name), "content");
     }
-    // What was damaged is kept once.
+    // The damaged file is kept once.
     let kept: Vec<_> = told.iter().filter(|line| line.contains("kept")).collect();
     assert_eq!(kept.len(), 1, "{told:#?}");
     let names = ground.seen("root");
@@ -179,8 +179,8 @@ fn names_of_one_file_stay_one_file() {
     assert_eq!(ground.inode("root/three"), inode);
 }
 
-/// A file that has the name of a recorded one is not that: with other owners, another mode, or names
-/// elsewhere it may be anybody's.
+/// A file that has the name of a recorded one is not that: with other owners, another mode, or
+/// names elsewhere it may be anybody's.
 #[test]
 fn no_name_is_given_to_a_file_that_was_never_recorded() {
     let mut all = vec!["mode", "link"];
@@ -285,7 +285,7 @@ fn short_digests() {
     }
 }
 
-/// What the file has that no record tells of stays; what is recorded comes back.
+/// Attributes that no record has stay; recorded ones come back.
 #[test]
 fn attributes() {
     let set =
@@ -325,7 +325,7 @@ fn manifests_of_others_give_content_only() {
     let warned = |line: &String| line.starts_with('#') && line.contains("not trusted");
     assert!(told.iter().any(warned), "{told:#?}");
     let mode = |path| fs::metadata(ground.at(path)).unwrap().mode() & 0o7777;
-    // That of the file that was there; that of a new file.
+    // The mode of the previous file; that of a new file.
     assert_eq!(mode("root/a/one"), 0o600);
     ground.write("new", "");
     assert_eq!(mode("root/a/two"), mode("new"));
@@ -365,7 +365,7 @@ fn guards() {
     assert!(told[0].contains("is empty"), "{told:#?}");
 }
 
-/// What changed since verify looked is left, whatever it is.
+/// A file that changed since verify looked is left, in any case.
 #[test]
 fn what_changes_meanwhile_is_left() {
     let ground = ground();
@@ -377,7 +377,7 @@ fn what_changes_meanwhile_is_left() {
     let mut options = super::RestoreOptions::new(root.as_os_str(), &manifest);
     options.from = vec![ground.at("copy").into()];
     let told = std::sync::Mutex::new(Vec::new());
-    // When healing begins, verify has ended.
+    // When repairing begins, verify has ended.
     let tell = |event: super::RestoreEvent<'_>| {
         if let super::RestoreEvent::Begins {
             what: "restore", ..

@@ -26,7 +26,7 @@ fn entry(path: &[u8], content: &str) -> Entry {
 fn forged(entries: &[Entry]) -> Vec<u8> {
     let mut lines = Vec::new();
     for entry in entries {
-        // What the writer refuses it writes under another name.
+        // A path that the writer refuses is written under another name.
         let mut harmless = entry.clone();
         harmless.path = b"PATH".to_vec();
         let mut writer = Writer::new(Vec::new(), &Header::new("blake3", "0.1.0")).unwrap();
@@ -69,7 +69,7 @@ fn paths_that_lead_elsewhere_are_refused_before_anything_is_done() {
     for paths in bad {
         let ground = Ground::new();
         ground.write("root/keep", "kept");
-        // What would be healed, if it came to that.
+        // A file that would be repaired, if it came to that.
         ground.write("from/x", "content");
         ground.write("from/first", "content");
         let mut entries = vec![entry(b"Afirst", "content"), entry(b"keep", "kept")];
@@ -143,7 +143,7 @@ fn nothing_is_written_through_links() {
     assert_eq!(done.missing, 1, "{told:#?}");
 }
 
-/// What has the name of a second one is never taken over, nor what has that of a directory.
+/// A file with a second name's name is never replaced, nor is one with the name of a directory.
 #[test]
 fn names_that_are_taken() {
     let ground = Ground::new();

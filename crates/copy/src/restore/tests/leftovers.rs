@@ -1,4 +1,4 @@
-//! What a run that was killed has left: removed by the next one, but for what may be worth something.
+//! Leftovers of a killed run: removed by the next one, except files that may be worth keeping.
 
 use std::ffi::OsString;
 use std::fs;
@@ -27,8 +27,8 @@ fn ground() -> Ground {
     ground
 }
 
-/// A run that is killed while it heals `a/one`; `then` is what it does last, with the path of the
-/// stage, which exists.
+/// Simulates a run that is killed while it repairs `a/one`; `then` is its last action, with the
+/// path of the stage, which exists.
 fn killed(ground: &Ground, then: impl FnOnce(&Stages<'_>, &PathBuf)) -> PathBuf {
     let manifest = ManifestFile::open(ground.at("m")).unwrap();
     let root: OsString = ground.at("root").into();
@@ -71,7 +71,7 @@ fn the_next_run_removes_it() {
     type Then = fn(&Stages<'_>, &PathBuf);
     let cases: [(&str, Then); 4] = [
         ("its own", |_, _| {}),
-        // Killed before it was told what was made.
+        // Killed before the inode was recorded.
         ("another name", |_, path| {
             fs::remove_file(path).unwrap();
             fs::hard_link(path.with_file_name("two"), path).unwrap();
@@ -104,8 +104,8 @@ fn the_next_run_removes_it() {
     }
 }
 
-/// Where there are no links an exchange comes first, and what is damaged has the stage's name for a
-/// moment; and somebody may write to a file that nobody wants to keep.
+/// Without links an exchange comes first, and the damaged file has the stage's name for a moment;
+/// and another process may write to a file that is not to be kept.
 #[test]
 fn what_may_have_been_there_before_stays() {
     for edits in [false, true] {
@@ -149,7 +149,8 @@ fn a_second_run_is_refused_while_one_is_at_work() {
     assert!(!path.exists());
 }
 
-/// It would be verified while the first one heals: what that makes looks like what is damaged.
+/// It would be verified while the first one repairs: the first one's stages look like damaged
+/// files.
 #[test]
 fn nor_before_it_is_verified() {
     let ground = ground();
@@ -175,7 +176,7 @@ fn no_journal_stays() {
     assert!(told.is_empty(), "{told:#?}");
 }
 
-/// A tree that nobody heals again.
+/// A tree that is not repaired again.
 #[test]
 fn after_a_week_a_copy_removes_it() {
     let ground = ground();

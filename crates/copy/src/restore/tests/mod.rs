@@ -1,4 +1,4 @@
-//! Trees that are damaged and healed, compared by looking at everything slowly.
+//! Trees that are damaged and repaired, compared with a slow, complete look.
 
 mod cases;
 mod hostile;
@@ -22,7 +22,7 @@ use bc_testkit::Seen;
 
 use super::{RestoreError, RestoreEvent, RestoreOptions, Restored, restore};
 
-/// A tree called `root`, and whatever lies beside it.
+/// A tree called `root`, and its neighbours.
 pub(super) struct Ground {
     dir: tempfile::TempDir,
 }
@@ -114,7 +114,7 @@ impl Ground {
         (done, told)
     }
 
-    /// The same where it can be done: all counts are of paths that were told.
+    /// Restores without errors: all counts are of paths that were reported.
     #[track_caller]
     pub(super) fn heal(
         &self,
@@ -148,7 +148,7 @@ impl Ground {
     }
 }
 
-/// What was told, sorted.
+/// Lines of the reported events, sorted.
 pub(super) type Told = Vec<String>;
 
 fn words(event: RestoreEvent<'_>) -> Option<String> {

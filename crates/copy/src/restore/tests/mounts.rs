@@ -1,4 +1,4 @@
-//! What is mounted or unmounted in the tree while it is restored.
+//! Mounts that appear or disappear in the tree while it is restored.
 
 use std::fs;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Random trees, random damage, random copies that hold a part: whatever happens, no path has less
-//! than before, no content is gone, and whatever some copy holds is healed.
+//! Random trees, random damage, random copies that hold a part: in every case no path has less than
+//! before, no content is gone, and all contents that some copy holds are restored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -77,7 +77,7 @@ fn once(seed: u64) {
             assert_eq!(is, content, "{}", say(path));
         }
     }
-    // Whatever is held somewhere is there.
+    // All contents that are held somewhere are there.
     for (path, content) in recorded.iter().filter(|(path, _)| !edited.contains(*path)) {
         let is_elsewhere = before
             .iter()
@@ -126,8 +126,8 @@ fn grow(ground: &Ground, rng: &mut Rng, alike: bool) -> Files {
         let mut content = format!("{number:08}").into_bytes();
         content.extend(rng.bytes(length as usize));
         ground.write(&format!("root/{path}"), &content);
-        // Only a time of birth tells files of one size and time apart that have had the same inode
-        // number.
+        // Only a time of birth distinguishes files of one size and time that have had the same
+        // inode number.
         let seconds = match alike {
             true => 1_000_000,
             false => 1_000_000 + number,
@@ -151,8 +151,8 @@ fn grow(ground: &Ground, rng: &mut Rng, alike: bool) -> Files {
     files
 }
 
-/// Two trees that hold some of it, at the same path, under other names, damaged, cut off, or as
-/// what only looks like it. Gives the contents that they hold.
+/// Makes two trees that hold some of it, at the same path, under other names, damaged, cut off, or
+/// as a file that only looks like it. Returns the contents that they hold.
 fn copies(ground: &Ground, recorded: &Files, rng: &mut Rng) -> BTreeSet<Content> {
     let mut held = BTreeSet::new();
     for tree in ["one", "two"] {
@@ -197,7 +197,7 @@ fn copies(ground: &Ground, recorded: &Files, rng: &mut Rng) -> BTreeSet<Content>
     held
 }
 
-/// What may happen in years. Gives the paths of what was edited.
+/// Damages the tree as years may do. Returns the paths of edited files.
 fn wound(ground: &Ground, recorded: &Files, rng: &mut Rng) -> BTreeSet<PathBuf> {
     let mut edited = BTreeSet::new();
     let root = ground.at("root");

@@ -104,7 +104,7 @@ fn swapped_names_stay_swapped() {
     assert_eq!((&*text(&ground, "x"), &*text(&ground, "y")), ("yyy", "xxx"));
 }
 
-/// What verify calls damaged, and may be another file with the same number, is named.
+/// A file that verify calls damaged, and that may be another with the same number, is reported.
 #[test]
 fn what_is_left_is_named() {
     let ground = ground(&["k", "x", "z"]);

@@ -1,4 +1,4 @@
-//! The lines of one list, each known by where it belongs in the order of all.
+//! The lines of one list, each with its place in the order of all.
 
 use std::io::{self, BufRead, Read};
 
@@ -10,14 +10,14 @@ use crate::error::Error;
 use crate::input::ManifestFile;
 use crate::input::lines::Input;
 
-/// Lines stand in this order.
+/// Kinds of lines, in their order.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum Kind {
     File,
     Error,
 }
 
-/// Where a line belongs.
+/// Sort key of a line.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct Key {
     pub(super) kind: Kind,
@@ -25,7 +25,7 @@ pub(super) struct Key {
     operation: String,
 }
 
-/// A list and the line that it has come to.
+/// A list and its current line.
 pub(super) struct Lines<'a> {
     file: &'a ManifestFile,
     input: Input,
@@ -35,11 +35,11 @@ pub(super) struct Lines<'a> {
     pub(super) files: u64,
     /// Errors so far.
     pub(super) errors: u64,
-    /// At the end.
+    /// Summary, at the end.
     pub(super) summary: Option<Summary>,
 }
 
-/// What of a line decides where it goes.
+/// Fields of a line that determine its place.
 #[derive(Deserialize)]
 struct Fields {
     r#type: String,
@@ -75,7 +75,7 @@ impl<'a> Lines<'a> {
         read.map_err(|error| self.file.unreadable(&error))
     }
 
-    /// Goes on to the next line, or to the summary, behind which there is nothing.
+    /// Advances to the next line, or to the summary, behind which there is nothing.
     pub(super) fn advance(&mut self) -> Result<(), Error> {
         self.read()?;
         let list = self.file;
@@ -121,8 +121,8 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// The next line with its newline; empty at the end. What is cut off, or too long to be of a list,
-/// has none.
+/// Reads the next line with its newline; empty at the end. A line that is cut off, or too long for
+/// a list, has none.
 pub(super) fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<()> {
     line.clear();
     input

@@ -24,23 +24,23 @@ pub struct ListFile<'a> {
     part: ListPart,
 }
 
-/// What was put together of lists.
+/// Counts of merged lists.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct MergedLists {
     /// Files with digests.
     pub files: u64,
-    /// What could not be read.
+    /// Files and directories that could not be read.
     pub errors: u64,
     /// Bytes hashed.
     pub bytes: u64,
 }
 
 impl<'a> ListFile<'a> {
-    /// The list that a file is, if it is one.
+    /// Reads a file as a list, if it is one.
     ///
     /// # Errors
-    /// If it is a list that is of no part of a tree, or of one that is unknown here; of reading.
+    /// Fails if the list is of no part of a tree, or of an unknown one, or if reading fails.
     pub fn of(file: &'a ManifestFile) -> Result<Option<ListFile<'a>>, Error> {
         let mut line = Vec::new();
         read_line(&mut file.lines()?, &mut line).map_err(|error| file.unreadable(&error))?;
@@ -66,12 +66,12 @@ impl<'a> ListFile<'a> {
 /// Puts the lists of all parts of a tree together and writes the list of the whole to `out`. It is
 /// what one run would have written, but for the summary's time, threads and reader.
 ///
-/// What is wrong is found on the way: after an error what was written must not be used.
+/// Errors are found on the way: after one, the output must not be used.
 ///
 /// # Errors
-/// Of reading and writing; a part that is missing or comes twice, or is of another tree, options or
-/// algorithms; a list that was cut off or is out of order; directories that the part they belong to
-/// does not know; a cancellation.
+/// Fails if reading or writing fails; if a part is missing or comes twice, or is of another tree,
+/// options or algorithms; if a list was cut off or is out of order; if directories are unknown to
+/// the part they belong to; if the run is cancelled.
 pub fn merge_lists(
     lists: &[ListFile<'_>],
     cancel: &Cancel,
@@ -98,7 +98,7 @@ pub fn merge_lists(
         let head = &heads[nth];
         let is_again = last.as_ref().filter(|(_, key, _)| *key == head.key);
         match (head.key.kind, is_again) {
-            // What cannot be read is told by every part.
+            // An unreadable directory is reported by every part.
             (Kind::Error, Some((_, _, line))) if *line == head.line => {}
             (Kind::File, Some((other, ..))) if *other != nth => {
                 let path = bc_fs::escape(&head.key.path);
@@ -125,7 +125,7 @@ pub fn merge_lists(
     Ok(merged)
 }
 
-/// Are these all parts of one work, each once?
+/// Checks that these are all parts of one work, each once.
 fn belong_together(lists: &[ListFile<'_>]) -> Result<(), Error> {
     let Some(first) = lists.first() else {
         return Err(Error::new(ErrorKind::Usage, "no lists"));
@@ -159,7 +159,7 @@ fn belong_together(lists: &[ListFile<'_>]) -> Result<(), Error> {
     places.complete().map(drop)
 }
 
-/// The summary of the whole, if every list is whole and knows its directories.
+/// Returns the summary of the whole, if every list is whole and knows its directories.
 fn summary_of(
     lists: &[ListFile<'_>],
     heads: &[Lines<'_>],
@@ -209,7 +209,7 @@ fn end_of(list: &ListFile<'_>, summary: &Summary) -> Result<ListPartEnd, Error> 
     ListPartEnd::of_fields(&summary.extra).ok_or_else(|| list.bad(why))
 }
 
-/// The list whose line comes first.
+/// Returns the list whose line comes first.
 fn first_of(heads: &[Lines<'_>]) -> Option<usize> {
     let left = heads
         .iter()

@@ -1,4 +1,4 @@
-//! What happens by day.
+//! Deeds of the day.
 
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
@@ -10,7 +10,7 @@ use super::{History, Node};
 use crate::support::resealed;
 
 impl History {
-    /// A path where nothing is.
+    /// Returns a path where nothing is.
     pub(super) fn free(&mut self) -> Option<String> {
         let dirs = ["", "d/", "e/"];
         let path = format!("{}n{}", dirs[self.rng.below(3) as usize], self.rng.below(6));
@@ -171,7 +171,7 @@ impl History {
         }
     }
 
-    /// What is damaged and not known to be looks like an edit from then on.
+    /// Damage that is not known looks like an edit from then on.
     fn touch(&mut self) {
         let Some((path, node)) = self.any(|node| !node.closed) else {
             return;
@@ -208,7 +208,7 @@ impl History {
         }
     }
 
-    /// As a disk does it: the manifest, made to say so, has the ctime of now.
+    /// Rots as a disk does: the manifest, changed accordingly, has the ctime of now.
     pub(super) fn rot_silently(&mut self) {
         let found = self.any(|node| node.recorded && !node.closed);
         let Some((path, node)) = found else { return };
@@ -304,7 +304,7 @@ impl History {
         }
     }
 
-    /// What is known to be damaged gets another name, and a good copy its own.
+    /// A file that is known to be damaged gets another name, and a good copy its own.
     fn put_aside(&mut self) {
         if let (Some((path, node)), Some(to)) = (self.any(|node| node.known), self.free()) {
             self.note(format!("mv {path} {to}, good copy in its place"));
