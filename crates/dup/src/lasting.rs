@@ -3,17 +3,17 @@
 
 use crate::prune::is_ours;
 
-/// What the names begin with under which file systems keep files that were deleted while they are
-/// open: libfuse (`hide_node` in `lib/fuse.c`), NFS on Linux and elsewhere (`nfs_sillyrename` in
+/// Prefixes of names under which file systems keep files that were deleted while open: libfuse
+/// (`hide_node` in `lib/fuse.c`), NFS on Linux and elsewhere (`nfs_sillyrename` in
 /// `fs/nfs/unlink.c`), AFS (`fs/afs/dir_silly.c`) and SMB (`fs/smb/client/cifsfs.h`). A file of
 /// another client is shown under such a name as well.
 const DELETED: [&[u8]; 4] = [b".fuse_hidden", b".nfs", b".__afs", b".__smb"];
 
-/// The same of SMB in `fs/smb/client/inode.c`, with 24 hexadecimal digits behind it: people have
-/// names that begin so.
+/// Prefix that SMB uses in `fs/smb/client/inode.c`, with 24 hexadecimal digits behind it: people
+/// have names that begin so.
 const DELETED_ON_SMB: &[u8] = b".smb";
 
-/// True if a file of this name and with so many links is there for as long as nobody removes it.
+/// True if a file of this name and with so many links exists until it is removed explicitly.
 pub(crate) fn lasts(name: &[u8], links: u64) -> bool {
     links > 0 && !is_temporary(name)
 }
@@ -45,7 +45,8 @@ fn is_unfinished(name: &[u8]) -> bool {
     copy.is_some_and(|rest| rest.ends_with(b".part")) || is_hash(rest) && rest.ends_with(b".tmp")
 }
 
-/// True for every name that somebody will remove: those and what a run of prune left.
+/// True for every name that will be removed: such temporary names and those that a run of prune
+/// left.
 pub(crate) fn is_stage(name: &[u8]) -> bool {
     is_ours(name) || is_temporary(name)
 }

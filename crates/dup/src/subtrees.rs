@@ -22,7 +22,7 @@ use crate::traces::Traces;
 /// lie in the directories.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Files {
-    /// Those that were named. It costs no call per file.
+    /// The named files. Costs no call per file.
     #[default]
     Named,
     /// All of them, so that names elsewhere of the same files (hard links, followed links) are
@@ -36,12 +36,12 @@ pub struct Subtrees {
     tops: Vec<Top>,
     dirs: HashSet<Identity>,
     files: HashSet<Identity>,
-    /// Of each device that a directory is on, the path of one.
+    /// Devices of the directories, each with the path of one directory on it.
     devs: HashMap<u64, Vec<u8>>,
-    /// How the survey dealt with links.
+    /// Treatment of links during the survey.
     symlinks: Symlinks,
     errors: Vec<Error>,
-    /// Of the files, if they are to be known on other devices too.
+    /// Traces of the files, if they are to be recognised on other devices too.
     traces: Option<Traces>,
 }
 
@@ -133,7 +133,7 @@ impl Subtrees {
         self.devs.entry(id.dev).or_insert_with(path);
     }
 
-    /// What lies below the directories, as a survey goes there.
+    /// Lists everything below the directories, as a survey does.
     pub(crate) fn list(
         &self,
         files: Files,
@@ -168,12 +168,12 @@ impl Subtrees {
         Ok(())
     }
 
-    /// Whether nothing was named.
+    /// Returns true if nothing was named.
     pub fn is_empty(&self) -> bool {
         self.tops.is_empty()
     }
 
-    /// What each of the named paths led to, in order.
+    /// Returns the identity that each of the named paths led to, in order.
     pub fn identities(&self) -> impl Iterator<Item = Identity> + '_ {
         self.tops.iter().map(|top| top.id)
     }
@@ -183,13 +183,13 @@ impl Subtrees {
         self.tops.iter().map(|top| top.path.as_slice())
     }
 
-    /// What the survey could not read.
+    /// Returns the errors of entries that the survey could not read.
     pub fn errors(&self) -> &[Error] {
         &self.errors
     }
 
-    /// Whether this directory was named or found below one that was. One that came to lie
-    /// there later is found by climbing from it.
+    /// Returns true if this directory was named or found below a named one. One that was moved
+    /// there later is found through its ancestors.
     pub(crate) fn has_dir(&self, id: Identity) -> bool {
         self.dirs.contains(&id)
     }
@@ -199,7 +199,7 @@ impl Subtrees {
         self.dirs.iter().copied()
     }
 
-    /// Whether this file was named, or [found](Files::All).
+    /// Returns true if this file was named, or [found](Files::All).
     pub(crate) fn has_file(&self, id: Identity) -> bool {
         self.files.contains(&id)
     }
@@ -241,7 +241,7 @@ impl Subtrees {
     }
 }
 
-/// Of the directory that the path of a root leads to which is a file.
+/// Returns the identity of the directory that holds a root which is a file.
 fn identity(listing: &Listing, dir: bc_walk::DirId) -> Option<Identity> {
     let opened = listing.open_dir(dir).ok()?;
     Some(sys::stat(&opened).ok()?.id)
@@ -285,7 +285,7 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    /// Of the directories of a listing, from the first on, those that count.
+    /// Marks directories of a listing by number, and no files by themselves.
     pub(crate) fn of_dirs(dirs: Vec<bool>) -> Marks {
         Marks {
             dirs,
@@ -297,12 +297,12 @@ impl Marks {
         self.dirs.is_empty()
     }
 
-    /// Whether the directory is one of them.
+    /// Returns true if the directory is marked.
     pub(crate) fn contains_dir(&self, dir: bc_walk::DirId) -> bool {
         self.dirs.get(dir.0 as usize).is_some_and(|marked| *marked)
     }
 
-    /// Whether the entry's directory is one of them, or the entry itself.
+    /// Returns true if the entry or the directory that it is in is marked.
     pub(crate) fn contains(&self, listing: &Listing, entry: EntryId) -> bool {
         self.contains_dir(listing.dir(entry))
             || !self.files.is_empty()

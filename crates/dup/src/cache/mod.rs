@@ -9,10 +9,9 @@
 //!
 //! Where inode numbers or ctimes cannot be relied on, nothing is recorded or looked up.
 //!
-//! Nothing about a cache is fatal. One that is damaged, or that others may
-//! write, is set aside and a new one begun; one that cannot be opened is done
-//! without. Only a file that never was a cache of this user's is refused, and
-//! left as it is.
+//! Nothing about a cache is fatal. One that is damaged, or that others may write, is set aside and
+//! a new one started; one that cannot be opened is not used. Only a file that never was a cache of
+//! this user's is refused, and left as it is.
 
 mod failure;
 mod place;
@@ -39,7 +38,7 @@ pub(crate) use store::{News, Wanted};
 /// Files changed this shortly before the search are not recorded.
 const RACY_NS: i64 = 2_000_000_000;
 
-/// A larger store is begun anew: records of files that are gone pile up.
+/// Size above which the store is started again: records of deleted files pile up.
 const MOST_BYTES: u64 = 1 << 30;
 
 /// The cache of one search.
@@ -48,17 +47,17 @@ pub struct Cache {
     place: CachePlace,
     began_ns: i64,
     messages: Vec<String>,
-    /// Whether it may be read, and written at the end.
+    /// True if the cache can be read, and written at the end.
     usable: bool,
     trust: Trust,
     /// Why not, if it never was a cache.
     refused: Option<String>,
 }
 
-/// How the path of a cache came about.
+/// Origin of a cache's path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Location {
-    /// Somebody named it, and may have meant another file.
+    /// Given by the user, who may have meant another file.
     Named,
     /// It is where caches are: whatever lies there was one.
     Usual,
@@ -77,7 +76,7 @@ impl CacheRefused {
         &self.path
     }
 
-    /// Why it is none, without the path.
+    /// Returns the reason why the file is not a cache, without the path.
     pub fn reason(&self) -> &str {
         &self.reason
     }
@@ -130,7 +129,7 @@ impl Cache {
         }
     }
 
-    /// As if the search had begun that much later.
+    /// Moves the start of the search that much later.
     #[cfg(test)]
     pub(crate) fn pretend_later(&mut self, ns: i64) {
         self.began_ns += ns;
@@ -148,22 +147,23 @@ impl Cache {
         self.trust.nothing = true;
     }
 
-    /// What there is to tell about the cache: set aside, not usable, and why.
+    /// Returns messages for the user: the cache was set aside or is not usable, and why.
     pub fn messages(&self) -> &[String] {
         &self.messages
     }
 
-    /// Whether it may be read, and written at the end.
+    /// Returns true if the cache can be read, and written at the end.
     pub(crate) fn is_usable(&self) -> bool {
         self.usable
     }
 
-    /// Whether a record of this file is worth having, where its file system is concerned.
+    /// Returns true if the file system of this file lets a record of it be relied on later.
     pub(crate) fn trusts(&mut self, listing: &Listing, entry: EntryId) -> bool {
         self.trust.holds(listing, entry)
     }
 
-    /// Whether a file of this state was left alone for long enough that it may be recorded.
+    /// Returns true if a file of this state was last changed long enough before the search to be
+    /// recorded.
     pub(crate) fn is_settled(&self, stamp: &Stamp) -> bool {
         stamp.mtime_ns.max(stamp.ctime_ns) < self.began_ns.saturating_sub(RACY_NS)
     }
@@ -187,7 +187,7 @@ impl Cache {
         }
     }
 
-    /// The same with the digests of prefixes, and the state that they are of.
+    /// Loads digests of prefixes as well, with the state of the file that each set belongs to.
     pub(crate) fn load_prefixes(
         &mut self,
         algorithm: Algorithm,

@@ -26,17 +26,17 @@ const MAGIC: &[u8] = b"redb\x1a\x0a\xa9\x0d\x0a";
 /// In the names of all our tables, so somewhere in the bytes of every cache.
 const MARK: &[u8] = b"bc dup p";
 
-/// How many damaged caches may lie beside each other.
+/// Number of damaged caches that may lie beside each other.
 const MOST_ASIDE: u32 = 1000;
 
-/// Where a cache is, or will be.
+/// Path of a cache that exists or will be created.
 #[derive(Debug)]
 pub(crate) struct CachePlace {
     path: PathBuf,
     location: Location,
 }
 
-/// What lies there.
+/// Content found at a cache's path.
 pub(crate) enum Found {
     /// Nothing, or a file without a byte, which is as good.
     Nothing(Place),
@@ -67,7 +67,7 @@ impl CachePlace {
         Ok(found)
     }
 
-    /// The same, whoever may write to it.
+    /// Opens the file without a check of whether others may write to it.
     fn look_at_content(&self, access: OFlags) -> Result<Found, Failure> {
         let place = Place::find(&self.path).map_err(of_the_way)?;
         // Before it is opened: for a device that alone can be an order.
@@ -138,7 +138,7 @@ pub(crate) struct Beginning {
 impl Beginning {
     pub(crate) fn at(place: Place) -> io::Result<(Beginning, File)> {
         let new = AtomicFile::create_at(place.try_clone()?)?;
-        // Nobody else has any business with it, and what others may write is not believed.
+        // No other user needs it, and a cache that others may write is not believed.
         rustix::fs::fchmod(new.file(), Mode::from_raw_mode(0o600))?;
         let file = new.file().try_clone()?;
         Ok((Beginning { place, new }, file))
@@ -185,7 +185,7 @@ fn holds(file: &File, bytes: &[u8]) -> io::Result<bool> {
     }
 }
 
-/// What is wrong with the way to the file, or with whose it is.
+/// Converts an error on the way to the file, or one about its owner, into a [`Failure`].
 fn of_the_way(error: io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::IsADirectory => no_cache(),

@@ -1,6 +1,5 @@
-//! What is kept of one file, and how records are packed into pages: those of
-//! neighbouring inode numbers together, so that a tree's records are read in
-//! a few hundred lookups and not one by one.
+//! Records of single files, and their packing into pages: those of neighbouring inode numbers
+//! together, so that a tree's records are read in a few hundred lookups and not one by one.
 
 use bc_digest::{Algorithm, Digest};
 use bc_walk::{Identity, Stamp};

@@ -26,7 +26,7 @@ use super::record::{Record, check, key, pack, pack_prefixes, page_of, unpack, un
 /// The name carries the layout's version.
 const PAGES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("bc dup pages 2");
 
-/// What it replaces: fast hashes of other parts of the files.
+/// Table that [`PAGES`] replaces: fast hashes of other parts of the files.
 const OLD_PAGES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("bc dup pages 1");
 
 /// Digests of the first bytes of large files, by algorithm and inode.
@@ -224,7 +224,7 @@ fn open_to_write(file: &File) -> Result<Database, Failure> {
     }
 }
 
-/// What a search adds to the store.
+/// Records that a search adds to the store.
 pub(crate) struct News<'n> {
     pub(crate) algorithm: Algorithm,
     /// Sorted by identity.
@@ -232,7 +232,7 @@ pub(crate) struct News<'n> {
     pub(crate) prefixes: &'n [(Identity, Stamp, &'n [Digest])],
 }
 
-/// Adds the news to the store, in place of what it had of the same inodes.
+/// Adds new records to the store, in place of older ones of the same inodes.
 pub(crate) fn save(place: &CachePlace, news: &News<'_>) -> Result<(), Failure> {
     let unusable = |error: std::io::Error| Failure::Unusable(error.to_string());
     for _ in 0..TRIES {

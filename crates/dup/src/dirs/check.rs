@@ -1,4 +1,4 @@
-//! Whether directories are as they were when their entries were read.
+//! Check that directories are as they were when their entries were read.
 
 use bc_walk::{DirFdCache, DirId, Error, ErrorKind};
 

@@ -13,9 +13,9 @@ use super::search::Search;
 pub struct Contained {
     /// The directory.
     pub dir: DirId,
-    /// Where its contents are as well.
+    /// The other directory, which has all those contents as well.
     pub within: DirId,
-    /// Whether there is nothing else: the same contents under other names.
+    /// True if the other directory holds nothing else: the same contents under other names.
     pub is_mutual: bool,
     /// Files below the directory.
     pub files: u64,
@@ -25,7 +25,8 @@ pub struct Contained {
     pub filtered: u64,
 }
 
-/// Searches from the largest directories down: what lies below one that was found is not told.
+/// Searches from the largest directories down. Directories below one that was found are not
+/// reported.
 pub(crate) fn contained(search: &mut Search<'_>, cancel: &Cancel) -> Vec<Contained> {
     let mut found: Vec<Contained> = Vec::new();
     let tree = search.tree;
@@ -56,7 +57,8 @@ pub(crate) fn contained(search: &mut Search<'_>, cancel: &Cancel) -> Vec<Contain
     found
 }
 
-/// Of two lines that say the same of two directories, leaves the one about that which comes later.
+/// Removes one of two lines that report the same pair: the one about the directory whose path comes
+/// first.
 fn once(search: &Search<'_>, found: &mut Vec<Contained>) {
     let pairs: HashSet<(DirId, DirId)> = found.iter().map(|one| (one.dir, one.within)).collect();
     let path = |dir| search.tree.listing.dir_path(dir);
@@ -109,7 +111,8 @@ fn climb(search: &Search<'_>, start: DirId, dir: DirId, contents: &[u32]) -> Opt
     search.sums.of(at).is_known.then_some(at)
 }
 
-/// Whether a directory has no more than so many contents, among which are all of another one.
+/// Returns true if a directory has `distinct` contents and no more. The caller knows that they
+/// include all of another directory's.
 fn has_no_more(search: &Search<'_>, within: DirId, distinct: usize) -> bool {
     if search.sums.of(within).has_alone {
         return false;

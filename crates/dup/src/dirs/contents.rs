@@ -9,14 +9,14 @@ use super::Obstacle;
 use super::tree::Tree;
 use crate::scan::Scan;
 
-/// What the numbers stand for that a [`Tree`] has.
+/// Meaning of the numbers of contents and link targets in a [`Tree`].
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
     /// Numbers of groups come first.
     pub(crate) groups: u32,
-    /// How many contents of files there are.
+    /// Number of distinct contents of files.
     pub(crate) files: u32,
-    /// Where links lead.
+    /// Targets of symbolic links, by number.
     pub(crate) targets: Vec<Vec<u8>>,
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct Digests {
 }
 
 impl Digests {
-    /// Those that the search has found out.
+    /// Starts with the search's digests, if its algorithm is the one that directories use.
     pub(crate) fn new(search: Algorithm, scan: &Scan) -> Digests {
         let algorithm = algorithm(search);
         let groups = (0..).zip(scan.groups());

@@ -1,4 +1,4 @@
-//! The way from a search to what is told of directories.
+//! The steps from a search of files to the report of directories.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -88,7 +88,7 @@ pub fn find(
     }
 }
 
-/// Every directory that is told.
+/// Returns every directory in the report.
 fn told(found: &Directories) -> Vec<DirId> {
     let groups = found
         .groups
@@ -99,7 +99,7 @@ fn told(found: &Directories) -> Vec<DirId> {
     groups.chain(contained).chain(similar).collect()
 }
 
-/// What there is to tell by what is known.
+/// Searches for equal, contained and similar directories with the contents known so far.
 fn look(
     tree: &Tree<'_>,
     (sums, classes): (&Sums, &Classes),

@@ -1,4 +1,5 @@
-//! From contents of directories to groups, and which of them are told: only the largest.
+//! Groups of directories with equal contents, and the choice of those that are reported: only the
+//! largest.
 
 use std::collections::HashSet;
 
@@ -12,7 +13,8 @@ use crate::scan::{Scan, Span};
 
 /// Directories with equal contents, by the number of the content.
 pub(crate) struct Groups {
-    /// Where the members of each class start; one more at the end. Fewer than two are no group.
+    /// Start of each class's members in `members`; one more at the end. Fewer than two are no
+    /// group.
     starts: Vec<u32>,
     members: Vec<DirId>,
 }
@@ -57,13 +59,13 @@ impl Groups {
         if members.len() < 2 { &[] } else { members }
     }
 
-    /// Whether a directory of this class has an equal.
+    /// Returns true if several directories have this class.
     pub(crate) fn is_group(&self, class: u32) -> bool {
         !self.members(class).is_empty()
     }
 }
 
-/// Which groups are told.
+/// Groups that are reported.
 pub(crate) struct Told {
     /// Classes.
     pub(crate) dirs: Vec<u32>,
@@ -130,7 +132,7 @@ struct Cover<'a> {
 }
 
 impl Cover<'_> {
-    /// Whether the equality of the parents says all that these members' equality does.
+    /// Returns true if the members' parents are equal and the members' equality follows from that.
     fn covers<'n>(&mut self, members: impl Iterator<Item = (Option<DirId>, &'n [u8])>) -> bool {
         self.parents.clear();
         let mut first = None;

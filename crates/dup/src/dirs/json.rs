@@ -24,14 +24,14 @@ use crate::scan::Group;
 
 const COMMAND: &str = "dup dirs";
 
-/// What a report of directories is made of.
+/// Parts of a report of directories.
 #[derive(Clone, Copy)]
 pub struct DirsReport<'a> {
     /// The search.
     pub scan: ScanReport<'a>,
-    /// What was made of it.
+    /// Directories that were found by means of it.
     pub found: &'a Directories,
-    /// What was asked for.
+    /// Options of that search for directories.
     pub options: &'a DirsOptions,
     /// Directories all of whose files manifests know.
     pub offline: &'a [OfflineDir],

@@ -24,19 +24,19 @@ pub struct OfflineDir {
     pub manifests: Vec<usize>,
 }
 
-/// What is known of a directory.
+/// Sums over a directory and everything below it.
 #[derive(Clone, Default)]
 struct Known {
     files: u64,
     bytes: u64,
     filtered: u64,
     manifests: BTreeSet<usize>,
-    /// Whether all of it is.
+    /// True if manifests contain all of its files and nothing in it is incomparable.
     whole: bool,
 }
 
-/// The largest directories with at least `min_files` files all of which manifests know: those with
-/// most bytes first. What cannot be compared is none of them.
+/// Returns the largest directories with at least `min_files` files all of which manifests contain:
+/// those with most bytes first. A directory that cannot be compared is never among them.
 pub fn offline_dirs(
     listing: &Listing,
     found: &Directories,

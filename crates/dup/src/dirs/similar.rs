@@ -31,8 +31,8 @@ impl Similar {
     }
 }
 
-/// Searches from the largest directories down for the one that each has most in common with; what
-/// lies below one that was found is not told. `percent` is at least 1 and at most 100.
+/// Searches from the largest directories down for the one that each has most in common with.
+/// Directories below one that was found are not reported. `percent` is at least 1 and at most 100.
 pub(crate) fn similar(
     search: &mut Search<'_>,
     percent: u8,
@@ -162,7 +162,7 @@ fn candidates(
             let mut below = 0;
             while let Some(other) = at.filter(|other| !places.is_below(dir, *other)) {
                 let sum = sums.of(other);
-                // One that has no more than the one in it is told by that.
+                // A directory with no more bytes than the one in it is covered by that one.
                 let has_more = std::mem::replace(&mut below, sum.bytes) < sum.bytes;
                 let (least, most) = (bytes.min(sum.bytes), bytes.max(sum.bytes));
                 let is_near = u128::from(least) * 100 >= percent * u128::from(most);

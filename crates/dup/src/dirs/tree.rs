@@ -8,7 +8,7 @@ use super::Obstacle;
 use crate::lasting::lasts;
 use crate::prune::sys;
 
-/// What an entry of a directory stands for.
+/// Kind and content of a directory's entry.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Item {
     /// A file whose content others have as well, by the number of that content.
@@ -21,11 +21,11 @@ pub(crate) enum Item {
     Dir(DirId),
     /// A directory that the user's filters leave unread: like an empty one.
     Closed,
-    /// What cannot be compared.
+    /// An entry that cannot be compared.
     Unknown,
 }
 
-/// In place of a number: there is none.
+/// Placeholder for a number that does not exist.
 pub(crate) const NONE: u32 = u32::MAX;
 /// In place of a directory's number: filters leave it unread.
 const CLOSED: u32 = u32::MAX - 1;
@@ -33,9 +33,9 @@ const CLOSED: u32 = u32::MAX - 1;
 /// All directories that were read.
 pub(crate) struct Tree<'a> {
     pub(crate) listing: &'a Listing,
-    /// Where the entries of each directory start; one more at the end.
+    /// Start of each directory's entries in `entries`; one more at the end.
     starts: Vec<u32>,
-    /// Of one directory together, in order of their names.
+    /// Entries, those of one directory together, in order of their names.
     entries: Vec<EntryId>,
     /// By entry: the number of what it stands for, by its kind.
     values: Vec<u32>,
@@ -55,8 +55,8 @@ pub(crate) struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    /// Of a listing of all entries, with metadata and with what roots repeat. Contents of files and
-    /// targets of links are not known yet.
+    /// Builds the tree of a listing of all entries, with metadata and with entries that roots
+    /// repeat. Contents of files and targets of links are not known yet.
     pub(crate) fn new(listing: &'a Listing) -> Tree<'a> {
         let mut tree = Tree {
             listing,
@@ -207,7 +207,7 @@ impl<'a> Tree<'a> {
         roots
     }
 
-    /// Whether the entry is a directory of the same mount as the one that it is in.
+    /// Returns true if the entry is a directory of the same mount as the one that it is in.
     fn is_plain(&self, dir: DirId, entry: EntryId) -> bool {
         let listing = self.listing;
         let dev = listing.dir_identity(dir).map(|id| id.dev);
@@ -225,13 +225,13 @@ impl<'a> Tree<'a> {
         &self.order
     }
 
-    /// What is in a directory, in order of names.
+    /// Returns the entries of a directory, in order of names.
     pub(crate) fn entries(&self, dir: DirId) -> &[EntryId] {
         let at = dir.0 as usize;
         &self.entries[self.starts[at] as usize..self.starts[at + 1] as usize]
     }
 
-    /// What an entry stands for.
+    /// Returns the kind and content of an entry.
     pub(crate) fn item(&self, entry: EntryId) -> Item {
         let value = self.values[entry.0 as usize];
         match (self.listing.kind(entry), value) {
@@ -250,7 +250,7 @@ impl<'a> Tree<'a> {
         &self.links
     }
 
-    /// Whether no content is known that the file shares with others.
+    /// Returns true if no content is known that the file shares with others.
     pub(crate) fn is_alone(&self, entry: EntryId) -> bool {
         self.values[entry.0 as usize] == NONE
     }

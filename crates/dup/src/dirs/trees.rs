@@ -61,7 +61,7 @@ impl<'a> DirsReport<'a> {
         }
     }
 
-    /// What is below a directory, in order of paths' components.
+    /// Returns everything below a directory, in order of paths' components.
     fn tree_entries(&self, tree: &Tree<'_>, dir: DirId) -> Vec<TreeEntry> {
         let listing = self.scan.listing;
         let mut entries = Vec::new();
@@ -105,12 +105,12 @@ impl<'a> DirsReport<'a> {
     }
 }
 
-/// Of a root that nothing names.
+/// State recorded for a root without an entry of its own.
 const NEVER: Stamp = Stamp {
     size: 0,
     mtime_ns: 0,
     ctime_ns: 0,
 };
 
-/// What is no file.
+/// Identity recorded where none is known; no file has it.
 const NOTHING: Identity = Identity { dev: 0, ino: 0 };
