@@ -49,7 +49,7 @@ pub struct Subtrees {
 struct Top {
     path: Vec<u8>,
     id: Identity,
-    /// OpenFile open: as long as it is, no other file gets its identity.
+    /// Held open so that its inode number cannot be reused while identities are compared.
     fd: OwnedFd,
     kind: FileKind,
 }

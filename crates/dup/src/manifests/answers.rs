@@ -15,26 +15,26 @@ use crate::aliases::Aliases;
 use crate::error::{Error as SearchError, ErrorKind};
 use crate::subtrees::Subtrees;
 
-/// What is asked.
+/// Files that manifests are asked about.
 pub struct Question<'a> {
     /// The files, walked with metadata.
     pub listing: &'a Listing,
-    /// Those that are asked about, in path order.
+    /// Entries in question, in path order.
     pub entries: &'a [EntryId],
     /// For each of them all files of the trees with its content, itself among them: what a list of
     /// unknown origin says of such names is of these files, as far as anybody can tell. Empty where
     /// that does not matter.
     pub names: &'a [&'a [EntryId]],
-    /// What is asked about, and all that lies there, with the traces of its files: a manifest's
-    /// entries for those are no witnesses.
+    /// The files in question and everything beside them in their trees, with traces of all files: a
+    /// manifest's entries for those are no reference copies.
     pub own: &'a Subtrees,
-    /// How files are read; which algorithms, the manifests say.
+    /// Options for reading files; the algorithms come from the manifests.
     pub hash: HashOptions,
-    /// Whether it is to be told by which entry a manifest knows a file.
+    /// True to return the entry by which a manifest knows a file.
     pub details: bool,
 }
 
-/// Who knows a file's content.
+/// Manifest that contains a file's content, and the algorithm by which it does.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Answer {
     /// Index of the manifest.
@@ -52,7 +52,7 @@ pub struct Detail {
     pub digest: Digest,
 }
 
-/// What was found.
+/// Answers to a [`Question`].
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Answers {
@@ -77,7 +77,7 @@ pub enum Unanswered {
     Manifest(ManifestError),
     /// A worker that panicked.
     Panic(WorkerPanic),
-    /// What was asked makes no sense.
+    /// A request that makes no sense.
     Misuse(SearchError),
 }
 

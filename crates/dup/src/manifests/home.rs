@@ -1,6 +1,6 @@
-//! Whether the tree that a manifest was made of is one of those that are asked about: then it says
-//! nothing of any other disk. File systems are known by their UUID, or else by the source of the
-//! mount, or else by the path alone; trees on one file system by their paths within it.
+//! Detection of a manifest whose tree is one of those in question: such a manifest records no other
+//! copy. File systems are identified by their UUID, or else by the source of the mount, or else by
+//! the path alone; trees on one file system by their paths within it.
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
@@ -12,7 +12,7 @@ use bc_fs::mount::MountEntry;
 use bc_manifest::integrity::{Header, Mounted};
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 
-/// What is known of how a manifest's tree lies to the roots that are asked about.
+/// Relation of a manifest's tree to the roots in question.
 #[derive(Debug, Default)]
 pub(super) struct Home {
     /// The roots.
@@ -36,7 +36,7 @@ impl Home {
         for root in roots {
             let path = Path::new(OsStr::from_bytes(root));
             let Some(place) = Place::of(path, &mounts) else {
-                // What is not there is reported by whoever searches it.
+                // A missing root is reported by the search of it.
                 match path.symlink_metadata() {
                     Err(error) if error.kind() == ErrorKind::NotFound => continue,
                     _ => {
@@ -68,7 +68,8 @@ impl Home {
         &self.around
     }
 
-    /// The same of what was mounted below the manifest's root, at `path`.
+    /// Returns the same paths for a file system that was mounted below the manifest's root, at
+    /// `path`.
     pub(super) fn around_mount(
         &self,
         header: &Header,
@@ -93,7 +94,7 @@ impl Home {
     }
 }
 
-/// How a recorded tree lies to a root.
+/// Relation of a recorded tree to a root.
 enum Lies {
     /// It is that, or below it.
     Within,
@@ -101,11 +102,11 @@ enum Lies {
     Beside(Vec<Vec<u8>>),
 }
 
-/// What tells a file system from others.
+/// Properties that identify a file system.
 #[derive(Debug, Default)]
 pub(super) struct FileSystem {
     uuid: Option<String>,
-    /// Of the mount, if it means anything.
+    /// Source of the mount, if it identifies anything.
     source: Option<String>,
 }
 
@@ -154,7 +155,7 @@ struct Place {
 struct Recorded<'h> {
     root: Option<&'h Path>,
     file_system: FileSystem,
-    /// What it can be called within its file system.
+    /// Paths that the root can have within its file system.
     within: Vec<PathBuf>,
 }
 
@@ -212,7 +213,7 @@ impl Place {
 }
 
 impl Recorded<'_> {
-    /// How it lies to a root; `None` if they have nothing to do with each other.
+    /// Returns its relation to a root; `None` if they are on different file systems.
     fn to(&self, place: &Place) -> Option<Lies> {
         match (self.file_system.is(&place.file_system), &place.within) {
             (Some(false), _) => None,
@@ -226,7 +227,7 @@ impl Recorded<'_> {
     }
 }
 
-/// How a tree with one of these paths lies to the one at `place`.
+/// Returns the relation of a tree with one of these paths to the one at `place`.
 fn lies<'p>(paths: impl Iterator<Item = &'p Path>, place: &Path) -> Lies {
     let mut around = Vec::new();
     for path in paths {

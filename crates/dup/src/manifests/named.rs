@@ -29,7 +29,7 @@ impl<'a> Named<'a> {
         }
     }
 
-    /// Whether a name may be that of one of these files.
+    /// Returns true if a name may be that of one of these files.
     pub(super) fn is_one_of(&mut self, name: &[u8], files: &[EntryId]) -> bool {
         let name = Name::of(name);
         files.iter().any(|file| self.may_be(&name, *file))

@@ -1,4 +1,4 @@
-//! What digests of other tools are worth.
+//! Strength of digests of other tools.
 
 use bc_digest::{Algorithm, Plain};
 
@@ -6,7 +6,8 @@ use bc_digest::{Algorithm, Plain};
 /// equal by chance.
 const LEAST: usize = 16;
 
-/// Whether equal digests mean equal contents against accidents only, as collisions are made at will.
+/// Returns true if equal digests mean equal contents against accidents only, as collisions are made
+/// at will.
 pub fn is_weak(algorithm: Algorithm) -> bool {
     matches!(
         algorithm,
@@ -14,7 +15,7 @@ pub fn is_weak(algorithm: Algorithm) -> bool {
     )
 }
 
-/// How people write the algorithm's name: `MD5`, `SHA-1`, `XXH128`.
+/// Returns the usual spelling of the algorithm's name: `MD5`, `SHA-1`, `XXH128`.
 pub fn tag(algorithm: Algorithm) -> &'static str {
     match algorithm {
         Algorithm::Sha1 => "SHA-1",
@@ -35,8 +36,8 @@ pub(super) fn check(algorithm: Algorithm) -> Result<(), String> {
     }
 }
 
-/// What a digest of so many bytes without a name can be: the usual ones of that length. All of them
-/// are tried, since a wrong guess would find nothing.
+/// Returns the algorithms that a digest of so many bytes without a name can be of: the usual ones
+/// of that length. All of them are tried, since a wrong guess would find nothing.
 pub(super) fn usual(length: usize) -> &'static [Algorithm] {
     match length {
         16 => &[Algorithm::Md5, Algorithm::Xxh128],

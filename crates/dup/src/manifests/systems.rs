@@ -58,7 +58,7 @@ pub(super) struct Systems {
     all: Vec<System>,
     /// Paths of entries below which lies what is asked about, each with a closing slash.
     around: Vec<Vec<u8>>,
-    /// Where a list says that it was made.
+    /// Directory in which a list was made, if it says so.
     made_in: Option<PathBuf>,
 }
 
@@ -68,7 +68,7 @@ impl Systems {
         self.made_in = Some(PathBuf::from(OsStr::from_bytes(dir)));
     }
 
-    /// Where a list says that it was made.
+    /// Returns the directory in which a list was made, if it says so.
     pub(super) fn base(&self) -> Option<&Path> {
         self.made_in.as_deref()
     }
@@ -141,7 +141,7 @@ impl Systems {
         one.any(|(dev, _)| trees.has_dir(Identity { dev: *dev, ino }))
     }
 
-    /// Whether an entry may be one of the trees' files, by its path, number and state.
+    /// Returns true if an entry may be one of the trees' files, by its path, number and state.
     pub(super) fn may_have(&self, witness: &Witness<'_>, trees: &Subtrees) -> bool {
         let path = [witness.path, b"/"].concat();
         if self.around.iter().any(|prefix| path.starts_with(prefix)) {

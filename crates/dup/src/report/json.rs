@@ -82,7 +82,7 @@ pub(crate) fn of_names(
     }
 }
 
-/// What a document begins with.
+/// Returns the members at the beginning of a document.
 pub(crate) fn head(report: &ScanReport<'_>, command: &str) -> Value {
     let roots: Vec<JsonPath> = report
         .roots
@@ -141,7 +141,7 @@ pub(super) fn document(report: &ScanReport<'_>, out: &mut dyn Write) -> io::Resu
     out.write_all(b"\n]}\n")
 }
 
-/// What failed, as a member of a document.
+/// Writes the errors as a member of a document.
 pub(crate) fn errors(errors: &[&bc_walk::Error], out: &mut dyn Write) -> io::Result<()> {
     let mut text = b",\n\"errors\":[".to_vec();
     for (i, error) in errors.iter().enumerate() {
@@ -152,7 +152,7 @@ pub(crate) fn errors(errors: &[&bc_walk::Error], out: &mut dyn Write) -> io::Res
     out.write_all(&text)
 }
 
-/// What failed, a line each.
+/// Writes the errors, one line each.
 pub(crate) fn error_lines(errors: &[&bc_walk::Error], out: &mut dyn Write) -> io::Result<()> {
     let mut text = Vec::new();
     for error in errors {
@@ -161,7 +161,7 @@ pub(crate) fn error_lines(errors: &[&bc_walk::Error], out: &mut dyn Write) -> io
     out.write_all(&text)
 }
 
-/// A failure as every applet has it in JSON; `reason` is its message.
+/// Returns a failure in the JSON form that all commands use; `reason` is its message.
 fn record<'e>(error: &'e bc_walk::Error, reason: &'e str) -> ErrorRecord<'e> {
     ErrorRecord {
         applet: "dup",
@@ -216,7 +216,7 @@ struct Document {
     groups: Vec<JsonGroup>,
 }
 
-/// What a report says, for prune to act on.
+/// Contents of a saved report that prune acts on.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Saved {

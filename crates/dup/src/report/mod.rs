@@ -1,6 +1,5 @@
-//! What a search found, for people and programs: text, fdupes, CSV, JSON, JSON
-//! lines and a shell script; and the way back from JSON to groups that prune
-//! can check again.
+//! Reports of a search, for people and programs: text, fdupes, CSV, JSON, JSON lines and a shell
+//! script; and the way back from JSON to groups that prune can check again.
 
 pub(crate) mod json;
 mod lines;
@@ -68,13 +67,13 @@ impl ReportFormat {
         all.find(|format| format.name() == name)
     }
 
-    /// Whether what it writes is JSON.
+    /// Returns true for the formats that are JSON.
     pub fn is_json(self) -> bool {
         matches!(self, ReportFormat::Json | ReportFormat::Jsonl)
     }
 }
 
-/// How names are written where the format has them as they are: text, fdupes, CSV, script.
+/// Spelling of names in the formats that print them as they are: text, fdupes, CSV, script.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Names {
     /// Byte for byte, for programs.
@@ -84,12 +83,12 @@ pub enum Names {
     OneLine,
 }
 
-/// What a report is made of.
+/// Parts of a report.
 #[derive(Clone, Copy)]
 pub struct ScanReport<'a> {
     /// The walked files.
     pub listing: &'a Listing,
-    /// What was found.
+    /// Result of the search.
     pub scan: &'a Scan,
     /// The digests' algorithm.
     pub algorithm: Algorithm,
@@ -134,8 +133,8 @@ impl ScanReport<'_> {
         all
     }
 
-    /// All names of a group: reference files first, then in path order. Last are those that go by
-    /// themselves, so that nobody keeps them for being the first.
+    /// Returns all names of a group: reference files first, then in path order. Temporary names are
+    /// last, so that none is kept for being the first.
     pub fn names(&self, group: scan::Group<'_>) -> Vec<EntryId> {
         let mut names: Vec<EntryId> = group
             .files()
@@ -154,14 +153,14 @@ impl ScanReport<'_> {
         self.scan.is_reference(self.listing, id)
     }
 
-    /// Paths of files that are the originals of moves whose runs were killed and
-    /// that are nothing's duplicates: prune, which acts on groups, never comes to
-    /// them, and nobody else knows that their names are lacking.
+    /// Returns the paths of files that are the originals of moves whose runs were killed and that
+    /// are nothing's duplicates: prune, which acts on groups, never meets them, and no other part
+    /// knows that their names are missing.
     pub fn originals(&self) -> Vec<Vec<u8>> {
         self.originals_but(|scan| scan.groups())
     }
 
-    /// The same of all: a run with whole directories comes to none of them.
+    /// Returns the paths of all such files: a run with whole directories meets none of them.
     pub fn all_originals(&self) -> Vec<Vec<u8>> {
         self.originals_but(|_| std::iter::empty())
     }

@@ -1,4 +1,4 @@
-//! What all parts of one search share: the files, what is known of them, and how to go about it.
+//! State that all parts of one search share: the files, the results so far, and the options.
 
 use std::sync::Mutex;
 
@@ -19,9 +19,9 @@ pub(crate) struct Context<'a> {
     pub(crate) listing: &'a Listing,
     pub(crate) candidates: &'a Candidates,
     pub(crate) table: Table<'a>,
-    /// What is known of large files that were not read to their end.
+    /// Digests of large files that were not read to their end.
     pub(crate) prefixes: Mutex<Prefixes>,
-    /// What is known of where files lie on disk.
+    /// Locations of files on disk.
     pub(crate) extents: Extents,
     /// Which entries are references'.
     pub(crate) references: Marks,
@@ -31,7 +31,7 @@ pub(crate) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// Of a search in which nothing is known yet.
+    /// Starts a search without any results.
     pub(crate) fn new(
         listing: &'a Listing,
         candidates: &'a Candidates,
@@ -60,7 +60,7 @@ impl<'a> Context<'a> {
         self.listing.size(entry).unwrap_or(0)
     }
 
-    /// How many workers `bytes` of the files of `plan` are worth.
+    /// Returns the number of workers that reading `bytes` of the files of `plan` justifies.
     pub(crate) fn workers(&self, plan: &Plan, bytes: u64) -> usize {
         let most = self.options.workers.clamp(1, plan.len().max(1));
         let effort = Effort::of(plan.len() as u64, bytes);
@@ -103,7 +103,7 @@ impl<'a> Context<'a> {
         Plan::new(entries, self.options.workers)
     }
 
-    /// Whether the file that was read is in the state that was listed.
+    /// Checks that the file that was read is in the state that was listed.
     pub(crate) fn unchanged(&self, opened: &Opened) -> Result<(), Error> {
         let listed = self.listing.meta(opened.entry).map(|meta| meta.stamp);
         if listed == Some(opened.stat.stamp) {

@@ -40,7 +40,7 @@ use table::Both;
 
 pub use groups::{File, Group, Scan};
 
-/// Whether names of one inode count as duplicates of each other.
+/// Treatment of several names of one inode.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum HardLinks {
     /// They are one file with several names, which wastes nothing.
@@ -50,7 +50,7 @@ pub enum HardLinks {
     Duplicates,
 }
 
-/// How sure equality has to be.
+/// Proof that equality requires.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Equality {
     /// Equal digests.
@@ -70,7 +70,7 @@ pub enum Span {
     AcrossRoots,
 }
 
-/// What to search for and how.
+/// Options of a search.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ScanOptions {
@@ -78,22 +78,23 @@ pub struct ScanOptions {
     pub algorithm: Algorithm,
     /// Smaller files take no part, bytes.
     pub min_size: u64,
-    /// What hard links are.
+    /// Treatment of hard links.
     pub hard_links: HardLinks,
-    /// What is never to be changed. Files in there are listed first, and a
-    /// group of nothing else is none.
+    /// Trees that must never be changed. Their files are listed first, and a group needs at least
+    /// one other file.
     pub references: Arc<Subtrees>,
     /// Which groups count.
     pub span: Span,
-    /// What equality takes.
+    /// Proof that equality requires.
     pub equality: Equality,
-    /// How files are read.
+    /// Options for reading files.
     pub read: bc_read::ReadOptions,
     /// Instruction sets to hash with.
     pub cpu: CpuFeatures,
     /// Threads, at least 1; with 1 the caller's thread does everything.
     pub workers: usize,
-    /// Whether each part of the search takes all of them, or as many as it is worth.
+    /// Number of workers that each part of the search starts: all, or as many as its work
+    /// justifies.
     pub start: Start,
 }
 
@@ -172,7 +173,7 @@ pub struct ScanStats {
     pub bytes_read: u64,
     /// Wall time of grouping by size, of the first and of the second read.
     pub times: [Duration; 3],
-    /// What read the files.
+    /// Backend that read the files.
     pub backend: bc_read::Backend,
 }
 
@@ -186,12 +187,12 @@ pub fn scan_memory(listing: &Listing) -> u64 {
 /// Finds the duplicates among the files of `listing`, which must have been
 /// walked with [`Metadata::Basic`](bc_walk::Metadata::Basic) or more.
 ///
-/// With a cache, files that it knows in their present state are not opened.
-/// After a cancellation the result is incomplete, and [says so](Scan::is_cancelled): what was not
-/// read to its end is in no group.
+/// With a cache, files that it knows in their present state are not opened. After a cancellation
+/// the result is incomplete, and [says so](Scan::is_cancelled): a file that was not read to its end
+/// is in no group.
 ///
 /// # Errors
-/// A listing without metadata, an algorithm that is none of [`ALGORITHMS`], a worker that panicked.
+/// A listing without metadata, an algorithm that is not in [`ALGORITHMS`], a worker that panicked.
 /// Files that cannot be read are in [`Scan::errors`].
 pub fn scan(
     listing: &Listing,
@@ -212,7 +213,7 @@ pub fn scan(
     )?)
 }
 
-/// The same where it is known which entries are references', whatever the options say of that.
+/// Finds the duplicates with the entries of references known, whatever the options say of those.
 pub(crate) fn scan_beside(
     listing: &Listing,
     references: Marks,
@@ -281,7 +282,7 @@ pub(crate) fn scan_beside(
     Ok(finish(candidates, references))
 }
 
-/// What a panic left under the lock is not used: the search ends with that.
+/// Locks even after a panic under the lock: the state is not used, as the search ends with that.
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -30,7 +30,7 @@ pub(crate) const MIDDLE: u64 = 128 << 10;
 /// alike: images of disks, raw photographs, databases.
 const END: u32 = 4096;
 
-/// What is read of one candidate, and what becomes of the digest.
+/// Part of a candidate that is read, and the use of its digest.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Part {
     /// The start, both ends, or all of a small file, as a fast hash.
@@ -50,14 +50,14 @@ impl Part {
     }
 }
 
-/// How much is read of candidates, and how sure that is.
+/// Amount that is read of candidates, and the checks of what was read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct How {
     /// Files of at most so many bytes are read whole, and verified at the end.
     pub(crate) limit: u64,
     /// When it is verified that the ends are those of the file that was listed.
     pub(crate) ends: VerifyWhen,
-    /// Whether the fast hash of files that are read whole is taken as well, if that is of their
+    /// True if the fast hash of files that are read whole is taken as well, where it covers their
     /// start alone.
     pub(crate) both: bool,
 }
@@ -72,7 +72,7 @@ enum Head {
     Unknown,
 }
 
-/// What a pass amounted to.
+/// Result of a pass.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
     pub(crate) read: ReadStats,
@@ -103,7 +103,7 @@ impl Context<'_> {
         self.read_entries(self.set_of(candidates), how)
     }
 
-    /// The same of the candidates that these entries open.
+    /// Reads the candidates that these entries open, as [`read`](Self::read) does.
     pub(crate) fn read_entries(&self, entries: order::Set, how: How) -> Result<Done, WorkerPanic> {
         let mut done = self.read_some(entries, how, Follow::Yes)?;
         let followers = std::mem::take(&mut done.followers);
@@ -179,9 +179,9 @@ struct Worker<'a> {
     asker: Asker<'a>,
     whole: Batch,
     fast: Batch,
-    /// What each slot's file is read for.
+    /// Purpose that each slot's file is read for.
     slots: Vec<Part>,
-    /// Of the files in the slots that are read whole, where both digests are wanted.
+    /// Heads of the files in the slots that are read whole, where both digests are wanted.
     heads: Vec<Head>,
     done: Done,
     /// Not yet in the shared counters, which are kept out of the way of files.
@@ -422,7 +422,7 @@ fn message<'d>(feed: &Feed<'d>) -> bc_digest::Chunk<'d> {
     }
 }
 
-/// What the fast hash of a file of this size is of.
+/// Returns the part of a file of this size that the fast hash covers.
 fn ends(size: u64) -> Want {
     if size <= u64::from(START) {
         Want::Whole

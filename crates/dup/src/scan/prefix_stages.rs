@@ -18,9 +18,9 @@ use super::{lock, space};
 /// Files above this are read in stages.
 pub(crate) const LARGE: u64 = 1 << 20;
 
-/// Where the stages end; each reads from the end of the one before, so nothing
-/// is read twice. Eight times more each time: at most an eighth of what was
-/// already equal is wasted on a file that turns out different at once.
+/// Ends of the stages; each reads from the end of the one before, so nothing is read twice. Eight
+/// times more each time: at most an eighth of what was already equal is wasted on a file that turns
+/// out different at once.
 const ENDS: [u64; 5] = [1 << 20, 8 << 20, 64 << 20, 512 << 20, u64::MAX];
 
 /// Files whose hashers are kept at the same time, give or take a size group:
@@ -311,8 +311,8 @@ impl Consumer for Worker<'_> {
     }
 }
 
-/// Whether an algorithm hashes one file as fast as many at once, so that
-/// keeping one hasher per file costs nothing.
+/// Returns true if an algorithm hashes one file as fast as many at once, so that keeping one hasher
+/// per file costs nothing.
 pub(crate) fn is_streaming(algorithm: Algorithm) -> bool {
     matches!(
         algorithm,

@@ -12,10 +12,10 @@ use super::prefix_stages::LARGE;
 use super::table::Prefixes;
 use crate::cache::{Cache, News, Record, Scope, Wanted};
 
-/// What the cache knew.
+/// Results that the cache provided.
 #[derive(Debug, Default)]
 pub(super) struct Recalled {
-    /// How many candidates' whole digests.
+    /// Number of candidates with the digest of all their bytes.
     pub(super) whole: u64,
     /// Which digests of each candidate.
     scopes: Vec<Option<Scope>>,

@@ -1,6 +1,6 @@
-//! What the files of a group take on disk, and which of them have one content because they have
-//! one place there: asked where a file system can share extents, of descriptors that are open
-//! anyway where there are such.
+//! Disk space of the files of a group, and files that have one content because they have one place
+//! on disk. It is asked where a file system can share extents, of descriptors that are open anyway
+//! where possible.
 
 use std::os::fd::BorrowedFd;
 
@@ -17,9 +17,9 @@ use super::groups::Found;
 use super::{lock, order};
 use crate::space::Space;
 
-/// What a younger file holds may not be on the disk yet, and to have it written would take more
-/// time than to read it: the kernel does so within 30 seconds (`vm.dirty_expire_centisecs`), and
-/// looks every 5.
+/// Age below which a file may not be on the disk yet, and to have it written would take more time
+/// than to read it: the kernel does so within 30 seconds (`vm.dirty_expire_centisecs`), and looks
+/// every 5.
 const WRITTEN_NS: i64 = 60_000_000_000;
 
 /// One worker's questions.
@@ -38,7 +38,7 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// What is known of the file system of an open file.
+    /// Returns the traits of the file system of an open file.
     fn traits(&mut self, file: BorrowedFd<'_>, stat: &FileStat) -> Traits {
         self.mounts.of(stat.id.dev, || Some(file))
     }
@@ -83,7 +83,7 @@ impl<'a> Asker<'a> {
         (leader != candidate).then_some(Follower { candidate, leader })
     }
 
-    /// Whether a file of this stamp can be expected to be on the disk whole.
+    /// Returns true if a file of this stamp can be expected to be wholly on the disk.
     fn is_written(&self, stamp: &Stamp) -> bool {
         let newest = self.now_ns.saturating_sub(WRITTEN_NS);
         stamp.mtime_ns.max(stamp.ctime_ns) < newest
@@ -190,8 +190,8 @@ fn each<T: Send>(
     Ok(results.into_iter().flatten().collect())
 }
 
-/// The entries that open these candidates, in path order, less those of file systems that are
-/// known to share nothing: they need not be opened to be told.
+/// Returns the entries that open these candidates, in path order, less those of file systems that
+/// are known to share nothing: these need not be opened.
 fn on_sharing_mounts(context: &Context<'_>, candidates: &[u32]) -> Vec<EntryId> {
     let mut mounts = Mounts::default();
     let entries = candidates.iter().map(|one| context.candidates.entry(*one));

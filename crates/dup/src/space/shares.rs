@@ -1,4 +1,5 @@
-//! What the files of a group share among themselves, and what of it goes when some of them go.
+//! Space that the files of a group share among themselves, and the part of it that is freed when
+//! some of them are removed.
 
 use std::collections::HashMap;
 
@@ -33,7 +34,7 @@ struct Piece {
 }
 
 impl Shares {
-    /// Of these files.
+    /// Builds the shares of these files from their extents.
     pub(crate) fn of<'s>(spaces: impl Iterator<Item = Option<&'s Space>>) -> Shares {
         let mut known: HashMap<&(Disk, Vec<Run>), usize> = HashMap::new();
         let mut shares = Shares::default();
@@ -88,7 +89,7 @@ impl Shares {
         });
     }
 
-    /// What would go with the file now.
+    /// Returns the bytes that would be freed with the file now.
     pub(crate) fn goes_with(&self, file: usize) -> u64 {
         let class = self.class[file].filter(|_| !self.gone[file]);
         let last = class
@@ -126,7 +127,7 @@ impl Shares {
         gone
     }
 
-    /// Of what went with the files that were taken, the bytes that would be there if this one were.
+    /// Returns the bytes, freed with the files that were taken, that would remain if this file did.
     pub(crate) fn held_by(&self, file: usize) -> u64 {
         let class = self.class[file].map(|class| &self.classes[class]);
         let pieces = class.into_iter().flat_map(|class| &class.pieces);
@@ -165,7 +166,7 @@ mod tests {
 
     #[test]
     fn parts_are_counted_apart() {
-        // 0..10 is shared by two, 10..20 by three, 20..30 by the last with somebody else.
+        // 0..10 is shared by two, 10..20 by three, 20..30 by the last with a file elsewhere.
         let spaces = spaces(&[&[(0, 20)], &[(0, 20)], &[(10, 30)], &[(100, 101)]]);
         let mut shares = Shares::of(spaces.iter().map(Some));
         assert_eq!([shares.goes_with(0), shares.goes_with(2)], [0, 0]);

@@ -8,7 +8,7 @@ use bc_walk::{EntryId, FileKind, Identity, Listing};
 use crate::manifests::Answers;
 use crate::scan::Scan;
 
-/// Where a content of the trees is beside them.
+/// Place where a content of the trees also exists beside them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Standing {
     /// Nowhere, as far as anybody can tell.
@@ -22,12 +22,12 @@ pub enum Standing {
     Manifest {
         /// Which of the references.
         reference: usize,
-        /// What the answer rests on.
+        /// Algorithm of the digest that the answer rests on.
         algorithm: Algorithm,
     },
     /// Without references: in another file of the trees.
     Another,
-    /// It could not be read, so nobody knows.
+    /// It could not be read, so its other places are unknown.
     Unread,
 }
 
@@ -42,7 +42,7 @@ pub struct Content<'a> {
     pub files: u32,
     /// Which group of the search it is, if it is one.
     pub group: Option<usize>,
-    /// Where else it is.
+    /// Place where it also exists.
     pub standing: Standing,
 }
 
@@ -69,7 +69,8 @@ pub(super) struct Row {
 }
 
 impl Contents {
-    /// Of the first `own` entries: the groups of the search, and every other file for itself.
+    /// Collects the contents of the first `own` entries: the groups of the search, and every other
+    /// file by itself.
     pub(super) fn of(listing: &Listing, own: usize, scan: &Scan) -> Contents {
         let mut found = Contents::default();
         let mut grouped = vec![false; own];
@@ -93,7 +94,7 @@ impl Contents {
         found
     }
 
-    /// What is in no group. Names of one inode are one file.
+    /// Adds the files that are in no group. Names of one inode are one file.
     fn add_others(&mut self, listing: &Listing, grouped: &[bool]) {
         let mut linked: HashMap<Identity, Vec<EntryId>> = HashMap::new();
         for entry in listing.ids().take(grouped.len()) {

@@ -1,4 +1,4 @@
-//! What manifests know of the files of a search: contents that are on disks which are not here.
+//! Files of a search that manifests contain: contents on offline disks.
 
 use bc_hash::{HashOptions, HashProgress};
 use bc_pool::Cancel;
@@ -38,7 +38,8 @@ pub struct Offline {
 }
 
 impl Offline {
-    /// What is known of each of so many groups of the search.
+    /// Returns the known content of each of so many groups of the search; `None` where no manifest
+    /// has it.
     pub fn by_group(&self, groups: usize) -> Vec<Option<&KnownContent>> {
         let mut found = vec![None; groups];
         for content in &self.contents {
@@ -49,7 +50,7 @@ impl Offline {
         found
     }
 
-    /// What no other file here has.
+    /// Returns the known contents that no other file of the search has.
     pub fn singles(&self) -> impl Iterator<Item = &KnownContent> {
         self.contents
             .iter()

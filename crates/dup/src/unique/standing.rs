@@ -1,4 +1,4 @@
-//! Where else a content is, and what is no content at all.
+//! Other places of a content, and entries that have no content.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use super::witness::Witnesses;
 use crate::prune::sys;
 use crate::scan::Scan;
 
-/// What the trees have beside files.
+/// Entries of the trees other than files.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct NotFiles {
@@ -26,7 +26,7 @@ pub struct NotFiles {
 }
 
 impl NotFiles {
-    /// Of a listing of everything.
+    /// Counts them in a listing of everything.
     pub(super) fn of(listing: &Listing) -> NotFiles {
         let mut found = NotFiles::default();
         let mut used = vec![false; listing.dirs()];
@@ -60,8 +60,8 @@ pub(super) fn by_company(found: &mut Contents, witnesses: &mut Witnesses<'_>) {
     }
 }
 
-/// What a witness has is in its reference, `number` by the root that it was found under. Gives the
-/// first name of each such content with its witness.
+/// Marks each content of a reference copy as being in its reference, `number` by the root that the
+/// copy was found under. Returns the first name of each such content with its copy.
 pub(super) fn by_directories(
     scan: &Scan,
     found: &mut Contents,
@@ -88,7 +88,7 @@ pub(super) fn by_directories(
     relied
 }
 
-/// Of what could not be read nobody knows where else it is.
+/// Marks files that could not be read: their other places are unknown.
 pub(super) fn note_unread(listing: &Listing, scan: &Scan, found: &mut Contents) {
     if scan.errors.is_empty() {
         return;
