@@ -1,5 +1,5 @@
-//! Which files last. What is kept, or relied on as another copy, has to be there when the run is over:
-//! a file that was deleted while it is open goes at the close, and its content with it.
+//! Files that last. A file that is kept, or relied on as another copy, has to exist when the run is
+//! over: a file that was deleted while it is open goes at the close, and its content with it.
 
 use crate::prune::is_ours;
 

@@ -3,8 +3,8 @@
 //!
 //! - Integrity manifests (compressed or not) are read to their trailer before any of their entries
 //!   counts; lists of sha256sum, of the BSDs, of hashdeep and of `bc hash` to their end.
-//! - An entry with an error, or whose last attempt failed, is no reference copy, nor is one that may be of
-//!   the very files that are asked about.
+//! - An entry with an error, or whose last attempt failed, is no reference copy, nor is an entry
+//!   that may be of the very files that are asked about.
 //! - Only a manifest's answers about the files in question are kept: memory grows
 //!   with those, however long it is. It is read twice for that, and has to be the same both times.
 
@@ -129,8 +129,8 @@ impl Manifest {
     /// Opens a regular file that a reference names; `None` if it does not begin like a manifest.
     ///
     /// # Errors
-    /// If it cannot be opened or read; if it begins like a manifest and is none that is known here,
-    /// such as one of a later schema.
+    /// If it cannot be opened or read; if it begins like a manifest of an unknown kind, such as one
+    /// of a later schema.
     pub fn open(path: &[u8], cancel: &Cancel) -> Result<Option<Manifest>, ManifestError> {
         let failed = |op: &'static str, error: std::io::Error| ManifestError {
             path: path.to_vec(),

@@ -3,14 +3,15 @@
 //! card?", so it errs on one side only: a content that is not proven to be elsewhere counts as
 //! being nowhere else.
 //!
-//! - A reference copy (`witness`) is a file of a reference that does not lie at or below one of the trees, whichever
-//!   link, mount or view leads there, has no name there, and is no temporary of ours.
+//! - A reference copy (`witness`) is a file of a reference that does not lie at or below one of the
+//!   trees, whichever link, mount or view leads to it, has no name there, and is no temporary of
+//!   ours.
 //! - Directories answer by a digest of 256 bits or byte for byte, never by a fast hash or a cache;
 //!   manifests by the digest that they have ([`crate::manifests`]).
-//! - A file that another process has open for writing may change unseen: it is no reference copy, and none
-//!   of the trees' is elsewhere.
-//! - Everything that was left out is counted ([`Unique::unseen`]): by a walk's filters, other file systems,
-//!   names covered by mounts.
+//! - A file that another process has open for writing may change unseen: it is no reference copy,
+//!   and no file of the trees' is elsewhere.
+//! - Everything that was left out is counted ([`Unique::unseen`]): through a walk's filters, other
+//!   file systems, names covered by mounts.
 
 mod again;
 mod contents;
