@@ -15,9 +15,9 @@ pub(super) struct Arrival {
     pub(super) held: OpenFile,
     pub(super) metadata: Metadata,
     pub(super) origin: Origin,
-    /// Whether it was there before.
+    /// True if it existed before the move.
     stood: bool,
-    /// Whether the state that it is held in is that after it was named.
+    /// True if `held` has the state after the copy was given its name.
     settled: bool,
     /// The temporary name that it has as well, until the original has gone: a
     /// second proof of whose copy it is.
@@ -68,7 +68,7 @@ impl Arrival {
         self.stands()
     }
 
-    /// Proves that the copy has its name, and that nobody did anything to it.
+    /// Proves that the copy has its name, and that no process changed it.
     pub(super) fn stands(&self) -> Result<(), Skip> {
         self.held
             .check_untouched()
@@ -79,7 +79,7 @@ impl Arrival {
             })
     }
 
-    /// Whether the path that people know it by leads to it.
+    /// Returns true if the path shown to the user leads to it.
     pub(super) fn is_at(&self, path: &[u8]) -> bool {
         rustix::fs::lstat(path).is_ok_and(|stat| stat.st_ino == self.held.stat.id.ino)
     }

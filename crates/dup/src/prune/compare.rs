@@ -11,8 +11,8 @@ use super::sys;
 /// Bytes read at a time, per file.
 const PIECE: u64 = 256 << 10;
 
-/// How much to read at a time of a file that should have `size` bytes: one
-/// byte more than it has, so that a longer file shows. Never 0.
+/// Returns the number of bytes to read at a time of a file that should have `size` bytes: one byte
+/// more than it has, so that a longer file is noticed. Never 0.
 pub(crate) fn piece(size: u64) -> usize {
     size.saturating_add(1).min(PIECE) as usize
 }
@@ -28,7 +28,8 @@ pub(crate) fn compare(
     compare_while(one, other, size, cancel, || Ok(()))
 }
 
-/// The same as long as `proof` holds, which is asked before each piece but the first.
+/// Compares as [`compare`] does, as long as `proof` holds, which is called before each piece but
+/// the first.
 pub(crate) fn compare_while(
     one: &OwnedFd,
     other: &OwnedFd,

@@ -1,4 +1,4 @@
-//! What a run knows of copies that stand already: those that it made, and those that earlier runs
+//! Copies that a run may meet at its destination: those that it made, and those that earlier runs
 //! were killed over.
 
 use std::collections::{HashMap, HashSet};
@@ -20,7 +20,7 @@ use crate::path::{join, split};
 pub(super) struct Unfinished {
     /// By the path that a journal has: which file each is, and of which.
     copies: HashMap<Vec<u8>, (Mark, Mark)>,
-    /// Of files with several names: where one arrived, and which file that is.
+    /// Files with several names: the path where one arrived, and the copy's mark there.
     linked: HashMap<Mark, (Vec<u8>, Mark)>,
     /// The directory that files are moved to, as given and as journals have it.
     given: Vec<u8>,
@@ -37,13 +37,13 @@ impl Unfinished {
     }
 }
 
-/// What a run knows of copies that stand already.
+/// Copies that exist already, as far as a run knows them.
 #[derive(Default)]
 pub(super) struct Copies {
-    /// Those that earlier runs were killed over, once that was asked.
+    /// Copies that earlier runs were killed over, once the journals were read.
     unfinished: Option<Unfinished>,
-    /// Those that were found to have their temporary names too, after the file
-    /// that each was made of.
+    /// Copies that were found to have their temporary names too, after the file that each was made
+    /// of.
     pub(super) traces: HashSet<(Mark, Identity)>,
     /// The files that this run has placed, and what they were before: a copy is
     /// another one.
@@ -51,7 +51,7 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    /// What may have the name `to` already, as a copy of `target`.
+    /// Returns the conditions under which a file named `to` counts as a copy of `target`.
     pub(super) fn acceptable<'a>(
         &'a self,
         options: &'a PruneOptions,

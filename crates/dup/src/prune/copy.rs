@@ -25,15 +25,15 @@ pub(crate) struct Copy {
     pub(crate) name: CString,
     pub(crate) id: Identity,
     pub(crate) file: OwnedFd,
-    /// What it has besides the bytes.
+    /// Metadata that it was given.
     pub(crate) made: Metadata,
-    /// Of the bytes that were copied.
+    /// Digest of the bytes that were copied.
     pub(crate) digest: Digest,
-    /// What of the metadata the system refused to set.
+    /// Parts of the metadata that the system refused to set.
     pub(crate) refused: Vec<String>,
 }
 
-/// Whose blocks a copy has.
+/// Owner of a copy's blocks.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub(crate) enum Blocks {
     /// The source's where the file system can share them: for a source that goes when the copy is
@@ -44,7 +44,7 @@ pub(crate) enum Blocks {
     Own,
 }
 
-/// What is copied.
+/// File that is copied.
 pub(crate) struct Source<'a> {
     pub(crate) file: &'a OwnedFd,
     /// In bytes.

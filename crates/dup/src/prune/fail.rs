@@ -28,7 +28,7 @@ mod armed {
 
     use super::Errno;
 
-    /// What happens at the chosen call.
+    /// Fault at the chosen call.
     pub(crate) enum Fault {
         /// It fails with this error and has no effect.
         Errno(Errno),
@@ -45,7 +45,8 @@ mod armed {
         calls: Vec<&'static str>,
         counts: HashMap<&'static str, usize>,
         armed: Vec<(Point, Fault)>,
-        /// What is armed by the last of those, from which on calls are counted anew.
+        /// Fault that is armed by the last of those, from which on calls are counted again from
+        /// zero.
         then: Option<(Point, Fault)>,
         failing: Option<(Errno, usize)>,
         at: Option<usize>,
@@ -54,7 +55,7 @@ mod armed {
     /// The calls that were made while faults were armed.
     pub(crate) struct Seen {
         pub(crate) calls: Vec<&'static str>,
-        /// Whether the run came to every call that was armed.
+        /// True if the run reached every call that was armed.
         pub(crate) reached: bool,
         /// The last of those, as an index of `calls`.
         pub(crate) at: usize,
@@ -67,7 +68,8 @@ mod armed {
             self.reached
         }
 
-        /// Index of the first call of this name; behind all of them if there is none.
+        /// Returns the index of the first call of this name; behind all of them if there is no such
+        /// call.
         pub(crate) fn first(&self, op: &str) -> usize {
             let found = self.calls.iter().position(|call| *call == op);
             found.unwrap_or(self.calls.len())

@@ -1,5 +1,5 @@
-//! What a step gives back: the space of a file whose last name goes, less what others use, what
-//! stays in a lower layer, and what is copied out of one.
+//! Disk space that a step gives back: the space of a file whose last name goes, less the parts that
+//! others use, that stay in a lower layer, or that are copied out of one.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -24,16 +24,16 @@ use crate::space::{Shares, Space};
 pub(super) struct Ledger<'g> {
     /// One name of each file of the group.
     files: Vec<&'g FileRef>,
-    /// What they share, once that matters, and which is which there.
+    /// Extents that they share, read once they matter, with the index of each file in there.
     shares: Option<(HashMap<Identity, usize>, Shares)>,
-    /// Files that share the keeper's blocks since this run, or would.
+    /// Files that share the kept file's blocks since this run, or would.
     reflinked: HashSet<Identity>,
     /// Files that were copied into the upper layer, or would be.
     copied_up: HashSet<Identity>,
 }
 
 impl<'g> Ledger<'g> {
-    /// Of a group with these files.
+    /// Opens the account of a group with these files.
     pub(super) fn new(files: Vec<&'g FileRef>) -> Ledger<'g> {
         Ledger {
             files,
@@ -46,7 +46,7 @@ impl<'g> Ledger<'g> {
         self.copied_up.insert(id);
     }
 
-    /// Whether the file was dealt with under another name.
+    /// Returns true if the file was processed under another name.
     pub(super) fn is_reflinked(&self, id: Identity) -> bool {
         self.reflinked.contains(&id)
     }
@@ -147,7 +147,7 @@ impl<'g> Ledger<'g> {
     }
 }
 
-/// What a file that was found takes, if it is still that file.
+/// Returns the space of a file of the scan, if it is still that file.
 fn space_of(file: &FileRef, mounts: &mut Mounts) -> Option<Space> {
     let (dir, name) = dir::open_parent(file).ok()?;
     let opened = sys::open_file(&dir, &name, Access::Read).ok()?;
@@ -156,18 +156,18 @@ fn space_of(file: &FileRef, mounts: &mut Mounts) -> Option<Space> {
     (stat.id == file.id).then(|| Space::of(&opened, &stat, &traits))
 }
 
-/// What is known of a target's space right before the step.
+/// Space of a target right before the step.
 #[derive(Default)]
 pub(super) struct Stock {
     space: Space,
     /// The file that is copied up by the step, and the bytes that takes.
     copied: Option<(Identity, u64)>,
-    /// Whether nobody tells in which layer the files lie.
+    /// True if it is unknown in which layer the files lie.
     unknown: bool,
 }
 
 impl Stock {
-    /// Whether the step copies a file up that was not copied up before.
+    /// Returns true if the step copies a file up that was not copied up before.
     pub(super) fn copies_up(&self, ledger: &Ledger<'_>) -> bool {
         self.copied
             .is_some_and(|(id, _)| !ledger.copied_up.contains(&id))
@@ -180,12 +180,13 @@ const BELOW: &str = "it lies in a lower layer, which keeps its content, or came 
 /// The most that a file's last block takes beyond its content.
 const BLOCK: u64 = 4096;
 
-/// How often, and for how long, to wait for blocks of removed files to be given back.
+/// Number and length of the waits for blocks of removed files to be given back.
 const WAITS: (u32, Duration) = (5, Duration::from_millis(2));
 
 impl Abilities<'_> {
     /// Refuses links and reflinks that free nothing, because the lower layer keeps the content, or
-    /// would copy what they are to spare: whether the keeper can be linked to, if `held` can be.
+    /// would copy what they are to spare. Returns false if the kept file cannot be linked to,
+    /// although `held` can be.
     pub(super) fn check_layers(
         &mut self,
         keeper: &OpenFile,
@@ -206,8 +207,9 @@ impl Abilities<'_> {
         }
     }
 
-    /// Whether a link would have to lead to another file system, or to another mount of the same:
-    /// the kernel lets none lead from one mount to another, bind mounts and mounted files included.
+    /// Returns true if a link would have to lead to another file system, or to another mount of the
+    /// same: the kernel lets none lead from one mount to another, bind mounts and mounted files
+    /// included.
     pub(super) fn across(&mut self, keeper: &OpenFile, held: &OpenFile) -> sys::Result<bool> {
         if sys::differ(keeper.mount, held.dir.facts()?.mount) {
             return Ok(true);
@@ -253,13 +255,13 @@ fn copied_up(keeper: &OpenFile, held: &OpenFile, kind: &StepKind) -> Option<(Ide
     let bytes = match layer_of(&file.file) {
         Layer::Upper => return None,
         Layer::Lower => blocks,
-        // Whoever is not known to leave out holes may not.
+        // A file system that is not known to leave out holes may not.
         Layer::Unknown => blocks.max(size.next_multiple_of(BLOCK)),
     };
     Some((file.stat.id, bytes))
 }
 
-/// Whether the path `to`, or what exists of it, is in the mount that `held` is in.
+/// Returns true if the path `to`, or what exists of it, is in the mount that `held` is in.
 fn is_in_mount_of(held: &OpenFile, to: &[u8]) -> bool {
     let mut to = to;
     loop {

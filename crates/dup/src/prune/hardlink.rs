@@ -25,8 +25,8 @@ pub(crate) fn act(keeper: &OpenFile, target: &OpenFile, temps: &Temps) -> Result
     let temp = temps.name(|temp| sys::link(&keeper.dir, &keeper.name, &target.dir, temp))?;
     match identity_at(&target.dir, &temp) {
         Ok(Some(id)) if id == keeper.stat.id => {}
-        // The keeper's name was given to another file just before the link, or the file
-        // system numbers each name: whoever knows it says which.
+        // The kept file's name was given to another file just before the link, or the file system
+        // numbers each name: the caller decides which.
         Ok(Some(id)) => return Err(discard(target, &temp, id, Skip::LinkDiffers)),
         Ok(None) => return Err(Skip::Changed),
         Err(why) => return Err(discard(target, &temp, keeper.stat.id, why)),

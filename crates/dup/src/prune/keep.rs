@@ -29,9 +29,9 @@ pub struct FileRef {
     pub id: Identity,
     /// Which state of it was read.
     pub stamp: Stamp,
-    /// How many names it had.
+    /// Number of names that it had.
     pub nlink: u64,
-    /// Whether it lies under a reference directory and is never to be changed.
+    /// True if it lies under a reference directory and is never to be changed.
     pub protected: bool,
 }
 
@@ -138,7 +138,7 @@ impl Keep {
     /// Reads a rule, of which the pattern need not be UTF-8.
     ///
     /// # Errors
-    /// For an unknown word and a pattern that is none.
+    /// For an unknown word and an invalid pattern.
     pub fn parse(text: &[u8]) -> Result<Keep, KeepError> {
         let shown = || match std::str::from_utf8(text) {
             Ok(text) => text.to_owned(),
@@ -239,7 +239,7 @@ impl Pattern {
         self.covers(file.relative()) || self.covers(whole)
     }
 
-    /// Whether the path matches, or a directory on its way does.
+    /// Returns true if the path matches, or a directory on its way does.
     fn covers(&self, path: &[u8]) -> bool {
         self.globs.matches_file(path)
             || (0..path.len())
@@ -252,17 +252,17 @@ impl Pattern {
     }
 }
 
-/// Which names may be acted on, seen from the keeper's root.
+/// Names that may be acted on, by the kept file's root.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Roots {
     /// All.
     #[default]
     Any,
-    /// Only names under another root than the keeper's.
+    /// Only names under another root than the kept file's.
     Across,
 }
 
-/// How to choose.
+/// Rules for choosing the file that stays.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct KeepRules {
@@ -285,7 +285,7 @@ impl KeepRules {
 pub struct Inode {
     /// Which file it is.
     pub id: Identity,
-    /// Whether a name of it is never to be changed.
+    /// True if a name of it is never to be changed.
     pub protected: bool,
     /// Indices into the group, the best name first.
     pub names: Vec<usize>,
@@ -302,7 +302,7 @@ impl KeepRules {
                 .find(|ordering| ordering.is_ne())
                 .unwrap_or(Ordering::Equal)
         };
-        // Leftovers of a killed run are nobody's first choice.
+        // Leftovers of a killed run are the last choice.
         b.protected
             .cmp(&a.protected)
             .then_with(|| is_leftover(a).cmp(&is_leftover(b)))
@@ -336,14 +336,14 @@ impl KeepRules {
         inodes
     }
 
-    /// Whether `target`, a name of `inode`, is to be acted on when `keeper` stays.
+    /// Returns true if `target`, a name of `inode`, is to be acted on when `keeper` stays.
     pub(crate) fn acts_on(&self, inode: &Inode, keeper: &FileRef, target: &FileRef) -> bool {
         let left_over = leftover::is_ours(target.name()) && !target.protected;
         let stays = inode.id == keeper.id || inode.protected;
         target.path != keeper.path && (left_over || !stays && self.allow(keeper, target))
     }
 
-    /// Whether `target` may be acted on when `keeper` stays.
+    /// Returns true if `target` may be acted on when `keeper` stays.
     pub(crate) fn allow(&self, keeper: &FileRef, target: &FileRef) -> bool {
         !target.protected && (self.roots == Roots::Any || keeper.root != target.root)
     }

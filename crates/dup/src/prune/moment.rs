@@ -1,4 +1,4 @@
-//! How long ago something was found out.
+//! Age of a check's result.
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ impl Moment {
         self.0.saturating_duration_since(earlier.0)
     }
 
-    /// Whether what was found out then can be relied on `now`.
+    /// Returns true if a result of that time can still be relied on `now`.
     pub(super) fn is_fresh(self, now: Moment) -> bool {
         now.since(self) < FRESH
     }
@@ -56,7 +56,7 @@ pub(super) mod clock {
         PASSED.set(PASSED.get() + time);
     }
 
-    /// Has so much time pass whenever somebody asks what time it is. At first none does.
+    /// Moves the clock on by this much at each reading. Initially it stands still.
     pub(in crate::prune) fn pass_each_time(time: Duration) {
         STEP.set(time);
     }

@@ -1,5 +1,5 @@
-//! The journal: one JSON line before each step with all that undo needs, one
-//! after it with how it went.
+//! The journal: one JSON line before each step with all that undo needs, one after it with its
+//! outcome.
 //!
 //! Steps of different groups may be under way at a time: then the lines of one stand between those of
 //! another, and each says by its number which step it is about.
@@ -9,10 +9,9 @@
 //! the last second's lines may be missing, which costs the metadata of those
 //! names, never a content (that is the kept file's, made durable before).
 //!
-//! The first line of a run says which version wrote it and which directories
-//! the run acts in. Undo acts on a journal only if nobody else could have
-//! written it and every path in it lies in those directories; journals of
-//! version 1, which did not record them, are taken by their owner alone.
+//! The first line of a run says which version wrote it and which directories the run acts in. Undo
+//! acts on a journal only if no other user could have written it and every path in it lies in those
+//! directories; journals of version 1, which did not record them, are taken by their owner alone.
 
 mod read;
 mod record;
@@ -63,7 +62,7 @@ pub(crate) use self::read::{Copy, Index, Steps, earlier_copies};
 pub(crate) use self::record::{Entry, Recorded};
 pub(crate) use self::tree_action::TreeAction;
 
-/// How often the lines are forced to the disk.
+/// Interval at which the lines are forced to the disk.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
 
 /// The journal cannot be written, or is not one.
@@ -97,7 +96,7 @@ impl JournalError {
         &self.path
     }
 
-    /// What could not be done with it: `open`, `read`, `lock`.
+    /// Returns the operation that failed: `open`, `read`, `lock`.
     pub fn operation(&self) -> &'static str {
         self.operation
     }
@@ -130,25 +129,24 @@ pub struct Journal {
     path: PathBuf,
     file: Locked,
     bounds: Bounds,
-    /// Steps begun by this run.
+    /// Steps started by this run.
     steps: AtomicU64,
     written: Mutex<Written>,
 }
 
-/// What a journal is told of a step with a file.
+/// Details of a step with a file, for the journal.
 pub(crate) struct About<'a> {
-    /// What the file and the one that stays have besides their content; asked for where it is not
-    /// known.
+    /// Metadata of the file and of the one that stays; read where it is not given.
     pub(crate) known: Option<&'a (Metadata, Metadata)>,
     pub(crate) digest: &'a Digest,
-    /// Where it is moved to.
+    /// Path that it is moved to.
     pub(crate) destination: Option<&'a [u8]>,
     /// Another name of it: the directory, the name in that and what the whole is called. One in the
     /// same directory is found without.
     pub(crate) other: Option<(&'a Rc<Dir>, &'a CStr, &'a [u8])>,
 }
 
-/// What of a journal is there.
+/// Part of a journal that was written.
 #[derive(Debug)]
 struct Written {
     /// Bytes of whole lines.
@@ -234,7 +232,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Where it is.
+    /// Returns the path of the journal.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -400,7 +398,7 @@ fn unwritable(error: io::Error) -> Skip {
     )
 }
 
-/// How many steps the text of a journal has; why it is refused.
+/// Returns the number of steps in the text of a journal, or the reason why it is refused.
 #[cfg(test)]
 pub(crate) fn steps_in(text: &[u8]) -> Result<usize, String> {
     match read::scan(text, &Cancel::new()) {
@@ -411,8 +409,8 @@ pub(crate) fn steps_in(text: &[u8]) -> Result<usize, String> {
     }
 }
 
-/// Opens the journal to be written, creating it if there is none, through a link to nothing yet as
-/// well; not through another user's in a directory where others may write.
+/// Opens the journal to be written, creating it if it does not exist, even through a link to a
+/// missing file; not through another user's link in a directory where others may write.
 fn open(path: &Path) -> Result<File, JournalError> {
     let fail = |error: io::Error| JournalError::new(path, "open", error);
     let place = Place::find(path).map_err(fail)?;

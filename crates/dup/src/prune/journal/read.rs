@@ -28,7 +28,7 @@ use crate::prune::standing::Origin;
 /// list of 64 KiB of names and as much for each value stay below this.
 const LONGEST: u64 = 64 << 20;
 
-/// Where a step stands, and how it went.
+/// Position of a step's line, and its outcome.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     offset: u64,
@@ -46,11 +46,11 @@ pub(crate) struct Copy {
     /// The file as the temporary name of its original tells of it.
     pub(crate) mark: Mark,
     pub(crate) origin: Origin,
-    /// What it had besides the bytes; `None` if the journal does not say.
+    /// Metadata that it was given; `None` if the journal does not say.
     pub(crate) made: Option<Metadata>,
 }
 
-/// Where the line about a copy stands, and what all steps are asked for.
+/// Position of the line about a copy, with the fields that are needed for all steps.
 #[derive(Clone, Copy, Debug)]
 struct CopyAt {
     mark: Mark,
@@ -67,7 +67,7 @@ pub(crate) struct Index {
     pub(crate) emptied: Vec<(u64, Vec<u8>)>,
     /// When each run began, in nanoseconds since 1970.
     pub(crate) started_ns: Vec<i64>,
-    /// Whether some file had several names.
+    /// True if some file had several names.
     pub(crate) linked: bool,
     /// The copies that steps made or found, by place.
     copies: HashMap<usize, CopyAt>,
@@ -77,7 +77,7 @@ pub(crate) struct Index {
     pub(crate) damaged: Vec<u64>,
     /// It is empty, or says itself that it is one.
     pub(super) is_ours: bool,
-    /// Where the line at hand begins.
+    /// Start of the current line.
     at: u64,
 }
 
@@ -117,9 +117,9 @@ struct Run {
     /// Which one it is; 0 while none has started.
     number: u64,
     roots: Option<HashSet<Vec<u8>>>,
-    /// The places of its steps that have begun and not ended, by number.
+    /// The places of its steps that have started and not ended, by number.
     open: HashMap<u64, usize>,
-    /// Whether a line of it is damaged, which may be that of a step's begin.
+    /// True if a line of it is damaged, which may be that of a step's start.
     gap: bool,
 }
 
@@ -169,16 +169,16 @@ pub(super) fn scan(input: impl Read, cancel: &Cancel) -> Result<Index, Stop> {
     }
 }
 
-/// Whether the first line, which has no end, may be one of ours: that of an empty file is.
+/// Returns true if the first line, which has no end, may be one of ours: that of an empty file is.
 fn is_torn(line: &[u8]) -> bool {
     let length = line.len().min(HEADER.len());
     line[..length] == HEADER.as_bytes()[..length]
 }
 
-/// What no file of another program begins with.
+/// First bytes that no other program's files have.
 const NAME: &str = "{\"journal\":\"bc dup prune\"";
 
-/// What each first line begins with.
+/// First bytes of every run's first line.
 const HEADER: &str = "{\"journal\":\"bc dup prune\",\"schema\":";
 
 const NOT_ONE: &str = "not a journal of bc dup";
@@ -322,7 +322,7 @@ impl Steps {
         Ok(indexed(&file, path, cancel)?.map(|index| Steps { file, index }))
     }
 
-    /// Whether the step with this place in the index made a copy.
+    /// Returns true if the step with this place in the index made a copy.
     pub(crate) fn made_copy(&self, at: usize) -> bool {
         let copy = self.index.copies.get(&at);
         copy.is_some_and(|copy| copy.origin == Origin::Made)
@@ -335,7 +335,7 @@ impl Steps {
     }
 }
 
-/// What [`scan`] found in the open journal; `None` if cancelled.
+/// Returns the index that [`scan`] makes of the open journal; `None` if cancelled.
 pub(super) fn indexed(
     file: &File,
     path: &Path,
@@ -357,8 +357,8 @@ type Unfinished = HashMap<Vec<u8>, (Mark, Mark)>;
 /// which files.
 type Linked = HashMap<Mark, (Vec<u8>, Mark)>;
 
-/// What the journals of earlier runs tell. One that cannot be relied on tells
-/// nothing.
+/// Returns the copies in the journals of earlier runs. A journal that cannot be relied on is left
+/// out.
 pub(crate) fn earlier_copies(
     paths: &[std::path::PathBuf],
     cancel: &Cancel,

@@ -17,13 +17,13 @@ use crate::prune::meta::Metadata;
 use crate::prune::open_file::OpenFile;
 use crate::prune::skip::Skip;
 
-/// What the first line says it is.
+/// Format name in the first line.
 pub(super) const MAGIC: &str = "bc dup prune";
 
 /// The version written. Version 1 had no roots; until version 2 a step ended before the next began.
 pub(super) const SCHEMA: u32 = 3;
 
-/// What a step of a journal can have done; the names are [`Action::name`]'s.
+/// Actions that a step of a journal can record; the names are [`Action::name`]'s.
 ///
 /// [`Action::name`]: crate::prune::Action::name
 const ACTIONS: [&str; 5] = ["hardlink", "reflink", "symlink", "delete", "move"];
@@ -116,7 +116,7 @@ pub(crate) struct Entry {
     pub(super) digest: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) destination: Option<JsonPath>,
-    /// Where a link leads.
+    /// Target of a link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) text: Option<JsonPath>,
     /// Another name of the target, in another directory. Not recorded by the first versions.
@@ -124,7 +124,7 @@ pub(crate) struct Entry {
     pub(super) other: Option<JsonPath>,
 }
 
-/// How a step went.
+/// Outcome of a step.
 #[derive(Deserialize, Serialize)]
 pub(super) struct End {
     pub(super) step: u64,
@@ -142,12 +142,12 @@ pub(super) struct Copied {
     /// It was there before the step, and stays when that is undone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) found: bool,
-    /// What it had besides the bytes. Not recorded by the first versions.
+    /// Metadata that it was given. Not recorded by the first versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) made: Option<Made>,
 }
 
-/// What a copy was given, or what of that its file system took.
+/// Metadata that a copy was given, or the part of it that its file system took.
 #[derive(Deserialize, Serialize)]
 pub(super) struct Made {
     mtime_ns: i64,
@@ -239,7 +239,7 @@ impl Recorded {
         })
     }
 
-    /// The same with the flags of `chattr`, which a step would lose.
+    /// Records the file with its flags of `chattr` too, which a step would lose.
     pub(super) fn with_flags(
         held: &OpenFile,
         path: &[u8],
@@ -261,7 +261,7 @@ impl Recorded {
         InodeFlags::with_chattr(self.flags)
     }
 
-    /// The absolute path; `None` if it is none.
+    /// Returns the absolute path; `None` if it is not absolute.
     pub(crate) fn path(&self) -> Option<Vec<u8>> {
         JsonPath::from_parts(self.path.clone(), self.path_b64.clone())
             .bytes()
@@ -292,7 +292,7 @@ impl Recorded {
         }
     }
 
-    /// How many names the file had.
+    /// Returns the number of names that the file had.
     pub(crate) fn nlink(&self) -> u64 {
         self.nlink
     }
@@ -330,19 +330,20 @@ impl Entry {
         bytes.starts_with(b"/").then_some(bytes)
     }
 
-    /// What was done to a directory or a link, if anything was.
+    /// Returns the action on a directory or a link; `None` for files.
     pub(crate) fn tree_action(&self) -> Option<TreeAction> {
         let mut all = TreeAction::ALL.into_iter();
         all.find(|action| action.name() == self.action)
     }
 
-    /// Where the link led that is gone.
+    /// Returns the target of the removed link; `None` if it is not recorded or is no possible
+    /// target.
     pub(crate) fn text(&self) -> Option<Vec<u8>> {
         let text = self.text.as_ref()?.bytes()?;
         (!text.is_empty() && !text.contains(&0)).then_some(text)
     }
 
-    /// Whether it has all that undo needs.
+    /// Returns true if it has all that undo needs.
     fn is_complete(&self) -> bool {
         let has = match self.tree_action() {
             None => {
@@ -355,9 +356,8 @@ impl Entry {
         has && self.target.metadata().is_some()
     }
 
-    /// What is wrong with it, if anything: undo acts on nothing that this lets
-    /// through unless every path lies in one of `roots`. A journal of version
-    /// 1 has none recorded.
+    /// Returns the reason to refuse it, if there is one: undo acts on nothing that this accepts
+    /// unless every path lies in one of `roots`. A journal of version 1 has none recorded.
     pub(super) fn flaw(&self, roots: Option<&HashSet<Vec<u8>>>) -> Option<String> {
         if !ACTIONS.contains(&self.action.as_str()) && self.tree_action().is_none() {
             let action = bc_fs::escape(self.action.as_bytes()).into_owned();

@@ -1,6 +1,6 @@
-//! What is done to whole directories, as journals name it.
+//! Actions on whole directories, as journals name them.
 
-/// What is done to a directory, or to a link in one.
+/// Action on a directory, or on a link in one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum TreeAction {
     /// Names in a directory are about to go: what it was before that. With a destination, it is made
