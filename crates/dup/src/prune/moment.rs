@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-/// For how long what was found out is taken to be so still: which directory a path leads to, and what
-/// a file has besides its content. Some hundred small files are dealt with meanwhile, so that a longer
-/// time wins nothing, and one large file is compared as long; it is less than two ticks of the clock
-/// for file times.
+/// Age up to which a result is still relied on: which directory a path leads to, and which metadata
+/// a file has. Some hundred small files are processed meanwhile, so that a longer time wins
+/// nothing, and one large file is compared as long; it is less than two ticks of the clock for file
+/// times.
 const FRESH: Duration = Duration::from_millis(20);
 
 /// When something was found out or done.

@@ -45,9 +45,8 @@ impl Run<'_> {
         Some((dir, sys::name(name).ok()?))
     }
 
-    /// What has this number in the directory of `to`, under a name that is not a
-    /// temporary one. The device's number may be another one since it was mounted
-    /// again.
+    /// Opens the file with this inode number in the directory of `to`, under a name that is not a
+    /// temporary one. The device's number may be another one since it was mounted again.
     pub(super) fn copies_at(&self, to: &[u8], copy: Identity) -> Option<OpenFile> {
         let (dir, _) = self.look_up(to)?;
         let name = leftover::with_number(&dir, copy.ino)?;
@@ -90,7 +89,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Where a move goes, with the directories on the way made.
+    /// Opens the directory that a move goes to, with missing directories on the way made; `None`
+    /// for steps that are no moves.
     pub(super) fn open_destination(
         &self,
         kind: &StepKind,

@@ -28,11 +28,11 @@ const LONG: u64 = 1 << 20;
 /// A target that passed every check.
 pub(super) struct Ready {
     pub(super) held: OpenFile,
-    /// What it was found as; a copy-up gives it another number.
+    /// Identity that it was found with; a copy-up gives it another number.
     pub(super) id: Identity,
     pub(super) digest: Digest,
-    /// What it has besides its content and what the kept file has, where they were compared before
-    /// both were proven to be what they were.
+    /// Metadata of it and of the kept file, where they were compared before both were proven to be
+    /// in the scanned state.
     pub(super) metadata: Option<(Metadata, Metadata)>,
     /// When that was.
     pub(super) proven: Moment,
@@ -165,7 +165,7 @@ impl Run<'_> {
         Ok(digest)
     }
 
-    /// What can be refused without reading.
+    /// Refuses the steps that can be refused without reading.
     fn refuse(
         &mut self,
         keeper: &OpenFile,
@@ -240,7 +240,7 @@ impl Run<'_> {
     }
 }
 
-/// Whether the keeper can take another name.
+/// Room for another name of the kept file.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Room {
     Free,
@@ -252,7 +252,7 @@ enum Room {
 
 pub(super) enum Refusal {
     Skip(Skip),
-    /// Nothing can be linked to the keeper, for this reason; this file takes over.
+    /// Nothing can be linked to the kept file, for this reason; this file takes over.
     Keep(Box<OpenFile>, Skip),
 }
 

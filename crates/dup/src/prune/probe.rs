@@ -1,7 +1,7 @@
-//! The question that only the file system can answer: does what is done in one
-//! directory happen in a reference? An empty file with a name that never was is
-//! made in the directory, looked for in the reference and removed again. A
-//! lookup cannot be answered from memory: nobody asked for that name before.
+//! The question that only the file system can answer: does a change in one directory happen in a
+//! reference? An empty file with a name that never was is made in the directory, looked for in the
+//! reference and removed again. A lookup cannot be answered from memory: no process asked for that
+//! name before.
 //!
 //! Asked only where looking at the two sides leaves it open, once for a
 //! directory, and right before a step that changes it anyway.
@@ -142,7 +142,7 @@ impl Run<'_> {
         match (removed, stayed) {
             (Ok(()), Ok(_)) if !seen => Ok(()),
             (Ok(()), Ok(_)) => Err(Skip::Protected),
-            // Somebody cleared it away, perhaps before it was looked for.
+            // Another process removed it, perhaps before it was looked for.
             (_, Err(failed)) => Err(failed.into()),
             (Err(failed), _) => {
                 self.shared.blocked.block(dir);
@@ -155,7 +155,7 @@ impl Run<'_> {
         }
     }
 
-    /// Takes note that an empty file stays, which is told once for its device: the next would.
+    /// Records that an empty file stays. Reported once for its device, as the next would stay too.
     pub(super) fn stuck(&mut self, dir: &OwnedFd, path: &[u8], errno: i32) {
         let Ok(stat) = sys::stat(dir) else {
             return;

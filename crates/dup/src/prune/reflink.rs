@@ -69,7 +69,7 @@ pub(crate) fn act(keeper: &OpenFile, target: &OpenFile, cancel: &Cancel) -> Resu
     Ok(())
 }
 
-/// Whether both files use the same blocks for everything.
+/// Returns true if both files use the same blocks for everything.
 pub(crate) fn shared(keeper: &OpenFile, target: &OpenFile) -> bool {
     match (
         extents(&keeper.file, Dirty::Leave),

@@ -135,23 +135,24 @@ pub(crate) struct Move<'a> {
     pub(crate) name: &'a CString,
     /// The path of the new name, for people.
     pub(crate) to: &'a [u8],
-    /// Whether to rename where that can be done, or to make a copy anyway.
+    /// Rename where possible, or copy always.
     pub(crate) how: How,
-    /// What a copy is given, and what of it was left out before.
+    /// Metadata for a copy; `lost` lists the parts that were left out before.
     pub(crate) metadata: Metadata,
     pub(crate) lost: Vec<String>,
-    /// Whether a copy may lack what of the metadata its file system does not take.
+    /// Treatment of a copy without the metadata that its file system does not take.
     pub(crate) on_metadata_diff: OnMetadataDiff,
     /// A copy becomes another name of this one instead, where it can.
     pub(crate) with: Option<&'a Arrived>,
     /// Told what a copy was given, says what of the file would be lost with it:
     /// then it stays as well.
     pub(crate) stays: Option<&'a WouldLose<'a>>,
-    /// What under the new name counts as the copy; nothing, if not given.
+    /// Conditions for an existing file under the new name to count as the copy; `None`: no file
+    /// does.
     pub(crate) acceptable: Option<Acceptable<'a>>,
 }
 
-/// What of a file is not in a copy with this metadata.
+/// Returns the part of a file that a copy with this metadata lacks.
 pub(crate) type WouldLose<'a> = dyn Fn(&Metadata) -> Option<String> + 'a;
 
 /// The ways to move.
@@ -163,19 +164,19 @@ pub(crate) enum How {
     Copy,
 }
 
-/// Where a file arrived.
+/// Result of a move.
 pub(crate) struct Placed {
     pub(crate) id: Identity,
-    /// Whether it is a copy or a name of one.
+    /// True if it is a copy or a name of one.
     pub(crate) copied: bool,
-    /// What it could not be given.
+    /// Metadata that it could not be given.
     pub(crate) lost: Vec<String>,
     /// Why the file itself did not go, and why its copy stands all the same: it
     /// is not where it was, or one of the two was changed.
     pub(crate) stays: Option<Skip>,
 }
 
-/// What moves share.
+/// State that moves share.
 pub(crate) struct Means<'a> {
     pub(crate) temps: &'a Temps,
     pub(crate) blocked: &'a mut Blocked,
@@ -272,11 +273,11 @@ impl Move<'_> {
         });
         let stays = match removed {
             Ok(()) => Ok(None),
-            // What was only found is nobody's to take away.
+            // A copy that was only found must not be taken away.
             Err(why) if why.took_effect() || arrival.origin == Origin::Found => Err(why),
             Err(why) => match self.take_back(&mut arrival, &mut means) {
                 Ok(()) => Err(why),
-                // Somebody took the copy away: there is none to be told of.
+                // Another process took the copy away: there is none to report.
                 Err(_) if !arrival.is_at(self.to) => Err(why),
                 Err(_) => Ok(Some(why)),
             },

@@ -38,7 +38,8 @@ pub enum Skip {
     NewKeeper,
     /// The name is gone.
     Gone,
-    /// What is to be given its name back is gone, or the directory of that name: this path.
+    /// The file that is to be given its name back is gone, or the directory of that name: this
+    /// path.
     Missing(Vec<u8>),
     /// Not the file, or not the state of it, that was scanned.
     Changed,
@@ -46,9 +47,9 @@ pub enum Skip {
     KeeperChanged,
     /// A link to the kept file turned out to be another file.
     LinkDiffers,
-    /// Somebody has it open for writing.
+    /// Another process has it open for writing.
     OpenForWriting,
-    /// Somebody has the kept file open for writing.
+    /// Another process has the kept file open for writing.
     KeeperOpenForWriting,
     /// It is the kept file itself, seen under another mount.
     SameFile,
@@ -69,7 +70,7 @@ pub enum Skip {
     ContentDiffers,
     /// The files differ in this, and the target's would be lost.
     MetadataDiffers(&'static str),
-    /// Whoever reads the one need not have the key to read the other.
+    /// A user who can read the one need not have the key to read the other.
     EncryptionDiffers,
     /// A copy could not be given this, and it would be lost.
     MetadataLost(String),
@@ -87,24 +88,24 @@ pub enum Skip {
         /// Why it is still there, as an error number.
         errno: i32,
     },
-    /// Whether it is a reference's, or the destination's, cannot be found out: what was made on
-    /// its file system to see that stays there, for the reason of this error number.
+    /// It is unknown if it is a reference's, or the destination's: the file that was made to find
+    /// out cannot be removed, for the reason of this error number.
     Unasked(i32),
     /// Another process put something else under the name meanwhile; it was
     /// saved under this path.
     Displaced(Vec<u8>),
-    /// It was not moved, and its copy cannot be taken back: somebody changed one of the two.
+    /// It was not moved, and its copy cannot be taken back: another process changed one of the two.
     CopyStays {
-        /// Where the copy is.
+        /// Path of the copy.
         path: Vec<u8>,
         /// Why the file was not moved.
         why: Box<Skip>,
     },
     /// The copy that a killed move made, of a file whose content may be nowhere else by now.
     LastCopy,
-    /// Somebody changed the copy that was to replace it, or took that away.
+    /// Another process changed or removed the copy that was to replace it.
     CopyChanged,
-    /// What a killed run left of it may be the file of this path.
+    /// A leftover of a killed run may be the file of this path.
     Rest {
         /// The temporary name.
         path: Vec<u8>,
@@ -126,14 +127,14 @@ pub enum Skip {
     Filtered(u64),
     /// Something in a directory is why that was left as it is.
     In {
-        /// What it is.
+        /// Path of the entry.
         path: Vec<u8>,
-        /// What is the matter with it.
+        /// Reason found with the entry.
         why: Box<Skip>,
     },
     /// A part of a directory went, and then something was in the way.
     Stopped {
-        /// What that was.
+        /// Reason for the stop.
         why: Box<Skip>,
         /// Files that went.
         gone: u64,
@@ -157,7 +158,7 @@ pub enum Skip {
         op: &'static str,
         /// The error number.
         errno: i32,
-        /// What stands against it.
+        /// Rule that forbids it.
         why: &'static str,
     },
     /// The system refused.
@@ -170,7 +171,7 @@ pub enum Skip {
 }
 
 impl Skip {
-    /// The same failure, of the kept file.
+    /// Converts a reason about a file into the same one about the kept file.
     pub(crate) fn of_keeper(skip: Skip) -> Skip {
         match skip {
             Skip::Changed | Skip::Gone | Skip::NotRegular => Skip::KeeperChanged,
@@ -179,7 +180,7 @@ impl Skip {
         }
     }
 
-    /// The same, of this path in a directory.
+    /// Attributes the reason to this path in a directory.
     pub(crate) fn of(self, path: &[u8]) -> Skip {
         match self {
             Skip::Cancelled | Skip::In { .. } | Skip::HasMore(_) | Skip::Journal(_) => self,
@@ -190,7 +191,7 @@ impl Skip {
         }
     }
 
-    /// Whether the step took effect all the same.
+    /// Returns true if the step took effect all the same.
     pub(crate) fn took_effect(&self) -> bool {
         matches!(
             self,
@@ -198,7 +199,7 @@ impl Skip {
         )
     }
 
-    /// Whether this makes the exit code 1. What is as asked for already, is not.
+    /// Returns true if this makes the exit code 1. A file that is as requested already does not.
     pub fn is_error(&self) -> bool {
         !matches!(
             self,
@@ -215,7 +216,7 @@ impl Skip {
         )
     }
 
-    /// What the system refused and the number of its reason, if that is why.
+    /// Returns the failed system call and its `errno`, if that is the reason.
     pub fn system(&self) -> Option<(&'static str, i32)> {
         match self {
             Skip::System { op, errno } | Skip::Denied { op, errno, .. } => Some((op, *errno)),
@@ -418,7 +419,7 @@ impl fmt::Display for Skip {
 /// The [reason](Skip::reason) of directories of which a part went.
 pub const HALF_WAY: &str = "stopped half-way";
 
-/// What is said of the original of a move whose run was killed.
+/// Text about the original of a move whose run was killed.
 pub const ORIGINAL: &str = "the original of a move that was killed, kept because its copy is not \
      proven to be in its place; the same prune finishes the move if it is, an undo of that run's \
      journal gives the name back";

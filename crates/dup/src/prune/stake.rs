@@ -1,6 +1,6 @@
-//! What a run would do, counted before it is asked for: the names that the
-//! rules leave to act on, and the disk space that goes with them. Nothing is
-//! compared yet, so a run may find reasons to do less.
+//! Extent of a planned run, counted before the user confirms it: the names that the rules leave to
+//! act on, and the disk space that goes with them. Nothing is compared yet, so a run may find
+//! reasons to do less.
 
 use bc_fs::mount::Mounts;
 use bc_pool::Cancel;
@@ -81,7 +81,7 @@ fn of_group(group: &FileGroup, options: &PruneOptions, mounts: &mut Mounts) -> (
 /// A file that is what it was found to be.
 struct Found {
     links: u64,
-    /// Bytes of its blocks, whoever else has them.
+    /// Bytes of its blocks, whichever files share them.
     allocated: u64,
     space: Space,
 }

@@ -1,5 +1,5 @@
-//! What killed runs left under temporary names: files that a search found among others, and names
-//! in the directories that a run comes to.
+//! Leftovers of killed runs under temporary names: files that a search found among others, and
+//! names in the directories that a run visits.
 
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;

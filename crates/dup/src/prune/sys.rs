@@ -149,7 +149,7 @@ fn open_chunk<'p>(at: BorrowedFd<'_>, path: &'p [u8]) -> Result<(OwnedFd, &'p [u
     }
 }
 
-/// The same one component after the other.
+/// Opens the path one component after the other.
 fn open_parts(at: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd> {
     let open = |at: BorrowedFd<'_>, part: &[u8]| {
         call("open directory", || {
@@ -172,7 +172,7 @@ fn open_parts(at: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd> {
     Ok(held)
 }
 
-/// How to open a file's content.
+/// Access to a file's content.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub(crate) enum Access {
     Read,
@@ -208,7 +208,7 @@ pub(crate) fn stat(file: impl AsFd) -> Result<FileStat> {
     raw_stat(file).map(|stat| FileStat::from(&stat))
 }
 
-/// The same with all that the system tells.
+/// Returns everything that `fstat` reports.
 pub(crate) fn raw_stat(file: impl AsFd) -> Result<Stat> {
     call("stat", || fs::fstat(&file))
 }
@@ -251,14 +251,14 @@ pub(crate) fn holds_lease(file: impl AsFd) -> Result<bool> {
     call("lease", || Ok(lease::is_held(&file)))
 }
 
-/// What the name leads to, through links.
+/// Returns the state of the file that the name leads to, through links.
 pub(crate) fn stat_through(dir: impl AsFd, name: &CStr) -> Result<FileStat> {
     let stat = call("stat", || fs::statat(&dir, name, AtFlags::empty()))?;
     Ok(FileStat::from(&stat))
 }
 
-/// Whether a directory is where a mount begins; `None` from kernels that do not tell (before
-/// Linux 5.8).
+/// Returns true if a directory is the root of a mount; `None` from kernels that do not report it
+/// (before Linux 5.8).
 pub(crate) fn is_mount_root(dir: impl AsFd) -> Option<bool> {
     let flags = AtFlags::EMPTY_PATH;
     let found = call("stat", || fs::statx(&dir, c"", flags, StatxFlags::empty()));
@@ -287,13 +287,13 @@ pub(crate) fn give_flags(
     call("set flags", || flags.give(&file))
 }
 
-/// What the file system is known for.
+/// Returns the traits of the file system.
 pub(crate) fn traits(file: impl AsFd) -> Result<Traits> {
     call("statfs", || basic_traits(&file))
 }
 
-/// Whether names of the directory may be changed by this process and through
-/// this mount: EROFS, EACCES.
+/// Checks that names of the directory may be changed by this process and through this mount: EROFS,
+/// EACCES.
 pub(crate) fn may_change(dir: impl AsFd) -> Result<()> {
     let access = fs::Access::WRITE_OK | fs::Access::EXEC_OK;
     call("write directory", || {
@@ -306,7 +306,7 @@ pub(crate) fn lock(file: impl AsFd, how: FlockOperation) -> std::result::Result<
     point("lock").and_then(|()| retry_on_intr(|| fs::flock(&file, how)))
 }
 
-/// Whether the file of this name may be read and written to by this process: EACCES, EROFS.
+/// Checks that the file of this name may be read and written to by this process: EACCES, EROFS.
 pub(crate) fn may_read_and_write(dir: impl AsFd, name: &CStr) -> Result<()> {
     let access = fs::Access::READ_OK | fs::Access::WRITE_OK;
     call("access", || {
@@ -413,8 +413,9 @@ pub(crate) fn read_at(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Result
     read_at_least(file, buffer, offset, whole)
 }
 
-/// The same until `enough` bytes are there. Where that is all that a file should have from `offset`
-/// on and the buffer has room for more, a call that brings just that has met the end.
+/// Reads as [`read_at`] does until `enough` bytes are there. Where that is all that a file should
+/// have from `offset` on and the buffer has room for more, a call that brings just that has met the
+/// end.
 pub(crate) fn read_at_least(
     file: impl AsFd,
     buffer: &mut [u8],

@@ -66,7 +66,7 @@ impl Temps {
     }
 
     /// A free name for an empty file that shows where its directory is seen. No name is given
-    /// twice, so that nobody has looked for it before and been told that there is none.
+    /// twice, so that no process has looked for it before and been answered that it does not exist.
     pub(crate) fn probe(&self, make: impl FnMut(&CStr) -> sys::Result<()>) -> sys::Result<CString> {
         self.make(leftover::PROBE, make)
     }
@@ -91,8 +91,8 @@ impl Temps {
     }
 }
 
-/// Removes a temporary name, provided that it still leads to what we made.
-/// Gives `why` back, or the news that it could not be removed.
+/// Removes a temporary name, provided that it still leads to what we made. Returns `why`, or the
+/// report that it could not be removed.
 pub(crate) fn discard(target: &OpenFile, temp: &CStr, ours: Identity, why: Skip) -> Skip {
     match identity_at(&target.dir, temp) {
         Ok(Some(id)) if id == ours => {}
@@ -106,7 +106,7 @@ pub(crate) fn discard(target: &OpenFile, temp: &CStr, ours: Identity, why: Skip)
     }
 }
 
-/// The news that a temporary name could not be removed.
+/// Returns the report that a temporary name could not be removed.
 pub(crate) fn left(target: &OpenFile, temp: &CStr, errno: Errno) -> Skip {
     Skip::Left {
         path: sibling(&target.path, temp.to_bytes()),

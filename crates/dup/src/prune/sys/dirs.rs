@@ -26,7 +26,7 @@ pub(crate) fn open_listed(dir: impl AsFd, name: &CStr) -> Result<OwnedFd> {
     })
 }
 
-/// The same directory once more, to be listed from its beginning.
+/// Opens the directory once more, to be listed from its beginning.
 pub(crate) fn relist(dir: impl AsFd) -> Result<OwnedFd> {
     open_listed(dir, c".")
 }

@@ -15,8 +15,7 @@ pub(crate) struct FullStat {
     pub(crate) atime_ns: i64,
     /// When it was made, in nanoseconds since 1970; `None` where its file system does not keep that.
     pub(crate) born_ns: Option<u64>,
-    /// What it is marked as (`chattr`), as far as its file system tells, and whether it is where a
-    /// mount begins.
+    /// Marks (`chattr`), as far as its file system reports them, and a bit for the root of a mount.
     pub(crate) marks: StatxAttributes,
     /// The number of the mount that it was opened by; `None` from kernels that do not tell (before
     /// Linux 5.8).
@@ -64,7 +63,7 @@ pub(crate) fn stat_all(file: impl AsFd) -> Result<FullStat> {
     full(file, AtFlags::empty())
 }
 
-/// The same from the server, where what the kernel remembers may be of the past.
+/// Returns the same from the server, where what the kernel remembers may be of the past.
 pub(crate) fn stat_all_now(file: impl AsFd) -> Result<FullStat> {
     full(file, AtFlags::STATX_FORCE_SYNC)
 }
