@@ -31,7 +31,6 @@ impl Handle {
     /// would each find the other's under its temporary name, and leave that.
     ///
     /// # Errors
-    ///
     /// [`Skip::Locked`]. Where there are no such locks, the call succeeds without one.
     pub(super) fn lock(&self, mode: RunMode) -> Result<(), Skip> {
         let how = match mode {

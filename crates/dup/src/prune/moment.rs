@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// times.
 const FRESH: Duration = Duration::from_millis(20);
 
-/// When something was found out or done.
+/// Time of a check or a change.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Moment(Instant);
 

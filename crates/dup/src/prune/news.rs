@@ -7,7 +7,7 @@ use super::lack::Unable;
 use super::skip::Skip;
 use super::step::{PruneEvent, Step, StepOutcome, TreeStep};
 
-/// Tells the caller of a run what is new.
+/// Passes new events on to the caller of a run.
 pub(super) struct News<'a> {
     observer: &'a mut dyn FnMut(PruneEvent<'_>),
     /// Lacking abilities of file systems that were reported.

@@ -78,7 +78,8 @@ pub(crate) fn text(
         ),
     };
     let text = text(from_real, to_real);
-    // Along the way that the link will be followed; through a mount, every name is visible.
+    // Along the way that the link will be followed, so that it leads there with the mount and
+    // without.
     let leads = |dir: &OwnedFd| {
         let name = sys::name(&text)?;
         sys::stat_through(dir, &name).map(|found| found.id == keeper.stat.id)

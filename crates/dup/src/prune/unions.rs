@@ -14,7 +14,7 @@ use super::skip::Skip;
 use super::sys;
 use super::views::Seen;
 
-/// What is known of a directory that may show a reference's.
+/// Relation of a directory to a reference's that it may show.
 pub(super) enum Union {
     /// It does, or it does not.
     Known(bool),
@@ -23,7 +23,8 @@ pub(super) enum Union {
 }
 
 impl Places<'_> {
-    /// Whether a reference's directory is seen in `dir`, or in one above it in the same mount.
+    /// Determines if a reference's directory is visible in `dir`, or in one above it in the same
+    /// mount.
     pub(super) fn union(&mut self, dir: &OwnedFd) -> Result<Union, Skip> {
         if self.references.is_empty() {
             return Ok(Union::Known(false));
@@ -69,12 +70,13 @@ impl Places<'_> {
         }
     }
 
-    /// Whether nothing is known to tell that `dir` is not one that shows a reference's.
+    /// Returns true unless `dir` is known to show no reference's directory.
     pub(super) fn may_be_union(&mut self, dir: &OwnedFd) -> bool {
         !matches!(self.union(dir), Ok(Union::Known(false)))
     }
 
-    /// The same for a step in `dir`, which is refused where one does.
+    /// Asks the same for a step in `dir`, which is refused where a reference's directory is
+    /// visible.
     pub(super) fn check_union(&mut self, dir: &OwnedFd) -> Result<Open, Skip> {
         match self.union(dir)? {
             Union::Known(true) => Err(Skip::Protected),

@@ -26,7 +26,8 @@ use crate::path::split;
 use crate::subtrees::{Files, Subtrees};
 use crate::traces::at_one_time;
 
-/// Whether something is, under other numbers, what it is compared with.
+/// Answer to the question if a file or directory is, under other numbers, the one that it is
+/// compared with.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Seen {
     No,
@@ -35,7 +36,7 @@ pub(crate) enum Seen {
     Yes,
 }
 
-/// Of more directories than these only those count that have a name in common.
+/// Above this number of directories only those count that have a name in common.
 const MANY: usize = 64;
 /// So many entries are compared to tell whether two directories are one.
 const SAMPLE: usize = 16;
@@ -57,14 +58,14 @@ pub(crate) struct Views {
 struct Index {
     listing: Listing,
     by_name: HashMap<Vec<u8>, Vec<DirId>>,
-    /// Those that may have any name elsewhere: a mount begins there, or a path that was given
+    /// Directories that may have any name elsewhere: a mount begins there, or a path that was given
     /// ends there.
     unnamed: Vec<DirId>,
 }
 
 impl Views {
-    /// Whether `dir` can be one of `trees` or lie in one without having its number. For most
-    /// file systems this is one call for each device.
+    /// Returns true if `dir` can be one of `trees` or lie in one without having its number. For
+    /// most file systems this is one call for each device.
     pub(crate) fn involve(&mut self, trees: &Subtrees, dir: &OwnedFd, dev: u64) -> bool {
         if let Some(known) = self.involved.get(&dev) {
             return *known;
@@ -78,7 +79,7 @@ impl Views {
         found
     }
 
-    /// Whether the file of a directory is one of the trees'.
+    /// Tells if the file of a directory is one of the trees'.
     pub(super) fn file(
         &mut self,
         trees: &Subtrees,
@@ -109,10 +110,10 @@ impl Views {
         Ok(seen)
     }
 
-    /// Whether the file of a directory may be one of the trees' for one who cannot ask the file
+    /// Returns true if the file of a directory may be one of the trees', without asking the file
     /// system by making a file there: it is if it has the same name and state, and may be if it is
-    /// as long, was written to at the same time as far as a view tells, and lies on a file system as
-    /// large. A copy that kept its time lies on another.
+    /// as long, was written to at the same time as far as a view reports it, and lies on a file
+    /// system as large. A copy that kept its time lies on another.
     pub(crate) fn may_show(
         &mut self,
         trees: &Subtrees,
@@ -142,17 +143,18 @@ impl Views {
         }))
     }
 
-    /// Whose files the file system shows that has `dir` on its device.
+    /// Tells whose files the file system with `dir` on its device shows: its own, or others'.
     pub(crate) fn shows(&mut self, dir: &OwnedFd, dev: u64) -> Shows {
         self.mounts.of(dev, || Some(dir)).shows
     }
 
-    /// Whether the file system that has `dir` on its device is on another machine.
+    /// Returns true if the file system that has `dir` on its device is on another machine.
     pub(crate) fn is_remote(&mut self, dir: &OwnedFd, dev: u64) -> bool {
         self.mounts.of(dev, || Some(dir)).network == Answer::Yes
     }
 
-    /// Whether entries of one of the trees' directories are seen in `dir`, among others perhaps.
+    /// Tells if entries of one of the trees' directories are visible in `dir`, perhaps among
+    /// others.
     pub(super) fn shown(
         &mut self,
         trees: &Subtrees,
@@ -165,7 +167,7 @@ impl Views {
         Ok(seen.unwrap_or(Seen::No))
     }
 
-    /// Whether the directory is one of the trees'.
+    /// Tells if the directory is one of the trees'.
     pub(super) fn dir(
         &mut self,
         trees: &Subtrees,
@@ -181,8 +183,8 @@ impl Views {
         Ok(seen.unwrap_or(Seen::No))
     }
 
-    /// Where an entry of `dir` shows up if the directory, or the one of its file `name`, is one
-    /// of the trees'.
+    /// Returns the directories in which an entry of `dir` would appear if the directory, or the one
+    /// of its file `name`, is one of the trees'.
     pub(super) fn places(
         &mut self,
         trees: &Subtrees,
@@ -290,7 +292,8 @@ impl Index {
     }
 }
 
-/// Whether two directories may be one although their names say nothing of it, or do.
+/// Returns true if two directories may be one by their names: these are the same, or one is
+/// unknown.
 pub(super) fn may_be_called_alike(one: &OwnedFd, other: &OwnedFd) -> bool {
     match (name_of(one), name_of(other)) {
         (Some(one), Some(other)) => one == other,
@@ -308,20 +311,21 @@ fn name_of(dir: &OwnedFd) -> Option<Vec<u8>> {
     Some(split(&path).1.to_vec()).filter(|name| !name.is_empty())
 }
 
-/// The same type, size and times: of two names that is one file, but for what was copied
-/// within one tick of the clock.
+/// Returns true for the same type, size and times: two names with these are one file, unless one
+/// was copied within one tick of the clock.
 fn same_state(one: &FileStat, other: &FileStat) -> bool {
     one.kind() == other.kind() && one.stamp == other.stamp
 }
 
-/// The same size, and the same time as far as the coarser of two clocks tells.
+/// Returns true for the same size, and the same time as far as the coarser of two clocks shows.
 fn written_alike(one: &FileStat, other: &FileStat) -> bool {
     let (here, there) = (one.stamp, other.stamp);
     here.size == there.size && at_one_time(here.mtime_ns, there.mtime_ns)
 }
 
-/// Whether two directories lie on file systems of one size, as a view and what it shows do; yes, if
-/// that cannot be told, as where a view that is told no size makes one up: all of it is free.
+/// Returns true if two directories lie on file systems of one size, as a view and the file system
+/// that it shows do. True if that is unknown, as where a view without a known size makes one up:
+/// all of it is free.
 pub(crate) fn equally_large(one: &OwnedFd, other: &OwnedFd) -> bool {
     let size = |dir| {
         let found = rustix::fs::fstatvfs(dir).ok()?;
@@ -334,9 +338,9 @@ pub(crate) fn equally_large(one: &OwnedFd, other: &OwnedFd) -> bool {
     }
 }
 
-/// Whether two directories are one. They are if one has nothing that is not in the other as well,
-/// as have the branches of a union, or if neither has anything and both changed at the same
-/// moment last. They are not if both have something and no name is the same.
+/// Compares two directories to find if they are one. They are if all entries of one are in the
+/// other as well, as in the branches of a union, or if both are empty and changed last at the same
+/// moment. They are not if neither is empty and no name is the same.
 pub(super) fn compare(one: &OwnedFd, other: &OwnedFd) -> Seen {
     let (here, there) = (first_names(one), first_names(other));
     if here.is_empty() && there.is_empty() {
@@ -359,8 +363,8 @@ pub(super) fn compare(one: &OwnedFd, other: &OwnedFd) -> Seen {
     }
 }
 
-/// Whether entries of `one` are seen in `other`. One will do, as a union shows one of several
-/// files of a name; one with other names will not, as other directories may have it too.
+/// Tells if entries of `one` are visible in `other`. One suffices, as a union shows one of several
+/// files of a name; a file with other names does not, as other directories may have it too.
 fn is_shown(one: &OwnedFd, other: &OwnedFd) -> Seen {
     let names = first_names(one);
     let only = |name: &CString| is_same_only_name(one, other, name, DEEP).unwrap_or(false);
@@ -393,14 +397,14 @@ fn is_same_only_name(
     }
 }
 
-/// Whether entries of `one`, if there are some, are in `other` as they are.
+/// Returns true if `names` of `one` are all in `other` as they are, and there are any.
 fn all_are_in(names: &[CString], one: &OwnedFd, other: &OwnedFd) -> bool {
     let same = |name: &CString| same_entry(one, other, name, DEEP).unwrap_or(false);
     !names.is_empty() && names.iter().all(same)
 }
 
-/// Whether the name leads to one entry. A directory's own times are those of one branch in a
-/// union, so its first entry stands for it.
+/// Returns true if the name leads to one entry. A directory's own times are those of one branch in
+/// a union, so its first entry stands for it.
 fn same_entry(one: &OwnedFd, other: &OwnedFd, name: &CStr, deep: usize) -> sys::Result<bool> {
     let (mut here, there) = (sys::stat_now(one, name)?, sys::stat_now(other, name)?);
     if here.kind() != FileKind::Dir || there.kind() != FileKind::Dir {
@@ -419,13 +423,13 @@ fn same_entry(one: &OwnedFd, other: &OwnedFd, name: &CStr, deep: usize) -> sys::
     }
 }
 
-/// Whether a name of `other` is there in `dir` too, or it has none.
+/// Returns true if a name of `other` is in `dir` too, or `other` is empty.
 fn has_one_of(dir: &OwnedFd, other: &OwnedFd) -> bool {
     let names = first_names(other);
     names.is_empty() || names.iter().any(|name| sys::stat_at(dir, name).is_ok())
 }
 
-/// Whether a directory has anything.
+/// Returns true if a directory is not empty.
 pub(super) fn has_entries(dir: &OwnedFd) -> bool {
     !first_names(dir).is_empty()
 }

@@ -18,12 +18,12 @@ use crate::prune::state::{Run, State};
 use crate::prune::step::{Action, PruneEvent, StepOutcome, TreeStep};
 use crate::prune::{relocate, sys};
 
-/// What became of directories so far.
+/// Directories that were processed so far.
 #[derive(Default)]
 pub(super) struct Done {
     /// Directories that stay, and those in them.
     kept: HashSet<Identity>,
-    /// Of those the ones that groups named.
+    /// The ones among them that groups named.
     kept_roots: HashSet<Identity>,
     /// Directories that went, or of which a part did, and those in them.
     gone: HashSet<Identity>,
@@ -50,7 +50,7 @@ impl Done {
         done
     }
 
-    /// Whether nothing of it may go, as it stays for another group.
+    /// Returns true if nothing of it may go, as it stays for another group.
     fn keeps(&self, copy: &TreeCopy) -> bool {
         self.kept.contains(&copy.dir.id) || copy.dirs().any(|id| self.kept_roots.contains(&id))
     }
@@ -160,7 +160,7 @@ impl Run<'_> {
         }
     }
 
-    /// How the directory goes, as far as that can be seen beforehand.
+    /// Returns the way to remove or move the directory, as far as it can be decided beforehand.
     fn way(&mut self, pair: &Pair<'_>) -> Result<Way, Skip> {
         let Action::Move(dir) = &self.options.action else {
             return Ok(Way::Delete);

@@ -34,8 +34,8 @@ use super::step::{Action, PruneEvent, PruneSummary, TreeStep};
 pub struct TreeCopy {
     /// The directory itself.
     pub dir: FileRef,
-    /// What is in it, at any depth: each directory before what is in it. Copies have theirs in the
-    /// same order.
+    /// Entries below it, at any depth: each directory before its own entries. Copies have theirs in
+    /// the same order.
     pub entries: Vec<TreeEntry>,
 }
 
@@ -46,17 +46,17 @@ pub struct TreeEntry {
     pub parent: Option<u32>,
     /// Its name there.
     pub name: Vec<u8>,
-    /// What it is.
+    /// Kind of entry.
     pub kind: TreeKind,
     /// Which it was.
     pub id: Identity,
     /// In which state.
     pub stamp: Stamp,
-    /// How many names it had.
+    /// Number of names that it had.
     pub nlink: u64,
 }
 
-/// What a name below a directory stands for.
+/// Kind of entry below a directory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum TreeKind {
     /// A regular file.
@@ -120,7 +120,7 @@ impl TreeCopy {
         [self.dir.id].into_iter().chain(inner.map(|entry| entry.id))
     }
 
-    /// How many files are in it, and how many bytes they have.
+    /// Returns the number of files in it, and of their bytes.
     fn amount(&self) -> (u64, u64) {
         let files = self.entries.iter();
         let files = files.filter(|entry| entry.kind == TreeKind::File);
@@ -163,7 +163,7 @@ pub fn prune_trees(
     run.finish()
 }
 
-/// How a directory goes.
+/// Way to remove or move a directory.
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum Way {
     /// Name by name.

@@ -218,10 +218,10 @@ impl Pair<'_> {
     }
 }
 
-/// Whether the name is one that runs give to what they have not finished.
+/// Returns true if the name is one that runs give to unfinished files.
 fn is_stage(name: &[u8]) -> bool {
     leftover::is_ours(name) || name.starts_with(STAGE)
 }
 
-/// What the names begin with that other commands give to what they write.
+/// Prefix of the names that other commands give to files they are writing.
 const STAGE: &[u8] = b".bc-";

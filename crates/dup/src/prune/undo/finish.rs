@@ -19,13 +19,13 @@ use crate::prune::options::RunMode;
 use crate::prune::skip::Skip;
 use crate::prune::sys;
 
-/// What a directory is to have.
+/// Metadata and flags that a directory is to have.
 struct Wanted {
     metadata: Metadata,
     flags: bc_fs::InodeFlags,
 }
 
-/// How much of that it is to be given.
+/// Part of that which it is to be given.
 enum Share {
     All,
     Times,
@@ -126,14 +126,15 @@ impl Undo<'_> {
         };
         Ok(match self.names_in(opened, path, None)?.1 {
             None => Share::All,
-            // Whoever works in it moves its times.
+            // A process that works in it moves its times.
             Some(_) if what == TIMES => Share::Nothing,
             Some(name) => Share::Refused(what, name),
         })
     }
 
-    /// Whether a directory holds a name that is as the journal says that it was; and the first that is
-    /// neither that, nor another name of such a file, nor there in its state since before `since`.
+    /// Returns true if a directory holds a name that is as the journal recorded it; and the first
+    /// name that is neither that, nor another name of such a file, nor unchanged since before
+    /// `since`.
     fn names_in(
         &self,
         opened: &OwnedFd,
@@ -196,7 +197,7 @@ impl Wanted {
         has == (uid, gid, mode, clipped(mtime_ns))
     }
 
-    /// What a directory lacks of it; its times only if it has all else.
+    /// Returns the part of this that a directory lacks; its times only if it has all else.
     fn missing(&self, opened: &OwnedFd, stat: &FileStat) -> Result<Option<&'static str>, Skip> {
         let has = Metadata::read(opened, stat, 0)?;
         if let Some(what) = self.metadata.lacking(&has) {

@@ -1,5 +1,5 @@
-//! What killed runs, of prune or of undo, left in the directories that undo
-//! comes to: looked for once in each, removed where nobody is at work.
+//! Leftovers of killed runs, of prune or of undo, in the directories that undo visits: looked for
+//! once in each, removed where no run is at work.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString};
@@ -30,13 +30,13 @@ pub(super) struct Leftovers {
     paths: HashMap<Identity, Vec<u8>>,
     /// Whole copies that may be the last to have their content.
     pub(super) last: Vec<Vec<u8>>,
-    /// Those that were named already.
+    /// Leftovers that were reported already.
     spoken_for: HashSet<Vec<u8>>,
-    /// How many were removed, or would be.
+    /// Number of those that were removed, or would be.
     pub(super) removed: u64,
 }
 
-/// What got its name back: the path, and the name that it still has in a dry run.
+/// Files that got their names back: the path, and the name that each still has in a dry run.
 pub(super) struct Back {
     pub(super) original: Option<(Vec<u8>, CString)>,
     pub(super) copy: Option<(Vec<u8>, CString)>,
@@ -138,8 +138,8 @@ impl Leftovers {
         Ok(Some(names.remove(at)))
     }
 
-    /// What a killed run had set aside of the step's file, or of the copy made of
-    /// it, and what could not be given its name back; its path.
+    /// Returns the path of a file that a killed run had set aside for the step, the original or the
+    /// copy made of it, and that could not be given its name back.
     pub(super) fn rest(&self, entry: &Entry, copy: Option<Identity>) -> Option<Vec<u8>> {
         if self.found.values().all(Vec::is_empty) {
             return None;
@@ -157,8 +157,8 @@ impl Leftovers {
         rest(entry.target.path(), entry.target.id()).or_else(|| rest(entry.destination(), copy?))
     }
 
-    /// The originals of killed moves that are still where they were set aside, and
-    /// that nobody is at work with: no step of the journal gave them their names.
+    /// Returns the originals of killed moves that are still where they were set aside, and whose
+    /// directory no run is using: no step of the journal gave them their names.
     pub(super) fn originals(&self) -> Vec<Vec<u8>> {
         let mut left = Vec::new();
         for (id, names) in &self.found {
@@ -232,8 +232,8 @@ impl Leftovers {
     }
 }
 
-/// Whether this is the whole copy of the step's file, without another name, and
-/// neither that file nor the kept one has the content still.
+/// Returns true if this is the whole copy of the step's file, without another name, and neither
+/// that file nor the kept one has the content still.
 fn is_last(entry: &Entry, dir: &OwnedFd, name: &CStr, cancel: &Cancel) -> bool {
     let size = entry.target.stamp().size;
     let bears = |dir: &OwnedFd, name: &CStr| {

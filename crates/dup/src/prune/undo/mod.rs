@@ -174,22 +174,22 @@ struct Undo<'a> {
     temps: Temps,
     blocked: Blocked,
     leftovers: Leftovers,
-    /// What a dry run would have restored, with the content: it may be the kept file of steps
-    /// before.
+    /// Files that a dry run would have restored, with the content: they may be the kept files of
+    /// steps before.
     foreseen: HashMap<Vec<u8>, Option<Digest>>,
-    /// How many names of each file a dry run would have given back.
+    /// Number of names of each file that a dry run would have given back.
     foreseen_names: HashMap<Original, u64>,
     /// The names that files still have in a dry run which would have been given others: by path.
     stand_ins: HashMap<Vec<u8>, CString>,
     caller: Caller,
     /// Which of the journal's runs made the step at hand.
     run: u64,
-    /// What became of whole directories.
+    /// Whole directories that undo made or filled.
     trees: Trees,
-    /// Where files that had several names were restored: by what they were,
-    /// what they are now and a name.
+    /// Restored files that had several names: by their original, the identity that each has now and
+    /// a name.
     restored: HashMap<Original, (Identity, Vec<u8>)>,
-    /// Where names may be that no step took.
+    /// Places of names that no step took.
     names: Names,
 }
 
@@ -202,7 +202,7 @@ struct Original {
     digest: Option<Digest>,
 }
 
-/// What a name leads to, not followed.
+/// State of a name, with a link not followed.
 struct Found {
     dir: OwnedFd,
     name: CString,
@@ -257,7 +257,7 @@ impl Found {
     }
 }
 
-/// What is said of a file that has so many names again, and had more.
+/// Returns the message about a file that has so many names again, and had more.
 fn parted(entry: &Entry, names: u64) -> Option<String> {
     let apart = entry.target.nlink().saturating_sub(names);
     let (s, are) = match apart {
@@ -357,7 +357,7 @@ impl Undo<'_> {
         }
     }
 
-    /// Puts a copy in the place of a hard or symbolic link to the keeper.
+    /// Puts a copy in the place of a hard or symbolic link to the kept file.
     fn unlink(&mut self, entry: &Entry, path: &[u8], found: Found) -> Result<UndoOutcome, Skip> {
         let there = found.hold(path)?;
         let ours = match entry.action.as_str() {
@@ -380,8 +380,8 @@ impl Undo<'_> {
         Ok(self.done(entry, id, path, &there.dir, lost))
     }
 
-    /// A file of its own with the recorded content needs nothing: undo was run
-    /// before. Anything else is somebody's work since.
+    /// Accepts a separate file with the recorded content: undo was run before. Any other file is
+    /// another program's work since.
     fn separate(&mut self, entry: &Entry, there: &OpenFile) -> Result<UndoOutcome, Skip> {
         self.is_recorded(entry, there)?;
         self.remember(entry, &there.path, Content::Proven);

@@ -127,7 +127,7 @@ impl Undo<'_> {
         )?;
         let mut lost = placed.lost;
         match placed.stays {
-            // Somebody took it away meanwhile: what was to be done is done.
+            // Another process removed it meanwhile, as undo would have.
             None | Some(Skip::Gone) => {}
             Some(why) => lost.push(format!(
                 "what was done to {} meanwhile, which stays: {why}",
@@ -140,9 +140,9 @@ impl Undo<'_> {
         Ok(UndoOutcome::Restored { lost })
     }
 
-    /// What the file is to have in its place: what it has where it was moved to,
-    /// and what it had before if the move took that; of a file that is not the
-    /// one that was moved, what that one had.
+    /// Returns the metadata that the file is to have in its place: what it has where it was moved
+    /// to, and what it had before if the move took that; for a file that is not the moved one, what
+    /// the moved one had.
     pub(super) fn wanted(
         &self,
         entry: &Entry,
@@ -197,7 +197,7 @@ impl Undo<'_> {
         match compare(&original.file, &copy.file, size, self.cancel) {
             Ok(found) if Some(found) == entry.digest() => {}
             Err(Skip::Cancelled) => return Err(Skip::Cancelled),
-            // Somebody works with one of them: both stay.
+            // Another process works with one of them: both stay.
             _ => return Err(Skip::DestinationExists(Some("its copy differs"))),
         }
         let (own, has) = (copy.metadata()?, original.metadata()?);
@@ -222,8 +222,8 @@ impl Undo<'_> {
     }
 }
 
-/// Whether a file is what undo makes of the step's: its content is compared
-/// afterwards.
+/// Returns true if a file has the metadata that undo would give the step's file: its content is
+/// compared afterwards.
 fn is_restored(entry: &Entry, wanted: &Metadata, here: &FileStat) -> bool {
     let now = (here.uid, here.gid, here.mode & 0o7777, here.stamp.mtime_ns);
     let is = |metadata: &Metadata| {

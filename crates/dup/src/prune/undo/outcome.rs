@@ -1,8 +1,8 @@
-//! What undo tells of each name, and in all.
+//! Outcomes that undo reports of each name, and totals.
 
 use crate::prune::skip::Skip;
 
-/// What became of one step of the journal.
+/// Outcome of undoing one step of the journal.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum UndoOutcome {
     /// The file is a separate one again. What of its metadata could not be
@@ -29,9 +29,9 @@ pub enum UndoOutcome {
 pub struct UndoEvent<'a> {
     /// The name, absolute.
     pub path: &'a [u8],
-    /// What prune had done to it: `hardlink`, `delete` …
+    /// Action that prune had taken on it: `hardlink`, `delete` …
     pub action: &'a str,
-    /// What became of it now.
+    /// Outcome of undo.
     pub outcome: &'a UndoOutcome,
 }
 
@@ -41,7 +41,7 @@ pub struct UndoEvent<'a> {
 pub struct UndoSummary {
     /// Names restored, or that a dry run would restore.
     pub restored: u64,
-    /// Of those, how many did not get all their metadata back, or would not.
+    /// Number of those that did not get all their metadata back, or would not.
     pub incomplete: u64,
     /// Steps that needed nothing.
     pub unneeded: u64,

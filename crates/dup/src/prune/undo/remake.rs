@@ -1,4 +1,4 @@
-//! What is made anew: a file with the content and the metadata that a step recorded.
+//! Files made again with the content and the metadata that a step recorded.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;

@@ -14,21 +14,21 @@ use crate::prune::options::RunMode;
 use crate::prune::skip::Skip;
 use crate::prune::{claim, leftover, sys};
 
-/// What undo made, or would make.
+/// Directories that undo made or filled, or would.
 #[derive(Default)]
 pub(super) struct Trees {
     /// Directories that it made, and which they are.
     pub(super) made: HashMap<Vec<u8>, Identity>,
-    /// Those in which it gave names back, which moved their times.
+    /// Directories in which it gave names back, which moved their times.
     pub(super) filled: HashSet<Vec<u8>>,
-    /// What is where the journal says that it was; told only of journals about directories.
+    /// Paths that are as the journal recorded them; reported only of journals about directories.
     pub(super) settled: HashSet<Vec<u8>>,
     /// Directories that a dry run would have made.
     foreseen: HashSet<Vec<u8>>,
 }
 
 impl Trees {
-    /// Whether the path lies in a directory that a dry run would have made by then.
+    /// Returns true if the path lies in a directory that a dry run would have made by then.
     pub(super) fn foresees(&self, path: &[u8]) -> bool {
         let mut at = split(path).0;
         while at.len() > 1 {
@@ -78,7 +78,7 @@ impl Undo<'_> {
         }
     }
 
-    /// What a dry run says of what is in a directory that would be made, or of that itself.
+    /// Returns a dry run's outcome of a directory that would be made, or of an entry in one.
     fn would_make_again(
         &mut self,
         action: TreeAction,
@@ -101,7 +101,7 @@ impl Undo<'_> {
         Ok(UndoOutcome::Would { lost })
     }
 
-    /// What a link would not be given.
+    /// Returns the properties that a link would not be given.
     fn would_own(&self, metadata: &Metadata) -> Vec<String> {
         let refused = rustix::io::Errno::PERM;
         match self
@@ -274,7 +274,7 @@ impl Undo<'_> {
     }
 }
 
-/// What is said of a link that could not be given what it had.
+/// Returns the message about a link that could not be given its owner or times.
 fn not_given(errno: rustix::io::Errno) -> String {
     format!("owner or times: {}", std::io::Error::from(errno))
 }
