@@ -167,7 +167,7 @@ impl<'a> Places<'a> {
         before - group.files.len()
     }
 
-    /// Tells if the file is a reference's under another number.
+    /// Checks if the file is a reference's under another number.
     fn seen(&mut self, dir: &OwnedFd, name: &CStr) -> Result<Seen, Skip> {
         self.views.file(self.references, dir, name, self.cancel)
     }

@@ -79,7 +79,7 @@ impl Views {
         found
     }
 
-    /// Tells if the file of a directory is one of the trees'.
+    /// Checks if the file of a directory is one of the trees'.
     pub(super) fn file(
         &mut self,
         trees: &Subtrees,
@@ -143,7 +143,7 @@ impl Views {
         }))
     }
 
-    /// Tells whose files the file system with `dir` on its device shows: its own, or others'.
+    /// Returns whose files the file system with `dir` on its device shows: its own, or others'.
     pub(crate) fn shows(&mut self, dir: &OwnedFd, dev: u64) -> Shows {
         self.mounts.of(dev, || Some(dir)).shows
     }
@@ -153,7 +153,7 @@ impl Views {
         self.mounts.of(dev, || Some(dir)).network == Answer::Yes
     }
 
-    /// Tells if entries of one of the trees' directories are visible in `dir`, perhaps among
+    /// Checks if entries of one of the trees' directories are visible in `dir`, perhaps among
     /// others.
     pub(super) fn shown(
         &mut self,
@@ -167,7 +167,7 @@ impl Views {
         Ok(seen.unwrap_or(Seen::No))
     }
 
-    /// Tells if the directory is one of the trees'.
+    /// Checks if the directory is one of the trees'.
     pub(super) fn dir(
         &mut self,
         trees: &Subtrees,
@@ -363,7 +363,7 @@ pub(super) fn compare(one: &OwnedFd, other: &OwnedFd) -> Seen {
     }
 }
 
-/// Tells if entries of `one` are visible in `other`. One suffices, as a union shows one of several
+/// Checks if entries of `one` are visible in `other`. One suffices, as a union shows one of several
 /// files of a name; a file with other names does not, as other directories may have it too.
 fn is_shown(one: &OwnedFd, other: &OwnedFd) -> Seen {
     let names = first_names(one);

@@ -1,4 +1,4 @@
-//! What directories are made of, and which groups are told.
+//! Contents of directories, and the groups that are reported.
 
 use super::*;
 

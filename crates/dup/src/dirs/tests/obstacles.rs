@@ -1,4 +1,4 @@
-//! What is not known is not compared, and that is said.
+//! Unknown contents are not compared, and are reported.
 
 use bc_testkit::{is_root, left_out};
 

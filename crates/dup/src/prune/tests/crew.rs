@@ -5,7 +5,7 @@ use super::crash::{died, kills, spawn_crew};
 use super::*;
 use std::collections::HashMap;
 
-/// How many groups [`many`] makes: some batches, the last of which is not full.
+/// Number of groups that [`many`] makes: some batches, the last of which is not full.
 const GROUPS: usize = 300;
 
 /// Groups of two to five names in a few directories, some of them names of one file, some of two

@@ -1,6 +1,6 @@
-//! What moves to another file system and back may lose besides contents: the
-//! only name, an edit, an owner, a mode, a time, an attribute. Somebody else is
-//! at work between the calls, or a run was killed and its files changed since.
+//! Losses besides contents when a file moves to another file system and back: the only name, an
+//! edit, an owner, a mode, a time, an attribute. Another process is at work between the calls, or a
+//! run was killed and its files changed since.
 
 use super::moves::{action, moved, run_journalled, undo_all};
 use super::*;
@@ -19,7 +19,7 @@ pub(super) fn pair() -> Option<(TestTree, tempfile::TempDir)> {
     Some((tree, to))
 }
 
-/// The same where the file was moved.
+/// Returns such a pair after the file was moved.
 fn moved_pair() -> Option<(TestTree, tempfile::TempDir, PathBuf)> {
     let (tree, to) = pair()?;
     let (summary, lines) = run_journalled(&tree, &options(action(to.path())));
@@ -33,7 +33,7 @@ pub(super) fn all(tree: &TestTree, to: &tempfile::TempDir) -> Vec<PathBuf> {
     [files(tree.path()), files(to.path())].concat()
 }
 
-/// Whether a file of those has this content, mode or attribute.
+/// Returns true if one of these files has this content, mode or attribute.
 pub(super) fn somewhere(paths: &[PathBuf], has: impl Fn(&Path) -> bool) -> bool {
     paths.iter().any(|path| has(path))
 }
@@ -164,8 +164,8 @@ fn is_carried(make: impl Fn() -> Option<(TestTree, tempfile::TempDir, PathBuf)>,
             false => run(&tree, &options(action(to.path()))).1,
         };
         let seen = fail::disarm();
-        // Right before the name goes the last look is at the other file, and after that nobody
-        // can look any more.
+        // Right before the name goes the last look is at the other file, and after that no look is
+        // possible.
         if !seen.of(&mut sweep) || seen.at + 1 >= seen.first("unlink") {
             continue;
         }
@@ -207,8 +207,8 @@ fn what_the_moved_file_is_given_while_it_comes_back_is_not_lost() {
     is_carried(moved_pair, true);
 }
 
-/// What the moved file was given since comes back with it, and what its file
-/// system did not take is what it was before.
+/// Metadata that the moved file was given since comes back with it, and metadata that its file
+/// system did not take is restored from before.
 #[test]
 fn undo_carries_what_the_file_has_now() {
     let Some((tree, _to, one)) = moved_pair() else {
@@ -280,7 +280,7 @@ fn what_the_move_lost_comes_back_and_what_cannot_come_back_stays() {
     }
 }
 
-/// Root moves somebody's program that has capabilities of its own.
+/// Root moves another user's program that has capabilities of its own.
 #[test]
 fn capabilities_come_back_with_the_file_that_has_them() {
     if !bc_testkit::is_root() {
@@ -327,7 +327,7 @@ pub(super) fn killed() -> Option<(TestTree, tempfile::TempDir, PathBuf)> {
 
 type Change = (&'static str, fn(&TestTree, &Path));
 
-/// What became of the copy, and of the kept file, since.
+/// Changes made to the copy, and to the kept file, since.
 const CHANGES: [Change; 5] = [
     ("removed", |_, one| fs::remove_file(one).unwrap()),
     ("edited", |_, one| assert!(edit(one))),
@@ -414,7 +414,7 @@ fn the_original_of_a_killed_move_is_no_rubbish() {
     }
 }
 
-/// Where the copy of a killed move lies the run comes by as well, and its dry run says so.
+/// The run also visits the directory of a killed move's copy, and its dry run says so.
 #[test]
 fn what_lies_beside_the_copy_is_foreseen() {
     let Some((tree, to, left)) = killed() else {

@@ -79,7 +79,7 @@ fn names_that_part_are_told() {
     );
 }
 
-/// Where the other file system has none, or another one.
+/// Hard links that the other file system refuses are reported.
 #[test]
 fn hard_links_that_cannot_be_are_told() {
     let Some((tree, to)) = two_file_systems() else {
@@ -194,8 +194,8 @@ fn finish(tree: &TestTree, to: &Path, context: &str) {
     assert_eq!(fs::read(&two).unwrap(), content(), "{context}");
 }
 
-/// The same command once more, with a journal of its own: that of the killed
-/// run is not at hand. Undo of the second takes back what the second did.
+/// Runs the command once more, with a journal of its own: that of the killed run is not given. Undo
+/// of the second takes back what the second did.
 fn finish_without(tree: &TestTree, to: &Path, context: &str) {
     let options = options(action(to));
     let before = snapshot(tree.path());
@@ -338,8 +338,8 @@ fn killed_while_undoing_a_second_undo_finishes() {
     }
 }
 
-/// While undo restores a file, somebody gives its name to another one: that
-/// one keeps its owner, mode and times.
+/// While undo restores a file, another process gives its name to another one: that one keeps its
+/// owner, mode and times.
 #[test]
 fn metadata_never_goes_to_a_file_that_took_the_name() {
     let mut sweep = Sweep::new(FEW);

@@ -10,8 +10,8 @@ fn linked() -> Option<(TestTree, tempfile::TempDir)> {
     Some((tree, to))
 }
 
-/// The same command makes them one file again, with the journal at hand and,
-/// where a temporary name tells, without it.
+/// A repeated command makes them one file again, with the journal at hand and, where a temporary
+/// name identifies the file, without it.
 #[test]
 fn names_that_a_killed_move_parted_arrive_as_one_file() {
     {

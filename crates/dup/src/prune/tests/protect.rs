@@ -1,5 +1,5 @@
-//! What lies below a reference stays as it is, also if it came there meanwhile;
-//! what lies in the destination is neither moved nor kept.
+//! Files below a reference stay as they are, also if they came there meanwhile; files in the
+//! destination are neither moved nor kept.
 
 use std::os::unix::fs::symlink;
 use std::sync::Arc;

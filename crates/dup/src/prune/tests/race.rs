@@ -4,7 +4,7 @@
 use super::*;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
-/// What the other process does to a name.
+/// Change that the other process makes to a name.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Race {
     /// Overwrites some bytes in place.

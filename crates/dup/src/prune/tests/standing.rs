@@ -6,8 +6,8 @@ use super::*;
 use crate::prune::leftover::Mark;
 use std::os::unix::fs::MetadataExt;
 
-/// What a run leaves that is killed when the copy of `b/one` has its name: the
-/// copy has the temporary name too, which says whose it is.
+/// Makes the leftovers of a run that was killed when the copy of `b/one` had its name: the copy has
+/// the temporary name too, which records its original.
 fn copy_of_a_killed_run(tree: &TestTree, to: &Path) -> PathBuf {
     let one = copy_by_hand(tree, to);
     let mark = mark(&tree.join("b/one"));
@@ -16,7 +16,7 @@ fn copy_of_a_killed_run(tree: &TestTree, to: &Path) -> PathBuf {
     one
 }
 
-/// What tells a later run which file this is.
+/// Returns the mark by which a later run recognises this file.
 fn mark(path: &Path) -> Mark {
     let id = file_ref(path.parent().unwrap(), path).id;
     Mark::of(&fs::File::open(path).unwrap().into(), id)
@@ -49,7 +49,7 @@ fn rename_stages(one: &Path, mark: Mark) {
     }
 }
 
-/// What is done to a copy at the destination, and what is said of it then.
+/// Change to a copy at the destination, and the reason that is reported then.
 type Flaw = (
     &'static str,
     fn(&TestTree, &Path) -> Option<Box<dyn std::any::Any>>,
@@ -289,9 +289,8 @@ fn two_files_with_one_destination_do_not_merge() {
     }
 }
 
-/// Between any two system calls somebody else does something to the copy that
-/// was found: what he wrote stays, the original's content does, and what was
-/// found is not removed by anybody but him.
+/// Between any two system calls another process changes the copy that was found: its data stays,
+/// the original's content does, and only that process removes the copy.
 #[test]
 fn what_is_done_to_the_copy_meanwhile_is_not_lost() {
     let append = |one: &Path| {

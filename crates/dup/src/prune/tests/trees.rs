@@ -353,7 +353,7 @@ fn one_race(name: &str, race: Race, file: &'static str, point: &Point) -> fail::
     }
     assert!(contents.contains(&b"something else".to_vec()), "{context}");
     assert!(contents.contains(&b"two".to_vec()), "{context}");
-    // Whoever replaces the file that stays right before the other one goes, does away with it himself.
+    // A process that replaces the kept file right before the other one goes removes it by itself.
     let by_us = match race {
         Race::Replace | Race::Relink => file.starts_with('b'),
         race => matches!(race, Race::RenameAway),
@@ -363,7 +363,7 @@ fn one_race(name: &str, race: Race, file: &'static str, point: &Point) -> fail::
     seen
 }
 
-/// What another process does that puts something new in the way.
+/// Changes of another process that put something new in the way.
 const ARRIVALS: [fn(&Path) -> std::io::Result<()>; 5] = [
     |root| fs::write(root.join("b/new"), "new"),
     |root| fs::write(root.join("b/in/new"), "new"),
@@ -379,8 +379,8 @@ fn swap(root: &Path, name: &str) -> std::io::Result<()> {
     fs::write(root.join(name).join("new"), "new")
 }
 
-/// What comes into a directory between the passes, or while its names go, stays, and with it the
-/// directory.
+/// Entries that are added to a directory between the passes, or while its names go, stay, and with
+/// them the directory.
 #[test]
 fn what_comes_meanwhile_stays() {
     for name in ["delete", "move"] {

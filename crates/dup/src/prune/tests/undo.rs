@@ -332,7 +332,7 @@ fn set_user_id_needs_the_recorded_owner() {
     assert_eq!(mode(&tree) & 0o6000, 0, "{lines:?}");
     assert!(lines.iter().any(|line| line.contains(told)), "{lines:?}");
 
-    // The content is somebody else's by now.
+    // The content is another user's by now.
     let tree = program();
     std::os::unix::fs::chown(tree.join("a/keep"), Some(bc_testkit::NOBODY), None).unwrap();
     let (_, lines) = undo_all(&tree, RunMode::Execute);
@@ -341,8 +341,8 @@ fn set_user_id_needs_the_recorded_owner() {
     assert!(lines.iter().any(|line| line.contains(told)), "{lines:?}");
 }
 
-/// A directory that was moved out of the searched ones meanwhile is none of
-/// the run's: what happened there could not be undone.
+/// A directory that was moved out of the searched ones meanwhile is not in the run's directories: a
+/// change there could not be undone.
 #[test]
 fn steps_outside_of_the_directories_of_the_run_are_not_made() {
     let tree = sample();

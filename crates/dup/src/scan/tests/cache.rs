@@ -16,7 +16,7 @@ fn tree() -> TestTree {
     tree
 }
 
-/// As a search begun when the files were long written.
+/// Opens the cache of a search that started when the files were long written.
 fn cache(path: &Path) -> Cache {
     let mut cache = Cache::open(path, Location::Named).unwrap();
     cache.pretend_later(10_000_000_000);
@@ -95,7 +95,7 @@ fn what_changed_is_read_again_even_with_its_mtime_set_back() {
     assert!(names.iter().any(|group| group.contains(&b"new".to_vec())));
 }
 
-/// What is written through a mapping that was made before may move no time.
+/// A write through a mapping that was made before may move no time.
 #[test]
 fn what_another_process_can_change_unseen_is_neither_remembered_nor_recalled() {
     let tree = tree();
@@ -153,7 +153,7 @@ fn files_written_just_now_are_not_remembered() {
     assert_eq!(scan.stats.remembered, 0);
 }
 
-/// Panics that tell nobody anything, as the binary has it.
+/// Silences expected panics, as the binary does.
 fn quiet_about_expected_panics() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
@@ -367,7 +367,7 @@ fn what_others_may_write_is_not_believed() {
         );
         assert!(!file.exists());
     }
-    // What is written is nobody else's business, whatever the umask says.
+    // The cache is readable by its owner alone, whatever the umask is.
     search_with(tree.path(), &options, &mut cache(&file));
     assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
     if bc_testkit::is_root() {

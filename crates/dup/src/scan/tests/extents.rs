@@ -27,7 +27,7 @@ fn noise(len: usize, seed: u32) -> Vec<u8> {
     (0..len).map(|_| next()).collect()
 }
 
-/// Whether the clock is put forward is for one test at a time to say.
+/// Lock for the offset of the clock: one test at a time sets it.
 static CLOCK: Mutex<()> = Mutex::new(());
 
 fn later<T>(work: impl FnOnce() -> T) -> T {
@@ -102,7 +102,8 @@ fn what_lies_in_one_place_is_read_once() {
     });
 }
 
-/// Where nearly all files have an equal they are read whole at once: then too.
+/// Small files are read once too where nearly all have an equal and are therefore read whole at
+/// once.
 #[test]
 fn many_small_ones_are_read_once() {
     let _clock = CLOCK.lock().unwrap_or_else(PoisonError::into_inner);
@@ -214,7 +215,7 @@ fn parts_of_a_compressed_extent_are_not_one_content() {
     }
 }
 
-/// What only one file of a group shares, it shares with others, which keep it.
+/// Extents that only one file of a group shares, it shares with files outside, which keep them.
 #[test]
 fn what_others_share_is_not_wasted() {
     on_each(|mount| {

@@ -126,7 +126,7 @@ fn each_algorithm(test: impl Fn(&ScanOptions)) {
     }
 }
 
-/// Whether a file is in a group is up to its whole digest, which takes a proof.
+/// Only its whole digest, which takes a proof, puts a file into a group.
 #[test]
 fn what_was_read_without_proof_is_in_no_group() {
     let tree = TestTree::new();
@@ -220,8 +220,7 @@ fn a_directory_swapped_for_the_first_read_and_back_gives_no_duplicates() {
 
 #[test]
 fn bytes_decide_where_digests_are_wrong() {
-    // Nobody has two files of one XXH128 at hand, so the comparison is given
-    // a group that is none.
+    // No two files of one XXH128 are known, so the comparison is given a group whose files differ.
     let tree = TestTree::new();
     tree.write("a", "one")
         .write("b", "two")

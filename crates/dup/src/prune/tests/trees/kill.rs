@@ -218,7 +218,7 @@ fn every_kill_of_undo(name: &str, copied: bool) {
     assert!(sweep.reached() >= 2, "{name}: {}", sweep.reached());
 }
 
-/// A directory that somebody works in again is not set back by another undo.
+/// A directory that another program works in again is not set back by another undo.
 #[test]
 fn what_is_done_since_an_undo_stays() {
     let tree = rich_copies(&quick_place());

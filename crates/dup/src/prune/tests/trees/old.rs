@@ -8,12 +8,12 @@ use crate::prune::leftover::Mark;
 use crate::prune::open_file::OpenFile;
 use crate::prune::standing::Origin;
 
-/// What such a run does, up to so many changes.
+/// Replays such a run, up to so many changes.
 struct OldMove<'a> {
     journal: &'a Journal,
     left: usize,
     number: usize,
-    /// Where names of files arrived that have several.
+    /// Paths at which files with several names arrived.
     arrived: std::collections::HashMap<u64, PathBuf>,
 }
 
