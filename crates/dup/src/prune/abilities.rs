@@ -20,7 +20,7 @@ pub(super) struct Abilities<'a> {
     pub(super) options: &'a PruneOptions,
     pub(super) mounts: Mounts,
     pub(super) caller: Caller,
-    /// Devices that turned out to be unable to do what this run does.
+    /// Devices that turned out to be unable to do this run's action.
     refused: HashSet<u64>,
     /// Devices that turned out to follow no links upwards.
     contained: HashSet<u64>,
@@ -46,13 +46,13 @@ impl<'a> Abilities<'a> {
         Space::of(&held.file, &held.stat, &traits)
     }
 
-    /// That the file system of `held` lacks this.
+    /// Returns the reason that the file system of `held` lacks this.
     fn unable(&mut self, held: &OpenFile, lack: Lack) -> Skip {
         let (dev, system) = (held.stat.id.dev, self.traits(held).name);
         Skip::Unable(Unable { dev, system, lack })
     }
 
-    /// Refuses what can be changed under no name, or not under this one.
+    /// Refuses a file that can be changed under no name, or not under this one.
     pub(super) fn writable(&mut self, target: &OpenFile, kind: &StepKind) -> Result<(), Skip> {
         if self.traits(target).immutable {
             return Err(self.unable(target, Lack::Writing));
@@ -75,7 +75,7 @@ impl<'a> Abilities<'a> {
         }
     }
 
-    /// Refuses what no file of `target`'s file system can have done to it.
+    /// Refuses an action that is impossible with any file of `target`'s file system.
     pub(super) fn able(
         &mut self,
         keeper: &OpenFile,
@@ -137,9 +137,9 @@ impl<'a> Abilities<'a> {
         }
     }
 
-    /// Refuses a dry run what only the run itself finds out: whether `held` is another name of the
-    /// kept file, where the names of one file may be numbered differently. Copies that were made
-    /// at one moment and have several names look the same.
+    /// Refuses a dry run where only the run itself can find out if `held` is another name of the
+    /// kept file, as the names of one file may be numbered differently. Copies that were made at
+    /// one moment and have several names look the same.
     pub(super) fn apart(&mut self, keeper: &OpenFile, held: &OpenFile) -> Result<(), Skip> {
         let one_device = held.stat.id.dev == keeper.stat.id.dev;
         if !one_device || !self.foresees_names(held) {

@@ -1,5 +1,5 @@
-//! The copy that a move made, or took for made, once it has its new name: what
-//! it must be for the original to go, and for itself to be taken back.
+//! The copy that a move made, or accepted as made, once it has its new name: the state that it must
+//! have for the original to go, and for the copy itself to be taken back.
 
 use std::ffi::CString;
 
@@ -25,7 +25,7 @@ pub(super) struct Arrival {
 }
 
 impl Arrival {
-    /// One of our own making, which may have the name `stage` too.
+    /// Returns a copy of our own making, which may have the name `stage` too.
     pub(super) fn made(held: OpenFile, metadata: Metadata, stage: Option<CString>) -> Arrival {
         Arrival {
             held,
@@ -37,7 +37,7 @@ impl Arrival {
         }
     }
 
-    /// One that was there before.
+    /// Returns a copy that existed before.
     pub(super) fn stood(held: OpenFile, metadata: Metadata, origin: Origin) -> Arrival {
         Arrival {
             held,
@@ -59,8 +59,8 @@ impl Arrival {
         Ok(())
     }
 
-    /// Proves, now that `target` was set aside, that it is another file than the
-    /// copy, and that the copy is what it was.
+    /// Proves, now that `target` was set aside, that it is another file than the copy, and that the
+    /// copy is unchanged.
     pub(super) fn replaces(&self, target: &OpenFile) -> Result<(), Skip> {
         if self.stood {
             standing::outlives(&self.held, target)?;

@@ -168,10 +168,10 @@ impl Caller {
     }
 }
 
-/// Why a name cannot be taken out of a directory that is marked so.
+/// Reason why a name cannot be removed from a directory with such a mark.
 pub(super) const FIXED: &str = "its directory is append-only or immutable (chattr)";
 
-/// Why a name cannot be taken out of a sticky directory.
+/// Reason why a name cannot be removed from a sticky directory.
 pub(super) const STUCK: &str = "its directory is sticky, and another user's";
 
 /// Returns the refusal that the kernel would give to this operation, with the reason.

@@ -108,7 +108,7 @@ impl Blocked {
         }
     }
 
-    /// Nothing is made in `dir` any more: what was made could not be removed.
+    /// Blocks `dir` for further names: one that was made there could not be removed.
     pub(crate) fn block(&self, dir: &OwnedFd) {
         if let Ok(stat) = sys::stat(dir) {
             self.add(stat.id);
@@ -129,8 +129,8 @@ impl Blocked {
     }
 }
 
-/// Claims `dir` for removing what is left over; `None` if a run is at work there, or if that is
-/// unknown: network file systems lock directories for this machine alone, if at all.
+/// Claims `dir` for removing leftovers; `None` if a run is at work there, or if that is unknown:
+/// network file systems lock directories for this machine alone, if at all.
 pub(crate) fn alone(dir: &OwnedFd) -> Option<Claim> {
     if is_remote(dir) {
         return None;

@@ -17,8 +17,8 @@ pub(crate) fn piece(size: u64) -> usize {
     size.saturating_add(1).min(PIECE) as usize
 }
 
-/// Compares two open files byte for byte over `size` bytes and proves that both
-/// end there. Gives the XXH128 of what was compared, for the journal.
+/// Compares two open files byte for byte over `size` bytes and proves that both end there. Returns
+/// the XXH128 of the content, for the journal.
 pub(crate) fn compare(
     one: &OwnedFd,
     other: &OwnedFd,

@@ -18,7 +18,7 @@ use crate::path::{join, split};
 
 /// The copies that earlier runs were killed over.
 pub(super) struct Unfinished {
-    /// By the path that a journal has: which file each is, and of which.
+    /// Copies by the path in a journal: the mark of each, and that of its original.
     copies: HashMap<Vec<u8>, (Mark, Mark)>,
     /// Files with several names: the path where one arrived, and the copy's mark there.
     linked: HashMap<Mark, (Vec<u8>, Mark)>,
@@ -45,8 +45,8 @@ pub(super) struct Copies {
     /// Copies that were found to have their temporary names too, after the file that each was made
     /// of.
     pub(super) traces: HashSet<(Mark, Identity)>,
-    /// The files that this run has placed, and what they were before: a copy is
-    /// another one.
+    /// Files that this run has placed, each with the file that it was before: a copy is another
+    /// one.
     pub(super) placed: HashMap<Identity, Identity>,
 }
 
@@ -71,7 +71,7 @@ impl Copies {
         }
     }
 
-    /// Asks the journals of earlier runs what they were killed over, once.
+    /// Reads from the journals of earlier runs the copies that these were killed over, once.
     pub(super) fn read_journals(&mut self, options: &PruneOptions, cancel: &Cancel) {
         let Action::Move(given) = &options.action else {
             return;

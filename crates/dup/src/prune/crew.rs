@@ -107,8 +107,8 @@ pub(super) fn prune(
 }
 
 impl Crew<'_> {
-    /// Deals with all batches and tells what became of them; the totals. `None`, with nothing done,
-    /// where the system refuses a thread.
+    /// Processes all batches, reports their events, and returns the totals. `None`, with nothing
+    /// done, where the system refuses a thread.
     fn work(
         &self,
         batches: &mut impl Iterator<Item = Batch>,
@@ -184,7 +184,7 @@ fn hand_out(
         {
             match batches.next().map(|batch| out.send(batch)) {
                 Some(Ok(())) => sent += 1,
-                // Without a sender the threads end after what they have.
+                // Without a sender the threads end after their current batches.
                 Some(Err(_)) | None => sender = None,
             }
         }
@@ -201,13 +201,13 @@ fn hand_out(
             told += 1;
         }
     }
-    // What comes after a batch that was lost was done all the same.
+    // Batches after a lost one were done all the same.
     for events in early.into_values() {
         events.iter().for_each(|event| tell(event.event()));
     }
 }
 
-/// Says so if its thread panics: others would wait for it, or go on.
+/// Raises the alarm if its thread panics: others would wait for it, or continue.
 struct Alarm<F: FnMut()>(F);
 
 impl<F: FnMut()> Drop for Alarm<F> {

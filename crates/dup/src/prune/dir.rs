@@ -20,7 +20,7 @@ use super::skip::Skip;
 use super::sys::{self, FullStat};
 use crate::path::{below, split};
 
-/// A directory as a place to stand on, and what is known of it.
+/// An open directory, and its properties as far as they were asked for.
 pub(crate) struct Dir {
     fd: OwnedFd,
     /// State when it was opened.
@@ -117,7 +117,7 @@ const RECENT: usize = 4;
 /// The directories that a run came to last.
 #[derive(Default)]
 pub(super) struct Parents {
-    /// The root that the last one lies below, by the name that it was given, and when it was opened.
+    /// Root of the last file, by the name that it was given, and the time when it was opened.
     root: Option<(Vec<u8>, Moment, Rc<Dir>)>,
     /// The latest last.
     recent: VecDeque<Recent>,
@@ -132,8 +132,8 @@ struct Recent {
 }
 
 impl Parents {
-    /// The directory that holds `file`, which it is, and the file's name: as [`open_parent`], but for
-    /// what is held already.
+    /// Returns the directory that holds `file`, its identity, and the file's name: as
+    /// [`open_parent`], but from the directories that are held already.
     pub(super) fn of(&mut self, file: &FileRef) -> Result<(Rc<Dir>, Identity, CString), Skip> {
         let (root, below, name) = way(file);
         let name = sys::name(name)?;

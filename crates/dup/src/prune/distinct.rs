@@ -8,8 +8,8 @@ use super::open_file::OpenFile;
 use super::skip::Skip;
 use super::sys;
 
-/// Proves that two files with different identities are two files, as far as
-/// the file systems can be trusted with that.
+/// Proves that two files with different identities are two files, as far as the file systems can be
+/// relied on for that.
 pub(crate) fn check(one: &OpenFile, other: &OpenFile) -> Result<(), Skip> {
     let shows = [
         sys::traits(&one.file)?.shows,

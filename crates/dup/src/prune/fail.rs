@@ -32,7 +32,7 @@ mod armed {
     pub(crate) enum Fault {
         /// It fails with this error and has no effect.
         Errno(Errno),
-        /// So do this call and those after it, so many in all and of any name.
+        /// This call and those after it fail so, this many in all and of any name.
         Errnos(Errno, usize),
         /// The process dies before it.
         Kill,
@@ -176,7 +176,7 @@ mod armed {
     /// The call of all threads together that the process dies at, and those made so far.
     static THREADS: Mutex<Option<(Point, Vec<&'static str>)>> = Mutex::new(None);
 
-    /// Has the process die at a call, whichever thread makes it.
+    /// Kills the process at a call, whichever thread makes it.
     pub(crate) fn arm_threads(point: Point) {
         *THREADS.lock().unwrap() = Some((point, Vec::new()));
     }

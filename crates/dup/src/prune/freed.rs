@@ -61,7 +61,7 @@ impl<'g> Ledger<'g> {
         })
     }
 
-    /// Finds out what a step on `held` would give back, before it is done.
+    /// Determines the space that a step on `held` would give back, before it is done.
     pub(super) fn take_stock(
         &mut self,
         abilities: &mut Abilities<'_>,
@@ -112,8 +112,8 @@ impl<'g> Ledger<'g> {
         }
     }
 
-    /// Books a step on the file `id` that was done, or that a dry run would do, and that left
-    /// the file so many names; gives the bytes that it frees.
+    /// Books a step on the file `id` that was done, or that a dry run would do, and that left the
+    /// file so many names; returns the bytes that it frees.
     pub(super) fn book(
         &mut self,
         (id, links_left): (Identity, u64),
@@ -220,7 +220,7 @@ impl Abilities<'_> {
         })
     }
 
-    /// Refuses a reflink of what has no blocks of its own.
+    /// Refuses a reflink of a file that has no blocks of its own.
     pub(super) fn shareable(&mut self, keeper: &OpenFile, held: &OpenFile) -> Result<(), Skip> {
         let traits = self.traits(held);
         if traits.inline != Answer::No && (self.space(held).inline || self.space(keeper).inline) {
@@ -228,7 +228,7 @@ impl Abilities<'_> {
                 "content that small lies in the metadata",
             ));
         }
-        // What `nodatasum` left without checksums shows when it is tried.
+        // Blocks that `nodatasum` left without checksums are noticed when it is tried.
         if traits.name == sys::BTRFS {
             let is_plain = |file: &OpenFile| Ok::<_, Skip>(file.flags()?.chattr() & NO_COPY != 0);
             if is_plain(keeper)? != is_plain(held)? {
@@ -243,8 +243,9 @@ impl Abilities<'_> {
 /// files with checksums and without.
 const NO_COPY: u32 = 0x0080_0000;
 
-/// Which file a step copies up, and what that takes at most: to link the kept one, and to move
-/// one to another place of its mount. What is copied to be removed is gone again.
+/// Returns the file that a step copies up, and the bytes which that takes at most: to link the kept
+/// one, and to move one to another place of its mount. A file that is copied to be removed takes
+/// none.
 fn copied_up(keeper: &OpenFile, held: &OpenFile, kind: &StepKind) -> Option<(Identity, u64)> {
     let file = match kind {
         StepKind::Hardlink => keeper,

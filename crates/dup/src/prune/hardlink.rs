@@ -5,8 +5,8 @@ use super::skip::Skip;
 use super::sys;
 use super::temp::{Temps, discard, left, replace};
 
-/// Has the kept file copied out of its lower layer, as a link to it would, and takes the number
-/// that it has there. The link beside `target` that this takes is gone again afterwards.
+/// Has the kept file copied out of its lower layer, as a link to it would, and records the number
+/// that it has there. The link beside `target` that this needs is removed afterwards.
 pub(crate) fn copy_up(keeper: &mut OpenFile, target: &OpenFile, temps: &Temps) -> Result<(), Skip> {
     let temp = temps.name(|temp| sys::link(&keeper.dir, &keeper.name, &target.dir, temp))?;
     let found = match identity_at(&target.dir, &temp) {

@@ -1,5 +1,5 @@
-//! Which file of a group stays: keep rules, reference files, roots. Pure
-//! decisions on what a scan or a report said; nothing here touches a file.
+//! Choice of the file of a group that stays: keep rules, reference files, roots. Pure decisions on
+//! what a scan or a report said; nothing here touches a file.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
@@ -25,9 +25,9 @@ pub struct FileRef {
     pub root_len: usize,
     /// Index of the root.
     pub root: u32,
-    /// Which file it was.
+    /// Identity of the file.
     pub id: Identity,
-    /// Which state of it was read.
+    /// State in which it was read.
     pub stamp: Stamp,
     /// Number of names that it had.
     pub nlink: u64,
@@ -50,11 +50,11 @@ impl FileRef {
         split(&self.path).1
     }
 
-    /// Why the name neither stays for others nor goes, if it is one that goes by itself.
+    /// Returns the reason why a temporary name neither stays for others nor goes.
     pub(crate) fn fleeting(&self) -> Option<Skip> {
         match self.nlink {
             0 => Some(Skip::Deleted),
-            // What a run left is dealt with by name; a reference's stays as it is.
+            // Leftovers of a run are processed by name; a reference's stays as it is.
             _ if lasting::is_temporary(self.name()) || self.protected && is_leftover(self) => {
                 Some(Skip::Temporary)
             }
@@ -70,7 +70,7 @@ pub struct FileGroup {
     pub files: Vec<FileRef>,
 }
 
-/// One rule for which file stays.
+/// One rule for choosing the file that stays.
 #[derive(Clone, Debug)]
 pub enum Keep {
     /// The first by root argument, then path.
@@ -269,12 +269,12 @@ pub struct KeepRules {
     /// Applied in order, the next where the ones before are undecided; then
     /// the first by root and path. If empty, `most-links` is the rule.
     pub keep: Vec<Keep>,
-    /// Which names may be acted on.
+    /// Names that may be acted on.
     pub roots: Roots,
 }
 
 impl KeepRules {
-    /// These, in order, for these names.
+    /// Returns these rules, in order, for these names.
     pub fn new(keep: Vec<Keep>, roots: Roots) -> KeepRules {
         KeepRules { keep, roots }
     }
@@ -283,7 +283,7 @@ impl KeepRules {
 /// One physical file of a group: every name that the scan saw.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Inode {
-    /// Which file it is.
+    /// Identity of the file.
     pub id: Identity,
     /// True if a name of it is never to be changed.
     pub protected: bool,
@@ -310,9 +310,9 @@ impl KeepRules {
             .then_with(|| position(a).cmp(&position(b)))
     }
 
-    /// The physical files of the group, the one to keep first. If any is
-    /// protected, the first is. Left out is what has been deleted, and names under which file
-    /// systems and programs of ours have what they will remove: nothing may go because of those.
+    /// Returns the physical files of the group, the one to keep first. If any is protected, the
+    /// first is. Left out are deleted files, and names of files that file systems and programs of
+    /// ours will remove: no other file may go because of those.
     pub fn order(&self, group: &FileGroup) -> Vec<Inode> {
         self.keep.iter().for_each(|rule| rule.note(&group.files));
         let lasts = |at: &usize| group.files[*at].fleeting().is_none();

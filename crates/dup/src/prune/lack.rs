@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A file system and what it cannot do.
+/// A file system and the ability that it lacks.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Unable {
     /// Its device number.

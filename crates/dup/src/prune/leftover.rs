@@ -37,8 +37,8 @@ pub(crate) fn own_prefix() -> String {
     format!(".bc-dup.{pid}.{}.", start_time(pid).unwrap_or(0))
 }
 
-/// When the process was started, in clock ticks since the boot: field 22 of
-/// `/proc/PID/stat`. `None` if there is no such process, or no /proc.
+/// Returns the start of the process, in clock ticks since the boot: field 22 of `/proc/PID/stat`.
+/// `None` if there is no such process, or no /proc.
 fn start_time(pid: i32) -> Option<u64> {
     let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     // The second field, the command in parentheses, may hold anything.
@@ -63,12 +63,12 @@ struct Parsed {
     mark: Option<Mark>,
 }
 
-/// Which file, for a later run: numbers alone are another file's as well when
-/// other disks are mounted in turn, so the time of birth tells.
+/// Mark of a file for a later run: numbers alone are another file's as well when other disks are
+/// mounted in turn, so the time of birth distinguishes them.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Mark {
     pub(crate) id: Identity,
-    /// In nanoseconds since 1970; `None` where the file system does not tell.
+    /// Nanoseconds since 1970; `None` where the file system does not report it.
     pub(crate) born_ns: Option<u64>,
 }
 
@@ -144,8 +144,8 @@ fn parse(name: &[u8]) -> Option<Parsed> {
     })
 }
 
-/// Which file is the copy of the one that has this name, if the name is that of
-/// the original of a move, set aside to be removed.
+/// Returns the mark of the copy of the file with this name, if the name is that of the original of
+/// a move, set aside to be removed.
 pub(crate) fn aside_for(name: &[u8]) -> Option<Mark> {
     parse(name)
         .filter(|parsed| parsed.suffix == Suffix::Name)?
@@ -182,8 +182,8 @@ pub(crate) fn is_seen(name: &[u8]) -> bool {
     parse(name).is_some_and(|name| start_time(name.pid).unwrap_or(0) == name.start)
 }
 
-/// Names in `dir` that hold nothing by themselves: runs' symbolic links, copies in the making,
-/// and empty files made to be seen. Whose run is over, [`claim::alone`] says, but for the last.
+/// Returns the names in `dir` that hold nothing by themselves: runs' symbolic links, copies in the
+/// making, and probes. If their runs are over is known by [`claim::alone`], but for probes.
 pub(crate) fn disposable(dir: &OwnedFd) -> Vec<CString> {
     of_others(dir, |suffix, stat| match (suffix, stat.kind()) {
         (Suffix::Name, FileKind::Symlink) | (Suffix::Part, FileKind::File) => true,

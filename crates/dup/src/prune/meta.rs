@@ -213,10 +213,9 @@ impl Metadata {
         (self, left_out)
     }
 
-    /// Gives all of it to `file`, which must be of our own making. What the
-    /// system refuses is named in the result; the rest is done all the same.
-    /// A file that does not get the owner does not get the power to act as
-    /// its owner either.
+    /// Gives all of it to `file`, which must be of our own making. Returns the parts that the
+    /// system refuses; the rest is done all the same. A file that does not get the owner does not
+    /// get the power to act as its owner either.
     pub(crate) fn apply(&self, file: &OwnedFd) -> Result<Vec<String>, Skip> {
         let mut refused = Vec::new();
         let mut note = |what: String, done: Result<(), Errno>| {
@@ -253,7 +252,7 @@ impl Metadata {
             }
         }
         let mode = if owned { wanted } else { wanted & !AS_OWNER };
-        // The mode last: who is killed before that can open a directory once more.
+        // The mode last: a process that is killed before that can open a directory once more.
         note("times".to_owned(), self.apply_times(file));
         note(
             "mode".to_owned(),
@@ -323,7 +322,7 @@ impl Metadata {
         self.check_times(|| fs::fstat(file))
     }
 
-    /// That times which are far away are those that were set.
+    /// Checks that times far away from now are those that were set.
     fn check_times(&self, now: impl FnOnce() -> rustix::io::Result<fs::Stat>) -> Result<(), Errno> {
         let wanted = [self.atime_ns, self.mtime_ns];
         if wanted
@@ -373,7 +372,7 @@ fn timespec(ns: i128) -> Timespec {
     }
 }
 
-/// When a file was read and written last.
+/// Returns the times of the last access and the last modification.
 #[allow(clippy::unnecessary_cast, clippy::useless_conversion)] // As in `bc_walk`.
 fn times(stat: &fs::Stat) -> (i128, i128) {
     (

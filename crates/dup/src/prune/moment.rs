@@ -13,8 +13,8 @@ const FRESH: Duration = Duration::from_millis(20);
 pub(super) struct Moment(Instant);
 
 impl Moment {
-    /// In tests a [clock](clock) that they set: where each call of a run fails in turn, how many
-    /// there are must not depend on how fast the run is.
+    /// Returns the time; in tests that of a [clock](clock) that they set: where each call of a run
+    /// fails in turn, the number of calls must not depend on the speed of the run.
     pub(super) fn now() -> Moment {
         #[cfg(not(test))]
         return Moment(Instant::now());

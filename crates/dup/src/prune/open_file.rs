@@ -30,14 +30,14 @@ pub(crate) struct OpenFile {
     pub(crate) dir: Rc<Dir>,
     pub(crate) name: CString,
     pub(crate) file: Handle,
-    /// As of the last check.
+    /// State at the last check.
     pub(crate) stat: FileStat,
     pub(crate) atime_ns: i64,
-    /// When it was made, in nanoseconds since 1970; `None` where its file system does not keep that.
+    /// Time of birth, in nanoseconds since 1970; `None` where its file system does not keep that.
     pub(crate) born_ns: Option<u64>,
     /// Marks that it had (`chattr`) when it was opened, and a bit for the root of a mount.
     pub(crate) marks: StatxAttributes,
-    /// The number of the mount that it was opened by, where the kernel tells.
+    /// The number of the mount that it was opened by, where the kernel reports it.
     pub(crate) mount: Option<u64>,
     /// Names that it has: without those that a dry run would take from it, or that this run took
     /// and that a lower layer still counts.
@@ -48,7 +48,7 @@ pub(crate) struct OpenFile {
     pub(crate) protected: bool,
     /// True if `file` has a read lease.
     pub(crate) leased: bool,
-    /// Once asked in this state.
+    /// Flags, read once in this state.
     pub(crate) flags: OnceCell<InodeFlags>,
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn open_in(
 /// Opens a file of which this run changed another name, which left it in the state `stamp`.
 ///
 /// Where one file may have several numbers, the kernel keeps the times of each name on its own, and
-/// learns late of what was done to another one. There the server is asked, the change time does not
+/// learns late of changes through another one. There the server is asked, the change time does not
 /// count, and the bytes are compared with the kept file's as ever. Where files are copied up, the
 /// other name need not have noticed at all.
 pub(crate) fn open_again(file: &FileRef, stamp: Stamp) -> Result<OpenFile, Skip> {
@@ -122,7 +122,7 @@ pub(crate) fn open_again_in(
     Ok(held)
 }
 
-/// Opens whatever regular file the name leads to.
+/// Opens the regular file that the name leads to, whichever it is.
 fn open_any(dir: &Rc<Dir>, name: &CString, file: &FileRef) -> Result<OpenFile, Skip> {
     let opened = sys::open_file(dir, name, Access::Read)?;
     let held = OpenFile::new(opened, Rc::clone(dir), name.clone(), file.path.clone())?;
@@ -205,7 +205,7 @@ impl OpenFile {
         })
     }
 
-    /// Holds whatever regular file the name leads to now.
+    /// Holds the regular file that the name leads to now, whichever it is.
     pub(crate) fn find(dir: &OwnedFd, name: &CString, path: &[u8]) -> Result<OpenFile, Skip> {
         OpenFile::of(sys::open_file(dir, name, Access::Read)?, dir, name, path)
     }
@@ -248,9 +248,9 @@ impl OpenFile {
         }
     }
 
-    /// The state of the file now, to which its name leads. One look by the name tells both, where
-    /// there is a lease: on network file systems, which give none, another machine may have removed
-    /// the file and its number may be given again.
+    /// Returns the current state of the file, after a check that its name leads to it. One look by
+    /// the name does both, where there is a lease: on network file systems, which give none,
+    /// another machine may have removed the file and its number may be given again.
     fn seen_by_name(&self) -> Result<FileStat, Skip> {
         match self.leased {
             true => self.named(),
@@ -467,7 +467,8 @@ fn is_image(file: &OwnedFd, errno: Errno) -> bool {
         && sys::traits(file).is_ok_and(|traits| traits.read_only)
 }
 
-/// Which file a name of a directory is; `None` if there is no such name.
+/// Returns the identity of the file that a name of a directory leads to; `None` if there is no such
+/// name.
 pub(crate) fn identity_at(dir: &OwnedFd, name: &CStr) -> Result<Option<Identity>, Skip> {
     Ok(stat_at(dir, name)?.map(|stat| stat.id))
 }

@@ -30,8 +30,8 @@ pub enum OnMetadataDiff {
 /// Treatment of file systems with unreliable inode numbers, or where links take space.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Force {
-    /// Refuse what gives up a file: delete, symlink; and hard links of files that lie in a lower
-    /// layer, or may.
+    /// Refuse steps that give up a file: delete, symlink; and hard links of files that lie in a
+    /// lower layer, or may.
     #[default]
     No,
     /// Go on.
@@ -44,7 +44,7 @@ pub enum Force {
 pub struct PruneOptions {
     /// Action on duplicates.
     pub action: Action,
-    /// Which file stays.
+    /// Rules for choosing the file that stays.
     pub rules: KeepRules,
     /// Dry run or real run.
     pub mode: RunMode,
@@ -55,10 +55,10 @@ pub struct PruneOptions {
     /// Names that a kept file may get at most; what the file system allows if
     /// `None`.
     pub max_links: Option<u64>,
-    /// Journals of earlier runs. What is in the way of a move is taken up if one
-    /// of them says that it is a copy of this file that its run was killed over;
-    /// it may lack what its file system did not take, and undo may remove it.
-    /// They are read only if something is in the way.
+    /// Journals of earlier runs. An existing target of a move is accepted if one of them records it
+    /// as a copy of this file that its run was killed over; it may lack metadata that its file
+    /// system did not take, and undo may remove it. They are read only if there is an existing
+    /// target.
     pub earlier: Vec<PathBuf>,
     /// Path of the journal that exists or will be created: a directory that it lies in is not
     /// removed.
@@ -66,9 +66,9 @@ pub struct PruneOptions {
     /// Trees that are never changed, whatever the groups say. Groups need not mark their files:
     /// these are marked as the run meets them.
     pub references: Arc<Subtrees>,
-    /// Threads that act at the same time at most, in groups that have no file in common; 1 at least.
-    /// The thread of the caller is not one of them: it tells. Where files are moved, where there are
-    /// references, and for a few groups there is one.
+    /// Threads that act at the same time at most, in groups that have no file in common; 1 at
+    /// least. The thread of the caller is not one of them: it reports. Where files are moved, where
+    /// there are references, and for a few groups there is one.
     pub workers: usize,
 }
 

@@ -16,7 +16,7 @@ const GROUP_EXECUTES: u32 = 0o0010;
 
 const MARKED: &str = "it is append-only or immutable (chattr)";
 
-/// Refuses what the kernel would refuse of a step.
+/// Refuses steps that the kernel would refuse.
 pub(super) fn check(
     caller: &Caller,
     keeper: &OpenFile,

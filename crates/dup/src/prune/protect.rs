@@ -34,7 +34,7 @@ struct Place {
 #[derive(Debug)]
 pub(super) enum Open {
     Yes,
-    /// As far as the file goes not; whether this directory shows a reference's as well is.
+    /// Not for the file itself; but this directory may show a reference's as well.
     Union(OwnedFd),
     No,
 }
@@ -137,9 +137,8 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// Marks what is protected, and takes out what lies in the destination; gives the number
-    /// of those. A file whose directory cannot be opened stays as it is: it will be skipped
-    /// for that.
+    /// Marks protected files, and takes out those in the destination; returns the number of the
+    /// latter. A file whose directory cannot be opened stays as it is: it will be skipped for that.
     pub(super) fn sort_out(&mut self, group: &mut FileGroup) -> usize {
         if !self.matter() {
             return 0;
@@ -253,7 +252,8 @@ impl<'a> Places<'a> {
         self.known.clear();
     }
 
-    /// As much of the destination as there is, if it may be a directory of a reference.
+    /// Returns the deepest directory of the destination that exists, if it may be a directory of a
+    /// reference.
     pub(super) fn open_question(&mut self) -> Result<Option<OwnedFd>, Skip> {
         let Some(dir) = self.destination.filter(|_| !self.references.is_empty()) else {
             return Ok(None);
@@ -293,8 +293,8 @@ impl<'a> Places<'a> {
         !self.references.is_empty() && self.place(dir).map_or(true, |place| place.reference)
     }
 
-    /// Proves right before a file is changed that it lies in none of the places now, wherever
-    /// it was when it was found.
+    /// Proves right before a file is changed that it lies in none of the places now, wherever it
+    /// was when it was found.
     pub(super) fn check(&mut self, held: &OpenFile) -> Result<Open, Skip> {
         if !self.matter() {
             return Ok(Open::No);
@@ -371,7 +371,7 @@ fn mounted_twice(table: &[u8], dev: &[u8], path: &[u8]) -> bool {
 /// ancestors; views through other mounts are not considered.
 ///
 /// # Errors
-/// Where the system does not let that be seen.
+/// If the system refuses a look.
 pub fn lies_in(dir: &[u8], trees: &Subtrees) -> Result<bool, Error> {
     let failed = |failed: Failed| Error::new(dir, failed.op, failed.errno);
     let (existing, missing) = deepest_existing(dir).map_err(failed)?;
@@ -383,7 +383,7 @@ pub fn lies_in(dir: &[u8], trees: &Subtrees) -> Result<bool, Error> {
 /// `trees`: its deepest ancestor that exists is, or shows one.
 ///
 /// # Errors
-/// Where the system does not let that be seen.
+/// If the system refuses a look.
 pub fn lies_below(dir: &[u8], trees: &Subtrees, cancel: &Cancel) -> Result<bool, Error> {
     if trees.is_empty() {
         return Ok(false);
@@ -405,7 +405,7 @@ pub fn lies_below(dir: &[u8], trees: &Subtrees, cancel: &Cancel) -> Result<bool,
 /// directory that this shows; false if `dir` does not exist.
 ///
 /// # Errors
-/// Where the system does not let that be seen.
+/// If the system refuses a look.
 pub fn lies_above(dir: &[u8], trees: &Subtrees) -> Result<bool, Error> {
     let failed = |failed: Failed| Error::new(dir, failed.op, failed.errno);
     let (opened, missing) = deepest_existing(dir).map_err(failed)?;

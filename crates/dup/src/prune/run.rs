@@ -136,7 +136,7 @@ impl Run<'_> {
             let names = inode.names.iter().map(|index| &group.files[*index]);
             let acted = names.filter(|name| rules.acts_on(inode, keeper_ref, name));
             state.pending = acted.count() as u64 + 1;
-            // What killed runs left first: where it arrived the other names go as well.
+            // Leftovers of killed runs first: the other names follow to where one arrived.
             let ours = |index: &&usize| leftover::is_ours(group.files[**index].name());
             let (ours, rest): (Vec<&usize>, Vec<&usize>) = inode.names.iter().partition(ours);
             let end = rest.last().or(ours.last()).copied();
@@ -264,7 +264,7 @@ impl Run<'_> {
         }
     }
 
-    /// Takes note of what the step would have done.
+    /// Records the effects that the step would have had.
     fn foresee(
         &mut self,
         keeper: &mut OpenFile,

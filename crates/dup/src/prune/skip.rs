@@ -1,4 +1,4 @@
-//! Why a step was not done, in words and as a key for counts.
+//! Reasons why a step was not done, in words and as a key for counts.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::lack::Unable;
 use super::sys::Failed;
 
-/// Why a step was not done.
+/// Reason why a step was not done.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Skip {
@@ -22,7 +22,7 @@ pub enum Skip {
     /// they can share no blocks.
     StoredOtherwise,
     /// A link would take the space of the file, or of the kept one, if they lie in a lower layer,
-    /// and the file system does not tell.
+    /// and the file system does not report that.
     UnknownLayer,
     /// The kept file lies in a lower layer and would have to be copied to be linked to; this file
     /// is kept as well, and the next ones are linked to it.
@@ -41,9 +41,9 @@ pub enum Skip {
     /// The file that is to be given its name back is gone, or the directory of that name: this
     /// path.
     Missing(Vec<u8>),
-    /// Not the file, or not the state of it, that was scanned.
+    /// Another file, or another state of it, than was scanned.
     Changed,
-    /// The kept file is no longer what it was.
+    /// The kept file has changed.
     KeeperChanged,
     /// A link to the kept file turned out to be another file.
     LinkDiffers,
@@ -53,11 +53,11 @@ pub enum Skip {
     KeeperOpenForWriting,
     /// It is the kept file itself, seen under another mount.
     SameFile,
-    /// It has no name any more, or its file system does not count names: what is seen goes when it
+    /// It has no name any more, or its file system does not count names: then the file goes when it
     /// is closed.
     Deleted,
-    /// Its name is that of what was deleted while it is open, or of what a program of ours has not
-    /// finished: it goes by itself.
+    /// Its name is that of a file that was deleted while it is open, or of one that a program of
+    /// ours has not finished: it goes by itself.
     Temporary,
     /// Not a regular file any more.
     NotRegular,
@@ -66,7 +66,7 @@ pub enum Skip {
     /// It is seen through a bind mount, or the kept file is, and no relative link leads to that both
     /// from where it is seen and from where it is.
     BindMount,
-    /// The bytes are not the same, whatever the digests say.
+    /// The bytes differ, whatever the digests say.
     ContentDiffers,
     /// The files differ in this, and the target's would be lost.
     MetadataDiffers(&'static str),
@@ -85,7 +85,7 @@ pub enum Skip {
     Left {
         /// The temporary name, which holds nothing that is not elsewhere too.
         path: Vec<u8>,
-        /// Why it is still there, as an error number.
+        /// Reason why it is still there, as an error number.
         errno: i32,
     },
     /// It is unknown if it is a reference's, or the destination's: the file that was made to find
@@ -98,7 +98,7 @@ pub enum Skip {
     CopyStays {
         /// Path of the copy.
         path: Vec<u8>,
-        /// Why the file was not moved.
+        /// Reason why the file was not moved.
         why: Box<Skip>,
     },
     /// The copy that a killed move made, of a file whose content may be nowhere else by now.
@@ -109,7 +109,7 @@ pub enum Skip {
     Rest {
         /// The temporary name.
         path: Vec<u8>,
-        /// Why nothing was done with it.
+        /// Reason why it was left alone.
         why: Box<Skip>,
     },
     /// It is the original of a move that was killed, and this shows no copy of it to be in its

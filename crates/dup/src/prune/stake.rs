@@ -25,8 +25,8 @@ pub struct Stake {
     pub groups: u64,
 }
 
-/// Counts what [`prune`](super::prune) would act on. Files that are no longer what they were
-/// found to be, or cannot be opened, do not count. Ends early when cancelled.
+/// Counts the names that [`prune`](super::prune) would act on. Files that have changed since they
+/// were found, or cannot be opened, do not count. Ends early when cancelled.
 pub fn at_stake(groups: &[FileGroup], options: &PruneOptions, cancel: &Cancel) -> Stake {
     let mut places = Places::new(&options.references, &options.action, cancel);
     let mut mounts = Mounts::default();
@@ -78,7 +78,7 @@ fn of_group(group: &FileGroup, options: &PruneOptions, mounts: &mut Mounts) -> (
     (files, bytes)
 }
 
-/// A file that is what it was found to be.
+/// A file that is unchanged since it was found.
 struct Found {
     links: u64,
     /// Bytes of its blocks, whichever files share them.

@@ -31,7 +31,7 @@ pub(crate) enum Origin {
     Found,
 }
 
-/// Which files may count as the copy.
+/// Conditions for a file to count as the copy.
 #[derive(Clone, Copy)]
 pub(crate) struct Acceptable<'a> {
     /// The one that an earlier run's journal says it made of this very file.
@@ -58,11 +58,11 @@ pub(crate) struct Standing {
     pub(crate) origin: Origin,
     /// Metadata that it lacks, if that was allowed.
     pub(crate) lost: Option<String>,
-    /// Why writers of it will not be noticed, as an error number.
+    /// Reason why writers of it will not be noticed, as an error number.
     pub(crate) unwatched: Option<i32>,
 }
 
-/// Nothing but what is named differs, or is in the way.
+/// Makes the reason for an existing target that differs in `what`.
 pub(crate) fn exists(what: &'static str) -> Skip {
     Skip::DestinationExists(Some(what))
 }
@@ -72,11 +72,11 @@ const CONTENT: &str = "its content differs";
 const BUSY: &str = "it is being changed";
 
 impl Acceptable<'_> {
-    /// Holds what `name` in `dir` leads to, at the path `to`, and proves that it
-    /// is the copy of `target` that a move with this metadata makes.
+    /// Holds the file that `name` in `dir` leads to, at the path `to`, and proves that it is the
+    /// copy of `target` that a move with this metadata makes.
     ///
     /// # Errors
-    /// [`Skip::DestinationExists`], with what differs.
+    /// [`Skip::DestinationExists`], with the difference.
     pub(crate) fn find(
         &self,
         (dir, name): (&OwnedFd, &CStr),
@@ -153,7 +153,7 @@ impl Acceptable<'_> {
     ) -> Result<(Origin, Option<String>), Skip> {
         let flag = target.flags()?.missing_from(held.flags()?);
         let differs = metadata.difference(&held.metadata()?).or(flag);
-        // What a journal vouches for was given all that its file system takes.
+        // A copy in a journal was given all that its file system takes.
         if self.known.is_some_and(|known| known.proves(&held.mark())) {
             return match differs {
                 Some(what) if self.on_metadata_diff == OnMetadataDiff::Refuse => {
@@ -188,8 +188,8 @@ impl Standing {
     }
 }
 
-/// Proves, now that `target` was set aside, that a copy that stood is another
-/// file, and still what it was.
+/// Proves, now that `target` was set aside, that a copy that existed is another file, and still
+/// unchanged.
 pub(crate) fn outlives(copy: &OpenFile, target: &OpenFile) -> Result<(), Skip> {
     copy.outlives(target).map_err(in_the_way)
 }

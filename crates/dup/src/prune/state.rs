@@ -52,7 +52,8 @@ pub(super) struct Run<'a> {
 pub(super) struct Shared {
     pub(super) temps: Temps,
     pub(super) blocked: Blocked,
-    /// Directories that were searched for leftovers, or are: who comes to one waits for that.
+    /// Directories that were searched for leftovers, or are being searched: other threads wait for
+    /// the end of that.
     swept: Arc<Mutex<HashMap<Identity, Arc<Once>>>>,
     /// Held while two long files are read from a disk that seeks.
     pub(super) disk: Arc<Mutex<()>>,
@@ -84,7 +85,7 @@ pub(super) struct Questions {
     pub(super) asked: HashMap<(Identity, bool), bool>,
     /// True if the directory that files are moved to was asked for.
     pub(super) destination: bool,
-    /// Devices where what was made could not be removed, and why: nothing more is made there.
+    /// Devices where a probe could not be removed, and why: no more are made there.
     pub(super) stuck: HashMap<u64, i32>,
 }
 
@@ -171,7 +172,7 @@ pub(super) struct State<'g> {
     /// Number of names of the current file that are still to be processed, including the current
     /// one.
     pub(super) pending: u64,
-    /// The file whose name arrived last on another file system, and where.
+    /// File whose name arrived last on another file system, and the copy there.
     pub(super) arrived: Option<(Identity, Arrived)>,
     /// Account of the disk space that the group gave back.
     pub(super) ledger: Ledger<'g>,

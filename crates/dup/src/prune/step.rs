@@ -89,7 +89,7 @@ pub enum StepKind {
 }
 
 impl StepKind {
-    /// The action in a word, as journals name it; `remove` for what a killed run left.
+    /// Returns the action in a word, as journals name it; `remove` for leftovers of a killed run.
     pub fn name(&self) -> &'static str {
         match self {
             StepKind::Hardlink => "hardlink",
@@ -210,7 +210,7 @@ pub enum PruneEvent<'a> {
     /// of this error number. No other is made on its device, and no file there is changed whose
     /// place is in question.
     Stuck(&'a [u8], i32),
-    /// The journal could not be completed; what was done is done.
+    /// The journal could not be completed; the steps are done all the same.
     Journal(&'a Skip),
 }
 
@@ -232,8 +232,8 @@ pub struct PruneSummary {
     /// Files changed of which it is unknown whether they lie in a lower layer: for these the worst
     /// is assumed, and more may be freed, or less used.
     pub layers_unknown: u64,
-    /// Files that are gone, or would be, of which it is not known what they took: their file system
-    /// does not tell.
+    /// Files that are gone, or would be, whose space is unknown: their file system does not report
+    /// it.
     pub untold: u64,
     /// Number of those changed that lost something other than content.
     pub incomplete: u64,
@@ -251,7 +251,7 @@ impl PruneSummary {
         self.errors == 0
     }
 
-    /// Adds what another thread of the same run did.
+    /// Adds the totals of another thread of the same run.
     pub(crate) fn add(&mut self, other: &PruneSummary) {
         let PruneSummary {
             groups,

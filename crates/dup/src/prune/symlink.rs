@@ -33,7 +33,7 @@ pub(crate) fn act(
         // symbolic link it holds nothing, and the next run removes it.
         Err(failed) => return Err(failed.into()),
     };
-    // Whatever the path looks like, this is what it leads to.
+    // The file that the path really leads to, whatever it looks like.
     let why = match sys::stat_through(&target.dir, &temp) {
         Ok(stat) if stat.id == keeper.stat.id => None,
         Ok(_) => Some(Skip::KeeperChanged),

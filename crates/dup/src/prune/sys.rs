@@ -83,8 +83,8 @@ pub(crate) fn open_dir_at(dir: impl AsFd, name: &[u8]) -> Result<OwnedFd> {
     })
 }
 
-/// Opens what a path leads to, links followed: a directory so that it could be read, anything
-/// else as a place alone, which neither waits nor has effects.
+/// Opens the file that a path leads to, links followed: a directory so that it could be read,
+/// anything else as a place alone, which neither waits nor has effects.
 pub(crate) fn open_named(path: &[u8]) -> Result<OwnedFd> {
     let read = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let directory = open_root(path).and_then(|at| {
@@ -122,7 +122,7 @@ fn relative(path: &[u8]) -> &[u8] {
     &path[slashes..]
 }
 
-/// Opens as much of the way as the kernel takes at once; with what is left of it.
+/// Opens as much of the way as the kernel takes at once; returns the rest of it too.
 fn open_chunk<'p>(at: BorrowedFd<'_>, path: &'p [u8]) -> Result<(OwnedFd, &'p [u8])> {
     let take = if path.len() <= CHUNK {
         path.len()
@@ -213,14 +213,14 @@ pub(crate) fn raw_stat(file: impl AsFd) -> Result<Stat> {
     call("stat", || fs::fstat(&file))
 }
 
-/// The name itself, not what a link points to.
+/// Returns the state of the name itself, not of a link's target.
 pub(crate) fn stat_at(dir: impl AsFd, name: &CStr) -> Result<FileStat> {
     let stat = call("stat", || fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW))?;
     Ok(FileStat::from(&stat))
 }
 
-/// The name itself, or `at` if the name is empty; from the server, where what
-/// the kernel remembers may be of the past.
+/// Returns the state of the name itself, or of `at` if the name is empty; from the server, where
+/// the kernel's cache may be outdated.
 pub(crate) fn stat_now(at: impl AsFd, name: &CStr) -> Result<FileStat> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
     let found = call("stat", || {
@@ -347,7 +347,7 @@ pub(crate) fn exchange(dir: impl AsFd, one: &CStr, other: &CStr) -> Result<()> {
     })
 }
 
-/// Renames over whatever has the new name.
+/// Renames over the file that has the new name, whichever it is.
 pub(crate) fn rename(dir: impl AsFd, from: &CStr, to: &CStr) -> Result<()> {
     call("rename", || fs::renameat(&dir, from, &dir, to))
 }
@@ -457,7 +457,8 @@ pub(crate) fn sync(file: impl AsFd) -> Result<()> {
     call("fsync", || fs::fsync(&file))
 }
 
-/// Has the file system say what of a file could not be stored: some do so only at a close.
+/// Flushes the file: some file systems report only then, or at a close, that data could not be
+/// stored.
 pub(crate) fn flush(file: impl AsFd) -> Result<()> {
     call("close", || bc_fs::flush(&file))
 }

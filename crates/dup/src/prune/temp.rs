@@ -16,8 +16,8 @@ use super::skip::Skip;
 use super::sys::{self, Failed};
 use crate::path::sibling;
 
-/// Gives temporary names: `.bc-dup.PID.START.N.tmp`. The process's start time
-/// tells its names from those of a dead process with the same number.
+/// Gives temporary names: `.bc-dup.PID.START.N.tmp`. The process's start time distinguishes its
+/// names from those of a dead process with the same number.
 ///
 /// Clones give them in turn, and none twice.
 #[derive(Clone)]
@@ -91,8 +91,8 @@ impl Temps {
     }
 }
 
-/// Removes a temporary name, provided that it still leads to what we made. Returns `why`, or the
-/// report that it could not be removed.
+/// Removes a temporary name, provided that it still leads to the file that we made. Returns `why`,
+/// or the report that it could not be removed.
 pub(crate) fn discard(target: &OpenFile, temp: &CStr, ours: Identity, why: Skip) -> Skip {
     match identity_at(&target.dir, temp) {
         Ok(Some(id)) if id == ours => {}

@@ -1,8 +1,8 @@
 //! The journal: one JSON line before each step with all that undo needs, one after it with its
 //! outcome.
 //!
-//! Steps of different groups may be under way at a time: then the lines of one stand between those of
-//! another, and each says by its number which step it is about.
+//! Steps of different groups may be under way at a time: then their lines alternate, and each names
+//! its step by number.
 //!
 //! A line is one `write`, so a killed process loses none. It is forced to the
 //! disk once a second and at the end, not for every step: after a power cut
@@ -86,7 +86,7 @@ impl JournalError {
         }
     }
 
-    /// For a reason of ours.
+    /// Makes the error of a journal that is refused by us, not by the system.
     fn refused(path: &Path, operation: &'static str, why: impl Into<String>) -> JournalError {
         JournalError::new(path, operation, io::Error::other(why.into()))
     }
@@ -101,7 +101,7 @@ impl JournalError {
         self.operation
     }
 
-    /// The system's error number, if the system is what failed.
+    /// Returns the system's error number, if the system failed.
     pub fn errno(&self) -> Option<i32> {
         self.error.raw_os_error()
     }
@@ -141,8 +141,8 @@ pub(crate) struct About<'a> {
     pub(crate) digest: &'a Digest,
     /// Path that it is moved to.
     pub(crate) destination: Option<&'a [u8]>,
-    /// Another name of it: the directory, the name in that and what the whole is called. One in the
-    /// same directory is found without.
+    /// Another name of it: the directory, the name in that and the whole path. One in the same
+    /// directory is found without.
     pub(crate) other: Option<(&'a Rc<Dir>, &'a CStr, &'a [u8])>,
 }
 
@@ -151,7 +151,7 @@ pub(crate) struct About<'a> {
 struct Written {
     /// Bytes of whole lines.
     length: u64,
-    /// When they were forced to the disk last.
+    /// Time when they were last forced to the disk.
     synced: Moment,
 }
 
@@ -262,7 +262,7 @@ impl Journal {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records what is about to happen to the first of the two, with what stays.
+    /// Records a step with the first of the two files before it is done, and the one that stays.
     pub(crate) fn begin(
         &self,
         action: &'static str,
@@ -281,8 +281,8 @@ impl Journal {
         })
     }
 
-    /// Records what is about to happen to a directory, or to a link that leads to `text`, with what
-    /// stays in its place.
+    /// Records a step with a directory, or with a link that leads to `text`, before it is done, and
+    /// the one that stays in its place.
     pub(crate) fn begin_tree(
         &self,
         action: TreeAction,
@@ -336,11 +336,10 @@ impl Journal {
         Ok(entry.step)
     }
 
-    /// Records which file the copy is that is about to get the name of a
-    /// step's destination: should the run be killed before the original is
-    /// gone, the copy is known for ours. On the disk before it is named. One
-    /// that was found there is recorded as such. What it was `made` with tells
-    /// undo what of it was changed since.
+    /// Records the copy that is about to get the name of a step's destination: should the run be
+    /// killed before the original is gone, the copy is known to be ours. On the disk before it is
+    /// named. One that was found there is recorded as such. From the metadata that it was `made`
+    /// with, undo knows the later changes.
     pub(crate) fn copied(
         &self,
         step: u64,
@@ -383,7 +382,7 @@ impl Journal {
         bc_fs::flush(self.file.as_fd()).map_err(|errno| unwritable(errno.into()))
     }
 
-    /// Forces what was written to the disk.
+    /// Forces the lines to the disk.
     pub(crate) fn sync(&self) -> Result<(), Skip> {
         self.written().synced = Moment::now();
         rustix::fs::fdatasync(self.file.as_fd()).map_err(|errno| unwritable(errno.into()))

@@ -33,8 +33,8 @@ const LONGEST: u64 = 64 << 20;
 pub(crate) struct Place {
     offset: u64,
     length: u32,
-    /// Which of the runs that the journal tells of made it: an inode number
-    /// means one file within a run only, the next may find it given again.
+    /// Number of the run in the journal that made it: an inode number means one file within a run
+    /// only, the next may find it given again.
     pub(crate) run: u64,
     pub(crate) took_effect: Option<bool>,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Place {
 #[derive(Clone, Debug)]
 pub(crate) struct Copy {
     pub(crate) id: Identity,
-    /// The file as the temporary name of its original tells of it.
+    /// Mark of the file, as in the temporary name of its original.
     pub(crate) mark: Mark,
     pub(crate) origin: Origin,
     /// Metadata that it was given; `None` if the journal does not say.
@@ -65,27 +65,27 @@ pub(crate) struct Index {
     pub(crate) places: Vec<Place>,
     /// The directories from which names went, with the number of the run.
     pub(crate) emptied: Vec<(u64, Vec<u8>)>,
-    /// When each run began, in nanoseconds since 1970.
+    /// Start of each run, in nanoseconds since 1970.
     pub(crate) started_ns: Vec<i64>,
     /// True if some file had several names.
     pub(crate) linked: bool,
     /// The copies that steps made or found, by place.
     copies: HashMap<usize, CopyAt>,
-    /// Bytes of complete lines: what follows was cut off.
+    /// Bytes of complete lines: the rest was cut off.
     pub(super) complete: u64,
     /// The numbers of lines before that which cannot be read.
     pub(crate) damaged: Vec<u64>,
-    /// It is empty, or says itself that it is one.
+    /// True if it is empty, or begins as a journal of ours.
     pub(super) is_ours: bool,
     /// Start of the current line.
     at: u64,
 }
 
-/// Why a line is not taken.
+/// Reason why a line is not accepted.
 enum Flaw {
     /// It is not even JSON: cut off, or written over.
     Damaged,
-    /// It says what no run of prune does.
+    /// It records a step that no run of prune makes.
     Refused(String),
 }
 
@@ -103,7 +103,7 @@ struct Probe {
     copied: Option<IgnoredAny>,
 }
 
-/// Why reading ended early.
+/// Reason why reading ended early.
 pub(super) enum Stop {
     Cancelled,
     Io(io::Error),
@@ -114,7 +114,7 @@ pub(super) enum Stop {
 /// The run whose lines are being read.
 #[derive(Default)]
 struct Run {
-    /// Which one it is; 0 while none has started.
+    /// Its number; 0 while none has started.
     number: u64,
     roots: Option<HashSet<Vec<u8>>>,
     /// The places of its steps that have started and not ended, by number.
@@ -123,9 +123,8 @@ struct Run {
     gap: bool,
 }
 
-/// Checks every line. What cannot be read at the end, from a run that was cut
-/// off, is left out: that step never began. Before the end it is a damaged line,
-/// whose step is not known; the others are.
+/// Checks every line. An unreadable end, from a run that was cut off, is left out: that step never
+/// began. An unreadable line before the end is damaged: its step is unknown, the others are not.
 pub(super) fn scan(input: impl Read, cancel: &Cancel) -> Result<Index, Stop> {
     let mut input = BufReader::with_capacity(256 << 10, input);
     let mut index = Index::default();

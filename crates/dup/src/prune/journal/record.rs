@@ -59,7 +59,7 @@ pub(crate) struct Recorded {
     /// Both times where one lies before 1677 or after 2262. Not recorded by the first versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     far: Option<Far>,
-    /// When it was made, where that is known. Not recorded by the first versions.
+    /// Time of birth, where that is known. Not recorded by the first versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     born_ns: Option<u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -105,7 +105,7 @@ struct Attribute {
     value_b64: String,
 }
 
-/// One step as the journal has it.
+/// One step in a journal.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Entry {
     pub(super) step: u64,
@@ -139,7 +139,7 @@ pub(super) struct End {
 pub(super) struct Copied {
     pub(super) step: u64,
     pub(super) copied: Inode,
-    /// It was there before the step, and stays when that is undone.
+    /// True if it existed before the step; then it stays when that is undone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) found: bool,
     /// Metadata that it was given. Not recorded by the first versions.
@@ -207,7 +207,7 @@ pub(super) struct Inode {
 }
 
 impl Recorded {
-    /// With what the file has besides its content, if that is `known`.
+    /// Records the file with its metadata, which is read if not `known`.
     pub(super) fn new(
         held: &OpenFile,
         path: &[u8],
@@ -275,7 +275,7 @@ impl Recorded {
         }
     }
 
-    /// The file, as far as a later run can tell it from others.
+    /// Returns the mark by which a later run can recognise the file.
     pub(crate) fn mark(&self) -> Mark {
         let born_ns = self.born_ns;
         Mark {

@@ -20,7 +20,7 @@ use crate::prune::sys;
 pub(super) struct Bounds {
     /// Absolute, without links; none lies in another.
     pub(super) roots: HashSet<Vec<u8>>,
-    /// By what the user called them.
+    /// Real paths by the names that the user gave.
     given: HashMap<Vec<u8>, Vec<u8>>,
     /// Length of the longest of those names.
     longest: usize,
@@ -88,7 +88,7 @@ impl Bounds {
         contain(&self.roots, &path).then_some(path)
     }
 
-    /// For paths that the kernel does not tell: without /proc, or too long.
+    /// Returns the real path where the kernel reports none: without /proc, or if it is too long.
     fn by_root(&self, path: &[u8]) -> Vec<u8> {
         let mut at = path;
         loop {

@@ -71,7 +71,7 @@ pub(crate) fn was_subvolume(ino: u64, dir: impl AsFd) -> bool {
     matches!(ino, PLACEHOLDER | 256) && traits(dir).is_ok_and(|traits| traits.name == BTRFS)
 }
 
-/// As the table of file systems calls them.
+/// Name in the table of file systems.
 pub(crate) const BTRFS: &str = "Btrfs";
 const BCACHEFS: &str = "bcachefs";
 
