@@ -41,7 +41,7 @@ struct Other {
     /// It has the same UUID: equal numbers are one file.
     is_twin: bool,
     kin: Kin,
-    /// The one shows what the other has, as far as their sizes tell.
+    /// One of the two shows the other's files, as far as their sizes indicate.
     is_shown: bool,
 }
 

@@ -1,12 +1,12 @@
-//! Why a search could not be made at all. Trouble with single files never is a reason: it is in the
-//! results.
+//! Reasons why a search could not be made at all. Failures with single files are never among them:
+//! they are in the results.
 
 use std::fmt;
 
 use bc_pool::WorkerPanic;
 use bc_walk::{Listing, Metadata};
 
-/// Why a search could not be made at all.
+/// Reason why a search could not be made at all.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Error {
     kind: ErrorKind,

@@ -18,9 +18,9 @@ pub(crate) fn lasts(name: &[u8], links: u64) -> bool {
     links > 0 && !is_temporary(name)
 }
 
-/// True if the name is one that goes by itself: a file system's for what was deleted while it is
-/// open, or that of a copy or an output of ours which is not finished. What [a run of
-/// prune](is_ours) left is dealt with by name, and not among them.
+/// True if the name is temporary: a file system's for a file that was deleted while it is open, or
+/// that of a copy or an output of ours which is not finished. Leftovers of [a run of
+/// prune](is_ours) are processed by name, and not among them.
 pub(crate) fn is_temporary(name: &[u8]) -> bool {
     let digits = |text: &[u8]| text.iter().all(u8::is_ascii_hexdigit);
     name.first() == Some(&b'.')

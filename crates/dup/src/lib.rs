@@ -1,7 +1,7 @@
-//! Duplicate files: finding them ([`scan`]), telling of them ([`report`]), what they make of whole
-//! directories ([`dirs`]) and giving the space back ([`prune`]); what has no duplicate
-//! ([`unique`](mod@unique)); and disks in drawers, which answer by their manifests ([`manifests`]).
-//! Nothing here prints or asks; a front end gets data, events and words.
+//! Duplicate files: finding them ([`scan`]), reporting them ([`report`]), equal directories
+//! ([`dirs`]) and freeing the space ([`prune`]); files without a duplicate
+//! ([`unique`](mod@unique)); and offline disks, which are represented by their manifests
+//! ([`manifests`]). Nothing here prints or asks; a front end gets data, events and words.
 //!
 //! ```
 //! use bc_dup::prune::{Action, PruneEvent, PruneOptions, RunMode, StepOutcome, prune};

@@ -1,11 +1,10 @@
 //! Digests kept from one search to the next, in a crash-safe store on disk.
 //!
-//! A record is only used for a file whose device, inode number, size, mtime
-//! and ctime are all what they were, and only to find duplicates: prune
-//! compares bytes and never looks here. Files changed less than two seconds
-//! before the search began are not recorded: a later write within the same
+//! A record is only used for a file whose device, inode number, size, mtime and ctime are all
+//! unchanged, and only to find duplicates: prune compares bytes and never looks here. Files changed
+//! less than two seconds before the search began are not recorded: a later write within the same
 //! tick of the kernel's clock would not show. Nor are files that another process has open for
-//! writing, and that were changed shortly before: what is written through a mapping need not show.
+//! writing, and that were changed shortly before: a write through a mapping need not show.
 //!
 //! Where inode numbers or ctimes cannot be relied on, nothing is recorded or looked up.
 //!
@@ -50,7 +49,7 @@ pub struct Cache {
     /// True if the cache can be read, and written at the end.
     usable: bool,
     trust: Trust,
-    /// Why not, if it never was a cache.
+    /// Reason why it is refused, if it never was a cache.
     refused: Option<String>,
 }
 
@@ -59,7 +58,7 @@ pub struct Cache {
 pub enum Location {
     /// Given by the user, who may have meant another file.
     Named,
-    /// It is where caches are: whatever lies there was one.
+    /// The default, where only caches lie: any file there was one.
     Usual,
 }
 
@@ -92,12 +91,12 @@ impl fmt::Display for CacheRefused {
 impl std::error::Error for CacheRefused {}
 
 impl Cache {
-    /// The cache at `path`, which need not exist. To be opened before the files
-    /// are listed: changes from two seconds before on are not trusted.
+    /// Opens the cache at `path`, which need not exist. Open it before the files are listed: files
+    /// changed from two seconds before on are not recorded.
     ///
     /// # Errors
-    /// If a file lies there that never was a cache of this user's. It is left
-    /// as it is. In the [usual](Location::Usual) place it is done without.
+    /// If a file lies there that never was a cache of this user's. It is left as it is. In the
+    /// [usual](Location::Usual) place the search works without a cache.
     pub fn open(path: impl AsRef<Path>, location: Location) -> Result<Cache, CacheRefused> {
         Cache::open_at(path.as_ref(), location)
     }
@@ -112,7 +111,7 @@ impl Cache {
             refused: None,
         };
         if let Some(parent) = path.parent() {
-            // Whatever fails here fails again with its reason.
+            // A failure here occurs again below, with its reason.
             let _ = std::fs::create_dir_all(parent);
         }
         match store::check_place(&cache.place) {
@@ -135,13 +134,14 @@ impl Cache {
         self.began_ns += ns;
     }
 
-    /// As if what is in memory alone were on a disk, where writes through a mapping show.
+    /// Treats file systems in memory as if they were on a disk, where writes through a mapping
+    /// show.
     #[cfg(test)]
     pub(crate) fn pretend_disk(&mut self) {
         self.trust.memory = true;
     }
 
-    /// As if inode numbers were nowhere to be relied on.
+    /// Treats all inode numbers as unreliable.
     #[cfg(test)]
     pub(crate) fn pretend_unstable(&mut self) {
         self.trust.nothing = true;
@@ -168,8 +168,7 @@ impl Cache {
         stamp.mtime_ns.max(stamp.ctime_ns) < self.began_ns.saturating_sub(RACY_NS)
     }
 
-    /// Calls `f` with the record of every one of `wanted` (sorted) that there is, in whatever
-    /// state.
+    /// Calls `f` with every existing record of `wanted` (sorted), in whatever state.
     pub(crate) fn load(
         &mut self,
         algorithm: Algorithm,
@@ -201,7 +200,7 @@ impl Cache {
         }
     }
 
-    /// Adds what a search found out.
+    /// Adds the results of a search.
     pub(crate) fn save(&mut self, news: &News<'_>) {
         self.begin_anew_if_large();
         if let Err(failure) = store::save(&self.place, news) {

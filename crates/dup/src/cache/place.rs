@@ -1,5 +1,5 @@
-//! The file of a cache: whose it is, whether it ever was a cache, how it is
-//! opened, and where it goes when it is damaged.
+//! The file of a cache: its owner, proof that it ever was a cache, its opening, and the backup of a
+//! damaged one.
 //!
 //! Nothing that never was a cache of ours is touched: the path may be a slip
 //! of the fingers. Nothing that others may write is believed, or they could
@@ -23,7 +23,7 @@ use super::failure::Failure;
 /// The first bytes of every `redb` file.
 const MAGIC: &[u8] = b"redb\x1a\x0a\xa9\x0d\x0a";
 
-/// In the names of all our tables, so somewhere in the bytes of every cache.
+/// Part of the names of all our tables, so somewhere in the bytes of every cache.
 const MARK: &[u8] = b"bc dup p";
 
 /// Number of damaged caches that may lie beside each other.
@@ -38,7 +38,7 @@ pub(crate) struct CachePlace {
 
 /// Content found at a cache's path.
 pub(crate) enum Found {
-    /// Nothing, or a file without a byte, which is as good.
+    /// Nothing, or an empty file, which is equivalent.
     Nothing(Place),
     /// A file that begins like a cache and that only this user can have written.
     Cache(Place, File),
@@ -56,7 +56,7 @@ impl CachePlace {
         Escaped(self.path.as_os_str().as_encoded_bytes())
     }
 
-    /// Opens what lies there, to be read, or to be written as well.
+    /// Opens the file there, to be read, or to be written as well.
     pub(crate) fn look(&self, access: OFlags) -> Result<Found, Failure> {
         let found = self.look_at_content(access)?;
         if let Found::Cache(_, file) = &found

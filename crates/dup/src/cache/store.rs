@@ -76,7 +76,7 @@ pub(crate) fn check_place(place: &CachePlace) -> Result<(), Failure> {
 
 type Table = redb::ReadOnlyTable<&'static [u8], &'static [u8]>;
 
-/// One of our tables; `None` if the store has none of that name yet.
+/// Opens one of our tables; `None` if the store has none of that name yet.
 fn table(
     transaction: &ReadTransaction,
     which: TableDefinition<'static, &'static [u8], &'static [u8]>,
@@ -100,8 +100,7 @@ fn table(
 /// A file to look up, and its candidate number.
 pub(crate) type Wanted = (Identity, u32);
 
-/// Calls `f` with the record of every one of `wanted` (sorted) that the store
-/// has, in whatever state.
+/// Calls `f` with every record of `wanted` (sorted) that the store has, in whatever state.
 pub(crate) fn load(
     place: &CachePlace,
     algorithm: Algorithm,

@@ -1,6 +1,6 @@
-//! On which file systems a record can stand for a file: where the inode number
-//! is the file's for good and the ctime moves with every change that reaches the disk. Elsewhere
-//! another mount may show other content under the same numbers and times.
+//! Check that a file system's records can stand for files: the inode number must be the file's for
+//! good and the ctime move with every change that reaches the disk. Elsewhere another mount may
+//! show other content under the same numbers and times.
 
 use bc_fs::mount::Mounts;
 use bc_walk::{EntryId, Listing};

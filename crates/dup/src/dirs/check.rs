@@ -9,7 +9,7 @@ use crate::prune::sys;
 /// Looks at directories again, each once.
 pub(crate) struct Check<'a> {
     dirs: DirFdCache<'a>,
-    /// By directory.
+    /// By directory: true once it was checked.
     is_checked: Vec<bool>,
 }
 

@@ -33,8 +33,8 @@ impl Classes {
         classes
     }
 
-    /// The number of what a directory holds; `None` if no other can hold the same, or it cannot be
-    /// compared.
+    /// Returns the number of a directory's content; `None` if no other can hold the same, or it
+    /// cannot be compared.
     pub(crate) fn of(&self, dir: DirId) -> Option<u32> {
         let class = self.of[dir.0 as usize];
         (class != NONE).then_some(class)
@@ -93,8 +93,8 @@ impl Classes {
         one.len() == other.len() && one.iter().zip(other).all(is_same)
     }
 
-    /// The kind of an entry and the number of what it holds. A directory that filters leave unread
-    /// is like an empty one.
+    /// Returns the kind of an entry and the number of its content. A directory that filters leave
+    /// unread is like an empty one.
     fn value(&self, tree: &Tree<'_>, entry: EntryId) -> (u8, u32) {
         match tree.item(entry) {
             Item::File(content) => (b'f', content),

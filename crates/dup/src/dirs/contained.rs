@@ -1,4 +1,4 @@
-//! Directories all of whose contents are in another one, whatever they are called there.
+//! Directories all of whose contents are in another one, under any names.
 
 use std::collections::HashSet;
 
@@ -65,10 +65,11 @@ fn once(search: &Search<'_>, found: &mut Vec<Contained>) {
     found.retain(|one| !pairs.contains(&(one.within, one.dir)) || path(one.dir) > path(one.within));
 }
 
-/// The smallest directory that has all these contents and lies neither above nor below `dir`.
+/// Returns the smallest directory that has all these contents and lies neither above nor below
+/// `dir`.
 fn smallest(search: &mut Search<'_>, dir: DirId, contents: &mut [u32]) -> Option<DirId> {
     let places = search.places;
-    // What is rare decides first.
+    // Rare contents decide first.
     contents.sort_by_key(|content| places.count(*content));
     let rarest = *contents.first()?;
     if places.count(rarest) > search.limits.places {

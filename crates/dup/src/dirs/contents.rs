@@ -1,5 +1,5 @@
-//! Which files have the same content, by number: those of a group of the search, and the names of
-//! one file. And where symbolic links lead.
+//! Numbers for equal contents of files: those of a group of the search, and the names of one file.
+//! And numbers for targets of symbolic links.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ pub(crate) struct Contents {
     pub(crate) targets: Vec<Vec<u8>>,
 }
 
-/// Gives numbers to what files hold and to where links lead.
+/// Gives numbers to the contents of files and the targets of links.
 pub(crate) fn number(tree: &mut Tree<'_>, scan: &Scan, errors: &mut Vec<Error>) -> Contents {
     let mut contents = Contents::default();
     for group in scan.groups() {

@@ -50,8 +50,8 @@ impl Digests {
         }
     }
 
-    /// Reads what is not known yet of the files below these directories, one of each content.
-    /// Gives those that could not be read as they were listed.
+    /// Reads the files below these directories whose digests are unknown, one of each content.
+    /// Returns those that could not be read as they were listed.
     ///
     /// # Errors
     /// A worker that panicked.
@@ -109,7 +109,7 @@ impl Digests {
         for dir in tree.below(classes.first[class as usize]) {
             below.extend(classes.of(dir).filter(|class| !known.contains_key(class)));
         }
-        // What a directory holds has lower numbers.
+        // Directories inside a directory have lower numbers.
         below.sort_unstable();
         below.dedup();
         for class in below {

@@ -24,12 +24,13 @@ use crate::scan::Scan;
 /// Finds equal, contained and similar directories.
 ///
 /// The listing has to be of all [`Entries`](bc_walk::Entries), with [`Metadata`](bc_walk::Metadata)
-/// and with what roots [repeat](bc_walk::Repeats::List); empty files count, so the search's smallest
-/// size should be 0, or what the listing's is. After a cancellation the result is incomplete, and
+/// and with entries that roots [repeat](bc_walk::Repeats::List); empty files count, so the search's
+/// smallest size should be 0, or the listing's. After a cancellation the result is incomplete, and
 /// [says so](Directories::cancelled).
 ///
 /// # Errors
-/// A listing without metadata, or not the one that was searched; a worker that panicked. What cannot be read is in [`Directories::errors`].
+/// A listing without metadata, or not the one that was searched; a worker that panicked. Files that
+/// cannot be read are in [`Directories::errors`].
 pub fn find(
     listing: &Listing,
     scan: &Scan,

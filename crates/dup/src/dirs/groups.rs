@@ -30,7 +30,8 @@ impl Groups {
         let least = options.min_files.max(1);
         let class = |dir: DirId| {
             let class = classes.of(dir).filter(|_| sums.of(dir).files >= least)?;
-            // Where names do not count, what holds nothing but one directory equals that one.
+            // Where names do not count, a directory that holds nothing but one directory equals
+            // that one.
             let above = tree.above(dir).and_then(|above| classes.of(above));
             (above != Some(class)).then_some(class as usize)
         };
@@ -73,8 +74,8 @@ pub(crate) struct Told {
     pub(crate) files: Vec<u32>,
 }
 
-/// Leaves out what follows from the equality of larger directories: a group whose members' parents
-/// are all equal, each of them with one member, under one name.
+/// Leaves out groups that follow from the equality of larger directories: a group whose members'
+/// parents are all equal, each of them with one member, under one name.
 pub(crate) fn largest(
     tree: &Tree<'_>,
     classes: &Classes,
@@ -115,8 +116,8 @@ pub(crate) fn largest(
     Told { dirs, files }
 }
 
-/// As for groups of files: those of nothing but references are none, and those that have to span
-/// roots do.
+/// Returns true for groups that are to be reported, as for groups of files: with a member that is
+/// no reference, and spanning roots where that is requested.
 fn is_wanted(tree: &Tree<'_>, scan: &Scan, options: &DirsOptions, members: &[DirId]) -> bool {
     let root = |dir: &DirId| tree.named_by(*dir).map(|entry| tree.listing.root(entry));
     let spans = || members.iter().any(|dir| root(dir) != root(&members[0]));

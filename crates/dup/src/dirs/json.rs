@@ -33,7 +33,7 @@ pub struct DirsReport<'a> {
     pub found: &'a Directories,
     /// Options of that search for directories.
     pub options: &'a DirsOptions,
-    /// Directories all of whose files manifests know.
+    /// Directories all of whose files are in manifests.
     pub offline: &'a [OfflineDir],
     /// The paths of the manifests, by number.
     pub manifests: &'a [&'a [u8]],
@@ -198,8 +198,8 @@ impl DirsReport<'_> {
         value
     }
 
-    /// The groups of files that no group of directories covers, each with its names: what was
-    /// named as a root and met below another one as well has one.
+    /// The groups of files that no group of directories covers, each with its names: a file that is
+    /// a root and was met below another one as well has one of the two.
     pub fn files(&self) -> impl Iterator<Item = (Group<'_>, Vec<EntryId>)> {
         let mut numbers = self.found.files.iter().peekable();
         let groups = (0_u32..).zip(self.scan.scan.groups());

@@ -7,7 +7,7 @@
 //! has several names; nothing of it has to be read for that.
 //!
 //! # Invariants
-//! - What is not known is not compared: where a file or a directory could not be read or changed,
+//! - Unknown contents are not compared: where a file or a directory could not be read or changed,
 //!   where a mount, a FIFO, a socket or a device is, or a followed link to entries that are listed
 //!   elsewhere, neither that directory nor one above it is equal to, contained in or similar to
 //!   another. [`Directories::obstacles`] names them.
@@ -67,7 +67,7 @@ pub enum DirNames {
 pub struct Limits {
     /// A content that is in more places leads nowhere.
     pub places: usize,
-    /// So many other directories are tried for each.
+    /// Number of other directories that are tried for each.
     pub candidates: usize,
 }
 
@@ -93,7 +93,7 @@ pub struct DirsOptions {
     pub contained: bool,
     /// Directories with fewer files below them are left out.
     pub min_files: u64,
-    /// Which roots a group has to span: that of the search.
+    /// Roots that a group has to span, as in the search.
     pub span: Span,
     /// The algorithm of the search.
     pub algorithm: Algorithm,
@@ -139,7 +139,7 @@ impl Default for DirsOptions {
     }
 }
 
-/// Why a directory, and with it each one above it, cannot be compared.
+/// Reason why a directory, and with it each one above it, cannot be compared.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Obstacle {
@@ -153,12 +153,12 @@ pub enum Obstacle {
     Special,
     /// A file in it was deleted already, and goes when it is closed, or is one that is not finished.
     Temporary,
-    /// A link that was followed leads to what is listed elsewhere.
+    /// A link that was followed leads to an entry that is listed elsewhere.
     Elsewhere,
 }
 
 impl Obstacle {
-    /// In a few words that fit after the directory's path and a colon.
+    /// Returns a few words that fit after the directory's path and a colon.
     pub fn text(self) -> &'static str {
         match self {
             Obstacle::Unreadable => "not all of it could be read",
@@ -196,8 +196,8 @@ pub struct DirGroup {
 /// Result of the search for directories.
 #[derive(Debug, Default)]
 pub struct Directories {
-    /// Equal directories: what frees most first, then by size, files and paths. What follows from
-    /// the equality of larger ones is left out.
+    /// Equal directories: those that free most first, then by size, files and paths. Groups that
+    /// follow from the equality of larger ones are left out.
     pub groups: Vec<DirGroup>,
     /// The groups of the search, by number, that those of directories do not cover.
     pub files: Vec<u32>,
@@ -223,8 +223,8 @@ pub struct Directories {
     pub cancelled: bool,
 }
 
-/// Bytes of memory that the search and what is made of it take for the listing and the state of its
-/// entries, at most.
+/// Returns the bytes of memory that the search and its results take for the listing and the state
+/// of its entries, at most.
 pub fn dirs_memory(listing: &Listing) -> u64 {
     // Numbers of contents, the order by directories, and the places of contents.
     const STATE: usize = 20;

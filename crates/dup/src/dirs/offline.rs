@@ -1,4 +1,4 @@
-//! Directories whose files are all on disks that are not here, as manifests have it.
+//! Directories whose files are all on offline disks, according to manifests.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -9,10 +9,11 @@ use super::Directories;
 use super::tree::{Item, Tree};
 use crate::unique::Offline;
 
-/// A directory all of whose files manifests know; of links and empty directories they are not asked.
+/// A directory all of whose files are in manifests; these are not asked about links and empty
+/// directories.
 #[derive(Clone, Debug)]
 pub struct OfflineDir {
-    /// Which.
+    /// The directory.
     pub dir: DirId,
     /// Files below it; empty ones hold nothing that could be missing.
     pub files: u64,

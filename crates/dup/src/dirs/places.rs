@@ -9,9 +9,9 @@ use super::tree::{Item, NONE, Tree};
 /// the directories that have it, by rank.
 pub(crate) struct Places {
     ranks: Vec<u32>,
-    /// By rank.
+    /// Directories by rank.
     by_rank: Vec<DirId>,
-    /// By directory: how many it is with those below it.
+    /// Number of directories below each one, itself included.
     sizes: Vec<u32>,
     /// Numbers of links come after those of files.
     files: u32,

@@ -1,4 +1,4 @@
-//! Directories that have most of their bytes in common, whatever the files are called.
+//! Directories that have most of their bytes in common, under any names.
 
 use std::collections::{HashMap, HashSet};
 
@@ -85,7 +85,7 @@ fn line(search: &Search<'_>, one: DirId, other: DirId, shared: u64) -> Similar {
     }
 }
 
-/// By number of a content: bytes of a file or link that has it.
+/// Returns the bytes of a file or link by the number of its content.
 fn sizes(tree: &Tree<'_>, contents: usize) -> Vec<u64> {
     let mut sizes = vec![0; contents];
     for entry in tree.dirs().flat_map(|dir| tree.entries(dir)) {
@@ -130,8 +130,8 @@ fn most_similar(
     best
 }
 
-/// Directories that may have so many percent in common with `dir`: those that have one of its
-/// rarest contents. Without all of these it would have too little in common with any.
+/// Returns the directories that may have so many percent in common with `dir`: those that have one
+/// of its rarest contents. Without all of these it would have too little in common with any.
 fn candidates(
     search: &mut Search<'_>,
     dir: DirId,
@@ -184,7 +184,8 @@ fn candidates(
     found
 }
 
-/// Bytes of files that two directories have, whose contents are given in order.
+/// Returns the bytes of files that two directories have in common; their contents are given in
+/// order.
 fn shared(one: &[u32], other: &[u32], sizes: &[u64]) -> u64 {
     let (mut a, mut b, mut shared) = (0, 0, 0_u64);
     while let (Some(x), Some(y)) = (one.get(a), other.get(b)) {

@@ -9,9 +9,9 @@ use crate::scan::Scan;
 
 /// Disk space of the files below directories.
 pub(crate) struct Space {
-    /// By directory, of the files with one name.
+    /// Bytes of the files with one name, by directory.
     own: Vec<u64>,
-    /// By directory: whether there are files below it that have several.
+    /// By directory: true if there are files below it that have several names.
     has_several: Vec<bool>,
     several: HashMap<EntryId, Several>,
 }

@@ -20,7 +20,7 @@ pub(crate) struct Sum {
     pub(crate) has_alone: bool,
 }
 
-/// By directory.
+/// Totals by directory.
 pub(crate) struct Sums(Vec<Sum>);
 
 impl Sums {

@@ -1,4 +1,4 @@
-//! The directories of a listing as a tree: what each holds, and whether all of it is known.
+//! The directories of a listing as a tree, with their entries and their obstacles.
 
 use std::collections::{HashMap, HashSet};
 
@@ -27,7 +27,7 @@ pub(crate) enum Item {
 
 /// Placeholder for a number that does not exist.
 pub(crate) const NONE: u32 = u32::MAX;
-/// In place of a directory's number: filters leave it unread.
+/// Placeholder for a directory's number: filters leave it unread.
 const CLOSED: u32 = u32::MAX - 1;
 
 /// All directories that were read.
@@ -37,15 +37,15 @@ pub(crate) struct Tree<'a> {
     starts: Vec<u32>,
     /// Entries, those of one directory together, in order of their names.
     entries: Vec<EntryId>,
-    /// By entry: the number of what it stands for, by its kind.
+    /// By entry: the number of its directory, content or target, depending on its kind.
     values: Vec<u32>,
     /// Directories as entries of others.
     met: Vec<EntryId>,
     /// Symbolic links that were not followed.
     links: Vec<EntryId>,
-    /// By directory: the entry that was looked at before it was read.
+    /// By directory: the entry that was looked at before the directory was read.
     named_by: Vec<u32>,
-    /// By directory: the one that it is in, or [`NONE`].
+    /// By directory: its parent, or [`NONE`].
     above: Vec<u32>,
     /// The names of roots in the directories that they are in, where those are read as well.
     root_names: HashMap<DirId, EntryId>,
@@ -86,7 +86,7 @@ impl<'a> Tree<'a> {
         all.filter(|dir| listing.dir_identity(*dir).is_some())
     }
 
-    /// Puts the entries of each directory together, and finds what is no file.
+    /// Puts the entries of each directory together, and collects those that are no files.
     fn collect(&mut self) {
         let listing = self.listing;
         let mut starts = vec![0_u32; listing.dirs() + 1];
@@ -150,8 +150,8 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Finds out what the directories are that were not read where they were met, and what else
-    /// keeps directories from being known.
+    /// Finds the directories behind entries that were not read where they were met, and further
+    /// obstacles to a comparison.
     fn resolve(&mut self) {
         let listing = self.listing;
         for (dir, gap) in listing.gaps() {
@@ -299,7 +299,8 @@ impl<'a> Tree<'a> {
         self.obstacles[dir.0 as usize].get_or_insert(obstacle);
     }
 
-    /// Why a directory cannot be compared, as far as the reason lies in itself.
+    /// Returns the reason why a directory cannot be compared, as far as it lies in the directory
+    /// itself.
     pub(crate) fn obstacle(&self, dir: DirId) -> Option<Obstacle> {
         self.obstacles[dir.0 as usize]
     }

@@ -16,7 +16,7 @@ impl<'a> DirsReport<'a> {
         groups.map(move |group| report.tree_group(&tree, group))
     }
 
-    /// The directories of each group alone, with nothing of what is in them: enough for a choice.
+    /// Returns the directories of each group alone, without their entries: enough for a choice.
     pub fn tree_roots(&self) -> Vec<Vec<FileRef>> {
         let tree = Tree::new(self.scan.listing);
         let root = |dir: &DirId| self.dir_ref(&tree, *dir);

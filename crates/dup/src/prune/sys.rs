@@ -457,8 +457,7 @@ pub(crate) fn sync(file: impl AsFd) -> Result<()> {
     call("fsync", || fs::fsync(&file))
 }
 
-/// Flushes the file: some file systems report only then, or at a close, that data could not be
-/// stored.
+/// Reports data that the file system could not store: some do so only at a close.
 pub(crate) fn flush(file: impl AsFd) -> Result<()> {
     call("close", || bc_fs::flush(&file))
 }

@@ -1,8 +1,8 @@
-//! Unions: one directory that shows several, of which one may be a reference's. What is made or
-//! renamed in it happens in whichever the union chooses (mergerfs by its policies, unionfs-fuse and
-//! an overlay in the one that can be written to), also if the file at hand is another's. So a
-//! directory in which a reference's entries are seen counts as the reference's, and so does what
-//! lies below: the union makes the directories on the way where it writes.
+//! Unions: one directory that shows several, of which one may be a reference's. A name made or
+//! changed in it is made in the one that the union chooses (mergerfs by its policies, unionfs-fuse
+//! and an overlay in the one that can be written to), also if the current file is another's. So a
+//! directory in which a reference's entries are visible counts as the reference's, and so do those
+//! below: the union makes the directories on the way where it writes.
 
 use std::os::fd::OwnedFd;
 
@@ -18,7 +18,7 @@ use super::views::Seen;
 pub(super) enum Union {
     /// It does, or it does not.
     Known(bool),
-    /// Only what is made in this one tells: it shows the reference's, or may.
+    /// Known only by making a file in this directory: it shows the reference's, or may.
     Ask(OwnedFd),
 }
 

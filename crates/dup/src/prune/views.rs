@@ -1,13 +1,11 @@
-//! Directories under other numbers. A bind mount shows a directory under its
-//! own device and inode number; an overlay, a FUSE file system or a network
-//! mount shows it under numbers that are nothing like them. What lies in a
-//! reference or in the destination is then known by what is seen on both sides:
-//! directories that could be the same (the last name on the way to them is, or
-//! a mount begins there), and in those the same names for entries in the same
-//! state, change times included, which no copy has.
+//! Directories under other numbers. A bind mount shows a directory under its own device and inode
+//! number; an overlay, a FUSE file system or a network mount shows it under numbers that are
+//! nothing like them. Entries of a reference or of the destination are then known by what is
+//! visible on both sides: directories that could be the same (the last name on the way to them is,
+//! or a mount begins there), and in those the same names for entries in the same state, change
+//! times included, which no copy has.
 //!
-//! Only where one of the two file systems shows what others have is any of this
-//! asked; see [`Shows`].
+//! This is asked only where one of the two file systems shows others' entries; see [`Shows`].
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
@@ -38,19 +36,19 @@ pub(crate) enum Seen {
 
 /// Above this number of directories only those count that have a name in common.
 const MANY: usize = 64;
-/// So many entries are compared to tell whether two directories are one.
+/// Number of entries that are compared to find if two directories are one.
 const SAMPLE: usize = 16;
-/// So many directories deep a file is looked for that stands for them.
+/// Depth down to which a file is looked for that stands for a directory.
 const DEEP: usize = 32;
 
-/// Some trees, and what is known of views of them.
+/// Results about views of some trees.
 #[derive(Default)]
 pub(crate) struct Views {
     mounts: Mounts,
-    /// By device: whether directories there may be some of the trees'.
+    /// By device: true if directories there may be some of the trees'.
     involved: HashMap<u64, bool>,
     index: Option<Index>,
-    /// By directory: those of the trees that it could be.
+    /// Directories of the trees that a directory could be.
     near: HashMap<Identity, Vec<DirId>>,
 }
 
@@ -251,7 +249,7 @@ impl Index {
     fn new(trees: &Subtrees, cancel: &Cancel) -> Result<Index, Skip> {
         let listed = trees.list(Files::Named, 1.into(), cancel);
         let listing = listed.map_err(|_| Skip::Protected)?;
-        // What an early end has not found would not be known.
+        // Results of an early end would be incomplete.
         if cancel.is_cancelled() {
             return Err(Skip::Cancelled);
         }

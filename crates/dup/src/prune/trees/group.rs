@@ -1,4 +1,4 @@
-//! One group: which directory stays, which go, and how.
+//! One group: the directory that stays, the ones that go, and the way they go.
 
 use std::collections::{HashMap, HashSet};
 
@@ -121,8 +121,8 @@ impl Run<'_> {
         }
     }
 
-    /// The copies in the order of the rules: first the one that stays. What stays for other groups
-    /// stays for this one, too, if no reference does.
+    /// Returns the copies in the order of the rules: first the one that stays. A directory that
+    /// stays for other groups stays for this one, too, if no reference does.
     fn order_trees(&self, copies: &[TreeCopy], done: &Done) -> Option<Vec<usize>> {
         let dirs = copies.iter().map(|copy| copy.dir.clone());
         let inodes = self.options.rules.order(&FileGroup {

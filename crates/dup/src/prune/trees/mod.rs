@@ -1,13 +1,15 @@
-//! Whole directories that are copies of each other. One of each group stays; of another one everything
-//! is proven to be in that one first, then it goes, name by name or, where it is moved, by one rename.
-//! Versions before moved to other file systems as well, by a copy of each name; undo takes that back.
+//! Whole directories that are copies of each other. One of each group stays; another one goes once
+//! everything in it is proven to be in that one, name by name or, where it is moved, by one rename.
+//! Versions before moved to other file systems as well, by a copy of each name; undo takes that
+//! back.
 //!
 //! # Invariants
 //! - Before the first name of a directory goes, every file in it was compared byte for byte with its
 //!   twin, every link and every directory was found in the directory that stays, and nothing else was
 //!   in it. Then each file is proven once more, right before its own name goes.
-//! - What stays lies in nothing that the run removes, and nothing is removed from it.
-//! - Directories go by `rmdir` alone, which takes none that anything is in.
+//! - The directory that stays lies in no directory that the run removes, and nothing is removed
+//!   from it.
+//! - Directories are removed by `rmdir` alone, which fails unless they are empty.
 //! - Before the first name of a directory goes, the journal has the owner, mode, times and attributes of
 //!   each directory in it.
 
@@ -42,15 +44,15 @@ pub struct TreeCopy {
 /// One name below a [`TreeCopy`].
 #[derive(Clone, Debug)]
 pub struct TreeEntry {
-    /// Which of the entries is the directory that it is in; `None`: the copy itself.
+    /// Index of the directory that it is in; `None`: the copy itself.
     pub parent: Option<u32>,
     /// Its name there.
     pub name: Vec<u8>,
     /// Kind of entry.
     pub kind: TreeKind,
-    /// Which it was.
+    /// Identity.
     pub id: Identity,
-    /// In which state.
+    /// State.
     pub stamp: Stamp,
     /// Number of names that it had.
     pub nlink: u64,
@@ -199,7 +201,7 @@ impl Pair<'_> {
         (self.keeper.at(at), self.target.at(at))
     }
 
-    /// The directory, and then each one in it, before what is in that.
+    /// Returns the directory, and then each one in it, before its own entries.
     fn dirs(&self) -> impl DoubleEndedIterator<Item = Option<u32>> {
         [None].into_iter().chain(self.target.of(TreeKind::Dir))
     }

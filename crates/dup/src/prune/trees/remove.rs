@@ -84,7 +84,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Records what a directory is before the first name in it goes, which changes its times.
+    /// Records a directory's state before the first name in it goes, which changes its times.
     fn record_dir(&mut self, (twin, dir): (&FileRef, &FileRef)) -> Result<(), Skip> {
         let held = open_dir(dir)?;
         let kept = open_dir(twin).map_err(Skip::of_keeper)?;

@@ -1,6 +1,6 @@
-//! The last that is done to a directory: it gets what it had, as everything in it is back. Whatever
-//! a killed undo had come to, the next one comes to the same end: a directory is judged by what it
-//! has, not by who made it.
+//! Last step of a directory's undo: it gets its metadata, as everything in it is back. However far
+//! a killed undo came, the next one ends in the same state: a directory is judged by its own state,
+//! not by the process that made it.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -35,7 +35,8 @@ enum Share {
 }
 
 impl Undo<'_> {
-    /// Gives a directory what it had before the first name in it went: the last of it that is undone.
+    /// Gives a directory the metadata that it had before the first name in it went: the last part
+    /// of it that is undone.
     pub(super) fn finish(
         &mut self,
         entry: &Entry,
@@ -55,7 +56,7 @@ impl Undo<'_> {
             flags: entry.target.flags(),
         };
         let opened = match sys::open_listed(&found.dir, &found.name) {
-            // It has what keeps us out already.
+            // It has the mode that keeps us out already.
             Err(failed) if failed.errno == Errno::ACCESS && wanted.is_had(&stat) => {
                 return Ok(UndoOutcome::Unneeded);
             }
@@ -94,7 +95,7 @@ impl Undo<'_> {
         wanted: &Wanted,
     ) -> Result<Share, Skip> {
         if let Some(made) = self.trees.made.get(path) {
-            // Another directory that has its name by now is not given what that one had.
+            // Another directory that has its name by now is not given the original's metadata.
             return match *made == stat.id {
                 true => Ok(Share::All),
                 false => Err(Skip::Changed),
@@ -166,7 +167,7 @@ impl Undo<'_> {
         Ok((!ours.is_empty(), foreign.map(|(name, _)| name)))
     }
 
-    /// When the run began that made the step at hand.
+    /// Returns the start of the run that made the current step.
     fn started_ns(&self) -> i64 {
         let nth = usize::try_from(self.run).unwrap_or(0).wrapping_sub(1);
         self.names.started_ns.get(nth).copied().unwrap_or(i64::MIN)
@@ -175,7 +176,7 @@ impl Undo<'_> {
     /// Removes the directory that was made where this one was moved to, if nothing is in it any more.
     fn take_back_dir(&self, to: &[u8], entry: &Entry) {
         if let Ok(there) = find(to, &entry.target) {
-            // What is in there by now is not ours to remove.
+            // New entries in there are not ours to remove.
             let _ = sys::remove_dir(&there.dir, &there.name);
         }
     }
@@ -184,7 +185,7 @@ impl Undo<'_> {
 const TIMES: &str = "times";
 
 impl Wanted {
-    /// As far as a look from outside tells.
+    /// Returns true if a directory has all this, as far as its `stat` shows.
     fn is_had(&self, stat: &FileStat) -> bool {
         let Metadata {
             uid,
@@ -210,7 +211,7 @@ impl Wanted {
         Ok((self.metadata.mtime_ns != has.mtime_ns).then_some(TIMES))
     }
 
-    /// Gives all of it; what could not be given.
+    /// Gives all of it; returns the parts that could not be given.
     fn give(&self, opened: &OwnedFd) -> Result<Vec<String>, Skip> {
         let mut lost = self.metadata.apply(opened)?;
         lost.extend(given(Some(&self.flags), opened)?);

@@ -35,7 +35,7 @@ impl Undo<'_> {
         Ok(found)
     }
 
-    /// That names in these directories could be changed, for a dry run; `false` in a real one.
+    /// Proves in a dry run that names in these directories could be changed; `false` in a real one.
     pub(super) fn would(&self, dirs: &[&OwnedFd]) -> Result<bool, Skip> {
         if self.mode == RunMode::Execute {
             return Ok(false);
@@ -60,7 +60,7 @@ impl Undo<'_> {
         there: Option<&OpenFile>,
     ) -> Result<UndoOutcome, Skip> {
         let mut lost = Vec::new();
-        // As another name of what is there, or would be by then, it has what that has.
+        // As another name of a file that exists, or would by then, it has that file's metadata.
         if !self.has_name(entry) {
             let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
             let is_file = |held: &&OpenFile| held.stat.kind() == FileKind::File;
@@ -166,7 +166,7 @@ impl Undo<'_> {
         self.foreseen_names.contains_key(&original) || self.other_name(entry).is_some()
     }
 
-    /// Takes note of a name that would come back; what would be said of the others.
+    /// Records a name that would come back; returns the message about the other names.
     fn foresee_names(&mut self, entry: &Entry) -> Option<String> {
         let stands = self.other_name(entry).and_then(|(id, path)| {
             let stat = self.find(&path, &entry.target).ok()?.stat?;

@@ -43,8 +43,8 @@ pub(super) struct Back {
 }
 
 impl Leftovers {
-    /// Removes what holds nothing from the directories of a step, and notes
-    /// what may hold a file.
+    /// Removes names that hold nothing from the directories of a step, and records those that may
+    /// hold a file.
     pub(super) fn look(&mut self, entry: &Entry, mode: RunMode, cancel: &Cancel) {
         for (dir, _) in directories(entry) {
             let Ok(id) = sys::stat(&dir).map(|stat| stat.id) else {
@@ -72,9 +72,8 @@ impl Leftovers {
         }
     }
 
-    /// Gives the step's file and the copy that was made of it their names back,
-    /// where a killed run had set them aside and nothing has the name. A dry run
-    /// only tells that it would.
+    /// Gives the step's file and the copy that was made of it their names back, where a killed run
+    /// had set them aside and nothing has the name. A dry run only reports that it would.
     pub(super) fn put_back(
         &mut self,
         entry: &Entry,
@@ -116,7 +115,7 @@ impl Leftovers {
             return Ok(None);
         }
         // The number of its device may be another one since it was mounted again; after a copy of
-        // the whole tree its own is, and the name tells which file was made of it.
+        // the whole tree its own is, and the name identifies the copy's original.
         let size = entry.target.stamp().size;
         let is_it = |held: &OpenFile| {
             let told = other.is_some() && leftover::aside_for(held.name.as_bytes()) == other;
@@ -192,9 +191,8 @@ impl Leftovers {
         self.spoken_for.insert(path);
     }
 
-    /// Removes files under temporary names that have the content of the step's
-    /// file, which is in its place. Not what was set aside by a move: what that
-    /// has besides its content may be nowhere else.
+    /// Removes files under temporary names that have the content of the step's file, which is in
+    /// its place. Files that a move set aside stay: their metadata may be nowhere else.
     pub(super) fn remove_equal(
         &mut self,
         entry: &Entry,

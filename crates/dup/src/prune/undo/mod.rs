@@ -1,6 +1,6 @@
-//! undo: makes the files of a journal separate again, last step first, as
-//! far as what is there now allows it. It changes a name only while the name
-//! is exactly what the step left, and only by the same swap as prune.
+//! undo: makes the files of a journal separate again, last step first, as far as the present files
+//! allow it. It changes a name only while the name is exactly what the step left, and only by the
+//! same swap as prune.
 
 mod finish;
 mod foresee;
@@ -42,10 +42,9 @@ use crate::prune::skip::Skip;
 use crate::prune::sys::{self, Failed};
 use crate::prune::temp::{Temps, replace};
 
-/// Undoes the steps of the journal at `path`, the last one first. Cancelled
-/// while it reads, it has done nothing; later, it stops between two steps or
-/// within one that leaves nothing behind. A journal whose run was killed before
-/// its first line was whole is one without steps.
+/// Undoes the steps of the journal at `path`, the last one first. Cancelled while it reads, it has
+/// done nothing; later, it stops between two steps or within one that leaves nothing behind. A
+/// journal whose run was killed before its first line was complete has no steps.
 ///
 /// # Errors
 /// If the journal cannot be read, is not one, was written by another version,
@@ -91,7 +90,7 @@ fn undo_at(
         if cancel.is_cancelled() {
             break;
         }
-        // A copy that was not withdrawn may be there all the same.
+        // A copy that was not withdrawn may still exist.
         let never = place.took_effect == Some(false) && !steps.made_copy(at);
         if never && !steps.index.linked {
             continue;
@@ -109,8 +108,8 @@ fn undo_at(
             continue;
         }
         let outcome = match action {
-            // What is left over in a directory is looked at for the sake of the files in it, which
-            // tell what may be the last of its content.
+            // Leftovers in a directory are looked at for the sake of the files in it, whose steps
+            // show which leftover may be the last of its content.
             Some(action) => undo.tree(action, &entry, &path),
             None => {
                 undo.leftovers.look(&entry, mode, cancel);
@@ -137,7 +136,7 @@ fn undo_at(
                     undo.foreseen.insert(path.clone(), entry.digest());
                 }
             }
-            // That a directory has what it had is a part of its making.
+            // The metadata of a directory is a part of its making.
             UndoOutcome::Unneeded if action == Some(TreeAction::Empty) => continue,
             UndoOutcome::Unneeded => summary.unneeded += 1,
             UndoOutcome::Failed(_) => summary.failed += 1,
@@ -182,7 +181,7 @@ struct Undo<'a> {
     /// The names that files still have in a dry run which would have been given others: by path.
     stand_ins: HashMap<Vec<u8>, CString>,
     caller: Caller,
-    /// Which of the journal's runs made the step at hand.
+    /// Number of the journal's run that made the current step.
     run: u64,
     /// Whole directories that undo made or filled.
     trees: Trees,
@@ -193,8 +192,8 @@ struct Undo<'a> {
     names: Names,
 }
 
-/// A file before its step. The inode number alone does not tell: a journal may
-/// be continued, and what one run gave up is given to other files by the next.
+/// A file before its step. The inode number alone does not identify it: a journal may be continued,
+/// and a number that one run gave up is given to other files by the next.
 #[derive(Clone, Copy, Eq, Hash, PartialEq)]
 struct Original {
     run: u64,
@@ -236,8 +235,8 @@ fn find(path: &[u8], recorded: &Recorded) -> Result<Found, Skip> {
 }
 
 impl Found {
-    /// Holds what the name leads to; a symbolic link itself, not its target.
-    /// What is done to it from here on shows in its change time.
+    /// Holds the file that the name leads to; a symbolic link itself, not its target. Later changes
+    /// to it show in its change time.
     fn hold(self, path: &[u8]) -> Result<OpenFile, Skip> {
         let expected = self.stat.ok_or(Skip::Gone)?;
         let held = match expected.kind() {
@@ -271,7 +270,7 @@ fn parted(entry: &Entry, names: u64) -> Option<String> {
 }
 
 impl Undo<'_> {
-    /// Undoes a step, with what a killed run had set aside in its place again.
+    /// Undoes a step, after files that a killed run had set aside are put back.
     fn put_back(
         &mut self,
         entry: &Entry,
@@ -426,8 +425,8 @@ impl Undo<'_> {
         if same { Ok(()) } else { Err(Skip::Changed) }
     }
 
-    /// Remembers what a file was restored as, for its other names, and says
-    /// how many of those it does not have again.
+    /// Records the restored file, for its other names, and returns the message about those that it
+    /// does not have again.
     fn done(
         &mut self,
         entry: &Entry,

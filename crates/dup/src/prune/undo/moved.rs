@@ -1,5 +1,5 @@
-//! Taking moves back: by renaming, or by a copy that is given what the record
-//! says, or by removing a copy whose original never went.
+//! Undo of moves: by renaming, or by a copy that is given the recorded metadata, or by removing a
+//! copy whose original never went.
 
 use bc_fs::Escaped;
 use bc_walk::{FileKind, FileStat};
@@ -90,7 +90,7 @@ impl Undo<'_> {
         let wanted = self.wanted(entry, copy, &held)?;
         let own = held.metadata()?;
         let (metadata, lost) = wanted.clone().entitled(&held.stat, Some(&own));
-        // Of a copy that the run made, what its file system did not take need not stay.
+        // Metadata that the file system of the run's own copy did not take need not stay.
         let ours = copy.is_some_and(|copy| copy.id == held.stat.id);
         let stays = |made: &Metadata| own.not_in(made, ours.then_some(&wanted));
         let with = self.other_name(entry).and_then(|(id, other)| {
@@ -107,7 +107,7 @@ impl Undo<'_> {
             to_dir: &found.dir,
             name: &found.name,
             to: path,
-            // A file that is not the one that was moved keeps what it has.
+            // A file that is not the moved one keeps its metadata.
             how: if same { How::Rename } else { How::Copy },
             metadata,
             lost,
@@ -159,9 +159,9 @@ impl Undo<'_> {
         }
     }
 
-    /// Gives the file back whose copy the run had found at its destination:
-    /// that one is not the run's, and stays. Gone or changed since, it is not
-    /// needed either: the kept file has the content.
+    /// Restores the file whose copy the run had found at its destination: that copy is not the
+    /// run's, and stays. Even if it is gone or changed since, it is not needed: the kept file has
+    /// the content.
     fn leave_copy(
         &mut self,
         entry: &Entry,
@@ -176,8 +176,8 @@ impl Undo<'_> {
         self.recreate(entry, path, found, source.as_ref())
     }
 
-    /// Removes what is at the destination while the file is in its place: the
-    /// move was killed before the original went, or undo after it was restored.
+    /// Removes the copy at the destination while the file is in its place: the move was killed
+    /// before the original went, or undo after it was restored.
     fn withdraw(
         &mut self,
         entry: &Entry,

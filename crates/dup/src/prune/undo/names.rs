@@ -16,7 +16,7 @@ use crate::prune::sys;
 /// Places of names that no step took.
 #[derive(Default)]
 pub(super) struct Names {
-    /// When each run of the journal began.
+    /// Start of each run of the journal.
     pub(super) started_ns: Vec<i64>,
     /// True if the journal has a file with several names at all.
     linked: bool,
@@ -112,8 +112,8 @@ impl Undo<'_> {
         Some(found)
     }
 
-    /// Takes note of a file that is in its place, for its other names: it is the one that the step
-    /// was about, or what undo makes of that.
+    /// Records a file that is in its place, for its other names: it is the step's file, or the one
+    /// that undo makes of it.
     pub(super) fn remember(&mut self, entry: &Entry, path: &[u8], content: Content) {
         let original = self.original(entry);
         if !self.names.linked

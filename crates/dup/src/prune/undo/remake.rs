@@ -15,9 +15,9 @@ use crate::prune::skip::Skip;
 use crate::prune::sys;
 
 impl Undo<'_> {
-    /// A temporary name in `dir` for the file that the entry records: a copy
-    /// of the content with the recorded metadata or, where [another name](Undo::other_name) of
-    /// the same file is there, one more name of that.
+    /// Makes the file that the entry records, under a temporary name in `dir`: a copy of the
+    /// content with the recorded metadata or, where [another name](Undo::other_name) of the same
+    /// file is there, one more name of that.
     pub(super) fn make(
         &mut self,
         entry: &Entry,

@@ -1,4 +1,4 @@
-//! Whole directories come back: made again, filled by the steps before, and given what they had.
+//! Undo of whole directories: made again, filled by the steps before, and given their metadata.
 
 use std::collections::{HashMap, HashSet};
 
@@ -54,7 +54,7 @@ impl Trees {
 }
 
 impl Undo<'_> {
-    /// Undoes what was done to a directory, or to a link in one.
+    /// Undoes a step with a directory, or with a link in one.
     pub(super) fn tree(
         &mut self,
         action: TreeAction,
@@ -131,7 +131,7 @@ impl Undo<'_> {
         // For us alone until all of it is there.
         sys::make_dir(&found.dir, &found.name, 0o700)?;
         let made = sys::open_listed(&found.dir, &found.name).and_then(|made| {
-            // What is refused is said when the others are given.
+            // A refusal is reported when the other flags are given.
             let _ = sys::give_flags(&entry.target.flags().of_empty(), &made);
             sys::stat(&made)
         });
@@ -152,7 +152,7 @@ impl Undo<'_> {
                     return Err(Skip::Changed);
                 }
                 self.clear_links(&found, &text);
-                // Killed before it went, or before what was made of it had gone.
+                // Killed before it went, or before the copy made of it had gone.
                 if self.mode == RunMode::Execute {
                     self.take_back_link(entry, &text);
                 }
@@ -174,8 +174,8 @@ impl Undo<'_> {
         Ok(UndoOutcome::Restored { lost })
     }
 
-    /// Makes the link under a temporary name, and gives it its own with what it had: nothing tells
-    /// of a link in its place that owner and times are still to come.
+    /// Makes the link under a temporary name, and gives it its own name only with its owner and
+    /// times: a link in its place does not show that these are still missing.
     fn place_link(
         &mut self,
         entry: &Entry,
@@ -203,7 +203,7 @@ impl Undo<'_> {
         Ok(lost)
     }
 
-    /// Removes what a killed run had set aside of the link.
+    /// Removes links that a killed run had set aside.
     fn clear_links(&self, found: &Found, text: &[u8]) {
         if self.mode == RunMode::DryRun {
             return;
