@@ -37,7 +37,7 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    /// Asks what an open file takes.
+    /// Determines the space of an open file.
     pub(crate) fn of(file: impl AsFd, stat: &FileStat, traits: &Traits) -> Space {
         let asked = Space::and_map(file, stat, traits, Dirty::Leave);
         let space = asked.map_or_else(|| Space::allocated(stat), |(space, _)| space);
@@ -55,8 +55,8 @@ impl Space {
         }
     }
 
-    /// Asks what an open file takes, and where its content lies, if that proves what it is. `None`
-    /// where the file system tells that of no file.
+    /// Determines the space of an open file, and the location of its content, if that identifies
+    /// the content. `None` where the file system reports that of no file.
     pub(crate) fn and_map(
         file: impl AsFd,
         stat: &FileStat,

@@ -18,8 +18,8 @@ use crate::path::split;
 use crate::prune::sys;
 use crate::traces::Traces;
 
-/// Which files a [survey](Subtrees::survey) tells from others by themselves, beside all that
-/// lie in the directories.
+/// Files that a [survey](Subtrees::survey) recognises by themselves, beside all that lie in the
+/// directories.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Files {
     /// The named files. Costs no call per file.
@@ -55,10 +55,11 @@ struct Top {
 }
 
 impl Subtrees {
-    /// Opens what the paths lead to, links followed as with any path that is named.
+    /// Opens the files and directories that the paths lead to, links followed as with any path that
+    /// is named.
     ///
     /// # Errors
-    /// Of the first path that cannot be opened or is neither a directory nor a regular file.
+    /// For the first path that cannot be opened or is neither a directory nor a regular file.
     pub fn open(paths: impl IntoIterator<Item = Vec<u8>>) -> Result<Subtrees, Error> {
         let mut found = Subtrees::default();
         for path in paths {
@@ -73,9 +74,9 @@ impl Subtrees {
         Ok(found)
     }
 
-    /// Finds out which directories lie below, so that they are known wherever else they are
-    /// mounted. No filter applies: what a search leaves out is protected as well. With
-    /// [`Symlinks::Follow`] what links below lead to counts as lying there.
+    /// Finds the directories below, so that they are known wherever else they are mounted. No
+    /// filter applies: entries that a search leaves out are protected as well. With
+    /// [`Symlinks::Follow`] entries that links below lead to count as lying there.
     ///
     /// Directories that cannot be read are in [`errors`](Subtrees::errors).
     ///
@@ -109,8 +110,8 @@ impl Subtrees {
         self.traces.as_ref()
     }
 
-    /// Takes note of what a walk from the named paths has found, as a [survey](Subtrees::survey)
-    /// would.
+    /// Records the entries that a walk from the named paths has found, as a
+    /// [survey](Subtrees::survey) would.
     pub(crate) fn learn(&mut self, listing: &Listing, files: Files) {
         for dir in (0..listing.dirs() as u32).map(bc_walk::DirId) {
             self.learn_dir(listing, dir);
@@ -153,11 +154,11 @@ impl Subtrees {
         walk(&roots, &options, workers, cancel)
     }
 
-    /// Proves that the paths still lead to what was opened. A search goes by the paths: what it
-    /// found below another directory of the name would not be protected.
+    /// Proves that the paths still lead to the opened files. A search goes by the paths: entries
+    /// that it found below another directory of the name would not be protected.
     ///
     /// # Errors
-    /// Of the first path that leads elsewhere or nowhere.
+    /// For the first path that leads elsewhere or nowhere.
     pub fn check(&self) -> Result<(), Error> {
         for top in &self.tops {
             if Top::open(top.path.clone())?.id != top.id {
@@ -221,7 +222,7 @@ impl Subtrees {
         self.devs.iter().map(|(dev, path)| (*dev, path.as_slice()))
     }
 
-    /// Which entries of a listing are, or lie in, one of these.
+    /// Marks the entries of a listing that are, or lie in, one of these.
     pub(crate) fn mark(&self, listing: &Listing) -> Marks {
         if self.is_empty() {
             return Marks::default();
@@ -279,7 +280,7 @@ impl Top {
 /// The entries of one listing that lie in [`Subtrees`].
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
-    /// By directory of the listing; empty if nothing is marked.
+    /// By directory of the listing: true if it is marked. Empty if nothing is marked.
     dirs: Vec<bool>,
     files: HashSet<Identity>,
 }

@@ -10,11 +10,11 @@ use bc_walk::{EntryId, FileKind, Listing, Stamp};
 /// Relation of two file systems, as far as it can be determined.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Kin {
-    /// They are one, whose inode numbers tell files apart.
+    /// They are one, whose inode numbers distinguish files.
     One,
     /// It cannot be determined.
     Unproven,
-    /// They are two: only what shows other file systems' files could have one of the other.
+    /// They are two: only a file system that shows others' files could have one of the other.
     Two,
 }
 
@@ -72,7 +72,7 @@ impl Trace {
 /// Traces of many files.
 #[derive(Debug, Default)]
 pub(crate) struct Traces {
-    /// By size, then by second.
+    /// Traces by size, then by second.
     all: Vec<Trace>,
 }
 
@@ -106,7 +106,7 @@ fn key(trace: &Trace) -> (u64, u32) {
 /// Seconds of the coarsest clock, FAT's.
 const COARSE: u32 = 2;
 
-/// As many views have it: modulo 2^32, as SSH sends it.
+/// Returns the second as many views have it: modulo 2^32, as SSH sends it.
 fn second(ns: i64) -> u32 {
     ns.div_euclid(1_000_000_000) as u32
 }
@@ -173,7 +173,8 @@ mod tests {
             let found = [Kin::One, Kin::Unproven, Kin::Two].map(|kin| own.may_be(&other, kin));
             assert_eq!(found, expected, "{other:?}");
         }
-        // Where change times are made up a copy looks like the file, and only the disk tells.
+        // Where change times are made up a copy looks like the file, and only the disk
+        // distinguishes them.
         let own = trace(12, 6 * S, 6 * S, "a");
         let copy = trace(99, 6 * S, 6 * S, "a");
         assert!(own.may_be(&copy, Kin::Unproven) && !own.may_be(&copy, Kin::Two));

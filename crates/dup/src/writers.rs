@@ -1,6 +1,6 @@
-//! Files that may be written to without a trace: what goes through a mapping that was made before
-//! changes neither time nor size until the page has been written to the disk once. Who can do that
-//! has the file open for writing, and the system tells of that by refusing a [lease].
+//! Files that may be written to without a trace: a write through a mapping that was made before
+//! changes neither time nor size until the page has been written to the disk once. A process that
+//! can do that has the file open for writing, and the system reports it by refusing a [lease].
 
 use std::collections::HashMap;
 use std::os::fd::AsFd;
@@ -78,7 +78,7 @@ fn suspects(listing: &Listing, files: impl Iterator<Item = EntryId>) -> Vec<Entr
 /// Returns true if the system reports another process that has the file open for writing. False
 /// where it reports nothing, because the file is another user's or on a file system without leases.
 fn has_writer(opener: &mut Opener<'_>, entry: EntryId) -> bool {
-    // Who cannot be opened is not read either.
+    // A file that cannot be opened is not read either.
     let Ok((file, stat)) = opener.open_checked(entry) else {
         return false;
     };

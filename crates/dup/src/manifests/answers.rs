@@ -1,4 +1,4 @@
-//! Which files some manifests know.
+//! Answers of manifests about files: the contents that they contain.
 
 use bc_digest::{Algorithm, Digest};
 use bc_hash::{HashOptions, HashProgress};
@@ -21,9 +21,9 @@ pub struct Question<'a> {
     pub listing: &'a Listing,
     /// Entries in question, in path order.
     pub entries: &'a [EntryId],
-    /// For each of them all files of the trees with its content, itself among them: what a list of
-    /// unknown origin says of such names is of these files, as far as anybody can tell. Empty where
-    /// that does not matter.
+    /// For each entry all files of the trees with its content, itself among them: lines of such
+    /// names in a list of unknown origin are taken to be about these files. Empty where that does
+    /// not matter.
     pub names: &'a [&'a [EntryId]],
     /// The files in question and everything beside them in their trees, with traces of all files: a
     /// manifest's entries for those are no reference copies.
@@ -39,7 +39,7 @@ pub struct Question<'a> {
 pub struct Answer {
     /// Index of the manifest.
     pub manifest: usize,
-    /// By a digest of this algorithm.
+    /// Algorithm of the digest.
     pub algorithm: Algorithm,
 }
 
@@ -56,10 +56,10 @@ pub struct Detail {
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Answers {
-    /// For each entry that was asked about: who knows it. A strong digest comes before a weak one,
-    /// then the manifest that was named first.
+    /// For each entry in question, its answer. A strong digest comes before a weak one, then the
+    /// manifest that was named first.
     pub known: Vec<Option<Answer>>,
-    /// By which entry, if that was asked for.
+    /// For each entry in question, the manifest's entry, if that was asked for.
     pub details: Vec<Option<Box<Detail>>>,
     /// Files that could not be read.
     pub errors: Vec<(EntryId, Error)>,
@@ -69,7 +69,7 @@ pub struct Answers {
     pub own_entries: u64,
 }
 
-/// Why there are no answers.
+/// Reason why there are no answers.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Unanswered {
@@ -127,10 +127,10 @@ impl From<WorkerPanic> for Unanswered {
     }
 }
 
-/// Asks manifests which contents they know. Files are read only if a manifest has one of their size,
-/// or has no sizes. Memory grows with the files that are asked about, not with the manifests.
+/// Asks manifests which of the contents they contain. Files are read only if a manifest has one of
+/// their size, or has no sizes. Memory grows with the files in question, not with the manifests.
 ///
-/// After a cancellation the answers are incomplete: what was not read is not known.
+/// After a cancellation the answers are incomplete: files that were not read have none.
 ///
 /// # Errors
 /// A manifest that is cut off, altered, or not what it has to be; a worker that panicked.

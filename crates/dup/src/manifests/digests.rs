@@ -10,7 +10,7 @@ use bc_walk::{EntryId, Error, FileKind, FileStat, Listing};
 pub(super) struct Sizes {
     all: Vec<u64>,
     wanted: Vec<bool>,
-    /// A manifest does not tell sizes.
+    /// True if a manifest records no sizes.
     any: bool,
 }
 
@@ -27,7 +27,7 @@ impl Sizes {
         }
     }
 
-    /// A manifest has a file of this size, or does not tell.
+    /// Records the size of a file in a manifest; `None` if the manifest has no size for it.
     pub(super) fn note(&mut self, size: Option<u64>) {
         match size {
             None => self.any = true,
@@ -97,7 +97,7 @@ fn head(digest: &[u8]) -> [u8; 16] {
 
 /// Result of reading the files.
 pub(super) struct Hashed {
-    /// In the order of the algorithms.
+    /// Tables in the order of the algorithms.
     pub(super) tables: Vec<Table>,
     pub(super) errors: Vec<(EntryId, Error)>,
     pub(super) bytes_read: u64,

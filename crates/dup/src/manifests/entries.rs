@@ -24,7 +24,7 @@ pub(super) struct Witness<'a> {
 /// An entry.
 pub(super) enum Found<'a> {
     Witness(Witness<'a>),
-    /// A file whose content is not known, or not for sure.
+    /// A file whose content is unknown or uncertain.
     Without,
     /// The directory that all paths are relative to, and its number.
     Root(u64),
@@ -35,8 +35,8 @@ pub(super) enum Found<'a> {
 }
 
 impl Manifest {
-    /// Shows `found` every entry of a file. Whatever it makes of them counts only once this has
-    /// returned: the manifest may turn out to be cut off or altered at its end.
+    /// Calls `found` with every entry of a file. Its results count only once this has returned: the
+    /// manifest may turn out to be cut off or altered at its end.
     pub(super) fn each(
         &self,
         cancel: &Cancel,

@@ -17,7 +17,7 @@ use rustix::fs::{AtFlags, CWD, StatxFlags};
 pub(super) struct Home {
     /// The roots.
     places: Vec<Place>,
-    /// Paths of entries below which lies what is asked about, each with a closing slash.
+    /// Paths of entries below which the roots in question lie, each with a closing slash.
     around: Vec<Vec<u8>>,
 }
 
@@ -25,7 +25,7 @@ impl Home {
     /// Compares the header with every root.
     ///
     /// # Errors
-    /// In words, if the manifest's tree is one of the roots or lies in one, or may.
+    /// A message, if the manifest's tree is one of the roots or lies in one, or may.
     pub(super) fn of<'p>(
         header: &Header,
         roots: impl Iterator<Item = &'p [u8]>,
@@ -96,7 +96,7 @@ impl Home {
 
 /// Relation of a recorded tree to a root.
 enum Lies {
-    /// It is that, or below it.
+    /// It is the root, or below it.
     Within,
     /// Elsewhere, or around it: entries below these paths are the root's.
     Beside(Vec<Vec<u8>>),
@@ -119,7 +119,7 @@ impl FileSystem {
         }
     }
 
-    /// One that was mounted below that.
+    /// Returns a file system that was mounted below that.
     pub(super) fn mounted(mounted: &Mounted) -> FileSystem {
         FileSystem {
             uuid: mounted.fs_uuid.clone(),
@@ -127,13 +127,13 @@ impl FileSystem {
         }
     }
 
-    /// The one that a path lies on now.
+    /// Returns the file system that a path lies on now.
     pub(super) fn at(path: &Path, mounts: &[MountEntry]) -> FileSystem {
         Place::of(path, mounts).map_or_else(FileSystem::default, |place| place.file_system)
     }
 
-    /// `None`: nothing tells. A disk that is plugged in again may be another device, so other
-    /// sources are not other file systems.
+    /// Returns true if both are one file system; `None` if that is unknown. A disk that is plugged
+    /// in again may be another device, so other sources are not other file systems.
     pub(super) fn is(&self, other: &FileSystem) -> Option<bool> {
         match (&self.uuid, &other.uuid) {
             (Some(one), Some(other)) => Some(one == other),
@@ -221,7 +221,7 @@ impl Recorded<'_> {
                 let all = self.within.iter().map(PathBuf::as_path);
                 Some(lies(all, within))
             }
-            // Nothing but the path tells; numbers of devices change from boot to boot.
+            // Only the path is left; numbers of devices change from boot to boot.
             _ => Some(lies(self.root.into_iter(), &place.real)),
         }
     }
@@ -256,7 +256,7 @@ fn meaningful(source: Option<&str>) -> Option<String> {
     means.then(|| source.to_owned())
 }
 
-/// The mount that a path without links lies on.
+/// Returns the mount that a path without links lies on.
 fn mount_of<'m>(real: &Path, mounts: &'m [MountEntry]) -> Option<&'m MountEntry> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
     let told = rustix::fs::statx(CWD, real, flags, StatxFlags::MNT_ID).ok();
@@ -298,7 +298,8 @@ mod tests {
         }
     }
 
-    /// `None`: nothing to do with each other; else whether it is refused, and what lies around.
+    /// Returns `None` for a root that is unrelated; else true if the manifest is refused, and the
+    /// paths around the root.
     fn outcome(header: &Header, place: &Place) -> Option<(bool, Vec<String>)> {
         Some(match Place::recorded(header, &[]).to(place)? {
             Lies::Within => (true, Vec::new()),

@@ -92,7 +92,7 @@ pub struct Tally {
     pub unknown_origin: u64,
 }
 
-/// Why a manifest cannot be a reference: nothing is to be answered then.
+/// Reason why a manifest cannot be a reference: no question is answered then.
 #[derive(Clone, Debug)]
 pub struct ManifestError {
     path: Vec<u8>,
@@ -205,8 +205,8 @@ impl Manifest {
         self.form
     }
 
-    /// Takes a list for one of other files than those that are asked about, whatever names it has:
-    /// its user knows where it was made.
+    /// Counts a list as one of other files than those in question, whatever names it has: its user
+    /// knows where it was made.
     pub fn trust(&mut self) {
         self.is_trusted = true;
     }
@@ -216,7 +216,7 @@ impl Manifest {
         &self.tally
     }
 
-    /// Finds out how the tree that it was made of lies to `roots`, which are asked about.
+    /// Determines the relation of the tree that it was made of to `roots`, the trees in question.
     ///
     /// # Errors
     /// If that is one of them, or lies in one, or may: by the file system's UUID or the source of

@@ -28,7 +28,7 @@ pub(super) struct Origin<'m, 't> {
     aliases: &'m mut Aliases<'t>,
 }
 
-/// A directory as paths name it, and what the name leads to; `None` if that is nothing.
+/// A directory as paths name it, and the directory that the name leads to; `None` if there is none.
 struct Parent {
     path: Vec<u8>,
     dir: Option<(OwnedFd, Identity)>,
@@ -58,9 +58,9 @@ impl<'m, 't> Origin<'m, 't> {
                 let root = header.root.as_deref().map(path);
                 (Some(systems), root.into_iter().collect())
             }
-            // A list does not say where it was made: what its path leads to, from here, from beside
-            // the list, or from above what is asked about, is what it was made of as far as anybody
-            // can tell.
+            // A list does not say where it was made: the files that its paths lead to, from the
+            // working directory, from beside the list, or from above the trees in question, may be
+            // those that it was made of.
             None => {
                 let beside = path(split(&manifest.path).0);
                 let mut bases = vec![PathBuf::new(), beside];

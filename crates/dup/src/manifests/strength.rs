@@ -2,8 +2,8 @@
 
 use bc_digest::{Algorithm, Plain};
 
-/// Bytes of the shortest digest that tells contents apart: of fewer, two of some million files are
-/// equal by chance.
+/// Bytes of the shortest digest that distinguishes contents: of fewer, two of some million files
+/// are equal by chance.
 const LEAST: usize = 16;
 
 /// Returns true if equal digests mean equal contents against accidents only, as collisions are made
@@ -23,7 +23,7 @@ pub fn tag(algorithm: Algorithm) -> &'static str {
     }
 }
 
-/// Refuses what is too short.
+/// Refuses digests that are too short.
 pub(super) fn check(algorithm: Algorithm) -> Result<(), String> {
     let bits = 8 * algorithm.digest_len();
     match algorithm.digest_len() < LEAST {

@@ -127,7 +127,7 @@ pub(crate) fn stats(report: &ScanReport<'_>) -> Value {
     })
 }
 
-/// One document, a line per group.
+/// Writes one document, a line per group.
 pub(super) fn document(report: &ScanReport<'_>, out: &mut dyn Write) -> io::Result<()> {
     let head = head(report, "dup scan").to_string();
     let head = head.strip_suffix('}').unwrap_or(&head);
@@ -191,7 +191,7 @@ pub(super) fn lines(report: &ScanReport<'_>, out: &mut dyn Write) -> io::Result<
     writeln!(out, "{last}")
 }
 
-/// Why a report cannot be acted on.
+/// Reason why a report cannot be acted on.
 #[derive(Debug)]
 pub struct ReadError {
     message: String,
@@ -277,8 +277,8 @@ pub fn read(text: &[u8]) -> Result<Saved, ReadError> {
     })
 }
 
-/// The groups, of which those are one that have a file in common: a report that was put together of
-/// others may name it twice, and what is done to it in one group would be unknown to a dry run of the
+/// Returns the groups, with those merged that have a file in common: a report that was put together
+/// of others may name it twice, and a step on it in one group would be unknown to a dry run of the
 /// other.
 fn merged(groups: Vec<prune::FileGroup>) -> Vec<prune::FileGroup> {
     let mut merged: Vec<prune::FileGroup> = Vec::with_capacity(groups.len());

@@ -32,7 +32,7 @@ pub enum ReportFormat {
     Jsonl,
     /// A record per file.
     Csv,
-    /// As fdupes prints: groups with a blank line after each.
+    /// Lines as fdupes prints them: groups with a blank line after each.
     Fdupes,
     /// A POSIX shell script that compares each pair before it acts.
     Script,
@@ -78,7 +78,7 @@ impl ReportFormat {
 pub enum Names {
     /// Byte for byte, for programs.
     Exact,
-    /// As [`bc_fs::escape`](fn@bc_fs::escape) shows them, for people: a newline in a name ends no
+    /// Escaped by [`bc_fs::escape`](fn@bc_fs::escape), for people: a newline in a name ends no
     /// line.
     OneLine,
 }
@@ -94,7 +94,7 @@ pub struct ScanReport<'a> {
     pub algorithm: Algorithm,
     /// The root arguments in order.
     pub roots: &'a [Vec<u8>],
-    /// Which of them are references, whose files are never changed.
+    /// Indices of the roots that are references, whose files are never changed.
     pub reference_roots: &'a [usize],
     /// RFC 3339.
     pub started_at: &'a str,
@@ -125,7 +125,7 @@ impl ScanReport<'_> {
         }
     }
 
-    /// All that failed, in path order: what the walk could not look at, what could not be judged.
+    /// Returns all failures, in path order: of the walk and of the search.
     pub fn errors(&self) -> Vec<&bc_walk::Error> {
         let all = self.listing.errors().iter().chain(&self.scan.errors);
         let mut all: Vec<_> = all.collect();
@@ -187,7 +187,7 @@ impl ScanReport<'_> {
         self.scan.groups().map(|group| self.file_group(group))
     }
 
-    /// One of them: all names of each file, one file after the other.
+    /// Returns a group for prune: all names of each file, one file after the other.
     pub fn file_group(&self, group: scan::Group<'_>) -> prune::FileGroup {
         let names = group.files().flat_map(|file| file.names);
         prune::FileGroup {

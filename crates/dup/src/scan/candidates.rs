@@ -39,7 +39,7 @@ impl Candidates {
             .map(|file| listing.inode_hint(file.entry()))
             .collect();
         let mut inodes = &mut inodes[..];
-        // What turns out not to be needed of these is never touched.
+        // Memory that turns out not to be needed of these is never touched.
         let mut found = Candidates {
             names: Vec::with_capacity(by_size.len()),
             starts: Vec::new(),

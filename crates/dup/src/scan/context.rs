@@ -14,7 +14,7 @@ use super::table::{Both, Prefixes, Table};
 use super::{ScanOptions, ScanProgress};
 use crate::subtrees::Marks;
 
-/// One search.
+/// Context of one search.
 pub(crate) struct Context<'a> {
     pub(crate) listing: &'a Listing,
     pub(crate) candidates: &'a Candidates,
@@ -23,7 +23,7 @@ pub(crate) struct Context<'a> {
     pub(crate) prefixes: Mutex<Prefixes>,
     /// Locations of files on disk.
     pub(crate) extents: Extents,
-    /// Which entries are references'.
+    /// Entries that are references'.
     pub(crate) references: Marks,
     pub(crate) options: &'a ScanOptions,
     pub(crate) cancel: &'a Cancel,
@@ -71,7 +71,7 @@ impl<'a> Context<'a> {
 
     /// Runs `f` on each of some workers that read `plan`, with the options' tables of descriptors:
     /// they have those of the listing, and those that they open themselves. Others join while they
-    /// wait: `f` is given what it tells that to.
+    /// wait: `f` gets the object to report that to.
     pub(crate) fn run<T: Send>(
         &self,
         plan: &Plan,
@@ -95,8 +95,8 @@ impl<'a> Context<'a> {
         set
     }
 
-    /// These in path order, or in that of a disk that has to seek for them: neighbours there or in
-    /// the kernel's caches, which an order by size is not.
+    /// Plans to read these entries in path order, or in that of a disk that has to seek for them:
+    /// neighbours there or in the kernel's caches, which an order by size is not.
     pub(crate) fn plan(&self, entries: Set) -> Plan {
         let mut entries = entries.into_sorted();
         bc_read::order::for_disk(self.listing, &mut entries);

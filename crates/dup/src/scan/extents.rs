@@ -16,7 +16,7 @@ pub(crate) struct Extents {
     pub(super) shared: Mutex<HashMap<u32, Space>>,
     /// The first candidate that was seen with a map.
     pub(super) maps: Mutex<HashMap<Map, u32>>,
-    /// Devices that tell of no file where it lies.
+    /// Devices that report the location of no file.
     pub(super) silent: Mutex<Vec<u64>>,
 }
 
@@ -44,7 +44,7 @@ impl Extents {
     }
 }
 
-/// A file, and the one that has the same content if that is what it was.
+/// A file, and the one that has the same content if the file is unchanged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Follower {
     pub(crate) candidate: u32,

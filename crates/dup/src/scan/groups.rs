@@ -1,4 +1,4 @@
-//! From digests to groups, and the result of a search.
+//! Grouping by digests, and the result of a search.
 
 use std::ops::Range;
 
@@ -213,9 +213,9 @@ pub struct Group<'a> {
     pub size: u64,
     /// Digest of the content.
     pub digest: Digest,
-    /// Bytes of disk that giving up all but one file can free: of what several of them share, once;
-    /// none for a reference's file or one that has names elsewhere, nor of what files elsewhere
-    /// share.
+    /// Bytes of disk that giving up all but one file can free: extents that several of them share
+    /// count once; those of a reference's file or of one that has names elsewhere do not count, nor
+    /// extents that files elsewhere share.
     pub wasted: u64,
     members: &'a [Member],
     scan: &'a Scan,
@@ -306,7 +306,7 @@ pub(crate) fn finish(
         let mut names = candidates.names(member.candidate).iter();
         !references.is_empty() && names.any(|name| references.contains(listing, *name))
     };
-    // By what they are sorted: where the members start in `found`, and how many.
+    // Sort keys, with the start of each group's members in `found` and their number.
     let mut order: Vec<(u64, EntryId, u32, u32)> = Vec::with_capacity(found.ends.len());
     let mut all: Vec<Member> = Vec::with_capacity(found.members.len());
     for group in found.groups() {

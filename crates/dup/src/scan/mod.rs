@@ -1,5 +1,5 @@
-//! The search: by size, by a fast hash of an end or both, by a digest of
-//! everything, each only among what the one before left equal.
+//! The search: by size, by a fast hash of an end or both, by a digest of everything, each step only
+//! among files that the one before left equal.
 
 mod candidates;
 mod context;
@@ -60,7 +60,7 @@ pub enum Equality {
     Bytes,
 }
 
-/// Which roots a group has to span.
+/// Roots that a group has to span.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Span {
     /// Any.
@@ -83,7 +83,7 @@ pub struct ScanOptions {
     /// Trees that must never be changed. Their files are listed first, and a group needs at least
     /// one other file.
     pub references: Arc<Subtrees>,
-    /// Which groups count.
+    /// Groups that count.
     pub span: Span,
     /// Proof that equality requires.
     pub equality: Equality,
@@ -238,7 +238,7 @@ pub(crate) fn scan_beside(
         cancel,
         progress,
     );
-    // What they write may not show in any time: it is neither remembered nor recalled.
+    // Writes by these may not show in any time: their files are neither remembered nor recalled.
     let written = match cache.as_ref().is_some_and(|cache| cache.is_usable()) {
         true => {
             let all = (0..candidates.len() as u32).map(|one| candidates.entry(one));
@@ -252,7 +252,7 @@ pub(crate) fn scan_beside(
     stats.remembered = recalled.as_ref().map_or(0, |recalled| recalled.whole);
     let sized = Instant::now();
 
-    // What is to be remembered has to be verified, all of it.
+    // Digests that are to be remembered have to be verified, all of them.
     let ends = match cache {
         Some(_) => bc_read::VerifyWhen::AtEnd,
         None => bc_read::VerifyWhen::Later,
@@ -287,15 +287,14 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The first read of every candidate: how much of it is decided by a sample.
+/// Reads every candidate for the first time: a sample decides how much of it.
 ///
-/// That what is read of the ends is the listed file's may be verified later: `ends`. It is only to
-/// tell files apart.
-/// One that has been written to or replaced since it was listed, and now differs from all others,
-/// goes unnoticed, as it would if it had a size of its own; one that has come to be equal does not.
-/// What is read whole is final, and verified at its end.
+/// The check that the ends read are the listed file's may come later: `ends`. They serve only to
+/// distinguish files. A file that has been written to or replaced since it was listed, and now
+/// differs from all others, goes unnoticed, as it would if it had a size of its own; one that has
+/// become equal does not. A digest of a file that is read whole is final, and verified at its end.
 ///
-/// Gives how many files were read twice for that as well.
+/// Also returns the number of files that were read twice for that.
 fn first_reads(
     context: &Context<'_>,
     ends: bc_read::VerifyWhen,
@@ -307,7 +306,7 @@ fn first_reads(
         (Algorithm::Xxh3 | Algorithm::Xxh128, _) => u64::from(pass::START),
         _ => 0,
     };
-    // What a cache knows of the ends of all is as good as reading them, and draws no sample.
+    // A cache with the ends of all is as good as reading them, and draws no sample.
     let table = &context.table;
     let is_known = |group: &Range<u32>| {
         group.clone().all(|one| table.has_whole(one))
@@ -349,7 +348,7 @@ fn first_reads(
     Ok((done, repeated))
 }
 
-/// Reads what is not known yet of these size groups and of the others' members.
+/// Reads the files of these size groups, and of the others' members, whose digests are unknown.
 fn read_unknown(
     context: &Context<'_>,
     groups: impl Iterator<Item = Range<u32>>,
@@ -382,7 +381,7 @@ fn read_unknown(
     context.read_entries(unknown, how)
 }
 
-/// Reads to the end what the fast hashes left equal.
+/// Reads to the end the files that the fast hashes left equal.
 fn full_reads(context: &Context<'_>, equal: &groups::Found) -> Result<Done, WorkerPanic> {
     let table = &context.table;
     let streaming = prefix_stages::is_streaming(context.options.algorithm);

@@ -15,15 +15,15 @@ use super::order;
 use super::space::{self, Asker};
 use super::table::word;
 
-/// Bytes of the start that the fast hash is of, in files up to [`MIDDLE`]. Of the files that share
+/// Bytes of the start that the fast hash covers, in files up to [`MIDDLE`]. Of the files that share
 /// their size with others, 10 of 71,972 in a source tree (linux 6.12) and 116 of 43,046 in a
-/// `/usr/share` start like another for 2 KiB and go on differently; for 4 KiB, 1 and 73; for 1 KiB,
-/// 193 and 157. To read small files whole instead, up to 8 KiB, cost 3 % more CPU time in the first;
-/// it made no difference in trees where 7 %, 13 % and 34 % of the files had an equal.
+/// `/usr/share` start like another for 2 KiB and continue differently; for 4 KiB, 1 and 73; for 1
+/// KiB, 193 and 157. To read small files whole instead, up to 8 KiB, cost 3 % more CPU time in the
+/// first; it made no difference in trees where 7 %, 13 % and 34 % of the files had an equal.
 pub(crate) const START: u32 = 2048;
 
-/// Up to this size the fast hash is of the start alone: reading the few whole that it cannot tell
-/// apart costs less than reading the ends of all.
+/// Size up to which the fast hash covers the start alone: reading whole the few files that it
+/// cannot distinguish costs less than reading the ends of all.
 pub(crate) const MIDDLE: u64 = 128 << 10;
 
 /// Bytes of each end that the fast hash of a larger file is of. Large files of one size often begin
@@ -55,7 +55,7 @@ impl Part {
 pub(crate) struct How {
     /// Files of at most so many bytes are read whole, and verified at the end.
     pub(crate) limit: u64,
-    /// When it is verified that the ends are those of the file that was listed.
+    /// Time of the check that the ends are those of the file that was listed.
     pub(crate) ends: VerifyWhen,
     /// True if the fast hash of files that are read whole is taken as well, where it covers their
     /// start alone.
@@ -65,10 +65,10 @@ pub(crate) struct How {
 /// The fast hash of a file that is read whole.
 #[derive(Clone, Copy, Debug)]
 enum Head {
-    /// It is of so many bytes, none of which are here yet.
+    /// It covers so many bytes, none of which are here yet.
     Of(usize),
     Known(u64),
-    /// It is not wanted, or would be of more than the first piece.
+    /// It is not wanted, or would cover more than the first piece.
     Unknown,
 }
 
@@ -112,7 +112,7 @@ impl Context<'_> {
         Ok(done)
     }
 
-    /// Reads `candidates` up to `limit` bytes whole, whatever lies in one place.
+    /// Reads `candidates` up to `limit` bytes whole, even those in one place on disk.
     pub(crate) fn read_each(
         &self,
         candidates: impl Iterator<Item = u32>,
@@ -184,7 +184,7 @@ struct Worker<'a> {
     /// Heads of the files in the slots that are read whole, where both digests are wanted.
     heads: Vec<Head>,
     done: Done,
-    /// Not yet in the shared counters, which are kept out of the way of files.
+    /// Files and bytes that are not yet in the shared counters, which are updated rarely.
     files: u64,
     bytes: u64,
     /// Bytes of the file in each slot that are counted already.

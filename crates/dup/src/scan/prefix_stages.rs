@@ -19,8 +19,8 @@ use super::{lock, space};
 pub(crate) const LARGE: u64 = 1 << 20;
 
 /// Ends of the stages; each reads from the end of the one before, so nothing is read twice. Eight
-/// times more each time: at most an eighth of what was already equal is wasted on a file that turns
-/// out different at once.
+/// times more each time: at most an eighth of the bytes already equal is wasted on a file that
+/// turns out different at once.
 const ENDS: [u64; 5] = [1 << 20, 8 << 20, 64 << 20, 512 << 20, u64::MAX];
 
 /// Files whose hashers are kept at the same time, give or take a size group:
@@ -52,8 +52,8 @@ pub(crate) fn read(context: &Context<'_>, groups: &[Vec<u32>]) -> Result<Done, W
     Ok(done)
 }
 
-/// Takes those files out of the groups that lie where others of them do, and what is left of a
-/// group to be compared with nothing, which is to be read `at_once`. Gives those that were taken.
+/// Takes files out of the groups that lie in the same place as others of them. A file that is left
+/// alone in its group is to be read `at_once`. Returns the files that were taken.
 pub(crate) fn set_followers_aside(
     context: &Context<'_>,
     groups: &mut Vec<Vec<u32>>,
@@ -185,8 +185,8 @@ fn recall(context: &Context<'_>, groups: &[Vec<u32>], stage: usize) -> Vec<u32> 
         .collect()
 }
 
-/// Splits groups by the digests of what was read so far, and keeps those that
-/// have more to read. A file left alone is out: it has no digest of its whole.
+/// Splits groups by the digests of the bytes read so far, and keeps those that have more to read. A
+/// file left alone is out: it has no digest of its whole.
 fn split(context: &Context<'_>, groups: &[Vec<u32>], end: u64) -> Vec<Vec<u32>> {
     let table = &context.table;
     let mut next = Vec::new();
@@ -202,7 +202,7 @@ fn split(context: &Context<'_>, groups: &[Vec<u32>], end: u64) -> Vec<Vec<u32>> 
         }
         group.sort_by_key(|candidate| table.whole(*candidate));
         for equal in group.chunk_by(|a, b| table.whole(*a) == table.whole(*b)) {
-            // What is known is of a part only.
+            // The digest covers a part only.
             for candidate in equal {
                 table.forget_whole(table.row(*candidate));
             }

@@ -32,7 +32,7 @@ const FEW: usize = 256;
 pub(super) struct Sample {
     /// Size groups that were taken whole.
     whole: Vec<Range<u32>>,
-    /// Size groups that are too large for that, and what was taken of them.
+    /// Size groups that are too large for that, and the files that were taken from them.
     parts: Vec<(Range<u32>, Vec<u32>)>,
     /// Size groups of which nothing was taken.
     others: Vec<Range<u32>>,
@@ -86,7 +86,7 @@ impl Sample {
 
     /// Up to which size the sample is read whole, without knowing whether that pays.
     pub(super) fn limit(algorithm: Algorithm) -> u64 {
-        // What it costs in vain is less than the second open that it may save.
+        // The cost in vain is less than the second open that it may save.
         (reopening(algorithm) / 3.0) as u64
     }
 
@@ -102,7 +102,8 @@ impl Sample {
             .count() as u64
     }
 
-    /// Up to which size files are best read whole at once, by what was read of the sample.
+    /// Returns the size up to which files are best read whole at once, by the digests of the
+    /// sample.
     pub(super) fn whole_up_to(&self, context: &Context<'_>) -> u64 {
         if self.whole.is_empty() && self.parts.is_empty() {
             return Sample::limit(context.options.algorithm);

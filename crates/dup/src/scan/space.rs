@@ -22,7 +22,7 @@ use crate::space::Space;
 /// every 5.
 const WRITTEN_NS: i64 = 60_000_000_000;
 
-/// One worker's questions.
+/// One worker's state for asking about disk space.
 pub(crate) struct Asker<'a> {
     context: &'a Context<'a>,
     mounts: Mounts,
@@ -43,8 +43,8 @@ impl<'a> Asker<'a> {
         self.mounts.of(stat.id.dev, || Some(file))
     }
 
-    /// Finds out what an open candidate takes, if its file system makes that a question; gives
-    /// the file that has its content.
+    /// Determines the space of an open candidate, if its file system may share extents; returns the
+    /// file that has its content.
     pub(crate) fn ask(
         &mut self,
         file: BorrowedFd<'_>,
@@ -58,7 +58,7 @@ impl<'a> Asker<'a> {
         if !extents.may_share(dev, &traits) {
             return None;
         }
-        // What was given may be what is listed, and not verified.
+        // The given state may be the listed one, and not verified.
         let stat = &FileStat::from(&rustix::fs::fstat(file).ok()?);
         let listed = context.listing.meta(context.candidates.entry(candidate))?;
         if (listed.id, listed.stamp) != (stat.id, stat.stamp) {
@@ -98,7 +98,7 @@ fn now_ns() -> i64 {
     crate::clock::now_ns() + ahead
 }
 
-/// Asks what the members of the groups take, where that was not asked yet.
+/// Determines the space of the groups' members, where it is unknown.
 pub(crate) fn settle(context: &Context<'_>, found: &Found) -> Result<(), WorkerPanic> {
     let unknown = |one: &u32| !context.table.has_own_blocks(*one);
     let unknown: Vec<u32> = found.members.iter().copied().filter(unknown).collect();
@@ -106,7 +106,7 @@ pub(crate) fn settle(context: &Context<'_>, found: &Found) -> Result<(), WorkerP
     Ok(())
 }
 
-/// Asks what these candidates take; gives those that have the content of another.
+/// Determines the space of these candidates; returns those that have the content of another.
 pub(crate) fn survey(
     context: &Context<'_>,
     candidates: &[u32],
@@ -122,7 +122,7 @@ pub(crate) fn survey(
     each(context, candidates, asked)
 }
 
-/// Gives the followers the digests of those they follow. What is in doubt is left, and given back:
+/// Gives the followers the digests of their leaders. Doubtful ones are left without, and returned:
 /// a file that could not be read, that has changed, or that has moved on the disk since.
 pub(crate) fn resolve(
     context: &Context<'_>,

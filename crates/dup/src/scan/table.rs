@@ -59,7 +59,7 @@ impl Row {
 #[derive(Debug)]
 pub(crate) struct Table<'a> {
     candidates: &'a Candidates,
-    /// Which entries open a candidate: a bit for each, and how many there are before each word.
+    /// Entries that open a candidate: a bit for each, and their number before each word.
     opens: Vec<u64>,
     before: Vec<u32>,
     /// The candidate of each row.
@@ -71,7 +71,7 @@ pub(crate) struct Table<'a> {
     width: usize,
     digest_len: usize,
     fast: Fast,
-    /// Allocated blocks of 512 bytes; once that was asked, what of them no other file uses.
+    /// Allocated blocks of 512 bytes; once that was determined, only those that no other file uses.
     blocks: Vec<AtomicU32>,
 }
 
@@ -93,7 +93,7 @@ pub(crate) enum Both {
 }
 
 impl<'a> Table<'a> {
-    /// For these candidates among a listing's `entries`.
+    /// Makes the table for these candidates among a listing's `entries`.
     pub(crate) fn new(
         candidates: &'a Candidates,
         entries: usize,
@@ -162,7 +162,7 @@ impl<'a> Table<'a> {
         self.knows(self.row(candidate))
     }
 
-    /// Not one step, and need not be: a candidate has one writer at a time.
+    /// Sets a bit. Not atomically, which is not needed: a candidate has one writer at a time.
     fn note(&self, row: Row, bit: u8) {
         let known = &self.known[row.index()];
         known.store(known.load(Relaxed) | bit, Relaxed);
@@ -261,15 +261,15 @@ impl<'a> Table<'a> {
         self.blocks[self.row(candidate).index()].load(Relaxed)
     }
 
-    /// Takes note of what is allocated, if it is not known what of that no other file uses.
-    /// Saturates at 2 TiB.
+    /// Records the allocated blocks, unless those that no other file uses are known. Saturates at 2
+    /// TiB.
     pub(crate) fn set_blocks(&self, row: Row, blocks: u64) {
         if self.known[row.index()].load(Relaxed) & SPACE == 0 {
             self.store_blocks(row, blocks);
         }
     }
 
-    /// Takes note of what no other file uses.
+    /// Records the blocks that no other file uses.
     pub(crate) fn set_own_blocks(&self, row: Row, blocks: u64) {
         self.store_blocks(row, blocks);
         self.note(row, SPACE);

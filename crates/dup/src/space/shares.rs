@@ -7,11 +7,11 @@ use bc_fs::mount::Disk;
 
 use super::{Run, Space};
 
-/// Extents that at least two of some files use: they go with the last of these. What only one of
-/// the files shares, it shares with files elsewhere, which keep it.
+/// Extents that at least two of some files use: they go with the last of these. Extents that only
+/// one of the files shares, it shares with files elsewhere, which keep them.
 #[derive(Debug, Default)]
 pub(crate) struct Shares {
-    /// Which class each file is of: those of a class use the same extents.
+    /// Class of each file: files of a class use the same extents.
     class: Vec<Option<usize>>,
     gone: Vec<bool>,
     classes: Vec<Class>,

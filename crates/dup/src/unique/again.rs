@@ -1,5 +1,5 @@
-//! A last look at all that an answer rests on: what was written to, or came to be there, while the
-//! search was at work was not searched.
+//! A last look at everything that an answer rests on: files that were written or added during the
+//! search were not searched.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
@@ -37,7 +37,7 @@ impl Unique {
         let witnesses: HashMap<EntryId, EntryId> = self.relied.iter().copied().collect();
         for (row, names) in self.contents.rows_mut() {
             if row.standing == Standing::Another {
-                // Each of them may be what the others rest on.
+                // The others may rest on each of them.
                 for name in names {
                     if seen.gone.contains(name) {
                         seen.note(&self.listing, *name);
@@ -146,7 +146,7 @@ impl Seen {
     }
 }
 
-/// Which of these files are not as they were when they were listed, in the same order.
+/// Returns the files that have changed since they were listed, in the same order.
 fn changed_files(
     listing: &Listing,
     files: &[EntryId],

@@ -11,16 +11,16 @@ use crate::scan::Scan;
 /// Place where a content of the trees also exists beside them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Standing {
-    /// Nowhere, as far as anybody can tell.
+    /// Nowhere, as far as it can be determined.
     Nowhere,
     /// In a file of this reference, a directory.
     Directory {
-        /// Which of the references.
+        /// Index of the reference.
         reference: usize,
     },
     /// In this reference, a manifest, by a digest of this algorithm.
     Manifest {
-        /// Which of the references.
+        /// Index of the reference.
         reference: usize,
         /// Algorithm of the digest that the answer rests on.
         algorithm: Algorithm,
@@ -36,11 +36,11 @@ pub enum Standing {
 pub struct Content<'a> {
     /// Bytes.
     pub size: u64,
-    /// In path order; at least one.
+    /// Names in path order; at least one.
     pub names: &'a [EntryId],
     /// Files, names of one inode counting once.
     pub files: u32,
-    /// Which group of the search it is, if it is one.
+    /// Index of its group in the search, if it is in one.
     pub group: Option<usize>,
     /// Place where it also exists.
     pub standing: Standing,
@@ -102,7 +102,7 @@ impl Contents {
             if !is_file || grouped[entry.0 as usize] {
                 continue;
             }
-            // A file whose state is not known was in no search.
+            // A file whose state is unknown was in no search.
             let Some(meta) = listing.meta(entry) else {
                 self.push(0, &[entry], 1, None);
                 continue;
@@ -176,7 +176,7 @@ impl Contents {
         })
     }
 
-    /// One name of each content that is nowhere so far, in path order.
+    /// Returns one name of each content that is nowhere so far, in path order.
     pub(super) fn open_questions(&self) -> Vec<EntryId> {
         let open = self
             .iter()
@@ -197,7 +197,7 @@ impl Contents {
         names
     }
 
-    /// Takes note of what manifests know of [open questions](Contents::open_questions).
+    /// Records the answers of manifests to [open questions](Contents::open_questions).
     pub(super) fn answer(&mut self, entries: &[EntryId], answers: &Answers, numbers: &[usize]) {
         let failed: Vec<EntryId> = answers.errors.iter().map(|(entry, _)| *entry).collect();
         for (row, names) in self.rows_mut() {
@@ -216,7 +216,7 @@ impl Contents {
         }
     }
 
-    /// In order of first names.
+    /// Sorts the contents by their first names.
     pub(super) fn sort(&mut self) {
         let names = &self.names;
         self.rows

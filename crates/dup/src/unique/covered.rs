@@ -10,11 +10,11 @@ use bc_walk::{Error, Globs};
 /// The kernel's list of mounts.
 const TABLE: &str = "/proc/self/mountinfo";
 
-/// The places at or below `roots` where something is mounted, but those that `exclude` leaves out:
-/// absolute paths, each once. A root that is itself where a mount begins covers nothing of its own.
+/// Returns the mount points at or below `roots`, but those that `exclude` leaves out: absolute
+/// paths, each once. A root that is itself where a mount begins covers nothing of its own.
 ///
 /// # Errors
-/// If the system does not tell what is mounted.
+/// If the system's list of mounts cannot be read.
 pub fn covered<'p>(
     roots: impl Iterator<Item = &'p [u8]>,
     exclude: &Globs,

@@ -39,7 +39,7 @@ pub use covered::covered;
 pub use offline::{KnownContent, Offline, offline};
 pub use standing::NotFiles;
 
-/// Two sides and what is known of them.
+/// Two sides of a comparison: the trees in question, and the references.
 pub struct Sides<'a> {
     /// The trees that are asked about, walked with [`Entries::All`](bc_walk::Entries::All) and
     /// metadata, empty files included.
@@ -51,11 +51,11 @@ pub struct Sides<'a> {
     pub own: Subtrees,
     /// The references that are directories, walked with metadata.
     pub references: Listing,
-    /// For each root of that walk, which reference it is.
+    /// For each root of that walk, the index of its reference.
     pub reference_roots: &'a [usize],
     /// The references that are manifests, and which they are.
     pub manifests: &'a mut [Manifest],
-    /// For each manifest, which reference it is.
+    /// For each manifest, the index of its reference.
     pub manifest_numbers: &'a [usize],
 }
 
@@ -110,8 +110,8 @@ impl Unique {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct UniqueOptions {
-    /// The algorithm has to have 256 bits; what it says of references, hard links and roots is not
-    /// asked.
+    /// Options of the search. The algorithm has to have 256 bits; the fields for references, hard
+    /// links and roots are ignored.
     pub scan: ScanOptions,
 }
 
@@ -121,7 +121,7 @@ setters! {
 }
 
 impl UniqueOptions {
-    /// With BLAKE3, on one thread.
+    /// Returns options with BLAKE3, on one thread.
     pub fn new() -> UniqueOptions {
         UniqueOptions {
             scan: ScanOptions {
@@ -140,8 +140,8 @@ impl Default for UniqueOptions {
 
 /// Finds the contents of the trees that are nowhere else.
 ///
-/// After a cancellation the result is incomplete, and [says so](Unique::cancelled): what was not read
-/// is nowhere.
+/// After a cancellation the result is incomplete, and [says so](Unique::cancelled): files that were
+/// not read are nowhere.
 ///
 /// # Errors
 /// Listings without metadata, an algorithm of less than 256 bits, a manifest that cannot be believed,

@@ -17,11 +17,11 @@ pub struct KnownContent {
     pub size: u64,
     /// Its names here, in path order.
     pub names: Vec<EntryId>,
-    /// Which group of the search it is; `None` if no other file here has it.
+    /// Index of its group in the search; `None` if no other file of the search has it.
     pub group: Option<usize>,
-    /// Which manifest knows it.
+    /// Manifest that contains it.
     pub answer: Answer,
-    /// By which entry.
+    /// Entry of that manifest.
     pub detail: Detail,
 }
 
@@ -29,7 +29,7 @@ pub struct KnownContent {
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Offline {
-    /// In order of first names.
+    /// Contents in order of first names.
     pub contents: Vec<KnownContent>,
     /// Files that could not be read.
     pub errors: Vec<Error>,

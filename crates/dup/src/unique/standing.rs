@@ -51,7 +51,7 @@ impl NotFiles {
     }
 }
 
-/// Without references: what two files have is in another one.
+/// Marks, without references, contents that at least two files have as being in another one.
 pub(super) fn by_company(found: &mut Contents, witnesses: &mut Witnesses<'_>) {
     for (row, names) in found.rows_mut() {
         if row.group.is_some() && witnesses.are_several(names) {
@@ -106,8 +106,8 @@ pub(super) fn note_unread(listing: &Listing, scan: &Scan, found: &mut Contents) 
     }
 }
 
-/// Files of size 0 are empty only where sizes can be trusted; elsewhere one is opened and read. What
-/// turns out to hold something becomes a content that is nowhere else.
+/// Files of size 0 are empty only where sizes are reliable; elsewhere each is opened and read. One
+/// that turns out to hold something becomes a content that is nowhere else.
 pub(super) fn settle_empty(listing: &Listing, own: usize, found: &mut Contents) -> Vec<Error> {
     let mut mounts = Mounts::default();
     let mut opener = Opener::new(listing);
