@@ -1,6 +1,5 @@
-//! Directories with everything below them, known by identity and not by any
-//! spelling of their paths: what `--reference` protects, and the place that
-//! `move:` puts files into.
+//! Directories with everything below them, known by identity and not by any spelling of their
+//! paths: the trees that `--reference` protects, and the directory that `move:` puts files into.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;

@@ -77,7 +77,7 @@ pub(crate) struct Traces {
 }
 
 impl Traces {
-    /// Takes note of all files of a walk.
+    /// Adds all files of a walk.
     pub(crate) fn learn(&mut self, listing: &Listing) {
         self.all
             .extend(listing.ids().filter_map(|entry| Trace::of(listing, entry)));

@@ -6,7 +6,7 @@
 //! tick of the kernel's clock would not show. Nor are files that another process has open for
 //! writing, and that were changed shortly before: a write through a mapping need not show.
 //!
-//! Where inode numbers or ctimes cannot be relied on, nothing is recorded or looked up.
+//! Nothing is recorded or looked up where inode numbers or ctimes are unreliable.
 //!
 //! Nothing about a cache is fatal. One that is damaged, or that others may write, is set aside and
 //! a new one started; one that cannot be opened is not used. Only a file that never was a cache of

@@ -184,7 +184,7 @@ pub(crate) fn load_prefixes(
 }
 
 fn open_to_read(place: &CachePlace, file: File) -> Result<ReadOnlyDatabase, Failure> {
-    // The file that was looked at, whatever its name means by now.
+    // The opened file, whichever file its name leads to by now.
     let own = format!("/proc/thread-self/fd/{}", file.as_raw_fd());
     let mut tries = 0;
     loop {

@@ -21,8 +21,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Looks at a directory and at all below it; those that changed cannot be compared. Gives
-    /// whether any did.
+    /// Checks a directory and all below it; those that changed cannot be compared. Returns true if
+    /// any did.
     pub(crate) fn below(
         &mut self,
         tree: &mut Tree<'a>,

@@ -1,4 +1,4 @@
-//! The digest of a directory: of what it holds, by kinds, names and contents.
+//! The digest of a directory, made of the kinds, names and contents of its entries.
 //!
 //! It is the digest of one record for each entry of the directory, in bytewise order of their names:
 //! a letter (`f` a file, `l` a symbolic link, `d` a directory), the entry's digest in lower-case hex,

@@ -1,13 +1,14 @@
 //! The JSON document and lines.
 //!
 //! As for a search, and `"ignore_names"`, `"digest_algorithm"`, in `"stats"` the counts of
-//! directories, `"errors"` of everything, then `"directories":[{"files","bytes","wasted_bytes","digest","filtered",
+//! directories, `"errors"` of everything, then
+//! `"directories":[{"files","bytes","wasted_bytes","digest","filtered",
 //! "paths":[{"path","reference"}]}]`, `"contained":[{"path","in","same_contents","files","bytes",
 //! "filtered"}]`, `"similar":[{"path","with","percent","shared_bytes","files","bytes","with_files",
 //! "with_bytes","filtered"}]`, where manifests were asked `"offline":[{"path","files","bytes",
-//! "filtered","manifests":[{"path"}]}]`, `"groups"` with those groups of files that no group of directories
-//! covers, and `"not_comparable":[{"path","reason"}]`. What is not UTF-8 has its bytes as base64
-//! beside it, in `path_b64`, `in_b64` or `with_b64`.
+//! "filtered","manifests":[{"path"}]}]`, `"groups"` with those groups of files that no group of
+//! directories covers, and `"not_comparable":[{"path","reason"}]`. A path that is not UTF-8 has its
+//! bytes as base64 beside it, in `path_b64`, `in_b64` or `with_b64`.
 
 use std::io::{self, Write};
 

@@ -18,7 +18,7 @@ pub struct Similar {
     pub files: [u64; 2],
     /// Their sizes together.
     pub bytes: [u64; 2],
-    /// Bytes of files that both have; what one has twice and the other once counts once.
+    /// Bytes of files that both have; a content that one has twice and the other once counts once.
     pub shared: u64,
     /// Entries in both that filters left out.
     pub filtered: u64,

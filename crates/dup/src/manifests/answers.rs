@@ -133,7 +133,7 @@ impl From<WorkerPanic> for Unanswered {
 /// After a cancellation the answers are incomplete: files that were not read have none.
 ///
 /// # Errors
-/// A manifest that is cut off, altered, or not what it has to be; a worker that panicked.
+/// A manifest that is cut off, altered or invalid; a worker that panicked.
 pub fn ask(
     question: &Question<'_>,
     manifests: &mut [Manifest],
@@ -239,8 +239,8 @@ impl Manifest {
         Ok((tally, systems))
     }
 
-    /// Reads it through again: which of the digests does it have? Gives how many entries count for
-    /// nothing as they have the names of those files.
+    /// Reads the manifest again and looks up each of its digests. Returns the number of entries
+    /// that do not count, as they have the names of those files.
     fn look_up(
         &self,
         nth: usize,

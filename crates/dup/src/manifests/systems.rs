@@ -64,7 +64,7 @@ pub(super) struct Systems {
 }
 
 impl Systems {
-    /// Takes note of where a list was made.
+    /// Records the directory in which a list was made.
     pub(super) fn made_in(&mut self, dir: &[u8]) {
         self.made_in = Some(PathBuf::from(OsStr::from_bytes(dir)));
     }
@@ -98,7 +98,7 @@ impl Systems {
         self.all.push(System { below, kin });
     }
 
-    /// Takes note of one that was mounted.
+    /// Records a file system that was mounted.
     pub(super) fn mounted(
         &mut self,
         (path, mounted): (&[u8], &Mounted),

@@ -1,4 +1,4 @@
-//! Giving up one of two files that hold the same: the original of a move once its copy stands, or a
+//! Giving up one of two files with equal content: the original of a move once its copy exists, or a
 //! copy once its original does. The file is set aside under a temporary name that identifies the
 //! other file, looked at there to the last of its metadata, and removed only while the other one is
 //! proven to exist. In all other cases it gets its name back.
@@ -63,9 +63,9 @@ fn check_untouched(target: &OpenFile, own: &Metadata) -> Result<(), Skip> {
     }
 }
 
-/// Takes back a copy that was made, was given its name and has the metadata
-/// `made`: removes it while the file it was made of stands under its own name,
-/// with the same bytes; or with others, if `kept` says that these are safe.
+/// Takes back a copy that was made, was given its name and has the metadata `made`: removes it
+/// while its original exists under its own name, with the same bytes; or with others, if `kept`
+/// says that these are safe.
 ///
 /// # Errors
 /// With the reason why the copy stays.

@@ -19,8 +19,8 @@ pub(crate) struct Caller {
     uid: u32,
     /// Its groups.
     gids: Vec<u32>,
-    /// Its capabilities: `CAP_FOWNER` permits what owners may do, with files whose owner its user
-    /// namespace maps.
+    /// Capabilities of the process: `CAP_FOWNER` permits it the acts of an owner, with files whose
+    /// owner its user namespace maps.
     capabilities: CapabilitySet,
     /// The users and the groups of that namespace, once asked for.
     known: OnceCell<[Ids; 2]>,
@@ -120,8 +120,8 @@ impl Caller {
         self.capabilities.contains(CapabilitySet::FOWNER)
     }
 
-    /// Returns true if it may do with a file of this owner what owners may
-    /// (`inode_owner_or_capable` in the kernel's `fs/inode.c`).
+    /// Returns true if it may act as the owner with a file of this one (`inode_owner_or_capable` in
+    /// the kernel's `fs/inode.c`).
     pub(super) fn owns(&self, uid: u32) -> bool {
         uid == self.uid || self.is_fowner() && self.known()[0].has(uid)
     }

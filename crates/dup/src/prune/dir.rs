@@ -61,7 +61,7 @@ impl Dir {
         Ok(claim)
     }
 
-    /// Gives up the claim: others may remove what killed runs left here.
+    /// Gives up the claim: others may remove leftovers of killed runs here.
     pub(super) fn unlock(&self) {
         drop(self.claim.take());
     }

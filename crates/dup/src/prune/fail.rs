@@ -181,7 +181,7 @@ mod armed {
         *THREADS.lock().unwrap() = Some((point, Vec::new()));
     }
 
-    /// Ends that; gives the calls of all threads.
+    /// Disarms that; returns the calls of all threads.
     pub(crate) fn disarm_threads() -> Vec<&'static str> {
         let armed = THREADS.lock().unwrap().take();
         armed.map(|(_, calls)| calls).unwrap_or_default()

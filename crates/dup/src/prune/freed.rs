@@ -41,7 +41,7 @@ impl<'g> Ledger<'g> {
         }
     }
 
-    /// Takes note that this file is a copy in the upper layer.
+    /// Records that this file is a copy in the upper layer.
     pub(super) fn copied_up(&mut self, id: Identity) {
         self.copied_up.insert(id);
     }
@@ -86,7 +86,8 @@ impl<'g> Ledger<'g> {
         if stock.space.shared.is_none() || !dry && !traits.frees_later {
             return stock;
         }
-        // A dry run has to foresee what others leave; a real one finds it so, sooner or later.
+        // A dry run has to foresee the files that others leave; a real one finds them, sooner or
+        // later.
         let (ids, shares) = self.shares(&mut abilities.mounts);
         let last = ids.get(&held.stat.id);
         if !dry && last.is_some_and(|file| shares.goes_with(*file) > 0) {

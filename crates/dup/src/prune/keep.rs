@@ -193,8 +193,8 @@ impl Keep {
         }
     }
 
-    /// Takes note of whether a pattern matches any of the files, which says more than whether it
-    /// decided: a rule that comes second is not asked where the first has chosen.
+    /// Records if a pattern matches any of the files, which says more than if it decided: a rule
+    /// that comes second is not asked where the first has chosen.
     fn note(&self, files: &[FileRef]) {
         let (Keep::Path(pattern) | Keep::Name(pattern)) = self else {
             return;

@@ -192,7 +192,7 @@ pub(crate) fn disposable(dir: &OwnedFd) -> Vec<CString> {
     })
 }
 
-/// Symbolic links in `dir` that runs which are over had set aside.
+/// Returns the symbolic links in `dir` that finished runs had set aside.
 pub(crate) fn links(dir: &OwnedFd) -> Vec<CString> {
     of_others(dir, |suffix, stat| {
         suffix == Suffix::Name && stat.kind() == FileKind::Symlink

@@ -103,7 +103,7 @@ impl Metadata {
         })
     }
 
-    /// Returns a part of this that `has` lacks, times aside.
+    /// Returns a part of this, other than times, that `has` lacks.
     pub(crate) fn lacking(&self, has: &Metadata) -> Option<&'static str> {
         if (self.uid, self.gid) != (has.uid, has.gid) {
             return Some("owner");

@@ -5,7 +5,7 @@
 //! One group at a time: choose the file to keep and hold it open; for each target open it by its
 //! directory's descriptor, compare its identity and stamp with the scan's, compare the bytes, check
 //! both again, write the journal, act. A dry run goes the same way and stops before the journal.
-//! Where that is safe, groups are processed on several threads.
+//! Groups are processed on several threads where that is safe.
 
 mod abilities;
 mod arrival;

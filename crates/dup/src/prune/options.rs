@@ -52,8 +52,7 @@ pub struct PruneOptions {
     pub on_metadata_diff: OnMetadataDiff,
     /// Treatment of unstable inode numbers, and of links that take space.
     pub force: Force,
-    /// Names that a kept file may get at most; what the file system allows if
-    /// `None`.
+    /// Names that a kept file may get at most; the file system's limit if `None`.
     pub max_links: Option<u64>,
     /// Journals of earlier runs. An existing target of a move is accepted if one of them records it
     /// as a copy of this file that its run was killed over; it may lack metadata that its file

@@ -56,7 +56,7 @@ pub(super) struct Places<'a> {
     /// The destination as a tree, as soon as it exists, with the results about views of it.
     target: Option<(Subtrees, Views)>,
     shown: HashMap<Identity, bool>,
-    /// Directories that may be the destination's, where only the file system can tell.
+    /// Directories that may be the destination's, where only the file system knows.
     open: Vec<(Identity, OwnedFd)>,
     pub(super) cancel: &'a Cancel,
 }
@@ -246,7 +246,7 @@ impl<'a> Places<'a> {
             .collect()
     }
 
-    /// Takes note that a directory is the destination's.
+    /// Records that a directory is the destination's.
     pub(super) fn is_destination(&mut self, id: Identity) {
         self.shown.insert(id, true);
         self.known.clear();

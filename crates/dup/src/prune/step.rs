@@ -224,10 +224,10 @@ pub struct PruneSummary {
     pub changed: u64,
     /// Directories that were removed or moved with all that was in them, or would be.
     pub dirs: u64,
-    /// Bytes of disk space freed: those of files whose last name went, less
-    /// what they shared with other files, and less what was taken to copy files up.
+    /// Bytes of disk space freed: those of files whose last name went, less the space shared with
+    /// other files, and less the space taken to copy files up.
     pub freed: u64,
-    /// Bytes of disk space that copying files up from a lower layer took beyond what was freed.
+    /// Bytes of disk space that copying files up from a lower layer took beyond those freed.
     pub used: u64,
     /// Files changed of which it is unknown whether they lie in a lower layer: for these the worst
     /// is assumed, and more may be freed, or less used.

@@ -114,9 +114,9 @@ pub(crate) fn left(target: &OpenFile, temp: &CStr, errno: Errno) -> Skip {
     }
 }
 
-/// Puts `temp`, which leads to `ours`, in the place of `target`'s name, and
-/// removes what was there if it is still the file that was verified and
-/// `proof` holds. Otherwise everything is put back.
+/// Puts `temp`, which leads to `ours`, in the place of `target`'s name, and removes the replaced
+/// file if it is still the one that was verified and `proof` holds. Otherwise everything is put
+/// back.
 ///
 /// The two names are swapped first and looked at afterwards, because a look
 /// beforehand proves nothing about the moment of the rename.
@@ -160,8 +160,8 @@ fn replace_by_rename(
     proven.map_err(|why| discard(target, temp, ours, why))
 }
 
-/// Removes the name of a verified file while `proof` holds: moves it aside,
-/// looks at what was moved, and removes that or puts it back.
+/// Removes the name of a verified file while `proof` holds: moves it to a temporary name, looks at
+/// the moved file, and removes that or puts it back.
 pub(crate) fn remove(
     target: &OpenFile,
     temps: &Temps,

@@ -375,7 +375,7 @@ fn is_shown(one: &OwnedFd, other: &OwnedFd) -> Seen {
     }
 }
 
-/// As [`same_entry`], of what has no other name.
+/// Compares as [`same_entry`], only if the entry has no other name.
 fn is_same_only_name(
     one: &OwnedFd,
     other: &OwnedFd,

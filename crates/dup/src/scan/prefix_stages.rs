@@ -80,7 +80,8 @@ pub(crate) fn set_followers_aside(
 }
 
 /// Gives the files that were set aside their digests, and reads what the stages left undone: files
-/// that differ from all others but those that follow them, and those whose place proves nothing.
+/// that differ from all others but those that follow them, and followers whose place proves
+/// nothing.
 pub(crate) fn read_left(
     context: &Context<'_>,
     followers: Vec<Follower>,
@@ -166,7 +167,7 @@ fn all_stages(context: &Context<'_>, groups: &[Vec<u32>]) -> Result<Done, Worker
     Ok(done)
 }
 
-/// Takes this stage's digests of files that the cache knows; gives the others.
+/// Takes this stage's digests of files from the cache; returns the files that it lacks.
 fn recall(context: &Context<'_>, groups: &[Vec<u32>], stage: usize) -> Vec<u32> {
     let prefixes = lock(&context.prefixes);
     let members = groups.iter().flatten().copied();

@@ -1,8 +1,8 @@
 //! Choice of the part of each file that is read first.
 //!
-//! Where few files have an equal, as in a source tree, it is cheapest to read the start of each and
-//! to come back, and verify, for the few that are left. Where most have one, as in mirrors, opening
-//! them twice costs more than it saves: they are read whole and verified in one go. This is unknown
+//! If few files have an equal, as in a source tree, it is cheapest to read the start of each and to
+//! come back, and verify, for the few that are left. If most have one, as in mirrors, opening them
+//! twice costs more than it saves: they are read whole and verified in one go. This is unknown
 //! beforehand, so a sample is read first, and decides by size: small files are more often repeated,
 //! and less is lost if they are not.
 

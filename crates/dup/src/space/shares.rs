@@ -103,7 +103,7 @@ impl Shares {
             .sum()
     }
 
-    /// The file goes: gives the bytes that go with it, of which it was the last user.
+    /// Removes the file; returns the bytes that go with it, as it was their last user.
     pub(crate) fn take(&mut self, file: usize) -> u64 {
         let Some(class) = self.class[file] else {
             return 0;

@@ -1,6 +1,6 @@
-//! Reading a journal: one pass that checks every line and remembers where
-//! each step stands, so that undo, which begins at the end, holds one step at
-//! a time. A line is looked at once, however many there are.
+//! Reading a journal: one pass that checks every line and remembers the position of each step, so
+//! that undo, which begins at the end, holds one step at a time. A line is looked at once, however
+//! many there are.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;

@@ -1,5 +1,5 @@
-//! The directories that a run may act in, as the kernel names them: recorded
-//! in the journal's first line, and the bounds of what undo will touch.
+//! The directories that a run may act in, as the kernel names them: recorded in the journal's first
+//! line, and the bounds within which undo acts.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, OsStr};
@@ -138,7 +138,7 @@ fn real(path: &[u8]) -> Vec<u8> {
             let mut found = found.into_os_string().into_encoded_bytes();
             for part in missing.iter().rev() {
                 match *part {
-                    // What will be created has no links, so this is exact.
+                    // A path that will be created has no links, so this is exact.
                     b".." => found.truncate(split(&found).0.len()),
                     part => found = join(&found, part),
                 }

@@ -34,8 +34,8 @@ pub(crate) fn relist(dir: impl AsFd) -> Result<OwnedFd> {
 /// `STATX_SUBVOL` of `linux/stat.h`, since Linux 6.10.
 const SUBVOLUME: StatxFlags = StatxFlags::from_bits_retain(0x8000);
 
-/// The number of an empty directory that stands in a snapshot for a subvolume that was in the
-/// original, `BTRFS_EMPTY_SUBVOL_DIR_OBJECTID` of `linux/btrfs_tree.h`.
+/// Inode number of an empty directory that replaces in a snapshot a subvolume of the original,
+/// `BTRFS_EMPTY_SUBVOL_DIR_OBJECTID` of `linux/btrfs_tree.h`.
 const PLACEHOLDER: u64 = 2;
 
 /// True for a directory that begins a part of its file system which has numbers of its own, and for

@@ -140,9 +140,9 @@ impl Undo<'_> {
         Ok(UndoOutcome::Restored { lost })
     }
 
-    /// Returns the metadata that the file is to have in its place: what it has where it was moved
-    /// to, and what it had before if the move took that; for a file that is not the moved one, what
-    /// the moved one had.
+    /// Returns the metadata that the file is to have in its place: that of the moved file now, with
+    /// the earlier values where the move lost them; for a file that is not the moved one, the moved
+    /// one's earlier metadata.
     pub(super) fn wanted(
         &self,
         entry: &Entry,

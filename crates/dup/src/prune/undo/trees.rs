@@ -40,14 +40,14 @@ impl Trees {
         false
     }
 
-    /// Takes note that a step's name is as it was, by this undo or an earlier one.
+    /// Records that a step's name is as it was, by this undo or an earlier one.
     pub(super) fn settle(&mut self, path: &[u8], index: &Index) {
         if !index.emptied.is_empty() {
             self.settled.insert(path.to_vec());
         }
     }
 
-    /// Takes note that a name was given back.
+    /// Records that a name was given back.
     pub(super) fn filled(&mut self, path: &[u8]) {
         self.filled.insert(split(path).0.to_vec());
     }
