@@ -1,5 +1,5 @@
-//! Directories against a slow reference that reads everything and compares all with all, and by
-//! hand what random trees seldom have.
+//! Directories against a slow reference that reads everything and compares all with all, and cases
+//! by hand that random trees seldom contain.
 
 mod cases;
 mod limits;
@@ -20,7 +20,7 @@ use bc_walk::{Entries, Listing, Metadata, Repeats, WalkOptions, walk};
 use super::*;
 use crate::scan::{Scan, ScanOptions, ScanProgress, scan};
 
-/// A walk and a search, and what was made of them.
+/// A walk, a search, and the directories found.
 pub(super) struct Answer {
     pub(super) listing: Listing,
     pub(super) scan: Scan,

@@ -1,5 +1,5 @@
-//! A slow and obvious answer: every file is read, every directory is the set of what is below it,
-//! and every two are compared.
+//! A slow and obvious answer: every file is read, every directory is the set of all entries below
+//! it, and every two are compared.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
@@ -19,7 +19,7 @@ pub(super) enum Item {
     Empty,
 }
 
-/// A directory: what is at which path below it.
+/// A directory: its entries by the path below it.
 type Content = BTreeMap<Path8, Item>;
 
 pub(super) struct Reference {
@@ -119,7 +119,7 @@ impl Reference {
         let mut groups: Vec<Vec<Path8>> = groups.into_values().collect();
         for group in &mut groups {
             let all = group.clone();
-            // Not what holds it and nothing else.
+            // Not a directory that holds it and nothing else.
             group.retain(|dir| dir.is_empty() || !all.iter().any(|other| other == split(dir).0));
         }
         groups.retain(|group| group.len() > 1);

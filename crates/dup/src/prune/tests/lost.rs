@@ -56,8 +56,8 @@ pub(super) fn is_edited(path: &Path) -> bool {
     fs::read(path).is_ok_and(|content| content.get(100..106) == Some(b"edited"))
 }
 
-/// The moved copy is taken away, moved away or edited before any call of undo:
-/// what undo had restored by then stays, and so does the edit.
+/// The moved copy is taken away, moved away or edited before any call of undo: files that undo had
+/// restored by then stay, and so does the edit.
 #[test]
 fn undo_takes_nothing_back_that_is_not_proven_elsewhere() {
     type Race = (&'static str, fn(&Path) -> bool);
@@ -93,7 +93,7 @@ fn undo_takes_nothing_back_that_is_not_proven_elsewhere() {
         let context = format!("{what} before {point}: {lines:?}");
         let (restored, raced) = stood.get();
         let paths = all(&tree, &to);
-        // What undo had restored is taken back for the moved file alone.
+        // A restored file is taken back for the moved file alone.
         if restored && fs::read(&one).ok() != Some(content()) {
             assert_eq!(tree.read("b/one"), content(), "{context}");
             assert_eq!(summary.failed, 0, "{context}");
@@ -271,7 +271,7 @@ fn what_the_move_lost_comes_back_and_what_cannot_come_back_stays() {
         assert_eq!(summary.restored, 1, "{lines:?}");
         assert_eq!(tree.read("b/one"), content());
         assert_eq!(has_attribute(&back, "user.note"), lost_when == "moved");
-        // What has it still is not removed, now or later.
+        // A file that has it still is not removed, now or later.
         for _ in 0..2 {
             assert_eq!(one.exists(), lost_when == "undone", "{lines:?}");
             let (again, lines) = undo_all(&tree);
@@ -311,7 +311,7 @@ fn capabilities_come_back_with_the_file_that_has_them() {
     assert!(has(&back));
 }
 
-/// A run that was killed right before the original, which it had set aside, went.
+/// Kills a run right before the original, which it had set aside, went.
 pub(super) fn killed() -> Option<(TestTree, tempfile::TempDir, PathBuf)> {
     let (tree, to) = pair()?;
     let name = format!("move:{}", to.path().display());
@@ -366,7 +366,7 @@ fn the_original_of_a_killed_move_comes_back_by_undo() {
             (before.ino(), before.mode(), before.mtime(), before.uid()),
             "{context}"
         );
-        // What the copy alone has is not removed, and said.
+        // Metadata that the copy alone has is not removed, and reported.
         assert_eq!(
             one.metadata().ok().map(|meta| meta.mode()),
             there,
@@ -438,8 +438,8 @@ fn what_lies_beside_the_copy_is_foreseen() {
     }
 }
 
-/// One that was edited under its temporary name is neither put back as what it
-/// was nor removed; it is named.
+/// An original that was edited under its temporary name is neither put back nor removed; it is
+/// reported.
 #[test]
 fn an_original_that_was_edited_since_is_named() {
     let Some((tree, _to, left)) = killed() else {

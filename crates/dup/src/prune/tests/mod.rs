@@ -203,7 +203,7 @@ pub(super) fn actions(tree: &TestTree) -> Vec<Action> {
     ]
 }
 
-/// Runs and gives the totals and each line a front end would print.
+/// Runs and returns the totals and each line that a front end would print.
 pub(super) fn run(tree: &TestTree, options: &PruneOptions) -> (PruneSummary, Vec<String>) {
     run_groups(groups(tree.path()), options, None)
 }

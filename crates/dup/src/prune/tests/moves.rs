@@ -1,5 +1,4 @@
-//! Moves to another file system: what is kept, what is said, and what a
-//! killed run leaves.
+//! Moves to another file system: kept properties, reports, and leftovers of a killed run.
 
 use super::crash::{died, kills, spawn, spawn_undo};
 use super::*;
@@ -59,7 +58,7 @@ fn names_that_part_are_told() {
     let Some((tree, to)) = two_file_systems() else {
         return;
     };
-    // Outside of what is searched.
+    // Outside of the searched tree.
     fs::hard_link(tree.join("b/one"), tree.scratch("another")).unwrap();
     let (summary, lines) = run_journalled(&tree, &options(action(to.path())));
     assert_eq!((summary.changed, summary.incomplete), (3, 1), "{lines:?}");
@@ -195,7 +194,7 @@ fn finish(tree: &TestTree, to: &Path, context: &str) {
 }
 
 /// Runs the command once more, with a journal of its own: that of the killed run is not given. Undo
-/// of the second takes back what the second did.
+/// of the second takes back the second's steps.
 fn finish_without(tree: &TestTree, to: &Path, context: &str) {
     let options = options(action(to));
     let before = snapshot(tree.path());

@@ -52,8 +52,8 @@ fn what_is_open_for_writing_before_is_left_alone() {
     }
 }
 
-/// The writer comes between any two calls; he is let in, and what he writes then is not lost,
-/// unless he came after the last question.
+/// The writer comes between any two calls; it is let in, and its data is not lost, unless it came
+/// after the last question.
 #[test]
 fn whoever_opens_meanwhile_is_noticed() {
     for index in 0..4 {

@@ -100,7 +100,7 @@ fn a_destination_below_a_reference_takes_nothing() {
     assert_eq!(snapshot(tree.path()), before);
 }
 
-/// Also where the system cannot tell what lies above: then nothing is done.
+/// Also where the system cannot list the ancestors: then nothing is done.
 #[test]
 fn every_failure_on_the_way_up_stops_the_step() {
     use rustix::io::Errno;

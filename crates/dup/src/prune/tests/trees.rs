@@ -102,7 +102,7 @@ fn moved(tree: &TestTree) -> Action {
     Action::Move(tree.scratch("moved").as_os_str().as_bytes().to_vec())
 }
 
-/// Runs and gives the totals and each line a front end would print.
+/// Runs and returns the totals and each line that a front end would print.
 fn run_trees(
     groups: Vec<TreeGroup>,
     options: &PruneOptions,
@@ -157,8 +157,8 @@ fn all_of(root: &Path, times: bool) -> BTreeMap<PathBuf, String> {
     names.into_iter().map(told).collect()
 }
 
-/// The directory that stays is as it was, and so is what has nothing to do with it; each content of
-/// the other one stands in one of them.
+/// Checks that the directory that stays is as it was, and so are unrelated files; each content of
+/// the other one exists in one of them.
 #[track_caller]
 fn check_kept(tree: &TestTree, before: &BTreeMap<PathBuf, String>, context: &str) {
     let after = all_of(tree.path(), false);

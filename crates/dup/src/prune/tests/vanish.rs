@@ -45,7 +45,7 @@ fn the_original_stays_where_the_copy_does_not() {
         let context = format!("{what} before {point}: {lines:?}");
         // Right before the name goes, no look is possible any more.
         let removed = seen.first("unlink") == seen.at;
-        // To be named moves the change time as well: what is done in that moment hides behind it.
+        // A new name moves the change time as well: a change in that moment hides behind it.
         let hidden = what == "edit" && seen.at > 0 && seen.calls[seen.at - 1] == "name";
         if !raced.get() || removed || hidden {
             continue;

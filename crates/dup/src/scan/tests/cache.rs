@@ -86,7 +86,7 @@ fn what_changed_is_read_again_even_with_its_mtime_set_back() {
         paths(&listing, &fresh, &options)
     );
     assert!(scan.stats.bytes_read > 0);
-    // And a new file with an old one's content meets what is remembered.
+    // And a new file with an old one's content meets the remembered one.
     tree.write("new", tree.read("08"));
     let expected = found(tree.path(), &options);
     let (listing, scan) = search_with(tree.path(), &options, &mut cache(&file));
@@ -218,7 +218,7 @@ fn damaged_caches_are_set_aside_under_new_names() {
     let (expected, sound) = sound_cache(&tree, &options);
     let file = tree.scratch("cache");
     tree.write("../cache.damaged", "the user's own");
-    // Cut off behind what tells that it was a cache.
+    // Cut off behind the mark of a cache.
     let mark = sound.windows(8).position(|part| part == b"bc dup p");
     let end = (mark.unwrap() + 1024).min(sound.len() - 1);
     let mut samples = vec![sound[..end].to_vec()];
@@ -261,7 +261,7 @@ fn whatever_byte_is_wrong_the_groups_are_right() {
         tree.write(format!("{index:02}"), vec![index / 2; 5000]);
     }
     let (expected, sound) = sound_cache(&tree, &options);
-    // What is all zeros or free says nothing; what is not, is hit often.
+    // Bytes that are zero or free say nothing; the others are hit often.
     let telling: Vec<usize> = (0..sound.len()).filter(|at| sound[*at] != 0).collect();
     let mut rng = bc_testkit::Rng::new(5);
     let file = tree.scratch("cache");
@@ -335,7 +335,7 @@ fn what_never_was_a_cache_is_left_as_it_is() {
             1
         );
     }
-    // Nothing but a file without a byte is taken, and what else lies in the usual place makes room.
+    // Only an empty file is accepted, and any other file in the usual place makes room.
     for (content, location) in [("", Location::Named), ("half", Location::Usual)] {
         write_private(&file, content.as_bytes());
         let mut used = Cache::open(&file, location).unwrap();

@@ -98,7 +98,7 @@ fn cancelled_search_claims_nothing_it_has_not_read() {
     assert_eq!(scan.groups().len(), 0);
 }
 
-/// Runs `test` with what a search of the listing begins with.
+/// Runs `test` with the context that a search of the listing starts with.
 fn in_context(listing: &Listing, options: &ScanOptions, test: impl FnOnce(&Context<'_>)) {
     let candidates = Candidates::find(
         listing,
@@ -165,7 +165,7 @@ fn what_one_read_finishes_is_proven_in_it() {
 }
 
 /// A proof put off once gave a false duplicate: a directory was swapped for the first read and back
-/// for the proof. Where the first read is proven, the descriptor that was read tells.
+/// for the proof. Where the first read is proven, the descriptor that was read shows it.
 #[test]
 fn a_directory_swapped_for_the_first_read_and_back_gives_no_duplicates() {
     // So few that there is no sample, or so many that the sample finds all equal; of one size and

@@ -1,5 +1,5 @@
-//! The search against a slow reference that compares bytes, and what it must
-//! do about files that cannot be read, change, or are large.
+//! The search against a slow reference that compares bytes, and its treatment of files that cannot
+//! be read, change, or are large.
 
 mod cache;
 mod candidates;

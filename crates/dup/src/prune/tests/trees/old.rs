@@ -1,5 +1,5 @@
 //! Directories that versions before moved to another file system, name by name: no run does so any
-//! more, and what such a run had come to when it was killed is undone by its journal.
+//! more, and the part that such a run had done when it was killed is undone by its journal.
 
 use super::*;
 use crate::prune::copy::digest;
