@@ -98,7 +98,7 @@ impl Subtrees {
         Ok(())
     }
 
-    /// From here on files are known by their states as well, wherever else they show up: each that
+    /// Recognises files by their states as well from here on, wherever else they appear: each that
     /// is known by itself ([`Files::All`]) takes some 50 bytes more.
     pub fn keep_traces(&mut self) {
         self.traces.get_or_insert_default();
