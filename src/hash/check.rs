@@ -176,6 +176,8 @@ impl Check<'_> {
             let (count, nouns) = (found.len() as u64, ("file is", "files are"));
             verdicts::warn(self.args, self.session, count, nouns, "not listed");
         }
+        // What could not be looked into may hold some.
+        self.exit = self.exit.worst(self.session.report.exit());
         Ok(written)
     }
 }

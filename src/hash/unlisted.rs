@@ -21,8 +21,16 @@ pub fn find(
 ) -> Outcome<Vec<Vec<u8>>> {
     let roots = match &args.base {
         Some(base) => vec![base.clone().into_os_string()],
-        None => top_directories(listed),
+        None => {
+            let mut tops = top_directories(listed);
+            // One that is gone holds none; its listed files are missed where they are looked for.
+            tops.retain(|dir| !is_missing(Path::new(dir)));
+            tops
+        }
     };
+    if roots.is_empty() {
+        return Ok(Vec::new());
+    }
     let mut options = session.walk_options(&WalkArgs::default(), Metadata::None, None)?;
     let manifests = args.manifests.iter();
     options
@@ -41,6 +49,11 @@ pub fn find(
         found.retain(|path| places.of(path).is_none_or(|place| !listed.contains(&place)));
     }
     Ok(found)
+}
+
+fn is_missing(path: &Path) -> bool {
+    let found = path.metadata();
+    found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
 }
 
 /// A name in a directory without links: the same however it is written. Numbers of devices and

@@ -1,7 +1,8 @@
 //! The commands of `bc integrity`: each opens its inputs and outputs, runs the engine, and reports
 //! the result.
 
-use std::io::BufReader;
+use std::cell::RefCell;
+use std::io::{self, BufReader};
 use std::path::Path;
 
 use bc_hash::Totals;
@@ -164,14 +165,19 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
     let mut output = opened(&session, None)?;
     let own = own_files(None, &output);
     plan.leave_out = &own;
-    let mut report = ChangeReport::new(Marked(&mut output), ChangeFormat::Text);
+    let report = RefCell::new(ChangeReport::new(Marked(&mut output), ChangeFormat::Text));
     let updated = working(&session, Some(algorithm), "update", |work| {
         let told = |change: &Change| match args.common.quiet && !is_wrong(change) {
             true => Ok(()),
-            false => report.change(change),
+            false => report.borrow_mut().change(change),
         };
         let sink = &mut until_cancelled(&session, told);
-        Ok(bc_integrity::update(&plan, work, sink)?)
+        let flush = &mut || match report.borrow_mut().flush() {
+            // The reader has what it wanted.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            flushed => flushed,
+        };
+        Ok(bc_integrity::update_reported(&plan, work, sink, flush)?)
     })?;
     let Some(updated) = updated else {
         return Ok(session.end(Exit::Done));

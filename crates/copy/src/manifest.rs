@@ -11,13 +11,12 @@ mod pipe;
 mod plan;
 mod whole;
 
-use std::fs::File;
 use std::io::{BufWriter, ErrorKind as IoErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::Digest;
-use bc_fs::atomic::{AtomicFile, Uncommitted};
+use bc_fs::atomic::{AsRead, AtomicFile, Uncommitted};
 use bc_fs::output::OutputFile;
 use bc_fs::place::Place;
 use bc_manifest::integrity::{Entry, Header, Kind, Meta, ROOT, Scope};
@@ -122,7 +121,7 @@ enum Over {
     /// Nothing.
     Nothing,
     /// The one that it carries on.
-    Earlier(File),
+    Earlier(AsRead),
     /// Whatever is there: the user has named the file, or it cannot be told from others.
     Anything,
 }
@@ -164,7 +163,7 @@ fn find_earlier(about: &About<'_, '_>, shown: &[u8]) -> Result<(Option<Earlier>,
         let file = earlier.file.try_clone();
         let file = file.map_err(|error| Error::system(shown, "open", error))?;
         looks += 1;
-        if Place::find(&plan.file).is_ok_and(|place| place.means(&file)) {
+        if Place::find(&plan.file).is_ok_and(|place| place.means(file.file())) {
             return Ok((Some(earlier), Over::Earlier(file)));
         }
         if looks == MOST_LOOKS {

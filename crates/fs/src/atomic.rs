@@ -7,11 +7,11 @@
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use rustix::fs::{
@@ -19,11 +19,15 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use crate::Escaped;
 use crate::metadata::{ACCESS_ACL, Subject, own_path};
 use crate::place::Place;
 
 /// Kernel's limit for one value (`linux/limits.h`).
 const XATTR_SIZE_MAX: usize = 64 << 10;
+
+/// Names beside a target that are tried for what is not ours.
+const MOST_KEPT: u32 = 1000;
 
 /// A file being written that takes its target's place on [`commit`](Self::commit).
 /// Dropped before that, it vanishes and the target stays as it was.
@@ -35,6 +39,63 @@ pub struct AtomicFile {
     place: Place,
     /// True if the target did not exist, so that no file is replaced.
     is_new: bool,
+}
+
+/// File that is to be replaced, open, with the state in which it was read.
+#[derive(Debug)]
+pub struct AsRead {
+    file: File,
+    content: (u64, [i64; 2]),
+    ctime: [i64; 2],
+}
+
+impl AsRead {
+    /// Remembers the state of a file that is read after this.
+    ///
+    /// # Errors
+    /// Those of looking at it.
+    pub fn new(file: File) -> io::Result<AsRead> {
+        let meta = file.metadata()?;
+        Ok(AsRead {
+            file,
+            content: AsRead::content(&meta),
+            ctime: [meta.ctime(), meta.ctime_nsec()],
+        })
+    }
+
+    /// The same once more.
+    ///
+    /// # Errors
+    /// Where there are too many descriptors.
+    pub fn try_clone(&self) -> io::Result<AsRead> {
+        Ok(AsRead {
+            file: self.file.try_clone()?,
+            ..*self
+        })
+    }
+
+    /// The open file.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    fn content(meta: &Metadata) -> (u64, [i64; 2]) {
+        (meta.len(), [meta.mtime(), meta.mtime_nsec()])
+    }
+
+    /// True if nothing was written to it since, nor anything else about it changed.
+    fn is_unchanged(&self) -> bool {
+        self.file.metadata().is_ok_and(|meta| {
+            AsRead::content(&meta) == self.content
+                && [meta.ctime(), meta.ctime_nsec()] == self.ctime
+        })
+    }
+
+    /// True if nothing was written to it since. A new name may move its ctime.
+    fn is_unwritten(&self) -> bool {
+        let meta = self.file.metadata();
+        meta.is_ok_and(|meta| AsRead::content(&meta) == self.content)
+    }
 }
 
 /// A step of [`AtomicFile::commit`] that failed.
@@ -230,7 +291,7 @@ impl AtomicFile {
         match (linked, self.temporary.clone()) {
             // Whatever a file system without links says to one.
             (Err(errno), Some(temporary)) if errno != Errno::EXIST => {
-                self.rename_new(&temporary)?;
+                self.rename_new(&temporary, self.place.name())?;
                 self.temporary = None;
             }
             (linked, _) => linked.map_err(Uncommitted::at("link"))?,
@@ -238,45 +299,79 @@ impl AtomicFile {
         self.sync_directory()
     }
 
-    /// Makes the content durable and puts it in the place of `old`, the file that had the target's
-    /// name when the attributes to be kept were read from it. A file that has been given the name
-    /// since then is not lost. Only where the file system cannot exchange names (FAT, NFS) is a
-    /// file replaced that takes the name between a look and the rename.
+    /// Makes the content durable and puts it in the place of `old`: of the file that had the target's
+    /// name when what was to be kept of it was read. Whoever has given the name to another file since,
+    /// or has written to that one, loses nothing. Only where the file system cannot exchange names
+    /// (FAT, NFS) is somebody replaced who takes it between a look and the rename.
     ///
     /// # Errors
-    /// `AlreadyExists` if the name leads to another file than `old`, or to none: that file is as it
-    /// was, and the attributes to be kept have to be read again; otherwise those of
-    /// [`commit`](Self::commit).
-    pub fn commit_over(mut self, old: &File) -> Result<(), Uncommitted> {
-        let changed = || Uncommitted::at("rename")(Errno::EXIST);
+    /// `AlreadyExists` if the name leads to another file than `old`, to that in another state, or to
+    /// none: what is there is as it was, and what was to be kept has to be read again; otherwise as of
+    /// [`commit`](Self::commit). Where the name was given away twice in that moment the error says what
+    /// the first of the two files is called now.
+    pub fn commit_over(mut self, old: &AsRead) -> Result<(), Uncommitted> {
         let temporary = self.be_ready()?;
-        if !self.place.means(old) {
+        if !self.place.means(&old.file) || !old.is_unchanged() {
             return Err(changed());
         }
-        let (directory, name) = (self.place.directory(), self.place.name());
-        let exchange = || {
-            let flags = RenameFlags::EXCHANGE;
-            rustix::fs::renameat_with(directory, &temporary, directory, name, flags)
-        };
-        match exchange() {
-            Ok(()) if self.place.names(&temporary, old) => remove(&self.place, &temporary),
-            Ok(()) => {
-                // Another process took the name between the look and the exchange.
-                exchange().map_err(Uncommitted::at("rename"))?;
-                return Err(changed());
-            }
+        match self.exchange(&temporary) {
+            Ok(()) => self.after_exchange(&temporary, old)?,
             Err(Errno::NOENT) => return Err(changed()),
             // Not every file system can, nor does every filter of calls allow it; what else is wrong a
             // rename says, too.
-            Err(_) => rustix::fs::renameat(directory, &temporary, directory, name)
-                .map_err(Uncommitted::at("rename"))?,
+            Err(_) => {
+                let directory = self.place.directory();
+                rustix::fs::renameat(directory, &temporary, directory, self.place.name())
+                    .map_err(Uncommitted::at("rename"))?;
+            }
         }
         self.temporary = None;
         self.sync_directory()
     }
 
-    /// Makes the content durable, and reports all errors of the file system: some report only at a
-    /// close that data could not be stored.
+    fn exchange(&self, temporary: &OsStr) -> Result<(), Errno> {
+        let (directory, name) = (self.place.directory(), self.place.name());
+        let flags = RenameFlags::EXCHANGE;
+        rustix::fs::renameat_with(directory, temporary, directory, name, flags)
+    }
+
+    /// Removes what has the temporary name now, if it is `old`; else puts it back, for somebody was
+    /// quicker by less than a look takes.
+    fn after_exchange(&self, temporary: &OsStr, old: &AsRead) -> Result<(), Uncommitted> {
+        if self.place.names(temporary, &old.file) && old.is_unwritten() {
+            remove(&self.place, temporary);
+            return Ok(());
+        }
+        let put_back = match self.place.means(&self.file) {
+            true => self.exchange(temporary).is_ok(),
+            // He was so twice: the last one stays.
+            false => self.rename_new(temporary, self.place.name()).is_ok(),
+        };
+        let is_gone = matches!(self.place.stat(temporary), Err(Errno::NOENT));
+        if put_back && (is_gone || self.place.names(temporary, &self.file)) {
+            return Err(changed());
+        }
+        // A file under a temporary name goes with the next run.
+        let kept = self.keep(temporary);
+        let kept = kept.as_deref().unwrap_or(temporary);
+        let text = format!(
+            "another program wrote here at that moment: one of its files is {} now",
+            Escaped(kept.as_bytes())
+        );
+        Err(Uncommitted::at("rename back")(io::Error::other(text)))
+    }
+
+    /// Gives what has a temporary name, and is not ours, one beside the target.
+    fn keep(&self, temporary: &OsStr) -> Option<OsString> {
+        (1..=MOST_KEPT).find_map(|attempt| {
+            let mut name = self.place.name().to_owned();
+            name.push(format!("-{attempt}"));
+            self.rename_new(temporary, &name).ok().map(|()| name)
+        })
+    }
+
+    /// Makes the content durable, and has the file system say all that it has to say of it: some
+    /// report only at a close what could not be stored.
     fn be_stored(&self) -> Result<(), Uncommitted> {
         self.file.sync_all().map_err(Uncommitted::at("sync"))?;
         crate::flush(&self.file).map_err(Uncommitted::at("close"))
@@ -294,8 +389,8 @@ impl AtomicFile {
     }
 
     /// Renames the temporary, if the name is free.
-    fn rename_new(&self, temporary: &OsStr) -> Result<(), Uncommitted> {
-        let (directory, name) = (self.place.directory(), self.place.name());
+    fn rename_new(&self, temporary: &OsStr, name: &OsStr) -> Result<(), Uncommitted> {
+        let directory = self.place.directory();
         let flags = RenameFlags::NOREPLACE;
         let renamed = match rustix::fs::renameat_with(directory, temporary, directory, name, flags)
         {
@@ -347,14 +442,20 @@ impl AtomicFile {
 
 impl Drop for AtomicFile {
     fn drop(&mut self) {
-        if let Some(temporary) = &self.temporary {
+        if let Some(temporary) = &self.temporary
+            && self.place.names(temporary, &self.file)
+        {
             // Best effort: what stays is removed by the next run.
             remove(&self.place, temporary);
         }
     }
 }
 
-/// Returns the regular file that exists at `place`, if there is one.
+fn changed() -> Uncommitted {
+    Uncommitted::at("rename")(Errno::EXIST)
+}
+
+/// The regular file that lies there, if one does.
 ///
 /// # Errors
 /// `InvalidInput` for any other kind of file: a device that is replaced by a file is lost to the

@@ -81,8 +81,31 @@ fn is_alike(held: &OwnedFd, stat: &Stat, thing: Thing<'_>) -> Result<bool, Errno
         })
 }
 
-/// True if it belongs to this user, is accessible to no other user and was made no earlier than
-/// `since`, as far as its file system reports that by itself and by our clock.
+/// The same for a directory, which `mkdirat` made with that name.
+///
+/// # Errors
+/// As of [`hold`].
+pub fn hold_dir(
+    dir: impl AsFd,
+    name: impl Arg + Copy,
+    since: i64,
+) -> Result<Option<OwnedFd>, Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let held = match retry_on_intr(|| rustix::fs::openat(&dir, name, flags, Mode::empty())) {
+        Err(Errno::NOENT) => return Ok(None),
+        held => held?,
+    };
+    let stat = retry_on_intr(|| rustix::fs::fstat(&held))?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+        return Ok(None);
+    }
+    let own = stat.st_uid == rustix::process::geteuid().as_raw();
+    let is_ours = basic_traits(&held)?.shows == Shows::Others || own && is_new(&held, since)?;
+    Ok(is_ours.then_some(held))
+}
+
+/// Whether it belongs to this user, is open to nobody else and was made since, as far as its file
+/// system says so by itself and by our clock.
 #[allow(clippy::unnecessary_cast)]
 fn is_ours(held: &OwnedFd, stat: &Stat, thing: Thing<'_>, since: i64) -> Result<bool, Errno> {
     let is_link = matches!(thing, Thing::Link(_));
@@ -185,6 +208,32 @@ mod tests {
         assert!(!ground.is_held(PIPE, linked));
         let gone = |made: &Path| std::fs::remove_file(made).unwrap();
         assert!(!ground.is_held(PIPE, gone));
+    }
+
+    #[test]
+    fn only_a_directory_that_was_made_is_held() {
+        let ground = Ground::new();
+        std::fs::create_dir(ground.at("before")).unwrap();
+        let found = rustix::fs::statx(
+            &ground.fd,
+            c"before",
+            AtFlags::SYMLINK_NOFOLLOW,
+            StatxFlags::BTIME,
+        );
+        let tells = found.unwrap().stx_mask & StatxFlags::BTIME.bits() != 0;
+        let held = |name, since| hold_dir(&ground.fd, name, since).unwrap().is_some();
+        let later = file_clock() + 3600 * SECOND;
+        assert_eq!(held(c"before", later), !tells);
+        let since = file_clock();
+        std::fs::create_dir(ground.at("made")).unwrap();
+        assert!(held(c"made", since));
+        symlink("made", ground.at("link")).unwrap();
+        assert!(!held(c"link", since) && !held(c"none", since));
+        if !bc_testkit::is_root() {
+            return bc_testkit::left_out("another user's files need root");
+        }
+        std::os::unix::fs::chown(ground.at("made"), Some(12), None).unwrap();
+        assert!(!held(c"made", since));
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod joined;
 mod noted;
 mod suspects;
 
+use std::collections::HashSet;
 use std::io;
 
 use bc_manifest::Failure;
@@ -13,6 +14,7 @@ use bc_manifest::integrity::Kind;
 
 use crate::change::{Change, Class, Ctime, Difference, Value};
 use crate::entry_ref::EntryRef;
+use crate::evidence::{Evidence, Weight};
 use crate::fields::{CompareRules, Field};
 use crate::flow::Flow;
 use crate::judge;
@@ -101,11 +103,10 @@ pub(crate) struct Comparison<'a> {
     rules: CompareRules,
     detail: Detail,
     sink: &'a mut Sink<'a>,
-    /// Report nothing before something is found that matches.
+    /// Report nothing before something is found that proves that the sides are of one tree.
     hold: bool,
-    /// Files and links of both sides with the same content, as far as it was
-    /// looked at.
-    matches: u64,
+    /// What files and links with the same content, as far as it was looked at, say of that.
+    evidence: Evidence,
     buffer: SpillBuffer,
     candidates: Vec<Candidate>,
     /// What looks damaged and is perhaps another of them under its name.
@@ -116,7 +117,28 @@ pub(crate) struct Comparison<'a> {
     records: bool,
     /// Contents that the old side knows to be damaged.
     known: Option<&'a KnownDamage<'a>>,
+    settled: Option<Settled>,
+    /// Paths of contents that became known to be damaged when all paths had come.
+    copies: HashSet<Vec<u8>>,
     summary: ComparisonSummary,
+}
+
+/// What belongs together of what waited.
+struct Settled {
+    /// Names that are one of a ring, and the names that have now what they had.
+    swapped: Vec<(u64, u64)>,
+    /// Names that another undamaged file has now.
+    taken_over: HashSet<u64>,
+    /// Pairs of which either side has a name that was kept, in order of the added side.
+    renamed: Vec<Pair>,
+    pairs: Vec<Pair>,
+}
+
+impl Settled {
+    fn renamed(&self, record: u64) -> Option<&Pair> {
+        let found = self.renamed.binary_search_by_key(&record, Pair::added);
+        found.ok().map(|at| &self.renamed[at])
+    }
 }
 
 impl<'a> Comparison<'a> {
@@ -130,13 +152,15 @@ impl<'a> Comparison<'a> {
             detail,
             sink,
             hold: false,
-            matches: 0,
+            evidence: Evidence::default(),
             buffer: SpillBuffer::default(),
             candidates: Vec::new(),
             swaps: Vec::new(),
             taken_over: Vec::new(),
             records: false,
             known: None,
+            settled: None,
+            copies: HashSet::new(),
             summary: ComparisonSummary::default(),
         }
     }
@@ -155,7 +179,7 @@ impl<'a> Comparison<'a> {
         Comparison { known, ..self }
     }
 
-    /// Reports nothing before the first file or link that matches.
+    /// Reports nothing before the first file that matches.
     pub(crate) fn hold(&mut self) {
         self.hold = true;
     }
@@ -172,10 +196,9 @@ impl<'a> Comparison<'a> {
         self.summary.new += 1;
         let class = judge::judge(old, new, self.rules);
         self.summary.add(class);
-        if matches!(class, Class::Ok | Class::Meta)
-            && matches!(new.kind, Kind::File | Kind::Symlink)
-        {
-            self.matches += 1;
+        if let Some(weight) = Weight::of(old) {
+            let matches = matches!(class, Class::Ok | Class::Meta);
+            self.evidence.add(weight, matches);
         }
         if class == Class::Ok && self.detail != Detail::All {
             return Ok(class);
@@ -220,7 +243,8 @@ impl<'a> Comparison<'a> {
         if self.detail != Detail::First
             && (self.may_be_swapped((path, class), old, new, &mut site)
                 || self.may_have_another_name(&change, old, new)
-                || self.may_be_renamed(&change, old, new, site))
+                || self.may_be_renamed(&change, old, new, site)
+                || self.may_be_copied(&change, new))
         {
             self.buffer.push(&with(change, old, new, ALL_RECORDED));
             return Ok(verdict);
@@ -229,22 +253,26 @@ impl<'a> Comparison<'a> {
         self.report(change).map(|()| verdict)
     }
 
-    /// So many paths of both sides of which nothing differs, `leaves` of them files and links.
+    /// So many paths of both sides of which nothing differs, `files` of them files.
     /// `false`: they have to come one by one, since each is reported, or any may be the last.
-    pub(crate) fn same(&mut self, paths: u64, leaves: u64) -> bool {
+    pub(crate) fn same(&mut self, paths: u64, files: u64) -> bool {
         if self.detail == Detail::All || self.hold && self.detail == Detail::First {
             return false;
         }
         self.summary.old += paths;
         self.summary.new += paths;
         self.summary.add_many(Class::Ok, paths);
-        self.matches += leaves;
+        self.evidence.add_files(files);
         true
     }
 
     /// A path of the old side only.
     pub(crate) fn removed(&mut self, path: &[u8], old: &EntryRef<'_>) -> io::Result<()> {
         self.summary.old += 1;
+        let weight = Weight::of(old);
+        weight
+            .into_iter()
+            .for_each(|of| self.evidence.add(of, false));
         // The new side tells whether the number counts.
         self.one_sided(Class::Removed, path, old, None, Offline)
     }
@@ -334,7 +362,7 @@ impl<'a> Comparison<'a> {
     }
 
     fn report(&mut self, change: Change) -> io::Result<()> {
-        if self.hold && self.matches > 0 {
+        if self.hold && self.evidence.is_conclusive() {
             self.hold = false;
             if self.candidates.is_empty() && self.swaps.is_empty() {
                 // Nothing was moved.
@@ -351,7 +379,7 @@ impl<'a> Comparison<'a> {
     /// Has enough been seen?
     pub(crate) fn flow(&self) -> Flow {
         let first = self.detail == Detail::First && self.summary.any();
-        if first && (!self.hold || self.matches > 0) {
+        if first && (!self.hold || self.evidence.is_conclusive()) {
             Flow::Stop
         } else {
             Flow::Continue
@@ -360,7 +388,7 @@ impl<'a> Comparison<'a> {
 
     /// Was there nothing at all that matches?
     pub(crate) fn nothing_matches(&mut self) -> bool {
-        self.matches == 0 && !self.moves_possible()
+        !self.evidence.matches() && !self.moves_possible()
     }
 
     /// Is there content that both sides have under different names?
@@ -369,19 +397,29 @@ impl<'a> Comparison<'a> {
     }
 
     /// Pairs moves, reports what waits, and sums up.
-    pub(crate) fn finish(mut self, later: impl Later) -> io::Result<ComparisonSummary> {
-        self.summary.complete = self.flow() == Flow::Continue;
-        self.flush(later)?;
-        Ok(self.summary)
+    pub(crate) fn finish(self, later: impl Later) -> io::Result<ComparisonSummary> {
+        self.finish_recorded(later).map(|(summary, _)| summary)
     }
 
-    fn flush(&mut self, mut later: impl Later) -> io::Result<()> {
-        let buffer = std::mem::take(&mut self.buffer);
+    /// The same, with the paths that have a content which [`KnownDamage::learn`] was told of.
+    pub(crate) fn finish_recorded(
+        mut self,
+        later: impl Later,
+    ) -> io::Result<(ComparisonSummary, HashSet<Vec<u8>>)> {
+        self.summary.complete = self.flow() == Flow::Continue;
+        self.flush(later)?;
+        Ok((self.summary, self.copies))
+    }
+
+    /// Finds out what belongs together of what waits, when all paths have come. Returns those that
+    /// looked damaged and have another undamaged file.
+    pub(crate) fn settle(&mut self, later: &mut impl Later) -> io::Result<HashSet<Vec<u8>>> {
         let swapped = rings(&std::mem::take(&mut self.swaps));
         let taken_over = self.taken_over();
+        let buffer = &self.buffer;
         let mut confirmed = Ok(());
         let pairs = pair(std::mem::take(&mut self.candidates), |pair| {
-            proof_of(&buffer, pair, &mut later).unwrap_or_else(|error| {
+            proof_of(buffer, pair, later).unwrap_or_else(|error| {
                 confirmed = Err(error);
                 Proof::Other
             })
@@ -390,6 +428,37 @@ impl<'a> Comparison<'a> {
         let (mut renamed, pairs): (Vec<Pair>, Vec<Pair>) =
             pairs.into_iter().partition(Pair::has_a_kept_name);
         renamed.sort_unstable_by_key(Pair::added);
+        let settled = Settled {
+            swapped,
+            taken_over,
+            renamed,
+            pairs,
+        };
+        let swapped = settled.swapped.iter().map(|pair| pair.0);
+        let mut sound = HashSet::new();
+        for record in swapped.chain(settled.taken_over.iter().copied()) {
+            if settled.renamed(record).is_none() {
+                sound.insert(buffer.get(record)?.path);
+            }
+        }
+        self.settled = Some(settled);
+        Ok(sound)
+    }
+
+    fn flush(&mut self, mut later: impl Later) -> io::Result<()> {
+        if self.settled.is_none() {
+            self.settle(&mut later)?;
+        }
+        let Some(settled) = self.settled.take() else {
+            return Ok(());
+        };
+        let buffer = std::mem::take(&mut self.buffer);
+        let Settled {
+            swapped,
+            taken_over,
+            pairs,
+            ..
+        } = &settled;
         let mut targets: Vec<u64> = pairs.iter().map(Pair::added).collect();
         targets.sort_unstable();
         let (mut pairs, mut targets) = (pairs.iter().peekable(), targets.into_iter().peekable());
@@ -398,9 +467,9 @@ impl<'a> Comparison<'a> {
             if targets.next_if_eq(&offset).is_some() {
                 continue;
             }
-            if let Ok(at) = renamed.binary_search_by_key(&offset, Pair::added) {
-                let was = buffer.get(renamed[at].removed())?;
-                let class = class_of(&renamed[at]);
+            if let Some(pair) = settled.renamed(offset) {
+                let was = buffer.get(pair.removed())?;
+                let class = class_of(pair);
                 self.summary.damaged(&change, class);
                 self.summary.undecided += u64::from(class == Class::Modified);
                 (self.sink)(&renamed_change(&was, &change, class, self.rules))?;
@@ -439,6 +508,10 @@ impl<'a> Comparison<'a> {
                 }
                 None => {
                     let change = self.known_damage(change);
+                    let is_learnt = |known: &KnownDamage<'_>| known.has_learnt();
+                    if change.class == Class::Damaged && self.known.is_some_and(is_learnt) {
+                        self.copies.insert(change.path.clone());
+                    }
                     (self.sink)(&without_identity(change, self.rules))?;
                 }
             }

@@ -120,6 +120,70 @@ impl Window {
     }
 }
 
+/// Results of files that were read before the windows are: a time limit orders those in its own way.
+#[derive(Debug, Default)]
+pub(crate) struct Earlier(Vec<(EntryId, EarlierResult)>);
+
+/// As [`Gathered`] has it, in less memory where the stat is the walked one, as it nearly always is.
+type EarlierResult = Result<(Digest, Option<Box<FileStat>>), bc_walk::Error>;
+
+impl Earlier {
+    /// Reads the files of `plan`.
+    pub(crate) fn read(
+        &mut self,
+        listing: &Listing,
+        plan: &Plan,
+        options: &bc_hash::HashOptions,
+        cancel: &Cancel,
+        progress: &HashProgress,
+    ) -> Result<Totals, Error> {
+        let sink = |_| ToEarlier {
+            listing,
+            read: Earlier::default(),
+        };
+        let (sinks, totals) = hash_with(listing, plan, options, cancel, progress, sink)?;
+        self.0
+            .extend(sinks.into_iter().flat_map(|sink| sink.read.0));
+        Ok(totals)
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = EntryId> {
+        self.0.iter().map(|(entry, _)| *entry)
+    }
+}
+
+/// A worker's way to the earlier results.
+struct ToEarlier<'a> {
+    listing: &'a Listing,
+    read: Earlier,
+}
+
+impl DigestSink for ToEarlier<'_> {
+    fn file(&mut self, entry: EntryId, result: Result<(&FileStat, &[Digest]), bc_walk::Error>) {
+        let result = match result {
+            // One algorithm was asked for.
+            Ok((stat, digests)) => match digests.first() {
+                Some(digest) => {
+                    let newer = newer(self.listing, entry, stat);
+                    Ok((*digest, newer.cloned().map(Box::new)))
+                }
+                None => return,
+            },
+            Err(error) => Err(error),
+        };
+        self.read.0.push((entry, result));
+    }
+}
+
+/// The stat of the descriptor that was read, if it is not the walked one.
+fn newer<'s>(listing: &Listing, entry: EntryId, stat: &'s FileStat) -> Option<&'s FileStat> {
+    // A listing does not keep the blocks.
+    let blocks = stat.blocks;
+    let walked = listing.stat(entry);
+    let is_walked = walked.is_some_and(|walked| FileStat { blocks, ..walked } == *stat);
+    (!is_walked).then_some(stat)
+}
+
 /// Results of all windows, shared by the workers and the thread that waits.
 struct ReorderBuffer<'a> {
     listing: &'a Listing,
@@ -134,15 +198,6 @@ struct State {
 }
 
 impl ReorderBuffer<'_> {
-    /// The stat of the descriptor that was read, if it is not the walked one.
-    fn newer<'s>(&self, entry: EntryId, stat: &'s FileStat) -> Option<&'s FileStat> {
-        // A listing does not keep the blocks.
-        let blocks = stat.blocks;
-        let walked = self.listing.stat(entry);
-        let is_walked = walked.is_some_and(|walked| FileStat { blocks, ..walked } == *stat);
-        (!is_walked).then_some(stat)
-    }
-
     /// Takes what a worker has gathered, and leaves it empty.
     fn take(&self, gathered: &mut Vec<Gathered>) {
         if gathered.is_empty() {
@@ -231,7 +286,7 @@ impl DigestSink for ToReorderBuffer<'_> {
     fn file(&mut self, entry: EntryId, result: Result<(&FileStat, &[Digest]), bc_walk::Error>) {
         let result = result.map(|(stat, digests)| {
             self.bytes = self.bytes.saturating_add(stat.stamp.size);
-            let newer = self.buffer.newer(entry, stat);
+            let newer = newer(self.buffer.listing, entry, stat);
             // One algorithm was asked for.
             digests.first().map(|digest| (*digest, newer.cloned()))
         });
@@ -261,8 +316,28 @@ pub(crate) fn in_order(
     options: &bc_hash::HashOptions,
     cancel: &Cancel,
     progress: &HashProgress,
+    take: impl FnMut(Range<u32>, &Window) -> Result<Flow, Error>,
+) -> Result<Totals, Error> {
+    let earlier = Earlier::default();
+    in_order_after(earlier, listing, wanted, options, cancel, progress, take)
+}
+
+/// As [`in_order`], with the results of what was read before, which is not read again.
+pub(crate) fn in_order_after(
+    Earlier(mut earlier): Earlier,
+    listing: &Listing,
+    wanted: impl Fn(EntryId) -> bool,
+    options: &bc_hash::HashOptions,
+    cancel: &Cancel,
+    progress: &HashProgress,
     mut take: impl FnMut(Range<u32>, &Window) -> Result<Flow, Error>,
 ) -> Result<Totals, Error> {
+    earlier.sort_unstable_by_key(|(entry, _)| *entry);
+    let is_read = |id: &EntryId| {
+        earlier
+            .binary_search_by_key(id, |(entry, _)| *entry)
+            .is_ok()
+    };
     let stride = options
         .algorithms
         .first()
@@ -274,7 +349,8 @@ pub(crate) fn in_order(
     for nth in 0..count {
         let range = range_of(nth, listing.len());
         let begun = order.len();
-        order.extend(range.clone().map(EntryId).filter(|&id| wanted(id)));
+        let files = range.clone().map(EntryId).filter(|&id| wanted(id));
+        order.extend(files.filter(|id| !is_read(id)));
         // A disk that has to seek is read as it lies; where none has to, no thread
         // may be left with a large file at the end.
         if !bc_read::order::for_disk(listing, &mut order[begun..]) {
@@ -283,6 +359,17 @@ pub(crate) fn in_order(
         windows.push(Window::new(&range, stride, order.len() - begun));
         ends.push(order.len());
     }
+    let mut earlier = earlier.into_iter().peekable();
+    let mut take = |range: Range<u32>, mut window: Window| {
+        while let Some((entry, result)) = earlier.next_if(|(entry, _)| entry.0 < range.end) {
+            match result {
+                Ok((digest, newer)) => window.put(entry, range.len(), &digest, newer.as_deref()),
+                Err(error) => window.errors.push((entry, error)),
+            }
+        }
+        window.sort();
+        take(range, &window)
+    };
     let buffer = ReorderBuffer {
         listing,
         state: Mutex::new(State {
@@ -314,7 +401,7 @@ pub(crate) fn in_order(
         let mut result = Ok(());
         for nth in 0..count {
             let taken = wait_for(buffer, nth, cancel, stop)
-                .and_then(|window| take(range_of(nth, listing.len()), &window));
+                .and_then(|window| take(range_of(nth, listing.len()), window));
             match taken {
                 Ok(Flow::Continue) => {}
                 Ok(Flow::Stop) => break,
@@ -370,7 +457,7 @@ fn alone(
     options: &bc_hash::HashOptions,
     cancel: &Cancel,
     progress: &HashProgress,
-    mut take: impl FnMut(Range<u32>, &Window) -> Result<Flow, Error>,
+    mut take: impl FnMut(Range<u32>, Window) -> Result<Flow, Error>,
 ) -> Result<Totals, Error> {
     let mut totals = Totals::default();
     let mut begun = 0;
@@ -383,7 +470,7 @@ fn alone(
             begun = end;
         }
         let window = wait_for(buffer, nth, cancel, &Cancel::new())?;
-        if take(range_of(nth, buffer.listing.len()), &window)? == Flow::Stop {
+        if take(range_of(nth, buffer.listing.len()), window)? == Flow::Stop {
             break;
         }
     }

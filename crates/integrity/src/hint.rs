@@ -4,12 +4,12 @@ use bc_fs::mount::{self, Inodes, Mounts};
 use bc_manifest::integrity::Header;
 use bc_manifest::time::parse_rfc3339;
 use bc_walk::{DirFdCache, EntryId, FileStat};
-use rustix::fs::{AtFlags, StatxFlags, statx};
+use rustix::fs::{AtFlags, StatxFlags, StatxTimestamp, statx};
 
 use crate::change::Ctime;
 use crate::compare::{Later, Site};
 use crate::moves::Numbers;
-use crate::proof::{Proof, proof};
+use crate::proof::{Proof, Times, proof};
 use crate::tree::Tree;
 
 /// Asked for damaged files, and those that may have another name by now.
@@ -37,25 +37,32 @@ impl<'a> Hints<'a> {
     /// Whether an entry is the file that was recorded with this change time, if inode number, size
     /// and mtime are the recorded ones.
     pub(crate) fn proof(&mut self, id: Option<EntryId>, ctime: Option<i64>) -> Proof {
-        let born = id.and_then(|id| self.born(id));
-        proof(born, ctime, self.made)
+        let mut now = id.and_then(|id| self.times(id)).unwrap_or_default();
+        // One that repeats the mtime is another file's as easily as that.
+        now.ctime = now.ctime.filter(|_| self.is_real(id));
+        proof(now, ctime, self.made)
     }
 
-    /// When an entry was born, in nanoseconds since 1970, where its file system tells.
-    fn born(&mut self, id: EntryId) -> Option<i64> {
+    /// When an entry was born and last changed, where its file system tells.
+    fn times(&mut self, id: EntryId) -> Option<Times> {
         let listing = &self.tree.listing;
         let dir = self.dirs.open_waiting(listing.dir(id)).ok()?;
         let links = match listing.follow(id) {
             true => AtFlags::empty(),
             false => AtFlags::SYMLINK_NOFOLLOW,
         };
-        let found = statx(dir, listing.name(id), links, StatxFlags::BTIME).ok()?;
-        let time = found.stx_btime;
-        let born = time.tv_sec.checked_mul(1_000_000_000)?;
-        let born = born.checked_add(time.tv_nsec.into());
-        let known = found.stx_mask & StatxFlags::BTIME.bits() != 0;
-        // 0 is what images and file systems write that do not keep it.
-        born.filter(|born| known && *born > 0)
+        let asked = StatxFlags::BTIME | StatxFlags::CTIME;
+        let found = statx(dir, listing.name(id), links, asked).ok()?;
+        let time = |which: StatxFlags, time: StatxTimestamp| {
+            let seconds = time.tv_sec.checked_mul(1_000_000_000)?;
+            let known = found.stx_mask & which.bits() != 0;
+            seconds.checked_add(time.tv_nsec.into()).filter(|_| known)
+        };
+        Some(Times {
+            // 0 is what images and file systems write that do not keep it.
+            born: time(StatxFlags::BTIME, found.stx_btime).filter(|born| *born > 0),
+            ctime: time(StatxFlags::CTIME, found.stx_ctime),
+        })
     }
 
     /// What `ctime` comes to for this file.

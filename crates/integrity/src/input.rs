@@ -195,6 +195,16 @@ impl ManifestFile {
         })
     }
 
+    /// A file that is open and has no name to be opened by.
+    pub(crate) fn of(name: &[u8], file: File) -> ManifestFile {
+        ManifestFile {
+            name: name.to_vec(),
+            source: Source::File(Arc::new(file)),
+            directory: None,
+            cancel: Cancel::new(),
+        }
+    }
+
     /// Reads a manifest from what can be read only once, as [`open`](Self::open) does from a pipe.
     ///
     /// # Errors

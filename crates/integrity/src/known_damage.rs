@@ -31,6 +31,8 @@ pub(crate) struct KnownDamage<'a> {
     manifest: &'a ManifestFile,
     trust: Trust,
     all: OnceCell<HashMap<Digest, Expected>>,
+    /// Those that were found since.
+    learnt: OnceCell<HashMap<Digest, Expected>>,
 }
 
 impl<'a> KnownDamage<'a> {
@@ -39,6 +41,7 @@ impl<'a> KnownDamage<'a> {
             manifest,
             trust,
             all: OnceCell::new(),
+            learnt: OnceCell::new(),
         }
     }
 
@@ -46,8 +49,22 @@ impl<'a> KnownDamage<'a> {
     /// restore has put aside is no damage any more.
     pub(crate) fn get(&self, path: &[u8], digest: Option<&[u8]>) -> Option<&Expected> {
         let digest = Digest::from_slice(digest?)?;
-        let found = self.all.get_or_init(|| self.find()).get(&digest)?;
+        let learnt = || self.learnt.get()?.get(&digest);
+        let found = self.all.get_or_init(|| self.find()).get(&digest);
+        let found = found.or_else(learnt)?;
         (!is_second(path, Some(digest))).then_some(found)
+    }
+
+    /// Takes note of what a look at all files has found, once.
+    pub(crate) fn learn(&self, found: HashMap<Digest, Expected>) {
+        if !found.is_empty() {
+            let _ = self.learnt.set(self.without_sound(found));
+        }
+    }
+
+    /// True if anything was found that the manifest does not note.
+    pub(crate) fn has_learnt(&self) -> bool {
+        self.learnt.get().is_some_and(|learnt| !learnt.is_empty())
     }
 
     /// A manifest that cannot be read is refused by whoever reads its entries, not here.
@@ -67,7 +84,11 @@ impl<'a> KnownDamage<'a> {
                 });
             }
         });
-        // A write that went to the wrong file leaves the sound content of another one.
+        self.without_sound(all)
+    }
+
+    /// A write that went to the wrong file leaves the sound content of another one.
+    fn without_sound(&self, mut all: HashMap<Digest, Expected>) -> HashMap<Digest, Expected> {
         let mut sound = HashSet::new();
         self.each(|entry| {
             sound.extend(entry.digest.filter(|digest| all.contains_key(digest)));

@@ -92,6 +92,7 @@ mod diff;
 mod entry_loader;
 pub mod entry_ref;
 mod error;
+mod evidence;
 mod export;
 mod field;
 pub mod fields;
@@ -146,7 +147,7 @@ pub use reread::{Reread, UnknownReread};
 pub use second::{is_second, second_ending};
 pub use setting::Setting;
 pub use summary::{ComparisonSummary, Conclusion};
-pub use update::{Damaged, UpdateOptions, Updated, update};
+pub use update::{Damaged, UpdateOptions, Updated, update, update_reported};
 pub use verify::{Verified, VerifyOptions, verify};
 
 /// The examples of the registry's page run, too.

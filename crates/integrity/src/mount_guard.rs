@@ -5,12 +5,13 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use bc_manifest::integrity::{Entry, Header, Kind};
+use bc_manifest::integrity::{Entry, Header};
 
 use crate::change::Class;
 use crate::entry_loader::LoadedEntry;
 use crate::entry_ref::{EntryRef, is_same_mtime};
 use crate::error::{Error, ErrorKind};
+use crate::evidence::Weight;
 use crate::options::{MissingMounts, RootCheck};
 use crate::setting::Setting;
 use crate::tree::Tree;
@@ -65,18 +66,19 @@ impl<'a> MountGuard<'a> {
 
     /// What a path of both sides came to.
     pub(crate) fn judged(&mut self, old: &Entry, new: &EntryRef<'_>, class: Class) {
-        if self.needs_each() && matches!(old.kind, Kind::File | Kind::Symlink) {
-            let view = EntryRef::from(old);
+        let view = EntryRef::from(old);
+        if let Some(weight) = Weight::of(&view).filter(|_| self.needs_each()) {
             let copied = view.size.is_some() && view.size == new.size && is_same_mtime(&view, new);
             let matches = matches!(class, Class::Ok | Class::Meta) || copied;
-            self.replaced.leaf(&old.path, matches);
+            self.replaced.leaf(&old.path, weight, matches);
         }
     }
 
     /// A path of the manifest alone.
     pub(crate) fn gone(&mut self, old: &Entry) {
-        if self.needs_each() && matches!(old.kind, Kind::File | Kind::Symlink) {
-            self.replaced.leaf(&old.path, false);
+        let weight = Weight::of(&EntryRef::from(old));
+        if let Some(weight) = weight.filter(|_| self.needs_each()) {
+            self.replaced.leaf(&old.path, weight, false);
         }
     }
 

@@ -15,12 +15,26 @@ pub(crate) enum Proof {
     Unproven,
 }
 
-/// Compares the time at which an inode was born with what was recorded: its change time, which the
-/// same clock gave, and when the record was made, which may be another clock's. All in nanoseconds
-/// since 1970.
-pub(crate) fn proof(born: Option<i64>, ctime: Option<i64>, made: Option<i64>) -> Proof {
+/// Times of an inode by its file system's clock, in nanoseconds since 1970, as far as they are known.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Times {
+    pub(crate) born: Option<i64>,
+    /// When it was last changed.
+    pub(crate) ctime: Option<i64>,
+}
+
+/// Compares the times of an inode with what was recorded: its change time, which the same clock gave,
+/// and when the record was made, which may be another clock's. Nobody can set either of the inode's;
+/// where they go backwards the clock was set, and its times say nothing.
+pub(crate) fn proof(now: Times, ctime: Option<i64>, made: Option<i64>) -> Proof {
     let known = |time: &i64| !is_beyond(*time);
-    let (born, ctime) = (born.filter(known), ctime.filter(known));
+    let (born, ctime) = (now.born.filter(known), ctime.filter(known));
+    match (now.ctime.filter(known), ctime) {
+        (Some(is), Some(was)) if is == was => return Proof::Same,
+        (Some(is), Some(was)) if is < was => return Proof::Unproven,
+        (Some(is), _) if born.is_some_and(|born| born > is) => return Proof::Unproven,
+        _ => {}
+    }
     match (born, ctime) {
         (None, _) => Proof::Unproven,
         (Some(born), Some(ctime)) if born <= ctime => Proof::Same,
@@ -38,6 +52,7 @@ mod tests {
 
     #[test]
     fn born_after_the_record_is_another_file() {
+        let later = Some(20);
         for (born, ctime, made, expected) in [
             (Some(5), Some(7), Some(9), Proof::Same),
             // Written at once: both times are one tick of the kernel's clock.
@@ -55,10 +70,31 @@ mod tests {
             (Some(10), Some(i64::MAX), Some(9), Proof::Other),
         ] {
             assert_eq!(
-                proof(born, ctime, made),
+                proof(Times { born, ctime: later }, ctime, made),
                 expected,
                 "{born:?} {ctime:?} {made:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_clock_that_was_set_proves_nothing() {
+        for (born, is, ctime, expected) in [
+            // It was changed last when the record says so, whenever it was born.
+            (Some(50), Some(7), Some(7), Proof::Same),
+            (None, Some(7), Some(7), Proof::Same),
+            // The record is of a time that was not yet.
+            (Some(9), Some(9), Some(30), Proof::Unproven),
+            (Some(5), Some(9), Some(30), Proof::Unproven),
+            // Born later than it was changed.
+            (Some(50), Some(8), Some(7), Proof::Unproven),
+            (Some(50), Some(8), None, Proof::Unproven),
+            (Some(5), None, Some(7), Proof::Same),
+            // Times that cannot be held are not equal.
+            (None, Some(i64::MAX), Some(i64::MAX), Proof::Unproven),
+        ] {
+            let now = Times { born, ctime: is };
+            assert_eq!(proof(now, ctime, Some(9)), expected, "{now:?} {ctime:?}");
         }
     }
 }

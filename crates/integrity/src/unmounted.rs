@@ -5,11 +5,12 @@
 //! What is mounted is known by its file system (the UUID, else the source, where that names one)
 //! and by which part of it that is. Another part of the same file system is never taken for the
 //! one that was recorded. Another file system may be a copy on a new disk: it is taken for the
-//! old one if any file in it is as recorded.
+//! old one if any file in it is as recorded (see `evidence`).
 
 use bc_manifest::integrity::{Entry, Kind, Mounted, ROOT};
 
 use crate::entry_loader::LoadedEntry;
+use crate::evidence::{Evidence, Weight};
 use crate::options::RootCheck;
 use crate::tree::Link;
 
@@ -47,10 +48,7 @@ impl Unmounted {
 
     /// Those of `replaced` count as well.
     pub(crate) fn with(check: RootCheck, replaced: &Replaced) -> Unmounted {
-        let foreign = replaced
-            .0
-            .iter()
-            .filter(|one| one.leaves > 0 && one.matches == 0);
+        let foreign = replaced.0.iter().filter(|one| one.evidence.contradicts());
         Unmounted {
             foreign: foreign.map(|one| one.path.clone()).collect(),
             ..Unmounted::new(check)
@@ -111,9 +109,7 @@ pub(crate) struct Replaced(Vec<Place>);
 #[derive(Debug)]
 struct Place {
     path: Vec<u8>,
-    /// Old entries of files and links, and how many are as recorded.
-    leaves: u64,
-    matches: u64,
+    evidence: Evidence,
     /// Old files that are not there.
     lost: u64,
 }
@@ -157,19 +153,17 @@ impl Replaced {
         if replaced {
             self.0.push(Place {
                 path: old.path.clone(),
-                leaves: 0,
-                matches: 0,
+                evidence: Evidence::default(),
                 lost: 0,
             });
         }
     }
 
     /// A file or link of the manifest.
-    pub(crate) fn leaf(&mut self, path: &[u8], matches: bool) {
+    pub(crate) fn leaf(&mut self, path: &[u8], weight: Weight, matches: bool) {
         for place in &mut self.0 {
             if place.covers(path) {
-                place.leaves += 1;
-                place.matches += u64::from(matches);
+                place.evidence.add(weight, matches);
             }
         }
     }
@@ -183,7 +177,7 @@ impl Replaced {
     /// Such files of those places that are taken for the recorded ones: where nothing matches,
     /// the records stay.
     pub(crate) fn really_lost(&self) -> u64 {
-        let known = self.0.iter().filter(|place| place.matches > 0);
+        let known = self.0.iter().filter(|place| place.evidence.matches());
         known.map(|place| place.lost).sum()
     }
 
@@ -194,10 +188,7 @@ impl Replaced {
 
     /// The first of which nothing matches.
     pub(crate) fn first(&self) -> Option<&[u8]> {
-        let mut unmatched = self
-            .0
-            .iter()
-            .filter(|one| one.leaves > 0 && one.matches == 0);
+        let mut unmatched = self.0.iter().filter(|one| one.evidence.contradicts());
         unmatched.next().map(|one| &one.path[..])
     }
 }

@@ -13,7 +13,6 @@ mod renames;
 mod unchanged;
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Instant;
@@ -30,7 +29,7 @@ use crate::entry_loader::EntryLoader;
 use crate::error::{Error, ErrorKind};
 use crate::fields::{CompareMode, CompareRules, Fields};
 use crate::flow::Flow;
-use crate::hashing;
+use crate::hashing::{self, Earlier};
 use crate::hint::Hints;
 use crate::input::{ManifestFile, Trust};
 use crate::known_damage::KnownDamage;
@@ -45,7 +44,7 @@ use crate::unmounted::Unmounted;
 use crate::unread::UnreadDirs;
 use crate::verify::{refuse_part, refuse_root, refused, report_failed, tree_options};
 use bc_fs::atomic::{lock, remove_leftovers};
-use merge::Merge;
+use merge::{Late, Merge};
 use output::Output;
 use plan::Plan;
 
@@ -170,6 +169,20 @@ pub fn update(
     work: &Work<'_>,
     sink: &mut Sink<'_>,
 ) -> Result<Updated, Error> {
+    update_reported(what, work, sink, &mut || Ok(()))
+}
+
+/// As [`update`], for a `sink` that buffers: `flush` is called when it has been given all changes and
+/// before the manifest is replaced, which an error prevents. No later update reports them again.
+///
+/// # Errors
+/// As [`update`], and those of `flush`.
+pub fn update_reported(
+    what: &UpdateOptions<'_>,
+    work: &Work<'_>,
+    sink: &mut Sink<'_>,
+    flush: &mut dyn FnMut() -> std::io::Result<()>,
+) -> Result<Updated, Error> {
     let name = what.manifest.as_os_str().as_bytes();
     // Locking opens it, which would wait for the other end of a pipe.
     ManifestFile::open_to_replace(what.manifest)?;
@@ -181,6 +194,7 @@ pub fn update(
         ),
         _ => Error::io(name, "open", &error),
     })?;
+    let held = AsRead::new(held).map_err(|error| Error::io(name, "stat", &error))?;
     // Before the walk, which would list them.
     remove_leftovers(what.manifest);
     let manifest = ManifestFile::open_to_replace(what.manifest)?.cancelled_by(work.cancel);
@@ -210,8 +224,7 @@ pub fn update(
     plan.renames.settle(|| manifest.again(what.trust))?;
     if let Some(why) = place::why_suspicious(&tree, &header, elsewhere)
         && what.root_check == RootCheck::Careful
-        && plan.matches == 0
-        && plan.leaves > 0
+        && plan.evidence.contradicts()
     {
         return Err(refused(what.root, why));
     }
@@ -243,6 +256,7 @@ pub fn update(
             .iter()
             .for_each(|id| plan.wanted[id.0 as usize] = false);
         scrubbed = updater.scrub(&chosen, time, work)?;
+        scrubbed.read.ids().for_each(|id| plan.read(id));
     }
     if !plan.differs && !plan.tell && what.detail != Detail::All {
         let (skipped, directories) = (tree.listing.skipped().clone(), tree.listing.directories());
@@ -258,13 +272,13 @@ pub fn update(
             by_name: 0,
         });
     }
-    updater.write(&plan, &scrubbed, work, sink)
+    updater.write(&plan, scrubbed, work, (sink, flush))
 }
 
-/// What was read again before a time limit was over, in order of entries.
+/// What was read again before a time limit was over.
 #[derive(Default)]
 struct Scrubbed {
-    results: Vec<(EntryId, Result<bc_digest::Digest, bc_walk::Error>)>,
+    read: Earlier,
     totals: Totals,
 }
 
@@ -272,7 +286,7 @@ struct Updater<'a> {
     what: &'a UpdateOptions<'a>,
     manifest: &'a ManifestFile,
     /// The same file, locked.
-    held: &'a File,
+    held: &'a AsRead,
     tree: &'a Tree,
     options: TreeOptions,
     hash: bc_hash::HashOptions,
@@ -311,33 +325,24 @@ impl Updater<'_> {
             let (slice, rest) = left.split_at(count);
             left = rest;
             let plan = bc_read::Plan::new(slice.to_vec(), self.hash.workers);
-            let sink = |_| Collect(Vec::new());
-            let (sinks, totals) = bc_hash::hash_with(
-                &self.tree.listing,
-                &plan,
-                &self.hash,
-                work.cancel,
-                work.progress,
-                sink,
-            )?;
+            let listing = &self.tree.listing;
+            let (cancel, progress) = (work.cancel, work.progress);
+            let read = &mut scrubbed.read;
+            let totals = read.read(listing, &plan, &self.hash, cancel, progress)?;
             scrubbed.totals.merge(totals);
-            scrubbed
-                .results
-                .extend(sinks.into_iter().flat_map(|sink| sink.0));
             if work.cancel.is_cancelled() {
                 return Err(Error::new(ErrorKind::Cancelled, "cancelled"));
             }
         }
-        scrubbed.results.sort_unstable_by_key(|(id, _)| *id);
         Ok(scrubbed)
     }
 
     fn write(
         &mut self,
         plan: &Plan<'_>,
-        scrubbed: &Scrubbed,
+        scrubbed: Scrubbed,
         work: &Work<'_>,
-        sink: &mut Sink<'_>,
+        (sink, flush): (&mut Sink<'_>, &mut dyn FnMut() -> std::io::Result<()>),
     ) -> Result<Updated, Error> {
         let what = self.what;
         let was_on = self.header.root_dev;
@@ -353,7 +358,6 @@ impl Updater<'_> {
             what,
             tree: self.tree,
             plan,
-            scrubbed,
             was_on,
             comparison: Comparison::new(CompareRules::default(), what.detail, sink)
                 .knowing(&known)
@@ -369,6 +373,7 @@ impl Updater<'_> {
             hints,
             unmounted: Unmounted::with(what.root_check, &plan.replaced),
             unread: UnreadDirs::default(),
+            late: Late::default(),
         };
         let mut old = self.manifest.again(what.trust)?;
         let mut loader = EntryLoader::new(
@@ -379,7 +384,8 @@ impl Updater<'_> {
         );
         let wanted = |id: EntryId| plan.wanted[id.0 as usize];
         let listing = &self.tree.listing;
-        let mut totals = hashing::in_order(
+        let mut totals = hashing::in_order_after(
+            scrubbed.read,
             listing,
             wanted,
             &self.hash,
@@ -396,15 +402,23 @@ impl Updater<'_> {
             merge.gone(entry)?;
         }
         let Merge {
-            comparison,
+            mut comparison,
             output,
-            hints,
+            mut hints,
+            mut late,
             ..
         } = merge;
-        totals.merge(scrubbed.totals.clone());
-        let written = output.finish()?;
-        let summary = comparison.finish(hints);
-        let mut summary = summary.map_err(|error| report_failed(&error))?;
+        totals.merge(scrubbed.totals);
+        let output = output.end()?;
+        let reported = |error: std::io::Error| report_failed(&error);
+        let sound = comparison.settle(&mut hints).map_err(reported)?;
+        late.settle(&sound, &known);
+        let finished = comparison.finish_recorded(hints);
+        let (mut summary, copies) = finished.map_err(reported)?;
+        let output = late.amend(output, &copies, (what, &known))?;
+        // Changes that are not reported would not be found again.
+        flush().map_err(reported)?;
+        let written = output.commit()?;
         (summary.files_read, summary.bytes_read) = (totals.read.files, totals.read.bytes);
         Ok(Updated {
             summary,
@@ -415,26 +429,5 @@ impl Updater<'_> {
             totals,
             by_name: plan.by_name,
         })
-    }
-}
-
-/// A worker's results.
-struct Collect(Vec<(EntryId, Result<bc_digest::Digest, bc_walk::Error>)>);
-
-impl bc_hash::DigestSink for Collect {
-    fn file(
-        &mut self,
-        entry: EntryId,
-        result: Result<(&bc_walk::FileStat, &[bc_digest::Digest]), bc_walk::Error>,
-    ) {
-        let result = match result {
-            // One algorithm was asked for.
-            Ok((_, digests)) => match digests.first() {
-                Some(digest) => Ok(*digest),
-                None => return,
-            },
-            Err(error) => Err(error),
-        };
-        self.0.push((entry, result));
     }
 }

@@ -6,6 +6,7 @@ use std::io::{BufReader, Seek};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use bc_fs::atomic::AsRead;
 use bc_fs::journal::{FLAGS, check};
 use bc_fs::output::takes_at_once;
 use bc_fs::place::Place;
@@ -22,8 +23,8 @@ use crate::options::CopyOptions;
 /// The manifest that is there already.
 pub(super) struct Earlier {
     reader: Reader<BufReader<File>>,
-    /// Its file once more: while that is open no other is taken for it.
-    pub(super) file: File,
+    /// Its file once more, as it was before it was read: while that is open no other is taken for it.
+    pub(super) file: AsRead,
     pub(super) scope: Option<Scope>,
     next: Option<Entry>,
     root: PathBuf,
@@ -88,6 +89,7 @@ impl Earlier {
         whole: Whole,
     ) -> Result<Earlier, String> {
         let system = |error: std::io::Error| error.to_string();
+        let as_read = file.try_clone().and_then(AsRead::new).map_err(system)?;
         // What somebody else may have written would be carried on as if it had been proven here.
         check(&file)
             .map_err(system)?
@@ -116,7 +118,7 @@ impl Earlier {
         };
         let mut earlier = Earlier {
             reader,
-            file,
+            file: as_read,
             scope,
             next: None,
             root: PathBuf::from(OsStr::from_bytes(&plan.root)),

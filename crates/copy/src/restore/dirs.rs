@@ -5,9 +5,11 @@ use std::collections::{HashMap, HashSet};
 use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use bc_fs::made::{file_clock, hold_dir};
 use bc_fs::metadata::Subject;
+use bc_fs::mount::mount_number;
 use bc_manifest::integrity::{Entry, ROOT};
-use bc_walk::FileStat;
+use bc_walk::{Error, FileStat, Identity};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Timestamps};
 use rustix::io::{Errno, retry_on_intr};
 
@@ -26,10 +28,41 @@ pub(super) struct Dirs {
 
 #[derive(Default)]
 struct State {
-    /// In the order in which they were made: those above before those below.
-    made: Vec<Vec<u8>>,
-    /// Times to put back, by path.
-    times: HashMap<Vec<u8>, Option<Timestamps>>,
+    /// In the order in which they were made: those above before those below; and which they are.
+    made: Vec<(Vec<u8>, Option<Identity>)>,
+    /// Times to put back, by path, and of which directory.
+    times: HashMap<Vec<u8>, (Identity, Option<Timestamps>)>,
+}
+
+/// A file system as it is mounted in one place: its device number, and the mount's.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Volume(u64, Option<u64>);
+
+/// Why a directory was not opened.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum NotOpened {
+    /// It may be on another file system than the one that was verified.
+    MountedOtherwise,
+    System(Errno),
+}
+
+impl From<Errno> for NotOpened {
+    fn from(errno: Errno) -> NotOpened {
+        NotOpened::System(errno)
+    }
+}
+
+impl NotOpened {
+    /// The failure of the path that needs it.
+    pub(super) fn error(self, shown: Vec<u8>, op: &'static str) -> Error {
+        match self {
+            NotOpened::System(errno) => Error::new(shown, op, errno),
+            NotOpened::MountedOtherwise => {
+                let text = "something was mounted or unmounted in the tree since it was verified";
+                Error::with_message(shown, op, text)
+            }
+        }
+    }
 }
 
 impl Dirs {
@@ -49,11 +82,13 @@ impl Dirs {
     }
 
     /// Opens a directory to put something into, and makes it if it is missing.
-    pub(super) fn open(&self, restore: &Restore<'_>, path: &[u8]) -> Result<DestDir, Errno> {
+    pub(super) fn open(&self, restore: &Restore<'_>, path: &[u8]) -> Result<DestDir, NotOpened> {
         let top = restore.top.fd.as_fd();
         let mut state = self.lock();
         let dir = match DestDir::open(top, path) {
             Err(Errno::NOENT) => {
+                // Else it would be made anew below where a disk was.
+                self.refuse_other_mounts(restore)?;
                 for dir in above(path).chain([path]) {
                     self.make(restore, &mut state, dir)?;
                 }
@@ -61,8 +96,17 @@ impl Dirs {
             }
             opened => opened?,
         };
+        // What is open stays what it is.
+        self.refuse_other_mounts(restore)?;
         self.note(&mut state, path, &dir)?;
         Ok(dir)
+    }
+
+    fn refuse_other_mounts(&self, restore: &Restore<'_>) -> Result<(), NotOpened> {
+        match restore.top.is_mounted_otherwise() {
+            true => Err(NotOpened::MountedOtherwise),
+            false => Ok(()),
+        }
     }
 
     fn make(&self, restore: &Restore<'_>, state: &mut State, path: &[u8]) -> Result<(), Errno> {
@@ -76,8 +120,15 @@ impl Dirs {
         let recorded = self.record(path).and_then(|entry| entry.meta);
         let bits = recorded.filter(|_| restore.trusts);
         let mode = parent_dir.mode_of_new_dir(bits.map_or(0, |meta| meta.mode));
+        let since = file_clock();
         match retry_on_intr(|| rustix::fs::mkdirat(&parent_dir.fd, name, mode)) {
-            Ok(()) => state.made.push(path.to_vec()),
+            Ok(()) => {
+                // It is made whatever becomes of its name.
+                let held = hold_dir(&parent_dir.fd, name, since).ok().flatten();
+                let stat = held.and_then(|held| fstat(&held).ok());
+                let id = stat.map(|stat| FileStat::from(&stat).id);
+                state.made.push((path.to_vec(), id));
+            }
             Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno),
         }
@@ -94,54 +145,67 @@ impl Dirs {
         let recorded = self.record(path).and_then(|entry| entry.meta);
         let fits = recorded.is_some_and(|meta| meta.mtime_ns == now);
         let times = fits.then(|| Wanted::new(&stat, Vec::new()).times().clone());
-        state.times.insert(path.to_vec(), times);
+        state.times.insert(path.to_vec(), (dir.id, times));
         Ok(())
     }
 
     /// Whether something could be put at a path: as far as can be told without trying.
     pub(super) fn may_put(&self, restore: &Restore<'_>, path: &[u8]) -> Result<(), Errno> {
-        let top = restore.top.fd.as_fd();
-        let ways: Vec<&[u8]> = std::iter::once(&b""[..]).chain(above(path)).collect();
-        for way in ways.into_iter().rev() {
-            let dir = match DestDir::open(top, way) {
-                Err(Errno::NOENT) => continue,
-                opened => opened?,
-            };
-            let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
-            return rustix::fs::accessat(&dir.fd, c".", access, AtFlags::EACCESS);
-        }
-        Err(Errno::NOENT)
+        let dir = nearest(restore, path)?;
+        let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+        rustix::fs::accessat(&dir.fd, c".", access, AtFlags::EACCESS)
+    }
+
+    /// The file system that a path is on, or would be.
+    pub(super) fn volume(&self, restore: &Restore<'_>, path: &[u8]) -> Option<Volume> {
+        let dir = nearest(restore, path).ok()?;
+        Some(Volume(dir.id.dev, mount_number(&dir.fd)))
     }
 
     /// Gives new directories what is recorded of them, and the others their times.
     pub(super) fn finish(&self, restore: &Restore<'_>) {
         let state = std::mem::take(&mut *self.lock());
-        for path in state.made.iter().rev() {
-            if let Err(errno) = self.finish_made(restore, path) {
-                restore.incomplete(path, "open", errno);
+        for (path, id) in state.made.iter().rev() {
+            if let Err(error) = self.finish_made(restore, path, *id) {
+                restore.not_given(&error);
             }
         }
-        let made: HashSet<&Vec<u8>> = state.made.iter().collect();
-        for (path, times) in &state.times {
+        let made: HashSet<&Vec<u8>> = state.made.iter().map(|(path, _)| path).collect();
+        for (path, (id, times)) in &state.times {
             let Some(times) = times.as_ref().filter(|_| !made.contains(path)) else {
                 continue;
             };
+            let failed = |op| move |errno| Error::new(restore.shown(path), op, errno);
             let put_back = || {
-                let dir = DestDir::open(restore.top.fd.as_fd(), path)?;
+                let dir = DestDir::open(restore.top.fd.as_fd(), path).map_err(failed("open"))?;
+                if dir.id != *id {
+                    return Err(replaced(restore.shown(path)));
+                }
                 rustix::fs::utimensat(CWD, own_path(&dir.fd), times, AtFlags::empty())
+                    .map_err(failed("utimens"))
             };
-            if let Err(errno) = put_back() {
-                restore.incomplete(path, "utimens", errno);
+            if let Err(error) = put_back() {
+                restore.not_given(&error);
             }
         }
     }
 
-    fn finish_made(&self, restore: &Restore<'_>, path: &[u8]) -> Result<(), Errno> {
+    fn finish_made(
+        &self,
+        restore: &Restore<'_>,
+        path: &[u8],
+        id: Option<Identity>,
+    ) -> Result<(), Error> {
+        let failed = |errno| Error::new(restore.shown(path), "open", errno);
         let (parent, name) = parts(path);
-        let parent = DestDir::open(restore.top.fd.as_fd(), parent)?;
+        let parent = DestDir::open(restore.top.fd.as_fd(), parent).map_err(failed)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let open = || rustix::fs::openat(&parent.fd, name, flags, Mode::empty());
-        let dir = retry_on_intr(open)?;
+        let dir = retry_on_intr(open).map_err(failed)?;
+        let now = FileStat::from(&fstat(&dir).map_err(failed)?).id;
+        if id != Some(now) {
+            return Err(replaced(restore.shown(path)));
+        }
         let (wanted, giving) = restore.recorded(self.record(path), None, 0o777);
         let mut lost = Vec::new();
         let subject = Subject::open(dir.as_fd());
@@ -149,4 +213,23 @@ impl Dirs {
         restore.lost(path, &mut lost);
         Ok(())
     }
+}
+
+/// The directory that is to hold a path or, where that is missing, the one above it.
+fn nearest(restore: &Restore<'_>, path: &[u8]) -> Result<DestDir, Errno> {
+    let top = restore.top.fd.as_fd();
+    let ways: Vec<&[u8]> = std::iter::once(&b""[..]).chain(above(path)).collect();
+    for way in ways.into_iter().rev() {
+        match DestDir::open(top, way) {
+            Err(Errno::NOENT) => {}
+            opened => return opened,
+        }
+    }
+    Err(Errno::NOENT)
+}
+
+/// The failure of a directory that has lost its name before it got what is recorded of it.
+fn replaced(shown: Vec<u8>) -> Error {
+    let text = "another program gave its name to another directory, which is left as it is";
+    Error::with_message(shown, "open", text)
 }

@@ -3,7 +3,7 @@
 use std::os::fd::AsFd;
 
 use bc_digest::{Digest, hash};
-use bc_walk::{Error, FileKind, Identity};
+use bc_walk::{Error, FileKind, FileStat, Identity};
 use rustix::io::Errno;
 
 use super::Reach;
@@ -42,7 +42,7 @@ impl Healer<'_, '_> {
         for &need in group
             .needs
             .iter()
-            .filter(|need| !restore.is_settled(**need))
+            .filter(|need| !restore.is_settled(**need) && !restore.is_left(**need))
         {
             match self.look(&restore.needs[need]) {
                 Ok(present) => names.push(Name { need, present }),
@@ -64,8 +64,11 @@ impl Healer<'_, '_> {
             (Ok(_), Loss::Removed) => said("is there again: left as it is"),
             (Err(errno), _) => Err(Error::new(shown(), "open", errno)),
             (Ok(stat), _) => {
-                let same = stat.kind() == FileKind::File && need.seen.fits(&stat);
-                if !same || need.seen.has_no_stamp() && !self.holds(need) {
+                let by_us = restore.touched().contains(&stat.id);
+                let same = need.seen.fits(&stat) || by_us && need.seen.fits_but_for_ctime(&stat);
+                let is_told = need.seen.fits(&stat) && !need.seen.has_no_stamp();
+                let same = same && stat.kind() == FileKind::File;
+                if !same || !is_told && !self.holds(need) {
                     return said("changed since it was verified: left as it is");
                 }
                 let digest = need.seen.digest;
@@ -150,8 +153,12 @@ impl Healer<'_, '_> {
         let Some(candidate) = opened.filter(|_| !names.is_empty()) else {
             return names;
         };
+        let need = names.first().map(|first| self.need(first));
         let is_damaged = is_one_of(&names, candidate.stat.id);
-        if is_damaged || self.digest_of(&candidate) != Some(wanted) {
+        if is_damaged
+            || !need.is_some_and(|need| self.may_join(need, &candidate.stat))
+            || self.digest_of(&candidate) != Some(wanted)
+        {
             return names;
         }
         if restore.dry_run {
@@ -162,12 +169,41 @@ impl Healer<'_, '_> {
             return names;
         };
         let id = candidate.stat.id;
+        restore.touched().insert(id);
         let source = Source {
             dir: &dir,
             path,
             id,
         };
         self.link_all(names, &source, &mut Kept::new(), Some(&candidate))
+    }
+
+    /// Whether a file of the tree that has the name of a recorded one is that, or stands for it, so
+    /// that others may become names of it: with its owner and mode, and with no names but those that
+    /// are recorded unless it is the recorded file itself. Else they would be another's.
+    fn may_join(&self, need: &Need, now: &FileStat) -> bool {
+        let Some(meta) = need.entry.meta else {
+            return false;
+        };
+        let own = rustix::process::geteuid();
+        let is_owners = (now.uid, now.gid) == (meta.uid, meta.gid)
+            // Nobody else's can be made anew either.
+            || !own.is_root() && now.uid == own.as_raw();
+        let top = self.restore.top.fd.as_fd();
+        let leads_there = |path: &&Vec<u8>| {
+            let (dir, name) = parts(path);
+            beneath::open(top, dir).is_ok_and(|dir| put::is_at(dir.as_fd(), name, now.id))
+        };
+        let names = || {
+            self.restore
+                .siblings(need)
+                .iter()
+                .filter(leads_there)
+                .count()
+        };
+        is_owners
+            && now.mode & 0o7777 == meta.mode & 0o7777
+            && (now.id.ino == meta.ino || now.nlink <= names() as u64)
     }
 
     /// Copies to the first name, and links the others to it. Gives back the names if the candidate
@@ -193,9 +229,7 @@ impl Healer<'_, '_> {
                 Err(Stop::Cancelled) => return Vec::new(),
                 Err(Stop::Failed(error)) => {
                     restore.failed(first.need, &error);
-                    if restore.is_over() {
-                        return Vec::new();
-                    }
+                    names.retain(|name| !restore.is_left(name.need));
                     continue;
                 }
             };

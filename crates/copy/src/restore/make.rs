@@ -89,7 +89,9 @@ impl<'r, 'a> Healer<'r, 'a> {
             NotLinked::Failed(Error::new(restore.shown(&need.path), op, errno))
         };
         let dir = restore.dirs.open(restore, parts(&need.path).0);
-        let dir = dir.map_err(|errno| failed("open directory", errno))?;
+        let dir = dir.map_err(|not| {
+            NotLinked::Failed(not.error(restore.shown(&need.path), "open directory"))
+        })?;
         let stage = restore.id.stage(&dir, &need.path, None);
         restore.stages.begun(&need.path);
         let (from, first) = (&source.dir.fd, parts(source.path).1);
@@ -131,6 +133,7 @@ impl<'r, 'a> Healer<'r, 'a> {
             None => put::put_new(fd, stage, last).map(|()| None),
             Some(present) => {
                 let id = present.stat.id;
+                self.restore.touched().insert(id);
                 let keep = match self.restore.discards || kept.contains(&id) {
                     true => Keep::Nothing,
                     false => Keep::Second,
@@ -185,7 +188,8 @@ impl<'r, 'a> Healer<'r, 'a> {
             Stop::Failed(Error::new(restore.shown(&need.path), op, errno))
         };
         let dir = restore.dirs.open(restore, parts(&need.path).0);
-        let dir = dir.map_err(|errno| failed("open directory", errno))?;
+        let dir = dir
+            .map_err(|not| Stop::Failed(not.error(restore.shown(&need.path), "open directory")))?;
         restore.stages.begun(&need.path);
         let stage = stage::open(
             &dir,

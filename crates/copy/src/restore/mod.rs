@@ -28,11 +28,12 @@ mod start;
 mod tests;
 mod told;
 
+use std::collections::HashSet;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bc_digest::{Algorithm, Digest};
 use bc_hash::HashProgress;
@@ -49,7 +50,7 @@ use crate::meta::{Giving, Wanted, Xattrs};
 use crate::options::Preserve;
 use crate::stage::JobId;
 use crate::tree::parts;
-use dirs::Dirs;
+use dirs::{Dirs, Volume};
 use groups::{Group, groups};
 use make::Healer;
 use needs::{Collector, Need, Records, describe};
@@ -109,8 +110,10 @@ struct Restore<'a> {
     failed: AtomicU64,
     incomplete: AtomicU64,
     written: AtomicU64,
-    /// Why the tree takes no more.
-    stopped: OnceLock<Errno>,
+    /// Files whose ctimes this run moves, for it gives them names or takes names from them.
+    touched: Mutex<HashSet<Identity>>,
+    /// File systems of the tree that take no more, and why.
+    full: Mutex<Vec<(Volume, Errno)>>,
     /// Bytes of the files that failed.
     bytes_failed: AtomicU64,
 }
@@ -196,7 +199,8 @@ pub fn restore(
         failed: AtomicU64::new(0),
         incomplete: AtomicU64::new(0),
         written: AtomicU64::new(0),
-        stopped: OnceLock::new(),
+        touched: Mutex::default(),
+        full: Mutex::default(),
         bytes_failed: AtomicU64::new(0),
     };
     let done = restore.all(work, reading);
@@ -212,16 +216,10 @@ impl Restore<'_> {
         let sizes = self.needs.iter().filter(is_file);
         let bytes = sizes.filter_map(|need| need.entry.size()).sum();
         self.begins("restore", self.needs.len() as u64, bytes);
-        for (number, _) in self
-            .needs
-            .iter()
-            .enumerate()
-            .filter(|need| need.1.held_back)
-        {
-            self.missing(
-                number,
-                "possibly damaged, possibly a new file with the recorded one's inode number: left as it is",
-            );
+        for (number, need) in self.needs.iter().enumerate() {
+            if let Some(why) = need.held_back {
+                self.missing(number, why);
+            }
         }
         plain::restore(self);
         let groups = groups(&self.needs, self.trusts, |need| self.identity(need));
@@ -273,7 +271,9 @@ impl Restore<'_> {
     fn looked_for(&self, groups: &[Group]) -> sources::Contents {
         let mut wanted = sources::Contents::default();
         let numbers = groups.iter().flat_map(|group| &group.needs);
-        for &number in numbers.filter(|number| !self.is_settled(**number)) {
+        for &number in
+            numbers.filter(|number| !self.is_settled(**number) && !self.is_left(**number))
+        {
             let need = &self.needs[number];
             let digest = need.digest();
             if let Some(digest) = digest.filter(|digest| Reach::of(*digest) == Reach::Anywhere) {
@@ -281,6 +281,10 @@ impl Restore<'_> {
             }
         }
         wanted
+    }
+
+    fn touched(&self) -> MutexGuard<'_, HashSet<Identity>> {
+        self.touched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Which file has the path of a need now.

@@ -22,8 +22,8 @@ pub(super) struct Need {
     pub(super) recorded_at: Vec<u8>,
     pub(super) loss: Loss,
     pub(super) seen: Seen,
-    /// It may be a file that is recorded nowhere, and is left.
-    pub(super) held_back: bool,
+    /// Why it is left, where it may be a file that is recorded nowhere.
+    pub(super) held_back: Option<&'static str>,
     /// What is recorded.
     pub(super) entry: Entry,
 }
@@ -84,19 +84,25 @@ impl Seen {
 
     /// Whether a file is in that state, as far as its stamp tells.
     pub(super) fn fits(&self, now: &FileStat) -> bool {
-        fn same<T: PartialEq>(seen: Option<T>, now: T) -> bool {
-            seen.is_none_or(|seen| seen == now)
-        }
+        self.fits_but_for_ctime(now) && same(self.ctime_ns, now.stamp.ctime_ns)
+    }
+
+    /// The same for one that this run has given names to, or taken names from: its content is to be
+    /// compared.
+    pub(super) fn fits_but_for_ctime(&self, now: &FileStat) -> bool {
         same(self.ino, now.id.ino)
             && same(self.size, now.stamp.size)
             && same(self.mtime_ns, now.stamp.mtime_ns)
-            && same(self.ctime_ns, now.stamp.ctime_ns)
     }
 
     /// Whether the stamp says nothing, since nothing of it is recorded.
     pub(super) fn has_no_stamp(&self) -> bool {
         self.mtime_ns.is_none()
     }
+}
+
+fn same<T: PartialEq>(seen: Option<T>, now: T) -> bool {
+    seen.is_none_or(|seen| seen == now)
 }
 
 /// What verify tells, as far as it is asked for.
@@ -110,6 +116,8 @@ pub(super) struct Collector<'a> {
     kept: Vec<Change>,
     /// Contents that came, by the first bytes of their digests.
     added: HashSet<u64>,
+    /// The same, and those that have taken the place of others.
+    came: HashSet<u64>,
     /// Stages of interrupted runs.
     pub(super) left: Vec<Vec<u8>>,
     /// What could not be looked at, and why: each once, however much lies below it.
@@ -129,6 +137,7 @@ impl<'a> Collector<'a> {
             moved: Vec::new(),
             kept: Vec::new(),
             added: HashSet::new(),
+            came: HashSet::new(),
             left: Vec::new(),
             unread: BTreeMap::new(),
             others: 0,
@@ -171,6 +180,12 @@ impl<'a> Collector<'a> {
         let seen = Seen::of(change).digest;
         if change.class == Class::Added {
             self.added.extend(seen.map(beginning));
+        }
+        if matches!(
+            change.class,
+            Class::Added | Class::Modified | Class::Replaced
+        ) {
+            self.came.extend(seen.map(beginning));
         }
         if is_elsewhere(change) && (left || is_second(change.now_at(), seen)) {
             self.kept.push(change.clone());
@@ -289,6 +304,11 @@ pub(super) struct Records {
     pub(super) siblings: HashMap<Inode, Vec<Vec<u8>>>,
 }
 
+const DOUBTFUL: &str =
+    "possibly damaged, possibly a new file with the recorded one's inode number: left as it is";
+const ANOTHERS: &str = "looks damaged, and holds what is recorded of another file: left as it is";
+const NOT_RECORDED: &str = "the manifest says something else of it by now: left as it is";
+
 /// Joins what was found with what is recorded. All of the manifest was found sound behind it.
 pub(super) fn describe(
     manifest: &ManifestFile,
@@ -296,16 +316,24 @@ pub(super) fn describe(
 ) -> Result<(Vec<Need>, Records), bc_integrity::Error> {
     let restores_removed = collected.only.contains(&Loss::Removed);
     let forced = collected.forced;
+    let went: HashSet<Vec<u8>> = collected.moved.iter().cloned().collect();
+    let contents = collected.came.clone();
     let found = collected.without_moved_dirs();
     let mut records = Records::default();
     if found.is_empty() {
         return Ok((Vec::new(), records));
     }
     let mut by_path: HashMap<&[u8], Vec<usize>> = HashMap::new();
+    let mut by_name: HashMap<&[u8], usize> = HashMap::new();
     let mut dirs: HashSet<&[u8]> = HashSet::from([ROOT]);
     for (nth, (change, _)) in found.iter().enumerate() {
         by_path.entry(change.recorded_at()).or_default().push(nth);
+        if change.was_at.is_some() {
+            by_name.insert(&change.path, nth);
+        }
         dirs.extend(above(change.now_at()).chain(above(&change.path)));
+        // It is made with nothing below it.
+        dirs.extend((change.kind == Kind::Dir).then_some(change.now_at()));
     }
     let elsewhere = found.iter().filter(|(change, _)| is_elsewhere(change));
     let doubted: HashSet<Digest> = elsewhere
@@ -313,32 +341,52 @@ pub(super) fn describe(
         .collect();
     let mut good = HashSet::new();
     let mut entries: Vec<Option<Entry>> = vec![None; found.len()];
+    let mut own: HashMap<usize, Entry> = HashMap::new();
     for entry in manifest.entries()? {
         let entry = entry?;
         for nth in by_path.get(&entry.path[..]).into_iter().flatten() {
             entries[*nth] = Some(entry.clone());
+        }
+        if let Some(nth) = by_name.get(&entry.path[..]) {
+            own.insert(*nth, entry.clone());
         }
         if entry.kind == Kind::Dir && dirs.contains(&entry.path[..]) {
             records.dirs.insert(entry.path.clone(), entry.clone());
         }
         good.extend(entry.digest.filter(|digest| doubted.contains(digest)));
     }
+    // What a name had is not what it is to have where that went away under another one.
+    let is_its_own = |entry: &Entry| {
+        let digest = entry.digest.filter(|_| entry.kind == Kind::File);
+        let is_there = |digest| contents.contains(&beginning(digest));
+        digest.is_some_and(|digest| !is_there(digest)) && !went.contains(&entry.path)
+    };
     let mut came = came(&found, &good);
     let mut needs = Vec::with_capacity(found.len());
-    for ((change, loss), entry) in found.iter().zip(entries) {
+    for (nth, ((change, loss), entry)) in found.iter().zip(entries).enumerate() {
         // What verify saw is there, unless somebody writes to the manifest meanwhile.
-        let Some(entry) = entry.filter(|entry| is_same(change, entry)) else {
+        let Some(entry) = entry else {
             continue;
         };
-        let mut seen = Seen::of(change);
+        let own = own.remove(&nth);
+        let seen = seen_of(change, &entry, own.as_ref());
         let mut need = Need {
             path: change.now_at().to_vec(),
             recorded_at: change.recorded_at().to_vec(),
             loss: *loss,
             seen,
-            held_back: change.unproven && !forced,
+            held_back: (change.unproven && !forced).then_some(DOUBTFUL),
             entry,
         };
+        if let Some(own) = own.filter(is_its_own) {
+            need.recorded_at.clone_from(&change.path);
+            need.entry = own;
+            needs.push(need);
+            continue;
+        }
+        if !is_same(change, &need.entry) {
+            need.held_back = Some(NOT_RECORDED);
+        }
         let is_there = need.digest().and_then(|digest| came.get_mut(&digest));
         if let Some(names @ 1..) = is_there.filter(|_| change.class == Class::Removed) {
             *names -= 1;
@@ -346,14 +394,12 @@ pub(super) fn describe(
         }
         // A number that was given to another file makes this look like what had it before.
         if is_elsewhere(change) && seen.digest.is_some_and(|digest| good.contains(&digest)) {
-            if change.to.is_none() || !restores_removed {
-                continue;
+            if change.to.is_some() && restores_removed {
+                need.path.clone_from(&change.path);
+                need.loss = Loss::Removed;
+            } else {
+                need.held_back = Some(ANOTHERS);
             }
-            need.path.clone_from(&change.path);
-            need.loss = Loss::Removed;
-        } else if let Some(meta) = &need.entry.meta {
-            seen.complete(meta);
-            need.seen = seen;
         }
         needs.push(need);
     }
@@ -370,6 +416,28 @@ pub(super) fn describe(
         }
     }
     Ok((needs, records))
+}
+
+/// The state in which verify found it. What does not differ is as in the record that the change is
+/// about: of the file that is expected there, or of what the name had.
+fn seen_of(change: &Change, entry: &Entry, own: Option<&Entry>) -> Seen {
+    let mut seen = Seen::of(change);
+    let about = match own {
+        // It cannot be told which; the content can.
+        Some(own) if own.digest == entry.digest => None,
+        Some(own) if !is_same(change, entry) => Some(own),
+        // A name that is recorded nowhere, and was compared with nothing: all that is known is that
+        // its content was noted as damage of this file.
+        None if change.was_at.is_some() && recorded_digest(change).is_none() => {
+            seen.digest = seen.digest.or(entry.damaged_digest);
+            None
+        }
+        _ => Some(entry),
+    };
+    if let Some(meta) = about.and_then(|entry| entry.meta.as_ref()) {
+        seen.complete(meta);
+    }
+    seen
 }
 
 /// Contents of files that were moved, and are taken for other ones that had the same number: so

@@ -9,6 +9,7 @@ use bc_walk::Error;
 use rustix::io::Errno;
 
 use super::Restore;
+use super::dirs::NotOpened;
 use super::needs::Need;
 use super::options::Mended;
 use super::put::{self, NotPut};
@@ -22,6 +23,9 @@ pub(super) fn restore(restore: &Restore<'_>) {
     for (number, need) in restore.needs.iter().enumerate() {
         if restore.is_over() {
             return;
+        }
+        if restore.is_left(number) {
+            continue;
         }
         let made = match need.entry.kind {
             Kind::File => continue,
@@ -70,12 +74,14 @@ fn is_believed(restore: &Restore<'_>, need: &Need, target: &[u8]) -> bool {
 }
 
 fn make_dir(restore: &Restore<'_>, need: &Need) -> Result<(), Error> {
-    let failed = |op| move |errno: Errno| Error::new(restore.shown(&need.path), op, errno);
     let made = match restore.dry_run {
-        true => restore.dirs.may_put(restore, &need.path),
+        true => restore
+            .dirs
+            .may_put(restore, &need.path)
+            .map_err(NotOpened::from),
         false => restore.dirs.open(restore, &need.path).map(drop),
     };
-    made.map_err(failed("mkdir"))
+    made.map_err(|not| not.error(restore.shown(&need.path), "mkdir"))
 }
 
 fn make_link(restore: &Restore<'_>, need: &Need, target: &[u8]) -> Result<(), Error> {
@@ -97,7 +103,7 @@ fn make_link(restore: &Restore<'_>, need: &Need, target: &[u8]) -> Result<(), Er
         return may.map_err(|errno| failed("symlink", errno));
     }
     let dir = restore.dirs.open(restore, above);
-    let dir = dir.map_err(|errno| failed("open directory", errno))?;
+    let dir = dir.map_err(|not| not.error(restore.shown(&need.path), "open directory"))?;
     let stage = restore.id.stage(&dir, &need.path, None);
     restore.stages.begun(&need.path);
     let made = make(dir.fd.as_fd(), &stage, Thing::Link(target));

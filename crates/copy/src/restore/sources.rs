@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use bc_digest::{Algorithm, CpuFeatures, Digest};
 use bc_hash::{DigestSink, HashOptions, HashProgress, hash_with};
@@ -45,21 +46,29 @@ impl Backup {
         let bytes = path.as_bytes();
         let failed = |op| move |errno: Errno| Error::system(bytes, op, errno);
         let stat = rustix::fs::statat(CWD, path, AtFlags::empty()).map_err(failed("stat"))?;
-        let (dir, name) = match FileStat::from(&stat).kind() {
-            FileKind::Dir => (bytes, None),
-            FileKind::File => split(bytes),
-            _ => {
-                let text = format!(
-                    "{}: is neither a directory nor a file",
-                    bc_fs::Escaped(bytes)
-                );
-                return Err(Error::usage(text));
-            }
-        };
+        let kind = FileStat::from(&stat).kind();
+        if kind == FileKind::Dir {
+            return Ok(Backup {
+                fd: open_named(bytes).map_err(failed("open"))?,
+                path: path.to_owned(),
+                name: None,
+            });
+        }
+        if kind != FileKind::File {
+            let text = format!(
+                "{}: is neither a directory nor a file",
+                bc_fs::Escaped(bytes)
+            );
+            return Err(Error::usage(text));
+        }
+        // Below what was named no link is followed; what was named may be one.
+        let real = std::fs::canonicalize(path);
+        let real = real.map_or_else(|_| path.to_owned(), PathBuf::into_os_string);
+        let (dir, name) = split(real.as_bytes());
         Ok(Backup {
             fd: open_named(dir).map_err(failed("open"))?,
-            path: path.to_owned(),
             name: name.map(<[u8]>::to_vec),
+            path: path.to_owned(),
         })
     }
 

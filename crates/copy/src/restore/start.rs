@@ -1,15 +1,23 @@
 //! Before anything is healed: the tree is held open, and verified with all its guards.
 
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
+use bc_fs::mount::{MountEntry, entries};
 use bc_integrity::compare::Detail;
 use bc_integrity::fields::{CompareMode, CompareRules, Fields};
 use bc_integrity::{
     Job, MissingMounts, Reading, RootCheck, Setting, Trust, Verified, VerifyOptions, Work, verify,
 };
 use bc_walk::{FileKind, FileStat, OwnFile};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, CWD};
 use rustix::io::Errno;
 
@@ -24,6 +32,65 @@ use crate::target::split;
 pub(super) struct Top {
     pub(super) fd: OwnedFd,
     pub(super) path: Vec<u8>,
+    mounts: Option<MountsBelow>,
+}
+
+/// What was mounted at and below the root before it was verified.
+struct MountsBelow {
+    /// The kernel's table, which says when it changes.
+    table: File,
+    root: PathBuf,
+    then: Vec<MountEntry>,
+    changed: AtomicBool,
+}
+
+impl MountsBelow {
+    /// `None` without `/proc`.
+    fn read(root: &[u8]) -> Option<MountsBelow> {
+        let root = Path::new(OsStr::from_bytes(if root.is_empty() { b"." } else { root }));
+        let mut mounts = MountsBelow {
+            // It tells of what changes from here on.
+            table: File::open("/proc/self/mountinfo").ok()?,
+            root: root.canonicalize().ok()?,
+            then: Vec::new(),
+            changed: AtomicBool::new(false),
+        };
+        mounts.then = mounts.now()?;
+        Some(mounts)
+    }
+
+    fn now(&self) -> Option<Vec<MountEntry>> {
+        let mut all = entries()?;
+        let is_below =
+            |mount: &MountEntry| Path::new(OsStr::from_bytes(&mount.point)).starts_with(&self.root);
+        all.retain(is_below);
+        Some(all)
+    }
+
+    /// Asked by one thread at a time: a change is told once.
+    fn have_changed(&self) -> bool {
+        let table = &mut [PollFd::new(&self.table, PollFlags::PRI)];
+        let asked = poll(table, Some(&Timespec::default()));
+        if asked.is_err() || !table[0].revents().is_empty() {
+            let same = self.now().is_some_and(|now| self.are_as_they_were(&now));
+            self.changed.store(!same, Relaxed);
+        }
+        self.changed.load(Relaxed)
+    }
+
+    /// What an automount brings when somebody first looks at it changes nothing.
+    fn are_as_they_were(&self, now: &[MountEntry]) -> bool {
+        let automounts: HashSet<&[u8]> = self
+            .then
+            .iter()
+            .chain(now)
+            .filter(|mount| mount.kind == b"autofs")
+            .map(|mount| &mount.point[..])
+            .collect();
+        let counts = |mount: &&MountEntry| !automounts.contains(&mount.point[..]);
+        let then = self.then.iter().filter(counts);
+        then.eq(now.iter().filter(counts))
+    }
 }
 
 impl Top {
@@ -35,9 +102,16 @@ impl Top {
             FileKind::Dir => root,
             _ => split(root).0,
         };
+        let mounts = MountsBelow::read(path);
         let fd = open_named(path).map_err(failed("open"))?;
         let path = path.to_vec();
-        Ok(Top { fd, path })
+        Ok(Top { fd, path, mounts })
+    }
+
+    /// True if something was mounted or unmounted at or below it since it was opened: what verify
+    /// saw there may lie below another path by now, or below none. Asked by one thread at a time.
+    pub(super) fn is_mounted_otherwise(&self) -> bool {
+        self.mounts.as_ref().is_some_and(MountsBelow::have_changed)
     }
 
     /// Another file system may have been mounted over it since it was opened.
@@ -46,6 +120,10 @@ impl Top {
         let again = open_named(&self.path).map_err(failed("open"))?;
         let id = |fd: &OwnedFd| fstat(fd).map(|stat| FileStat::from(&stat).id);
         match id(&again).map_err(failed("stat"))? == id(&self.fd).map_err(failed("stat"))? {
+            true if self.is_mounted_otherwise() => Err(Error::usage_at(
+                &self.path,
+                "something was mounted or unmounted there while it was verified",
+            )),
             true => Ok(()),
             false => Err(Error::usage_at(
                 &self.path,

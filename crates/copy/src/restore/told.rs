@@ -2,11 +2,13 @@
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{MutexGuard, PoisonError};
 
 use bc_integrity::Verified;
 use bc_walk::{Error, ErrorKind};
 use rustix::io::Errno;
 
+use super::dirs::Volume;
 use super::needs::Need;
 use super::options::{Mended, RestoreEvent, Restored};
 use super::{Reach, Restore};
@@ -16,7 +18,20 @@ use crate::meta::Lost;
 impl Restore<'_> {
     /// Whether nothing more is to be begun.
     pub(super) fn is_over(&self) -> bool {
-        self.cancel.is_cancelled() || self.stopped.get().is_some()
+        self.cancel.is_cancelled()
+    }
+
+    /// True for a path whose file system takes no more, so that nothing is begun there.
+    pub(super) fn is_left(&self, need: usize) -> bool {
+        let full = self.full();
+        !full.is_empty() && {
+            let volume = self.dirs.volume(self, &self.needs[need].path);
+            full.iter().any(|(known, _)| Some(*known) == volume)
+        }
+    }
+
+    fn full(&self) -> MutexGuard<'_, Vec<(Volume, Errno)>> {
+        self.full.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A path below the root, as it is shown.
@@ -42,9 +57,11 @@ impl Restore<'_> {
     pub(super) fn failed(&self, number: usize, error: &Error) {
         let errno = error.errno().map(Errno::from_raw_os_error);
         let is_full = matches!(errno, Some(Errno::NOSPC | Errno::DQUOT | Errno::ROFS));
-        if let Some(errno) = errno.filter(|_| is_full && !self.dry_run) {
-            // All else would fail, too.
-            let _ = self.stopped.set(errno);
+        if let Some(errno) = errno.filter(|_| is_full && !self.dry_run)
+            && let Some(volume) = self.dirs.volume(self, &self.needs[number].path)
+        {
+            // All else would fail there, too.
+            self.full().push((volume, errno));
         }
         self.settle(number, &self.failed);
         let Need {
@@ -77,9 +94,13 @@ impl Restore<'_> {
     }
 
     pub(super) fn incomplete(&self, path: &[u8], what: &'static str, errno: Errno) {
+        self.not_given(&Error::new(self.shown(path), what, errno));
+    }
+
+    /// Tells why a path was not given what it is to have.
+    pub(super) fn not_given(&self, error: &Error) {
         self.incomplete.fetch_add(1, Relaxed);
-        let error = Error::new(self.shown(path), what, errno);
-        (self.observer)(RestoreEvent::Incomplete(&error));
+        (self.observer)(RestoreEvent::Incomplete(error));
     }
 
     /// Tells what a path could not be given.
@@ -96,7 +117,8 @@ impl Restore<'_> {
         if self.is_over() {
             return;
         }
-        for number in (0..self.needs.len()).filter(|number| !self.is_settled(*number)) {
+        let unsettled = (0..self.needs.len()).filter(|number| !self.is_settled(*number));
+        for number in unsettled.filter(|number| !self.is_left(*number)) {
             let digest = self.needs[number].digest();
             self.missing(
                 number,
@@ -129,7 +151,7 @@ impl Restore<'_> {
             others,
             bytes: count(&self.written),
             bytes_left: left + count(&self.bytes_failed),
-            stopped: self.stopped.get().map(Errno::to_string),
+            stopped: self.full().first().map(|(_, errno)| errno.to_string()),
             incomplete: count(&self.incomplete),
             verified: verified.totals,
         }

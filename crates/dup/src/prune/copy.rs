@@ -92,9 +92,9 @@ pub(crate) fn copy(
         // From the disk, as far as the kernel lets go of the pages.
         let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
         compare(source, &file, size, cancel)?;
+        let digest = digest(&file, size, cancel)?;
         // Reading changed the access time.
         let _ = metadata.apply_times(&file);
-        let digest = digest(&file, size, cancel)?;
         let stat = sys::stat(&file)?;
         let made = Metadata::read(&file, &stat, metadata.atime_ns)?;
         Ok((stat.id, made, digest, refused))

@@ -119,6 +119,10 @@ pub enum Skip {
     Subvolume,
     /// Directories are moved within one file system alone.
     OtherFileSystem,
+    /// The file system that the name was on is not mounted: another one is in its place.
+    OtherVolume,
+    /// A file that was to be restored has its content, but lacks this property.
+    Incomplete(&'static str),
     /// A directory is not removed while it holds this.
     Holds(&'static str),
     /// A directory holds this path, which was not there when it was searched.
@@ -255,7 +259,7 @@ impl Skip {
             Skip::MountPoint => "mount point",
             Skip::BindMount => "bind mount",
             Skip::ContentDiffers => "different content",
-            Skip::MetadataDiffers(_) => "different metadata",
+            Skip::MetadataDiffers(_) | Skip::Incomplete(_) => "different metadata",
             Skip::EncryptionDiffers => "different encryption",
             Skip::MetadataLost(_) => "metadata not kept",
             Skip::UnstableInodes => "unstable inode numbers",
@@ -270,7 +274,7 @@ impl Skip {
             Skip::InUse => "temporary of another run",
             Skip::Locked => "locked",
             Skip::Holds(_) | Skip::Subvolume => "holds what has to stay",
-            Skip::OtherFileSystem => "other file system",
+            Skip::OtherFileSystem | Skip::OtherVolume => "other file system",
             Skip::HasMore(_) => "holds something new",
             Skip::Filtered(_) => "filtered",
             Skip::In { why, .. } => why.reason(),
@@ -386,6 +390,11 @@ impl fmt::Display for Skip {
             Skip::OtherFileSystem => f.write_str(
                 "directories are not moved to another file system: copy it there, with 'bc copy', \
                  and delete it then",
+            ),
+            Skip::OtherVolume => f.write_str("another file system is there"),
+            Skip::Incomplete(what) => write!(
+                f,
+                "a file with its content is there, without its recorded {what}"
             ),
             Skip::Holds(what) => write!(f, "it holds {what}"),
             Skip::HasMore(path) => write!(

@@ -502,3 +502,11 @@ pub(crate) fn real_path(file: impl AsFd) -> Option<Vec<u8>> {
         path.first() == Some(&b'/') && (!path.ends_with(b" (deleted)") || there().unwrap_or(false));
     leads.then_some(path)
 }
+
+/// Returns the name of the volume that an open directory is on; `None` where the system does not
+/// report it.
+pub(crate) fn volume(dir: impl AsFd) -> Option<String> {
+    use std::os::fd::AsRawFd;
+    let link = format!("/proc/thread-self/fd/{}", dir.as_fd().as_raw_fd());
+    bc_fs::volume_at(link)
+}

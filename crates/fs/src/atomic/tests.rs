@@ -77,7 +77,7 @@ fn only_what_was_read_is_replaced() {
     let ways = all(&target).len();
     for way in 0..ways {
         std::fs::write(&target, "read").unwrap();
-        let old = File::open(&target).unwrap();
+        let old = AsRead::new(File::open(&target).unwrap()).unwrap();
         let new = || {
             let new = all(&target).swap_remove(way);
             new.file().write_all(b"new").unwrap();
@@ -94,9 +94,18 @@ fn only_what_was_read_is_replaced() {
         let failed = gone.commit_over(&old).unwrap_err();
         assert_eq!(failed.error.kind(), io::ErrorKind::AlreadyExists);
         assert!(names(dir.path()).is_empty(), "{:?}", names(dir.path()));
+        // It was written to in its place, as editors do that keep what has several names.
+        std::fs::write(&target, "read").unwrap();
+        let old = AsRead::new(File::open(&target).unwrap()).unwrap();
+        let late = new();
+        std::fs::write(&target, "somebody's").unwrap();
+        let failed = late.commit_over(&old).unwrap_err();
+        assert_eq!(failed.error.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read(&target).unwrap(), b"somebody's");
+        std::fs::remove_file(&target).unwrap();
         // The file itself.
         std::fs::write(&target, "read").unwrap();
-        let old = File::open(&target).unwrap();
+        let old = AsRead::new(File::open(&target).unwrap()).unwrap();
         new().commit_over(&old).unwrap();
         assert_eq!(std::fs::read(&target).unwrap(), b"new");
         assert_eq!(names(dir.path()), ["m"]);
@@ -104,7 +113,51 @@ fn only_what_was_read_is_replaced() {
     }
 }
 
-/// Commits by a rename, as on file systems without links.
+/// Somebody takes the name before the exchange, and perhaps once more after it.
+#[test]
+fn what_is_written_around_an_exchange_stays() {
+    for again in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("m");
+        let ways = all(&target).len();
+        for way in 0..ways {
+            let write = |text: &str| {
+                std::fs::write(dir.path().join("else"), text).unwrap();
+                std::fs::rename(dir.path().join("else"), &target).unwrap();
+            };
+            write("read");
+            let old = AsRead::new(File::open(&target).unwrap()).unwrap();
+            let mut new = all(&target).swap_remove(way);
+            let temporary = new.be_ready().unwrap();
+            write("first");
+            new.exchange(&temporary).unwrap();
+            if again {
+                write("second");
+            }
+            let failed = new.after_exchange(&temporary, &old).unwrap_err();
+            drop(new);
+            // As the next run does.
+            remove_leftovers(&target);
+            let text = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
+            match again {
+                false => {
+                    assert_eq!(failed.error.kind(), io::ErrorKind::AlreadyExists);
+                    assert_eq!(
+                        (text("m"), names(dir.path())),
+                        ("first".into(), vec!["m".into()])
+                    );
+                }
+                true => {
+                    assert!(failed.to_string().contains("m-1"), "{failed}");
+                    assert_eq!((&*text("m"), &*text("m-1")), ("second", "first"));
+                    std::fs::remove_file(dir.path().join("m-1")).unwrap();
+                }
+            }
+        }
+    }
+}
+
+/// As where there are no links: a rename does it.
 #[test]
 fn a_new_file_replaces_nothing_without_links() {
     let dir = tempfile::tempdir().unwrap();
@@ -118,11 +171,11 @@ fn a_new_file_replaces_nothing_without_links() {
             None => new.link().unwrap(),
         };
         std::fs::write(&target, "somebody's").unwrap();
-        let failed = new.rename_new(&temporary).unwrap_err();
+        let failed = new.rename_new(&temporary, new.place.name()).unwrap_err();
         assert_eq!(failed.error.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(std::fs::read(&target).unwrap(), b"somebody's");
         std::fs::remove_file(&target).unwrap();
-        new.rename_new(&temporary).unwrap();
+        new.rename_new(&temporary, new.place.name()).unwrap();
         assert_eq!(std::fs::read(&target).unwrap(), b"new");
         drop(new);
         assert_eq!(names(dir.path()), ["m"]);

@@ -137,6 +137,15 @@ impl Comparison<'_> {
         self.candidates.len() > before
     }
 
+    /// May what was written be a copy of what turns out to be damaged? Only where it would become
+    /// the record has that to be known.
+    pub(super) fn may_be_copied(&self, change: &Change, new: &EntryRef<'_>) -> bool {
+        self.records
+            && matches!(change.class, Class::Modified | Class::Replaced)
+            && new.kind == Kind::File
+            && new.digest.is_some()
+    }
+
     /// Names whose files lost other ones, with the content that they had there: they were moved over
     /// files of their size and time, which they are no damage of.
     pub(super) fn taken_over(&mut self) -> HashSet<u64> {

@@ -102,6 +102,14 @@ impl<W: Write> ChangeReport<W> {
         })
     }
 
+    /// Flushes the writer.
+    ///
+    /// # Errors
+    /// Of writing.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
     /// Writes the summary, of which text has none, and gives the writer back
     /// unflushed.
     ///

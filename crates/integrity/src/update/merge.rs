@@ -1,12 +1,15 @@
 //! The second pass: each path gets its class and its line in the new manifest.
 
+use std::collections::{BTreeMap, HashSet};
+
+use bc_digest::Digest;
 use bc_manifest::integrity::{Entry, Found, Kind, ROOT};
 use bc_manifest::time::format_rfc3339;
 use bc_walk::EntryId;
 
-use super::output::Output;
+use super::output::{Ended, Output};
 use super::plan::Plan;
-use super::{Damaged, Scrubbed, UNSEEN_AT, UpdateOptions};
+use super::{Damaged, UNSEEN_AT, UpdateOptions};
 use crate::change::Class;
 use crate::compare::{Comparison, Here};
 use crate::devices::Devices;
@@ -15,7 +18,7 @@ use crate::entry_ref::EntryRef;
 use crate::error::Error;
 use crate::hint::Hints;
 use crate::judge::{is_untouched, undecided};
-use crate::known_damage::KnownDamage;
+use crate::known_damage::{Expected, KnownDamage};
 use crate::manifest_stream::{ManifestStream, Position};
 use crate::proof::Proof;
 use crate::tree::Tree;
@@ -27,7 +30,6 @@ pub(super) struct Merge<'a, 's> {
     pub(super) what: &'a UpdateOptions<'a>,
     pub(super) tree: &'a Tree,
     pub(super) plan: &'a Plan<'a>,
-    pub(super) scrubbed: &'a Scrubbed,
     /// Device of the root in the old manifest.
     pub(super) was_on: Option<u64>,
     pub(super) comparison: Comparison<'s>,
@@ -39,6 +41,73 @@ pub(super) struct Merge<'a, 's> {
     pub(super) unmounted: Unmounted,
     /// Directories that could not be read when they were recorded.
     pub(super) unread: UnreadDirs,
+    pub(super) late: Late,
+}
+
+/// What is right if the comparison, when all paths have come, says so: until then what looks damaged
+/// is written as that.
+#[derive(Default)]
+pub(super) struct Late {
+    /// Entries of what looks damaged and may be another undamaged file, by their paths.
+    sound: BTreeMap<Vec<u8>, Entry>,
+    /// Contents that were found damaged.
+    found: Vec<(Digest, Expected)>,
+}
+
+impl Late {
+    /// Leaves those entries that are right, and tells the others' contents to `known`.
+    pub(super) fn settle(&mut self, sound: &HashSet<Vec<u8>>, known: &KnownDamage<'_>) {
+        self.sound.retain(|path, _| sound.contains(path));
+        let found = std::mem::take(&mut self.found).into_iter();
+        known.learn(found.filter(|one| !sound.contains(&one.1.path)).collect());
+    }
+
+    /// Corrects what was written; `copies` are paths of what is damaged, as is known only now.
+    pub(super) fn amend(
+        mut self,
+        output: Ended,
+        copies: &HashSet<Vec<u8>>,
+        (what, known): (&UpdateOptions<'_>, &KnownDamage<'_>),
+    ) -> Result<Ended, Error> {
+        if self.sound.is_empty() && copies.is_empty() {
+            return Ok(output);
+        }
+        output.amended(|entry| {
+            if let Some(sound) = self.sound.remove(&entry.path) {
+                *entry = sound;
+            }
+            if copies.contains(&entry.path) {
+                note_known_damage(entry, what, known);
+            }
+        })
+    }
+
+    /// An entry whose content was found damaged in its place.
+    fn found(&mut self, entry: &Entry) {
+        if let (Some(damaged), Some(digest), false) =
+            (entry.damaged_digest, entry.digest, entry.unproven)
+        {
+            let expected = Expected {
+                path: entry.path.clone(),
+                digest,
+                verified_at: entry.verified_at,
+            };
+            self.found.push((damaged, expected));
+        }
+    }
+}
+
+/// A content that was found damaged before stays so, whatever name and time it has now.
+fn note_known_damage(fresh: &mut Entry, what: &UpdateOptions<'_>, known: &KnownDamage<'_>) {
+    let digest = fresh.digest.as_ref().map(|digest| digest.as_bytes());
+    if fresh.found.is_some() || what.damaged == Damaged::Accept {
+        return;
+    }
+    if let Some(expected) = known.get(&fresh.path, digest) {
+        fresh.damaged_digest = fresh.digest.replace(expected.digest);
+        fresh.verified_at = expected.verified_at;
+        (fresh.tried_at, fresh.found) = (Some(what.now), Some(Found::Damaged));
+    }
 }
 
 impl Merge<'_, '_> {
@@ -70,21 +139,8 @@ impl Merge<'_, '_> {
         fresh.verified_at = fresh.digest.map(|_| self.what.now);
         fresh.tried_run = (fresh.kind == Kind::File).then(|| self.plan.run());
         self.renamed(new.id, &mut fresh);
-        self.known_damage(&mut fresh);
+        note_known_damage(&mut fresh, self.what, self.known);
         self.output.put(&fresh)
-    }
-
-    /// A content that was found damaged before stays so, whatever name and time it has now.
-    fn known_damage(&self, fresh: &mut Entry) {
-        let digest = fresh.digest.as_ref().map(|digest| digest.as_bytes());
-        if fresh.found.is_some() || self.what.damaged == Damaged::Accept {
-            return;
-        }
-        if let Some(expected) = self.known.get(&fresh.path, digest) {
-            fresh.damaged_digest = fresh.digest.replace(expected.digest);
-            fresh.verified_at = expected.verified_at;
-            (fresh.tried_at, fresh.found) = (Some(self.what.now), Some(Found::Damaged));
-        }
     }
 
     /// True if a name has a file that had another one, which holds what it did there or is that file
@@ -130,6 +186,7 @@ impl Merge<'_, '_> {
             }
             fresh.error = None;
             (fresh.tried_at, fresh.found) = (Some(self.what.now), Some(found));
+            self.late.found(fresh);
         }
     }
 
@@ -164,26 +221,12 @@ impl Merge<'_, '_> {
         }
         let (mut now, mut compared) = (new.view, new.compared());
         let mut verified_at = now.digest.map(|_| self.what.now);
-        let mut tried = new.id.is_some_and(|id| self.plan.wanted[id.0 as usize]);
-        let failure;
+        let tried = new.id.is_some_and(|id| self.plan.wanted[id.0 as usize]);
         if now.kind == Kind::File && now.digest.is_none() && now.error.is_none() {
-            match new.id.and_then(|id| self.scrubbed.get(id)) {
-                Some(Ok(digest)) => {
-                    now.digest = Some(digest.as_bytes());
-                    (verified_at, tried) = (Some(self.what.now), true);
-                }
-                Some(Err(error)) => {
-                    failure = crate::tree::failure(error);
-                    now.error = Some(&failure);
-                    tried = true;
-                }
-                // Unchanged: as it was.
-                None => {
-                    now.digest = before.digest;
-                    verified_at = entry.verified_at;
-                }
-            }
-            (compared.digest, compared.error) = (now.digest, now.error);
+            // Unchanged: as it was.
+            now.digest = before.digest;
+            compared.digest = before.digest;
+            verified_at = entry.verified_at;
         }
         if let (Some(found), false, None) = (entry.found, tried, now.error)
             && now.kind == entry.kind
@@ -226,7 +269,7 @@ impl Merge<'_, '_> {
             }
             _ => None,
         };
-        if found.is_none() {
+        let mut fresh = || {
             let present = LoadedEntry { view: now, ..*new };
             let mut fresh = to_entry(&present, &mut self.devices);
             if fresh.digest.is_some() {
@@ -238,6 +281,10 @@ impl Merge<'_, '_> {
                 false => entry.tried_run.filter(|_| fresh.kind == Kind::File),
             };
             fresh.extra.clone_from(&entry.extra);
+            fresh
+        };
+        if found.is_none() {
+            let mut fresh = fresh();
             let may_be_renamed = match class {
                 Class::Modified | Class::Replaced => true,
                 Class::Damaged => !in_place,
@@ -246,16 +293,20 @@ impl Merge<'_, '_> {
             };
             if may_be_renamed {
                 self.renamed(new.id, &mut fresh);
-                self.known_damage(&mut fresh);
+                note_known_damage(&mut fresh, self.what, self.known);
             }
             return self.output.put(&fresh);
+        }
+        if class == Class::Damaged && before.ino != now.ino {
+            self.late.sound.insert(entry.path.clone(), fresh());
         }
         let mut kept = entry.clone();
         if tried {
             (kept.tried_at, kept.found) = (Some(self.what.now), found);
             kept.tried_run = Some(self.plan.run());
             if class == Class::Damaged {
-                kept.damaged_digest = now.digest.and_then(bc_digest::Digest::from_slice);
+                kept.damaged_digest = now.digest.and_then(Digest::from_slice);
+                self.late.found(&kept);
             }
         }
         self.keep(&kept, new.view.device)
@@ -308,12 +359,5 @@ impl Merge<'_, '_> {
         let mut entry = entry.clone();
         entry.dev = dev;
         self.output.put(&entry)
-    }
-}
-
-impl Scrubbed {
-    fn get(&self, id: EntryId) -> Option<&Result<bc_digest::Digest, bc_walk::Error>> {
-        let found = self.results.binary_search_by_key(&id, |(id, _)| *id).ok()?;
-        Some(&self.results[found].1)
     }
 }

@@ -1,5 +1,6 @@
 //! Where an update writes: beside the old manifest, compressed if that is.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -10,7 +11,7 @@ use bc_manifest::integrity::{Entry, Header, Trailer, Writer};
 
 use crate::create::writing;
 use crate::error::{Error, ErrorKind};
-use crate::input::ManifestFile;
+use crate::input::{ManifestFile, Trust};
 use bc_fs::atomic::{AtomicFile, Uncommitted};
 
 /// The new manifest beside the old one, or nothing.
@@ -18,11 +19,40 @@ pub(super) struct Output(Option<New>);
 
 struct New {
     writer: Writer<Encoder>,
+    to: Successor,
+}
+
+/// A file that takes the place of a manifest.
+struct Successor {
     file: AtomicFile,
     /// The one that it takes the place of.
-    old: File,
+    old: AsRead,
     path: Vec<u8>,
 }
+
+impl Successor {
+    fn failed(&self) -> impl Fn(std::io::Error) -> Error + '_ {
+        |error| Error::io(&self.path, "write", &error)
+    }
+
+    /// Begins a manifest in it.
+    fn begin(self, header: &Header, compressed: bool) -> Result<New, Error> {
+        let out = self.file.file().try_clone().map_err(self.failed())?;
+        let out = BufWriter::new(out);
+        let encoder = match compressed {
+            true => Encoder::Zstd(Compressor::new(out).map_err(self.failed())?),
+            false => Encoder::Plain(out),
+        };
+        let writer = Writer::new(encoder, header);
+        Ok(New {
+            writer: writer.map_err(|error| writing(error).about(&self.path))?,
+            to: self,
+        })
+    }
+}
+
+/// The new manifest, written to its end and not yet in the place of the old one, or nothing.
+pub(super) struct Ended(Option<(Successor, Trailer)>);
 
 enum Encoder {
     Plain(BufWriter<File>),
@@ -49,7 +79,7 @@ impl Output {
     /// Begins the successor of the manifest that is at `path`, and open as `held`, if one is wanted.
     pub(super) fn create(
         path: &Path,
-        (old, held): (&ManifestFile, &File),
+        (old, held): (&ManifestFile, &AsRead),
         header: &Header,
         wanted: bool,
     ) -> Result<Output, Error> {
@@ -58,56 +88,77 @@ impl Output {
         }
         let failed =
             |error: std::io::Error| Error::io(path.as_os_str().as_bytes(), "write", &error);
-        let file = AtomicFile::create(path).map_err(failed)?;
-        let out = BufWriter::new(file.file().try_clone().map_err(failed)?);
-        let encoder = match old.is_compressed() {
-            true => Encoder::Zstd(Compressor::new(out).map_err(failed)?),
-            false => Encoder::Plain(out),
-        };
-        let path = path.as_os_str().as_bytes();
-        let writer = Writer::new(encoder, header);
-        Ok(Output(Some(New {
-            writer: writer.map_err(|error| writing(error).about(path))?,
-            file,
+        let to = Successor {
+            file: AtomicFile::create(path).map_err(failed)?,
             old: held.try_clone().map_err(failed)?,
-            path: path.to_vec(),
-        })))
+            path: path.as_os_str().as_bytes().to_vec(),
+        };
+        Ok(Output(Some(to.begin(header, old.is_compressed())?)))
     }
 
     pub(super) fn put(&mut self, entry: &Entry) -> Result<(), Error> {
         match &mut self.0 {
             Some(new) => {
                 let written = new.writer.write(entry);
-                written.map_err(|error| writing(error).about(&new.path))
+                written.map_err(|error| writing(error).about(&new.to.path))
             }
             None => Ok(()),
         }
     }
 
-    /// Puts it in the place of the old one, if that is still there: what another program has written
-    /// there meanwhile is not lost.
-    pub(super) fn finish(self) -> Result<Option<Trailer>, Error> {
-        let Some(New {
-            writer,
-            file,
-            old,
-            path,
-        }) = self.0
-        else {
-            return Ok(None);
+    /// Writes it to its end.
+    pub(super) fn end(self) -> Result<Ended, Error> {
+        let Some(New { writer, to }) = self.0 else {
+            return Ok(Ended(None));
         };
-        let failed = |error: std::io::Error| Error::io(&path, "write", &error);
+        let failed = to.failed();
         let (encoder, trailer) = writer
             .finish()
-            .map_err(|error| writing(error).about(&path))?;
+            .map_err(|error| writing(error).about(&to.path))?;
         let out = match encoder {
             Encoder::Plain(out) => out,
-            Encoder::Zstd(out) => out.finish().map_err(failed)?,
+            Encoder::Zstd(out) => out.finish().map_err(&failed)?,
         };
         let out = out.into_inner().map_err(|not| failed(not.into_error()))?;
         // What a file system says at a close it says once.
         let closed = bc_fs::close(out).map_err(std::io::Error::from);
-        closed.map_err(|error| Error::io(&path, "close", &error))?;
+        closed.map_err(|error| Error::io(&to.path, "close", &error))?;
+        drop(failed);
+        Ok(Ended(Some((to, trailer))))
+    }
+}
+
+impl Ended {
+    /// Writes it once more, with what `amend` makes of its entries.
+    pub(super) fn amended(self, mut amend: impl FnMut(&mut Entry)) -> Result<Ended, Error> {
+        let Some((first, _)) = self.0 else {
+            return Ok(self);
+        };
+        let file = first.file.file().try_clone().map_err(first.failed())?;
+        let written = ManifestFile::of(&first.path, file);
+        let mut entries = written.again(Trust::Checked)?;
+        let again = Successor {
+            file: AtomicFile::create(Path::new(OsStr::from_bytes(&first.path)))
+                .map_err(first.failed())?,
+            old: first.old.try_clone().map_err(first.failed())?,
+            path: first.path.clone(),
+        };
+        let header = entries.header().clone();
+        let mut output = Output(Some(again.begin(&header, written.is_compressed())?));
+        while let Some(entry) = entries.take()? {
+            let mut entry = entry.clone();
+            amend(&mut entry);
+            output.put(&entry)?;
+        }
+        output.end()
+    }
+
+    /// Puts it in the place of the old one, if that is still there: what another program has written
+    /// there meanwhile is not lost.
+    pub(super) fn commit(self) -> Result<Option<Trailer>, Error> {
+        let Some((Successor { file, old, path }, trailer)) = self.0 else {
+            return Ok(None);
+        };
         let uncommitted = |not: Uncommitted| match not.error.kind() {
             std::io::ErrorKind::AlreadyExists => {
                 let text = "another one was written there since this update began, and is left";

@@ -13,6 +13,7 @@ use crate::change::Class;
 use crate::entry_loader::{EntryLoader, LoadedEntry};
 use crate::entry_ref::{EntryRef, is_same_mtime};
 use crate::error::Error;
+use crate::evidence::{Evidence, Weight};
 use crate::flow::Flow;
 use crate::input::{ManifestFile, Trust};
 use crate::join::{Same, Sides, join};
@@ -41,9 +42,8 @@ pub(super) struct Plan<'a> {
     pub(super) replaced: Replaced,
     /// New names of files that lost theirs.
     pub(super) renames: Renames,
-    /// Old entries of files and links, and how many of them are as recorded.
-    pub(super) leaves: u64,
-    pub(super) matches: u64,
+    /// Whether the tree is the recorded one.
+    pub(super) evidence: Evidence,
     /// Files that the old manifest has and the tree has not, but for those in replaced mounts.
     lost: u64,
     /// Files that it has and the tree too, edited or not.
@@ -55,9 +55,9 @@ pub(super) struct Plan<'a> {
     pub(super) problems: Vec<String>,
     /// Files that are as recorded by path, size and mtime alone.
     pub(super) by_name: u64,
-    /// Those of them that are to be read if the tree turns out to be no copy, and whether they
-    /// count among the matches for that alone.
-    if_copied: Vec<(EntryId, bool)>,
+    /// Those of them that are to be read if the tree turns out to be no copy, and what they say as
+    /// evidence for that alone.
+    if_copied: Vec<(EntryId, Option<Weight>)>,
     /// The latest run that the old manifest names.
     last_run: u32,
     /// Which mounts the old manifest names.
@@ -76,8 +76,7 @@ impl<'a> Plan<'a> {
             tell: false,
             replaced: Replaced::default(),
             renames: Renames::default(),
-            leaves: 0,
-            matches: 0,
+            evidence: Evidence::default(),
             lost: 0,
             found: 0,
             at_home,
@@ -178,11 +177,11 @@ impl<'a> Plan<'a> {
     /// one may have come behind them.
     fn settle_copies(&mut self) {
         let mut read = HashSet::new();
-        for (id, matched) in std::mem::take(&mut self.if_copied) {
+        for (id, weight) in std::mem::take(&mut self.if_copied) {
             if self.judge.is_original(id) {
                 self.read(id);
                 self.by_name -= 1;
-                self.matches -= u64::from(matched);
+                weight.into_iter().for_each(|of| self.evidence.withdraw(of));
                 read.insert(id);
             }
         }
@@ -199,9 +198,8 @@ impl<'a> Plan<'a> {
     fn same(&mut self, run: &Run) {
         self.last_run = self.last_run.max(run.tried_run);
         self.seen += run.entries();
-        self.leaves += run.files;
         self.found += run.files;
-        self.matches += run.files;
+        self.evidence.add_files(run.files);
     }
 
     fn gone(&mut self, entry: &Entry, unmounted: &mut Unmounted) {
@@ -218,12 +216,12 @@ impl<'a> Plan<'a> {
             self.renames.removed(entry);
         }
         self.differs = true;
-        if matches!(entry.kind, Kind::File | Kind::Symlink) {
-            self.leaves += 1;
+        if let Some(weight) = Weight::of(&EntryRef::from(entry)) {
+            self.evidence.add(weight, false);
             if entry.kind == Kind::File && !unseen {
                 self.lose(&entry.path);
             }
-            self.replaced.leaf(&entry.path, false);
+            self.replaced.leaf(&entry.path, weight, false);
         }
     }
 
@@ -265,10 +263,9 @@ impl<'a> Plan<'a> {
         if entry.path == ROOT {
             self.same_root = self.at_home && old.ino == new.view.ino;
         }
-        if !matches!(entry.kind, Kind::File | Kind::Symlink) {
+        let Some(weight) = Weight::of(&old) else {
             return;
-        }
-        self.leaves += 1;
+        };
         if entry.kind == Kind::File {
             match self.is_found(&old, new) {
                 true => self.found += 1,
@@ -279,18 +276,18 @@ impl<'a> Plan<'a> {
         }
         let (Some(id), Kind::File) = (new.id, new.view.kind) else {
             let matches = same || has_same_target(&old, &new.view);
-            self.matches += u64::from(matches);
-            self.replaced.leaf(&entry.path, matches);
+            self.evidence.add(weight, matches);
+            self.replaced.leaf(&entry.path, weight, matches);
             return;
         };
         let unchanged = self.judge.file(&old, &new.view, id);
         let by_name = matches!(unchanged, Unchanged::ByName | Unchanged::IfCopied);
         let matches = same || by_name;
-        self.matches += u64::from(matches);
+        self.evidence.add(weight, matches);
         // A copy that kept the times is at home wherever it is mounted.
         let copied =
             old.size.is_some() && old.size == new.view.size && is_same_mtime(&old, &new.view);
-        self.replaced.leaf(&entry.path, matches || copied);
+        self.replaced.leaf(&entry.path, weight, matches || copied);
         let accepts = what.damaged == Damaged::Accept && entry.found == Some(Found::Damaged);
         // By its name alone nothing is known to be the file that was found wrong.
         let doubted = by_name && entry.found.is_some();
@@ -302,7 +299,7 @@ impl<'a> Plan<'a> {
         self.by_name += u64::from(by_name);
         self.differs |= by_name;
         if unchanged == Unchanged::IfCopied {
-            self.if_copied.push((id, !same));
+            self.if_copied.push((id, (!same).then_some(weight)));
         }
         self.tell |= entry.found.is_some();
         if what.reread != Reread::None {

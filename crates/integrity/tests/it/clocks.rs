@@ -146,3 +146,26 @@ fn a_clock_that_jumps_between_rounds() {
         assert!(found, "{clock}");
     }
 }
+
+/// A new file that was given the number of a recorded one, whose times are in the future: nothing
+/// proves that it is that one, damaged.
+#[test]
+fn a_record_of_a_time_that_was_not_yet_proves_nothing() {
+    let tree = TestTree::new();
+    tree.write("keep", "k")
+        .write("old", "AAAA")
+        .mtime("old", 5, 5);
+    let manifest = recorded_at(&tree, THEN);
+    crate::scrubbing::edit(&manifest, "old", |entry| {
+        let ahead = entry["ctime_ns"].as_i64().unwrap() + 3600 * SECOND;
+        entry["ctime_ns"] = ahead.into();
+    });
+    // Whether it is given the number or has had it all along, stat says the same.
+    std::fs::rename(tree.join("old"), tree.join("new")).unwrap();
+    tree.write("new", "BBBB").mtime("new", 5, 5);
+    let (text, summary) = verified(tree.path(), &manifest, How::default());
+    assert_eq!(summary.conclusion(), Conclusion::Different, "{text}");
+    let what = an_update(tree.path().as_os_str(), &manifest);
+    let (text, done) = updated(&what).unwrap();
+    assert_eq!(done.summary.conclusion(), Conclusion::Different, "{text}");
+}

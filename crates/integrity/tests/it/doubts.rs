@@ -331,3 +331,130 @@ fn the_damaged_content_is_in_the_manifest() {
     assert_eq!(entry(&now, "f")["damaged_digest"], found);
     assert!(lines(&now).iter().all(|line| line["unproven"].is_null()));
 }
+
+/// A copy of what is damaged is no sound file, though it is recorded in the very run that finds the
+/// damage, before it or behind it in order.
+#[test]
+fn a_copy_of_what_is_found_damaged_is_damaged_too() {
+    for rewritten in [false, true] {
+        let tree = TestTree::new();
+        tree.write("m", "the only good copy").write("keep", "k");
+        for path in ["a", "z"] {
+            if rewritten {
+                tree.write(path, "something else").mtime(path, 5, 5);
+            }
+        }
+        let manifest = record(&tree);
+        let right = entry(&std::fs::read(&manifest).unwrap(), "m")["digest"].clone();
+        rot(&tree, "m", 0, b'#');
+        let bad = tree.read("m");
+        tree.write("a", &bad).write("z", &bad);
+        let what = an_update(tree.path().as_os_str(), &manifest);
+        let (text, done) = updated(&what).unwrap();
+        for path in ["a", "z"] {
+            let line = format!("!! {path}: the content that was found damaged before, as m");
+            assert!(text.contains(&line), "{line}: {text}");
+        }
+        assert_eq!(done.summary.count(Class::Damaged), 3, "{text}");
+        let now = std::fs::read(&manifest).unwrap();
+        for path in ["a", "m", "z"] {
+            let entry = entry(&now, path);
+            assert_eq!(entry["found"], "damaged", "{path}");
+            assert_eq!(entry["digest"], right, "{path}");
+        }
+        // And so it stays, whatever name and time it has.
+        rename(&tree, "m", "c");
+        tree.mtime("c", 9, 9);
+        let (text, _) = updated(&what).unwrap();
+        assert!(text.contains("!! c: "), "{text}");
+        let (_, summary) = verified(tree.path(), &manifest, How::default());
+        assert_eq!(summary.count(Class::Damaged), 3);
+    }
+}
+
+/// A write that went to the wrong file leaves the content of another one, of which a new copy is as
+/// sound as that.
+#[test]
+fn a_copy_of_a_sound_content_is_sound_wherever_else_that_went() {
+    let tree = TestTree::new();
+    tree.write("a", "content of a").write("b", "content of b");
+    let manifest = record(&tree);
+    rot(&tree, "a", 11, b'b');
+    assert_eq!(tree.read("a"), tree.read("b"));
+    tree.write("copy", "content of b");
+    let (text, done) = updated(&an_update(tree.path().as_os_str(), &manifest)).unwrap();
+    assert_eq!(done.summary.count(Class::Damaged), 1, "{text}");
+    assert!(text.contains("+ copy\n"), "{text}");
+    let now = std::fs::read(&manifest).unwrap();
+    assert!(entry(&now, "copy")["found"].is_null());
+}
+
+/// Two files that swapped their names by copies are recorded as what is said of them: moved.
+#[test]
+fn names_swapped_by_copies_are_recorded_as_moved() {
+    let tree = TestTree::new();
+    tree.write("keep", "k")
+        .write("1", "track one")
+        .write("2", "track two");
+    tree.mtime("1", 5, 5).mtime("2", 5, 5);
+    let manifest = record(&tree);
+    tree.write("n1", "track two").write("n2", "track one");
+    for (new, name) in [("n1", "1"), ("n2", "2")] {
+        tree.mtime(new, 5, 5);
+        rename(&tree, new, name);
+    }
+    let what = an_update(tree.path().as_os_str(), &manifest);
+    let (text, done) = updated(&what).unwrap();
+    assert!(
+        text.contains("> 1 -> 2\n") && text.contains("> 2 -> 1\n"),
+        "{text}"
+    );
+    assert_eq!(done.summary.conclusion(), Conclusion::Different);
+    let (text, done) = updated(&what).unwrap();
+    assert_eq!(text, "");
+    assert_eq!(done.written, None);
+    let (now, fresh) = (std::fs::read(&manifest).unwrap(), manifest_of(tree.path()));
+    for path in ["1", "2"] {
+        assert!(entry(&now, path)["found"].is_null());
+        for key in ["digest", "ino", "ctime_ns"] {
+            assert_eq!(
+                entry(&now, path)[key],
+                entry(&fresh, path)[key],
+                "{path} {key}"
+            );
+        }
+    }
+}
+
+/// A file that took the name of one of its size and time is an edit, on a disk that has another
+/// number than it had, too.
+#[test]
+fn what_took_a_name_is_recorded_where_devices_have_other_numbers() {
+    let tree = TestTree::new();
+    let dir = std::fs::File::open(tree.path()).unwrap();
+    let traits = bc_fs::mount::traits_or_unknown(&dir, tree.path().metadata().unwrap().dev());
+    if traits.inodes != bc_fs::mount::Inodes::Stable {
+        return left_out("a file system with lasting inode numbers");
+    }
+    tree.write("keep", "k")
+        .write("a", "track 1")
+        .write("g", "track 2");
+    tree.mtime("a", 5, 5).mtime("g", 5, 5);
+    let manifest = record(&tree);
+    let bytes = resealed(&std::fs::read(&manifest).unwrap(), |lines| {
+        let mut header: serde_json::Value = serde_json::from_str(&lines[0]).unwrap();
+        header["root_dev"] = (header["root_dev"].as_u64().unwrap() + 1).into();
+        lines[0] = header.to_string();
+    });
+    std::fs::write(&manifest, bytes).unwrap();
+    rename(&tree, "a", "g");
+    let what = an_update(tree.path().as_os_str(), &manifest);
+    let (text, done) = updated(&what).unwrap();
+    assert!(text.contains("~c g\n"), "{text}");
+    assert_eq!(done.summary.conclusion(), Conclusion::Different, "{text}");
+    let (now, fresh) = (std::fs::read(&manifest).unwrap(), manifest_of(tree.path()));
+    assert!(entry(&now, "g")["found"].is_null());
+    assert_eq!(entry(&now, "g")["digest"], entry(&fresh, "g")["digest"]);
+    let (text, _) = verified(tree.path(), &manifest, How::default());
+    assert_eq!(text, "");
+}

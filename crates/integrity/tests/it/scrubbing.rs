@@ -6,7 +6,9 @@ use bc_integrity::fields::CompareRules;
 use bc_integrity::{Conclusion, Damaged, Reread};
 use bc_testkit::TestTree;
 
-use crate::support::{THEN, an_update, diffed, entry, manifest_of, record, resealed, rot, updated};
+use crate::support::{
+    THEN, an_update, diffed, entry, manifest_of, record, resealed, rot, updated, updated_meanwhile,
+};
 use crate::unreadable::done_as_nobody;
 
 const SECOND: i64 = 1_000_000_000;
@@ -278,4 +280,36 @@ fn a_manifest_from_the_future_is_scrubbed_round_by_round() {
             .iter()
             .all(|name| entry(&now, name)["verified_at"].is_string())
     );
+}
+
+/// What is edited between the walk and the reading is recorded as what was read, time limit or not.
+#[test]
+fn an_edit_before_the_reading_is_no_damage() {
+    let limits = [
+        Reread::For(std::time::Duration::from_secs(600)),
+        Reread::Fraction(1.0),
+    ];
+    for reread in limits {
+        let (tree, _) = sample();
+        let manifest = record(&tree);
+        // Whoever is asked how to read is asked when the walk is over.
+        let edit = || {
+            tree.write("c", "an edit").mtime("d", 5, 5);
+        };
+        let what = an_update(tree.path().as_os_str(), &manifest).reread(reread);
+        let (text, done) = updated_meanwhile(&what, &edit);
+        assert_eq!(done.summary.conclusion(), Conclusion::Different, "{text}");
+        assert!(text.contains("~c c\n") && text.contains("~m d "), "{text}");
+        let (now, fresh) = (std::fs::read(&manifest).unwrap(), manifest_of(tree.path()));
+        for path in ["c", "d"] {
+            for key in ["size", "mtime_ns", "ctime_ns", "digest"] {
+                assert_eq!(
+                    entry(&now, path)[key],
+                    entry(&fresh, path)[key],
+                    "{path} {key}"
+                );
+            }
+            assert!(entry(&now, path)["found"].is_null(), "{path}");
+        }
+    }
 }

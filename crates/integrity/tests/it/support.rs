@@ -151,11 +151,29 @@ pub fn updated(what: &UpdateOptions<'_>) -> Result<(String, Updated), Error> {
 }
 
 pub fn updated_once(what: &UpdateOptions<'_>) -> Result<(String, Updated), Error> {
+    updated_by(what, &|| {})
+}
+
+/// An update during which `meanwhile` is done, after the walk and before anything is read.
+pub fn updated_meanwhile(what: &UpdateOptions<'_>, meanwhile: &dyn Fn()) -> (String, Updated) {
+    loop {
+        match updated_by(what, meanwhile) {
+            Err(error) if error.to_string().contains("another update") => std::thread::yield_now(),
+            done => return done.unwrap(),
+        }
+    }
+}
+
+fn updated_by(what: &UpdateOptions<'_>, meanwhile: &dyn Fn()) -> Result<(String, Updated), Error> {
+    let (cancel, progress) = (Cancel::new(), bc_hash::HashProgress::default());
+    let reading = |_: Job| {
+        meanwhile();
+        Ok(Reading::new(2))
+    };
+    let work = Work::new(2.into(), &reading, &cancel, &progress);
     let mut out = Vec::new();
     let mut report = ChangeReport::new(&mut out, ChangeFormat::Text);
-    let done = with_work(2, |work| {
-        update(what, work, &mut |change| report.change(change))
-    })?;
+    let done = update(what, &work, &mut |change| report.change(change))?;
     assert!(done.summary.reconciles(), "{:?}", done.summary);
     Ok((String::from_utf8(out).unwrap(), done))
 }

@@ -96,6 +96,24 @@ fn any_name_will_do_and_single_files() {
     );
 }
 
+/// What is named may be a link, to a file as to a tree.
+#[test]
+fn links_to_copies() {
+    let ground = ground();
+    fs::rename(ground.at("copy/a/one"), ground.at("single")).unwrap();
+    fs::remove_file(ground.at("copy/a/two")).unwrap();
+    fs::create_dir(ground.at("links")).unwrap();
+    symlink("../single", ground.at("links/file")).unwrap();
+    symlink("file", ground.at("links/again")).unwrap();
+    symlink("../copy", ground.at("links/tree")).unwrap();
+    for path in ["root/a/one", "root/a/b/large"] {
+        ground.damage(path);
+    }
+    let (done, told) = ground.heal(&["links/again", "links/tree"], |_| {});
+    assert_eq!((done.mended, done.missing), (2, 0), "{told:#?}");
+    assert_eq!(ground.text("root/a/one"), "content of one");
+}
+
 /// A copy that is damaged itself, or in the same way, is none.
 #[test]
 fn copies_are_compared() {
@@ -159,6 +177,37 @@ fn names_of_one_file_stay_one_file() {
     let (done, told) = ground.heal(&[], |_| {});
     assert_eq!(done.mended, 1, "{told:#?}");
     assert_eq!(ground.inode("root/three"), inode);
+}
+
+/// A file that has the name of a recorded one is not that: with other owners, another mode, or names
+/// elsewhere it may be anybody's.
+#[test]
+fn no_name_is_given_to_a_file_that_was_never_recorded() {
+    let mut all = vec!["mode", "link"];
+    match bc_testkit::is_root() {
+        true => all.push("owner"),
+        false => bc_testkit::left_out("another user's files need root"),
+    }
+    for other in all.into_iter().chain(["alike"]) {
+        let ground = ground();
+        fs::hard_link(ground.at("root/a/one"), ground.at("root/three")).unwrap();
+        ground.record();
+        fs::remove_file(ground.at("root/three")).unwrap();
+        // It exists beside the old one, so that it has another number.
+        let path = ground.at("new");
+        fs::copy(ground.at("root/a/one"), &path).unwrap();
+        match other {
+            "mode" => fs::set_permissions(&path, PermissionsExt::from_mode(0o606)).unwrap(),
+            "link" => fs::hard_link(&path, ground.at("elsewhere")).unwrap(),
+            "owner" => std::os::unix::fs::chown(&path, Some(12), None).unwrap(),
+            _ => {}
+        }
+        fs::rename(&path, ground.at("root/a/one")).unwrap();
+        let (done, told) = ground.heal(&["copy"], |_| {});
+        assert_eq!((done.mended, done.wanted), (1, 1), "{other}: {told:#?}");
+        let is_joined = ground.inode("root/three") == ground.inode("root/a/one");
+        assert_eq!(is_joined, other == "alike", "{other}: {told:#?}");
+    }
 }
 
 #[test]
@@ -356,6 +405,81 @@ fn what_changes_meanwhile_is_left() {
         told.iter().all(|line| line.contains("left as it is")),
         "{told:#?}"
     );
+}
+
+/// With nothing below it, too.
+#[test]
+fn an_empty_directory_comes_back_as_it_was_recorded() {
+    let ground = ground();
+    let bare = ground.at("root/bare");
+    fs::set_permissions(&bare, PermissionsExt::from_mode(0o700)).unwrap();
+    let then = std::time::UNIX_EPOCH + std::time::Duration::from_secs(981_173_106);
+    fs::File::open(&bare).unwrap().set_modified(then).unwrap();
+    if bc_testkit::is_root() {
+        std::os::unix::fs::chown(&bare, Some(12), Some(34)).unwrap();
+    }
+    ground.record();
+    let before = ground.seen("root");
+    fs::remove_dir(&bare).unwrap();
+    let (done, told) = ground.heal(&["copy"], |_| {});
+    assert_eq!((done.mended, done.incomplete), (1, 0), "{told:#?}");
+    let (after, bare) = (ground.seen("root"), Path::new("bare"));
+    assert_eq!(after[bare], before[bare]);
+}
+
+/// Restores, and has a neighbour do something when the first file is healed: all that directories
+/// are to have is given after that.
+fn heal_beside(ground: &Ground, neighbour: impl Fn() + Sync) -> (crate::Restored, Vec<String>) {
+    let manifest = bc_integrity::ManifestFile::open(ground.at("m")).unwrap();
+    let root = ground.at("root");
+    let mut options = super::RestoreOptions::new(root.as_os_str(), &manifest);
+    options.from = vec![ground.at("copy").into()];
+    let told = std::sync::Mutex::new(Vec::new());
+    let once = std::sync::Once::new();
+    let tell = |event: super::RestoreEvent<'_>| {
+        if matches!(event, super::RestoreEvent::Mended(mended) if mended.from.is_some()) {
+            once.call_once(&neighbour);
+        }
+        told.lock().unwrap().extend(super::words(event));
+    };
+    let done = super::with_work(&Cancel::new(), |work| super::restore(&options, work, &tell));
+    (done.unwrap(), told.into_inner().unwrap())
+}
+
+/// Its name leads to a directory that is closed to those for whom it was open.
+#[test]
+fn another_directory_is_given_nothing() {
+    let ground = ground();
+    fs::set_permissions(ground.at("root/a/b"), PermissionsExt::from_mode(0o777)).unwrap();
+    ground.record();
+    let secret = ground.at("root/secret");
+    fs::create_dir(&secret).unwrap();
+    fs::set_permissions(&secret, PermissionsExt::from_mode(0o700)).unwrap();
+    for is_made in [true, false] {
+        let b = ground.at("root/a/b");
+        match is_made {
+            true => fs::remove_dir_all(&b).unwrap(),
+            false => ground.damage("root/a/b/large"),
+        }
+        let before = secret.metadata().unwrap();
+        let (done, told) = heal_beside(&ground, || {
+            fs::rename(&b, ground.at("root/moved")).unwrap();
+            fs::rename(&secret, &b).unwrap();
+        });
+        assert_eq!((done.failed, done.incomplete), (0, 1), "{told:#?}");
+        let named = |line: &String| line.starts_with('?') && line.contains("another directory");
+        assert!(told.iter().any(named), "{told:#?}");
+        let after = b.metadata().unwrap();
+        assert_eq!(
+            (after.mode(), after.modified().unwrap()),
+            (before.mode(), before.modified().unwrap())
+        );
+        fs::rename(&b, &secret).unwrap();
+        fs::rename(ground.at("root/moved"), &b).unwrap();
+        // For the second turn: the time that is recorded.
+        fs::set_permissions(&b, PermissionsExt::from_mode(0o777)).unwrap();
+        ground.record();
+    }
 }
 
 #[test]

@@ -3,7 +3,9 @@
 mod cases;
 mod hostile;
 mod leftovers;
+mod mounts;
 mod property;
+mod renamed;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -99,7 +99,7 @@ fn once(seed: u64) {
 }
 
 /// Waits until files are born later than what was recorded: the clock of the kernel has ticks.
-fn tick(ground: &Ground) {
+pub(super) fn tick(ground: &Ground) {
     let time = || {
         ground.write("tick", "x");
         fs::metadata(ground.at("tick")).unwrap().modified().unwrap()

@@ -19,6 +19,7 @@ mod roots;
 mod tree_action;
 mod trust;
 
+use std::collections::HashSet;
 use std::ffi::CStr;
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -33,6 +34,7 @@ use std::{fmt, io};
 use bc_digest::Digest;
 use bc_manifest::time::format_rfc3339;
 use bc_pool::Cancel;
+use bc_walk::FileKind;
 
 use rustix::fs::{AtFlags, OFlags};
 use rustix::io::Errno;
@@ -52,6 +54,7 @@ use super::options::RunMode;
 use super::skip::Skip;
 use super::standing::Origin;
 use super::step::Action;
+use super::sys;
 use crate::clock::now_ns;
 use crate::json::JsonPath;
 use crate::path::sibling;
@@ -131,6 +134,8 @@ pub struct Journal {
     bounds: Bounds,
     /// Steps started by this run.
     steps: AtomicU64,
+    /// Devices whose volume is recorded already.
+    devices: Mutex<HashSet<u64>>,
     written: Mutex<Written>,
 }
 
@@ -202,6 +207,7 @@ impl Journal {
             file,
             bounds: Bounds::of(groups, action),
             steps: AtomicU64::new(0),
+            devices: Mutex::default(),
             written: Mutex::new(Written {
                 length,
                 synced: Moment::now(),
@@ -313,6 +319,7 @@ impl Journal {
         let destination = destination
             .map(|to| self.bounds.destination_of(to).ok_or(Skip::Changed))
             .transpose()?;
+        let volume = self.volume_of(target);
         let target = Recorded::with_flags(target, &target_path, known.map(|(own, _)| own))?;
         let keeper = Recorded::new(keeper, &keeper_path, known.map(|(_, kept)| kept))?;
         Ok(Entry {
@@ -324,7 +331,19 @@ impl Journal {
             destination: destination.map(|path| JsonPath::new(&path)),
             text: None,
             other: None,
+            volume,
         })
+    }
+
+    /// Returns the volume that a target is on, if no step recorded it for that device.
+    fn volume_of(&self, target: &OpenFile) -> Option<String> {
+        let mut told = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = told.insert(target.stat.id.dev);
+        drop(told);
+        is_new.then(|| match target.stat.kind() {
+            FileKind::Dir => sys::volume(&*target.file),
+            _ => sys::volume(&**target.dir),
+        })?
     }
 
     fn write(&self, entry: &Entry) -> Result<u64, Skip> {

@@ -69,6 +69,8 @@ pub(crate) struct Index {
     pub(crate) started_ns: Vec<i64>,
     /// True if some file had several names.
     pub(crate) linked: bool,
+    /// The volumes of the steps' files, by run and device.
+    pub(crate) volumes: HashMap<(u64, u64), String>,
     /// The copies that steps made or found, by place.
     copies: HashMap<usize, CopyAt>,
     /// Bytes of complete lines: the rest was cut off.
@@ -123,14 +125,14 @@ struct Run {
     gap: bool,
 }
 
-/// Checks every line. An unreadable end, from a run that was cut off, is left out: that step never
-/// began. An unreadable line before the end is damaged: its step is unknown, the others are not.
+/// Checks every line. Half a line at the end, from a run that was cut off, is left out: that step
+/// never began. A whole line that cannot be read is damaged: its step is unknown, the others are
+/// not.
 pub(super) fn scan(input: impl Read, cancel: &Cancel) -> Result<Index, Stop> {
     let mut input = BufReader::with_capacity(256 << 10, input);
     let mut index = Index::default();
     let mut run = Run::default();
     let mut line = Vec::new();
-    let mut unread = Vec::new();
     for number in 1_u64.. {
         if cancel.is_cancelled() {
             return Err(Stop::Cancelled);
@@ -148,16 +150,14 @@ pub(super) fn scan(input: impl Read, cancel: &Cancel) -> Result<Index, Stop> {
         let taken = index.line(text, &mut run);
         index.at += length as u64;
         match taken {
-            Ok(()) => {
-                index.damaged.append(&mut unread);
-                index.complete = index.at;
-            }
+            Ok(()) => {}
             Err(Flaw::Damaged) => {
                 run.gap = true;
-                unread.push(number);
+                index.damaged.push(number);
             }
             Err(Flaw::Refused(message)) => return Err(bad(message)),
         }
+        index.complete = index.at;
     }
     // A run that was killed before its first line was whole has done nothing.
     if run.number > 0 || is_torn(&line) {
@@ -233,6 +233,10 @@ impl Index {
             let entry: Entry = serde_json::from_slice(text).map_err(json)?;
             if let Some(flaw) = entry.flaw(run.roots.as_ref()) {
                 return Err(flaw.into());
+            }
+            if let Some(volume) = entry.volume.clone() {
+                let device = (run.number, entry.target.id().dev);
+                self.volumes.entry(device).or_insert(volume);
             }
             match (entry.tree_action(), entry.target.path()) {
                 (Some(TreeAction::Empty), Some(path)) => self.emptied.push((run.number, path)),

@@ -122,6 +122,10 @@ pub(crate) struct Entry {
     /// Another name of the target, in another directory. Not recorded by the first versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) other: Option<JsonPath>,
+    /// The volume that the target is on, in the first step of a run about its device.
+    /// Not recorded by the first versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) volume: Option<String>,
 }
 
 /// Outcome of a step.

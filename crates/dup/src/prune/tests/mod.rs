@@ -20,6 +20,7 @@ mod refusals;
 mod standing;
 mod trees;
 mod undo;
+mod undo_later;
 mod unswappable;
 mod vanish;
 

@@ -234,6 +234,33 @@ fn a_directory_goes_and_comes_back() {
     }
 }
 
+/// A directory that a run did not come to remove keeps the mode that it was given since; undo moved
+/// its times, and restores those.
+#[test]
+fn a_directory_that_stayed_keeps_the_mode_it_has_by_now() {
+    let tree = copies();
+    let before = all_of(tree.path(), true);
+    let groups = vec![group(tree.path(), &["a", "b"])];
+    let mut journal = journal_of(&tree, &Action::Delete, &groups);
+    fail::arm(Point::new("unlink", 2), fail::Fault::Errno(Errno::IO));
+    let (_, lines) = run_trees(groups, &options(Action::Delete), Some(&mut journal));
+    fail::disarm();
+    drop(journal);
+    let dirs = ["b", "b/in"].map(|name| tree.join(name));
+    assert!(dirs.iter().all(|dir| dir.is_dir()), "{lines:?}");
+    for dir in &dirs {
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).unwrap();
+    }
+    let undone = undo_all(&tree);
+    assert!(undone.restored > 0 && undone.failed == 0, "{undone:?}");
+    for dir in &dirs {
+        let mode = dir.metadata().unwrap().mode() & 0o7777;
+        assert_eq!(mode, 0o700, "{dir:?}: {undone:?}");
+    }
+    let after = all_of(tree.path(), true);
+    assert!(after.keys().eq(before.keys()), "{undone:?}");
+}
+
 #[test]
 fn to_another_file_system_nothing_is_moved() {
     let Some((_, other)) = two_file_systems() else {

@@ -109,8 +109,9 @@ impl Undo<'_> {
             false => now.id == before.id,
         };
         if never_gone {
+            // No step changed anything else of it.
             if self.trees.filled.contains(path) {
-                return Ok(Share::All);
+                return Ok(Share::Times);
             }
             if clipped(wanted.metadata.mtime_ns) == stat.stamp.mtime_ns {
                 return Ok(Share::Nothing);

@@ -8,7 +8,8 @@ use bc_walk::FileKind;
 use rustix::io::Errno;
 
 use super::remake::keeper;
-use super::{Found, Undo, UndoOutcome, find, parted};
+use super::moved::is_copy;
+use super::{Found, Undo, UndoOutcome, find, may_be, parted};
 use crate::prune::journal::{Copy, Entry, Recorded};
 use crate::prune::meta::{Metadata, takes_attribute};
 use crate::prune::open_file::OpenFile;
@@ -126,7 +127,7 @@ impl Undo<'_> {
         held: &OpenFile,
         dir: Option<&OwnedFd>,
     ) -> Result<UndoOutcome, Skip> {
-        if held.stat.id == entry.target.id() {
+        if may_be(&held.mark(), &entry.target.mark()) {
             return Ok(UndoOutcome::Would { lost: Vec::new() });
         }
         let wanted = self.wanted(entry, copy, held)?;
@@ -140,7 +141,7 @@ impl Undo<'_> {
                 made
             }
         };
-        let ours = copy.is_some_and(|copy| copy.id == held.stat.id);
+        let ours = copy.is_some_and(|copy| is_copy(copy, held));
         if let Some(what) = own.not_in(&made, ours.then_some(&wanted)) {
             let path = Escaped(&held.path);
             lost.push(format!("the {what} of {path}, which stays"));

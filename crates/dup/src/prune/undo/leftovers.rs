@@ -6,7 +6,8 @@ use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 
 use bc_pool::Cancel;
-use bc_walk::Identity;
+use bc_walk::{FileStat, Identity};
+use rustix::io::Errno;
 
 use super::reference;
 use crate::path::sibling;
@@ -19,7 +20,8 @@ use crate::prune::leftover::Mark;
 use crate::prune::open_file::{self, OpenFile};
 use crate::prune::options::RunMode;
 use crate::prune::skip::Skip;
-use crate::prune::temp::Temps;
+use crate::prune::sys::Failed;
+use crate::prune::temp::{self, Temps};
 use crate::prune::{claim, delete, leftover, sys};
 
 /// Files under temporary names, by directory.
@@ -137,6 +139,44 @@ impl Leftovers {
         Ok(Some(names.remove(at)))
     }
 
+    /// Finds the step's file itself in the directory of its name, where a killed run had set it
+    /// aside and put a link in its place: returns its temporary name and its state.
+    pub(super) fn original(
+        &self,
+        entry: &Entry,
+        dir: &OwnedFd,
+        cancel: &Cancel,
+    ) -> Option<(CString, FileStat)> {
+        let names = self.found.get(&sys::stat(dir).ok()?.id)?;
+        let size = entry.target.stamp().size;
+        names.iter().find_map(|left| {
+            let held = OpenFile::find(dir, left, left.as_bytes()).ok()?;
+            let is_it = held.stat.id.ino == entry.target.id().ino
+                && held.stat.stamp.size == size
+                && digest(&held.file, size, cancel).is_ok_and(|it| Some(it) == entry.digest());
+            is_it.then(|| (left.clone(), held.stat.clone()))
+        })
+    }
+
+    /// Returns the path of that file.
+    pub(super) fn original_path(&self, entry: &Entry, cancel: &Cancel) -> Option<Vec<u8>> {
+        if self.found.values().all(Vec::is_empty) {
+            return None;
+        }
+        let path = entry.target.path()?;
+        let (dir, _) = dir::open_parent(&reference(&path, &entry.target)).ok()?;
+        let (left, _) = self.original(entry, &dir, cancel)?;
+        Some(sibling(&path, left.as_bytes()))
+    }
+
+    /// Forgets a temporary name that no longer exists.
+    pub(super) fn forget(&mut self, dir: &OwnedFd, name: &CString) {
+        let names = sys::stat(dir).map(|stat| self.found.get_mut(&stat.id));
+        if let Ok(Some(names)) = names {
+            names.retain(|left| left != name);
+        }
+    }
+
     /// Returns the path of a file that a killed run had set aside for the step, the original or the
     /// copy made of it, and that could not be given its name back.
     pub(super) fn rest(&self, entry: &Entry, copy: Option<Identity>) -> Option<Vec<u8>> {
@@ -228,6 +268,39 @@ impl Leftovers {
             });
         }
     }
+}
+
+/// Gives the file that has the temporary name `aside` the name of the link that is in its place,
+/// and removes that. The file stays whatever happens.
+pub(super) fn put_in_place(there: &OpenFile, aside: &CStr, id: Identity) -> Result<(), Skip> {
+    let dir: &OwnedFd = &there.dir;
+    match sys::exchange(dir, aside, &there.name) {
+        Ok(()) => {}
+        // The file system cannot swap names: a last look, then the rename.
+        Err(Failed {
+            errno: Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP,
+            ..
+        }) => {
+            there.check_content()?;
+            there.check_name()?;
+            return Ok(sys::rename(dir, aside, &there.name)?);
+        }
+        Err(failed) => return Err(failed.into()),
+    }
+    let is_it = open_file::identity_at(dir, &there.name).map(|found| found == Some(id));
+    let proven = match is_it {
+        Ok(true) => there.check_content_at(aside),
+        Ok(false) => Err(Skip::Changed),
+        Err(why) => Err(why),
+    };
+    if let Err(why) = proven {
+        return Err(match sys::exchange(dir, aside, &there.name) {
+            Ok(()) => why,
+            Err(_) => Skip::Displaced(sibling(&there.path, aside.to_bytes())),
+        });
+    }
+    sys::sync_dir(dir)?;
+    sys::unlink(dir, aside).map_err(|failed| temp::left(there, aside, failed.errno))
 }
 
 /// Returns true if this is the whole copy of the step's file, without another name, and neither

@@ -10,14 +10,17 @@ mod names;
 mod outcome;
 mod remake;
 mod trees;
+mod volumes;
 
 pub use self::outcome::{UndoEvent, UndoOutcome, UndoSummary};
 
-use self::leftovers::Leftovers;
+use self::leftovers::{Leftovers, put_in_place};
 use self::names::{Content, Names};
+use self::remake::{kept_now, of_kept};
 use self::trees::Trees;
+use self::volumes::Volumes;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -31,11 +34,12 @@ use rustix::io::Errno;
 
 use crate::path::split;
 use crate::prune::caller::Caller;
-use crate::prune::claim::Blocked;
+use crate::prune::claim::{self, Blocked};
 use crate::prune::copy::digest;
 use crate::prune::dir;
 use crate::prune::journal::{self, Entry, JournalError, Recorded, Steps, TreeAction};
 use crate::prune::keep::FileRef;
+use crate::prune::leftover::Mark;
 use crate::prune::open_file::{self, OpenFile, identity_at};
 use crate::prune::options::RunMode;
 use crate::prune::skip::Skip;
@@ -84,7 +88,9 @@ fn undo_at(
         run: 0,
         trees: Trees::default(),
         restored: HashMap::new(),
+        made: HashSet::new(),
         names: Names::of(&steps.index),
+        volumes: Volumes::of(&steps.index),
     };
     for (at, place) in steps.index.places.iter().enumerate().rev() {
         if cancel.is_cancelled() {
@@ -107,7 +113,8 @@ fn undo_at(
             undo.remember(&entry, &path, Content::Unproven);
             continue;
         }
-        let outcome = match action {
+        let is_there = undo.volumes.check(undo.run, &entry, &path);
+        let outcome = is_there.and_then(|()| match action {
             // Leftovers in a directory are looked at for the sake of the files in it, whose steps
             // show which leftover may be the last of its content.
             Some(action) => undo.tree(action, &entry, &path),
@@ -115,7 +122,7 @@ fn undo_at(
                 undo.leftovers.look(&entry, mode, cancel);
                 undo.put_back(&entry, place.took_effect, copy, &path)
             }
-        };
+        });
         let outcome = outcome.unwrap_or_else(UndoOutcome::Failed);
         if let UndoOutcome::Restored { .. } | UndoOutcome::Unneeded = outcome
             && mode == RunMode::Execute
@@ -188,8 +195,12 @@ struct Undo<'a> {
     /// Restored files that had several names: by their original, the identity that each has now and
     /// a name.
     restored: HashMap<Original, (Identity, Vec<u8>)>,
+    /// Files that this undo gave back.
+    made: HashSet<Identity>,
     /// Places of names that no step took.
     names: Names,
+    /// The file systems of the steps, and those that are there.
+    volumes: Volumes,
 }
 
 /// A file before its step. The inode number alone does not identify it: a journal may be continued,
@@ -234,7 +245,34 @@ fn find(path: &[u8], recorded: &Recorded) -> Result<Found, Skip> {
     Ok(Found { dir, name, stat })
 }
 
+/// Returns true if this may be the file that a journal recorded: its device may have another number
+/// since it was mounted again. A number alone is given again once it is free.
+fn may_be(now: &Mark, before: &Mark) -> bool {
+    now.id == before.id || now.proves_mounted(before)
+}
+
 impl Found {
+    /// Returns the mark of the file, to be compared with a recorded one; `None` if there is no file
+    /// of that number.
+    fn mark(&self, recorded: &Mark) -> Option<Mark> {
+        let id = self.stat.as_ref()?.id;
+        if id.ino != recorded.id.ino {
+            return None;
+        }
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let held = rustix::fs::openat(&self.dir, &self.name, flags, Permissions::empty());
+        Some(Mark {
+            id,
+            born_ns: held.ok().and_then(sys::born_ns),
+        })
+    }
+
+    /// Returns true if it may be the recorded file.
+    fn may_be(&self, recorded: &Mark) -> bool {
+        let same = self.stat.as_ref().is_some_and(|stat| stat.id == recorded.id);
+        same || self.mark(recorded).is_some_and(|now| may_be(&now, recorded))
+    }
+
     /// Holds the file that the name leads to; a symbolic link itself, not its target. Later changes
     /// to it show in its change time.
     fn hold(self, path: &[u8]) -> Result<OpenFile, Skip> {
@@ -295,7 +333,12 @@ impl Undo<'_> {
             }
             outcome => outcome,
         };
-        let Some(rest) = self.leftovers.rest(entry, made) else {
+        let rest = self.leftovers.rest(entry, made);
+        let original = || match &outcome {
+            Err(_) => self.leftovers.original_path(entry, self.cancel),
+            Ok(_) => None,
+        };
+        let Some(rest) = rest.or_else(original) else {
             return outcome;
         };
         self.leftovers.speak_for(rest.clone());
@@ -330,27 +373,25 @@ impl Undo<'_> {
             Skip::Gone => Skip::Missing(split(path).0.to_vec()),
             why => why,
         })?;
-        if let Some(stat) = &found.stat
-            && stat.id == entry.target.id()
+        // A step that was never finished. After one that was, the name leads to another file, which
+        // was given the number that became free.
+        if took_effect != Some(true)
             && !matches!(entry.action.as_str(), "move" | "reflink")
+            && found.may_be(&entry.target.mark())
         {
-            // A step that was never finished. After one that was, the name leads to another
-            // file, which was given the number that became free.
-            return match took_effect {
-                Some(true) => self.separate(entry, &found.hold(path)?),
-                _ => {
-                    self.remember(entry, path, Content::Unproven);
-                    Ok(UndoOutcome::Unneeded)
-                }
-            };
+            self.remember(entry, path, Content::Unproven);
+            return Ok(UndoOutcome::Unneeded);
         }
         match entry.action.as_str() {
             "hardlink" => self.unlink(entry, path, found),
             "symlink" => self.unlink(entry, path, found),
             "delete" => self.recreate(entry, path, found, None),
-            "move" => self.move_back(entry, copy, path, found),
+            "move" => self.move_back(entry, took_effect, copy, path, found),
             // It changed no name: reflinked files are separate files as they are.
-            "reflink" => Ok(UndoOutcome::Unneeded),
+            "reflink" => {
+                self.is_recorded(entry, &found.hold(path)?)?;
+                Ok(UndoOutcome::Unneeded)
+            }
             // Reading the journal let nothing else through.
             _ => Err(Skip::Changed),
         }
@@ -361,17 +402,31 @@ impl Undo<'_> {
         let there = found.hold(path)?;
         let ours = match entry.action.as_str() {
             "symlink" if there.stat.kind() == FileKind::Symlink => {
-                let leads = sys::stat_through(&there.dir, &there.name)?;
-                leads.id == entry.keeper.id()
+                let leads = sys::stat_through(&there.dir, &there.name)
+                    .map_err(|failed| of_kept(entry, failed.into()))?;
+                leads.id == entry.keeper.id() || Some(leads.id) == kept_now(entry)
             }
-            "hardlink" => there.stat.id == entry.keeper.id(),
+            "hardlink" => {
+                let shared = || there.stat.nlink > 1 && Some(there.stat.id) == kept_now(entry);
+                may_be(&there.mark(), &entry.keeper.mark()) || shared()
+            }
             _ => false,
         };
         if !ours {
             return self.separate(entry, &there);
         }
+        let aside = self.leftovers.original(entry, &there.dir, self.cancel);
         if self.mode == RunMode::DryRun {
-            return self.would_make(entry, Some(&there.dir), Some(&there));
+            return match aside {
+                Some((_, stat)) => Ok(self.back(parted(entry, stat.nlink).into_iter().collect())),
+                None => self.would_make(entry, Some(&there.dir), Some(&there)),
+            };
+        }
+        if let Some((temp, stat)) = aside {
+            let _claim = claim::alone(&there.dir).ok_or(Skip::InUse)?;
+            put_in_place(&there, &temp, stat.id)?;
+            self.leftovers.forget(&there.dir, &temp);
+            return Ok(self.done(entry, stat.id, path, &there.dir, Vec::new()));
         }
         let _claim = self.blocked.claim(&there.dir, self.cancel)?;
         let (temp, id, lost) = self.make(entry, &there.dir, Some(&there))?;
@@ -379,12 +434,29 @@ impl Undo<'_> {
         Ok(self.done(entry, id, path, &there.dir, lost))
     }
 
-    /// Accepts a separate file with the recorded content: undo was run before. Any other file is
-    /// another program's work since.
+    /// Accepts a separate file with the recorded content and metadata: undo was run before. Any
+    /// other is another program's work since, or was refused to an earlier undo; a file that this
+    /// undo made for a later run's step gets the metadata of this step.
     fn separate(&mut self, entry: &Entry, there: &OpenFile) -> Result<UndoOutcome, Skip> {
         self.is_recorded(entry, there)?;
+        let before = entry.target.metadata().ok_or(Skip::Changed)?;
+        let own = there.metadata()?;
+        let times = || (before.mtime_ns != own.mtime_ns).then_some("modification time");
+        let lacks = before.lacking(&own).or_else(times);
+        let mut lost = Vec::new();
+        if let Some(what) = lacks {
+            if !self.made.contains(&there.stat.id) {
+                return Err(Skip::Incomplete(what));
+            }
+            let (metadata, left_out) = before.entitled(&there.stat, Some(&own));
+            lost = metadata.apply(&there.file)?;
+            lost.extend(left_out);
+        }
         self.remember(entry, &there.path, Content::Proven);
-        Ok(UndoOutcome::Unneeded)
+        match lacks {
+            None => Ok(UndoOutcome::Unneeded),
+            Some(_) => Ok(UndoOutcome::Restored { lost }),
+        }
     }
 
     /// Gives a deleted name its content back, from `source` rather than from
@@ -435,6 +507,7 @@ impl Undo<'_> {
         dir: &OwnedFd,
         mut lost: Vec<String>,
     ) -> UndoOutcome {
+        self.made.insert(id);
         self.restored
             .entry(self.original(entry))
             .or_insert_with(|| (id, path.to_vec()));

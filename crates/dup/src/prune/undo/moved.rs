@@ -5,7 +5,7 @@ use bc_fs::Escaped;
 use bc_walk::{FileKind, FileStat};
 
 use super::names::Content;
-use super::{Found, Undo, UndoOutcome, find, parted};
+use super::{Found, Undo, UndoOutcome, find, may_be, parted};
 use crate::clock::clipped;
 use crate::prune::aside::give_up;
 use crate::prune::compare::compare;
@@ -24,6 +24,7 @@ impl Undo<'_> {
     pub(super) fn move_back(
         &mut self,
         entry: &Entry,
+        took_effect: Option<bool>,
         copy: Option<Copy>,
         path: &[u8],
         found: Found,
@@ -50,19 +51,30 @@ impl Undo<'_> {
             let moved = moved.hold(&from)?;
             return self.bring_back(entry, copy.as_ref(), path, found, moved);
         };
-        let Some(there) = moved.filter(|_| here.kind() == FileKind::File) else {
-            // Never moved, or back already.
+        if here.kind() != FileKind::File {
+            return Err(Skip::NotRegular);
+        }
+        let before = entry.target.mark();
+        let in_place = found.may_be(&before);
+        let Some(there) = moved else {
+            // Never moved, or back already. A number that became free may be another file's.
+            let is_it = in_place && took_effect != Some(true)
+                || found
+                    .mark(&before)
+                    .is_some_and(|now| now.proves_mounted(&before));
+            if !is_it {
+                self.is_recorded(entry, &found.hold(path)?)?;
+            }
             self.remember(entry, path, Content::Unproven);
             return Ok(UndoOutcome::Unneeded);
         };
-        let in_place = here.id == entry.target.id();
-        let made = |copy: &Copy| there.stat.as_ref().is_some_and(|stat| stat.id == copy.id);
+        let made = |copy: &Copy| there.may_be(&copy.mark);
         if in_place && !copy.as_ref().is_some_and(made) {
             return Ok(UndoOutcome::Unneeded);
         }
         let here = here.clone();
         let there = there.hold(&from)?;
-        let ours = copy.as_ref().is_some_and(|copy| copy.id == there.stat.id);
+        let ours = copy.as_ref().is_some_and(|copy| is_copy(copy, &there));
         let wanted = self.wanted(entry, copy.as_ref(), &there)?;
         if in_place || is_restored(entry, &wanted, &here) {
             self.withdraw(entry, path, found, there, ours.then_some(&wanted))
@@ -86,12 +98,12 @@ impl Undo<'_> {
             return self.would_bring(entry, copy, &held, Some(&found.dir));
         }
         held.check()?;
-        let same = held.stat.id == entry.target.id();
+        let same = may_be(&held.mark(), &entry.target.mark());
         let wanted = self.wanted(entry, copy, &held)?;
         let own = held.metadata()?;
         let (metadata, lost) = wanted.clone().entitled(&held.stat, Some(&own));
         // Metadata that the file system of the run's own copy did not take need not stay.
-        let ours = copy.is_some_and(|copy| copy.id == held.stat.id);
+        let ours = copy.is_some_and(|copy| is_copy(copy, &held));
         let stays = |made: &Metadata| own.not_in(made, ours.then_some(&wanted));
         let with = self.other_name(entry).and_then(|(id, other)| {
             let other = find(&other, &entry.target).ok()?;
@@ -151,7 +163,7 @@ impl Undo<'_> {
     ) -> Result<Metadata, Skip> {
         let before = entry.target.metadata().ok_or(Skip::Changed)?;
         match copy {
-            Some(copy) if copy.id == there.stat.id => {
+            Some(copy) if is_copy(copy, there) => {
                 let now = there.metadata()?;
                 Ok(now.carried_back(copy.made.as_ref(), &before))
             }
@@ -220,6 +232,11 @@ impl Undo<'_> {
         give_up(&copy, &own, original.mark(), &self.temps, stands, stands)?;
         Ok(self.done(entry, id, path, dir, Vec::new()))
     }
+}
+
+/// Returns true if a file is the copy that the move made.
+pub(super) fn is_copy(copy: &Copy, held: &OpenFile) -> bool {
+    may_be(&held.mark(), &copy.mark)
 }
 
 /// Returns true if a file has the metadata that undo would give the step's file: its content is

@@ -130,7 +130,7 @@ impl Undo<'_> {
         };
         let mark = Mark::of(&held.file, held.stat.id);
         let alike = before.mtime_ns == now.mtime_ns && before.difference(&now).is_none();
-        if (alike || mark.proves(&entry.target.mark()))
+        if (alike || mark.proves_mounted(&entry.target.mark()))
             && (content == Content::Proven || self.is_recorded(entry, &held).is_ok())
         {
             let found = (held.stat.id, path.to_vec());

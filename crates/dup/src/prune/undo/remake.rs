@@ -79,7 +79,7 @@ impl Undo<'_> {
         made.refused.extend(left_out);
         if made.digest != expected {
             let _ = sys::unlink(dir, &made.name);
-            return Err(Skip::KeeperChanged);
+            return Err(of_kept(entry, Skip::KeeperChanged));
         }
         Ok(made)
     }
@@ -87,9 +87,10 @@ impl Undo<'_> {
     /// Proves that a file has the content that a copy of it is to have.
     pub(super) fn prove_source(&self, entry: &Entry, held: &OpenFile) -> Result<(), Skip> {
         let size = entry.target.stamp().size;
-        match digest(&held.file, size, self.cancel).map_err(Skip::of_keeper)? {
-            found if Some(found) == entry.digest() => Ok(()),
-            _ => Err(Skip::KeeperChanged),
+        match digest(&held.file, size, self.cancel) {
+            Ok(found) if Some(found) == entry.digest() => Ok(()),
+            Ok(_) => Err(of_kept(entry, Skip::KeeperChanged)),
+            Err(why) => Err(of_kept(entry, why)),
         }
     }
 }
@@ -97,10 +98,29 @@ impl Undo<'_> {
 /// The file that was kept by the step.
 pub(super) fn keeper(entry: &Entry) -> Result<OpenFile, Skip> {
     let path = entry.keeper.path().ok_or(Skip::Gone)?;
-    let found = find(&path, &entry.keeper).map_err(Skip::of_keeper)?;
-    let held = found.hold(&path).map_err(Skip::of_keeper)?;
-    match held.stat.kind() {
+    let found = find(&path, &entry.keeper).and_then(|found| found.hold(&path));
+    let is_file = |held: OpenFile| match held.stat.kind() {
         FileKind::File => Ok(held),
-        _ => Err(Skip::KeeperChanged),
+        _ => Err(Skip::NotRegular),
+    };
+    found
+        .and_then(is_file)
+        .map_err(|why| of_kept(entry, why))
+}
+
+/// Returns the identity of the regular file that the path of the kept one leads to by now.
+pub(super) fn kept_now(entry: &Entry) -> Option<Identity> {
+    let found = find(&entry.keeper.path()?, &entry.keeper).ok()?;
+    let stat = found.stat.filter(|stat| stat.kind() == FileKind::File)?;
+    Some(stat.id)
+}
+
+/// Converts a failure into one of the kept file, with its path.
+pub(super) fn of_kept(entry: &Entry, why: Skip) -> Skip {
+    match (entry.keeper.path(), why) {
+        (Some(path), Skip::Gone) => Skip::Missing(path),
+        (Some(path), why @ Skip::NotRegular) => why.of(&path),
+        (Some(path), why) => Skip::of_keeper(why).of(&path),
+        (None, why) => Skip::of_keeper(why),
     }
 }

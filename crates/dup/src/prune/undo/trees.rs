@@ -235,8 +235,8 @@ impl Undo<'_> {
         path: &[u8],
         found: Found,
     ) -> Result<UndoOutcome, Skip> {
-        if let Some(stat) = &found.stat {
-            return match stat.id == entry.target.id() {
+        if found.stat.is_some() {
+            return match found.may_be(&entry.target.mark()) {
                 true => Ok(UndoOutcome::Unneeded),
                 false => Err(Skip::Changed),
             };

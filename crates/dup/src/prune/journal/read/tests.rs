@@ -120,14 +120,14 @@ fn what_cannot_be_read_is_the_end_or_a_damaged_line() {
     let end = |number: u64| format!("{{\"step\":{number},\"done\":true}}\n");
     let next = step(2, "delete", "/a/2", 5);
     let cut = &next[..next.len() / 2];
-    let length = whole.len() as u64;
-    for torn in [
-        cut.to_owned(),
-        format!("{cut}\n"),
-        format!("{cut}\n\0\0\n{{\n"),
+    for (damaged, torn, lines) in [
+        (String::new(), cut, vec![]),
+        (format!("{cut}\n"), "", vec![3]),
+        (format!("{cut}\n\0\0\n{{\n"), "\0", vec![3, 4, 5]),
     ] {
-        let text = format!("{whole}{torn}");
-        assert_eq!(read(&text), (length, vec![], vec![None]), "{torn}");
+        let complete = format!("{whole}{damaged}");
+        let expected = (complete.len() as u64, lines, vec![None]);
+        assert_eq!(read(&format!("{complete}{torn}")), expected, "{damaged}");
     }
     // The end of a step that cannot be read belongs to none.
     let text = format!(

@@ -1,0 +1,305 @@
+//! undo long after: disks were mounted again or are not there, names have something else by now, an
+//! earlier undo or the run itself was stopped.
+
+use super::moves::run_journalled;
+use super::*;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+fn undo_all(tree: &TestTree, mode: RunMode) -> (UndoSummary, Vec<String>) {
+    let mut lines = Vec::new();
+    let journal = tree.scratch("journal");
+    let summary = undo(&journal, mode, &Cancel::new(), &mut |event| {
+        lines.push(format!("{event:?}"));
+    });
+    (summary.unwrap(), lines)
+}
+
+/// Undoes in a dry run, then really: the two agree in the files that come back and those that do
+/// not.
+fn undo_as_foreseen(tree: &TestTree) -> (UndoSummary, Vec<String>) {
+    let (dry, said) = undo_all(tree, RunMode::DryRun);
+    let (done, lines) = undo_all(tree, RunMode::Execute);
+    let counts = |summary: &UndoSummary| (summary.restored, summary.unneeded, summary.failed);
+    assert_eq!(counts(&dry), counts(&done), "{said:?}, then {lines:?}");
+    (done, lines)
+}
+
+fn pruned(tree: &TestTree, action: &Action) {
+    let mut options = options(action.clone());
+    options.on_metadata_diff = OnMetadataDiff::Ignore;
+    let (summary, lines) = run_journalled(tree, &options);
+    assert!(summary.is_clean(), "{lines:?}");
+}
+
+fn rewrite(tree: &TestTree, edit: impl Fn(&str) -> String) {
+    let path = tree.scratch("journal");
+    let text = fs::read_to_string(&path).unwrap();
+    let text: String = text.lines().map(|line| edit(line) + "\n").collect();
+    fs::write(&path, text).unwrap();
+}
+
+/// Changes the recorded device numbers, as if the disk had had another one.
+fn number_again(tree: &TestTree) {
+    let dev = tree.path().metadata().unwrap().dev();
+    let other = format!("\"dev\":{},", dev + 1000);
+    rewrite(tree, |line| line.replace(&format!("\"dev\":{dev},"), &other));
+}
+
+fn has_births(tree: &TestTree) -> bool {
+    let file = fs::File::open(tree.join("a/keep")).unwrap();
+    let has = sys::born_ns(&file).is_some();
+    if !has {
+        bc_testkit::left_out("no times of birth");
+    }
+    has
+}
+
+/// Inode numbers and times of all names.
+fn names(tree: &TestTree) -> BTreeMap<PathBuf, (Vec<u8>, u64, i64)> {
+    let all = files(tree.path()).into_iter().map(|path| {
+        let meta = path.metadata().unwrap();
+        let content = fs::read(&path).unwrap();
+        (path, (content, meta.nlink(), meta.mtime()))
+    });
+    all.collect()
+}
+
+#[test]
+fn a_disk_that_has_another_number_since() {
+    for index in 0..4 {
+        let tree = sample();
+        if !has_births(&tree) {
+            return;
+        }
+        let action = actions(&tree)[index].clone();
+        // A name that no step is about.
+        fs::hard_link(tree.join("b/one"), tree.scratch("outside")).unwrap();
+        let (before, moved) = (names(&tree), inode(tree.join("b/one")));
+        pruned(&tree, &action);
+        number_again(&tree);
+        let (summary, lines) = undo_as_foreseen(&tree);
+        let context = format!("{action:?}: {lines:?}");
+        assert_eq!((summary.restored, summary.failed), (3, 0), "{context}");
+        if let Action::Move(_) = action {
+            assert_eq!(inode(tree.join("b/one")), moved, "{context}");
+            assert_eq!(names(&tree), before, "{context}");
+        }
+        assert_ne!(inode(tree.join("b/one")), inode(tree.join("a/keep")));
+        let (again, lines) = undo_as_foreseen(&tree);
+        assert_eq!((again.restored, again.failed), (0, 0), "{lines:?}");
+    }
+}
+
+/// Another run, or its undo, gave the kept file another number since.
+#[test]
+fn a_link_to_what_has_the_kept_name_by_now_is_parted() {
+    for index in 0..2 {
+        let tree = sample();
+        let action = actions(&tree)[index].clone();
+        let before = names(&tree);
+        pruned(&tree, &action);
+        let keep = tree.join("a/keep");
+        fs::copy(&keep, tree.join("a/new")).unwrap();
+        fs::rename(tree.join("a/new"), &keep).unwrap();
+        if index == 0 {
+            for name in ["a/keep2", "b/one", "b/two", "c/two-too"] {
+                tree.remove(name).hard_link("a/keep", name);
+            }
+        }
+        let (summary, lines) = undo_as_foreseen(&tree);
+        assert_eq!((summary.restored, summary.failed), (3, 0), "{lines:?}");
+        for name in ["b/one", "b/two"] {
+            let path = tree.join(name);
+            assert!(path.symlink_metadata().unwrap().is_file(), "{lines:?}");
+            assert_eq!(names(&tree)[&path], before[&path], "{name}: {lines:?}");
+        }
+    }
+}
+
+#[test]
+fn what_has_the_name_of_a_moved_file_is_not_it() {
+    type Put = fn(&Path);
+    let kinds: [(bool, Put); 4] = [
+        (true, |path| fs::create_dir(path).unwrap()),
+        (true, |path| {
+            std::os::unix::fs::symlink("/dev/null", path).unwrap();
+        }),
+        (true, |path| {
+            let mode = rustix::fs::Mode::from_raw_mode(0o600);
+            let kind = rustix::fs::FileType::Fifo;
+            rustix::fs::mknodat(rustix::fs::CWD, path, kind, mode, 0).unwrap();
+        }),
+        (false, |path| fs::write(path, "something else").unwrap()),
+    ];
+    for (nth, (is_there, put)) in kinds.into_iter().enumerate() {
+        let tree = sample();
+        let action = actions(&tree).remove(3);
+        pruned(&tree, &action);
+        put(&tree.join("b/one"));
+        if !is_there {
+            fs::remove_dir_all(tree.scratch("moved")).unwrap();
+        }
+        let (summary, lines) = undo_as_foreseen(&tree);
+        let failed = if is_there { 1 } else { 3 };
+        assert_eq!(summary.failed, failed, "{nth}: {lines:?}");
+        assert_eq!(summary.unneeded, 0, "{nth}: {lines:?}");
+    }
+}
+
+#[test]
+fn nothing_is_put_into_another_file_system() {
+    // Of earlier versions, which recorded no volume, the kept file's device is compared.
+    for old in [false, true] {
+        for index in 0..4 {
+            let tree = quick_sample();
+            let dir = fs::File::open(tree.path()).unwrap();
+            let traits = sys::traits(&dir).unwrap();
+            if old && traits.copy_up == bc_fs::mount::Answer::Yes {
+                bc_testkit::left_out("numbers of devices tell nothing here");
+                return;
+            }
+            let action = actions(&tree)[index].clone();
+            pruned(&tree, &action);
+            rewrite(&tree, |line| {
+                let volume = line.find(",\"volume\"");
+                let line = volume.map_or(line.to_owned(), |at| line[..at].to_owned() + "}");
+                let dev = line.find("\"dev\":").filter(|_| line.contains("\"target\""));
+                let Some(dev) = dev else { return line };
+                // The target comes first.
+                let line = line[..dev].to_owned() + "\"dev\":1" + &line[dev + 6..];
+                match old {
+                    true => line,
+                    false => line[..line.len() - 1].to_owned() + ",\"volume\":\"ext4 /dev/other\"}",
+                }
+            });
+            let before = snapshot(tree.path());
+            let (summary, lines) = undo_as_foreseen(&tree);
+            assert_eq!((summary.restored, summary.failed), (0, 3), "{lines:?}");
+            assert!(lines.iter().all(|line| line.contains("OtherVolume")), "{lines:?}");
+            assert_eq!(snapshot(tree.path()), before, "{lines:?}");
+        }
+    }
+}
+
+/// The file itself is set aside, and the kept one was edited.
+#[test]
+fn what_a_killed_run_set_aside_comes_back() {
+    for action in ["hardlink", "symlink", "delete"] {
+        let tree = sample();
+        let (before, was) = (names(&tree), inode(tree.join("b/one")));
+        super::crash::kill(&tree, action, &Point::first("unlink"));
+        let left = temporaries(tree.path());
+        assert_eq!(left.len(), 1, "{action}: {left:?}");
+        assert_eq!(inode(&left[0]), was, "{action}");
+        fs::write(tree.join("a/keep"), "edited").unwrap();
+        let (summary, lines) = undo_as_foreseen(&tree);
+        let context = format!("{action}: {lines:?}");
+        assert_eq!((summary.restored, summary.failed), (1, 0), "{context}");
+        assert_eq!(inode(tree.join("b/one")), was, "{context}");
+        let path = tree.join("b/one");
+        assert_eq!(names(&tree)[&path], before[&path], "{context}");
+        assert_eq!(tree.read("a/keep"), b"edited", "{context}");
+        assert!(temporaries(tree.path()).is_empty(), "{context}");
+    }
+}
+
+/// Another file has the name by now: the file that was set aside is reported.
+#[test]
+fn what_a_killed_run_set_aside_and_cannot_come_back_is_named() {
+    let tree = sample();
+    super::crash::kill(&tree, "hardlink", &Point::first("unlink"));
+    fs::write(tree.join("a/keep"), "edited").unwrap();
+    tree.remove("b/one").write("b/one", "new work");
+    let (summary, lines) = undo_as_foreseen(&tree);
+    assert_eq!((summary.restored, summary.failed), (0, 1), "{lines:?}");
+    assert!(lines[0].contains("Failed(Rest {"), "{lines:?}");
+    assert_eq!(tree.read("b/one"), b"new work");
+    assert_eq!(temporaries(tree.path()).len(), 1);
+}
+
+#[test]
+fn what_an_earlier_undo_could_not_give_back_is_not_in_place() {
+    for index in 0..3 {
+        let tree = sample();
+        tree.mode("b/one", 0o640);
+        let action = actions(&tree)[index].clone();
+        pruned(&tree, &action);
+        let refused = fail::Fault::Errno(rustix::io::Errno::PERM);
+        fail::arm(Point::first("chmod"), refused);
+        let (first, lines) = undo_all(&tree, RunMode::Execute);
+        assert!(!fail::disarm().calls.is_empty());
+        assert_eq!((first.restored, first.incomplete), (3, 1), "{lines:?}");
+        // It was that of the file that has two names.
+        let (second, lines) = undo_as_foreseen(&tree);
+        assert_eq!((second.restored, second.failed), (0, 2), "{lines:?}");
+        let told = "Incomplete(\"mode\")";
+        assert!(lines.iter().any(|line| line.contains(told)), "{lines:?}");
+    }
+}
+
+#[test]
+fn the_time_of_the_last_access_comes_back() {
+    let tree = sample();
+    pruned(&tree, &Action::Delete);
+    // The test itself had read all files.
+    rewrite(&tree, |line| {
+        let mut parts = line.split("\"atime_ns\":");
+        let first = parts.next().unwrap().to_owned();
+        parts.fold(first, |line, part| {
+            let rest = part.trim_start_matches(|c: char| c.is_ascii_digit() || c == '-');
+            format!("{line}\"atime_ns\":900000000000000000{rest}")
+        })
+    });
+    let (summary, lines) = undo_all(&tree, RunMode::Execute);
+    assert_eq!(summary.restored, 3, "{lines:?}");
+    for name in ["b/one", "b/two"] {
+        let meta = tree.join(name).metadata().unwrap();
+        assert_eq!(meta.atime(), 900_000_000, "{name}: {lines:?}");
+    }
+}
+
+/// The kept file, or its failure, is reported.
+#[test]
+fn what_is_wrong_with_the_kept_file_is_told_of_that() {
+    type Spoil = fn(&Path);
+    let ways: [(&str, Spoil); 3] = [
+        ("Missing", |path| fs::remove_file(path).unwrap()),
+        ("NotRegular", |path| {
+            fs::remove_file(path).unwrap();
+            fs::create_dir(path).unwrap();
+        }),
+        ("KeeperChanged", |path| fs::write(path, "edited").unwrap()),
+    ];
+    for (told, spoil) in ways {
+        let tree = sample();
+        pruned(&tree, &Action::Delete);
+        spoil(&tree.join("a/keep"));
+        let (summary, lines) = undo_as_foreseen(&tree);
+        assert_eq!((summary.restored, summary.failed), (0, 3), "{lines:?}");
+        assert!(lines.iter().all(|line| line.contains(told)), "{told}: {lines:?}");
+    }
+    if bc_testkit::is_root() {
+        bc_testkit::left_out("root may read everything");
+        return;
+    }
+    let tree = sample();
+    pruned(&tree, &Action::Delete);
+    fs::set_permissions(tree.join("a/keep"), fs::Permissions::from_mode(0)).unwrap();
+    let (_, lines) = undo_as_foreseen(&tree);
+    assert!(lines.iter().all(|line| line.contains("In {")), "{lines:?}");
+}
+
+/// The state that an earlier run had recorded of a file comes back after the one of a later run,
+/// and a second undo finds it in place.
+#[test]
+fn runs_in_one_journal_are_undone_to_the_first() {
+    let tree = sample();
+    pruned(&tree, &Action::Delete);
+    tree.write("b/one", content());
+    tree.mtime("b/one", 1_234_567_890, 0);
+    pruned(&tree, &Action::Delete);
+    let (summary, lines) = undo_all(&tree, RunMode::Execute);
+    assert_eq!((summary.restored, summary.failed), (4, 0), "{lines:?}");
+    let time = tree.join("b/one").metadata().unwrap().mtime();
+    assert_eq!(time, 1_000_000_001, "{lines:?}");
+}

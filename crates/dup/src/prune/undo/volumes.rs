@@ -1,0 +1,108 @@
+//! Check that the file system of a step is mounted. Where a disk is not mounted, its mount point is
+//! an empty directory of another one, which must not be filled.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+
+use bc_fs::mount::Answer;
+
+use super::reference;
+use crate::path::split;
+use crate::prune::dir;
+use crate::prune::journal::{Entry, Index, Recorded, TreeAction};
+use crate::prune::skip::Skip;
+use crate::prune::sys;
+
+/// File systems of the steps, and those mounted now.
+#[derive(Default)]
+pub(super) struct Volumes {
+    /// Volumes by run and device.
+    recorded: HashMap<(u64, u64), String>,
+    /// Volumes mounted now, by device.
+    present: HashMap<u64, Option<String>>,
+}
+
+impl Volumes {
+    pub(super) fn of(index: &Index) -> Volumes {
+        Volumes {
+            recorded: index.volumes.clone(),
+            present: HashMap::new(),
+        }
+    }
+
+    /// Proves that the name of a step, or its nearest existing ancestor, is on the file system that
+    /// it was on, as far as that can be determined.
+    pub(super) fn check(&mut self, run: u64, entry: &Entry, path: &[u8]) -> Result<(), Skip> {
+        let of_directory = entry
+            .tree_action()
+            .is_some_and(|action| action != TreeAction::RemoveLink);
+        // A directory may itself be where a mount begins.
+        let path = match of_directory {
+            true => Cow::Owned([path, b"/."].concat()),
+            false => Cow::Borrowed(path),
+        };
+        let Some(dir) = nearest(&path, &entry.target) else {
+            return Ok(());
+        };
+        let (before, now) = (entry.target.id().dev, sys::stat(&dir)?.id.dev);
+        let present = self.present.entry(now);
+        let present = present.or_insert_with(|| sys::volume(&dir)).as_deref();
+        let recorded = self.recorded.get(&(run, before)).map(String::as_str);
+        let is_there = match (recorded, present) {
+            (Some(recorded), Some(present)) if has_uuid(recorded) && has_uuid(present) => {
+                recorded == present
+            }
+            _ if before == now => true,
+            // The type of the file system, and what it was mounted from.
+            (Some(recorded), Some(present)) => {
+                recorded == present && !is_the_keepers(entry, &dir, now)
+            }
+            // Numbers of devices change when they are mounted again.
+            _ => !is_the_keepers(entry, &dir, now),
+        };
+        match is_there {
+            true => Ok(()),
+            false => Err(Skip::OtherVolume),
+        }
+    }
+}
+
+/// Returns true if the volume is identified by a UUID, not by its type and the source of its mount.
+fn has_uuid(volume: &str) -> bool {
+    let uuid = volume.split(' ').next().unwrap_or_default();
+    let digits = |c: char| c.is_ascii_hexdigit() || c == '-';
+    uuid.contains('-') && uuid.chars().all(digits)
+}
+
+/// Opens the directory of a name, or the nearest existing one above it.
+fn nearest(path: &[u8], recorded: &Recorded) -> Option<OwnedFd> {
+    let mut at = path;
+    while at.len() > 1 {
+        match dir::open_parent(&reference(at, recorded)) {
+            Ok((dir, _)) => return Some(dir),
+            Err(Skip::Gone) => at = split(at).0,
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
+/// Returns true if a directory with this device is on the kept file's file system, while the step's
+/// file was on another.
+fn is_the_keepers(entry: &Entry, dir: &OwnedFd, dev: u64) -> bool {
+    if entry.keeper.id().dev == entry.target.id().dev {
+        return false;
+    }
+    // There, files of one file system may have several numbers.
+    if sys::traits(dir).is_ok_and(|traits| traits.copy_up == Answer::Yes) {
+        return false;
+    }
+    let keeper = entry
+        .keeper
+        .path()
+        .and_then(|path| dir::open_parent(&reference(&path, &entry.keeper)).ok());
+    keeper
+        .and_then(|(dir, _)| sys::stat(&dir).ok())
+        .is_some_and(|stat| stat.id.dev == dev)
+}
