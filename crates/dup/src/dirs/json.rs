@@ -44,7 +44,7 @@ impl DirsReport<'_> {
     /// Writes one document, with a line for each group, to `out`, which should be buffered.
     ///
     /// # Errors
-    /// Of writing.
+    /// Errors of writing to `out`.
     pub fn document(&self, out: &mut dyn Write) -> io::Result<()> {
         let head = self.head().to_string();
         let head = head.strip_suffix('}').unwrap_or(&head);
@@ -85,7 +85,7 @@ impl DirsReport<'_> {
     /// Writes a header, a line for each group, each with its `type`, and a summary.
     ///
     /// # Errors
-    /// Of writing.
+    /// Errors of writing to `out`.
     pub fn lines(&self, out: &mut dyn Write) -> io::Result<()> {
         let found = self.found;
         line(out, "header", &self.head())?;

@@ -205,7 +205,7 @@ fn is_certain(entry: &Entry) -> bool {
     entry.error.is_none() && entry.found.is_none() && !failed_since
 }
 
-/// Returns true if the file was not a temporary one when it was recorded.
+/// Returns true if the file was neither deleted nor temporary when it was recorded.
 fn is_lasting(path: &[u8], links: u64) -> bool {
     let name = split(path).1;
     lasts(name, links) && !is_stage(name)

@@ -104,7 +104,7 @@ impl ScanReport<'_> {
     /// Writes it to `out`, which should be buffered.
     ///
     /// # Errors
-    /// Of writing.
+    /// Errors of writing to `out`.
     pub fn write(&self, format: ReportFormat, names: Names, out: &mut dyn Write) -> io::Result<()> {
         match format {
             ReportFormat::Text => lines::text(self, names, out),

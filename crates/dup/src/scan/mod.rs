@@ -292,7 +292,8 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The check that the ends read are the listed file's may come later: `ends`. They serve only to
 /// distinguish files. A file that has been written to or replaced since it was listed, and now
 /// differs from all others, goes unnoticed, as it would if it had a size of its own; one that has
-/// become equal does not. A digest of a file that is read whole is final, and verified at its end.
+/// become equal does not. The digest of a file that is read whole is final, and verified at its
+/// end.
 ///
 /// Also returns the number of files that were read twice for that.
 fn first_reads(
