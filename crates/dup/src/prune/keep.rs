@@ -50,8 +50,8 @@ impl FileRef {
         split(&self.path).1
     }
 
-    /// Returns the reason why a temporary name neither stays for others nor goes; `None` for other
-    /// names.
+    /// Returns the reason why a deleted file or a temporary name neither stays for others nor goes;
+    /// `None` for other names.
     pub(crate) fn fleeting(&self) -> Option<Skip> {
         match self.nlink {
             0 => Some(Skip::Deleted),
