@@ -1,5 +1,5 @@
-//! Whether a file that is there may be one of some trees' under another number: through a view, or
-//! because one file system is mounted twice as two devices.
+//! Detection of files of some trees that are visible under another device number: through a view,
+//! or because one file system is mounted twice as two devices.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, OsStr};
@@ -16,7 +16,7 @@ use crate::prune::views::{Views, equally_large};
 use crate::subtrees::Subtrees;
 use crate::traces::{Kin, Trace};
 
-/// What is known of the devices that were met.
+/// Relation of each device met so far to the trees' devices, determined once per device.
 pub(crate) struct Aliases<'a> {
     trees: &'a Subtrees,
     views: Views,
@@ -24,10 +24,10 @@ pub(crate) struct Aliases<'a> {
     cancel: &'a Cancel,
 }
 
-/// How a device lies to the trees' devices.
+/// Relation of one device to the trees' devices.
 #[derive(Clone, Debug)]
 struct Device {
-    /// Whether directories there may be the trees' under other numbers.
+    /// True if directories there may be the trees' under other numbers.
     involved: bool,
     /// An overlay that may show entries of the trees, under whatever names and times.
     is_layered: bool,
@@ -41,7 +41,7 @@ struct Other {
     /// It has the same UUID: equal numbers are one file.
     is_twin: bool,
     kin: Kin,
-    /// The one shows what the other has, as far as their sizes tell.
+    /// One of the two shows the other's files, as far as their sizes indicate.
     is_shown: bool,
 }
 
@@ -55,7 +55,8 @@ impl<'a> Aliases<'a> {
         }
     }
 
-    /// Whether directories of a device may be the trees' under other numbers.
+    /// Returns true if directories of a device may be the trees' under other numbers, or if `dir`
+    /// cannot be opened to find out.
     pub(crate) fn involve(&mut self, dev: u64, dir: impl FnOnce() -> Option<OwnedFd>) -> bool {
         if !self.known.contains_key(&dev) {
             let Some(dir) = dir() else {
@@ -102,8 +103,8 @@ impl<'a> Aliases<'a> {
         self.known.insert(dev, device);
     }
 
-    /// Whether a file in a directory on `dev` may be one of the trees'. Its content is one that they
-    /// have.
+    /// Returns true if a file in a directory on `dev` may be one of the trees'. The caller has
+    /// found that they contain a file of equal content.
     pub(crate) fn may_be_own(
         &mut self,
         (id, stamp, name): (Identity, Stamp, &CStr),
@@ -143,7 +144,7 @@ impl<'a> Aliases<'a> {
     }
 }
 
-/// Whether the file of a trace may be one that is on other devices of the trees.
+/// Returns true if the file of a trace may be one that is on other devices of the trees.
 fn is_one_of(trees: &Subtrees, others: &[Other], trace: &Trace) -> bool {
     let numbered = |other: &Other| {
         let (dev, ino) = (other.dev, trace.ino);
@@ -162,9 +163,9 @@ fn is_one_of(trees: &Subtrees, others: &[Other], trace: &Trace) -> bool {
     })
 }
 
-/// Whether a layer of an overlay lies in the trees, or one of them in it. Of one that is named
-/// relative to an unknown place nobody can tell; one that is out of sight is no place where the trees
-/// could be.
+/// Returns true if a layer of an overlay lies in the trees, or one of them in it. A layer that is
+/// named relative to an unknown directory counts, as it cannot be looked up; one that cannot be
+/// opened does not, as the trees cannot be there.
 fn has_layer_of(trees: &Subtrees, dir: &OwnedFd) -> bool {
     bc_fs::mount::layers_of(dir).iter().any(|layer| {
         if !layer.starts_with(b"/") {
@@ -181,7 +182,7 @@ fn has_layer_of(trees: &Subtrees, dir: &OwnedFd) -> bool {
     })
 }
 
-/// Whether a path leads to something below a directory.
+/// Returns true if a path leads to a directory or to something below it.
 fn lies_in(path: &[u8], dir: Identity) -> bool {
     let real = Path::new(OsStr::from_bytes(path)).canonicalize();
     let is_it = |above: &Path| {
@@ -191,8 +192,8 @@ fn lies_in(path: &[u8], dir: Identity) -> bool {
     real.is_ok_and(|real| real.ancestors().any(is_it))
 }
 
-/// How two mounted file systems with two device numbers are related, and whether they have the same
-/// UUID.
+/// Returns the relation of two mounted file systems with two device numbers, and true if they may
+/// be one file system (the same UUID).
 fn kin(one: &OwnedFd, other: &OwnedFd) -> (Kin, bool) {
     if bc_fs::may_be_one_file_system(one, other) {
         return (Kin::Unproven, true);
@@ -203,8 +204,8 @@ fn kin(one: &OwnedFd, other: &OwnedFd) -> (Kin, bool) {
     }
 }
 
-/// Whether two mounted file systems are provably two: their UUIDs differ, or one of them lies in the
-/// memory, or they are written in different ways.
+/// Returns true if two mounted file systems are provably two: their UUIDs differ, or one of them is
+/// in memory, or their formats differ.
 fn are_two(first: &OwnedFd, second: &OwnedFd) -> bool {
     let uuid = |dir: &OwnedFd| {
         let opened = sys::open_dir_at(dir, b".").ok()?;
@@ -239,7 +240,7 @@ fn are_two(first: &OwnedFd, second: &OwnedFd) -> bool {
 const EXT4: u32 = 0xef53;
 /// `TMPFS_MAGIC` and `RAMFS_MAGIC`.
 pub(crate) const MEMORY: [u32; 2] = [0x0102_1994, 0x8584_58f6];
-/// Those of ext4, XFS, Btrfs, F2FS, FAT, exFAT and SquashFS: no disk is two of these.
+/// Magic numbers of ext4, XFS, Btrfs, F2FS, FAT, exFAT and SquashFS: no disk is two of these.
 const DISKS: [u32; 7] = [
     EXT4,
     0x5846_5342,

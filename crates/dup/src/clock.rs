@@ -19,7 +19,7 @@ pub(crate) fn nanoseconds(seconds: impl Into<i64>, nanoseconds: impl TryInto<i64
         .unwrap_or(if seconds < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// The same of any time.
+/// Returns any time in nanoseconds, exactly, with nothing clipped.
 #[allow(clippy::unnecessary_cast)] // The fields' widths differ between architectures.
 pub(crate) fn exact(seconds: impl Into<i64>, nanoseconds: impl Into<i64>) -> i128 {
     i128::from(seconds.into()) * 1_000_000_000 + i128::from(nanoseconds.into())
@@ -30,7 +30,7 @@ pub(crate) fn clipped(ns: i128) -> i64 {
     i64::try_from(ns).unwrap_or(if ns < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// Whether a time may be one that was clipped.
+/// Returns true if a time may have been clipped.
 pub(crate) fn is_clipped(ns: i128) -> bool {
     let (first, last) = (i128::from(i64::MIN), i128::from(i64::MAX));
     // Earlier versions added the nanoseconds to the first.

@@ -1,25 +1,25 @@
-//! Why a search could not be made at all. Trouble with single files never is a reason: it is in the
-//! results.
+//! Reasons why a search could not be made at all. Failures with single files are never among them:
+//! they are in the results.
 
 use std::fmt;
 
 use bc_pool::WorkerPanic;
 use bc_walk::{Listing, Metadata};
 
-/// Why a search could not be made at all.
+/// Reason why a search could not be made at all.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Error {
     kind: ErrorKind,
     message: String,
 }
 
-/// What kind of failure an [`Error`] is.
+/// Kind of an [`Error`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The listing has no metadata of its files, so that nothing could be found in it.
     NoMetadata,
-    /// The algorithm is none that this can use.
+    /// The algorithm is not one that this search can use.
     Algorithm,
     /// The listing is not the one that was searched.
     ForeignListing,
@@ -37,7 +37,7 @@ impl Error {
         }
     }
 
-    /// What kind it is.
+    /// Returns the kind of failure.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }

@@ -27,7 +27,7 @@ impl JsonPath {
         }
     }
 
-    /// From the two fields.
+    /// Makes a path of the two fields.
     pub(crate) fn from_parts(path: String, path_b64: Option<String>) -> JsonPath {
         JsonPath { path, path_b64 }
     }

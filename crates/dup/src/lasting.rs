@@ -1,26 +1,26 @@
-//! Which files last. What is kept, or relied on as another copy, has to be there when the run is over:
-//! a file that was deleted while it is open goes at the close, and its content with it.
+//! Files that last. A file that is kept, or relied on as another copy, has to exist when the run is
+//! over: a file that was deleted while it is open goes at the close, and its content with it.
 
 use crate::prune::is_ours;
 
-/// What the names begin with under which file systems keep files that were deleted while they are
-/// open: libfuse (`hide_node` in `lib/fuse.c`), NFS on Linux and elsewhere (`nfs_sillyrename` in
+/// Prefixes of names under which file systems keep files that were deleted while open: libfuse
+/// (`hide_node` in `lib/fuse.c`), NFS on Linux and elsewhere (`nfs_sillyrename` in
 /// `fs/nfs/unlink.c`), AFS (`fs/afs/dir_silly.c`) and SMB (`fs/smb/client/cifsfs.h`). A file of
 /// another client is shown under such a name as well.
 const DELETED: [&[u8]; 4] = [b".fuse_hidden", b".nfs", b".__afs", b".__smb"];
 
-/// The same of SMB in `fs/smb/client/inode.c`, with 24 hexadecimal digits behind it: people have
-/// names that begin so.
+/// Prefix that SMB uses in `fs/smb/client/inode.c`, with 24 hexadecimal digits behind it: people
+/// have names that begin so.
 const DELETED_ON_SMB: &[u8] = b".smb";
 
-/// True if a file of this name and with so many links is there for as long as nobody removes it.
+/// True if a file of this name and with so many links exists until it is removed explicitly.
 pub(crate) fn lasts(name: &[u8], links: u64) -> bool {
     links > 0 && !is_temporary(name)
 }
 
-/// True if the name is one that goes by itself: a file system's for what was deleted while it is
-/// open, or that of a copy or an output of ours which is not finished. What [a run of
-/// prune](is_ours) left is dealt with by name, and not among them.
+/// True if the name is temporary: a file system's for a file that was deleted while it is open, or
+/// that of a copy or an output of ours which is not finished. Leftovers of [a run of
+/// prune](is_ours) are processed by name, and not among them.
 pub(crate) fn is_temporary(name: &[u8]) -> bool {
     let digits = |text: &[u8]| text.iter().all(u8::is_ascii_hexdigit);
     name.first() == Some(&b'.')
@@ -45,7 +45,8 @@ fn is_unfinished(name: &[u8]) -> bool {
     copy.is_some_and(|rest| rest.ends_with(b".part")) || is_hash(rest) && rest.ends_with(b".tmp")
 }
 
-/// True for every name that somebody will remove: those and what a run of prune left.
+/// True for every name that will be removed: such temporary names and those that a run of prune
+/// left.
 pub(crate) fn is_stage(name: &[u8]) -> bool {
     is_ours(name) || is_temporary(name)
 }

@@ -1,7 +1,7 @@
-//! Duplicate files: finding them ([`scan`]), telling of them ([`report`]), what they make of whole
-//! directories ([`dirs`]) and giving the space back ([`prune`]); what has no duplicate
-//! ([`unique`](mod@unique)); and disks in drawers, which answer by their manifests ([`manifests`]).
-//! Nothing here prints or asks; a front end gets data, events and words.
+//! Duplicate files: finding them ([`scan`]), reporting them ([`report`]), equal directories
+//! ([`dirs`]) and freeing the space ([`prune`]); files without a duplicate
+//! ([`unique`](mod@unique)); and offline disks, which are represented by their manifests
+//! ([`manifests`]). Nothing here prints or asks; a front end gets data, events and words.
 //!
 //! ```
 //! use bc_dup::prune::{Action, PruneEvent, PruneOptions, RunMode, StepOutcome, prune};
@@ -55,15 +55,14 @@
 //!   finds duplicates but never authorises a change: [`prune`](prune::prune)
 //!   opens both files again, checks that they are the ones found, and compares
 //!   them byte for byte.
-//! - Whatever happens while prune runs, power cuts included, every content that
-//!   existed exists under at least one of its names; no name goes missing but
-//!   those that were to be deleted or moved. Changes by other processes are
-//!   put back, not lost. What remains possible: a process that has the file
-//!   open already and writes to it between prune's last look and the moment
-//!   its last name goes writes to a file without a name, as it would with `rm`.
-//! - What [references](Subtrees) name is never changed, nor anything below: by the identity of
-//!   the directories above a file, asked again right before it would be changed; and where a
-//!   mount gives them other identities, by what is seen on both sides.
+//! - Whatever happens while prune runs, power cuts included, every content that existed exists
+//!   under at least one of its names; no name goes missing but those that were to be deleted or
+//!   moved. Changes by other processes are put back, not lost. One risk remains: a process that has
+//!   the file open already and writes to it between prune's last look and the moment its last name
+//!   goes writes to a file without a name, as it would with `rm`.
+//! - Entries that [references](Subtrees) name are never changed, nor anything below them: by the
+//!   identity of the directories above a file, asked again right before it would be changed; and
+//!   where a mount gives them other identities, by the entries that are visible on both sides.
 //! - Nothing is followed but the roots themselves: no symbolic link below a
 //!   root leads to a file that is changed.
 //! - Memory: some 45 bytes a file of shared size beside the listing, while the

@@ -26,7 +26,7 @@ pub(crate) fn sibling(path: &[u8], name: &[u8]) -> Vec<u8> {
     [&path[..path.len() - base], name].concat()
 }
 
-/// `dir`, then what of `rest` is a component.
+/// Appends the components of `rest` to `dir`.
 pub(crate) fn join(dir: &[u8], rest: &[u8]) -> Vec<u8> {
     let mut path = dir.to_vec();
     for part in rest.split(|byte| *byte == b'/') {

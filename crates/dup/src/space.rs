@@ -1,5 +1,5 @@
-//! How much of the disk goes with a file: its extents, less those that other files use too, that
-//! lie in the metadata, or that stay in a lower layer whatever is done to the file.
+//! Disk space that goes with a file: its extents, less those that other files use too, that lie in
+//! the metadata, or that stay in a lower layer whatever is done to the file.
 
 mod shares;
 
@@ -19,23 +19,25 @@ const BLOCK: u64 = 4096;
 /// Bytes of a disk: the first, and the first that is not one of them.
 pub(crate) type Run = (u64, u64);
 
-/// What a file takes.
+/// Disk space of one file.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Space {
     /// Bytes that no other file uses: they go with the file.
     pub(crate) own: u64,
-    /// How many of those lie behind the file's end, set aside for what may be appended.
+    /// Number of those bytes that lie behind the file's end, reserved for appending.
     pub(crate) behind: u64,
-    /// What other files use too, in order and apart, where that can be told from file to file.
+    /// Extents that other files use too, in order and disjoint, where they can be compared between
+    /// files.
     pub(crate) shared: Option<(Disk, Vec<Run>)>,
-    /// Whether the content lies in the metadata, where nothing can be shared.
+    /// True if the content lies in the metadata, where nothing can be shared.
     pub(crate) inline: bool,
-    /// Whether its file system does not say what files take: then `own` is a guess from the size.
+    /// True if its file system does not report what files take: then `own` is a guess from the
+    /// size.
     pub(crate) untold: bool,
 }
 
 impl Space {
-    /// Asks what an open file takes.
+    /// Determines the space of an open file.
     pub(crate) fn of(file: impl AsFd, stat: &FileStat, traits: &Traits) -> Space {
         let asked = Space::and_map(file, stat, traits, Dirty::Leave);
         let space = asked.map_or_else(|| Space::allocated(stat), |(space, _)| space);
@@ -53,8 +55,8 @@ impl Space {
         }
     }
 
-    /// Asks what an open file takes, and where its content lies, if that proves what it is. `None`
-    /// where the file system tells that of no file.
+    /// Determines the space of an open file, and the location of its content, if that identifies
+    /// the content. `None` where the file system reports that of no file.
     pub(crate) fn and_map(
         file: impl AsFd,
         stat: &FileStat,
@@ -131,7 +133,7 @@ impl Space {
         space
     }
 
-    /// What of it is given back when the file gets other blocks for its content.
+    /// Returns the bytes that are freed when the file gets other blocks for its content.
     pub(crate) fn content(&self) -> u64 {
         self.own.saturating_sub(self.behind)
     }
@@ -142,8 +144,8 @@ fn behind(extent: &Extent, end: u64) -> u64 {
     past.min(extent.length)
 }
 
-/// What an encoded extent takes if nobody tells: they are written one after the other, so up to
-/// the next one of the file; else the least.
+/// Returns the bytes of an encoded extent whose size is not reported: extents are written one after
+/// the other, so up to the next one of the file; else the least.
 fn up_to_next(extents: &[Extent], start: u64, length: u64) -> u64 {
     let places = extents.iter().filter_map(|extent| extent.physical);
     let next = places.filter(|place| *place > start).min();
@@ -165,8 +167,8 @@ fn joined(mut runs: Vec<Run>) -> Vec<Run> {
     joined
 }
 
-/// Where all of a file's content lies: files of one map have one content. Only of what is certain:
-/// written out, as it is, shared with others, without a hole.
+/// Location of all of a file's content: files of one map have one content. Only certain extents
+/// count: written out, unencoded, shared with others, without a hole.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Map {
     disk: Disk,

@@ -1,6 +1,5 @@
-//! Directories with everything below them, known by identity and not by any
-//! spelling of their paths: what `--reference` protects, and the place that
-//! `move:` puts files into.
+//! Directories with everything below them, known by identity and not by any spelling of their
+//! paths: the trees that `--reference` protects, and the directory that `move:` puts files into.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -18,11 +17,11 @@ use crate::path::split;
 use crate::prune::sys;
 use crate::traces::Traces;
 
-/// Which files a [survey](Subtrees::survey) tells from others by themselves, beside all that
-/// lie in the directories.
+/// Files that a [survey](Subtrees::survey) recognises by themselves, beside all that lie in the
+/// directories.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Files {
-    /// Those that were named. It costs no call per file.
+    /// The named files. Costs no call per file.
     #[default]
     Named,
     /// All of them, so that names elsewhere of the same files (hard links, followed links) are
@@ -36,12 +35,12 @@ pub struct Subtrees {
     tops: Vec<Top>,
     dirs: HashSet<Identity>,
     files: HashSet<Identity>,
-    /// Of each device that a directory is on, the path of one.
+    /// Devices of the directories, each with the path of one directory on it.
     devs: HashMap<u64, Vec<u8>>,
-    /// How the survey dealt with links.
+    /// Treatment of links during the survey.
     symlinks: Symlinks,
     errors: Vec<Error>,
-    /// Of the files, if they are to be known on other devices too.
+    /// Traces of the files, if they are to be recognised on other devices too.
     traces: Option<Traces>,
 }
 
@@ -49,16 +48,17 @@ pub struct Subtrees {
 struct Top {
     path: Vec<u8>,
     id: Identity,
-    /// OpenFile open: as long as it is, no other file gets its identity.
+    /// Held open so that its inode number cannot be reused while identities are compared.
     fd: OwnedFd,
     kind: FileKind,
 }
 
 impl Subtrees {
-    /// Opens what the paths lead to, links followed as with any path that is named.
+    /// Opens the files and directories that the paths lead to, links followed as with any path that
+    /// is named.
     ///
     /// # Errors
-    /// Of the first path that cannot be opened or is neither a directory nor a regular file.
+    /// For the first path that cannot be opened or is neither a directory nor a regular file.
     pub fn open(paths: impl IntoIterator<Item = Vec<u8>>) -> Result<Subtrees, Error> {
         let mut found = Subtrees::default();
         for path in paths {
@@ -73,9 +73,9 @@ impl Subtrees {
         Ok(found)
     }
 
-    /// Finds out which directories lie below, so that they are known wherever else they are
-    /// mounted. No filter applies: what a search leaves out is protected as well. With
-    /// [`Symlinks::Follow`] what links below lead to counts as lying there.
+    /// Finds the directories below, so that they are known wherever else they are mounted. No
+    /// filter applies: entries that a search leaves out are protected as well. With
+    /// [`Symlinks::Follow`] entries that links below lead to count as lying there.
     ///
     /// Directories that cannot be read are in [`errors`](Subtrees::errors).
     ///
@@ -98,7 +98,7 @@ impl Subtrees {
         Ok(())
     }
 
-    /// From here on files are known by their states as well, wherever else they show up: each that
+    /// Recognises files by their states as well from here on, wherever else they appear: each that
     /// is known by itself ([`Files::All`]) takes some 50 bytes more.
     pub fn keep_traces(&mut self) {
         self.traces.get_or_insert_default();
@@ -109,8 +109,8 @@ impl Subtrees {
         self.traces.as_ref()
     }
 
-    /// Takes note of what a walk from the named paths has found, as a [survey](Subtrees::survey)
-    /// would.
+    /// Records the entries that a walk from the named paths has found, as a
+    /// [survey](Subtrees::survey) would.
     pub(crate) fn learn(&mut self, listing: &Listing, files: Files) {
         for dir in (0..listing.dirs() as u32).map(bc_walk::DirId) {
             self.learn_dir(listing, dir);
@@ -133,7 +133,7 @@ impl Subtrees {
         self.devs.entry(id.dev).or_insert_with(path);
     }
 
-    /// What lies below the directories, as a survey goes there.
+    /// Lists everything below the directories, as a survey does.
     pub(crate) fn list(
         &self,
         files: Files,
@@ -153,11 +153,11 @@ impl Subtrees {
         walk(&roots, &options, workers, cancel)
     }
 
-    /// Proves that the paths still lead to what was opened. A search goes by the paths: what it
-    /// found below another directory of the name would not be protected.
+    /// Proves that the paths still lead to the opened files. A search goes by the paths: entries
+    /// that it found below another directory of the name would not be protected.
     ///
     /// # Errors
-    /// Of the first path that leads elsewhere or nowhere.
+    /// For the first path that leads elsewhere or nowhere.
     pub fn check(&self) -> Result<(), Error> {
         for top in &self.tops {
             if Top::open(top.path.clone())?.id != top.id {
@@ -168,12 +168,12 @@ impl Subtrees {
         Ok(())
     }
 
-    /// Whether nothing was named.
+    /// Returns true if nothing was named.
     pub fn is_empty(&self) -> bool {
         self.tops.is_empty()
     }
 
-    /// What each of the named paths led to, in order.
+    /// Returns the identity that each of the named paths led to, in order.
     pub fn identities(&self) -> impl Iterator<Item = Identity> + '_ {
         self.tops.iter().map(|top| top.id)
     }
@@ -183,13 +183,13 @@ impl Subtrees {
         self.tops.iter().map(|top| top.path.as_slice())
     }
 
-    /// What the survey could not read.
+    /// Returns the errors of entries that the survey could not read.
     pub fn errors(&self) -> &[Error] {
         &self.errors
     }
 
-    /// Whether this directory was named or found below one that was. One that came to lie
-    /// there later is found by climbing from it.
+    /// Returns true if this directory was named or found below a named one. One that was moved
+    /// there later is found through its ancestors.
     pub(crate) fn has_dir(&self, id: Identity) -> bool {
         self.dirs.contains(&id)
     }
@@ -199,7 +199,7 @@ impl Subtrees {
         self.dirs.iter().copied()
     }
 
-    /// Whether this file was named, or [found](Files::All).
+    /// Returns true if this file was named, or [found](Files::All).
     pub(crate) fn has_file(&self, id: Identity) -> bool {
         self.files.contains(&id)
     }
@@ -221,7 +221,7 @@ impl Subtrees {
         self.devs.iter().map(|(dev, path)| (*dev, path.as_slice()))
     }
 
-    /// Which entries of a listing are, or lie in, one of these.
+    /// Marks the entries of a listing that are, or lie in, one of these.
     pub(crate) fn mark(&self, listing: &Listing) -> Marks {
         if self.is_empty() {
             return Marks::default();
@@ -241,7 +241,7 @@ impl Subtrees {
     }
 }
 
-/// Of the directory that the path of a root leads to which is a file.
+/// Returns the identity of the directory that holds a root which is a file.
 fn identity(listing: &Listing, dir: bc_walk::DirId) -> Option<Identity> {
     let opened = listing.open_dir(dir).ok()?;
     Some(sys::stat(&opened).ok()?.id)
@@ -279,13 +279,13 @@ impl Top {
 /// The entries of one listing that lie in [`Subtrees`].
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
-    /// By directory of the listing; empty if nothing is marked.
+    /// By directory of the listing: true if it is marked. Empty if nothing is marked.
     dirs: Vec<bool>,
     files: HashSet<Identity>,
 }
 
 impl Marks {
-    /// Of the directories of a listing, from the first on, those that count.
+    /// Marks directories of a listing by number, and no files by themselves.
     pub(crate) fn of_dirs(dirs: Vec<bool>) -> Marks {
         Marks {
             dirs,
@@ -297,12 +297,12 @@ impl Marks {
         self.dirs.is_empty()
     }
 
-    /// Whether the directory is one of them.
+    /// Returns true if the directory is marked.
     pub(crate) fn contains_dir(&self, dir: bc_walk::DirId) -> bool {
         self.dirs.get(dir.0 as usize).is_some_and(|marked| *marked)
     }
 
-    /// Whether the entry's directory is one of them, or the entry itself.
+    /// Returns true if the entry or the directory that it is in is marked.
     pub(crate) fn contains(&self, listing: &Listing, entry: EntryId) -> bool {
         self.contains_dir(listing.dir(entry))
             || !self.files.is_empty()

@@ -1,23 +1,24 @@
-//! What is left to know a file by where neither its device's number nor its file system does: its
-//! inode number, size, times and name. A disk that was plugged in again, the image on a second loop
-//! device, a view through FUSE and a manifest of days ago all show a file of the card so.
+//! Traces of files: inode number, size, times and name. They identify a file where neither its
+//! device's number nor its file system does. A disk that was plugged in again, the image on a
+//! second loop device, a view through FUSE and a manifest of days ago all show a file of the card
+//! so.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bc_walk::{EntryId, FileKind, Listing, Stamp};
 
-/// How two file systems are related, as far as anybody can tell.
+/// Relation of two file systems, as far as it can be determined.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Kin {
-    /// They are one, whose inode numbers tell files apart.
+    /// They are one, whose inode numbers distinguish files.
     One,
-    /// Nobody can tell.
+    /// It cannot be determined.
     Unproven,
-    /// They are two: only what shows other file systems' files could have one of the other.
+    /// They are two: only a file system that shows others' files could have one of the other.
     Two,
 }
 
-/// What is known of a file.
+/// Identifying properties of a file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Trace {
     pub(crate) dev: u64,
@@ -35,7 +36,7 @@ impl Trace {
         hasher.finish()
     }
 
-    /// What a walk with metadata knows of a regular file.
+    /// Returns the trace of a regular file from a walk with metadata; `None` for other entries.
     pub(crate) fn of(listing: &Listing, entry: EntryId) -> Option<Trace> {
         let meta = listing.meta(entry)?;
         (listing.kind(entry) == FileKind::File).then(|| Trace {
@@ -46,8 +47,8 @@ impl Trace {
         })
     }
 
-    /// Whether another trace, of equal content, may be this file's. A copy keeps the time of the
-    /// content; the time of the inode is its own, and so is its number.
+    /// Returns true if another trace, of equal content, may be this file's. A copy keeps the time
+    /// of the content; the time of the inode is its own, and so is its number.
     pub(crate) fn may_be(&self, other: &Trace, kin: Kin) -> bool {
         let (one, two) = (self.stamp, other.stamp);
         if one.size != two.size || !at_one_time(one.mtime_ns, two.mtime_ns) {
@@ -71,12 +72,12 @@ impl Trace {
 /// Traces of many files.
 #[derive(Debug, Default)]
 pub(crate) struct Traces {
-    /// By size, then by second.
+    /// Traces by size, then by second.
     all: Vec<Trace>,
 }
 
 impl Traces {
-    /// Takes note of all files of a walk.
+    /// Adds all files of a walk.
     pub(crate) fn learn(&mut self, listing: &Listing) {
         self.all
             .extend(listing.ids().filter_map(|entry| Trace::of(listing, entry)));
@@ -84,7 +85,7 @@ impl Traces {
         self.all.dedup();
     }
 
-    /// Those of this size that were written to at this time.
+    /// Returns the traces of this size with this time of modification.
     pub(crate) fn alike(&self, stamp: Stamp) -> impl Iterator<Item = &Trace> {
         let at = second(stamp.mtime_ns);
         (0..2 * COARSE + 1).flat_map(move |nth| {
@@ -105,13 +106,13 @@ fn key(trace: &Trace) -> (u64, u32) {
 /// Seconds of the coarsest clock, FAT's.
 const COARSE: u32 = 2;
 
-/// As many views have it: modulo 2^32, as SSH sends it.
+/// Returns the second as many views have it: modulo 2^32, as SSH sends it.
 fn second(ns: i64) -> u32 {
     ns.div_euclid(1_000_000_000) as u32
 }
 
-/// Whether two times are one as far as the coarser of two clocks tells. Which that is, its zeros
-/// show.
+/// Returns true if two times are one at the resolution of the coarser of two clocks, which is known
+/// by its zeros.
 pub(crate) fn at_one_time(one: i64, other: i64) -> bool {
     if one == other {
         return true;
@@ -172,7 +173,8 @@ mod tests {
             let found = [Kin::One, Kin::Unproven, Kin::Two].map(|kin| own.may_be(&other, kin));
             assert_eq!(found, expected, "{other:?}");
         }
-        // Where change times are made up a copy looks like the file, and only the disk tells.
+        // Where change times are made up a copy looks like the file, and only the disk
+        // distinguishes them.
         let own = trace(12, 6 * S, 6 * S, "a");
         let copy = trace(99, 6 * S, 6 * S, "a");
         assert!(own.may_be(&copy, Kin::Unproven) && !own.may_be(&copy, Kin::Two));

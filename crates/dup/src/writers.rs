@@ -1,6 +1,6 @@
-//! Files that may be written to without a trace: what goes through a mapping that was made before
-//! changes neither time nor size until the page has been written to the disk once. Who can do that
-//! has the file open for writing, and the system tells of that by refusing a [lease].
+//! Files that may be written to without a trace: a write through a mapping that was made before
+//! changes neither time nor size until the page has been written to the disk once. A process that
+//! can do that has the file open for writing, and the system reports it by refusing a [lease].
 
 use std::collections::HashMap;
 use std::os::fd::AsFd;
@@ -23,8 +23,8 @@ const ON_DISK: Duration = Duration::from_secs(600);
 /// Files that a worker takes at once.
 const PIECE: usize = 64;
 
-/// Those of some files that another process can change unseen, in order. It is to be asked before
-/// anything is read: a mapping that is made later shows its first write.
+/// Returns the files that another process can change unseen, in order. Call it before anything is
+/// read: a mapping that is made later shows its first write.
 pub(crate) fn unseen_writers(
     listing: &Listing,
     files: impl Iterator<Item = EntryId>,
@@ -75,10 +75,10 @@ fn suspects(listing: &Listing, files: impl Iterator<Item = EntryId>) -> Vec<Entr
     files.filter(|entry| is_suspect(entry)).collect()
 }
 
-/// Whether the system says so; of files where it tells nothing, because they are somebody else's or
-/// on a file system without leases, it does not.
+/// Returns true if the system reports another process that has the file open for writing. False
+/// where it reports nothing, because the file is another user's or on a file system without leases.
 fn has_writer(opener: &mut Opener<'_>, entry: EntryId) -> bool {
-    // Who cannot be opened is not read either.
+    // A file that cannot be opened is not read either.
     let Ok((file, stat)) = opener.open_checked(entry) else {
         return false;
     };

@@ -1,12 +1,12 @@
-//! Why a cache is not used.
+//! Reasons why a cache is not used.
 
-/// Why the store is not used.
+/// Reason why the store is not used.
 pub(crate) enum Failure {
     /// Another run holds it.
     Busy,
     /// It cannot be read or written.
     Unusable(String),
-    /// It is not what was written.
+    /// Its content is damaged.
     Damaged(String),
     /// It never was a cache of this user's.
     Foreign(String),

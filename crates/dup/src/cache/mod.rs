@@ -1,18 +1,16 @@
 //! Digests kept from one search to the next, in a crash-safe store on disk.
 //!
-//! A record is only used for a file whose device, inode number, size, mtime
-//! and ctime are all what they were, and only to find duplicates: prune
-//! compares bytes and never looks here. Files changed less than two seconds
-//! before the search began are not recorded: a later write within the same
+//! A record is only used for a file whose device, inode number, size, mtime and ctime are all
+//! unchanged, and only to find duplicates: prune compares bytes and never looks here. Files changed
+//! less than two seconds before the search began are not recorded: a later write within the same
 //! tick of the kernel's clock would not show. Nor are files that another process has open for
-//! writing, and that were changed shortly before: what is written through a mapping need not show.
+//! writing, and that were changed shortly before: a write through a mapping need not show.
 //!
-//! Where inode numbers or ctimes cannot be relied on, nothing is recorded or looked up.
+//! Nothing is recorded or looked up where inode numbers or ctimes are unreliable.
 //!
-//! Nothing about a cache is fatal. One that is damaged, or that others may
-//! write, is set aside and a new one begun; one that cannot be opened is done
-//! without. Only a file that never was a cache of this user's is refused, and
-//! left as it is.
+//! Nothing about a cache is fatal. One that is damaged, or that others may write, is set aside and
+//! a new one started; one that cannot be opened is not used. Only a file that never was a cache of
+//! this user's is refused, and left as it is.
 
 mod failure;
 mod place;
@@ -39,7 +37,7 @@ pub(crate) use store::{News, Wanted};
 /// Files changed this shortly before the search are not recorded.
 const RACY_NS: i64 = 2_000_000_000;
 
-/// A larger store is begun anew: records of files that are gone pile up.
+/// Size above which the store is started again: records of deleted files pile up.
 const MOST_BYTES: u64 = 1 << 30;
 
 /// The cache of one search.
@@ -48,19 +46,19 @@ pub struct Cache {
     place: CachePlace,
     began_ns: i64,
     messages: Vec<String>,
-    /// Whether it may be read, and written at the end.
+    /// True if the cache can be read, and written at the end.
     usable: bool,
     trust: Trust,
-    /// Why not, if it never was a cache.
+    /// Reason why it is refused, if it never was a cache.
     refused: Option<String>,
 }
 
-/// How the path of a cache came about.
+/// Origin of a cache's path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Location {
-    /// Somebody named it, and may have meant another file.
+    /// Given by the user, who may have meant another file.
     Named,
-    /// It is where caches are: whatever lies there was one.
+    /// The default, where only caches lie: any file there was one.
     Usual,
 }
 
@@ -77,7 +75,7 @@ impl CacheRefused {
         &self.path
     }
 
-    /// Why it is none, without the path.
+    /// Returns the reason why the file is not a cache, without the path.
     pub fn reason(&self) -> &str {
         &self.reason
     }
@@ -93,12 +91,12 @@ impl fmt::Display for CacheRefused {
 impl std::error::Error for CacheRefused {}
 
 impl Cache {
-    /// The cache at `path`, which need not exist. To be opened before the files
-    /// are listed: changes from two seconds before on are not trusted.
+    /// Opens the cache at `path`, which need not exist. Open it before the files are listed: files
+    /// changed from two seconds before on are not recorded.
     ///
     /// # Errors
-    /// If a file lies there that never was a cache of this user's. It is left
-    /// as it is. In the [usual](Location::Usual) place it is done without.
+    /// If a file lies there that never was a cache of this user's. It is left as it is. In the
+    /// [usual](Location::Usual) place the search works without a cache.
     pub fn open(path: impl AsRef<Path>, location: Location) -> Result<Cache, CacheRefused> {
         Cache::open_at(path.as_ref(), location)
     }
@@ -113,7 +111,7 @@ impl Cache {
             refused: None,
         };
         if let Some(parent) = path.parent() {
-            // Whatever fails here fails again with its reason.
+            // A failure here occurs again below, with its reason.
             let _ = std::fs::create_dir_all(parent);
         }
         match store::check_place(&cache.place) {
@@ -130,46 +128,47 @@ impl Cache {
         }
     }
 
-    /// As if the search had begun that much later.
+    /// Moves the start of the search that much later.
     #[cfg(test)]
     pub(crate) fn pretend_later(&mut self, ns: i64) {
         self.began_ns += ns;
     }
 
-    /// As if what is in memory alone were on a disk, where writes through a mapping show.
+    /// Treats file systems in memory as if they were on a disk, where writes through a mapping
+    /// show.
     #[cfg(test)]
     pub(crate) fn pretend_disk(&mut self) {
         self.trust.memory = true;
     }
 
-    /// As if inode numbers were nowhere to be relied on.
+    /// Treats all inode numbers as unreliable.
     #[cfg(test)]
     pub(crate) fn pretend_unstable(&mut self) {
         self.trust.nothing = true;
     }
 
-    /// What there is to tell about the cache: set aside, not usable, and why.
+    /// Returns messages for the user: the cache was set aside or is not usable, and why.
     pub fn messages(&self) -> &[String] {
         &self.messages
     }
 
-    /// Whether it may be read, and written at the end.
+    /// Returns true if the cache can be read, and written at the end.
     pub(crate) fn is_usable(&self) -> bool {
         self.usable
     }
 
-    /// Whether a record of this file is worth having, where its file system is concerned.
+    /// Returns true if the file system of this file lets a record of it be relied on later.
     pub(crate) fn trusts(&mut self, listing: &Listing, entry: EntryId) -> bool {
         self.trust.holds(listing, entry)
     }
 
-    /// Whether a file of this state was left alone for long enough that it may be recorded.
+    /// Returns true if a file of this state was last changed long enough before the search to be
+    /// recorded.
     pub(crate) fn is_settled(&self, stamp: &Stamp) -> bool {
         stamp.mtime_ns.max(stamp.ctime_ns) < self.began_ns.saturating_sub(RACY_NS)
     }
 
-    /// Calls `f` with the record of every one of `wanted` (sorted) that there is, in whatever
-    /// state.
+    /// Calls `f` with every existing record of `wanted` (sorted), in whatever state.
     pub(crate) fn load(
         &mut self,
         algorithm: Algorithm,
@@ -187,7 +186,7 @@ impl Cache {
         }
     }
 
-    /// The same with the digests of prefixes, and the state that they are of.
+    /// Loads digests of prefixes as well, with the state of the file that each set belongs to.
     pub(crate) fn load_prefixes(
         &mut self,
         algorithm: Algorithm,
@@ -201,7 +200,7 @@ impl Cache {
         }
     }
 
-    /// Adds what a search found out.
+    /// Adds the results of a search.
     pub(crate) fn save(&mut self, news: &News<'_>) {
         self.begin_anew_if_large();
         if let Err(failure) = store::save(&self.place, news) {

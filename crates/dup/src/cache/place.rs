@@ -1,5 +1,5 @@
-//! The file of a cache: whose it is, whether it ever was a cache, how it is
-//! opened, and where it goes when it is damaged.
+//! The file of a cache: its owner, proof that it ever was a cache, its opening, and the backup of a
+//! damaged one.
 //!
 //! Nothing that never was a cache of ours is touched: the path may be a slip
 //! of the fingers. Nothing that others may write is believed, or they could
@@ -23,22 +23,22 @@ use super::failure::Failure;
 /// The first bytes of every `redb` file.
 const MAGIC: &[u8] = b"redb\x1a\x0a\xa9\x0d\x0a";
 
-/// In the names of all our tables, so somewhere in the bytes of every cache.
+/// Part of the names of all our tables, so somewhere in the bytes of every cache.
 const MARK: &[u8] = b"bc dup p";
 
-/// How many damaged caches may lie beside each other.
+/// Number of damaged caches that may lie beside each other.
 const MOST_ASIDE: u32 = 1000;
 
-/// Where a cache is, or will be.
+/// Path of a cache that exists or will be created.
 #[derive(Debug)]
 pub(crate) struct CachePlace {
     path: PathBuf,
     location: Location,
 }
 
-/// What lies there.
+/// Content found at a cache's path.
 pub(crate) enum Found {
-    /// Nothing, or a file without a byte, which is as good.
+    /// Nothing, or an empty file, which is equivalent.
     Nothing(Place),
     /// A file that begins like a cache and that only this user can have written.
     Cache(Place, File),
@@ -56,7 +56,7 @@ impl CachePlace {
         Escaped(self.path.as_os_str().as_encoded_bytes())
     }
 
-    /// Opens what lies there, to be read, or to be written as well.
+    /// Opens the file there, to be read, or to be written as well.
     pub(crate) fn look(&self, access: OFlags) -> Result<Found, Failure> {
         let found = self.look_at_content(access)?;
         if let Found::Cache(_, file) = &found
@@ -67,7 +67,7 @@ impl CachePlace {
         Ok(found)
     }
 
-    /// The same, whoever may write to it.
+    /// Opens the file without a check of whether others may write to it.
     fn look_at_content(&self, access: OFlags) -> Result<Found, Failure> {
         let place = Place::find(&self.path).map_err(of_the_way)?;
         // Before it is opened: for a device that alone can be an order.
@@ -138,7 +138,7 @@ pub(crate) struct Beginning {
 impl Beginning {
     pub(crate) fn at(place: Place) -> io::Result<(Beginning, File)> {
         let new = AtomicFile::create_at(place.try_clone()?)?;
-        // Nobody else has any business with it, and what others may write is not believed.
+        // No other user needs it, and a cache that others may write is not believed.
         rustix::fs::fchmod(new.file(), Mode::from_raw_mode(0o600))?;
         let file = new.file().try_clone()?;
         Ok((Beginning { place, new }, file))
@@ -185,7 +185,7 @@ fn holds(file: &File, bytes: &[u8]) -> io::Result<bool> {
     }
 }
 
-/// What is wrong with the way to the file, or with whose it is.
+/// Converts an error on the way to the file, or one about its owner, into a [`Failure`].
 fn of_the_way(error: io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::IsADirectory => no_cache(),

@@ -1,11 +1,10 @@
-//! What is kept of one file, and how records are packed into pages: those of
-//! neighbouring inode numbers together, so that a tree's records are read in
-//! a few hundred lookups and not one by one.
+//! Records of single files, and their packing into pages: those of neighbouring inode numbers
+//! together, so that a tree's records are read in a few hundred lookups and not one by one.
 
 use bc_digest::{Algorithm, Digest};
 use bc_walk::{Identity, Stamp};
 
-/// Which digests a record holds.
+/// Set of digests that a record holds.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Scope(u8);
 
@@ -54,7 +53,7 @@ impl Record {
 /// Inode numbers of one page.
 const PAGE_BITS: u32 = 10;
 
-/// Which page a file's record is in.
+/// Returns the page that a file's record is in.
 pub(crate) fn page_of(id: Identity) -> (u64, u64) {
     (id.dev, id.ino >> PAGE_BITS)
 }

@@ -26,7 +26,7 @@ use super::record::{Record, check, key, pack, pack_prefixes, page_of, unpack, un
 /// The name carries the layout's version.
 const PAGES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("bc dup pages 2");
 
-/// What it replaces: fast hashes of other parts of the files.
+/// Table that [`PAGES`] replaces: fast hashes of other parts of the files.
 const OLD_PAGES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("bc dup pages 1");
 
 /// Digests of the first bytes of large files, by algorithm and inode.
@@ -76,7 +76,7 @@ pub(crate) fn check_place(place: &CachePlace) -> Result<(), Failure> {
 
 type Table = redb::ReadOnlyTable<&'static [u8], &'static [u8]>;
 
-/// One of our tables; `None` if the store has none of that name yet.
+/// Opens one of our tables; `None` if the store has none of that name yet.
 fn table(
     transaction: &ReadTransaction,
     which: TableDefinition<'static, &'static [u8], &'static [u8]>,
@@ -100,8 +100,7 @@ fn table(
 /// A file to look up, and its candidate number.
 pub(crate) type Wanted = (Identity, u32);
 
-/// Calls `f` with the record of every one of `wanted` (sorted) that the store
-/// has, in whatever state.
+/// Calls `f` with every record of `wanted` (sorted) that the store has, in whatever state.
 pub(crate) fn load(
     place: &CachePlace,
     algorithm: Algorithm,
@@ -185,7 +184,7 @@ pub(crate) fn load_prefixes(
 }
 
 fn open_to_read(place: &CachePlace, file: File) -> Result<ReadOnlyDatabase, Failure> {
-    // The file that was looked at, whatever its name means by now.
+    // The opened file, whichever file its name leads to by now.
     let own = format!("/proc/thread-self/fd/{}", file.as_raw_fd());
     let mut tries = 0;
     loop {
@@ -224,7 +223,7 @@ fn open_to_write(file: &File) -> Result<Database, Failure> {
     }
 }
 
-/// What a search adds to the store.
+/// Records that a search adds to the store.
 pub(crate) struct News<'n> {
     pub(crate) algorithm: Algorithm,
     /// Sorted by identity.
@@ -232,7 +231,7 @@ pub(crate) struct News<'n> {
     pub(crate) prefixes: &'n [(Identity, Stamp, &'n [Digest])],
 }
 
-/// Adds the news to the store, in place of what it had of the same inodes.
+/// Adds new records to the store, in place of older ones of the same inodes.
 pub(crate) fn save(place: &CachePlace, news: &News<'_>) -> Result<(), Failure> {
     let unusable = |error: std::io::Error| Failure::Unusable(error.to_string());
     for _ in 0..TRIES {

@@ -1,11 +1,11 @@
-//! On which file systems a record can stand for a file: where the inode number
-//! is the file's for good and the ctime moves with every change that reaches the disk. Elsewhere
-//! another mount may show other content under the same numbers and times.
+//! Check that a file system's records can stand for files: the inode number must be the file's for
+//! good and the ctime move with every change that reaches the disk. Elsewhere another mount may
+//! show other content under the same numbers and times.
 
 use bc_fs::mount::Mounts;
 use bc_walk::{EntryId, Listing};
 
-/// What is known of the devices of one search.
+/// Devices of one search, with the reliability of records of their files.
 #[derive(Debug, Default)]
 pub(super) struct Trust {
     mounts: Mounts,
@@ -13,13 +13,14 @@ pub(super) struct Trust {
     refused: Vec<&'static str>,
     #[cfg(test)]
     pub(super) nothing: bool,
-    /// Whether memory counts as a disk.
+    /// True if file systems in memory count as disks.
     #[cfg(test)]
     pub(super) memory: bool,
 }
 
 impl Trust {
-    /// Whether a record of this file is worth having.
+    /// Returns true if a record of this file can prove its content later: the identity does, and
+    /// writes through a mapping reach a disk and change a time.
     pub(super) fn holds(&mut self, listing: &Listing, entry: EntryId) -> bool {
         let Some(id) = listing.identity(entry) else {
             return false;
@@ -40,7 +41,7 @@ impl Trust {
         holds
     }
 
-    /// What there is to tell, once.
+    /// Returns a message that names the refused file systems, once.
     pub(super) fn message(&mut self) -> Option<String> {
         let refused = std::mem::take(&mut self.refused);
         (!refused.is_empty()).then(|| {

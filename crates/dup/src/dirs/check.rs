@@ -1,4 +1,4 @@
-//! Whether directories are as they were when their entries were read.
+//! Check that directories are as they were when their entries were read.
 
 use bc_walk::{DirFdCache, DirId, Error, ErrorKind};
 
@@ -9,7 +9,7 @@ use crate::prune::sys;
 /// Looks at directories again, each once.
 pub(crate) struct Check<'a> {
     dirs: DirFdCache<'a>,
-    /// By directory.
+    /// By directory: true once it was checked.
     is_checked: Vec<bool>,
 }
 
@@ -21,8 +21,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Looks at a directory and at all below it; those that changed cannot be compared. Gives
-    /// whether any did.
+    /// Checks a directory and all below it; those that changed cannot be compared. Returns true if
+    /// any did.
     pub(crate) fn below(
         &mut self,
         tree: &mut Tree<'a>,

@@ -1,8 +1,8 @@
-//! Which directories have equal contents: a number for each content of a directory.
+//! Classes of directories with equal contents: a number for each content of a directory.
 //!
-//! With their names, directories are equal if their entries are, one by one, and those are compared,
-//! never only a hash of them. Without names a directory is the sum of 128-bit values of what it
-//! holds, whose keys are new in each run: nobody can choose files whose sums agree.
+//! With their names, directories are equal if their entries are, one by one, and those are
+//! compared, never only a hash of them. Without names a directory is the sum of 128-bit values of
+//! its contents, whose keys are new in each run, so that no files can be chosen whose sums agree.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -16,8 +16,7 @@ use super::tree::{Item, NONE, Tree};
 /// The contents of directories, by number.
 pub(crate) struct Classes {
     of: Vec<u32>,
-    /// Of each content the first directory that has it. What a directory holds has lower numbers
-    /// than itself.
+    /// First directory of each content. A directory has a higher number than those that it holds.
     pub(crate) first: Vec<DirId>,
 }
 
@@ -34,8 +33,8 @@ impl Classes {
         classes
     }
 
-    /// The number of what a directory holds; `None` if no other can hold the same, or it cannot be
-    /// compared.
+    /// Returns the number of a directory's content; `None` if no other can hold the same, or it
+    /// cannot be compared.
     pub(crate) fn of(&self, dir: DirId) -> Option<u32> {
         let class = self.of[dir.0 as usize];
         (class != NONE).then_some(class)
@@ -94,8 +93,8 @@ impl Classes {
         one.len() == other.len() && one.iter().zip(other).all(is_same)
     }
 
-    /// The kind of an entry and the number of what it holds. A directory that filters leave unread
-    /// is like an empty one.
+    /// Returns the kind of an entry and the number of its content. A directory that filters leave
+    /// unread is like an empty one.
     fn value(&self, tree: &Tree<'_>, entry: EntryId) -> (u8, u32) {
         match tree.item(entry) {
             Item::File(content) => (b'f', content),

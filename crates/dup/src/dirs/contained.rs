@@ -1,4 +1,4 @@
-//! Directories all of whose contents are in another one, whatever they are called there.
+//! Directories all of whose contents are in another one, under any names.
 
 use std::collections::HashSet;
 
@@ -13,9 +13,9 @@ use super::search::Search;
 pub struct Contained {
     /// The directory.
     pub dir: DirId,
-    /// Where its contents are as well.
+    /// The other directory, which has all those contents as well.
     pub within: DirId,
-    /// Whether there is nothing else: the same contents under other names.
+    /// True if the other directory holds nothing else: the same contents under other names.
     pub is_mutual: bool,
     /// Files below the directory.
     pub files: u64,
@@ -25,7 +25,8 @@ pub struct Contained {
     pub filtered: u64,
 }
 
-/// Searches from the largest directories down: what lies below one that was found is not told.
+/// Searches from the largest directories down. Directories below one that was found are not
+/// reported.
 pub(crate) fn contained(search: &mut Search<'_>, cancel: &Cancel) -> Vec<Contained> {
     let mut found: Vec<Contained> = Vec::new();
     let tree = search.tree;
@@ -56,17 +57,19 @@ pub(crate) fn contained(search: &mut Search<'_>, cancel: &Cancel) -> Vec<Contain
     found
 }
 
-/// Of two lines that say the same of two directories, leaves the one about that which comes later.
+/// Removes one of two lines that report the same pair: the one about the directory whose path comes
+/// first.
 fn once(search: &Search<'_>, found: &mut Vec<Contained>) {
     let pairs: HashSet<(DirId, DirId)> = found.iter().map(|one| (one.dir, one.within)).collect();
     let path = |dir| search.tree.listing.dir_path(dir);
     found.retain(|one| !pairs.contains(&(one.within, one.dir)) || path(one.dir) > path(one.within));
 }
 
-/// The smallest directory that has all these contents and lies neither above nor below `dir`.
+/// Returns the smallest directory that has all these contents and lies neither above nor below
+/// `dir`.
 fn smallest(search: &mut Search<'_>, dir: DirId, contents: &mut [u32]) -> Option<DirId> {
     let places = search.places;
-    // What is rare decides first.
+    // Rare contents decide first.
     contents.sort_by_key(|content| places.count(*content));
     let rarest = *contents.first()?;
     if places.count(rarest) > search.limits.places {
@@ -109,7 +112,8 @@ fn climb(search: &Search<'_>, start: DirId, dir: DirId, contents: &[u32]) -> Opt
     search.sums.of(at).is_known.then_some(at)
 }
 
-/// Whether a directory has no more than so many contents, among which are all of another one.
+/// Returns true if a directory has `distinct` contents and no more. The caller knows that they
+/// include all of another directory's.
 fn has_no_more(search: &Search<'_>, within: DirId, distinct: usize) -> bool {
     if search.sums.of(within).has_alone {
         return false;

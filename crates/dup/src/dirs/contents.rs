@@ -1,5 +1,5 @@
-//! Which files have the same content, by number: those of a group of the search, and the names of
-//! one file. And where symbolic links lead.
+//! Numbers for equal contents of files: those of a group of the search, and the names of one file.
+//! And numbers for targets of symbolic links.
 
 use std::collections::HashMap;
 
@@ -9,18 +9,18 @@ use super::Obstacle;
 use super::tree::Tree;
 use crate::scan::Scan;
 
-/// What the numbers stand for that a [`Tree`] has.
+/// Meaning of the numbers of contents and link targets in a [`Tree`].
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
     /// Numbers of groups come first.
     pub(crate) groups: u32,
-    /// How many contents of files there are.
+    /// Number of distinct contents of files.
     pub(crate) files: u32,
-    /// Where links lead.
+    /// Targets of symbolic links, by number.
     pub(crate) targets: Vec<Vec<u8>>,
 }
 
-/// Gives numbers to what files hold and to where links lead.
+/// Gives numbers to the contents of files and the targets of links.
 pub(crate) fn number(tree: &mut Tree<'_>, scan: &Scan, errors: &mut Vec<Error>) -> Contents {
     let mut contents = Contents::default();
     for group in scan.groups() {

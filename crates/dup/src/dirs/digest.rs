@@ -1,4 +1,4 @@
-//! The digest of a directory: of what it holds, by kinds, names and contents.
+//! The digest of a directory, made of the kinds, names and contents of its entries.
 //!
 //! It is the digest of one record for each entry of the directory, in bytewise order of their names:
 //! a letter (`f` a file, `l` a symbolic link, `d` a directory), the entry's digest in lower-case hex,
@@ -35,7 +35,7 @@ pub(crate) struct Digests {
 }
 
 impl Digests {
-    /// Those that the search has found out.
+    /// Starts with the search's digests, if its algorithm is the one that directories use.
     pub(crate) fn new(search: Algorithm, scan: &Scan) -> Digests {
         let algorithm = algorithm(search);
         let groups = (0..).zip(scan.groups());
@@ -50,8 +50,8 @@ impl Digests {
         }
     }
 
-    /// Reads what is not known yet of the files below these directories, one of each content.
-    /// Gives those that could not be read as they were listed.
+    /// Reads the files below these directories whose digests are unknown, one of each content.
+    /// Returns those that could not be read as they were listed.
     ///
     /// # Errors
     /// A worker that panicked.
@@ -109,7 +109,7 @@ impl Digests {
         for dir in tree.below(classes.first[class as usize]) {
             below.extend(classes.of(dir).filter(|class| !known.contains_key(class)));
         }
-        // What a directory holds has lower numbers.
+        // Directories inside a directory have lower numbers.
         below.sort_unstable();
         below.dedup();
         for class in below {

@@ -1,4 +1,4 @@
-//! The way from a search to what is told of directories.
+//! The steps from a search of files to the report of directories.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -24,12 +24,13 @@ use crate::scan::Scan;
 /// Finds equal, contained and similar directories.
 ///
 /// The listing has to be of all [`Entries`](bc_walk::Entries), with [`Metadata`](bc_walk::Metadata)
-/// and with what roots [repeat](bc_walk::Repeats::List); empty files count, so the search's smallest
-/// size should be 0, or what the listing's is. After a cancellation the result is incomplete, and
+/// and with entries that roots [repeat](bc_walk::Repeats::List); empty files count, so the search's
+/// smallest size should be 0, or the listing's. After a cancellation the result is incomplete, and
 /// [says so](Directories::cancelled).
 ///
 /// # Errors
-/// A listing without metadata, or not the one that was searched; a worker that panicked. What cannot be read is in [`Directories::errors`].
+/// A listing without metadata, or not the one that was searched; a worker that panicked. Files that
+/// cannot be read are in [`Directories::errors`].
 pub fn find(
     listing: &Listing,
     scan: &Scan,
@@ -88,7 +89,7 @@ pub fn find(
     }
 }
 
-/// Every directory that is told.
+/// Returns every directory in the report.
 fn told(found: &Directories) -> Vec<DirId> {
     let groups = found
         .groups
@@ -99,7 +100,7 @@ fn told(found: &Directories) -> Vec<DirId> {
     groups.chain(contained).chain(similar).collect()
 }
 
-/// What there is to tell by what is known.
+/// Searches for equal, contained and similar directories with the contents known so far.
 fn look(
     tree: &Tree<'_>,
     (sums, classes): (&Sums, &Classes),

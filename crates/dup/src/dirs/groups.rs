@@ -1,4 +1,5 @@
-//! From contents of directories to groups, and which of them are told: only the largest.
+//! Groups of directories with equal contents, and the choice of those that are reported: only the
+//! largest.
 
 use std::collections::HashSet;
 
@@ -12,7 +13,8 @@ use crate::scan::{Scan, Span};
 
 /// Directories with equal contents, by the number of the content.
 pub(crate) struct Groups {
-    /// Where the members of each class start; one more at the end. Fewer than two are no group.
+    /// Start of each class's members in `members`; one more at the end. Fewer than two are no
+    /// group.
     starts: Vec<u32>,
     members: Vec<DirId>,
 }
@@ -28,7 +30,8 @@ impl Groups {
         let least = options.min_files.max(1);
         let class = |dir: DirId| {
             let class = classes.of(dir).filter(|_| sums.of(dir).files >= least)?;
-            // Where names do not count, what holds nothing but one directory equals that one.
+            // Where names do not count, a directory that holds nothing but one directory equals
+            // that one.
             let above = tree.above(dir).and_then(|above| classes.of(above));
             (above != Some(class)).then_some(class as usize)
         };
@@ -57,13 +60,13 @@ impl Groups {
         if members.len() < 2 { &[] } else { members }
     }
 
-    /// Whether a directory of this class has an equal.
+    /// Returns true if several directories have this class.
     pub(crate) fn is_group(&self, class: u32) -> bool {
         !self.members(class).is_empty()
     }
 }
 
-/// Which groups are told.
+/// Groups that are reported.
 pub(crate) struct Told {
     /// Classes.
     pub(crate) dirs: Vec<u32>,
@@ -71,8 +74,8 @@ pub(crate) struct Told {
     pub(crate) files: Vec<u32>,
 }
 
-/// Leaves out what follows from the equality of larger directories: a group whose members' parents
-/// are all equal, each of them with one member, under one name.
+/// Leaves out groups that follow from the equality of larger directories: a group whose members'
+/// parents are all equal, each of them with one member, under one name.
 pub(crate) fn largest(
     tree: &Tree<'_>,
     classes: &Classes,
@@ -113,8 +116,8 @@ pub(crate) fn largest(
     Told { dirs, files }
 }
 
-/// As for groups of files: those of nothing but references are none, and those that have to span
-/// roots do.
+/// Returns true for groups that are to be reported, as for groups of files: with a member that is
+/// no reference, and spanning roots where that is requested.
 fn is_wanted(tree: &Tree<'_>, scan: &Scan, options: &DirsOptions, members: &[DirId]) -> bool {
     let root = |dir: &DirId| tree.named_by(*dir).map(|entry| tree.listing.root(entry));
     let spans = || members.iter().any(|dir| root(dir) != root(&members[0]));
@@ -130,7 +133,7 @@ struct Cover<'a> {
 }
 
 impl Cover<'_> {
-    /// Whether the equality of the parents says all that these members' equality does.
+    /// Returns true if the members' parents are equal and the members' equality follows from that.
     fn covers<'n>(&mut self, members: impl Iterator<Item = (Option<DirId>, &'n [u8])>) -> bool {
         self.parents.clear();
         let mut first = None;

@@ -1,13 +1,14 @@
 //! The JSON document and lines.
 //!
 //! As for a search, and `"ignore_names"`, `"digest_algorithm"`, in `"stats"` the counts of
-//! directories, `"errors"` of everything, then `"directories":[{"files","bytes","wasted_bytes","digest","filtered",
+//! directories, `"errors"` of everything, then
+//! `"directories":[{"files","bytes","wasted_bytes","digest","filtered",
 //! "paths":[{"path","reference"}]}]`, `"contained":[{"path","in","same_contents","files","bytes",
 //! "filtered"}]`, `"similar":[{"path","with","percent","shared_bytes","files","bytes","with_files",
 //! "with_bytes","filtered"}]`, where manifests were asked `"offline":[{"path","files","bytes",
-//! "filtered","manifests":[{"path"}]}]`, `"groups"` with those groups of files that no group of directories
-//! covers, and `"not_comparable":[{"path","reason"}]`. What is not UTF-8 has its bytes as base64
-//! beside it, in `path_b64`, `in_b64` or `with_b64`.
+//! "filtered","manifests":[{"path"}]}]`, `"groups"` with those groups of files that no group of
+//! directories covers, and `"not_comparable":[{"path","reason"}]`. A path that is not UTF-8 has its
+//! bytes as base64 beside it, in `path_b64`, `in_b64` or `with_b64`.
 
 use std::io::{self, Write};
 
@@ -24,16 +25,16 @@ use crate::scan::Group;
 
 const COMMAND: &str = "dup dirs";
 
-/// What a report of directories is made of.
+/// Parts of a report of directories.
 #[derive(Clone, Copy)]
 pub struct DirsReport<'a> {
     /// The search.
     pub scan: ScanReport<'a>,
-    /// What was made of it.
+    /// Directories that were found by means of it.
     pub found: &'a Directories,
-    /// What was asked for.
+    /// Options of that search for directories.
     pub options: &'a DirsOptions,
-    /// Directories all of whose files manifests know.
+    /// Directories all of whose files are in manifests.
     pub offline: &'a [OfflineDir],
     /// The paths of the manifests, by number.
     pub manifests: &'a [&'a [u8]],
@@ -43,7 +44,7 @@ impl DirsReport<'_> {
     /// Writes one document, with a line for each group, to `out`, which should be buffered.
     ///
     /// # Errors
-    /// Of writing.
+    /// Errors of writing to `out`.
     pub fn document(&self, out: &mut dyn Write) -> io::Result<()> {
         let head = self.head().to_string();
         let head = head.strip_suffix('}').unwrap_or(&head);
@@ -84,7 +85,7 @@ impl DirsReport<'_> {
     /// Writes a header, a line for each group, each with its `type`, and a summary.
     ///
     /// # Errors
-    /// Of writing.
+    /// Errors of writing to `out`.
     pub fn lines(&self, out: &mut dyn Write) -> io::Result<()> {
         let found = self.found;
         line(out, "header", &self.head())?;
@@ -198,8 +199,8 @@ impl DirsReport<'_> {
         value
     }
 
-    /// The groups of files that no group of directories covers, each with its names: what was
-    /// named as a root and met below another one as well has one.
+    /// The groups of files that no group of directories covers, each with its names: a file that is
+    /// a root and was met below another one as well has one of the two.
     pub fn files(&self) -> impl Iterator<Item = (Group<'_>, Vec<EntryId>)> {
         let mut numbers = self.found.files.iter().peekable();
         let groups = (0_u32..).zip(self.scan.scan.groups());

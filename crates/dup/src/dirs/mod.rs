@@ -1,18 +1,17 @@
-//! Which directories are copies of each other, which are contained in another one, and which are
-//! similar: answers about the groups of a search.
+//! Directories that are copies of each other, contained in another one, or similar, found from the
+//! groups of a search.
 //!
-//! A directory's content is the set of what is below it: each file, symbolic link and empty
-//! directory with its path from there, its kind, and its bytes or target. Modes, owners and times
-//! do not count. A file that is in no group of the search has a content of its own, unless it has
-//! several names; nothing of it has to be read for that.
+//! A directory's content is the set of its entries at all depths: each file, symbolic link and
+//! empty directory with its path from there, its kind, and its bytes or target. Modes, owners and
+//! times do not count. A file that is in no group of the search has a content of its own, unless it
+//! has several names; nothing of it has to be read for that.
 //!
 //! # Invariants
-//! - What is not known is not compared: where a file or a directory could not be read or changed,
-//!   where a mount, a FIFO, a socket or a device is, or a followed link to what is listed elsewhere,
-//!   neither that directory nor one above it is equal to, contained in or similar to another.
-//!   [`Directories::obstacles`] names them.
-//! - Of directories that are told it is checked afterwards that they are as they were when they
-//!   were listed.
+//! - Unknown contents are not compared: where a file or a directory could not be read or changed,
+//!   where a mount, a FIFO, a socket or a device is, or a followed link to entries that are listed
+//!   elsewhere, neither that directory nor one above it is equal to, contained in or similar to
+//!   another. [`Directories::obstacles`] names them.
+//! - Reported directories are checked afterwards: they are as they were when listed.
 //! - The result depends neither on threads nor on how a search was made.
 //! - Time and memory grow with the number of entries, but for the search for contained and similar
 //!   ones, which [`Limits`] bounds for each directory. Nothing here is recursive.
@@ -52,7 +51,7 @@ pub use json::DirsReport;
 pub use offline::{OfflineDir, offline_dirs};
 pub use similar::Similar;
 
-/// Whether names count.
+/// Treatment of names in comparisons of directories.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum DirNames {
     /// Equal directories have the same files at the same paths.
@@ -62,13 +61,13 @@ pub enum DirNames {
     Ignore,
 }
 
-/// How far the searches for contained and similar directories go.
+/// Bounds of the searches for contained and similar directories.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Limits {
     /// A content that is in more places leads nowhere.
     pub places: usize,
-    /// So many other directories are tried for each.
+    /// Number of other directories that are tried for each.
     pub candidates: usize,
 }
 
@@ -81,26 +80,27 @@ impl Default for Limits {
     }
 }
 
-/// What to look for.
+/// Options of the search for directories.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DirsOptions {
-    /// Whether names count.
+    /// Treatment of names.
     pub names: DirNames,
-    /// How much similar directories have in common at least, in percent of the larger one's bytes:
-    /// 1 to 100. `None`: they are not looked for.
+    /// Least share that similar directories have in common, in percent of the larger one's bytes: 1
+    /// to 100. `None`: similar directories are not searched for.
     pub similar: Option<u8>,
-    /// Whether those that are wholly in another one are looked for.
+    /// True to search for directories that are wholly in another one.
     pub contained: bool,
     /// Directories with fewer files below them are left out.
     pub min_files: u64,
-    /// Which roots a group has to span: that of the search.
+    /// Roots that a group has to span, as in the search.
     pub span: Span,
     /// The algorithm of the search.
     pub algorithm: Algorithm,
-    /// How far searches go.
+    /// Bounds of the searches.
     pub limits: Limits,
-    /// How to read the files of which directories' digests are made; `None`: there are none.
+    /// Options for reading the files whose digests directories' digests are made from; `None`: no
+    /// digests.
     pub digests: Option<HashOptions>,
 }
 
@@ -139,7 +139,7 @@ impl Default for DirsOptions {
     }
 }
 
-/// Why a directory, and with it each one above it, cannot be compared.
+/// Reason why a directory, and with it each one above it, cannot be compared.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Obstacle {
@@ -153,12 +153,12 @@ pub enum Obstacle {
     Special,
     /// A file in it was deleted already, and goes when it is closed, or is one that is not finished.
     Temporary,
-    /// A link that was followed leads to what is listed elsewhere.
+    /// A link that was followed leads to an entry that is listed elsewhere.
     Elsewhere,
 }
 
 impl Obstacle {
-    /// In a few words that fit after the directory's path and a colon.
+    /// Returns a few words that fit after the directory's path and a colon.
     pub fn text(self) -> &'static str {
         match self {
             Obstacle::Unreadable => "not all of it could be read",
@@ -170,7 +170,7 @@ impl Obstacle {
         }
     }
 
-    /// Whether the user could know nothing of it before.
+    /// Returns true for a failure, which the user could not expect.
     pub fn is_failure(self) -> bool {
         matches!(self, Obstacle::Unreadable | Obstacle::Changed)
     }
@@ -179,7 +179,7 @@ impl Obstacle {
 /// Directories with equal contents.
 #[derive(Clone, Debug)]
 pub struct DirGroup {
-    /// Those of references first, then in order of paths.
+    /// Directories of references first, then in order of paths.
     pub dirs: Vec<DirId>,
     /// Files below each of them.
     pub files: u64,
@@ -193,11 +193,11 @@ pub struct DirGroup {
     pub digest: Option<Digest>,
 }
 
-/// What was found.
+/// Result of the search for directories.
 #[derive(Debug, Default)]
 pub struct Directories {
-    /// Equal directories: what frees most first, then by size, files and paths. What follows from
-    /// the equality of larger ones is left out.
+    /// Equal directories: those that free most first, then by size, files and paths. Groups that
+    /// follow from the equality of larger ones are left out.
     pub groups: Vec<DirGroup>,
     /// The groups of the search, by number, that those of directories do not cover.
     pub files: Vec<u32>,
@@ -208,23 +208,23 @@ pub struct Directories {
     /// Directories that cannot be compared for a reason of their own, in order of paths. Nor can
     /// those above them.
     pub obstacles: Vec<(DirId, Obstacle)>,
-    /// Names of files that are roots, and were met in a directory as well: told there.
+    /// Names of files that are roots and were also met in a directory: reported there.
     pub repeated: HashSet<EntryId>,
-    /// How many directories cannot be compared in all.
+    /// Number of all directories that cannot be compared.
     pub not_comparable: u64,
     /// Directories of which it was not tried, or not wholly, whether they are contained in or
     /// similar to another one, as their contents are in too many places.
     pub too_common: u64,
     /// Directories for which that search ended after as many others as are tried.
     pub ended: u64,
-    /// What failed here, and not in the walk or the search.
+    /// Errors of this search, without those of the walk and of the search for files.
     pub errors: Vec<Error>,
-    /// Whether this or the search was cancelled: then something may be missing.
+    /// True if this or the search was cancelled: then something may be missing.
     pub cancelled: bool,
 }
 
-/// Bytes of memory that the search and what is made of it take for the listing and the state of its
-/// entries, at most.
+/// Returns the bytes of memory that the search and its results take for the listing and the state
+/// of its entries, at most.
 pub fn dirs_memory(listing: &Listing) -> u64 {
     // Numbers of contents, the order by directories, and the places of contents.
     const STATE: usize = 20;

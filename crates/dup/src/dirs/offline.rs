@@ -1,4 +1,4 @@
-//! Directories whose files are all on disks that are not here, as manifests have it.
+//! Directories whose files are all on offline disks, according to manifests.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -9,10 +9,11 @@ use super::Directories;
 use super::tree::{Item, Tree};
 use crate::unique::Offline;
 
-/// A directory all of whose files manifests know; of links and empty directories they are not asked.
+/// A directory all of whose files are in manifests; these are not asked about links and empty
+/// directories.
 #[derive(Clone, Debug)]
 pub struct OfflineDir {
-    /// Which.
+    /// The directory.
     pub dir: DirId,
     /// Files below it; empty ones hold nothing that could be missing.
     pub files: u64,
@@ -24,19 +25,19 @@ pub struct OfflineDir {
     pub manifests: Vec<usize>,
 }
 
-/// What is known of a directory.
+/// Sums over a directory and everything below it.
 #[derive(Clone, Default)]
 struct Known {
     files: u64,
     bytes: u64,
     filtered: u64,
     manifests: BTreeSet<usize>,
-    /// Whether all of it is.
+    /// True if manifests contain all of its files and nothing in it is incomparable.
     whole: bool,
 }
 
-/// The largest directories with at least `min_files` files all of which manifests know: those with
-/// most bytes first. What cannot be compared is none of them.
+/// Returns the largest directories with at least `min_files` files all of which manifests contain:
+/// those with most bytes first. A directory that cannot be compared is never among them.
 pub fn offline_dirs(
     listing: &Listing,
     found: &Directories,

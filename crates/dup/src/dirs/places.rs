@@ -1,4 +1,4 @@
-//! Where each content is: by its number, the directories that hold it.
+//! Index from the number of a content to the directories that hold it.
 
 use bc_walk::DirId;
 
@@ -9,13 +9,13 @@ use super::tree::{Item, NONE, Tree};
 /// the directories that have it, by rank.
 pub(crate) struct Places {
     ranks: Vec<u32>,
-    /// By rank.
+    /// Directories by rank.
     by_rank: Vec<DirId>,
-    /// By directory: how many it is with those below it.
+    /// Number of directories below each one, itself included.
     sizes: Vec<u32>,
     /// Numbers of links come after those of files.
     files: u32,
-    /// Where the places of each content start; one more at the end.
+    /// Start of each content's places in `places`; one more at the end.
     starts: Vec<u32>,
     /// Ranks; one for each entry.
     places: Vec<u32>,
@@ -82,7 +82,7 @@ impl Places {
         })
     }
 
-    /// Those of everything below a directory, in order, each as often as it is there.
+    /// Returns all contents below a directory, sorted, each as often as it occurs.
     pub(crate) fn all_contents(&self, tree: &Tree<'_>, dir: DirId) -> Vec<u32> {
         let below = self.range(dir).map(|rank| self.by_rank[rank as usize]);
         let mut all: Vec<u32> = below.flat_map(|dir| self.contents(tree, dir)).collect();
@@ -90,7 +90,7 @@ impl Places {
         all
     }
 
-    /// How many contents there are.
+    /// Returns the number of distinct contents.
     pub(crate) fn len(&self) -> usize {
         self.starts.len() - 1
     }
@@ -101,12 +101,12 @@ impl Places {
         rank..rank + self.sizes[dir.0 as usize]
     }
 
-    /// Whether one directory is another or lies below it.
+    /// Returns true if one directory is another or lies below it.
     pub(crate) fn is_below(&self, dir: DirId, above: DirId) -> bool {
         self.range(above).contains(&self.ranks[dir.0 as usize])
     }
 
-    /// How often a content is there.
+    /// Returns the number of places of a content.
     pub(crate) fn count(&self, content: u32) -> usize {
         self.ranks_of(content).len()
     }
@@ -117,7 +117,7 @@ impl Places {
         runs.map(|run| self.by_rank[run[0] as usize])
     }
 
-    /// Whether a content is below a directory.
+    /// Returns true if a content is below a directory.
     pub(crate) fn is_in(&self, content: u32, dir: DirId) -> bool {
         let range = self.range(dir);
         let ranks = self.ranks_of(content);

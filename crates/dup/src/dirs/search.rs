@@ -1,5 +1,5 @@
-//! What the searches for contained and for similar directories share: how far they go, and what is
-//! told already.
+//! State shared by the searches for contained and for similar directories: their bounds, and the
+//! directories that are reported already.
 
 use bc_walk::DirId;
 
@@ -22,12 +22,12 @@ pub(crate) struct Search<'a> {
     pub(crate) too_common: u64,
     /// Directories for which there were more candidates than are tried.
     pub(crate) ended: u64,
-    /// By directory: whether something is told of it, or of one above it.
+    /// By directory: true if it is in the report, or one above it is known to be.
     done: Vec<bool>,
 }
 
 impl<'a> Search<'a> {
-    /// Nothing is told yet but the groups of equal directories.
+    /// Starts with the groups of equal directories as the only ones in the report.
     pub(crate) fn new(
         tree: &'a Tree<'a>,
         sums: &'a Sums,
@@ -52,8 +52,8 @@ impl<'a> Search<'a> {
         search
     }
 
-    /// Whether something may be told of a directory, as far as that does not depend on others. Of one
-    /// that holds a directory and nothing else that one tells more.
+    /// Returns true if a directory may be reported, as far as that does not depend on others. A
+    /// directory whose only entry is a directory may not: the inner one says more.
     pub(crate) fn is_subject(&mut self, dir: DirId) -> bool {
         let is_done = self.is_done(dir);
         let sum = self.sums.of(dir);
@@ -64,13 +64,13 @@ impl<'a> Search<'a> {
         !is_done && sum.is_known && sum.files >= self.least && !is_wrapper()
     }
 
-    /// Notes that something is told of a directory.
+    /// Marks a directory as reported.
     pub(crate) fn set_done(&mut self, dir: DirId) {
         self.done[dir.0 as usize] = true;
     }
 
-    /// Whether something is told of a directory or of one above it. To be asked of directories
-    /// before those below them.
+    /// Returns true if a directory or one above it is in the report. Ask about directories before
+    /// those below them.
     fn is_done(&mut self, dir: DirId) -> bool {
         let above = self.tree.above(dir);
         if above.is_some_and(|above| self.done[above.0 as usize]) {
@@ -79,7 +79,8 @@ impl<'a> Search<'a> {
         self.done[dir.0 as usize]
     }
 
-    /// Whether a directory is smaller than another one, or as large and before it.
+    /// Returns true if a directory is smaller than another one, or as large with a path that sorts
+    /// before.
     pub(crate) fn is_smaller(&self, one: DirId, other: DirId) -> bool {
         let size = |dir| {
             let sum = self.sums.of(dir);

@@ -1,4 +1,4 @@
-//! Directories that have most of their bytes in common, whatever the files are called.
+//! Directories that have most of their bytes in common, under any names.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,7 +18,7 @@ pub struct Similar {
     pub files: [u64; 2],
     /// Their sizes together.
     pub bytes: [u64; 2],
-    /// Bytes of files that both have; what one has twice and the other once counts once.
+    /// Bytes of files that both have; a content that one has twice and the other once counts once.
     pub shared: u64,
     /// Entries in both that filters left out.
     pub filtered: u64,
@@ -31,8 +31,8 @@ impl Similar {
     }
 }
 
-/// Searches from the largest directories down for the one that each has most in common with; what
-/// lies below one that was found is not told. `percent` is at least 1 and at most 100.
+/// Searches from the largest directories down for the one that each has most in common with.
+/// Directories below one that was found are not reported. `percent` is at least 1 and at most 100.
 pub(crate) fn similar(
     search: &mut Search<'_>,
     percent: u8,
@@ -85,7 +85,7 @@ fn line(search: &Search<'_>, one: DirId, other: DirId, shared: u64) -> Similar {
     }
 }
 
-/// By number of a content: bytes of a file or link that has it.
+/// Returns the bytes of a file or link by the number of its content.
 fn sizes(tree: &Tree<'_>, contents: usize) -> Vec<u64> {
     let mut sizes = vec![0; contents];
     for entry in tree.dirs().flat_map(|dir| tree.entries(dir)) {
@@ -130,8 +130,8 @@ fn most_similar(
     best
 }
 
-/// Directories that may have so many percent in common with `dir`: those that have one of its
-/// rarest contents. Without all of these it would have too little in common with any.
+/// Returns the directories that may have so many percent in common with `dir`: those that have one
+/// of its rarest contents. Without all of these it would have too little in common with any.
 fn candidates(
     search: &mut Search<'_>,
     dir: DirId,
@@ -162,7 +162,7 @@ fn candidates(
             let mut below = 0;
             while let Some(other) = at.filter(|other| !places.is_below(dir, *other)) {
                 let sum = sums.of(other);
-                // One that has no more than the one in it is told by that.
+                // A directory with no more bytes than the one in it is covered by that one.
                 let has_more = std::mem::replace(&mut below, sum.bytes) < sum.bytes;
                 let (least, most) = (bytes.min(sum.bytes), bytes.max(sum.bytes));
                 let is_near = u128::from(least) * 100 >= percent * u128::from(most);
@@ -184,7 +184,8 @@ fn candidates(
     found
 }
 
-/// Bytes of files that two directories have, whose contents are given in order.
+/// Returns the bytes of files that two directories have in common; their contents are given in
+/// order.
 fn shared(one: &[u32], other: &[u32], sizes: &[u64]) -> u64 {
     let (mut a, mut b, mut shared) = (0, 0, 0_u64);
     while let (Some(x), Some(y)) = (one.get(a), other.get(b)) {

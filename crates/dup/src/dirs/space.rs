@@ -1,4 +1,4 @@
-//! What giving up all but one of equal directories frees.
+//! Disk space that is freed by giving up all but one of equal directories.
 
 use std::collections::HashMap;
 
@@ -9,9 +9,9 @@ use crate::scan::Scan;
 
 /// Disk space of the files below directories.
 pub(crate) struct Space {
-    /// By directory, of the files with one name.
+    /// Bytes of the files with one name, by directory.
     own: Vec<u64>,
-    /// By directory: whether there are files below it that have several.
+    /// By directory: true if there are files below it that have several names.
     has_several: Vec<bool>,
     several: HashMap<EntryId, Several>,
 }
@@ -21,13 +21,13 @@ pub(crate) struct Space {
 struct Several {
     first: EntryId,
     names: u32,
-    /// What removing all of them frees.
+    /// Bytes that are freed by removing all names.
     own: u64,
 }
 
 impl Space {
-    /// Of what the search found equal: what is in a group of directories is in one of files, or has
-    /// a name in the directory that stays.
+    /// Adds up the space of the files that the search found equal. They suffice: every file in a
+    /// group of directories is in one of files, or has a name in the directory that stays.
     pub(crate) fn new(tree: &Tree<'_>, scan: &Scan) -> Space {
         let mut space = Space {
             own: vec![0; tree.listing.dirs()],

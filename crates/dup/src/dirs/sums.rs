@@ -1,16 +1,16 @@
-//! What directories hold in all, and which of them can be compared.
+//! Totals of each directory, and flags for the ones that can be compared.
 
 use bc_walk::{DirId, EntryId};
 
 use super::tree::{Item, Tree};
 
-/// What is below a directory.
+/// Totals of everything below a directory.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sum {
     pub(crate) files: u64,
     /// Their sizes together.
     pub(crate) bytes: u64,
-    /// Those of files whose content no other has.
+    /// Sizes of the files whose content no other file has.
     pub(crate) alone: u64,
     /// Entries that filters left out.
     pub(crate) filtered: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Sum {
     pub(crate) has_alone: bool,
 }
 
-/// By directory.
+/// Totals by directory.
 pub(crate) struct Sums(Vec<Sum>);
 
 impl Sums {
@@ -61,7 +61,7 @@ fn size(tree: &Tree<'_>, entry: EntryId) -> u64 {
 }
 
 impl Sum {
-    /// Whether it can be equal to another directory, or contained in one.
+    /// Returns true if it can be equal to another directory, or contained in one.
     pub(crate) fn is_shared(&self) -> bool {
         self.is_known && !self.has_alone
     }

@@ -1,4 +1,4 @@
-//! The directories of a listing as a tree: what each holds, and whether all of it is known.
+//! The directories of a listing as a tree, with their entries and their obstacles.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use super::Obstacle;
 use crate::lasting::lasts;
 use crate::prune::sys;
 
-/// What an entry of a directory stands for.
+/// Kind and content of a directory's entry.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Item {
     /// A file whose content others have as well, by the number of that content.
@@ -21,31 +21,31 @@ pub(crate) enum Item {
     Dir(DirId),
     /// A directory that the user's filters leave unread: like an empty one.
     Closed,
-    /// What cannot be compared.
+    /// An entry that cannot be compared.
     Unknown,
 }
 
-/// In place of a number: there is none.
+/// Placeholder for a number that does not exist.
 pub(crate) const NONE: u32 = u32::MAX;
-/// In place of a directory's number: filters leave it unread.
+/// Placeholder for a directory's number: filters leave it unread.
 const CLOSED: u32 = u32::MAX - 1;
 
 /// All directories that were read.
 pub(crate) struct Tree<'a> {
     pub(crate) listing: &'a Listing,
-    /// Where the entries of each directory start; one more at the end.
+    /// Start of each directory's entries in `entries`; one more at the end.
     starts: Vec<u32>,
-    /// Of one directory together, in order of their names.
+    /// Entries, those of one directory together, in order of their names.
     entries: Vec<EntryId>,
-    /// By entry: the number of what it stands for, by its kind.
+    /// By entry: the number of its directory, content or target, depending on its kind.
     values: Vec<u32>,
     /// Directories as entries of others.
     met: Vec<EntryId>,
     /// Symbolic links that were not followed.
     links: Vec<EntryId>,
-    /// By directory: the entry that was looked at before it was read.
+    /// By directory: the entry that was looked at before the directory was read.
     named_by: Vec<u32>,
-    /// By directory: the one that it is in, or [`NONE`].
+    /// By directory: its parent, or [`NONE`].
     above: Vec<u32>,
     /// The names of roots in the directories that they are in, where those are read as well.
     root_names: HashMap<DirId, EntryId>,
@@ -55,8 +55,8 @@ pub(crate) struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    /// Of a listing of all entries, with metadata and with what roots repeat. Contents of files and
-    /// targets of links are not known yet.
+    /// Builds the tree of a listing of all entries, with metadata and with entries that roots
+    /// repeat. Contents of files and targets of links are not known yet.
     pub(crate) fn new(listing: &'a Listing) -> Tree<'a> {
         let mut tree = Tree {
             listing,
@@ -86,7 +86,7 @@ impl<'a> Tree<'a> {
         all.filter(|dir| listing.dir_identity(*dir).is_some())
     }
 
-    /// Puts the entries of each directory together, and finds what is no file.
+    /// Puts the entries of each directory together, and collects those that are no files.
     fn collect(&mut self) {
         let listing = self.listing;
         let mut starts = vec![0_u32; listing.dirs() + 1];
@@ -150,8 +150,8 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Finds out what the directories are that were not read where they were met, and what else
-    /// keeps directories from being known.
+    /// Finds the directories behind entries that were not read where they were met, and further
+    /// obstacles to a comparison.
     fn resolve(&mut self) {
         let listing = self.listing;
         for (dir, gap) in listing.gaps() {
@@ -207,7 +207,7 @@ impl<'a> Tree<'a> {
         roots
     }
 
-    /// Whether the entry is a directory of the same mount as the one that it is in.
+    /// Returns true if the entry is a directory of the same mount as the one that it is in.
     fn is_plain(&self, dir: DirId, entry: EntryId) -> bool {
         let listing = self.listing;
         let dev = listing.dir_identity(dir).map(|id| id.dev);
@@ -225,13 +225,13 @@ impl<'a> Tree<'a> {
         &self.order
     }
 
-    /// What is in a directory, in order of names.
+    /// Returns the entries of a directory, in order of names.
     pub(crate) fn entries(&self, dir: DirId) -> &[EntryId] {
         let at = dir.0 as usize;
         &self.entries[self.starts[at] as usize..self.starts[at + 1] as usize]
     }
 
-    /// What an entry stands for.
+    /// Returns the kind and content of an entry.
     pub(crate) fn item(&self, entry: EntryId) -> Item {
         let value = self.values[entry.0 as usize];
         match (self.listing.kind(entry), value) {
@@ -250,7 +250,7 @@ impl<'a> Tree<'a> {
         &self.links
     }
 
-    /// Whether no content is known that the file shares with others.
+    /// Returns true if no content is known that the file shares with others.
     pub(crate) fn is_alone(&self, entry: EntryId) -> bool {
         self.values[entry.0 as usize] == NONE
     }
@@ -299,7 +299,8 @@ impl<'a> Tree<'a> {
         self.obstacles[dir.0 as usize].get_or_insert(obstacle);
     }
 
-    /// Why a directory cannot be compared, as far as the reason lies in itself.
+    /// Returns the reason why a directory cannot be compared, as far as it lies in the directory
+    /// itself.
     pub(crate) fn obstacle(&self, dir: DirId) -> Option<Obstacle> {
         self.obstacles[dir.0 as usize]
     }

@@ -16,7 +16,7 @@ impl<'a> DirsReport<'a> {
         groups.map(move |group| report.tree_group(&tree, group))
     }
 
-    /// The directories of each group alone, with nothing of what is in them: enough for a choice.
+    /// Returns the directories of each group alone, without their entries: enough for a choice.
     pub fn tree_roots(&self) -> Vec<Vec<FileRef>> {
         let tree = Tree::new(self.scan.listing);
         let root = |dir: &DirId| self.dir_ref(&tree, *dir);
@@ -61,7 +61,7 @@ impl<'a> DirsReport<'a> {
         }
     }
 
-    /// What is below a directory, in order of paths' components.
+    /// Returns everything below a directory, in order of paths' components.
     fn tree_entries(&self, tree: &Tree<'_>, dir: DirId) -> Vec<TreeEntry> {
         let listing = self.scan.listing;
         let mut entries = Vec::new();
@@ -105,12 +105,12 @@ impl<'a> DirsReport<'a> {
     }
 }
 
-/// Of a root that nothing names.
+/// State recorded for a root without an entry of its own.
 const NEVER: Stamp = Stamp {
     size: 0,
     mtime_ns: 0,
     ctime_ns: 0,
 };
 
-/// What is no file.
+/// Identity recorded where none is known; no file has it.
 const NOTHING: Identity = Identity { dev: 0, ino: 0 };

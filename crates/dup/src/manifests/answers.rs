@@ -1,4 +1,4 @@
-//! Which files some manifests know.
+//! Answers of manifests about files: the contents that they contain.
 
 use bc_digest::{Algorithm, Digest};
 use bc_hash::{HashOptions, HashProgress};
@@ -15,31 +15,31 @@ use crate::aliases::Aliases;
 use crate::error::{Error as SearchError, ErrorKind};
 use crate::subtrees::Subtrees;
 
-/// What is asked.
+/// Files that manifests are asked about.
 pub struct Question<'a> {
     /// The files, walked with metadata.
     pub listing: &'a Listing,
-    /// Those that are asked about, in path order.
+    /// Entries in question, in path order.
     pub entries: &'a [EntryId],
-    /// For each of them all files of the trees with its content, itself among them: what a list of
-    /// unknown origin says of such names is of these files, as far as anybody can tell. Empty where
-    /// that does not matter.
+    /// For each entry all files of the trees with its content, itself among them: lines of such
+    /// names in a list of unknown origin are taken to be about these files. Empty where that does
+    /// not matter.
     pub names: &'a [&'a [EntryId]],
-    /// What is asked about, and all that lies there, with the traces of its files: a manifest's
-    /// entries for those are no witnesses.
+    /// The files in question and everything beside them in their trees, with traces of all files: a
+    /// manifest's entries for those are no reference copies.
     pub own: &'a Subtrees,
-    /// How files are read; which algorithms, the manifests say.
+    /// Options for reading files; the algorithms come from the manifests.
     pub hash: HashOptions,
-    /// Whether it is to be told by which entry a manifest knows a file.
+    /// True to return the entry by which a manifest knows a file.
     pub details: bool,
 }
 
-/// Who knows a file's content.
+/// Manifest that contains a file's content, and the algorithm by which it does.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Answer {
     /// Index of the manifest.
     pub manifest: usize,
-    /// By a digest of this algorithm.
+    /// Algorithm of the digest.
     pub algorithm: Algorithm,
 }
 
@@ -52,14 +52,14 @@ pub struct Detail {
     pub digest: Digest,
 }
 
-/// What was found.
+/// Answers to a [`Question`].
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Answers {
-    /// For each entry that was asked about: who knows it. A strong digest comes before a weak one,
-    /// then the manifest that was named first.
+    /// For each entry in question, its answer. A strong digest comes before a weak one, then the
+    /// manifest that was named first.
     pub known: Vec<Option<Answer>>,
-    /// By which entry, if that was asked for.
+    /// For each entry in question, the manifest's entry, if that was asked for.
     pub details: Vec<Option<Box<Detail>>>,
     /// Files that could not be read.
     pub errors: Vec<(EntryId, Error)>,
@@ -69,7 +69,7 @@ pub struct Answers {
     pub own_entries: u64,
 }
 
-/// Why there are no answers.
+/// Reason why there are no answers.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Unanswered {
@@ -77,7 +77,7 @@ pub enum Unanswered {
     Manifest(ManifestError),
     /// A worker that panicked.
     Panic(WorkerPanic),
-    /// What was asked makes no sense.
+    /// A request that makes no sense.
     Misuse(SearchError),
 }
 
@@ -127,13 +127,13 @@ impl From<WorkerPanic> for Unanswered {
     }
 }
 
-/// Asks manifests which contents they know. Files are read only if a manifest has one of their size,
-/// or has no sizes. Memory grows with the files that are asked about, not with the manifests.
+/// Asks manifests which of the contents they contain. Files are read only if a manifest has one of
+/// their size, or has no sizes. Memory grows with the files in question, not with the manifests.
 ///
-/// After a cancellation the answers are incomplete: what was not read is not known.
+/// After a cancellation the answers are incomplete: files that were not read have none.
 ///
 /// # Errors
-/// A manifest that is cut off, altered, or not what it has to be; a worker that panicked.
+/// A manifest that is cut off, altered or invalid; a worker that panicked.
 pub fn ask(
     question: &Question<'_>,
     manifests: &mut [Manifest],
@@ -239,8 +239,8 @@ impl Manifest {
         Ok((tally, systems))
     }
 
-    /// Reads it through again: which of the digests does it have? Gives how many entries count for
-    /// nothing as they have the names of those files.
+    /// Reads the manifest again and looks up each of its digests. Returns the number of entries
+    /// that do not count, as they have the names of those files.
     fn look_up(
         &self,
         nth: usize,

@@ -1,4 +1,4 @@
-//! The bytes of a file from the first on, whoever else reads it.
+//! The bytes of a file from the first on, independent of the file offset that other readers share.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -10,7 +10,7 @@ use bc_walk::{EntryId, Error, FileKind, FileStat, Listing};
 pub(super) struct Sizes {
     all: Vec<u64>,
     wanted: Vec<bool>,
-    /// A manifest does not tell sizes.
+    /// True if a manifest records no sizes.
     any: bool,
 }
 
@@ -27,7 +27,7 @@ impl Sizes {
         }
     }
 
-    /// A manifest has a file of this size, or does not tell.
+    /// Records the size of a file in a manifest; `None` if the manifest has no size for it.
     pub(super) fn note(&mut self, size: Option<u64>) {
         match size {
             None => self.any = true,
@@ -51,7 +51,7 @@ pub(super) struct Table {
     /// The beginning of each digest and its number, in order.
     order: Vec<([u8; 16], u32)>,
     digests: Vec<u8>,
-    /// Of each digest, which of the entries that were asked about has it.
+    /// For each digest, the index of the entry in question that has it.
     entries: Vec<u32>,
 }
 
@@ -72,7 +72,7 @@ impl Table {
         self.entries.push(at);
     }
 
-    /// Those that were asked about and have this digest.
+    /// Returns the indices of entries in question with this digest.
     pub(super) fn find<'t>(&'t self, digest: &'t [u8]) -> impl Iterator<Item = usize> + 't {
         let len = self.algorithm.digest_len();
         let first = head(digest);
@@ -95,9 +95,9 @@ fn head(digest: &[u8]) -> [u8; 16] {
     head
 }
 
-/// What reading came to.
+/// Result of reading the files.
 pub(super) struct Hashed {
-    /// In the order of the algorithms.
+    /// Tables in the order of the algorithms.
     pub(super) tables: Vec<Table>,
     pub(super) errors: Vec<(EntryId, Error)>,
     pub(super) bytes_read: u64,
@@ -144,7 +144,7 @@ pub(super) fn read(
     Ok(hashed)
 }
 
-/// What one worker read.
+/// Digests and errors of one worker.
 #[derive(Default)]
 struct Collect {
     files: Vec<(EntryId, Box<[Digest]>)>,

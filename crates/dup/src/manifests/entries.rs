@@ -1,4 +1,4 @@
-//! The entries of a manifest of any form, as far as they can be witnesses.
+//! Entries of a manifest of any form, as far as they can be reference copies.
 
 use bc_digest::{Algorithm, Digest};
 use bc_manifest::integrity::{Entry, Kind, Meta, Mounted, Policy, Reader};
@@ -9,12 +9,12 @@ use super::{Form, Manifest, ManifestError, strength};
 use crate::lasting::{is_stage, lasts};
 use crate::path::split;
 
-/// What a manifest says of one file's content.
+/// Content of one file as a manifest records it.
 pub(super) struct Witness<'a> {
     pub(super) path: &'a [u8],
-    /// In bytes, where it is told.
+    /// Bytes, if recorded.
     pub(super) size: Option<u64>,
-    /// The file's number and state, where they are told.
+    /// The file's inode number and state, if recorded.
     pub(super) meta: Option<Meta>,
     /// The digest, by each of the algorithms that it can be of.
     pub(super) digest: Digest,
@@ -24,19 +24,19 @@ pub(super) struct Witness<'a> {
 /// An entry.
 pub(super) enum Found<'a> {
     Witness(Witness<'a>),
-    /// A file whose content is not known, or not for sure.
+    /// A file whose content is unknown or uncertain.
     Without,
     /// The directory that all paths are relative to, and its number.
     Root(u64),
     /// Something was mounted here: entries at or below this path are of that file system.
     Mounted(&'a [u8], &'a Mounted),
-    /// Where a list was made: its paths are relative to this directory.
+    /// Directory in which a list was made and to which its paths are relative.
     MadeIn(&'a [u8]),
 }
 
 impl Manifest {
-    /// Shows `found` every entry of a file. Whatever it makes of them counts only once this has
-    /// returned: the manifest may turn out to be cut off or altered at its end.
+    /// Calls `found` with every entry of a file. Its results count only once this has returned: the
+    /// manifest may turn out to be cut off or altered at its end.
     pub(super) fn each(
         &self,
         cancel: &Cancel,
@@ -195,7 +195,7 @@ impl Manifest {
     }
 }
 
-/// Whether the last attempt at the content found the digest.
+/// Returns true if the last attempt at the content found the recorded digest.
 fn is_certain(entry: &Entry) -> bool {
     let failed_since = match (entry.tried_at, entry.verified_at) {
         (Some(tried), Some(verified)) => tried > verified,
@@ -205,13 +205,13 @@ fn is_certain(entry: &Entry) -> bool {
     entry.error.is_none() && entry.found.is_none() && !failed_since
 }
 
-/// Whether the file was one that lasts when it was recorded.
+/// Returns true if the file was neither deleted nor temporary when it was recorded.
 fn is_lasting(path: &[u8], links: u64) -> bool {
     let name = split(path).1;
     lasts(name, links) && !is_stage(name)
 }
 
-/// What a digest of this length and, perhaps, name is one of.
+/// Returns the algorithms that a digest of this length and, if recorded, this name can be of.
 fn algorithms_of(name: Option<&Name>, length: usize) -> Vec<Algorithm> {
     match name {
         Some(name) => {

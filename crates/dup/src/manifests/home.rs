@@ -1,6 +1,6 @@
-//! Whether the tree that a manifest was made of is one of those that are asked about: then it says
-//! nothing of any other disk. File systems are known by their UUID, or else by the source of the
-//! mount, or else by the path alone; trees on one file system by their paths within it.
+//! Detection of a manifest whose tree is one of those in question: such a manifest records no other
+//! copy. File systems are identified by their UUID, or else by the source of the mount, or else by
+//! the path alone; trees on one file system by their paths within it.
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
@@ -12,12 +12,12 @@ use bc_fs::mount::MountEntry;
 use bc_manifest::integrity::{Header, Mounted};
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 
-/// What is known of how a manifest's tree lies to the roots that are asked about.
+/// Relation of a manifest's tree to the roots in question.
 #[derive(Debug, Default)]
 pub(super) struct Home {
     /// The roots.
     places: Vec<Place>,
-    /// Paths of entries below which lies what is asked about, each with a closing slash.
+    /// Paths of entries below which the roots in question lie, each with a closing slash.
     around: Vec<Vec<u8>>,
 }
 
@@ -25,7 +25,7 @@ impl Home {
     /// Compares the header with every root.
     ///
     /// # Errors
-    /// In words, if the manifest's tree is one of the roots or lies in one, or may.
+    /// A message, if the manifest's tree is one of the roots or lies in one, or may.
     pub(super) fn of<'p>(
         header: &Header,
         roots: impl Iterator<Item = &'p [u8]>,
@@ -36,7 +36,7 @@ impl Home {
         for root in roots {
             let path = Path::new(OsStr::from_bytes(root));
             let Some(place) = Place::of(path, &mounts) else {
-                // What is not there is reported by whoever searches it.
+                // A missing root is reported by the search of it.
                 match path.symlink_metadata() {
                     Err(error) if error.kind() == ErrorKind::NotFound => continue,
                     _ => {
@@ -68,7 +68,8 @@ impl Home {
         &self.around
     }
 
-    /// The same of what was mounted below the manifest's root, at `path`.
+    /// Returns the same paths for a file system that was mounted below the manifest's root, at
+    /// `path`.
     pub(super) fn around_mount(
         &self,
         header: &Header,
@@ -93,19 +94,19 @@ impl Home {
     }
 }
 
-/// How a recorded tree lies to a root.
+/// Relation of a recorded tree to a root.
 enum Lies {
-    /// It is that, or below it.
+    /// It is the root, or below it.
     Within,
     /// Elsewhere, or around it: entries below these paths are the root's.
     Beside(Vec<Vec<u8>>),
 }
 
-/// What tells a file system from others.
+/// Properties that identify a file system.
 #[derive(Debug, Default)]
 pub(super) struct FileSystem {
     uuid: Option<String>,
-    /// Of the mount, if it means anything.
+    /// Source of the mount, if it identifies anything.
     source: Option<String>,
 }
 
@@ -118,7 +119,7 @@ impl FileSystem {
         }
     }
 
-    /// One that was mounted below that.
+    /// Returns a file system that was mounted below that.
     pub(super) fn mounted(mounted: &Mounted) -> FileSystem {
         FileSystem {
             uuid: mounted.fs_uuid.clone(),
@@ -126,13 +127,13 @@ impl FileSystem {
         }
     }
 
-    /// The one that a path lies on now.
+    /// Returns the file system that a path lies on now.
     pub(super) fn at(path: &Path, mounts: &[MountEntry]) -> FileSystem {
         Place::of(path, mounts).map_or_else(FileSystem::default, |place| place.file_system)
     }
 
-    /// `None`: nothing tells. A disk that is plugged in again may be another device, so other
-    /// sources are not other file systems.
+    /// Returns true if both are one file system; `None` if that is unknown. A disk that is plugged
+    /// in again may be another device, so other sources are not other file systems.
     pub(super) fn is(&self, other: &FileSystem) -> Option<bool> {
         match (&self.uuid, &other.uuid) {
             (Some(one), Some(other)) => Some(one == other),
@@ -154,7 +155,7 @@ struct Place {
 struct Recorded<'h> {
     root: Option<&'h Path>,
     file_system: FileSystem,
-    /// What it can be called within its file system.
+    /// Paths that the root can have within its file system.
     within: Vec<PathBuf>,
 }
 
@@ -212,7 +213,7 @@ impl Place {
 }
 
 impl Recorded<'_> {
-    /// How it lies to a root; `None` if they have nothing to do with each other.
+    /// Returns its relation to a root; `None` if they are on different file systems.
     fn to(&self, place: &Place) -> Option<Lies> {
         match (self.file_system.is(&place.file_system), &place.within) {
             (Some(false), _) => None,
@@ -220,13 +221,13 @@ impl Recorded<'_> {
                 let all = self.within.iter().map(PathBuf::as_path);
                 Some(lies(all, within))
             }
-            // Nothing but the path tells; numbers of devices change from boot to boot.
+            // Only the path is left; numbers of devices change from boot to boot.
             _ => Some(lies(self.root.into_iter(), &place.real)),
         }
     }
 }
 
-/// How a tree with one of these paths lies to the one at `place`.
+/// Returns the relation of a tree with one of these paths to the one at `place`.
 fn lies<'p>(paths: impl Iterator<Item = &'p Path>, place: &Path) -> Lies {
     let mut around = Vec::new();
     for path in paths {
@@ -255,7 +256,7 @@ fn meaningful(source: Option<&str>) -> Option<String> {
     means.then(|| source.to_owned())
 }
 
-/// The mount that a path without links lies on.
+/// Returns the mount that a path without links lies on.
 fn mount_of<'m>(real: &Path, mounts: &'m [MountEntry]) -> Option<&'m MountEntry> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
     let told = rustix::fs::statx(CWD, real, flags, StatxFlags::MNT_ID).ok();
@@ -297,7 +298,8 @@ mod tests {
         }
     }
 
-    /// `None`: nothing to do with each other; else whether it is refused, and what lies around.
+    /// Returns `None` for a root that is unrelated; else true if the manifest is refused, and the
+    /// paths around the root.
     fn outcome(header: &Header, place: &Place) -> Option<(bool, Vec<String>)> {
         Some(match Place::recorded(header, &[]).to(place)? {
             Lies::Within => (true, Vec::new()),

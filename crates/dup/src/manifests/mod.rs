@@ -1,11 +1,11 @@
-//! Manifests in the place of references: a disk in a drawer answers by what was written of it. They
-//! can answer, and never authorise a change.
+//! Manifests in the place of references: an offline disk is represented by its manifest. They can
+//! answer, and never authorise a change.
 //!
 //! - Integrity manifests (compressed or not) are read to their trailer before any of their entries
 //!   counts; lists of sha256sum, of the BSDs, of hashdeep and of `bc hash` to their end.
-//! - An entry with an error, or whose last attempt failed, is no witness, nor is one that may be of
-//!   the very files that are asked about.
-//! - Nothing of a manifest is kept but what it says of the files that are asked about: memory grows
+//! - An entry with an error, or whose last attempt failed, is no reference copy, nor is an entry
+//!   that may be of the very files that are asked about.
+//! - Only a manifest's answers about the files in question are kept: memory grows
 //!   with those, however long it is. It is read twice for that, and has to be the same both times.
 
 mod answers;
@@ -40,11 +40,11 @@ pub use strength::{is_weak, tag};
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Form {
-    /// Of `bc integrity`.
+    /// A manifest of `bc integrity`.
     Integrity,
-    /// Of hashdeep.
+    /// A manifest of hashdeep.
     Hashdeep,
-    /// Of sha256sum and its kin, of the BSDs, or of `bc hash`.
+    /// A list of sha256sum and its kin, of the BSDs, or of `bc hash`.
     Checksums,
 }
 
@@ -67,32 +67,32 @@ pub struct Manifest {
     id: Identity,
     stamp: Stamp,
     form: Form,
-    /// Of integrity manifests.
+    /// Header, of integrity manifests only.
     header: Option<Box<Header>>,
-    /// How its tree lies to the PATHs.
+    /// Relation of its tree to the PATHs.
     home: Home,
-    /// What the first reading found.
+    /// Counts of the first reading.
     tally: Tally,
-    /// Whether it counts though nobody knows of which files it is.
+    /// True if it counts although its files' location is unknown.
     is_trusted: bool,
 }
 
-/// What a manifest has, once it was read.
+/// Counts of a manifest's entries, complete once it was read.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Tally {
-    /// Entries that can be witnesses.
+    /// Entries that can be reference copies.
     pub witnesses: u64,
     /// Entries of files with an error, without a digest, or whose last attempt failed.
     pub without: u64,
     /// The algorithms of its digests.
     pub algorithms: Vec<Algorithm>,
-    /// Of a list that does not say of which tree it is: entries that have the names of files that
-    /// are asked about, with their contents, and count for nothing.
+    /// Entries of a list of unknown location that have the names and the contents of files in
+    /// question. They count for nothing.
     pub unknown_origin: u64,
 }
 
-/// Why a manifest cannot be a reference: nothing is to be answered then.
+/// Reason why a manifest cannot be a reference: no question is answered then.
 #[derive(Clone, Debug)]
 pub struct ManifestError {
     path: Vec<u8>,
@@ -111,7 +111,7 @@ impl ManifestError {
         &self.message
     }
 
-    /// What the system refused and the number of its reason, if that is why.
+    /// Returns the failed system call and its `errno`, if that is the reason.
     pub fn system(&self) -> Option<(&'static str, i32)> {
         self.system
     }
@@ -129,8 +129,8 @@ impl Manifest {
     /// Opens a regular file that a reference names; `None` if it does not begin like a manifest.
     ///
     /// # Errors
-    /// If it cannot be opened or read; if it begins like a manifest and is none that is known here,
-    /// such as one of a later schema.
+    /// If it cannot be opened or read; if it begins like a manifest of an unknown kind, such as one
+    /// of a later schema.
     pub fn open(path: &[u8], cancel: &Cancel) -> Result<Option<Manifest>, ManifestError> {
         let failed = |op: &'static str, error: std::io::Error| ManifestError {
             path: path.to_vec(),
@@ -143,8 +143,8 @@ impl Manifest {
         Manifest::of_file(path, file, cancel)
     }
 
-    /// The same of an open file, which may have no name: what came from a pipe, say. `path` is what
-    /// it is called.
+    /// Reads the head of an open file, which may have no name, such as a copy of a pipe's data.
+    /// `path` is its name in messages. `None` if it does not begin like a manifest.
     ///
     /// # Errors
     /// As of [`open`](Self::open).
@@ -200,23 +200,23 @@ impl Manifest {
         &self.path
     }
 
-    /// How it is written.
+    /// Returns the format that it is written in.
     pub fn form(&self) -> Form {
         self.form
     }
 
-    /// Takes a list for one of other files than those that are asked about, whatever names it has:
-    /// its user knows where it was made.
+    /// Counts a list as one of other files than those in question, whatever names it has: its user
+    /// knows where it was made.
     pub fn trust(&mut self) {
         self.is_trusted = true;
     }
 
-    /// What it has, once a [question](ask) was put to it.
+    /// Returns the counts of its entries, after a [question](ask).
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// Finds out how the tree that it was made of lies to `roots`, which are asked about.
+    /// Determines the relation of the tree that it was made of to `roots`, the trees in question.
     ///
     /// # Errors
     /// If that is one of them, or lies in one, or may: by the file system's UUID or the source of
@@ -252,7 +252,7 @@ impl Manifest {
         Ok(lines)
     }
 
-    /// Proves that it is the file that was opened and nobody has written to it.
+    /// Proves that it is the file that was opened and has not been written to since.
     fn is_unchanged(&self) -> Result<(), ManifestError> {
         let stat = rustix::fs::fstat(&self.file);
         let stat = stat.map_err(|errno| self.refused(&format!("stat: {errno}")))?;
@@ -263,7 +263,7 @@ impl Manifest {
     }
 }
 
-/// What form a file has that begins like this; `None` if it is no manifest.
+/// Returns the format of a file with these first bytes; `None` if it is no manifest.
 fn form(head: &[u8]) -> Option<Form> {
     if hashdeep::begins(head) {
         return Some(Form::Hashdeep);

@@ -14,7 +14,7 @@ use crate::subtrees::Subtrees;
 /// Files by all that they can be called.
 pub(super) struct Named<'a> {
     listing: &'a Listing,
-    /// As they were given, in order of the walk's roots as far as they could be opened.
+    /// Roots as they were given, in order of the walk's roots as far as they could be opened.
     roots: Vec<&'a [u8]>,
     /// The directory that was asked for last, and where it really is.
     last: Option<(Vec<u8>, Vec<u8>)>,
@@ -29,7 +29,7 @@ impl<'a> Named<'a> {
         }
     }
 
-    /// Whether a name may be that of one of these files.
+    /// Returns true if a name may be that of one of these files.
     pub(super) fn is_one_of(&mut self, name: &[u8], files: &[EntryId]) -> bool {
         let name = Name::of(name);
         files.iter().any(|file| self.may_be(&name, *file))
@@ -89,7 +89,7 @@ impl<'p> Name<'p> {
         let parts = parts.filter(|part| !part.is_empty() && *part != b".");
         let mut kept: Vec<&[u8]> = Vec::new();
         for part in parts {
-            // What is above where a list was made is not known.
+            // The ancestors of the directory where a list was made are unknown.
             match part {
                 b".." => drop(kept.pop()),
                 part => kept.push(part),

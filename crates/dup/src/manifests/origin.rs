@@ -1,5 +1,5 @@
-//! Where the files of a manifest's entries were: entries of the very files that are asked about are
-//! no witnesses.
+//! Original location of the files of a manifest's entries: entries of the very files in question
+//! are no reference copies.
 
 use std::ffi::{CStr, OsStr};
 use std::os::fd::OwnedFd;
@@ -16,11 +16,11 @@ use crate::path::split;
 use crate::prune::sys;
 use crate::subtrees::Subtrees;
 
-/// What is known of that.
+/// Candidates for the location of a manifest's files.
 pub(super) struct Origin<'m, 't> {
-    /// Of integrity manifests.
+    /// File systems recorded in an integrity manifest.
     systems: Option<Systems>,
-    /// Where the paths may begin.
+    /// Directories that the paths may be relative to.
     bases: Vec<PathBuf>,
     /// For each base the directory of the last path below it: lists go from directory to directory.
     last: Vec<Option<Parent>>,
@@ -28,7 +28,7 @@ pub(super) struct Origin<'m, 't> {
     aliases: &'m mut Aliases<'t>,
 }
 
-/// A directory as paths name it, and what the name leads to; `None` if that is nothing.
+/// A directory as paths name it, and the directory that the name leads to; `None` if there is none.
 struct Parent {
     path: Vec<u8>,
     dir: Option<(OwnedFd, Identity)>,
@@ -58,9 +58,9 @@ impl<'m, 't> Origin<'m, 't> {
                 let root = header.root.as_deref().map(path);
                 (Some(systems), root.into_iter().collect())
             }
-            // A list does not say where it was made: what its path leads to, from here, from beside
-            // the list, or from above what is asked about, is what it was made of as far as anybody
-            // can tell.
+            // A list does not say where it was made: the files that its paths lead to, from the
+            // working directory, from beside the list, or from above the trees in question, may be
+            // those that it was made of.
             None => {
                 let beside = path(split(&manifest.path).0);
                 let mut bases = vec![PathBuf::new(), beside];
@@ -82,7 +82,7 @@ impl<'m, 't> Origin<'m, 't> {
         }
     }
 
-    /// Whether an entry may be of one of the files that are asked about.
+    /// Returns true if an entry may be of one of the files in question.
     pub(super) fn may_be_own(&mut self, witness: &Witness<'_>) -> bool {
         let told = self.systems.as_ref();
         if told.is_some_and(|systems| systems.may_have(witness, self.trees)) {
@@ -99,8 +99,8 @@ impl<'m, 't> Origin<'m, 't> {
         })
     }
 
-    /// Whether what a path below a base leads to now is one of the trees' files, or may be. What is
-    /// no file any more was one, perhaps, and tells nothing.
+    /// Returns true if a path below a base now leads to one of the trees' files, or may. False for
+    /// a path that leads to no file: it proves nothing.
     fn leads_to_own(&mut self, base: usize, path: &[u8]) -> bool {
         let (parent, name) = split(path);
         let last = &mut self.last[base];
@@ -126,7 +126,8 @@ impl<'m, 't> Origin<'m, 't> {
     }
 }
 
-/// The same of a path whose every component may be a link.
+/// Returns true if a path leads to one of the trees' files, or may, with links followed in every
+/// component.
 fn resolved_is_own(path: &[u8], trees: &Subtrees, aliases: &mut Aliases<'_>) -> bool {
     let Ok(real) = Path::new(OsStr::from_bytes(path)).canonicalize() else {
         return false;

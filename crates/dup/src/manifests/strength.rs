@@ -1,12 +1,13 @@
-//! What digests of other tools are worth.
+//! Strength of digests of other tools.
 
 use bc_digest::{Algorithm, Plain};
 
-/// Bytes of the shortest digest that tells contents apart: of fewer, two of some million files are
-/// equal by chance.
+/// Bytes of the shortest digest that distinguishes contents: of fewer, two of some million files
+/// are equal by chance.
 const LEAST: usize = 16;
 
-/// Whether equal digests mean equal contents against accidents only, as collisions are made at will.
+/// Returns true if equal digests mean equal contents against accidents only, as collisions are made
+/// at will.
 pub fn is_weak(algorithm: Algorithm) -> bool {
     matches!(
         algorithm,
@@ -14,7 +15,7 @@ pub fn is_weak(algorithm: Algorithm) -> bool {
     )
 }
 
-/// How people write the algorithm's name: `MD5`, `SHA-1`, `XXH128`.
+/// Returns the usual spelling of the algorithm's name: `MD5`, `SHA-1`, `XXH128`.
 pub fn tag(algorithm: Algorithm) -> &'static str {
     match algorithm {
         Algorithm::Sha1 => "SHA-1",
@@ -22,7 +23,7 @@ pub fn tag(algorithm: Algorithm) -> &'static str {
     }
 }
 
-/// Refuses what is too short.
+/// Refuses digests that are too short.
 pub(super) fn check(algorithm: Algorithm) -> Result<(), String> {
     let bits = 8 * algorithm.digest_len();
     match algorithm.digest_len() < LEAST {
@@ -35,8 +36,8 @@ pub(super) fn check(algorithm: Algorithm) -> Result<(), String> {
     }
 }
 
-/// What a digest of so many bytes without a name can be: the usual ones of that length. All of them
-/// are tried, since a wrong guess would find nothing.
+/// Returns the algorithms that a digest of so many bytes without a name can be of: the usual ones
+/// of that length. All of them are tried, since a wrong guess would find nothing.
 pub(super) fn usual(length: usize) -> &'static [Algorithm] {
     match length {
         16 => &[Algorithm::Md5, Algorithm::Xxh128],

@@ -1,5 +1,6 @@
-//! Which entries of a manifest may be of the very files that are asked about: each entry is judged
-//! by the file system that it was on, the root's or one that was mounted below.
+//! File systems recorded in a manifest, and the entries on them that may be of the very files in
+//! question: each entry is judged by the file system that it was on, the root's or one that was
+//! mounted below.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -22,7 +23,7 @@ pub(super) struct Device {
     file_system: FileSystem,
     /// Numbers stand for one file over remounts.
     is_numbered: bool,
-    /// It has files of its own, not those of others.
+    /// True if it has files of its own, and shows no others'.
     is_own: bool,
 }
 
@@ -48,7 +49,7 @@ pub(super) fn devices(trees: &Subtrees) -> Vec<Device> {
 struct System {
     /// The path that it was mounted at, with a closing slash; of the root's nothing.
     below: Vec<u8>,
-    /// By device of the trees.
+    /// Relation to each device of the trees.
     kin: Vec<(u64, Kin)>,
 }
 
@@ -56,24 +57,24 @@ struct System {
 #[derive(Debug, Default)]
 pub(super) struct Systems {
     all: Vec<System>,
-    /// Paths of entries below which lies what is asked about, each with a closing slash.
+    /// Paths of entries below which the roots in question lie, each with a closing slash.
     around: Vec<Vec<u8>>,
-    /// Where a list says that it was made.
+    /// Directory in which a list was made, if it says so.
     made_in: Option<PathBuf>,
 }
 
 impl Systems {
-    /// Takes note of where a list was made.
+    /// Records the directory in which a list was made.
     pub(super) fn made_in(&mut self, dir: &[u8]) {
         self.made_in = Some(PathBuf::from(OsStr::from_bytes(dir)));
     }
 
-    /// Where a list says that it was made.
+    /// Returns the directory in which a list was made, if it says so.
     pub(super) fn base(&self) -> Option<&Path> {
         self.made_in.as_deref()
     }
 
-    /// That of the root.
+    /// Starts with the file system of the root.
     pub(super) fn of(header: &Header, home: &Home, devices: &[Device]) -> Systems {
         let mut systems = Systems {
             all: Vec::new(),
@@ -97,7 +98,7 @@ impl Systems {
         self.all.push(System { below, kin });
     }
 
-    /// Takes note of one that was mounted.
+    /// Records a file system that was mounted.
     pub(super) fn mounted(
         &mut self,
         (path, mounted): (&[u8], &Mounted),
@@ -113,8 +114,8 @@ impl Systems {
         self.around.extend(home.around_mount(header, path, mounted));
     }
 
-    /// Takes note of the root's number; gives whether it is one of the trees' directories. A root
-    /// that is still where it was tells its device, which tells its files apart.
+    /// Records the root's number; returns true if it is one of the trees' directories. From a root
+    /// that is still where it was the device is known, which distinguishes its files.
     pub(super) fn rooted(
         &mut self,
         ino: u64,
@@ -141,7 +142,7 @@ impl Systems {
         one.any(|(dev, _)| trees.has_dir(Identity { dev: *dev, ino }))
     }
 
-    /// Whether an entry may be one of the trees' files, by its path, number and state.
+    /// Returns true if an entry may be one of the trees' files, by its path, number and state.
     pub(super) fn may_have(&self, witness: &Witness<'_>, trees: &Subtrees) -> bool {
         let path = [witness.path, b"/"].concat();
         if self.around.iter().any(|prefix| path.starts_with(prefix)) {

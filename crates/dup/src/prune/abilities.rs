@@ -1,5 +1,5 @@
-//! What a file system cannot do with any of its files: found before a file is
-//! read, in a dry run as in a real one, and told once.
+//! Abilities that a file system lacks for all of its files: found before a file is read, in a dry
+//! run as in a real one, and reported once.
 
 use std::collections::HashSet;
 
@@ -15,12 +15,12 @@ use super::step::StepKind;
 use super::{symlink, sys};
 use crate::space::Space;
 
-/// What a run found out, and what it may do.
+/// Abilities of the file systems that a run met, with the run's own permissions.
 pub(super) struct Abilities<'a> {
     pub(super) options: &'a PruneOptions,
     pub(super) mounts: Mounts,
     pub(super) caller: Caller,
-    /// Devices that turned out to be unable to do what this run does.
+    /// Devices that turned out to be unable to do this run's action.
     refused: HashSet<u64>,
     /// Devices that turned out to follow no links upwards.
     contained: HashSet<u64>,
@@ -46,13 +46,13 @@ impl<'a> Abilities<'a> {
         Space::of(&held.file, &held.stat, &traits)
     }
 
-    /// That the file system of `held` lacks this.
+    /// Returns the reason that the file system of `held` lacks this.
     fn unable(&mut self, held: &OpenFile, lack: Lack) -> Skip {
         let (dev, system) = (held.stat.id.dev, self.traits(held).name);
         Skip::Unable(Unable { dev, system, lack })
     }
 
-    /// Refuses what can be changed under no name, or not under this one.
+    /// Refuses a file that can be changed under no name, or not under this one.
     pub(super) fn writable(&mut self, target: &OpenFile, kind: &StepKind) -> Result<(), Skip> {
         if self.traits(target).immutable {
             return Err(self.unable(target, Lack::Writing));
@@ -75,7 +75,7 @@ impl<'a> Abilities<'a> {
         }
     }
 
-    /// Refuses what no file of `target`'s file system can have done to it.
+    /// Refuses an action that is impossible with any file of `target`'s file system.
     pub(super) fn able(
         &mut self,
         keeper: &OpenFile,
@@ -94,7 +94,8 @@ impl<'a> Abilities<'a> {
         lack.map_or(Ok(()), |lack| Err(self.unable(target, lack)))
     }
 
-    /// What keeps a file from sharing its blocks with another one of its file system.
+    /// Returns the reason why a file cannot share its blocks with another one of its file system;
+    /// `None` if it can.
     fn lack_of_reflinks(
         &self,
         keeper: &OpenFile,
@@ -126,7 +127,7 @@ impl<'a> Abilities<'a> {
         })
     }
 
-    /// What keeps a file from being given another name.
+    /// Returns the reason why a file cannot be given another name; `None` if it can.
     fn lack_of_links(&self, target: &OpenFile, traits: &Traits) -> Option<Lack> {
         match traits.links {
             Links::One => Some(Lack::Links),
@@ -136,9 +137,9 @@ impl<'a> Abilities<'a> {
         }
     }
 
-    /// Refuses a dry run what only the run itself finds out: whether `held` is another name of the
-    /// kept file, where the names of one file may be numbered differently. Copies that were made
-    /// at one moment and have several names look the same.
+    /// Refuses a dry run where only the run itself can find out if `held` is another name of the
+    /// kept file, as the names of one file may be numbered differently. Copies that were made at
+    /// one moment and have several names look the same.
     pub(super) fn apart(&mut self, keeper: &OpenFile, held: &OpenFile) -> Result<(), Skip> {
         let one_device = held.stat.id.dev == keeper.stat.id.dev;
         if !one_device || !self.foresees_names(held) {
@@ -155,13 +156,14 @@ impl<'a> Abilities<'a> {
         }
     }
 
-    /// Whether files that look the same may be names of one file, which a dry run has to foresee and
-    /// the run itself finds so.
+    /// Returns true if files that look the same may be names of one file. Only a dry run has to
+    /// foresee that; the run itself finds it.
     pub(super) fn foresees_names(&mut self, held: &OpenFile) -> bool {
         self.options.mode == RunMode::DryRun && self.traits(held).shows == Shows::Others
     }
 
-    /// What keeps a symbolic link with this text from being made in a file's place.
+    /// Returns the reason why a symbolic link with this text cannot be made in a file's place;
+    /// `None` if it can.
     fn lack_of_symlinks(&self, target: &OpenFile, traits: &Traits, text: &[u8]) -> Option<Lack> {
         let dev = target.stat.id.dev;
         match traits.symlinks {
@@ -246,8 +248,8 @@ impl<'a> Abilities<'a> {
         self.unable(target, lack)
     }
 
-    /// A link to the keeper was another file: the keeper's name was given away
-    /// meanwhile, or the file system numbers each name anew.
+    /// Handles a link to the kept file that was another file: the kept file's name was given away
+    /// meanwhile, or the file system numbers each name separately.
     fn learn_links(&mut self, keeper: &OpenFile, target: &OpenFile) -> Skip {
         let traits = self.traits(target);
         if traits.inodes == Inodes::Stable || keeper.check_name().is_err() {

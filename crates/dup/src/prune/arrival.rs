@@ -1,5 +1,5 @@
-//! The copy that a move made, or took for made, once it has its new name: what
-//! it must be for the original to go, and for itself to be taken back.
+//! The copy that a move made, or accepted as made, once it has its new name: the state that it must
+//! have for the original to go, and for the copy itself to be taken back.
 
 use std::ffi::CString;
 
@@ -15,9 +15,9 @@ pub(super) struct Arrival {
     pub(super) held: OpenFile,
     pub(super) metadata: Metadata,
     pub(super) origin: Origin,
-    /// Whether it was there before.
+    /// True if it existed before the move.
     stood: bool,
-    /// Whether the state that it is held in is that after it was named.
+    /// True if `held` has the state after the copy was given its name.
     settled: bool,
     /// The temporary name that it has as well, until the original has gone: a
     /// second proof of whose copy it is.
@@ -25,7 +25,7 @@ pub(super) struct Arrival {
 }
 
 impl Arrival {
-    /// One of our own making, which may have the name `stage` too.
+    /// Returns a copy of our own making, which may have the name `stage` too.
     pub(super) fn made(held: OpenFile, metadata: Metadata, stage: Option<CString>) -> Arrival {
         Arrival {
             held,
@@ -37,7 +37,7 @@ impl Arrival {
         }
     }
 
-    /// One that was there before.
+    /// Returns a copy that existed before.
     pub(super) fn stood(held: OpenFile, metadata: Metadata, origin: Origin) -> Arrival {
         Arrival {
             held,
@@ -59,8 +59,8 @@ impl Arrival {
         Ok(())
     }
 
-    /// Proves, now that `target` was set aside, that it is another file than the
-    /// copy, and that the copy is what it was.
+    /// Proves, now that `target` was set aside, that it is another file than the copy, and that the
+    /// copy is unchanged.
     pub(super) fn replaces(&self, target: &OpenFile) -> Result<(), Skip> {
         if self.stood {
             standing::outlives(&self.held, target)?;
@@ -68,7 +68,7 @@ impl Arrival {
         self.stands()
     }
 
-    /// Proves that the copy has its name, and that nobody did anything to it.
+    /// Proves that the copy has its name, and that no process changed it.
     pub(super) fn stands(&self) -> Result<(), Skip> {
         self.held
             .check_untouched()
@@ -79,7 +79,7 @@ impl Arrival {
             })
     }
 
-    /// Whether the path that people know it by leads to it.
+    /// Returns true if the path shown to the user leads to it.
     pub(super) fn is_at(&self, path: &[u8]) -> bool {
         rustix::fs::lstat(path).is_ok_and(|stat| stat.st_ino == self.held.stat.id.ino)
     }

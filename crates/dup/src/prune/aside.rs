@@ -1,8 +1,7 @@
-//! Giving up one of two files that hold the same: the original of a move once
-//! its copy stands, or a copy once its original does. The file is set aside
-//! under a temporary name that tells which file is the other one, looked at
-//! there to the last of its metadata, and removed only while the other one is
-//! proven to stand. In all other cases it gets its name back.
+//! Giving up one of two files with equal content: the original of a move once its copy exists, or a
+//! copy once its original does. The file is set aside under a temporary name that identifies the
+//! other file, looked at there to the last of its metadata, and removed only while the other one is
+//! proven to exist. In all other cases it gets its name back.
 //!
 //! Two processes may do this to the two files of one pair. Each sets its own
 //! aside before it looks at the other's name, so at most one of them finds it.
@@ -46,9 +45,8 @@ pub(crate) fn give_up(
     proven.map_err(|why| restore(target, &temp, why))
 }
 
-/// Proves, for a file that was just renamed, that nothing of it is otherwise
-/// than it was. Renaming it moved its change time, so what was done to it before
-/// shows in the metadata, and what is done from here on in the change time.
+/// Proves, for a file that was just renamed, that it is unchanged. Renaming it moved its change
+/// time, so earlier changes show in the metadata, and later ones in the change time.
 fn check_untouched(target: &OpenFile, own: &Metadata) -> Result<(), Skip> {
     let ctime_ns = sys::stat(&target.file)?.stamp.ctime_ns;
     open_file::wait_past(ctime_ns);
@@ -65,9 +63,9 @@ fn check_untouched(target: &OpenFile, own: &Metadata) -> Result<(), Skip> {
     }
 }
 
-/// Takes back a copy that was made, was given its name and has the metadata
-/// `made`: removes it while the file it was made of stands under its own name,
-/// with the same bytes; or with others, if `kept` says that these are safe.
+/// Takes back a copy that was made, was given its name and has the metadata `made`: removes it
+/// while its original exists under its own name, with the same bytes; or with others, if `kept`
+/// says that these are safe.
 ///
 /// # Errors
 /// With the reason why the copy stays.

@@ -1,4 +1,5 @@
-//! Whoever runs this, as far as the kernel asks, and what it would answer.
+//! The process's user, groups and capabilities as the kernel checks them, and the answers that the
+//! kernel would give.
 
 use std::cell::OnceCell;
 
@@ -13,13 +14,13 @@ use super::skip::Skip;
 const STICKY: u32 = 0o1000;
 const SET_GID: u32 = 0o2000;
 
-/// Whoever runs this.
+/// User, groups and capabilities of this process.
 pub(crate) struct Caller {
     uid: u32,
     /// Its groups.
     gids: Vec<u32>,
-    /// What it may do: `CAP_FOWNER` is what owners may, with files whose owner its user namespace
-    /// knows.
+    /// Capabilities of the process: `CAP_FOWNER` permits it the acts of an owner, with files whose
+    /// owner its user namespace maps.
     capabilities: CapabilitySet,
     /// The users and the groups of that namespace, once asked for.
     known: OnceCell<[Ids; 2]>,
@@ -29,7 +30,7 @@ pub(crate) struct Caller {
 /// The numbers that a user namespace has (user_namespaces(7)).
 enum Ids {
     All,
-    /// From one number on so many; all others look like `nobody`, this number.
+    /// Ranges, each a first number and a count; all others look like `nobody`, this number.
     Some {
         ranges: Vec<(u32, u32)>,
         nobody: u32,
@@ -41,7 +42,7 @@ impl Ids {
         let map = std::fs::read_to_string(map);
         let nobody = std::fs::read_to_string(overflow);
         let nobody = nobody.ok().and_then(|text| text.trim().parse().ok());
-        // Without /proc nobody tells of a namespace.
+        // Without /proc nothing is known of a namespace.
         map.map_or(Ids::All, |map| Ids::of(&map, nobody.unwrap_or(NOBODY)))
     }
 
@@ -58,8 +59,8 @@ impl Ids {
         }
     }
 
-    /// True if a file with this number belongs to somebody whom the namespace knows. The number of
-    /// those whom it does not know is not believed.
+    /// True if a file with this number has an owner that the namespace maps. The number that
+    /// unmapped owners are shown with is not believed.
     fn has(&self, id: u32) -> bool {
         match self {
             Ids::All => true,
@@ -103,7 +104,7 @@ impl Caller {
         })
     }
 
-    /// Whether it may give a new file of its own an extended attribute of this name.
+    /// Returns true if it may give a new file of its own an extended attribute of this name.
     pub(super) fn may_set(&self, name: &[u8]) -> bool {
         let needed = match name {
             b"security.capability" => CapabilitySet::SETFCAP,
@@ -119,14 +120,15 @@ impl Caller {
         self.capabilities.contains(CapabilitySet::FOWNER)
     }
 
-    /// Whether it may do with a file of this owner what owners may (`inode_owner_or_capable` in the
-    /// kernel's `fs/inode.c`).
+    /// Returns true if it may act as the owner with a file of this one (`inode_owner_or_capable` in
+    /// the kernel's `fs/inode.c`).
     pub(super) fn owns(&self, uid: u32) -> bool {
         uid == self.uid || self.is_fowner() && self.known()[0].has(uid)
     }
 
-    /// Whether a name of a file of this owner and group can be removed from the directory: from a
-    /// sticky one only the owners of either can (`__check_sticky` in the kernel's `fs/namei.c`).
+    /// Returns true if a name of a file of this owner and group can be removed from the directory:
+    /// from a sticky one only the owners of either can (`__check_sticky` in the kernel's
+    /// `fs/namei.c`).
     pub(super) fn may_remove(&self, dir: &FileStat, (owner, group): (u32, u32)) -> bool {
         let is_owner = [dir.uid, owner].contains(&self.uid);
         let is_above = || {
@@ -157,7 +159,7 @@ impl Caller {
         }
     }
 
-    /// Whether `fs.protected_hardlinks` is set, as it is nearly everywhere.
+    /// Returns true if `fs.protected_hardlinks` is set, as it is nearly everywhere.
     pub(super) fn is_guarded(&self) -> bool {
         *self.is_guarded.get_or_init(|| {
             let set = std::fs::read("/proc/sys/fs/protected_hardlinks");
@@ -166,13 +168,13 @@ impl Caller {
     }
 }
 
-/// Why a name cannot be taken out of a directory that is marked so.
+/// Reason why a name cannot be removed from a directory with such a mark.
 pub(super) const FIXED: &str = "its directory is append-only or immutable (chattr)";
 
-/// Why a name cannot be taken out of a sticky directory.
+/// Reason why a name cannot be removed from a sticky directory.
 pub(super) const STUCK: &str = "its directory is sticky, and another user's";
 
-/// What the kernel would answer to this operation, and why.
+/// Returns the refusal that the kernel would give to this operation, with the reason.
 pub(super) fn denied(op: &'static str, why: &'static str) -> Skip {
     Skip::Denied {
         op,

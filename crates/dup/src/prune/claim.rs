@@ -1,8 +1,8 @@
-//! Who is at work in a directory. A run holds a shared lock (`flock`) on every
-//! directory in which it has temporary names, as long as it has any and until it goes on to others; whoever
-//! gets the exclusive one knows that all temporary names there are left over.
-//! Links cannot carry a lock of their own, directories can: the kernel drops
-//! it with the process, and it holds across PID namespaces and users.
+//! Locks on directories that runs work in. A run holds a shared lock (`flock`) on every directory
+//! in which it has temporary names, as long as it has any and until it continues with others; a run
+//! that gets the exclusive one knows that all temporary names there are left over. Links cannot
+//! carry a lock of their own, directories can: the kernel drops it with the process, and it holds
+//! across PID namespaces and users.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -51,8 +51,8 @@ impl Drop for Claim {
     }
 }
 
-/// How long somebody else's exclusive lock is waited for: a run that removes
-/// leftovers holds it for moments.
+/// Longest wait for another process's exclusive lock: a run that removes leftovers holds it for
+/// moments.
 const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -93,13 +93,14 @@ impl Blocked {
                         errno: Errno::WOULDBLOCK.raw_os_error(),
                     });
                 }
-                // Where there are no locks nobody removes anything either.
+                // Where there are no locks, no process removes anything either.
                 _ => return Ok(Claim { dir: opened, stat }),
             }
         }
     }
 
-    /// Whether the claimed directory may be worked in still.
+    /// Returns an error if the claimed directory was blocked since and may not be worked in any
+    /// more.
     pub(super) fn renew(&self, claim: &Claim) -> Result<(), Skip> {
         match self.has(claim.stat.id) {
             true => Err(not_permitted()),
@@ -107,7 +108,7 @@ impl Blocked {
         }
     }
 
-    /// Nothing is made in `dir` any more: what was made could not be removed.
+    /// Blocks `dir` for further names: one that was made there could not be removed.
     pub(crate) fn block(&self, dir: &OwnedFd) {
         if let Ok(stat) = sys::stat(dir) {
             self.add(stat.id);
@@ -128,9 +129,8 @@ impl Blocked {
     }
 }
 
-/// Claims `dir` for removing what is left over; `None` if a run is at work
-/// there, or if that cannot be told: network file systems lock directories for
-/// this machine alone, if at all.
+/// Claims `dir` for removing leftovers; `None` if a run is at work there, or if that is unknown:
+/// network file systems lock directories for this machine alone, if at all.
 pub(crate) fn alone(dir: &OwnedFd) -> Option<Claim> {
     if is_remote(dir) {
         return None;
@@ -149,16 +149,16 @@ fn open(dir: &OwnedFd) -> sys::Result<OwnedFd> {
         .map_err(|errno| Failed { op, errno })
 }
 
-/// Whether the directory is marked append-only or immutable, where the file
-/// system tells.
+/// Returns true if the directory is marked append-only or immutable, as far as the file system
+/// reports that.
 fn only_grows(dir: &OwnedFd) -> bool {
     let marks = StatxAttributes::APPEND | StatxAttributes::IMMUTABLE;
     rustix::fs::statx(dir, c"", AtFlags::EMPTY_PATH, StatxFlags::empty())
         .is_ok_and(|stat| stat.stx_attributes.intersects(marks))
 }
 
-/// Whether other machines may work on the file system too, without a lock
-/// taken here keeping them off: of what is shown for others nobody knows.
+/// Returns true if other machines may work on the file system too, without a lock taken here
+/// keeping them off. On file systems that show others' files that is unknown, and assumed.
 fn is_remote(dir: &OwnedFd) -> bool {
     sys::traits(dir).map_or(true, |traits| {
         traits.network != Answer::No || traits.shows == Shows::Others

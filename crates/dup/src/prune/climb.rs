@@ -8,8 +8,8 @@ use rustix::io::Errno;
 use super::skip::Skip;
 use super::sys::{self, Failed};
 
-/// So many directories deep nothing lies that was opened by a path of a system call or two;
-/// a climb that takes more goes in circles.
+/// Number of ancestors that no directory has which was opened by a path of a system call or two; a
+/// climb that takes more goes in circles.
 const DEEPEST: usize = 1 << 20;
 
 /// A directory that is its own parent this many times is the root. Once is not enough: one that

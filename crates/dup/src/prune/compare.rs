@@ -11,14 +11,14 @@ use super::sys;
 /// Bytes read at a time, per file.
 const PIECE: u64 = 256 << 10;
 
-/// How much to read at a time of a file that should have `size` bytes: one
-/// byte more than it has, so that a longer file shows. Never 0.
+/// Returns the number of bytes to read at a time of a file that should have `size` bytes: one byte
+/// more than it has, so that a longer file is noticed. Never 0.
 pub(crate) fn piece(size: u64) -> usize {
     size.saturating_add(1).min(PIECE) as usize
 }
 
-/// Compares two open files byte for byte over `size` bytes and proves that both
-/// end there. Gives the XXH128 of what was compared, for the journal.
+/// Compares two open files byte for byte over `size` bytes and proves that both end there. Returns
+/// the XXH128 of the content, for the journal.
 pub(crate) fn compare(
     one: &OwnedFd,
     other: &OwnedFd,
@@ -28,7 +28,8 @@ pub(crate) fn compare(
     compare_while(one, other, size, cancel, || Ok(()))
 }
 
-/// The same as long as `proof` holds, which is asked before each piece but the first.
+/// Compares as [`compare`] does, as long as `proof` holds, which is called before each piece but
+/// the first.
 pub(crate) fn compare_while(
     one: &OwnedFd,
     other: &OwnedFd,

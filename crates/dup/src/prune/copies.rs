@@ -1,4 +1,4 @@
-//! What a run knows of copies that stand already: those that it made, and those that earlier runs
+//! Copies that a run may meet at its destination: those that it made, and those that earlier runs
 //! were killed over.
 
 use std::collections::{HashMap, HashSet};
@@ -18,9 +18,9 @@ use crate::path::{join, split};
 
 /// The copies that earlier runs were killed over.
 pub(super) struct Unfinished {
-    /// By the path that a journal has: which file each is, and of which.
+    /// Copies by the path in a journal: the mark of each, and that of its original.
     copies: HashMap<Vec<u8>, (Mark, Mark)>,
-    /// Of files with several names: where one arrived, and which file that is.
+    /// Files with several names: the path where one arrived, and the copy's mark there.
     linked: HashMap<Mark, (Vec<u8>, Mark)>,
     /// The directory that files are moved to, as given and as journals have it.
     given: Vec<u8>,
@@ -37,21 +37,21 @@ impl Unfinished {
     }
 }
 
-/// What a run knows of copies that stand already.
+/// Copies that exist already, as far as a run knows them.
 #[derive(Default)]
 pub(super) struct Copies {
-    /// Those that earlier runs were killed over, once that was asked.
+    /// Copies that earlier runs were killed over, once the journals were read.
     unfinished: Option<Unfinished>,
-    /// Those that were found to have their temporary names too, after the file
-    /// that each was made of.
+    /// Copies that were found to have their temporary names too, after the file that each was made
+    /// of.
     pub(super) traces: HashSet<(Mark, Identity)>,
-    /// The files that this run has placed, and what they were before: a copy is
-    /// another one.
+    /// Files that this run has placed, each with the file that it was before: a copy is another
+    /// one.
     pub(super) placed: HashMap<Identity, Identity>,
 }
 
 impl Copies {
-    /// What may have the name `to` already, as a copy of `target`.
+    /// Returns the conditions under which a file named `to` counts as a copy of `target`.
     pub(super) fn acceptable<'a>(
         &'a self,
         options: &'a PruneOptions,
@@ -71,7 +71,7 @@ impl Copies {
         }
     }
 
-    /// Asks the journals of earlier runs what they were killed over, once.
+    /// Reads from the journals of earlier runs the copies that these were killed over, once.
     pub(super) fn read_journals(&mut self, options: &PruneOptions, cancel: &Cancel) {
         let Action::Move(given) = &options.action else {
             return;

@@ -25,32 +25,32 @@ pub(crate) struct Copy {
     pub(crate) name: CString,
     pub(crate) id: Identity,
     pub(crate) file: OwnedFd,
-    /// What it has besides the bytes.
+    /// Metadata that it was given.
     pub(crate) made: Metadata,
-    /// Of the bytes that were copied.
+    /// Digest of the bytes that were copied.
     pub(crate) digest: Digest,
-    /// What of the metadata the system refused to set.
+    /// Parts of the metadata that the system refused to set.
     pub(crate) refused: Vec<String>,
 }
 
-/// Whose blocks a copy has.
+/// Owner of a copy's blocks.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub(crate) enum Blocks {
     /// The source's where the file system can share them: for a source that goes when the copy is
-    /// made, as between the subvolumes of a Btrfs, where no rename leads. So nothing is taken that
-    /// was not, and what it shares with others stays shared.
+    /// made, as between the subvolumes of a Btrfs, where no rename leads. So no further space is
+    /// taken, and blocks shared with other files stay shared.
     Shared,
     /// Its own: the source stays.
     Own,
 }
 
-/// What is copied.
+/// File that is copied.
 pub(crate) struct Source<'a> {
     pub(crate) file: &'a OwnedFd,
-    /// In bytes.
+    /// Bytes.
     pub(crate) size: u64,
     pub(crate) blocks: Blocks,
-    /// The file that the name of the copy tells of, if it does.
+    /// File that the name of the copy records as its original, if it does.
     pub(crate) original: Option<Mark>,
 }
 
@@ -129,8 +129,7 @@ pub(crate) fn given(flags: Option<&InodeFlags>, file: &OwnedFd) -> Result<Vec<St
     Ok(refused.into_iter().map(said).collect())
 }
 
-/// Removes an unfinished copy if the name still leads to it; the next run
-/// removes what stays.
+/// Removes an unfinished copy if the name still leads to it; the next run removes one that stays.
 fn drop_part(dir: &OwnedFd, name: &CStr, file: &OwnedFd) {
     let ours = rustix::fs::fstat(file).map(|stat| FileStat::from(&stat).id);
     if let (Ok(ours), Ok(Some(id))) = (ours, identity_at(dir, name))

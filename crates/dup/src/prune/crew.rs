@@ -1,11 +1,11 @@
-//! A run on several threads. Groups that have no file in common are dealt with at the same time, each
-//! by one thread, in the very steps of a run on one thread: two threads are to each other what two
-//! runs are, and every proof that holds against another run holds between them. Who called is told
-//! of the steps by his own thread, in the order of the groups.
+//! A run on several threads. Groups that have no file in common are processed at the same time,
+//! each by one thread, in the same steps as a run on one thread: two threads are to each other what
+//! two runs are, and every proof that holds against another run holds between them. The steps are
+//! reported on the caller's thread, in the order of the groups.
 //!
-//! Not everything is shared out. Moves and references ask questions of places that the whole run has
-//! in common; they stay with one thread. So does, at the end, what killed runs left: a thread that is
-//! to remove that must be alone in its directory.
+//! Some work stays with one thread. Moves and references ask questions of places that the whole run
+//! has in common. Leftovers of killed runs come at the end: a thread that removes them must be
+//! alone in its directory.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
@@ -26,22 +26,22 @@ use super::options::PruneOptions;
 use super::state::{Run, Shared};
 use super::step::{Action, PruneEvent, PruneSummary};
 
-/// Groups that one thread takes at a time. To hand over and to be told of so many pairs of small
-/// files takes a hundredth of the time that it takes to link them (20 µs each).
+/// Groups that one thread takes at a time. To hand over and report so many pairs of small files
+/// takes a hundredth of the time that it takes to link them (20 µs each).
 const GROUPS: usize = 64;
 
-/// Bytes of files after which a thread takes no more groups: what comes of them is told then.
+/// Bytes of files after which a thread takes no more groups and reports.
 const BYTES: u64 = 16 << 20;
 
-/// Batches that may be dealt with before the first of them is told: more would fill the memory while
-/// one thread compares two very large files.
+/// Batches that may be processed before the first of them is reported: more would fill the memory
+/// while one thread compares two very large files.
 const AHEAD: usize = 256;
 
 /// Descriptors that a thread has as a rule: the directories that it came to last with the locks on
 /// them, and the two files with theirs. Where there are none left it lets go of the directories.
 const DESCRIPTORS: u64 = 16;
 
-/// What the threads of a run have in common.
+/// State that the threads of a run share.
 struct Crew<'a> {
     options: &'a PruneOptions,
     journal: Option<&'a Journal>,
@@ -49,7 +49,7 @@ struct Crew<'a> {
     shared: &'a Shared,
     workers: usize,
     batches: Mutex<Receiver<Batch>>,
-    /// Whether a thread panicked: nothing more is done.
+    /// True if a thread panicked: nothing more is done.
     is_lost: AtomicBool,
 }
 
@@ -59,10 +59,10 @@ struct Batch {
     groups: Vec<FileGroup>,
 }
 
-/// What became of a batch; `None` from a thread that panicked.
+/// Events of a batch, by its number; `None` from a thread that panicked.
 type Report = Option<(usize, Vec<Kept>)>;
 
-/// Whether groups may be dealt with at the same time.
+/// Returns true if groups may be processed at the same time.
 pub(super) fn may_share(options: &PruneOptions) -> bool {
     !matches!(options.action, Action::Move(_)) && options.references.is_empty()
 }
@@ -107,8 +107,8 @@ pub(super) fn prune(
 }
 
 impl Crew<'_> {
-    /// Deals with all batches and tells what became of them; the totals. `None`, with nothing done,
-    /// where the system refuses a thread.
+    /// Processes all batches, reports their events, and returns the totals. `None`, with nothing
+    /// done, where the system refuses a thread.
     fn work(
         &self,
         batches: &mut impl Iterator<Item = Batch>,
@@ -156,7 +156,7 @@ impl Crew<'_> {
             }
             // It may have to wait for the next.
             run.parents.let_go();
-            // Where the one who listens panicked, nobody does.
+            // Fails only if the receiver panicked: then no thread listens.
             let _ = reporter.send(Some((batch.number, events.take())));
         }
         run.summary
@@ -168,7 +168,7 @@ impl Crew<'_> {
     }
 }
 
-/// Hands out batches, and tells what became of them in their order, until nobody works any more.
+/// Hands out batches, and reports their events in order, until no worker is left.
 fn hand_out(
     batches: &mut impl Iterator<Item = Batch>,
     sender: Sender<Batch>,
@@ -184,7 +184,7 @@ fn hand_out(
         {
             match batches.next().map(|batch| out.send(batch)) {
                 Some(Ok(())) => sent += 1,
-                // Without a sender the threads end after what they have.
+                // Without a sender the threads end after their current batches.
                 Some(Err(_)) | None => sender = None,
             }
         }
@@ -201,13 +201,13 @@ fn hand_out(
             told += 1;
         }
     }
-    // What comes after a batch that was lost was done all the same.
+    // Batches after a lost one were done all the same.
     for events in early.into_values() {
         events.iter().for_each(|event| tell(event.event()));
     }
 }
 
-/// Says so if its thread panics: others would wait for it, or go on.
+/// Raises the alarm if its thread panics: others would wait for it, or continue.
 struct Alarm<F: FnMut()>(F);
 
 impl<F: FnMut()> Drop for Alarm<F> {
@@ -224,7 +224,7 @@ struct Batches<'a, I> {
     cancel: &'a Cancel,
     number: usize,
     seen: HashSet<Identity>,
-    /// Those that have to wait until all others are done.
+    /// Groups that have to wait until all others are done.
     late: Vec<FileGroup>,
 }
 
@@ -239,8 +239,8 @@ impl<'a, I: Iterator<Item = FileGroup>> Batches<'a, I> {
         }
     }
 
-    /// Whether the group has to wait: it has a file of one before it, as groups of a report may, or
-    /// a name that a killed run left.
+    /// Returns true if the group has to wait: it has a file of one before it, as groups of a report
+    /// may, or a name that a killed run left.
     fn is_late(&mut self, group: &FileGroup) -> bool {
         let known = group.files.iter().any(|file| self.seen.contains(&file.id));
         self.seen.extend(group.files.iter().map(|file| file.id));

@@ -13,7 +13,7 @@ pub(crate) fn act(keeper: &OpenFile, target: &OpenFile, temps: &Temps) -> Result
     remove(target, temps, || keeper.outlives(target))
 }
 
-/// Removes a leftover name that is another name of the keeper.
+/// Removes a leftover name that is another name of the kept file.
 pub(crate) fn extra_link(keeper: &OpenFile, target: &OpenFile) -> Result<(), Skip> {
     keeper.check_name().map_err(Skip::of_keeper)?;
     match identity_at(&target.dir, &target.name)? {

@@ -20,12 +20,12 @@ use super::skip::Skip;
 use super::sys::{self, FullStat};
 use crate::path::{below, split};
 
-/// A directory as a place to stand on, and what is known of it.
+/// An open directory, and its properties as far as they were asked for.
 pub(crate) struct Dir {
     fd: OwnedFd,
-    /// What it was when it was opened.
+    /// State when it was opened.
     facts: OnceCell<FullStat>,
-    /// Whether its names were found to be changeable through this descriptor's mount.
+    /// True if its names were found to be changeable through this descriptor's mount.
     pub(crate) is_writable: Cell<bool>,
     /// The lock under which this run has temporary names in it, once it had any.
     claim: RefCell<Option<Rc<Claim>>>,
@@ -41,7 +41,7 @@ impl Dir {
         })
     }
 
-    /// What it is; asked for once.
+    /// Returns its state, which is read once.
     pub(super) fn facts(&self) -> sys::Result<&FullStat> {
         if let Some(known) = self.facts.get() {
             return Ok(known);
@@ -50,8 +50,8 @@ impl Dir {
         Ok(self.facts.get_or_init(|| found))
     }
 
-    /// The claim that an earlier step left here, or else a new one, which stays until it is
-    /// [given up](Dir::unlock) or nobody holds the directory any longer.
+    /// Returns the claim that an earlier step left here, or else a new one, which stays until it is
+    /// [given up](Dir::unlock) or the directory is no longer held.
     pub(super) fn claim(&self, blocked: &Blocked, cancel: &Cancel) -> Result<Rc<Claim>, Skip> {
         if let Some(claim) = &*self.claim.borrow() {
             return blocked.renew(claim).map(|()| Rc::clone(claim));
@@ -61,7 +61,7 @@ impl Dir {
         Ok(claim)
     }
 
-    /// Gives up the claim: others may remove what killed runs left here.
+    /// Gives up the claim: others may remove leftovers of killed runs here.
     pub(super) fn unlock(&self) {
         drop(self.claim.take());
     }
@@ -104,20 +104,20 @@ pub(crate) fn open_parent(file: &FileRef) -> Result<(OwnedFd, CString), Skip> {
     }
 }
 
-/// Whether there are no more descriptors.
+/// Returns true for the errors of a process or system that has no descriptors left.
 pub(super) fn is_shortage(errno: Errno) -> bool {
     matches!(errno, Errno::MFILE | Errno::NFILE)
 }
 
-/// How many directories are held besides the roots'. Duplicates come in the order of their paths where
-/// they waste alike, so that the next one is most often in the same; where they do not, no small
-/// number helps. A run may have as few as 64 descriptors.
+/// Number of directories that are held besides the roots'. Duplicates come in the order of their
+/// paths where they waste alike, so that the next one is most often in the same; where they do not,
+/// no small number helps. A run may have as few as 64 descriptors.
 const RECENT: usize = 4;
 
 /// The directories that a run came to last.
 #[derive(Default)]
 pub(super) struct Parents {
-    /// The root that the last one lies below, by the name that it was given, and when it was opened.
+    /// Root of the last file, by the name that it was given, and the time when it was opened.
     root: Option<(Vec<u8>, Moment, Rc<Dir>)>,
     /// The latest last.
     recent: VecDeque<Recent>,
@@ -132,8 +132,8 @@ struct Recent {
 }
 
 impl Parents {
-    /// The directory that holds `file`, which it is, and the file's name: as [`open_parent`], but for
-    /// what is held already.
+    /// Returns the directory that holds `file`, its identity, and the file's name: as
+    /// [`open_parent`], but from the directories that are held already.
     pub(super) fn of(&mut self, file: &FileRef) -> Result<(Rc<Dir>, Identity, CString), Skip> {
         let (root, below, name) = way(file);
         let name = sys::name(name)?;

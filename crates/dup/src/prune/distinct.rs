@@ -1,4 +1,4 @@
-//! Whether two identities are two files, as far as file systems can be trusted with that.
+//! Proof that two identities are two files, as far as file systems can be relied on for that.
 
 use std::os::fd::OwnedFd;
 
@@ -8,8 +8,8 @@ use super::open_file::OpenFile;
 use super::skip::Skip;
 use super::sys;
 
-/// Proves that two files with different identities are two files, as far as
-/// the file systems can be trusted with that.
+/// Proves that two files with different identities are two files, as far as the file systems can be
+/// relied on for that.
 pub(crate) fn check(one: &OpenFile, other: &OpenFile) -> Result<(), Skip> {
     let shows = [
         sys::traits(&one.file)?.shows,
@@ -29,15 +29,15 @@ pub(crate) fn check(one: &OpenFile, other: &OpenFile) -> Result<(), Skip> {
     }
 }
 
-/// Whether two directories are in one mount, or in two of one file system. The files of an overlay
-/// have the device numbers of its layers, its directories have one.
+/// Returns true if two directories are in one mount, or in two of one file system. The files of an
+/// overlay have the device numbers of its layers, its directories have one.
 pub(crate) fn is_one_mount(one: &OwnedFd, other: &OwnedFd) -> bool {
     let dev = |dir| sys::stat(dir).map(|stat| stat.id.dev);
     matches!((dev(one), dev(other)), (Ok(one), Ok(other)) if one == other)
 }
 
-/// Whether two identities on two file systems, or on one if not `across`, may be one file or one
-/// directory.
+/// Returns true if two identities on two file systems, or on one if not `across`, may be one file
+/// or one directory.
 pub(crate) fn may_be_one(shows: [Shows; 2], across: bool) -> bool {
     shows.contains(&Shows::Others) || across && shows.contains(&Shows::Layers)
 }

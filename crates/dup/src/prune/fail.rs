@@ -28,11 +28,11 @@ mod armed {
 
     use super::Errno;
 
-    /// What happens at the chosen call.
+    /// Fault at the chosen call.
     pub(crate) enum Fault {
         /// It fails with this error and has no effect.
         Errno(Errno),
-        /// So do this call and those after it, so many in all and of any name.
+        /// This call and those after it fail so, this many in all and of any name.
         Errnos(Errno, usize),
         /// The process dies before it.
         Kill,
@@ -45,7 +45,8 @@ mod armed {
         calls: Vec<&'static str>,
         counts: HashMap<&'static str, usize>,
         armed: Vec<(Point, Fault)>,
-        /// What is armed by the last of those, from which on calls are counted anew.
+        /// Fault that is armed by the last of those, from which on calls are counted again from
+        /// zero.
         then: Option<(Point, Fault)>,
         failing: Option<(Errno, usize)>,
         at: Option<usize>,
@@ -54,7 +55,7 @@ mod armed {
     /// The calls that were made while faults were armed.
     pub(crate) struct Seen {
         pub(crate) calls: Vec<&'static str>,
-        /// Whether the run came to every call that was armed.
+        /// True if the run reached every call that was armed.
         pub(crate) reached: bool,
         /// The last of those, as an index of `calls`.
         pub(crate) at: usize,
@@ -67,7 +68,8 @@ mod armed {
             self.reached
         }
 
-        /// Index of the first call of this name; behind all of them if there is none.
+        /// Returns the index of the first call of this name; behind all of them if there is no such
+        /// call.
         pub(crate) fn first(&self, op: &str) -> usize {
             let found = self.calls.iter().position(|call| *call == op);
             found.unwrap_or(self.calls.len())
@@ -174,12 +176,12 @@ mod armed {
     /// The call of all threads together that the process dies at, and those made so far.
     static THREADS: Mutex<Option<(Point, Vec<&'static str>)>> = Mutex::new(None);
 
-    /// Has the process die at a call, whichever thread makes it.
+    /// Kills the process at a call, whichever thread makes it.
     pub(crate) fn arm_threads(point: Point) {
         *THREADS.lock().unwrap() = Some((point, Vec::new()));
     }
 
-    /// Ends that; gives the calls of all threads.
+    /// Disarms that; returns the calls of all threads.
     pub(crate) fn disarm_threads() -> Vec<&'static str> {
         let armed = THREADS.lock().unwrap().take();
         armed.map(|(_, calls)| calls).unwrap_or_default()

@@ -1,5 +1,5 @@
-//! What a step gives back: the space of a file whose last name goes, less what others use, what
-//! stays in a lower layer, and what is copied out of one.
+//! Disk space that a step gives back: the space of a file whose last name goes, less the parts that
+//! others use, that stay in a lower layer, or that are copied out of one.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -24,16 +24,16 @@ use crate::space::{Shares, Space};
 pub(super) struct Ledger<'g> {
     /// One name of each file of the group.
     files: Vec<&'g FileRef>,
-    /// What they share, once that matters, and which is which there.
+    /// Extents that they share, read once they matter, with the index of each file in there.
     shares: Option<(HashMap<Identity, usize>, Shares)>,
-    /// Files that share the keeper's blocks since this run, or would.
+    /// Files that share the kept file's blocks since this run, or would.
     reflinked: HashSet<Identity>,
     /// Files that were copied into the upper layer, or would be.
     copied_up: HashSet<Identity>,
 }
 
 impl<'g> Ledger<'g> {
-    /// Of a group with these files.
+    /// Opens the account of a group with these files.
     pub(super) fn new(files: Vec<&'g FileRef>) -> Ledger<'g> {
         Ledger {
             files,
@@ -41,12 +41,12 @@ impl<'g> Ledger<'g> {
         }
     }
 
-    /// Takes note that this file is a copy in the upper layer.
+    /// Records that this file is a copy in the upper layer.
     pub(super) fn copied_up(&mut self, id: Identity) {
         self.copied_up.insert(id);
     }
 
-    /// Whether the file was dealt with under another name.
+    /// Returns true if the file was processed under another name.
     pub(super) fn is_reflinked(&self, id: Identity) -> bool {
         self.reflinked.contains(&id)
     }
@@ -61,7 +61,7 @@ impl<'g> Ledger<'g> {
         })
     }
 
-    /// Finds out what a step on `held` would give back, before it is done.
+    /// Determines the space that a step on `held` would give back, before it is done.
     pub(super) fn take_stock(
         &mut self,
         abilities: &mut Abilities<'_>,
@@ -86,7 +86,8 @@ impl<'g> Ledger<'g> {
         if stock.space.shared.is_none() || !dry && !traits.frees_later {
             return stock;
         }
-        // A dry run has to foresee what others leave; a real one finds it so, sooner or later.
+        // A dry run has to foresee the files that others leave; a real one finds them, sooner or
+        // later.
         let (ids, shares) = self.shares(&mut abilities.mounts);
         let last = ids.get(&held.stat.id);
         if !dry && last.is_some_and(|file| shares.goes_with(*file) > 0) {
@@ -112,8 +113,8 @@ impl<'g> Ledger<'g> {
         }
     }
 
-    /// Books a step on the file `id` that was done, or that a dry run would do, and that left
-    /// the file so many names; gives the bytes that it frees.
+    /// Books a step on the file `id` that was done, or that a dry run would do, and that left the
+    /// file so many names; returns the bytes that it frees.
     pub(super) fn book(
         &mut self,
         (id, links_left): (Identity, u64),
@@ -147,7 +148,7 @@ impl<'g> Ledger<'g> {
     }
 }
 
-/// What a file that was found takes, if it is still that file.
+/// Returns the space of a file of the scan, if it is still that file.
 fn space_of(file: &FileRef, mounts: &mut Mounts) -> Option<Space> {
     let (dir, name) = dir::open_parent(file).ok()?;
     let opened = sys::open_file(&dir, &name, Access::Read).ok()?;
@@ -156,18 +157,18 @@ fn space_of(file: &FileRef, mounts: &mut Mounts) -> Option<Space> {
     (stat.id == file.id).then(|| Space::of(&opened, &stat, &traits))
 }
 
-/// What is known of a target's space right before the step.
+/// Space of a target right before the step.
 #[derive(Default)]
 pub(super) struct Stock {
     space: Space,
     /// The file that is copied up by the step, and the bytes that takes.
     copied: Option<(Identity, u64)>,
-    /// Whether nobody tells in which layer the files lie.
+    /// True if it is unknown in which layer the files lie.
     unknown: bool,
 }
 
 impl Stock {
-    /// Whether the step copies a file up that was not copied up before.
+    /// Returns true if the step copies a file up that was not copied up before.
     pub(super) fn copies_up(&self, ledger: &Ledger<'_>) -> bool {
         self.copied
             .is_some_and(|(id, _)| !ledger.copied_up.contains(&id))
@@ -180,12 +181,13 @@ const BELOW: &str = "it lies in a lower layer, which keeps its content, or came 
 /// The most that a file's last block takes beyond its content.
 const BLOCK: u64 = 4096;
 
-/// How often, and for how long, to wait for blocks of removed files to be given back.
+/// Number and length of the waits for blocks of removed files to be given back.
 const WAITS: (u32, Duration) = (5, Duration::from_millis(2));
 
 impl Abilities<'_> {
     /// Refuses links and reflinks that free nothing, because the lower layer keeps the content, or
-    /// would copy what they are to spare: whether the keeper can be linked to, if `held` can be.
+    /// would copy what they are to spare. Returns false if the kept file cannot be linked to,
+    /// although `held` can be.
     pub(super) fn check_layers(
         &mut self,
         keeper: &OpenFile,
@@ -206,8 +208,9 @@ impl Abilities<'_> {
         }
     }
 
-    /// Whether a link would have to lead to another file system, or to another mount of the same:
-    /// the kernel lets none lead from one mount to another, bind mounts and mounted files included.
+    /// Returns true if a link would have to lead to another file system, or to another mount of the
+    /// same: the kernel lets none lead from one mount to another, bind mounts and mounted files
+    /// included.
     pub(super) fn across(&mut self, keeper: &OpenFile, held: &OpenFile) -> sys::Result<bool> {
         if sys::differ(keeper.mount, held.dir.facts()?.mount) {
             return Ok(true);
@@ -218,7 +221,7 @@ impl Abilities<'_> {
         })
     }
 
-    /// Refuses a reflink of what has no blocks of its own.
+    /// Refuses a reflink of a file that has no blocks of its own.
     pub(super) fn shareable(&mut self, keeper: &OpenFile, held: &OpenFile) -> Result<(), Skip> {
         let traits = self.traits(held);
         if traits.inline != Answer::No && (self.space(held).inline || self.space(keeper).inline) {
@@ -226,7 +229,7 @@ impl Abilities<'_> {
                 "content that small lies in the metadata",
             ));
         }
-        // What `nodatasum` left without checksums shows when it is tried.
+        // Blocks that `nodatasum` left without checksums are noticed when it is tried.
         if traits.name == sys::BTRFS {
             let is_plain = |file: &OpenFile| Ok::<_, Skip>(file.flags()?.chattr() & NO_COPY != 0);
             if is_plain(keeper)? != is_plain(held)? {
@@ -241,8 +244,9 @@ impl Abilities<'_> {
 /// files with checksums and without.
 const NO_COPY: u32 = 0x0080_0000;
 
-/// Which file a step copies up, and what that takes at most: to link the kept one, and to move
-/// one to another place of its mount. What is copied to be removed is gone again.
+/// Returns the file that a step copies up, and the bytes which that takes at most: to link the kept
+/// one, and to move one to another place of its mount. A file that is copied to be removed takes
+/// none.
 fn copied_up(keeper: &OpenFile, held: &OpenFile, kind: &StepKind) -> Option<(Identity, u64)> {
     let file = match kind {
         StepKind::Hardlink => keeper,
@@ -253,13 +257,13 @@ fn copied_up(keeper: &OpenFile, held: &OpenFile, kind: &StepKind) -> Option<(Ide
     let bytes = match layer_of(&file.file) {
         Layer::Upper => return None,
         Layer::Lower => blocks,
-        // Whoever is not known to leave out holes may not.
+        // A file system that is not known to leave out holes may not.
         Layer::Unknown => blocks.max(size.next_multiple_of(BLOCK)),
     };
     Some((file.stat.id, bytes))
 }
 
-/// Whether the path `to`, or what exists of it, is in the mount that `held` is in.
+/// Returns true if the path `to`, or what exists of it, is in the mount that `held` is in.
 fn is_in_mount_of(held: &OpenFile, to: &[u8]) -> bool {
     let mut to = to;
     loop {

@@ -27,11 +27,11 @@ impl From<OwnedFd> for Handle {
 }
 
 impl Handle {
-    /// Keeps other runs off the file. Two that put their own in the place of one name at a time would
-    /// each find the other's under its temporary name, and leave that.
+    /// Locks the file against other runs. Two that put their own in the place of one name at a time
+    /// would each find the other's under its temporary name, and leave that.
     ///
     /// # Errors
-    /// [`Skip::Locked`]. Where there are no such locks, nobody is kept off.
+    /// [`Skip::Locked`]. Where there are no such locks, the call succeeds without one.
     pub(super) fn lock(&self, mode: RunMode) -> Result<(), Skip> {
         let how = match mode {
             RunMode::DryRun => FlockOperation::NonBlockingLockShared,

@@ -1,5 +1,5 @@
-//! Which file of a group stays: keep rules, reference files, roots. Pure
-//! decisions on what a scan or a report said; nothing here touches a file.
+//! Choice of the file of a group that stays: keep rules, reference files, roots. Pure decisions on
+//! what a scan or a report said; nothing here touches a file.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
@@ -25,13 +25,13 @@ pub struct FileRef {
     pub root_len: usize,
     /// Index of the root.
     pub root: u32,
-    /// Which file it was.
+    /// Identity of the file.
     pub id: Identity,
-    /// Which state of it was read.
+    /// State in which it was read.
     pub stamp: Stamp,
-    /// How many names it had.
+    /// Number of names that it had.
     pub nlink: u64,
-    /// Whether it lies under a reference directory and is never to be changed.
+    /// True if it lies under a reference directory and is never to be changed.
     pub protected: bool,
 }
 
@@ -50,11 +50,12 @@ impl FileRef {
         split(&self.path).1
     }
 
-    /// Why the name neither stays for others nor goes, if it is one that goes by itself.
+    /// Returns the reason why a deleted file or a temporary name neither stays for others nor goes;
+    /// `None` for other names.
     pub(crate) fn fleeting(&self) -> Option<Skip> {
         match self.nlink {
             0 => Some(Skip::Deleted),
-            // What a run left is dealt with by name; a reference's stays as it is.
+            // Leftovers of a run are processed by name; a reference's stays as it is.
             _ if lasting::is_temporary(self.name()) || self.protected && is_leftover(self) => {
                 Some(Skip::Temporary)
             }
@@ -70,7 +71,7 @@ pub struct FileGroup {
     pub files: Vec<FileRef>,
 }
 
-/// One rule for which file stays.
+/// One rule for choosing the file that stays.
 #[derive(Clone, Debug)]
 pub enum Keep {
     /// The first by root argument, then path.
@@ -138,7 +139,7 @@ impl Keep {
     /// Reads a rule, of which the pattern need not be UTF-8.
     ///
     /// # Errors
-    /// For an unknown word and a pattern that is none.
+    /// For an unknown word and an invalid pattern.
     pub fn parse(text: &[u8]) -> Result<Keep, KeepError> {
         let shown = || match std::str::from_utf8(text) {
             Ok(text) => text.to_owned(),
@@ -193,8 +194,8 @@ impl Keep {
         }
     }
 
-    /// Takes note of whether a pattern matches any of the files, which says more than whether it
-    /// decided: a rule that comes second is not asked where the first has chosen.
+    /// Records if a pattern matches any of the files, which says more than if it decided: a rule
+    /// that comes second is not asked where the first has chosen.
     fn note(&self, files: &[FileRef]) {
         let (Keep::Path(pattern) | Keep::Name(pattern)) = self else {
             return;
@@ -239,7 +240,7 @@ impl Pattern {
         self.covers(file.relative()) || self.covers(whole)
     }
 
-    /// Whether the path matches, or a directory on its way does.
+    /// Returns true if the path matches, or a directory on its way does.
     fn covers(&self, path: &[u8]) -> bool {
         self.globs.matches_file(path)
             || (0..path.len())
@@ -252,29 +253,29 @@ impl Pattern {
     }
 }
 
-/// Which names may be acted on, seen from the keeper's root.
+/// Names that may be acted on, by the kept file's root.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Roots {
     /// All.
     #[default]
     Any,
-    /// Only names under another root than the keeper's.
+    /// Only names under another root than the kept file's.
     Across,
 }
 
-/// How to choose.
+/// Rules for choosing the file that stays.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct KeepRules {
     /// Applied in order, the next where the ones before are undecided; then
     /// the first by root and path. If empty, `most-links` is the rule.
     pub keep: Vec<Keep>,
-    /// Which names may be acted on.
+    /// Names that may be acted on.
     pub roots: Roots,
 }
 
 impl KeepRules {
-    /// These, in order, for these names.
+    /// Returns these rules, in order, for these names.
     pub fn new(keep: Vec<Keep>, roots: Roots) -> KeepRules {
         KeepRules { keep, roots }
     }
@@ -283,9 +284,9 @@ impl KeepRules {
 /// One physical file of a group: every name that the scan saw.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Inode {
-    /// Which file it is.
+    /// Identity of the file.
     pub id: Identity,
-    /// Whether a name of it is never to be changed.
+    /// True if a name of it is never to be changed.
     pub protected: bool,
     /// Indices into the group, the best name first.
     pub names: Vec<usize>,
@@ -302,7 +303,7 @@ impl KeepRules {
                 .find(|ordering| ordering.is_ne())
                 .unwrap_or(Ordering::Equal)
         };
-        // Leftovers of a killed run are nobody's first choice.
+        // Leftovers of a killed run are the last choice.
         b.protected
             .cmp(&a.protected)
             .then_with(|| is_leftover(a).cmp(&is_leftover(b)))
@@ -310,9 +311,9 @@ impl KeepRules {
             .then_with(|| position(a).cmp(&position(b)))
     }
 
-    /// The physical files of the group, the one to keep first. If any is
-    /// protected, the first is. Left out is what has been deleted, and names under which file
-    /// systems and programs of ours have what they will remove: nothing may go because of those.
+    /// Returns the physical files of the group, the one to keep first. If any is protected, the
+    /// first is. Left out are deleted files, and names of files that file systems and programs of
+    /// ours will remove: no other file may go because of those.
     pub fn order(&self, group: &FileGroup) -> Vec<Inode> {
         self.keep.iter().for_each(|rule| rule.note(&group.files));
         let lasts = |at: &usize| group.files[*at].fleeting().is_none();
@@ -336,14 +337,14 @@ impl KeepRules {
         inodes
     }
 
-    /// Whether `target`, a name of `inode`, is to be acted on when `keeper` stays.
+    /// Returns true if `target`, a name of `inode`, is to be acted on when `keeper` stays.
     pub(crate) fn acts_on(&self, inode: &Inode, keeper: &FileRef, target: &FileRef) -> bool {
         let left_over = leftover::is_ours(target.name()) && !target.protected;
         let stays = inode.id == keeper.id || inode.protected;
         target.path != keeper.path && (left_over || !stays && self.allow(keeper, target))
     }
 
-    /// Whether `target` may be acted on when `keeper` stays.
+    /// Returns true if `target` may be acted on when `keeper` stays.
     pub(crate) fn allow(&self, keeper: &FileRef, target: &FileRef) -> bool {
         !target.protected && (self.roots == Roots::Any || keeper.root != target.root)
     }

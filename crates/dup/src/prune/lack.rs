@@ -1,19 +1,19 @@
-//! What a file system lacks for a step, told once for all of its files.
+//! Abilities that a file system lacks for a step, reported once for all of its files.
 
 use std::fmt;
 
-/// A file system and what it cannot do.
+/// A file system and the ability that it lacks.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Unable {
     /// Its device number.
     pub dev: u64,
-    /// What to call it.
+    /// Name of the file system for messages.
     pub system: &'static str,
-    /// What it lacks.
+    /// Missing ability.
     pub lack: Lack,
 }
 
-/// What a file system lacks.
+/// Ability that a file system lacks.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Lack {

@@ -1,5 +1,5 @@
-//! Temporary names of runs that were killed: told from those of living runs,
-//! and removed only where that cannot lose a content.
+//! Temporary names of runs that were killed: distinguished from those of living runs, and removed
+//! only where that cannot lose a content.
 //!
 //! `.tmp` may be the last name of a file (the moment between setting it aside
 //! and removing it), so a regular file of that name goes only through the same
@@ -12,9 +12,9 @@
 //! aside says which file is its copy, and the copy, as long as it has the
 //! temporary name too, which file it was made of.
 //!
-//! A living run holds a lock on the directory ([`claim`]); where locks cannot
-//! be relied on, everything stays but probes: whoever made one and finds it
-//! gone has no answer and does nothing.
+//! A living run holds a lock on the directory ([`claim`]); where locks cannot be relied on,
+//! everything stays but probes: a run that made one and finds it gone has no answer and does
+//! nothing.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
@@ -37,8 +37,8 @@ pub(crate) fn own_prefix() -> String {
     format!(".bc-dup.{pid}.{}.", start_time(pid).unwrap_or(0))
 }
 
-/// When the process was started, in clock ticks since the boot: field 22 of
-/// `/proc/PID/stat`. `None` if there is no such process, or no /proc.
+/// Returns the start of the process, in clock ticks since the boot: field 22 of `/proc/PID/stat`.
+/// `None` if there is no such process, or no /proc.
 fn start_time(pid: i32) -> Option<u64> {
     let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     // The second field, the command in parentheses, may hold anything.
@@ -54,7 +54,7 @@ enum Suffix {
     Probe,
 }
 
-/// What a name of our making says.
+/// Parts of a name that a run of prune made.
 struct Parsed {
     pid: i32,
     start: u64,
@@ -63,29 +63,29 @@ struct Parsed {
     mark: Option<Mark>,
 }
 
-/// Which file, for a later run: numbers alone are another file's as well when
-/// other disks are mounted in turn, so the time of birth tells.
+/// Mark of a file for a later run: numbers alone are another file's as well when other disks are
+/// mounted in turn, so the time of birth distinguishes them.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Mark {
     pub(crate) id: Identity,
-    /// In nanoseconds since 1970; `None` where the file system does not tell.
+    /// Nanoseconds since 1970; `None` where the file system does not report it.
     pub(crate) born_ns: Option<u64>,
 }
 
 impl Mark {
-    /// Of an open file that was found to be this one.
+    /// Returns the mark of an open file that was found to be this one.
     pub(crate) fn of(file: &OwnedFd, id: Identity) -> Mark {
         let born_ns = sys::born_ns(file);
         Mark { id, born_ns }
     }
 
-    /// Whether the two are surely marks of one file.
+    /// Returns true if the two are surely marks of one file.
     pub(crate) fn proves(&self, other: &Mark) -> bool {
         self.born_ns.is_some() && self == other
     }
 
-    /// The same where the number of the device may be another one since it was
-    /// mounted again.
+    /// Returns true if the two are surely marks of one file, even if the device has another number
+    /// since it was mounted again.
     pub(crate) fn proves_mounted(&self, other: &Mark) -> bool {
         let born = self.born_ns.is_some() && self.born_ns == other.born_ns;
         born && self.id.ino == other.id.ino
@@ -107,7 +107,7 @@ impl Mark {
     }
 }
 
-/// What goes before the suffix of a name that is [marked](aside_for).
+/// Formats the part before the suffix of a name that is [marked](aside_for).
 impl std::fmt::Display for Mark {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, ".{}-{}", self.id.dev, self.id.ino)?;
@@ -144,15 +144,15 @@ fn parse(name: &[u8]) -> Option<Parsed> {
     })
 }
 
-/// Which file is the copy of the one that has this name, if the name is that of
-/// the original of a move, set aside to be removed.
+/// Returns the mark of the copy of the file with this name, if the name is that of the original of
+/// a move, set aside to be removed.
 pub(crate) fn aside_for(name: &[u8]) -> Option<Mark> {
     parse(name)
         .filter(|parsed| parsed.suffix == Suffix::Name)?
         .mark
 }
 
-/// Whether the name is that of the original of a move whose run was killed.
+/// Returns true if the name is that of the original of a move whose run was killed.
 pub(crate) fn is_original(name: &[u8]) -> bool {
     aside_for(name).is_some() && !is_seen(name)
 }
@@ -170,20 +170,20 @@ pub(crate) fn traces(dir: &OwnedFd) -> Vec<(Mark, Identity)> {
     parts.iter().filter_map(of).collect()
 }
 
-/// Whether the name is one of ours, of a living run or a dead one.
+/// Returns true if the name is one of ours, of a living run or a dead one.
 pub(crate) fn is_ours(name: &[u8]) -> bool {
     parse(name).is_some()
 }
 
-/// Whether a process that could have made the name is seen from here: then it
-/// stays, locked or not, as versions before the locks held none. That none is
-/// seen says nothing: it may live in another PID namespace.
+/// Returns true if a process that could have made the name is visible: then it stays, locked or
+/// not, as versions before the locks held none. False proves nothing: it may live in another PID
+/// namespace.
 pub(crate) fn is_seen(name: &[u8]) -> bool {
     parse(name).is_some_and(|name| start_time(name.pid).unwrap_or(0) == name.start)
 }
 
-/// Names in `dir` that hold nothing by themselves: runs' symbolic links, copies in the making,
-/// and empty files made to be seen. Whose run is over, [`claim::alone`] says, but for the last.
+/// Returns the names in `dir` that hold nothing by themselves: runs' symbolic links, copies in the
+/// making, and probes. If their runs are over is known by [`claim::alone`], but for probes.
 pub(crate) fn disposable(dir: &OwnedFd) -> Vec<CString> {
     of_others(dir, |suffix, stat| match (suffix, stat.kind()) {
         (Suffix::Name, FileKind::Symlink) | (Suffix::Part, FileKind::File) => true,
@@ -192,7 +192,7 @@ pub(crate) fn disposable(dir: &OwnedFd) -> Vec<CString> {
     })
 }
 
-/// Symbolic links in `dir` that runs which are over had set aside.
+/// Returns the symbolic links in `dir` that finished runs had set aside.
 pub(crate) fn links(dir: &OwnedFd) -> Vec<CString> {
     of_others(dir, |suffix, stat| {
         suffix == Suffix::Name && stat.kind() == FileKind::Symlink
@@ -221,7 +221,7 @@ pub(crate) fn with_number(dir: &OwnedFd, ino: u64) -> Option<CString> {
     })
 }
 
-/// What a directory holds; nothing, where that cannot be listed.
+/// Returns the entries of a directory; `None` where it cannot be listed.
 pub(crate) fn entries(dir: &OwnedFd) -> Option<impl Iterator<Item = rustix::fs::DirEntry>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let listing = rustix::fs::openat(dir, c".", flags, Mode::empty()).ok()?;
@@ -248,8 +248,9 @@ fn of_others(dir: &OwnedFd, wanted: impl Fn(Suffix, &FileStat) -> bool) -> Vec<C
     found
 }
 
-/// Removes probes, and what is [`disposable`] while nobody is at work in `dir`; only says so
-/// where `remove` is `false`. What is `protected` stays. Each name and how it went.
+/// Removes probes, and names that are [`disposable`] while no run is at work in `dir`; with
+/// `remove` `false` only lists them. Names that are `protected` stay. Returns each name with the
+/// result.
 pub(crate) fn clear(
     dir: &OwnedFd,
     remove: bool,
@@ -271,7 +272,7 @@ pub(crate) fn clear(
     let Some(_claim) = claim::alone(dir) else {
         return done;
     };
-    // Again: now nobody can make one.
+    // Listed again: now no run can make one.
     let rest = disposable(dir).into_iter().filter(|name| {
         !is_probe(name) && sys::stat_at(dir, name).is_ok_and(|stat| !protected(name, stat.id))
     });
@@ -288,7 +289,7 @@ mod tests {
         let own = own_prefix();
         assert!(is_ours(format!("{own}0.tmp").as_bytes()));
         assert!(is_seen(format!("{own}0.tmp").as_bytes()));
-        // The same number, started at another time: somebody else.
+        // The same number, started at another time: another process.
         let pid = getpid().as_raw_nonzero();
         assert!(!is_seen(format!(".bc-dup.{pid}.1.7.tmp").as_bytes()));
         let other = Identity { dev: 64, ino: 12 };

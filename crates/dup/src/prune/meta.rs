@@ -1,6 +1,5 @@
-//! What a file is besides its content: owner, mode, times, extended
-//! attributes (which hold the ACLs). Compared before names are merged, kept
-//! in the journal, given to copies.
+//! Metadata of a file: owner, mode, times, extended attributes (which hold the ACLs). Compared
+//! before names are merged, kept in the journal, given to copies.
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, OwnedFd};
@@ -34,7 +33,7 @@ pub(crate) struct Metadata {
 /// Signed over the inode number, so never equal and never to be copied.
 const PER_INODE: &[u8] = b"security.evm";
 
-/// What a program may do whoever runs it.
+/// Attribute that gives a program capabilities, for every user who runs it.
 const CAPABILITIES: &[u8] = b"security.capability";
 
 /// Set-user-ID and set-group-ID: the program acts as its owner.
@@ -71,8 +70,8 @@ impl Metadata {
         })
     }
 
-    /// What of it differs in a way that would be lost if one name were made
-    /// another name of the other file. Times do not count.
+    /// Returns a difference that would be lost if one name were made another name of the other
+    /// file. Times do not count.
     pub(crate) fn difference(&self, other: &Metadata) -> Option<&'static str> {
         if (self.uid, self.gid) != (other.uid, other.gid) {
             return Some("owner");
@@ -104,7 +103,7 @@ impl Metadata {
         })
     }
 
-    /// What of this `has` does not have, times aside.
+    /// Returns a part of this, other than times, that `has` lacks.
     pub(crate) fn lacking(&self, has: &Metadata) -> Option<&'static str> {
         if (self.uid, self.gid) != (has.uid, has.gid) {
             return Some("owner");
@@ -118,10 +117,10 @@ impl Metadata {
         lacks.then_some("attributes")
     }
 
-    /// What a file is to have that comes back from where it was moved to as a
-    /// copy, has this now and was given `made` there: that, and where it has
-    /// still what it was given, what it had before. Without `made` it is taken
-    /// to have been given everything but attributes that it has not.
+    /// Returns the metadata for a file that comes back as a copy from where it was moved to. It has
+    /// `self` now and was given `made` there: a part that still is as given gets its value from
+    /// `before`, any other stays as it is now. Without `made` it is taken to have been given
+    /// everything but attributes that it lacks.
     pub(crate) fn carried_back(&self, made: Option<&Metadata>, before: &Metadata) -> Metadata {
         fn pick<T: PartialEq>(now: T, made: Option<T>, before: T) -> T {
             if made.is_some_and(|made| made == now) {
@@ -159,8 +158,8 @@ impl Metadata {
         found.map(|(_, value)| value.as_slice())
     }
 
-    /// What of this would be gone if a file that has `other` were all that is
-    /// left: what `wanted` has as well, or anything if that is not given.
+    /// Returns the parts of this that would be lost if only a file that has `other` were left:
+    /// those that `wanted` has as well, or all if it is not given.
     pub(crate) fn not_in(&self, other: &Metadata, wanted: Option<&Metadata>) -> Option<String> {
         fn gone<T: PartialEq>(now: T, other: T, wanted: Option<T>) -> bool {
             now != other && wanted.is_none_or(|wanted| wanted == now)
@@ -187,10 +186,10 @@ impl Metadata {
         lost.map(|name| format!("attribute {}", bc_fs::Escaped(name)))
     }
 
-    /// As much of it as a copy of `source`'s content may be given: nobody gets
-    /// a content of his choice run as somebody else, however well it matches
-    /// a digest. What the source itself `has`, if that is given, may be done
-    /// with its content already. What is left out is named.
+    /// Returns the part that a copy of `source`'s content may be given, so that no user gets
+    /// content of his choice run as another user, however well it matches a digest. What the source
+    /// itself `has`, if that is given, may be done with its content already. The second value lists
+    /// what is left out.
     pub(crate) fn entitled(
         mut self,
         source: &FileStat,
@@ -214,10 +213,9 @@ impl Metadata {
         (self, left_out)
     }
 
-    /// Gives all of it to `file`, which must be of our own making. What the
-    /// system refuses is named in the result; the rest is done all the same.
-    /// A file that does not get the owner does not get the power to act as
-    /// its owner either.
+    /// Gives all of it to `file`, which must be of our own making. Returns the parts that the
+    /// system refuses; the rest is done all the same. A file that does not get the owner does not
+    /// get the power to act as its owner either.
     pub(crate) fn apply(&self, file: &OwnedFd) -> Result<Vec<String>, Skip> {
         let mut refused = Vec::new();
         let mut note = |what: String, done: Result<(), Errno>| {
@@ -254,7 +252,7 @@ impl Metadata {
             }
         }
         let mode = if owned { wanted } else { wanted & !AS_OWNER };
-        // The mode last: who is killed before that can open a directory once more.
+        // The mode last: a process that is killed before that can open a directory once more.
         note("times".to_owned(), self.apply_times(file));
         note(
             "mode".to_owned(),
@@ -269,9 +267,9 @@ impl Metadata {
         Ok(refused)
     }
 
-    /// What [`apply`](Metadata::apply) would make of a new file of the caller's, and what of this it
-    /// would name as refused: by the rules of the kernel and by what the file system `takes` of
-    /// attributes, without a try.
+    /// Returns the metadata that [`apply`](Metadata::apply) would give a new file of the caller's,
+    /// and the parts that it would list as refused: by the rules of the kernel and by the
+    /// attributes that the file system `takes`, without a try.
     pub(crate) fn foresee(
         &self,
         caller: &Caller,
@@ -285,7 +283,7 @@ impl Metadata {
         let owned = caller.may_give(None, (self.uid, self.gid)).is_ok();
         if !owned {
             note("owner".to_owned(), Errno::PERM);
-            // Nobody's, as it is not known which group the file would have.
+            // No owner, as it is not known which group the file would have.
             (made.uid, made.gid) = (u32::MAX, u32::MAX);
             made.mode &= !AS_OWNER;
         }
@@ -324,7 +322,7 @@ impl Metadata {
         self.check_times(|| fs::fstat(file))
     }
 
-    /// That times which are far away are those that were set.
+    /// Checks that times far away from now are those that were set.
     fn check_times(&self, now: impl FnOnce() -> rustix::io::Result<fs::Stat>) -> Result<(), Errno> {
         let wanted = [self.atime_ns, self.mtime_ns];
         if wanted
@@ -374,7 +372,7 @@ fn timespec(ns: i128) -> Timespec {
     }
 }
 
-/// When a file was read and written last.
+/// Returns the times of the last access and the last modification.
 #[allow(clippy::unnecessary_cast, clippy::useless_conversion)] // As in `bc_walk`.
 fn times(stat: &fs::Stat) -> (i128, i128) {
     (
@@ -383,7 +381,7 @@ fn times(stat: &fs::Stat) -> (i128, i128) {
     )
 }
 
-/// Whether the file system of a directory has attributes of this kind: asked for one, it says so.
+/// Returns true if the file system of a directory has attributes of this kind; it is asked for one.
 pub(crate) fn takes_attribute(dir: &OwnedFd, name: &[u8]) -> bool {
     let flags = fs::OFlags::RDONLY | fs::OFlags::DIRECTORY | fs::OFlags::CLOEXEC;
     let Ok(dir) = fs::openat(dir, c".", flags, Mode::empty()) else {

@@ -2,11 +2,10 @@
 //! under at least one of its names, and no name goes missing but those the
 //! user asked to delete or move, wherever the process is killed.
 //!
-//! One group at a time: choose a keeper and hold it open; for each target
-//! open it by its directory's descriptor, compare its identity and stamp with
-//! the scan's, compare the bytes, check both again, write the journal, act.
-//! A dry run goes the same way and stops before the journal. Where that is safe, groups are dealt with
-//! on several threads.
+//! One group at a time: choose the file to keep and hold it open; for each target open it by its
+//! directory's descriptor, compare its identity and stamp with the scan's, compare the bytes, check
+//! both again, write the journal, act. A dry run goes the same way and stops before the journal.
+//! Groups are processed on several threads where that is safe.
 
 mod abilities;
 mod arrival;

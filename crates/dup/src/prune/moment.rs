@@ -1,20 +1,20 @@
-//! How long ago something was found out.
+//! Age of a check's result.
 
 use std::time::{Duration, Instant};
 
-/// For how long what was found out is taken to be so still: which directory a path leads to, and what
-/// a file has besides its content. Some hundred small files are dealt with meanwhile, so that a longer
-/// time wins nothing, and one large file is compared as long; it is less than two ticks of the clock
-/// for file times.
+/// Age up to which a result is still relied on: which directory a path leads to, and which metadata
+/// a file has. Some hundred small files are processed meanwhile, so that a longer time wins
+/// nothing, and one large file is compared as long; it is less than two ticks of the clock for file
+/// times.
 const FRESH: Duration = Duration::from_millis(20);
 
-/// When something was found out or done.
+/// Time of a check or a change.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Moment(Instant);
 
 impl Moment {
-    /// In tests a [clock](clock) that they set: where each call of a run fails in turn, how many
-    /// there are must not depend on how fast the run is.
+    /// Returns the time; in tests that of a [clock](clock) that they set: where each call of a run
+    /// fails in turn, the number of calls must not depend on the speed of the run.
     pub(super) fn now() -> Moment {
         #[cfg(not(test))]
         return Moment(Instant::now());
@@ -26,7 +26,7 @@ impl Moment {
         self.0.saturating_duration_since(earlier.0)
     }
 
-    /// Whether what was found out then can be relied on `now`.
+    /// Returns true if a result of that time can still be relied on `now`.
     pub(super) fn is_fresh(self, now: Moment) -> bool {
         now.since(self) < FRESH
     }
@@ -56,7 +56,7 @@ pub(super) mod clock {
         PASSED.set(PASSED.get() + time);
     }
 
-    /// Has so much time pass whenever somebody asks what time it is. At first none does.
+    /// Moves the clock on by this much at each reading. Initially it stands still.
     pub(in crate::prune) fn pass_each_time(time: Duration) {
         STEP.set(time);
     }

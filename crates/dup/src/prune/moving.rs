@@ -1,5 +1,5 @@
-//! The move action's part of a run: what lies at the destination already,
-//! which names of a file move together, and the journal's note of each copy.
+//! The move action's part of a run: existing targets at the destination, names of a file that move
+//! together, and the journal's note of each copy.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
@@ -45,17 +45,16 @@ impl Run<'_> {
         Some((dir, sys::name(name).ok()?))
     }
 
-    /// What has this number in the directory of `to`, under a name that is not a
-    /// temporary one. The device's number may be another one since it was mounted
-    /// again.
+    /// Opens the file with this inode number in the directory of `to`, under a name that is not a
+    /// temporary one. The device's number may be another one since it was mounted again.
     pub(super) fn copies_at(&self, to: &[u8], copy: Identity) -> Option<OpenFile> {
         let (dir, _) = self.look_up(to)?;
         let name = leftover::with_number(&dir, copy.ino)?;
         OpenFile::find(&dir, &name, &sibling(to, name.as_bytes())).ok()
     }
 
-    /// Proves that nothing is in the way of moving `target` to `to`, or that what
-    /// is there is its copy.
+    /// Proves that nothing is in the way of moving `target` to `to`, or that the existing target is
+    /// its copy.
     pub(super) fn check_destination(
         &mut self,
         to: &[u8],
@@ -90,7 +89,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Where a move goes, with the directories on the way made.
+    /// Opens the directory that a move goes to, with missing directories on the way made; `None`
+    /// for steps that are no moves.
     pub(super) fn open_destination(
         &self,
         kind: &StepKind,
@@ -149,7 +149,8 @@ impl Run<'_> {
             })
     }
 
-    /// Why a move did not come to its place, in the words of a dry run where that would have said so.
+    /// Returns the reason why a move did not arrive, in the words of a dry run where that would
+    /// have reported it.
     fn foreseen(&self, to: &[u8], why: Skip) -> Skip {
         match &why {
             Skip::System { errno, .. }
@@ -164,7 +165,8 @@ impl Run<'_> {
         }
     }
 
-    /// Moves `target` to `place`, as the journal's step `number`; what it lost.
+    /// Moves `target` to `place`, as the journal's step `number`; returns the metadata that it
+    /// lost.
     pub(super) fn relocate(
         &mut self,
         place: Option<(OwnedFd, CString)>,

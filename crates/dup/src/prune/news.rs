@@ -1,5 +1,5 @@
-//! What a run tells: each event at once, or kept to be told later, and nothing twice that is said of a
-//! whole file system.
+//! Reports of a run: each event at once, or kept for later, and each one about a whole file system
+//! only once.
 
 use std::collections::HashSet;
 
@@ -7,18 +7,18 @@ use super::lack::Unable;
 use super::skip::Skip;
 use super::step::{PruneEvent, Step, StepOutcome, TreeStep};
 
-/// Tells the caller of a run what is new.
+/// Passes new events on to the caller of a run.
 pub(super) struct News<'a> {
     observer: &'a mut dyn FnMut(PruneEvent<'_>),
-    /// What file systems lack.
+    /// Lacking abilities of file systems that were reported.
     lacks: HashSet<Unable>,
-    /// That files cannot be told apart.
+    /// True once unstable inode numbers were reported.
     unstable: bool,
-    /// That layers cannot be told apart.
+    /// True once unknown layers were reported.
     layers: bool,
-    /// That writers of a file go unnoticed.
+    /// True once unnoticed writers were reported.
     unwatched: bool,
-    /// That something is found out only by making a file.
+    /// True once it was reported that a place is known only by making a file there.
     unasked: bool,
 }
 
@@ -40,7 +40,7 @@ impl<'a> News<'a> {
         }
     }
 
-    /// Whether this was told before, and need not be told again.
+    /// Returns true if this was reported before, and need not be reported again.
     fn is_told(&mut self, event: PruneEvent<'_>) -> bool {
         match event {
             PruneEvent::Step(_, StepOutcome::Skipped(skip)) => match skip {

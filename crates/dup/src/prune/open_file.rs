@@ -1,5 +1,5 @@
-//! The proofs that must hold before anything is changed: the name still leads
-//! to the scanned file in the scanned state, and its bytes are the keeper's.
+//! The proofs that must hold before anything is changed: the name still leads to the scanned file
+//! in the scanned state, and its bytes are the kept file's.
 
 use std::cell::OnceCell;
 use std::ffi::{CStr, CString};
@@ -30,25 +30,25 @@ pub(crate) struct OpenFile {
     pub(crate) dir: Rc<Dir>,
     pub(crate) name: CString,
     pub(crate) file: Handle,
-    /// As of the last check.
+    /// State at the last check.
     pub(crate) stat: FileStat,
     pub(crate) atime_ns: i64,
-    /// When it was made, in nanoseconds since 1970; `None` where its file system does not keep that.
+    /// Time of birth, in nanoseconds since 1970; `None` where its file system does not keep that.
     pub(crate) born_ns: Option<u64>,
-    /// What it was marked as (`chattr`) when it was opened, and whether a mount begins there.
+    /// Marks that it had (`chattr`) when it was opened, and a bit for the root of a mount.
     pub(crate) marks: StatxAttributes,
-    /// The number of the mount that it was opened by, where the kernel tells.
+    /// The number of the mount that it was opened by, where the kernel reports it.
     pub(crate) mount: Option<u64>,
     /// Names that it has: without those that a dry run would take from it, or that this run took
     /// and that a lower layer still counts.
     pub(crate) links: u64,
-    /// Whether its content is known to be on the disk.
+    /// True if its content is known to be on the disk.
     pub(crate) settled: bool,
-    /// Whether it is a reference's.
+    /// True if it is a reference's.
     pub(crate) protected: bool,
-    /// Whether `file` has a read lease.
+    /// True if `file` has a read lease.
     pub(crate) leased: bool,
-    /// Once asked in this state.
+    /// Flags, read once in this state.
     pub(crate) flags: OnceCell<InodeFlags>,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct OpenFile {
 /// back after 30 seconds (`vm.dirty_expire_centisecs`).
 const SETTLED_NS: i64 = 600_000_000_000;
 
-/// Whether writers of a file will be noticed.
+/// Detection of writers of a file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Watched {
     Yes,
@@ -70,7 +70,7 @@ pub(crate) fn open(file: &FileRef, stamp: Stamp) -> Result<OpenFile, Skip> {
     open_in(&Dir::new(dir), &name, file, stamp)
 }
 
-/// The same by the name that it has in a directory.
+/// Opens the file, with the same proof, by the name that it has in a directory.
 pub(crate) fn open_in(
     dir: &Rc<Dir>,
     name: &CString,
@@ -85,18 +85,18 @@ pub(crate) fn open_in(
     Ok(held)
 }
 
-/// The same for a file that this run changed another name of, which left it in the state `stamp`.
+/// Opens a file of which this run changed another name, which left it in the state `stamp`.
 ///
-/// Where one file may have several numbers, the kernel keeps the times of each name on its own,
-/// and learns late of what was done to another one. There the server is asked, the change time
-/// does not count, and that the bytes are the keeper's is proven as ever. Where files are copied
-/// up, the other name need not have noticed at all.
+/// Where one file may have several numbers, the kernel keeps the times of each name on its own, and
+/// learns late of changes through another one. There the server is asked, the change time does not
+/// count, and the bytes are compared with the kept file's as ever. Where files are copied up, the
+/// other name need not have noticed at all.
 pub(crate) fn open_again(file: &FileRef, stamp: Stamp) -> Result<OpenFile, Skip> {
     let (dir, name) = open_parent(file)?;
     open_again_in(&Dir::new(dir), &name, file, stamp)
 }
 
-/// The same by the name that it has in a directory.
+/// Opens such a file by the name that it has in a directory.
 pub(crate) fn open_again_in(
     dir: &Rc<Dir>,
     name: &CString,
@@ -122,7 +122,7 @@ pub(crate) fn open_again_in(
     Ok(held)
 }
 
-/// Opens whatever regular file the name leads to.
+/// Opens the regular file that the name leads to, whichever it is.
 fn open_any(dir: &Rc<Dir>, name: &CString, file: &FileRef) -> Result<OpenFile, Skip> {
     let opened = sys::open_file(dir, name, Access::Read)?;
     let held = OpenFile::new(opened, Rc::clone(dir), name.clone(), file.path.clone())?;
@@ -146,15 +146,15 @@ const TICK: Duration = Duration::from_millis(20);
 /// A file that was written to within this time may be in the hands of a writer who closes it soon.
 const YOUNG: Duration = Duration::from_secs(2);
 
-/// What such a writer is waited for: a forked process on a busy machine may not come to its `exec`
+/// Longest wait for such a writer: a forked process on a busy machine may not come to its `exec`
 /// within 100 ms.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// How long a writer is given to close a file. Who has just written it may be about to, and
-/// a process that the writer forked meanwhile holds it open until it runs another program.
-/// Files that were written long ago and are still open are not waited for.
+/// Returns the time that a writer is given to close a file. One that has just written it may be
+/// about to, and a process that the writer forked meanwhile holds it open until it runs another
+/// program. Files that were written long ago and are still open are not waited for.
 pub(crate) fn patience(stamp: &Stamp) -> Duration {
-    // Its ctime tells: nobody can set that back.
+    // Its ctime counts: no process can set that back.
     let written = UNIX_EPOCH + Duration::from_nanos(stamp.ctime_ns.max(0).unsigned_abs());
     match written.elapsed() {
         Ok(age) if age < YOUNG => PATIENCE,
@@ -205,7 +205,7 @@ impl OpenFile {
         })
     }
 
-    /// Holds whatever regular file the name leads to now.
+    /// Holds the regular file that the name leads to now, whichever it is.
     pub(crate) fn find(dir: &OwnedFd, name: &CString, path: &[u8]) -> Result<OpenFile, Skip> {
         OpenFile::of(sys::open_file(dir, name, Access::Read)?, dir, name, path)
     }
@@ -224,7 +224,7 @@ impl OpenFile {
         }
     }
 
-    /// The same for whatever it is.
+    /// Holds an open file of any kind by the name that it has.
     pub(crate) fn link(
         file: OwnedFd,
         dir: &OwnedFd,
@@ -248,9 +248,9 @@ impl OpenFile {
         }
     }
 
-    /// The state of the file now, to which its name leads. One look by the name tells both, where
-    /// there is a lease: on network file systems, which give none, another machine may have removed
-    /// the file and its number may be given again.
+    /// Returns the current state of the file, after a check that its name leads to it. One look by
+    /// the name does both, where there is a lease: on network file systems, which give none,
+    /// another machine may have removed the file and its number may be given again.
     fn seen_by_name(&self) -> Result<FileStat, Skip> {
         match self.leased {
             true => self.named(),
@@ -261,7 +261,7 @@ impl OpenFile {
         }
     }
 
-    /// What the name leads to now, which is this very file.
+    /// Returns the state of the name, which must still lead to this very file.
     fn named(&self) -> Result<FileStat, Skip> {
         match stat_at(&self.dir, &self.name)? {
             Some(now) if now.id == self.stat.id => Ok(now),
@@ -280,8 +280,8 @@ impl OpenFile {
         }
     }
 
-    /// Whether what was found under a name is this very file. A rename may copy it up and give it
-    /// another number with that: then the open file has it, too.
+    /// Returns true if the file found under a name is this very file. A rename may copy it up and
+    /// give it another number with that: then the open file has it, too.
     pub(crate) fn is(&self, found: Identity) -> bool {
         let now = || sys::stat(&self.file).is_ok_and(|stat| stat.id == found);
         found == self.stat.id || now()
@@ -292,19 +292,19 @@ impl OpenFile {
         self.named().map(drop)
     }
 
-    /// Proves that the content is as it was at the last check, and that nobody
-    /// has opened it for writing. The ctime does not count: renaming and linking
-    /// the file change it.
+    /// Proves that the content is as it was at the last check, and that no process has opened it
+    /// for writing. The ctime does not count: renaming and linking the file change it.
     pub(crate) fn check_content(&self) -> Result<(), Skip> {
         self.check_content_of(sys::stat(&self.file)?)
     }
 
-    /// The same, and that the name leads to this very file.
+    /// Proves the same as [`check_content`](Self::check_content), and that the name leads to this
+    /// very file.
     pub(crate) fn check_named_content(&self) -> Result<(), Skip> {
         self.check_content_of(self.seen_by_name()?)
     }
 
-    /// The same of another name, which it has now.
+    /// Proves the same of another name, which it has now.
     pub(crate) fn check_content_at(&self, name: &CStr) -> Result<(), Skip> {
         match stat_at(&self.dir, name)? {
             Some(now) if now.id == self.stat.id && self.leased => self.check_content_of(now),
@@ -322,9 +322,8 @@ impl OpenFile {
         }
     }
 
-    /// Asks for a read lease, which changes of names leave alone. Whoever opens
-    /// the file for writing from here on has to wait until it is
-    /// [released](OpenFile::release), and is noticed.
+    /// Asks for a read lease, which changes of names leave alone. A process that opens the file for
+    /// writing from here on has to wait until it is [released](OpenFile::release), and is noticed.
     pub(crate) fn watch(&mut self) -> Result<Watched, Skip> {
         let patience = patience(&self.stat.stamp);
         let began = Instant::now();
@@ -343,7 +342,7 @@ impl OpenFile {
         }
     }
 
-    /// Proves that nobody has opened the file for writing since it is watched.
+    /// Proves that no process has opened the file for writing since it is watched.
     pub(crate) fn check_lease(&self) -> Result<(), Skip> {
         if !self.leased || sys::holds_lease(&self.file)? {
             Ok(())
@@ -369,8 +368,8 @@ impl OpenFile {
     /// name of `target`, which was given another one or taken away, is about to
     /// be lost: that the two are not one file seen under two mounts.
     ///
-    /// No list of file systems is complete, and names may be cached. But whoever
-    /// renames a file moves its ctime, under all its mounts.
+    /// No list of file systems is complete, and names may be cached. But a rename moves a file's
+    /// ctime, under all its mounts.
     pub(crate) fn outlives(&self, target: &OpenFile) -> Result<(), Skip> {
         self.check_content().map_err(Skip::of_keeper)?;
         let named = sys::stat_now(&self.dir, &self.name).map_err(|failed| match failed.errno {
@@ -425,7 +424,7 @@ impl OpenFile {
             return Err(Skip::Changed);
         }
         self.stat = now.stat;
-        // Whoever changed them moved the ctime that is taken over.
+        // A change of them moved the ctime that is taken over.
         self.flags = OnceCell::new();
         // A file that was copied up is another one.
         self.born_ns = now.born_ns;
@@ -433,7 +432,7 @@ impl OpenFile {
         Ok(())
     }
 
-    /// What tells a later run that it is this file.
+    /// Returns the mark by which a later run recognises this file.
     pub(crate) fn mark(&self) -> Mark {
         Mark {
             id: self.stat.id,
@@ -446,7 +445,7 @@ impl OpenFile {
         Metadata::read(&self.file, &self.stat, self.atime_ns)
     }
 
-    /// What `chattr` sets, and the encryption.
+    /// Returns the flags of `chattr`, and the encryption, which are read once in each state.
     pub(crate) fn flags(&self) -> Result<&InodeFlags, Skip> {
         if let Some(flags) = self.flags.get() {
             return Ok(flags);
@@ -462,13 +461,14 @@ impl OpenFile {
     }
 }
 
-/// Whether `fsync` failed because the file is on a read-only file system.
+/// Returns true if `fsync` failed because the file is on a read-only file system.
 fn is_image(file: &OwnedFd, errno: Errno) -> bool {
     matches!(errno, Errno::INVAL | Errno::ROFS | Errno::OPNOTSUPP)
         && sys::traits(file).is_ok_and(|traits| traits.read_only)
 }
 
-/// Which file a name of a directory is; `None` if there is no such name.
+/// Returns the identity of the file that a name of a directory leads to; `None` if there is no such
+/// name.
 pub(crate) fn identity_at(dir: &OwnedFd, name: &CStr) -> Result<Option<Identity>, Skip> {
     Ok(stat_at(dir, name)?.map(|stat| stat.id))
 }

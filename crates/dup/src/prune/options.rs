@@ -1,4 +1,4 @@
-//! What a run is asked to do, and how far it may go.
+//! Options of a run: its action and its limits.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,16 +7,16 @@ use super::keep::KeepRules;
 use super::step::Action;
 use crate::subtrees::Subtrees;
 
-/// Whether anything is changed.
+/// Dry run or real run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum RunMode {
-    /// Nothing is: every proof is made and every step told, none is done.
+    /// Makes every proof and reports every step, and changes nothing.
     DryRun,
     /// Steps are done.
     Execute,
 }
 
-/// What to do where owner, mode, ACL or extended attributes differ.
+/// Treatment of files whose owner, mode, ACL or extended attributes differ.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum OnMetadataDiff {
     /// Skip the file: hardlink and symlink would lose them, a move to another
@@ -27,47 +27,47 @@ pub enum OnMetadataDiff {
     Ignore,
 }
 
-/// What to do where inode numbers cannot be trusted, or where links take space.
+/// Treatment of file systems with unreliable inode numbers, or where links take space.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Force {
-    /// Refuse what gives up a file: delete, symlink; and hard links of files that lie in a lower
-    /// layer, or may.
+    /// Refuse steps that give up a file: delete, symlink; and hard links of files that lie in a
+    /// lower layer, or may.
     #[default]
     No,
     /// Go on.
     Yes,
 }
 
-/// What to do, and how far to go.
+/// Action of a run, and its limits.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PruneOptions {
-    /// What becomes of duplicates.
+    /// Action on duplicates.
     pub action: Action,
-    /// Which file stays.
+    /// Rules for choosing the file that stays.
     pub rules: KeepRules,
-    /// Whether to do it.
+    /// Dry run or real run.
     pub mode: RunMode,
-    /// Where metadata differ.
+    /// Treatment of different metadata.
     pub on_metadata_diff: OnMetadataDiff,
-    /// Where inode numbers are unstable, and where links take space.
+    /// Treatment of unstable inode numbers, and of links that take space.
     pub force: Force,
-    /// Names that a kept file may get at most; what the file system allows if
-    /// `None`.
+    /// Names that a kept file may get at most; the file system's limit if `None`.
     pub max_links: Option<u64>,
-    /// Journals of earlier runs. What is in the way of a move is taken up if one
-    /// of them says that it is a copy of this file that its run was killed over;
-    /// it may lack what its file system did not take, and undo may remove it.
-    /// They are read only if something is in the way.
+    /// Journals of earlier runs. An existing target of a move is accepted if one of them records it
+    /// as a copy of this file that its run was killed over; it may lack metadata that its file
+    /// system did not take, and undo may remove it. They are read only if there is an existing
+    /// target.
     pub earlier: Vec<PathBuf>,
-    /// Where the journal is, or will be: a directory that it lies in is not removed.
+    /// Path of the journal that exists or will be created: a directory that it lies in is not
+    /// removed.
     pub journal: Option<PathBuf>,
-    /// What is never changed, whatever the groups say of it. Groups need not
-    /// know: files in there are marked as the run comes to them.
+    /// Trees that are never changed, whatever the groups say. Groups need not mark their files:
+    /// these are marked as the run meets them.
     pub references: Arc<Subtrees>,
-    /// Threads that act at the same time at most, in groups that have no file in common; 1 at least.
-    /// The thread of the caller is not one of them: it tells. Where files are moved, where there are
-    /// references, and for a few groups there is one.
+    /// Threads that act at the same time at most, in groups that have no file in common; 1 at
+    /// least. The thread of the caller is not one of them: it reports. Where files are moved, where
+    /// there are references, and for a few groups there is one.
     pub workers: usize,
 }
 

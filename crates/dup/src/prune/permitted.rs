@@ -1,5 +1,5 @@
-//! What the kernel refuses to everybody, or to whoever runs this: found before a file is read, in a
-//! dry run as in a real one.
+//! Operations that the kernel refuses to every user, or to this process: found before a file is
+//! read, in a dry run as in a real one.
 
 use rustix::fs::{OFlags, StatxAttributes, fcntl_getfl};
 
@@ -16,7 +16,7 @@ const GROUP_EXECUTES: u32 = 0o0010;
 
 const MARKED: &str = "it is append-only or immutable (chattr)";
 
-/// Refuses what the kernel would refuse of a step.
+/// Refuses steps that the kernel would refuse.
 pub(super) fn check(
     caller: &Caller,
     keeper: &OpenFile,
@@ -64,9 +64,9 @@ pub(super) fn owner(file: &OpenFile) -> (u32, u32) {
     (file.stat.uid, file.stat.gid)
 }
 
-/// Whether the file may be given another name: with `fs.protected_hardlinks` another user's only if it
-/// may be read and written to and runs with nobody's rights (`may_linkat` in the kernel's
-/// `fs/namei.c`).
+/// Returns true if the file may be given another name: with `fs.protected_hardlinks` another user's
+/// only if it may be read and written to and runs with no other user's rights (`may_linkat` in the
+/// kernel's `fs/namei.c`).
 fn may_link(caller: &Caller, file: &OpenFile) -> bool {
     if caller.owns(file.stat.uid) || !caller.is_guarded() || opened_as_owner(file) {
         return true;

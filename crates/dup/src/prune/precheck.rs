@@ -28,13 +28,13 @@ const LONG: u64 = 1 << 20;
 /// A target that passed every check.
 pub(super) struct Ready {
     pub(super) held: OpenFile,
-    /// What it was found as; a copy-up gives it another number.
+    /// Identity that it was found with; a copy-up gives it another number.
     pub(super) id: Identity,
     pub(super) digest: Digest,
-    /// What it has besides its content and what the kept file has, where they were compared before
-    /// both were proven to be what they were.
+    /// Metadata of it and of the kept file, where they were compared before both were proven to be
+    /// in the scanned state.
     pub(super) metadata: Option<(Metadata, Metadata)>,
-    /// When that was.
+    /// Time of that proof.
     pub(super) proven: Moment,
     pub(super) links_left: u64,
     pub(super) stock: Stock,
@@ -104,8 +104,8 @@ impl Run<'_> {
                 _turn = Some(disk.lock().unwrap_or_else(PoisonError::into_inner));
             }
         }
-        // The kernel compares what it is to share under its own lock, and the target is opened for
-        // writing then, which a lease of ours would hold up.
+        // The kernel compares the ranges that it is to share under its own lock, and the target is
+        // opened for writing then, which a lease of ours would hold up.
         if *kind != StepKind::Reflink {
             self.watch(keeper).map_err(Skip::of_keeper)?;
             self.watch(&mut held)?;
@@ -143,7 +143,7 @@ impl Run<'_> {
         })
     }
 
-    /// Has writers of the file noticed, as far as the system allows; says once if it does not.
+    /// Watches for writers of the file, as far as the system allows; reports once if it does not.
     pub(super) fn watch(&mut self, held: &mut OpenFile) -> Result<(), Skip> {
         if let Watched::No(errno) = held.watch()? {
             self.unwatched(&held.path, errno);
@@ -151,7 +151,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Proves that both files have the same bytes and are what they were.
+    /// Proves that both files have the same bytes and are unchanged.
     pub(super) fn compare(&self, keeper: &OpenFile, held: &OpenFile) -> Result<Digest, Skip> {
         let size = keeper.stat.stamp.size;
         let unwritten = || {
@@ -165,7 +165,7 @@ impl Run<'_> {
         Ok(digest)
     }
 
-    /// What can be refused without reading.
+    /// Refuses the steps that can be refused without reading.
     fn refuse(
         &mut self,
         keeper: &OpenFile,
@@ -240,7 +240,7 @@ impl Run<'_> {
     }
 }
 
-/// Whether the keeper can take another name.
+/// Room for another name of the kept file.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Room {
     Free,
@@ -252,7 +252,7 @@ enum Room {
 
 pub(super) enum Refusal {
     Skip(Skip),
-    /// Nothing can be linked to the keeper, for this reason; this file takes over.
+    /// Nothing can be linked to the kept file, for this reason; this file takes over.
     Keep(Box<OpenFile>, Skip),
 }
 

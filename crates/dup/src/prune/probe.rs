@@ -1,7 +1,7 @@
-//! The question that only the file system can answer: does what is done in one
-//! directory happen in a reference? An empty file with a name that never was is
-//! made in the directory, looked for in the reference and removed again. A
-//! lookup cannot be answered from memory: nobody asked for that name before.
+//! The question that only the file system can answer: does a change in one directory happen in a
+//! reference? An empty file with a name that never was is made in the directory, looked for in the
+//! reference and removed again. A lookup cannot be answered from memory: no process asked for that
+//! name before.
 //!
 //! Asked only where looking at the two sides leaves it open, once for a
 //! directory, and right before a step that changes it anyway.
@@ -35,7 +35,7 @@ impl Run<'_> {
                 let mut files = self.options.references.open_files();
                 let named = files.any(|(path, _)| split(path).1 == held.name.as_bytes());
                 self.ask(&held.dir, held, named)?;
-                // That the file is another's says nothing of what is made beside it.
+                // If the file is another's, that says nothing of a file made beside it.
                 match self.places.check_union(&held.dir)? {
                     Open::Union(at) => self.ask(&at, held, false),
                     Open::Yes | Open::No => Ok(()),
@@ -44,8 +44,8 @@ impl Run<'_> {
         }
     }
 
-    /// Finds out whether what is made in `at`, the directory of a file or one above it, is seen in
-    /// a reference; for the sake of the file's name, if it is `named` by one.
+    /// Finds out if a file made in `at`, the directory of a file or one above it, is visible in a
+    /// reference; for the sake of the file's name, if it is `named` by one.
     fn ask(&mut self, at: &OwnedFd, held: &OpenFile, named: bool) -> Result<(), Skip> {
         let id = sys::stat(at)?.id;
         let key = (id, named);
@@ -122,7 +122,7 @@ impl Run<'_> {
     fn probe(&mut self, dir: &OwnedFd, beside: &[u8], places: &[OwnedFd]) -> Result<(), Skip> {
         let before = sys::raw_stat(dir)?;
         let id = FileStat::from(&before).id;
-        // What an earlier run could not remove, this one cannot either.
+        // A probe that an earlier run could not remove, this one cannot remove either.
         self.sweep(dir, &id, beside);
         if let Some(errno) = self.questions.stuck.get(&id.dev) {
             return Err(Skip::Unasked(*errno));
@@ -142,7 +142,7 @@ impl Run<'_> {
         match (removed, stayed) {
             (Ok(()), Ok(_)) if !seen => Ok(()),
             (Ok(()), Ok(_)) => Err(Skip::Protected),
-            // Somebody cleared it away, perhaps before it was looked for.
+            // Another process removed it, perhaps before it was looked for.
             (_, Err(failed)) => Err(failed.into()),
             (Err(failed), _) => {
                 self.shared.blocked.block(dir);
@@ -155,7 +155,7 @@ impl Run<'_> {
         }
     }
 
-    /// Takes note that an empty file stays, which is told once for its device: the next would.
+    /// Records that an empty file stays. Reported once for its device, as the next would stay too.
     pub(super) fn stuck(&mut self, dir: &OwnedFd, path: &[u8], errno: i32) {
         let Ok(stat) = sys::stat(dir) else {
             return;

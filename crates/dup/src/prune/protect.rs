@@ -1,8 +1,8 @@
-//! What a run must keep its hands off: what lies at or below a reference is
-//! never changed, and what lies where files are moved to is neither changed
-//! nor kept instead of another. Both by the identity of the directories on the
-//! way up, so that no spelling, link or mount of a path matters; and where a
-//! mount has other identities, by what is seen there ([`Views`]).
+//! Files that a run must not touch: those at or below a reference are never changed, and those in
+//! the directory that files are moved to are neither changed nor kept instead of others. Both by
+//! the identity of the directories on the way up, so that no spelling, link or mount of a path
+//! matters; and where a mount has other identities, by the entries that are visible there
+//! ([`Views`]).
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::CStr;
@@ -21,7 +21,7 @@ use super::sys::{self, Failed};
 use super::views::{self, Seen, Views};
 use crate::subtrees::{Files, Subtrees};
 
-/// Where a directory lies.
+/// Position of a directory in relation to references and destination.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct Place {
     reference: bool,
@@ -30,11 +30,11 @@ struct Place {
     in_view: bool,
 }
 
-/// Whether a step would happen in a reference is still open.
+/// Open question: would a step happen in a reference?
 #[derive(Debug)]
 pub(super) enum Open {
     Yes,
-    /// As far as the file goes not; whether this directory shows a reference's as well is.
+    /// Not for the file itself; but this directory may show a reference's as well.
     Union(OwnedFd),
     No,
 }
@@ -42,9 +42,9 @@ pub(super) enum Open {
 /// The places that matter to a run.
 pub(super) struct Places<'a> {
     pub(super) references: &'a Subtrees,
-    /// What files are moved to.
+    /// Directory that files are moved to.
     destination: Option<&'a [u8]>,
-    /// The same, as soon as it exists, with the directories in it.
+    /// Identities of it and of the directories in it, as soon as it exists.
     opened: HashSet<Identity>,
     /// The destination itself lies below a reference, where nothing is to change.
     barred: bool,
@@ -53,10 +53,10 @@ pub(super) struct Places<'a> {
     pub(super) views: Views,
     /// Directories in which entries of a reference's are seen.
     pub(super) unions: HashMap<Identity, Seen>,
-    /// The same of the destination, as soon as it exists, and what was found out so far.
+    /// The destination as a tree, as soon as it exists, with the results about views of it.
     target: Option<(Subtrees, Views)>,
     shown: HashMap<Identity, bool>,
-    /// Directories that may be the destination's, where only the file system can tell.
+    /// Directories that may be the destination's, where only the file system knows.
     open: Vec<(Identity, OwnedFd)>,
     pub(super) cancel: &'a Cancel,
 }
@@ -137,9 +137,8 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// Marks what is protected, and takes out what lies in the destination; gives the number
-    /// of those. A file whose directory cannot be opened stays as it is: it will be skipped
-    /// for that.
+    /// Marks protected files, and takes out those in the destination; returns the number of the
+    /// latter. A file whose directory cannot be opened stays as it is: it will be skipped for that.
     pub(super) fn sort_out(&mut self, group: &mut FileGroup) -> usize {
         if !self.matter() {
             return 0;
@@ -167,7 +166,7 @@ impl<'a> Places<'a> {
         before - group.files.len()
     }
 
-    /// Whether the file is a reference's under another number.
+    /// Checks if the file is a reference's under another number.
     fn seen(&mut self, dir: &OwnedFd, name: &CStr) -> Result<Seen, Skip> {
         self.views.file(self.references, dir, name, self.cancel)
     }
@@ -196,7 +195,7 @@ impl<'a> Places<'a> {
         Ok(place)
     }
 
-    /// Whether a directory is the destination or one in it, under another number.
+    /// Returns true if a directory is the destination or one in it, under another number.
     fn shows_destination(&mut self, id: Identity, at: &OwnedFd) -> bool {
         let Some(dir) = self.destination else {
             return false;
@@ -247,13 +246,14 @@ impl<'a> Places<'a> {
             .collect()
     }
 
-    /// Takes note that a directory is the destination's.
+    /// Records that a directory is the destination's.
     pub(super) fn is_destination(&mut self, id: Identity) {
         self.shown.insert(id, true);
         self.known.clear();
     }
 
-    /// As much of the destination as there is, if it may be a directory of a reference.
+    /// Returns the deepest directory of the destination that exists, if it may be a directory of a
+    /// reference.
     pub(super) fn open_question(&mut self) -> Result<Option<OwnedFd>, Skip> {
         let Some(dir) = self.destination.filter(|_| !self.references.is_empty()) else {
             return Ok(None);
@@ -280,21 +280,21 @@ impl<'a> Places<'a> {
         self.views.places(trees, dir, name, cancel)
     }
 
-    /// Whether a name that no two directories have is seen in a reference as well, or that
-    /// cannot be told.
+    /// Returns true if a name that no two directories have is visible in a reference as well, or if
+    /// that is unknown.
     pub(super) fn is_elsewhere(&mut self, dir: &OwnedFd, name: &CStr) -> bool {
         !self.references.is_empty()
             && (self.seen(dir, name) != Ok(Seen::No) || self.may_be_union(dir))
     }
 
-    /// Whether the directory is a reference or lies below one, or that cannot be seen: then
-    /// nothing is cleared away there either.
+    /// Returns true if the directory is a reference or lies below one, or if that is unknown: then
+    /// nothing is removed there either.
     pub(super) fn protect(&mut self, dir: &OwnedFd) -> bool {
         !self.references.is_empty() && self.place(dir).map_or(true, |place| place.reference)
     }
 
-    /// Proves right before a file is changed that it lies in none of the places now, wherever
-    /// it was when it was found.
+    /// Proves right before a file is changed that it lies in none of the places now, wherever it
+    /// was when it was found.
     pub(super) fn check(&mut self, held: &OpenFile) -> Result<Open, Skip> {
         if !self.matter() {
             return Ok(Open::No);
@@ -327,9 +327,9 @@ fn protect_aliases(group: &mut FileGroup) {
     }
 }
 
-/// Whether parts of a directory may show up in another place, or other places in it, because of
-/// a mount: there is one below it, or its file system is mounted more than once. Yes, if that
-/// cannot be told.
+/// Returns true if parts of a directory may appear in another place, or other places in it, because
+/// of a mount: there is one below it, or its file system is mounted more than once. True if that is
+/// unknown.
 fn may_be_mounted_twice(dir: &[u8]) -> bool {
     let Ok(opened) = sys::open_root(dir) else {
         return false;
@@ -345,7 +345,7 @@ fn may_be_mounted_twice(dir: &[u8]) -> bool {
     mounted_twice(&table, dev.as_bytes(), &path)
 }
 
-/// The same from the table of proc_pid_mountinfo(5).
+/// Answers that from the table of proc_pid_mountinfo(5).
 fn mounted_twice(table: &[u8], dev: &[u8], path: &[u8]) -> bool {
     let mut below = Vec::new();
     for byte in path.strip_suffix(b"/").unwrap_or(path) {
@@ -367,11 +367,11 @@ fn mounted_twice(table: &[u8], dev: &[u8], path: &[u8]) -> bool {
     same != 1
 }
 
-/// Whether the directory `dir` is one of `trees` or lies below one, by the identity of the directories
-/// on the way up; what other mounts show is not asked.
+/// Returns true if the directory `dir` is one of `trees` or lies below one, by the identity of its
+/// ancestors; views through other mounts are not considered.
 ///
 /// # Errors
-/// Where the system does not let that be seen.
+/// If the system refuses a look.
 pub fn lies_in(dir: &[u8], trees: &Subtrees) -> Result<bool, Error> {
     let failed = |failed: Failed| Error::new(dir, failed.op, failed.errno);
     let (existing, missing) = deepest_existing(dir).map_err(failed)?;
@@ -379,11 +379,11 @@ pub fn lies_in(dir: &[u8], trees: &Subtrees) -> Result<bool, Error> {
     Ok(missing == 0 && !trees.is_empty() && below()?)
 }
 
-/// Whether the directory `dir`, which need not exist yet, is or would be at or below one of
-/// `trees`: where the part of it lies that exists, or what that shows.
+/// Returns true if the directory `dir`, which need not exist yet, is or would be at or below one of
+/// `trees`: its deepest ancestor that exists is, or shows one.
 ///
 /// # Errors
-/// Where the system does not let that be seen.
+/// If the system refuses a look.
 pub fn lies_below(dir: &[u8], trees: &Subtrees, cancel: &Cancel) -> Result<bool, Error> {
     if trees.is_empty() {
         return Ok(false);
@@ -401,11 +401,11 @@ pub fn lies_below(dir: &[u8], trees: &Subtrees, cancel: &Cancel) -> Result<bool,
     })
 }
 
-/// Whether one of the directories `trees` were opened by lies at or below `dir`, or in what
-/// that shows; no, if that does not exist.
+/// Returns true if one of the directories `trees` were opened by lies at or below `dir`, or in a
+/// directory that this shows; false if `dir` does not exist.
 ///
 /// # Errors
-/// Where the system does not let that be seen.
+/// If the system refuses a look.
 pub fn lies_above(dir: &[u8], trees: &Subtrees) -> Result<bool, Error> {
     let failed = |failed: Failed| Error::new(dir, failed.op, failed.errno);
     let (opened, missing) = deepest_existing(dir).map_err(failed)?;

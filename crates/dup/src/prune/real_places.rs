@@ -1,5 +1,5 @@
-//! Real places of directories that are seen through bind mounts: what is written of a file, in a
-//! link's text or a journal, has to hold when the mount is gone.
+//! Real places of directories that are seen through bind mounts: a path that is recorded in a
+//! link's text or a journal has to hold when the mount is gone.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -31,7 +31,7 @@ impl RealPlaces {
         })
     }
 
-    /// The places of what is mounted at or below directories for which this holds.
+    /// Returns the places of file systems mounted at or below directories for which this holds.
     pub(crate) fn mounted(&self, holds: impl Fn(&[u8]) -> bool) -> Vec<Vec<u8>> {
         let points = self.0.points().filter(|point| holds(point));
         let place = |point: &[u8]| {

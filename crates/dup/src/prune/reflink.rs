@@ -11,8 +11,8 @@ use super::open_file::OpenFile;
 use super::skip::Skip;
 use super::sys::{self, Access, Failed};
 
-/// Bytes asked for at a time: what btrfs does in one call at most, and all
-/// file systems keep the range locked meanwhile.
+/// Bytes asked for at a time: the most that btrfs does in one call, and all file systems keep the
+/// range locked meanwhile.
 const RANGE: u64 = 16 << 20;
 
 pub(crate) fn act(keeper: &OpenFile, target: &OpenFile, cancel: &Cancel) -> Result<(), Skip> {
@@ -69,7 +69,7 @@ pub(crate) fn act(keeper: &OpenFile, target: &OpenFile, cancel: &Cancel) -> Resu
     Ok(())
 }
 
-/// Whether both files use the same blocks for everything.
+/// Returns true if both files use the same blocks for everything.
 pub(crate) fn shared(keeper: &OpenFile, target: &OpenFile) -> bool {
     match (
         extents(&keeper.file, Dirty::Leave),

@@ -43,8 +43,8 @@ pub(crate) fn destination(dir: &[u8], path: &[u8]) -> Vec<u8> {
     to
 }
 
-/// Opens the directory of `to`, which lies below `dir`, creating what is
-/// missing. New directories get the permissions of the source's directories.
+/// Opens the directory of `to`, which lies below `dir`, creating missing directories. New
+/// directories get the permissions of the source's directories.
 pub(crate) fn open_parent(
     dir: &[u8],
     to: &[u8],
@@ -135,53 +135,53 @@ pub(crate) struct Move<'a> {
     pub(crate) name: &'a CString,
     /// The path of the new name, for people.
     pub(crate) to: &'a [u8],
-    /// Whether to rename where that can be done, or to make a copy anyway.
+    /// Rename where possible, or copy always.
     pub(crate) how: How,
-    /// What a copy is given, and what of it was left out before.
+    /// Metadata for a copy; `lost` lists the parts that were left out before.
     pub(crate) metadata: Metadata,
     pub(crate) lost: Vec<String>,
-    /// Whether a copy may lack what of the metadata its file system does not take.
+    /// Treatment of a copy without the metadata that its file system does not take.
     pub(crate) on_metadata_diff: OnMetadataDiff,
     /// A copy becomes another name of this one instead, where it can.
     pub(crate) with: Option<&'a Arrived>,
-    /// Told what a copy was given, says what of the file would be lost with it:
-    /// then it stays as well.
+    /// Called with the metadata that a copy was given; returns the part of the file that would be
+    /// lost with it: then the file stays as well.
     pub(crate) stays: Option<&'a WouldLose<'a>>,
-    /// What under the new name counts as the copy; nothing, if not given.
+    /// Conditions for an existing file under the new name to count as the copy; `None`: no file
+    /// does.
     pub(crate) acceptable: Option<Acceptable<'a>>,
 }
 
-/// What of a file is not in a copy with this metadata.
+/// Returns the part of a file that a copy with this metadata lacks.
 pub(crate) type WouldLose<'a> = dyn Fn(&Metadata) -> Option<String> + 'a;
 
 /// The ways to move.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub(crate) enum How {
-    /// By renaming; by copying where another file system answers.
+    /// Renames; copies where the destination is on another file system.
     Rename,
-    /// By copying.
+    /// Copies.
     Copy,
 }
 
-/// Where a file arrived.
+/// Result of a move.
 pub(crate) struct Placed {
     pub(crate) id: Identity,
-    /// Whether it is a copy or a name of one.
+    /// True if it is a copy or a name of one.
     pub(crate) copied: bool,
-    /// What it could not be given.
+    /// Metadata that it could not be given.
     pub(crate) lost: Vec<String>,
-    /// Why the file itself did not go, and why its copy stands all the same: it
-    /// is not where it was, or one of the two was changed.
+    /// Reason why the file itself did not go although its copy exists: it is not where it was, or
+    /// one of the two was changed.
     pub(crate) stays: Option<Skip>,
 }
 
-/// What moves share.
+/// State that moves share.
 pub(crate) struct Means<'a> {
     pub(crate) temps: &'a Temps,
     pub(crate) blocked: &'a mut Blocked,
     pub(crate) cancel: &'a Cancel,
-    /// Told which file a copy is, and what it has besides the bytes, before it is
-    /// named or counts as made.
+    /// Called with the copy's mark and metadata before it is named or counts as made.
     pub(crate) record: &'a mut dyn FnMut(Mark, Origin, &Metadata) -> Result<(), Skip>,
 }
 
@@ -272,11 +272,11 @@ impl Move<'_> {
         });
         let stays = match removed {
             Ok(()) => Ok(None),
-            // What was only found is nobody's to take away.
+            // A copy that was only found must not be taken away.
             Err(why) if why.took_effect() || arrival.origin == Origin::Found => Err(why),
             Err(why) => match self.take_back(&mut arrival, &mut means) {
                 Ok(()) => Err(why),
-                // Somebody took the copy away: there is none to be told of.
+                // Another process took the copy away: there is none to report.
                 Err(_) if !arrival.is_at(self.to) => Err(why),
                 Err(_) => Ok(Some(why)),
             },
@@ -299,8 +299,8 @@ impl Move<'_> {
         }
     }
 
-    /// Takes a copy away whose original did not go. That its content is the kept
-    /// file's as well is enough, should the original have changed.
+    /// Removes a copy whose original did not go. It is enough that its content is the kept file's
+    /// as well, should the original have changed.
     fn take_back(&self, arrival: &mut Arrival, means: &mut Means<'_>) -> Result<(), Skip> {
         let kept = || {
             let keeper = self.acceptable.as_ref().map(|found| found.keeper);
@@ -354,9 +354,9 @@ impl Move<'_> {
         }
     }
 
-    /// Proves that what was copied is what is to be moved. For undo the content is
-    /// enough: what becomes of the name of the file meanwhile is seen when that
-    /// is to go, and should it have been taken away, the copy is all there is.
+    /// Proves that the copied file is the one to be moved. For undo the content is enough: a change
+    /// of the file's name meanwhile is noticed when that is to go, and should the name have been
+    /// removed, only the copy is left.
     fn check_source(&self) -> Result<(), Skip> {
         match self.acceptable {
             Some(_) => self.target.check(),
@@ -364,9 +364,9 @@ impl Move<'_> {
         }
     }
 
-    /// Gives the new name to what has this temporary one, and says whether it
-    /// has both then: as long as the original is in its place, the temporary one
-    /// proves to the next run whose copy this is.
+    /// Gives the new name to the file with this temporary one, and returns true if it has both
+    /// then: as long as the original is in its place, the temporary one proves to the next run
+    /// which file this is a copy of.
     fn give_name(&self, stage: &CString) -> Result<bool, Skip> {
         // Where two numbers may be one file, a second name may show another one.
         let tells = || sys::traits(self.to_dir).is_ok_and(|traits| traits.shows != Shows::Others);
@@ -382,8 +382,8 @@ impl Move<'_> {
         Ok(false)
     }
 
-    /// Makes the new name another one of the copy that a name of the same file
-    /// became before. `None`, and said, where that cannot be.
+    /// Makes the new name another one of the copy that a name of the same file became before.
+    /// `None`, and reported as lost, where that is impossible.
     fn link(&mut self, means: &mut Means<'_>) -> Result<Option<Arrival>, Skip> {
         let Some(with) = self.with else {
             return Ok(None);
@@ -424,7 +424,7 @@ impl Move<'_> {
         let named = match identity_at(self.to_dir, &stage) {
             Ok(Some(id)) if id == with.id => OpenFile::of(file, self.to_dir, self.name, self.to)
                 .and_then(|mut held| {
-                    // What gocryptfs answers to `linkat` has the size of the encrypted file, which
+                    // The answer of gocryptfs to `linkat` has the size of the encrypted file, which
                     // the kernel believes until it asks again.
                     held.stat = sys::stat_now(&held.file, c"")?;
                     Ok((held, self.give_name(&stage)?))
@@ -445,7 +445,7 @@ impl Move<'_> {
         }
     }
 
-    /// Takes what has the new name already for the copy, if it is.
+    /// Accepts the existing file under the new name as the copy, if it is.
     fn take_up(&mut self, means: &mut Means<'_>) -> Result<Arrival, Skip> {
         let Some(acceptable) = &self.acceptable else {
             return Err(Skip::DestinationExists(None));

@@ -136,7 +136,7 @@ impl Run<'_> {
             let names = inode.names.iter().map(|index| &group.files[*index]);
             let acted = names.filter(|name| rules.acts_on(inode, keeper_ref, name));
             state.pending = acted.count() as u64 + 1;
-            // What killed runs left first: where it arrived the other names go as well.
+            // Leftovers of killed runs first: the other names follow to where one arrived.
             let ours = |index: &&usize| leftover::is_ours(group.files[**index].name());
             let (ours, rest): (Vec<&usize>, Vec<&usize>) = inode.names.iter().partition(ours);
             let end = rest.last().or(ours.last()).copied();
@@ -189,8 +189,7 @@ impl Run<'_> {
         }
     }
 
-    /// Deals with one target; gives it back where it has to be the keeper from
-    /// here on.
+    /// Processes one target; returns it where it has to be the kept file from here on.
     fn target(
         &mut self,
         keeper: &mut OpenFile,
@@ -222,7 +221,7 @@ impl Run<'_> {
             }
             Ok(mut ready) => match self.perform(keeper, &mut ready, &step.kind, state) {
                 Ok(outcome) => outcome,
-                // EMLINK: nothing was changed, the target serves as the next keeper.
+                // EMLINK: nothing was changed, the target serves as the next kept file.
                 Err(Skip::System { errno, .. })
                     if errno == Errno::MLINK.raw_os_error() && step.kind == StepKind::Hardlink =>
                 {
@@ -239,7 +238,7 @@ impl Run<'_> {
             state.catch_up(keeper);
             promoted.release();
         }
-        // Where nobody is told before the file is closed, that ends it soon enough.
+        // Where events are reported only after the file is closed, that ends it soon enough.
         if !state.is_last || !self.tells_later {
             keeper.release();
         }
@@ -265,7 +264,7 @@ impl Run<'_> {
         }
     }
 
-    /// Takes note of what the step would have done.
+    /// Records the effects that the step would have had.
     fn foresee(
         &mut self,
         keeper: &mut OpenFile,
@@ -428,7 +427,7 @@ impl State<'_> {
             self.catch_up(keeper);
         }
         let (id, held) = (ready.id, &mut ready.held);
-        // Nobody asks again for a file that has no other name.
+        // A file that has no other name is not asked for again.
         let is_gone =
             done && *kind == StepKind::Hardlink && held.stat.nlink == 1 && self.pending <= 1;
         if !is_gone && held.refresh().is_ok() {

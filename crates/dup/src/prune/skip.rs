@@ -1,4 +1,4 @@
-//! Why a step was not done, in words and as a key for counts.
+//! Reasons why a step was not done, in words and as a key for counts.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::lack::Unable;
 use super::sys::Failed;
 
-/// Why a step was not done.
+/// Reason why a step was not done.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Skip {
@@ -22,7 +22,7 @@ pub enum Skip {
     /// they can share no blocks.
     StoredOtherwise,
     /// A link would take the space of the file, or of the kept one, if they lie in a lower layer,
-    /// and the file system does not tell.
+    /// and the file system does not report that.
     UnknownLayer,
     /// The kept file lies in a lower layer and would have to be copied to be linked to; this file
     /// is kept as well, and the next ones are linked to it.
@@ -38,25 +38,26 @@ pub enum Skip {
     NewKeeper,
     /// The name is gone.
     Gone,
-    /// What is to be given its name back is gone, or the directory of that name: this path.
+    /// The file that is to be given its name back is gone, or the directory of that name: this
+    /// path.
     Missing(Vec<u8>),
-    /// Not the file, or not the state of it, that was scanned.
+    /// Another file, or another state of it, than was scanned.
     Changed,
-    /// The kept file is no longer what it was.
+    /// The kept file has changed.
     KeeperChanged,
     /// A link to the kept file turned out to be another file.
     LinkDiffers,
-    /// Somebody has it open for writing.
+    /// Another process has it open for writing.
     OpenForWriting,
-    /// Somebody has the kept file open for writing.
+    /// Another process has the kept file open for writing.
     KeeperOpenForWriting,
     /// It is the kept file itself, seen under another mount.
     SameFile,
-    /// It has no name any more, or its file system does not count names: what is seen goes when it
+    /// It has no name any more, or its file system does not count names: then the file goes when it
     /// is closed.
     Deleted,
-    /// Its name is that of what was deleted while it is open, or of what a program of ours has not
-    /// finished: it goes by itself.
+    /// Its name is that of a file that was deleted while it is open, or of one that a program of
+    /// ours has not finished: it goes by itself.
     Temporary,
     /// Not a regular file any more.
     NotRegular,
@@ -65,11 +66,11 @@ pub enum Skip {
     /// It is seen through a bind mount, or the kept file is, and no relative link leads to that both
     /// from where it is seen and from where it is.
     BindMount,
-    /// The bytes are not the same, whatever the digests say.
+    /// The bytes differ, whatever the digests say.
     ContentDiffers,
     /// The files differ in this, and the target's would be lost.
     MetadataDiffers(&'static str),
-    /// Whoever reads the one need not have the key to read the other.
+    /// A user who can read the one need not have the key to read the other.
     EncryptionDiffers,
     /// A copy could not be given this, and it would be lost.
     MetadataLost(String),
@@ -84,31 +85,31 @@ pub enum Skip {
     Left {
         /// The temporary name, which holds nothing that is not elsewhere too.
         path: Vec<u8>,
-        /// Why it is still there, as an error number.
+        /// Reason why it is still there, as an error number.
         errno: i32,
     },
-    /// Whether it is a reference's, or the destination's, cannot be found out: what was made on
-    /// its file system to see that stays there, for the reason of this error number.
+    /// It is unknown if it is a reference's, or the destination's: the file that was made to find
+    /// out cannot be removed, for the reason of this error number.
     Unasked(i32),
     /// Another process put something else under the name meanwhile; it was
     /// saved under this path.
     Displaced(Vec<u8>),
-    /// It was not moved, and its copy cannot be taken back: somebody changed one of the two.
+    /// It was not moved, and its copy cannot be taken back: another process changed one of the two.
     CopyStays {
-        /// Where the copy is.
+        /// Path of the copy.
         path: Vec<u8>,
-        /// Why the file was not moved.
+        /// Reason why the file was not moved.
         why: Box<Skip>,
     },
     /// The copy that a killed move made, of a file whose content may be nowhere else by now.
     LastCopy,
-    /// Somebody changed the copy that was to replace it, or took that away.
+    /// Another process changed or removed the copy that was to replace it.
     CopyChanged,
-    /// What a killed run left of it may be the file of this path.
+    /// A leftover of a killed run may be the file of this path.
     Rest {
         /// The temporary name.
         path: Vec<u8>,
-        /// Why nothing was done with it.
+        /// Reason why it was left alone.
         why: Box<Skip>,
     },
     /// It is the original of a move that was killed, and this shows no copy of it to be in its
@@ -118,9 +119,9 @@ pub enum Skip {
     Subvolume,
     /// Directories are moved within one file system alone.
     OtherFileSystem,
-    /// The file system is not there that the name was on: another one is.
+    /// The file system that the name was on is not mounted: another one is in its place.
     OtherVolume,
-    /// A file that was to be restored has its content, but not this.
+    /// A file that was to be restored has its content, but lacks this property.
     Incomplete(&'static str),
     /// A directory is not removed while it holds this.
     Holds(&'static str),
@@ -130,14 +131,14 @@ pub enum Skip {
     Filtered(u64),
     /// Something in a directory is why that was left as it is.
     In {
-        /// What it is.
+        /// Path of the entry.
         path: Vec<u8>,
-        /// What is the matter with it.
+        /// Reason found with the entry.
         why: Box<Skip>,
     },
     /// A part of a directory went, and then something was in the way.
     Stopped {
-        /// What that was.
+        /// Reason for the stop.
         why: Box<Skip>,
         /// Files that went.
         gone: u64,
@@ -161,7 +162,7 @@ pub enum Skip {
         op: &'static str,
         /// The error number.
         errno: i32,
-        /// What stands against it.
+        /// Rule that forbids it.
         why: &'static str,
     },
     /// The system refused.
@@ -174,7 +175,7 @@ pub enum Skip {
 }
 
 impl Skip {
-    /// The same failure, of the kept file.
+    /// Converts a reason about a file into the same one about the kept file.
     pub(crate) fn of_keeper(skip: Skip) -> Skip {
         match skip {
             Skip::Changed | Skip::Gone | Skip::NotRegular => Skip::KeeperChanged,
@@ -183,7 +184,7 @@ impl Skip {
         }
     }
 
-    /// The same, of this path in a directory.
+    /// Attributes the reason to this path in a directory.
     pub(crate) fn of(self, path: &[u8]) -> Skip {
         match self {
             Skip::Cancelled | Skip::In { .. } | Skip::HasMore(_) | Skip::Journal(_) => self,
@@ -194,7 +195,7 @@ impl Skip {
         }
     }
 
-    /// Whether the step took effect all the same.
+    /// Returns true if the step took effect all the same.
     pub(crate) fn took_effect(&self) -> bool {
         matches!(
             self,
@@ -202,7 +203,7 @@ impl Skip {
         )
     }
 
-    /// Whether this makes the exit code 1. What is as asked for already, is not.
+    /// Returns true if this makes the exit code 1. A file that is as requested already does not.
     pub fn is_error(&self) -> bool {
         !matches!(
             self,
@@ -219,7 +220,7 @@ impl Skip {
         )
     }
 
-    /// What the system refused and the number of its reason, if that is why.
+    /// Returns the failed system call and its `errno`, if that is the reason.
     pub fn system(&self) -> Option<(&'static str, i32)> {
         match self {
             Skip::System { op, errno } | Skip::Denied { op, errno, .. } => Some((op, *errno)),
@@ -427,7 +428,7 @@ impl fmt::Display for Skip {
 /// The [reason](Skip::reason) of directories of which a part went.
 pub const HALF_WAY: &str = "stopped half-way";
 
-/// What is said of the original of a move whose run was killed.
+/// Text about the original of a move whose run was killed.
 pub const ORIGINAL: &str = "the original of a move that was killed, kept because its copy is not \
      proven to be in its place; the same prune finishes the move if it is, an undo of that run's \
      journal gives the name back";

@@ -1,6 +1,6 @@
-//! What a run would do, counted before it is asked for: the names that the
-//! rules leave to act on, and the disk space that goes with them. Nothing is
-//! compared yet, so a run may find reasons to do less.
+//! Extent of a planned run, counted before the user confirms it: the names that the rules leave to
+//! act on, and the disk space that goes with them. Nothing is compared yet, so a run may find
+//! reasons to do less.
 
 use bc_fs::mount::Mounts;
 use bc_pool::Cancel;
@@ -25,8 +25,8 @@ pub struct Stake {
     pub groups: u64,
 }
 
-/// Counts what [`prune`](super::prune) would act on. Files that are no longer what they were
-/// found to be, or cannot be opened, do not count. Ends early when cancelled.
+/// Counts the names that [`prune`](super::prune) would act on. Files that have changed since they
+/// were found, or cannot be opened, do not count. Ends early when cancelled.
 pub fn at_stake(groups: &[FileGroup], options: &PruneOptions, cancel: &Cancel) -> Stake {
     let mut places = Places::new(&options.references, &options.action, cancel);
     let mut mounts = Mounts::default();
@@ -78,10 +78,10 @@ fn of_group(group: &FileGroup, options: &PruneOptions, mounts: &mut Mounts) -> (
     (files, bytes)
 }
 
-/// A file that is what it was found to be.
+/// A file that is unchanged since it was found.
 struct Found {
     links: u64,
-    /// Bytes of its blocks, whoever else has them.
+    /// Bytes of its blocks, whichever files share them.
     allocated: u64,
     space: Space,
 }

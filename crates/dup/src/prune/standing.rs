@@ -1,10 +1,9 @@
-//! A file that has the destination's name already and is the copy that a move
-//! would make: its run was killed before the original went. It counts as made
-//! if a journal, or the temporary name that it has as well, says that it is the
-//! copy of this very file: one that is merely equal may be all that is left of
-//! another. It gets every proof that a fresh copy gets and those that a fresh
-//! copy does not need: it may be the original itself under another mount, or
-//! somebody may be at work with it.
+//! An existing target: a file that has the destination's name already and is the copy that a move
+//! would make: its run was killed before the original went. It counts as made if a journal, or the
+//! temporary name that it has as well, says that it is the copy of this very file: one that is
+//! merely equal may be all that is left of another. It gets every proof that a fresh copy gets and
+//! those that a fresh copy does not need: it may be the original itself under another mount, or
+//! another process may be using it.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::CStr;
@@ -23,7 +22,7 @@ use super::skip::Skip;
 use super::sys;
 use crate::subtrees::Subtrees;
 
-/// Whose a copy is that has the destination's name.
+/// Run that made the copy under the destination's name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Origin {
     /// A run's that left its word for it in a journal: undo may remove it.
@@ -32,7 +31,7 @@ pub(crate) enum Origin {
     Found,
 }
 
-/// Which files may count as the copy.
+/// Conditions for a file to count as the copy.
 #[derive(Clone, Copy)]
 pub(crate) struct Acceptable<'a> {
     /// The one that an earlier run's journal says it made of this very file.
@@ -40,16 +39,16 @@ pub(crate) struct Acceptable<'a> {
     /// Copies that have the temporary name too under which a killed run made
     /// them, and the file that this name says each is a copy of.
     pub(crate) traces: &'a HashSet<(Mark, Identity)>,
-    /// Never this one, or one that cannot be told from it.
+    /// The kept file: neither this one nor one that cannot be distinguished from it counts.
     pub(crate) keeper: &'a OpenFile,
     /// Never one of these.
     pub(crate) references: &'a Subtrees,
-    /// What this run has placed, and the file that it was before: two files may
-    /// have one destination, and the second is not there because the first is.
+    /// Files that this run has placed, each with the file that it was before: two files may have
+    /// one destination, and the second is not there because the first is.
     pub(crate) placed: &'a HashMap<Identity, Identity>,
-    /// Whether a file system is believed that cannot tell files apart.
+    /// Trust in a file system that cannot tell files apart.
     pub(crate) force: Force,
-    /// Whether it may lack some of the metadata.
+    /// Treatment of a copy that lacks some of the metadata.
     pub(crate) on_metadata_diff: OnMetadataDiff,
 }
 
@@ -57,13 +56,13 @@ pub(crate) struct Acceptable<'a> {
 pub(crate) struct Standing {
     pub(crate) held: OpenFile,
     pub(crate) origin: Origin,
-    /// What it lacks, if that was allowed.
+    /// Metadata that it lacks, if that was allowed.
     pub(crate) lost: Option<String>,
-    /// Why writers of it will not be noticed, as an error number.
+    /// Reason why writers of it will not be noticed, as an error number.
     pub(crate) unwatched: Option<i32>,
 }
 
-/// Nothing but what is named differs, or is in the way.
+/// Makes the reason for an existing target that differs in `what`.
 pub(crate) fn exists(what: &'static str) -> Skip {
     Skip::DestinationExists(Some(what))
 }
@@ -73,11 +72,11 @@ const CONTENT: &str = "its content differs";
 const BUSY: &str = "it is being changed";
 
 impl Acceptable<'_> {
-    /// Holds what `name` in `dir` leads to, at the path `to`, and proves that it
-    /// is the copy of `target` that a move with this metadata makes.
+    /// Holds the file that `name` in `dir` leads to, at the path `to`, and proves that it is the
+    /// copy of `target` that a move with this metadata makes.
     ///
     /// # Errors
-    /// [`Skip::DestinationExists`], with what differs.
+    /// [`Skip::DestinationExists`], with the difference.
     pub(crate) fn find(
         &self,
         (dir, name): (&OwnedFd, &CStr),
@@ -145,7 +144,7 @@ impl Acceptable<'_> {
         mark.born_ns.is_some() && self.traces.contains(&(mark, held.stat.id))
     }
 
-    /// Whose it is, and what of the metadata it lacks.
+    /// Returns the copy's origin, and the metadata that it lacks.
     fn compare_metadata(
         &self,
         held: &OpenFile,
@@ -154,7 +153,7 @@ impl Acceptable<'_> {
     ) -> Result<(Origin, Option<String>), Skip> {
         let flag = target.flags()?.missing_from(held.flags()?);
         let differs = metadata.difference(&held.metadata()?).or(flag);
-        // What a journal vouches for was given all that its file system takes.
+        // A copy in a journal was given all that its file system takes.
         if self.known.is_some_and(|known| known.proves(&held.mark())) {
             return match differs {
                 Some(what) if self.on_metadata_diff == OnMetadataDiff::Refuse => {
@@ -189,8 +188,8 @@ impl Standing {
     }
 }
 
-/// Proves, now that `target` was set aside, that a copy that stood is another
-/// file, and still what it was.
+/// Proves, now that `target` was set aside, that a copy that existed is another file, and still
+/// unchanged.
 pub(crate) fn outlives(copy: &OpenFile, target: &OpenFile) -> Result<(), Skip> {
     copy.outlives(target).map_err(in_the_way)
 }
@@ -206,7 +205,7 @@ fn named(what: &str) -> &'static str {
     }
 }
 
-/// What a failed proof says of a file at the destination.
+/// Converts a failed proof into the reason why a file at the destination is in the way.
 fn in_the_way(why: Skip) -> Skip {
     match why {
         Skip::ContentDiffers => exists(CONTENT),

@@ -1,4 +1,4 @@
-//! What a run has and knows: of itself, and of the group at hand.
+//! State of a run: its own, and that of the current group.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
@@ -34,25 +34,26 @@ pub(super) struct Run<'a> {
     pub(super) taken: HashSet<Vec<u8>>,
     /// Directories that this thread knows to have been searched for leftovers.
     pub(super) swept: HashSet<Identity>,
-    /// What the run has in common with its other threads.
+    /// State shared with the run's other threads.
     pub(super) shared: Shared,
-    /// Whether whoever listens is told by another thread.
+    /// True if another thread reports this one's events to the caller.
     pub(super) tells_later: bool,
-    /// Of the file systems met.
+    /// Abilities of the file systems met.
     pub(super) abilities: Abilities<'a>,
-    /// What only the file system could tell.
+    /// Questions that only the file system can answer.
     pub(super) questions: Questions,
     pub(super) places: Places<'a>,
     /// The directories that it came to last.
     pub(super) parents: Parents,
 }
 
-/// What the threads of a run have in common.
+/// State that the threads of a run share.
 #[derive(Clone, Default)]
 pub(super) struct Shared {
     pub(super) temps: Temps,
     pub(super) blocked: Blocked,
-    /// Directories that were searched for leftovers, or are: who comes to one waits for that.
+    /// Directories that were searched for leftovers, or are being searched: other threads wait for
+    /// the end of that.
     swept: Arc<Mutex<HashMap<Identity, Arc<Once>>>>,
     /// Held while two long files are read from a disk that seeks.
     pub(super) disk: Arc<Mutex<()>>,
@@ -76,15 +77,15 @@ impl Shared {
     }
 }
 
-/// What only the file system could tell.
+/// Questions that only the file system can answer, and the answers so far.
 #[derive(Default)]
 pub(super) struct Questions {
     /// Directories, for the sake of a name that a reference to a file has or not, and whether
     /// they are seen in a reference.
     pub(super) asked: HashMap<(Identity, bool), bool>,
-    /// Whether the directory that files are moved to was asked for.
+    /// True if the directory that files are moved to was asked for.
     pub(super) destination: bool,
-    /// Devices where what was made could not be removed, and why: nothing more is made there.
+    /// Devices where a probe could not be removed, and why: no more are made there.
     pub(super) stuck: HashMap<u64, i32>,
 }
 
@@ -151,7 +152,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What this run did to the files of one group.
+/// Changes that this run made to the files of one group.
 #[derive(Default)]
 pub(super) struct State<'g> {
     /// States that our own changes left files in.
@@ -160,34 +161,35 @@ pub(super) struct State<'g> {
     pub(super) links: HashMap<Identity, u64>,
     /// Directory entries that were acted on.
     pub(super) entries: HashSet<(Identity, CString)>,
-    /// Whether the kept file was just proven to be what it was.
+    /// True if the kept file was just proven to be in its recorded state.
     pub(super) is_fresh: bool,
-    /// Whether our own changes of its names left the kept file in a state that was not looked at.
+    /// True if our own changes of its names left the kept file in a state that was not looked at.
     pub(super) is_stale: bool,
-    /// Whether no other name of the group follows the one at hand.
+    /// True if no other name of the group follows the current one.
     pub(super) is_last: bool,
     /// Another name of the file at hand, which no step takes or a later one: where undo finds the file.
     pub(super) other: Option<&'g FileRef>,
-    /// How many names of the file at hand are still to be dealt with, with the
-    /// one that is being dealt with.
+    /// Number of names of the current file that are still to be processed, including the current
+    /// one.
     pub(super) pending: u64,
-    /// The file whose name arrived last on another file system, and where.
+    /// File whose name arrived last on another file system, and the copy there.
     pub(super) arrived: Option<(Identity, Arrived)>,
-    /// What space it gave back.
+    /// Account of the disk space that the group gave back.
     pub(super) ledger: Ledger<'g>,
-    /// How files were found whose other names may be among the targets that follow, as files with
-    /// numbers of their own, and how many names were dealt with.
+    /// Devices and states of files whose other names may be among the targets that follow, as files
+    /// with numbers of their own, each with the number of names that were processed.
     pub(super) linked: HashMap<(u64, Stamp), u64>,
 }
 
 impl State<'_> {
-    /// Whether the file may be another name of one that was dealt with, where names are numbered
-    /// differently. What was done to that moved the change time of this one.
+    /// Returns true if the file may be another name of one that was processed, where names are
+    /// numbered differently. The step on that name moved the change time of this one.
     pub(super) fn may_be_other_name(&self, file: &FileRef) -> bool {
         self.linked.contains_key(&(file.id.dev, file.stamp))
     }
 
-    /// How many names a dry run would have taken from a file that was found like this one.
+    /// Returns the number of names that a dry run would have taken from a file that was found like
+    /// this one.
     pub(super) fn names_taken(&self, held: &OpenFile) -> u64 {
         let found = self.linked.get(&(held.stat.id.dev, held.stat.stamp));
         found.copied().unwrap_or_default()

@@ -1,5 +1,5 @@
-//! What prune does and says: actions, steps, events, totals. A dry run and a
-//! real run print the same [`Step`]s, because both build them here.
+//! Actions, steps, events and totals of prune. A dry run and a real run print the same [`Step`]s,
+//! because both build them here.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use bc_fs::Escaped;
 
 use super::skip::Skip;
 
-/// What becomes of a duplicate.
+/// Action on a duplicate.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Action {
     /// Its name becomes another name of the kept file.
@@ -35,7 +35,7 @@ impl Action {
         }
     }
 
-    /// Whether a front end has to ask before doing this.
+    /// Returns true if a front end has to ask before doing this.
     pub fn needs_confirmation(&self) -> bool {
         !matches!(self, Action::Hardlink | Action::Reflink)
     }
@@ -58,19 +58,19 @@ impl Action {
 /// One change to one name. `Display` is a line without its newline.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Step {
-    /// What is done.
+    /// Kind of change.
     pub kind: StepKind,
     /// The name it is done to.
     pub target: Vec<u8>,
     /// The file that stays.
     pub keeper: Vec<u8>,
-    /// Whether that is a reference's file.
+    /// True if that is a reference's file.
     pub reference: bool,
     /// Bytes of the content.
     pub size: u64,
 }
 
-/// What a [`Step`] does.
+/// Kind of change that a [`Step`] makes.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum StepKind {
@@ -89,7 +89,7 @@ pub enum StepKind {
 }
 
 impl StepKind {
-    /// The action in a word, as journals name it; `remove` for what a killed run left.
+    /// Returns the action in a word, as journals name it; `remove` for leftovers of a killed run.
     pub fn name(&self) -> &'static str {
         match self {
             StepKind::Hardlink => "hardlink",
@@ -129,16 +129,16 @@ impl fmt::Display for Step {
     }
 }
 
-/// What is done to a whole directory. `Display` is a line without its newline.
+/// One change to a whole directory. `Display` is a line without its newline.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TreeStep {
     /// The directory that goes.
     pub target: Vec<u8>,
     /// The one that stays.
     pub keeper: Vec<u8>,
-    /// Where it goes, if it is moved.
+    /// New path, if it is moved.
     pub to: Option<Vec<u8>>,
-    /// Whether what stays is a reference's.
+    /// True if the directory that stays is a reference's.
     pub reference: bool,
     /// Files in it.
     pub files: u64,
@@ -159,16 +159,15 @@ impl fmt::Display for TreeStep {
     }
 }
 
-/// How a step went.
+/// Outcome of a step.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum StepOutcome {
     /// It was done; this many bytes of disk space were freed.
     Done {
         /// Bytes of allocated blocks that no file uses any more.
         freed: u64,
-        /// What the file has no longer, each with the reason: an owner, an
-        /// attribute, its other names. Empty but for moves to another file
-        /// system.
+        /// Properties that the file lost, each with the reason: an owner, an attribute, its other
+        /// names. Empty but for moves to another file system.
         lost: Vec<String>,
     },
     /// A dry run: it would be done now.
@@ -188,30 +187,30 @@ impl StepOutcome {
     }
 }
 
-/// What the run tells as it goes. Exhaustive: no front end should overlook one.
+/// Event that a run reports. Exhaustive: no front end should overlook one.
 #[derive(Clone, Copy, Debug)]
 pub enum PruneEvent<'a> {
-    /// A step and what became of it. What a file system cannot do with any of its
-    /// files ([`Skip::Unable`], [`Skip::UnstableInodes`]) is told for the first of them only.
+    /// A step and its outcome. Steps that a file system cannot do with any of its files
+    /// ([`Skip::Unable`], [`Skip::UnstableInodes`]) are reported for the first of them only.
     Step(&'a Step, &'a StepOutcome),
-    /// The same of a whole directory.
+    /// A step with a whole directory and its outcome.
     Tree(&'a TreeStep, &'a StepOutcome),
     /// A file that should have been kept cannot be relied on; another one of
     /// its group is kept, or the group is left alone.
     Unusable(&'a [u8], &'a Skip),
-    /// The system gives no read lease on this file, for the reason of this error number: somebody
-    /// who writes to it through a descriptor that was open before goes unnoticed. Told for the
+    /// The system gives no read lease on this file, for the reason of this error number: a process
+    /// that writes to it through a descriptor that was open before goes unnoticed. Reported for the
     /// first such file of a run only.
     Unwatched(&'a [u8], i32),
-    /// Whether the directory of this path shows one of a reference, or the one that files are
-    /// moved to is another one that is searched, is found out only by making a file there, which
-    /// a dry run does not. Told for the first such path only.
+    /// The directory of this path may show one of a reference, or the one that files are moved to
+    /// may be another one that is searched. That is found out only by making a file there, which a
+    /// dry run does not. Reported for the first such path only.
     Unasked(&'a [u8]),
     /// The file of this path was made to find that out, and could not be removed for the reason
     /// of this error number. No other is made on its device, and no file there is changed whose
     /// place is in question.
     Stuck(&'a [u8], i32),
-    /// The journal could not be completed; what was done is done.
+    /// The journal could not be completed; the steps are done all the same.
     Journal(&'a Skip),
 }
 
@@ -225,34 +224,34 @@ pub struct PruneSummary {
     pub changed: u64,
     /// Directories that were removed or moved with all that was in them, or would be.
     pub dirs: u64,
-    /// Bytes of disk space freed: those of files whose last name went, less
-    /// what they shared with other files, and less what was taken to copy files up.
+    /// Bytes of disk space freed: those of files whose last name went, less the space shared with
+    /// other files, and less the space taken to copy files up.
     pub freed: u64,
-    /// Bytes of disk space that copying files up from a lower layer took beyond what was freed.
+    /// Bytes of disk space that copying files up from a lower layer took beyond those freed.
     pub used: u64,
-    /// Files changed of which nobody tells whether they lie in a lower layer: for these the worst
+    /// Files changed of which it is unknown whether they lie in a lower layer: for these the worst
     /// is assumed, and more may be freed, or less used.
     pub layers_unknown: u64,
-    /// Files that are gone, or would be, of which it is not known what they took: their file system
-    /// does not tell.
+    /// Files that are gone, or would be, whose space is unknown: their file system does not report
+    /// it.
     pub untold: u64,
-    /// Of those changed, how many lost something that is not content.
+    /// Number of those changed that lost something other than content.
     pub incomplete: u64,
     /// Leftovers of killed runs that were removed.
     pub leftovers: u64,
     /// Steps not done, by reason.
     pub skipped: BTreeMap<&'static str, u64>,
-    /// How many of those were errors.
+    /// Number of those that were errors.
     pub errors: u64,
 }
 
 impl PruneSummary {
-    /// Whether everything is as asked for: exit code 0.
+    /// Returns true if everything is as requested: exit code 0.
     pub fn is_clean(&self) -> bool {
         self.errors == 0
     }
 
-    /// Adds what another thread of the same run did.
+    /// Adds the totals of another thread of the same run.
     pub(crate) fn add(&mut self, other: &PruneSummary) {
         let PruneSummary {
             groups,

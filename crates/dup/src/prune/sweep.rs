@@ -1,5 +1,5 @@
-//! What killed runs left under temporary names: files that a search found among others, and names
-//! in the directories that a run comes to.
+//! Leftovers of killed runs under temporary names: files that a search found among others, and
+//! names in the directories that a run visits.
 
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
@@ -109,8 +109,8 @@ impl Run<'_> {
         Ok(StepOutcome::done(freed))
     }
 
-    /// The copy that a killed run made of `original` before it set that aside,
-    /// where the same move has it: with all that the original has.
+    /// Finds the copy that a killed run made of `original` before it set that aside, at the
+    /// destination of the same move: with all that the original has.
     ///
     /// # Errors
     /// [`Skip::Original`] if it is not proven to be there.
@@ -151,7 +151,7 @@ impl Run<'_> {
         Ok(found)
     }
 
-    /// Clears up where the copy of a killed move lies, or says that it would.
+    /// Removes leftovers beside the copy of a killed move, or reports that it would.
     fn sweep_beside(&mut self, copy: &OpenFile) {
         if let Ok(stat) = sys::stat(&copy.dir) {
             self.sweep(&copy.dir, &stat.id, &copy.path);

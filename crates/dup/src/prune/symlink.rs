@@ -14,7 +14,7 @@ use crate::path::join;
 /// The operation that fails where a link is made and does not lead to the kept file.
 pub(crate) const FOLLOW: &str = "follow link";
 
-/// Whether a link's text leads out of its directory.
+/// Returns true if a link's text leads out of its directory.
 pub(crate) fn leads_up(text: &[u8]) -> bool {
     text.starts_with(b"../")
 }
@@ -33,7 +33,7 @@ pub(crate) fn act(
         // symbolic link it holds nothing, and the next run removes it.
         Err(failed) => return Err(failed.into()),
     };
-    // Whatever the path looks like, this is what it leads to.
+    // The file that the path really leads to, whatever it looks like.
     let why = match sys::stat_through(&target.dir, &temp) {
         Ok(stat) if stat.id == keeper.stat.id => None,
         Ok(_) => Some(Skip::KeeperChanged),
@@ -50,9 +50,9 @@ pub(crate) fn act(
     replace(target, &temp, made, || keeper.outlives(target))
 }
 
-/// The link's text: from the target's directory to the keeper, both as the
-/// kernel names them, so that no link on the way can bend it. What is seen through a bind mount is
-/// named by its own place, so that the link still leads there without the mount.
+/// Returns the link's text: from the target's directory to the kept file, both as the kernel names
+/// them, so that no link on the way can bend it. A file that is seen through a bind mount is named
+/// by its own place, so that the link still leads there without the mount.
 pub(crate) fn text(
     keeper: &OpenFile,
     target: &OpenFile,
@@ -78,7 +78,8 @@ pub(crate) fn text(
         ),
     };
     let text = text(from_real, to_real);
-    // Along the way that the link will be followed; and nobody who has the mount misses a name.
+    // Along the way that the link will be followed, so that it leads there with the mount and
+    // without.
     let leads = |dir: &OwnedFd| {
         let name = sys::name(&text)?;
         sys::stat_through(dir, &name).map(|found| found.id == keeper.stat.id)

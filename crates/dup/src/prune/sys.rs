@@ -83,8 +83,8 @@ pub(crate) fn open_dir_at(dir: impl AsFd, name: &[u8]) -> Result<OwnedFd> {
     })
 }
 
-/// Opens what a path leads to, links followed: a directory so that it could be read, anything
-/// else as a place alone, which neither waits nor has effects.
+/// Opens the file that a path leads to, links followed: a directory so that it could be read,
+/// anything else as a place alone, which neither waits nor has effects.
 pub(crate) fn open_named(path: &[u8]) -> Result<OwnedFd> {
     let read = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let directory = open_root(path).and_then(|at| {
@@ -122,7 +122,7 @@ fn relative(path: &[u8]) -> &[u8] {
     &path[slashes..]
 }
 
-/// Opens as much of the way as the kernel takes at once; with what is left of it.
+/// Opens as much of the way as the kernel takes at once; returns the rest of it too.
 fn open_chunk<'p>(at: BorrowedFd<'_>, path: &'p [u8]) -> Result<(OwnedFd, &'p [u8])> {
     let take = if path.len() <= CHUNK {
         path.len()
@@ -149,7 +149,7 @@ fn open_chunk<'p>(at: BorrowedFd<'_>, path: &'p [u8]) -> Result<(OwnedFd, &'p [u
     }
 }
 
-/// The same one component after the other.
+/// Opens the path one component after the other.
 fn open_parts(at: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd> {
     let open = |at: BorrowedFd<'_>, part: &[u8]| {
         call("open directory", || {
@@ -172,7 +172,7 @@ fn open_parts(at: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd> {
     Ok(held)
 }
 
-/// How to open a file's content.
+/// Access to a file's content.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub(crate) enum Access {
     Read,
@@ -208,19 +208,19 @@ pub(crate) fn stat(file: impl AsFd) -> Result<FileStat> {
     raw_stat(file).map(|stat| FileStat::from(&stat))
 }
 
-/// The same with all that the system tells.
+/// Returns everything that `fstat` reports.
 pub(crate) fn raw_stat(file: impl AsFd) -> Result<Stat> {
     call("stat", || fs::fstat(&file))
 }
 
-/// The name itself, not what a link points to.
+/// Returns the state of the name itself, not of a link's target.
 pub(crate) fn stat_at(dir: impl AsFd, name: &CStr) -> Result<FileStat> {
     let stat = call("stat", || fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW))?;
     Ok(FileStat::from(&stat))
 }
 
-/// The name itself, or `at` if the name is empty; from the server, where what
-/// the kernel remembers may be of the past.
+/// Returns the state of the name itself, or of `at` if the name is empty; from the server, where
+/// the kernel's cache may be outdated.
 pub(crate) fn stat_now(at: impl AsFd, name: &CStr) -> Result<FileStat> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
     let found = call("stat", || {
@@ -251,14 +251,14 @@ pub(crate) fn holds_lease(file: impl AsFd) -> Result<bool> {
     call("lease", || Ok(lease::is_held(&file)))
 }
 
-/// What the name leads to, through links.
+/// Returns the state of the file that the name leads to, through links.
 pub(crate) fn stat_through(dir: impl AsFd, name: &CStr) -> Result<FileStat> {
     let stat = call("stat", || fs::statat(&dir, name, AtFlags::empty()))?;
     Ok(FileStat::from(&stat))
 }
 
-/// Whether a directory is where a mount begins; `None` from kernels that do not tell (before
-/// Linux 5.8).
+/// Returns true if a directory is the root of a mount; `None` from kernels that do not report it
+/// (before Linux 5.8).
 pub(crate) fn is_mount_root(dir: impl AsFd) -> Option<bool> {
     let flags = AtFlags::EMPTY_PATH;
     let found = call("stat", || fs::statx(&dir, c"", flags, StatxFlags::empty()));
@@ -287,13 +287,13 @@ pub(crate) fn give_flags(
     call("set flags", || flags.give(&file))
 }
 
-/// What the file system is known for.
+/// Returns the traits of the file system.
 pub(crate) fn traits(file: impl AsFd) -> Result<Traits> {
     call("statfs", || basic_traits(&file))
 }
 
-/// Whether names of the directory may be changed by this process and through
-/// this mount: EROFS, EACCES.
+/// Checks that names of the directory may be changed by this process and through this mount: EROFS,
+/// EACCES.
 pub(crate) fn may_change(dir: impl AsFd) -> Result<()> {
     let access = fs::Access::WRITE_OK | fs::Access::EXEC_OK;
     call("write directory", || {
@@ -306,7 +306,7 @@ pub(crate) fn lock(file: impl AsFd, how: FlockOperation) -> std::result::Result<
     point("lock").and_then(|()| retry_on_intr(|| fs::flock(&file, how)))
 }
 
-/// Whether the file of this name may be read and written to by this process: EACCES, EROFS.
+/// Checks that the file of this name may be read and written to by this process: EACCES, EROFS.
 pub(crate) fn may_read_and_write(dir: impl AsFd, name: &CStr) -> Result<()> {
     let access = fs::Access::READ_OK | fs::Access::WRITE_OK;
     call("access", || {
@@ -347,7 +347,7 @@ pub(crate) fn exchange(dir: impl AsFd, one: &CStr, other: &CStr) -> Result<()> {
     })
 }
 
-/// Renames over whatever has the new name.
+/// Renames over the file that has the new name, whichever it is.
 pub(crate) fn rename(dir: impl AsFd, from: &CStr, to: &CStr) -> Result<()> {
     call("rename", || fs::renameat(&dir, from, &dir, to))
 }
@@ -413,8 +413,9 @@ pub(crate) fn read_at(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Result
     read_at_least(file, buffer, offset, whole)
 }
 
-/// The same until `enough` bytes are there. Where that is all that a file should have from `offset`
-/// on and the buffer has room for more, a call that brings just that has met the end.
+/// Reads as [`read_at`] does until `enough` bytes are there. Where that is all that a file should
+/// have from `offset` on and the buffer has room for more, a call that brings just that has met the
+/// end.
 pub(crate) fn read_at_least(
     file: impl AsFd,
     buffer: &mut [u8],
@@ -456,7 +457,7 @@ pub(crate) fn sync(file: impl AsFd) -> Result<()> {
     call("fsync", || fs::fsync(&file))
 }
 
-/// Has the file system say what of a file could not be stored: some do so only at a close.
+/// Reports data that the file system could not store: some do so only at a close.
 pub(crate) fn flush(file: impl AsFd) -> Result<()> {
     call("close", || bc_fs::flush(&file))
 }
@@ -502,7 +503,8 @@ pub(crate) fn real_path(file: impl AsFd) -> Option<Vec<u8>> {
     leads.then_some(path)
 }
 
-/// The name of the volume that an open directory is on; `None` where the system does not tell.
+/// Returns the name of the volume that an open directory is on; `None` where the system does not
+/// report it.
 pub(crate) fn volume(dir: impl AsFd) -> Option<String> {
     use std::os::fd::AsRawFd;
     let link = format!("/proc/thread-self/fd/{}", dir.as_fd().as_raw_fd());

@@ -16,8 +16,8 @@ use super::skip::Skip;
 use super::sys::{self, Failed};
 use crate::path::sibling;
 
-/// Gives temporary names: `.bc-dup.PID.START.N.tmp`. The process's start time
-/// tells its names from those of a dead process with the same number.
+/// Gives temporary names: `.bc-dup.PID.START.N.tmp`. The process's start time distinguishes its
+/// names from those of a dead process with the same number.
 ///
 /// Clones give them in turn, and none twice.
 #[derive(Clone)]
@@ -66,7 +66,7 @@ impl Temps {
     }
 
     /// A free name for an empty file that shows where its directory is seen. No name is given
-    /// twice, so that nobody has looked for it before and been told that there is none.
+    /// twice, so that no process has looked for it before and been answered that it does not exist.
     pub(crate) fn probe(&self, make: impl FnMut(&CStr) -> sys::Result<()>) -> sys::Result<CString> {
         self.make(leftover::PROBE, make)
     }
@@ -91,8 +91,8 @@ impl Temps {
     }
 }
 
-/// Removes a temporary name, provided that it still leads to what we made.
-/// Gives `why` back, or the news that it could not be removed.
+/// Removes a temporary name, provided that it still leads to the file that we made. Returns `why`,
+/// or the report that it could not be removed.
 pub(crate) fn discard(target: &OpenFile, temp: &CStr, ours: Identity, why: Skip) -> Skip {
     match identity_at(&target.dir, temp) {
         Ok(Some(id)) if id == ours => {}
@@ -106,7 +106,7 @@ pub(crate) fn discard(target: &OpenFile, temp: &CStr, ours: Identity, why: Skip)
     }
 }
 
-/// The news that a temporary name could not be removed.
+/// Returns the report that a temporary name could not be removed.
 pub(crate) fn left(target: &OpenFile, temp: &CStr, errno: Errno) -> Skip {
     Skip::Left {
         path: sibling(&target.path, temp.to_bytes()),
@@ -114,9 +114,9 @@ pub(crate) fn left(target: &OpenFile, temp: &CStr, errno: Errno) -> Skip {
     }
 }
 
-/// Puts `temp`, which leads to `ours`, in the place of `target`'s name, and
-/// removes what was there if it is still the file that was verified and
-/// `proof` holds. Otherwise everything is put back.
+/// Puts `temp`, which leads to `ours`, in the place of `target`'s name, and removes the replaced
+/// file if it is still the one that was verified and `proof` holds. Otherwise everything is put
+/// back.
 ///
 /// The two names are swapped first and looked at afterwards, because a look
 /// beforehand proves nothing about the moment of the rename.
@@ -160,8 +160,8 @@ fn replace_by_rename(
     proven.map_err(|why| discard(target, temp, ours, why))
 }
 
-/// Removes the name of a verified file while `proof` holds: moves it aside,
-/// looks at what was moved, and removes that or puts it back.
+/// Removes the name of a verified file while `proof` holds: moves it to a temporary name, looks at
+/// the moved file, and removes that or puts it back.
 pub(crate) fn remove(
     target: &OpenFile,
     temps: &Temps,

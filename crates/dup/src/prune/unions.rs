@@ -1,8 +1,8 @@
-//! Unions: one directory that shows several, of which one may be a reference's. What is made or
-//! renamed in it happens in whichever the union chooses (mergerfs by its policies, unionfs-fuse and
-//! an overlay in the one that can be written to), also if the file at hand is another's. So a
-//! directory in which a reference's entries are seen counts as the reference's, and so does what
-//! lies below: the union makes the directories on the way where it writes.
+//! Unions: one directory that shows several, of which one may be a reference's. A name made or
+//! changed in it is made in the one that the union chooses (mergerfs by its policies, unionfs-fuse
+//! and an overlay in the one that can be written to), also if the current file is another's. So a
+//! directory in which a reference's entries are visible counts as the reference's, and so do those
+//! below: the union makes the directories on the way where it writes.
 
 use std::os::fd::OwnedFd;
 
@@ -14,16 +14,17 @@ use super::skip::Skip;
 use super::sys;
 use super::views::Seen;
 
-/// What is known of a directory that may show a reference's.
+/// Relation of a directory to a reference's that it may show.
 pub(super) enum Union {
     /// It does, or it does not.
     Known(bool),
-    /// Only what is made in this one tells: it shows the reference's, or may.
+    /// Known only by making a file in this directory: it shows the reference's, or may.
     Ask(OwnedFd),
 }
 
 impl Places<'_> {
-    /// Whether a reference's directory is seen in `dir`, or in one above it in the same mount.
+    /// Determines if a reference's directory is visible in `dir`, or in one above it in the same
+    /// mount.
     pub(super) fn union(&mut self, dir: &OwnedFd) -> Result<Union, Skip> {
         if self.references.is_empty() {
             return Ok(Union::Known(false));
@@ -69,12 +70,13 @@ impl Places<'_> {
         }
     }
 
-    /// Whether nothing is known to tell that `dir` is not one that shows a reference's.
+    /// Returns true unless `dir` is known to show no reference's directory.
     pub(super) fn may_be_union(&mut self, dir: &OwnedFd) -> bool {
         !matches!(self.union(dir), Ok(Union::Known(false)))
     }
 
-    /// The same for a step in `dir`, which is refused where one does.
+    /// Asks the same for a step in `dir`, which is refused where a reference's directory is
+    /// visible.
     pub(super) fn check_union(&mut self, dir: &OwnedFd) -> Result<Open, Skip> {
         match self.union(dir)? {
             Union::Known(true) => Err(Skip::Protected),

@@ -1,13 +1,11 @@
-//! Directories under other numbers. A bind mount shows a directory under its
-//! own device and inode number; an overlay, a FUSE file system or a network
-//! mount shows it under numbers that are nothing like them. What lies in a
-//! reference or in the destination is then known by what is seen on both sides:
-//! directories that could be the same (the last name on the way to them is, or
-//! a mount begins there), and in those the same names for entries in the same
-//! state, change times included, which no copy has.
+//! Directories under other numbers. A bind mount shows a directory under its own device and inode
+//! number; an overlay, a FUSE file system or a network mount shows it under numbers that are
+//! nothing like them. Entries of a reference or of the destination are then known by what is
+//! visible on both sides: directories that could be the same (the last name on the way to them is,
+//! or a mount begins there), and in those the same names for entries in the same state, change
+//! times included, which no copy has.
 //!
-//! Only where one of the two file systems shows what others have is any of this
-//! asked; see [`Shows`].
+//! This is asked only where one of the two file systems shows others' entries; see [`Shows`].
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
@@ -26,7 +24,8 @@ use crate::path::split;
 use crate::subtrees::{Files, Subtrees};
 use crate::traces::at_one_time;
 
-/// Whether something is, under other numbers, what it is compared with.
+/// Answer to the question if a file or directory is, under other numbers, the one that it is
+/// compared with.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Seen {
     No,
@@ -35,21 +34,21 @@ pub(crate) enum Seen {
     Yes,
 }
 
-/// Of more directories than these only those count that have a name in common.
+/// Above this number of directories only those count that have a name in common.
 const MANY: usize = 64;
-/// So many entries are compared to tell whether two directories are one.
+/// Number of entries that are compared to find if two directories are one.
 const SAMPLE: usize = 16;
-/// So many directories deep a file is looked for that stands for them.
+/// Depth down to which a file is looked for that stands for a directory.
 const DEEP: usize = 32;
 
-/// Some trees, and what is known of views of them.
+/// Results about views of some trees.
 #[derive(Default)]
 pub(crate) struct Views {
     mounts: Mounts,
-    /// By device: whether directories there may be some of the trees'.
+    /// By device: true if directories there may be some of the trees'.
     involved: HashMap<u64, bool>,
     index: Option<Index>,
-    /// By directory: those of the trees that it could be.
+    /// Directories of the trees that a directory could be.
     near: HashMap<Identity, Vec<DirId>>,
 }
 
@@ -57,14 +56,14 @@ pub(crate) struct Views {
 struct Index {
     listing: Listing,
     by_name: HashMap<Vec<u8>, Vec<DirId>>,
-    /// Those that may have any name elsewhere: a mount begins there, or a path that was given
+    /// Directories that may have any name elsewhere: a mount begins there, or a path that was given
     /// ends there.
     unnamed: Vec<DirId>,
 }
 
 impl Views {
-    /// Whether `dir` can be one of `trees` or lie in one without having its number. For most
-    /// file systems this is one call for each device.
+    /// Returns true if `dir` can be one of `trees` or lie in one without having its number. For
+    /// most file systems this is one call for each device.
     pub(crate) fn involve(&mut self, trees: &Subtrees, dir: &OwnedFd, dev: u64) -> bool {
         if let Some(known) = self.involved.get(&dev) {
             return *known;
@@ -78,7 +77,7 @@ impl Views {
         found
     }
 
-    /// Whether the file of a directory is one of the trees'.
+    /// Checks if the file of a directory is one of the trees'.
     pub(super) fn file(
         &mut self,
         trees: &Subtrees,
@@ -109,10 +108,10 @@ impl Views {
         Ok(seen)
     }
 
-    /// Whether the file of a directory may be one of the trees' for one who cannot ask the file
+    /// Returns true if the file of a directory may be one of the trees', without asking the file
     /// system by making a file there: it is if it has the same name and state, and may be if it is
-    /// as long, was written to at the same time as far as a view tells, and lies on a file system as
-    /// large. A copy that kept its time lies on another.
+    /// as long, was written to at the same time as far as a view reports it, and lies on a file
+    /// system as large. A copy that kept its time lies on another.
     pub(crate) fn may_show(
         &mut self,
         trees: &Subtrees,
@@ -142,17 +141,18 @@ impl Views {
         }))
     }
 
-    /// Whose files the file system shows that has `dir` on its device.
+    /// Returns whose files the file system with `dir` on its device shows: its own, or others'.
     pub(crate) fn shows(&mut self, dir: &OwnedFd, dev: u64) -> Shows {
         self.mounts.of(dev, || Some(dir)).shows
     }
 
-    /// Whether the file system that has `dir` on its device is on another machine.
+    /// Returns true if the file system that has `dir` on its device is on another machine.
     pub(crate) fn is_remote(&mut self, dir: &OwnedFd, dev: u64) -> bool {
         self.mounts.of(dev, || Some(dir)).network == Answer::Yes
     }
 
-    /// Whether entries of one of the trees' directories are seen in `dir`, among others perhaps.
+    /// Checks if entries of one of the trees' directories are visible in `dir`, perhaps among
+    /// others.
     pub(super) fn shown(
         &mut self,
         trees: &Subtrees,
@@ -165,7 +165,7 @@ impl Views {
         Ok(seen.unwrap_or(Seen::No))
     }
 
-    /// Whether the directory is one of the trees'.
+    /// Checks if the directory is one of the trees'.
     pub(super) fn dir(
         &mut self,
         trees: &Subtrees,
@@ -181,8 +181,8 @@ impl Views {
         Ok(seen.unwrap_or(Seen::No))
     }
 
-    /// Where an entry of `dir` shows up if the directory, or the one of its file `name`, is one
-    /// of the trees'.
+    /// Returns the directories in which an entry of `dir` would appear if the directory, or the one
+    /// of its file `name`, is one of the trees'.
     pub(super) fn places(
         &mut self,
         trees: &Subtrees,
@@ -249,7 +249,7 @@ impl Index {
     fn new(trees: &Subtrees, cancel: &Cancel) -> Result<Index, Skip> {
         let listed = trees.list(Files::Named, 1.into(), cancel);
         let listing = listed.map_err(|_| Skip::Protected)?;
-        // What an early end has not found would not be known.
+        // Results of an early end would be incomplete.
         if cancel.is_cancelled() {
             return Err(Skip::Cancelled);
         }
@@ -290,7 +290,8 @@ impl Index {
     }
 }
 
-/// Whether two directories may be one although their names say nothing of it, or do.
+/// Returns true if two directories may be one by their names: these are the same, or one is
+/// unknown.
 pub(super) fn may_be_called_alike(one: &OwnedFd, other: &OwnedFd) -> bool {
     match (name_of(one), name_of(other)) {
         (Some(one), Some(other)) => one == other,
@@ -308,20 +309,21 @@ fn name_of(dir: &OwnedFd) -> Option<Vec<u8>> {
     Some(split(&path).1.to_vec()).filter(|name| !name.is_empty())
 }
 
-/// The same type, size and times: of two names that is one file, but for what was copied
-/// within one tick of the clock.
+/// Returns true for the same type, size and times: two names with these are one file, unless one
+/// was copied within one tick of the clock.
 fn same_state(one: &FileStat, other: &FileStat) -> bool {
     one.kind() == other.kind() && one.stamp == other.stamp
 }
 
-/// The same size, and the same time as far as the coarser of two clocks tells.
+/// Returns true for the same size, and the same time as far as the coarser of two clocks shows.
 fn written_alike(one: &FileStat, other: &FileStat) -> bool {
     let (here, there) = (one.stamp, other.stamp);
     here.size == there.size && at_one_time(here.mtime_ns, there.mtime_ns)
 }
 
-/// Whether two directories lie on file systems of one size, as a view and what it shows do; yes, if
-/// that cannot be told, as where a view that is told no size makes one up: all of it is free.
+/// Returns true if two directories lie on file systems of one size, as a view and the file system
+/// that it shows do. True if that is unknown, as where a view without a known size makes one up:
+/// all of it is free.
 pub(crate) fn equally_large(one: &OwnedFd, other: &OwnedFd) -> bool {
     let size = |dir| {
         let found = rustix::fs::fstatvfs(dir).ok()?;
@@ -334,9 +336,9 @@ pub(crate) fn equally_large(one: &OwnedFd, other: &OwnedFd) -> bool {
     }
 }
 
-/// Whether two directories are one. They are if one has nothing that is not in the other as well,
-/// as have the branches of a union, or if neither has anything and both changed at the same
-/// moment last. They are not if both have something and no name is the same.
+/// Compares two directories to find if they are one. They are if all entries of one are in the
+/// other as well, as in the branches of a union, or if both are empty and changed last at the same
+/// moment. They are not if neither is empty and no name is the same.
 pub(super) fn compare(one: &OwnedFd, other: &OwnedFd) -> Seen {
     let (here, there) = (first_names(one), first_names(other));
     if here.is_empty() && there.is_empty() {
@@ -359,8 +361,8 @@ pub(super) fn compare(one: &OwnedFd, other: &OwnedFd) -> Seen {
     }
 }
 
-/// Whether entries of `one` are seen in `other`. One will do, as a union shows one of several
-/// files of a name; one with other names will not, as other directories may have it too.
+/// Checks if entries of `one` are visible in `other`. One suffices, as a union shows one of several
+/// files of a name; a file with other names does not, as other directories may have it too.
 fn is_shown(one: &OwnedFd, other: &OwnedFd) -> Seen {
     let names = first_names(one);
     let only = |name: &CString| is_same_only_name(one, other, name, DEEP).unwrap_or(false);
@@ -373,7 +375,7 @@ fn is_shown(one: &OwnedFd, other: &OwnedFd) -> Seen {
     }
 }
 
-/// As [`same_entry`], of what has no other name.
+/// Compares as [`same_entry`], only if the entry has no other name.
 fn is_same_only_name(
     one: &OwnedFd,
     other: &OwnedFd,
@@ -393,14 +395,14 @@ fn is_same_only_name(
     }
 }
 
-/// Whether entries of `one`, if there are some, are in `other` as they are.
+/// Returns true if `names` of `one` are all in `other` as they are, and there are any.
 fn all_are_in(names: &[CString], one: &OwnedFd, other: &OwnedFd) -> bool {
     let same = |name: &CString| same_entry(one, other, name, DEEP).unwrap_or(false);
     !names.is_empty() && names.iter().all(same)
 }
 
-/// Whether the name leads to one entry. A directory's own times are those of one branch in a
-/// union, so its first entry stands for it.
+/// Returns true if the name leads to one entry. A directory's own times are those of one branch in
+/// a union, so its first entry stands for it.
 fn same_entry(one: &OwnedFd, other: &OwnedFd, name: &CStr, deep: usize) -> sys::Result<bool> {
     let (mut here, there) = (sys::stat_now(one, name)?, sys::stat_now(other, name)?);
     if here.kind() != FileKind::Dir || there.kind() != FileKind::Dir {
@@ -419,13 +421,13 @@ fn same_entry(one: &OwnedFd, other: &OwnedFd, name: &CStr, deep: usize) -> sys::
     }
 }
 
-/// Whether a name of `other` is there in `dir` too, or it has none.
+/// Returns true if a name of `other` is in `dir` too, or `other` is empty.
 fn has_one_of(dir: &OwnedFd, other: &OwnedFd) -> bool {
     let names = first_names(other);
     names.is_empty() || names.iter().any(|name| sys::stat_at(dir, name).is_ok())
 }
 
-/// Whether a directory has anything.
+/// Returns true if a directory is not empty.
 pub(super) fn has_entries(dir: &OwnedFd) -> bool {
     !first_names(dir).is_empty()
 }

@@ -82,7 +82,7 @@ pub(crate) fn of_names(
     }
 }
 
-/// What a document begins with.
+/// Returns the members at the beginning of a document.
 pub(crate) fn head(report: &ScanReport<'_>, command: &str) -> Value {
     let roots: Vec<JsonPath> = report
         .roots
@@ -127,7 +127,7 @@ pub(crate) fn stats(report: &ScanReport<'_>) -> Value {
     })
 }
 
-/// One document, a line per group.
+/// Writes one document, a line per group.
 pub(super) fn document(report: &ScanReport<'_>, out: &mut dyn Write) -> io::Result<()> {
     let head = head(report, "dup scan").to_string();
     let head = head.strip_suffix('}').unwrap_or(&head);
@@ -141,7 +141,7 @@ pub(super) fn document(report: &ScanReport<'_>, out: &mut dyn Write) -> io::Resu
     out.write_all(b"\n]}\n")
 }
 
-/// What failed, as a member of a document.
+/// Writes the errors as a member of a document.
 pub(crate) fn errors(errors: &[&bc_walk::Error], out: &mut dyn Write) -> io::Result<()> {
     let mut text = b",\n\"errors\":[".to_vec();
     for (i, error) in errors.iter().enumerate() {
@@ -152,7 +152,7 @@ pub(crate) fn errors(errors: &[&bc_walk::Error], out: &mut dyn Write) -> io::Res
     out.write_all(&text)
 }
 
-/// What failed, a line each.
+/// Writes the errors, one line each.
 pub(crate) fn error_lines(errors: &[&bc_walk::Error], out: &mut dyn Write) -> io::Result<()> {
     let mut text = Vec::new();
     for error in errors {
@@ -161,7 +161,7 @@ pub(crate) fn error_lines(errors: &[&bc_walk::Error], out: &mut dyn Write) -> io
     out.write_all(&text)
 }
 
-/// A failure as every applet has it in JSON; `reason` is its message.
+/// Returns a failure in the JSON form that all commands use; `reason` is its message.
 fn record<'e>(error: &'e bc_walk::Error, reason: &'e str) -> ErrorRecord<'e> {
     ErrorRecord {
         applet: "dup",
@@ -191,7 +191,7 @@ pub(super) fn lines(report: &ScanReport<'_>, out: &mut dyn Write) -> io::Result<
     writeln!(out, "{last}")
 }
 
-/// Why a report cannot be acted on.
+/// Reason why a report cannot be acted on.
 #[derive(Debug)]
 pub struct ReadError {
     message: String,
@@ -216,7 +216,7 @@ struct Document {
     groups: Vec<JsonGroup>,
 }
 
-/// What a report says, for prune to act on.
+/// Contents of a saved report that prune acts on.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Saved {
@@ -277,8 +277,8 @@ pub fn read(text: &[u8]) -> Result<Saved, ReadError> {
     })
 }
 
-/// The groups, of which those are one that have a file in common: a report that was put together of
-/// others may name it twice, and what is done to it in one group would be unknown to a dry run of the
+/// Returns the groups, with those merged that have a file in common: a report that was put together
+/// of others may name it twice, and a step on it in one group would be unknown to a dry run of the
 /// other.
 fn merged(groups: Vec<prune::FileGroup>) -> Vec<prune::FileGroup> {
     let mut merged: Vec<prune::FileGroup> = Vec::with_capacity(groups.len());

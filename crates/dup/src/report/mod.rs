@@ -1,6 +1,5 @@
-//! What a search found, for people and programs: text, fdupes, CSV, JSON, JSON
-//! lines and a shell script; and the way back from JSON to groups that prune
-//! can check again.
+//! Reports of a search, for people and programs: text, fdupes, CSV, JSON, JSON lines and a shell
+//! script; and the way back from JSON to groups that prune can check again.
 
 pub(crate) mod json;
 mod lines;
@@ -33,7 +32,7 @@ pub enum ReportFormat {
     Jsonl,
     /// A record per file.
     Csv,
-    /// As fdupes prints: groups with a blank line after each.
+    /// Lines as fdupes prints them: groups with a blank line after each.
     Fdupes,
     /// A POSIX shell script that compares each pair before it acts.
     Script,
@@ -68,34 +67,34 @@ impl ReportFormat {
         all.find(|format| format.name() == name)
     }
 
-    /// Whether what it writes is JSON.
+    /// Returns true for the formats that are JSON.
     pub fn is_json(self) -> bool {
         matches!(self, ReportFormat::Json | ReportFormat::Jsonl)
     }
 }
 
-/// How names are written where the format has them as they are: text, fdupes, CSV, script.
+/// Spelling of names in the formats that print them as they are: text, fdupes, CSV, script.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Names {
     /// Byte for byte, for programs.
     Exact,
-    /// As [`bc_fs::escape`](fn@bc_fs::escape) shows them, for people: a newline in a name ends no
+    /// Escaped by [`bc_fs::escape`](fn@bc_fs::escape), for people: a newline in a name ends no
     /// line.
     OneLine,
 }
 
-/// What a report is made of.
+/// Parts of a report.
 #[derive(Clone, Copy)]
 pub struct ScanReport<'a> {
     /// The walked files.
     pub listing: &'a Listing,
-    /// What was found.
+    /// Result of the search.
     pub scan: &'a Scan,
     /// The digests' algorithm.
     pub algorithm: Algorithm,
     /// The root arguments in order.
     pub roots: &'a [Vec<u8>],
-    /// Which of them are references, whose files are never changed.
+    /// Indices of the roots that are references, whose files are never changed.
     pub reference_roots: &'a [usize],
     /// RFC 3339.
     pub started_at: &'a str,
@@ -105,7 +104,7 @@ impl ScanReport<'_> {
     /// Writes it to `out`, which should be buffered.
     ///
     /// # Errors
-    /// Of writing.
+    /// Errors of writing to `out`.
     pub fn write(&self, format: ReportFormat, names: Names, out: &mut dyn Write) -> io::Result<()> {
         match format {
             ReportFormat::Text => lines::text(self, names, out),
@@ -126,7 +125,7 @@ impl ScanReport<'_> {
         }
     }
 
-    /// All that failed, in path order: what the walk could not look at, what could not be judged.
+    /// Returns all failures, in path order: of the walk and of the search.
     pub fn errors(&self) -> Vec<&bc_walk::Error> {
         let all = self.listing.errors().iter().chain(&self.scan.errors);
         let mut all: Vec<_> = all.collect();
@@ -134,8 +133,8 @@ impl ScanReport<'_> {
         all
     }
 
-    /// All names of a group: reference files first, then in path order. Last are those that go by
-    /// themselves, so that nobody keeps them for being the first.
+    /// Returns all names of a group: reference files first, then in path order. Temporary names are
+    /// last, so that none is kept for being the first.
     pub fn names(&self, group: scan::Group<'_>) -> Vec<EntryId> {
         let mut names: Vec<EntryId> = group
             .files()
@@ -154,14 +153,14 @@ impl ScanReport<'_> {
         self.scan.is_reference(self.listing, id)
     }
 
-    /// Paths of files that are the originals of moves whose runs were killed and
-    /// that are nothing's duplicates: prune, which acts on groups, never comes to
-    /// them, and nobody else knows that their names are lacking.
+    /// Returns the paths of files that are the originals of moves whose runs were killed and that
+    /// are nothing's duplicates: prune, which acts on groups, never meets them, and no other part
+    /// knows that their names are missing.
     pub fn originals(&self) -> Vec<Vec<u8>> {
         self.originals_but(|scan| scan.groups())
     }
 
-    /// The same of all: a run with whole directories comes to none of them.
+    /// Returns the paths of all such files: a run with whole directories meets none of them.
     pub fn all_originals(&self) -> Vec<Vec<u8>> {
         self.originals_but(|_| std::iter::empty())
     }
@@ -188,7 +187,7 @@ impl ScanReport<'_> {
         self.scan.groups().map(|group| self.file_group(group))
     }
 
-    /// One of them: all names of each file, one file after the other.
+    /// Returns a group for prune: all names of each file, one file after the other.
     pub fn file_group(&self, group: scan::Group<'_>) -> prune::FileGroup {
         let names = group.files().flat_map(|file| file.names);
         prune::FileGroup {

@@ -63,8 +63,8 @@ pub(super) fn script(report: &ScanReport<'_>, how: Names, out: &mut dyn Write) -
     out.write_all(b"\nexit $status\n")
 }
 
-/// In single quotes, where only the quote itself means anything; a relative
-/// path gets `./` so that no name can be taken for an option.
+/// Writes a path in single quotes, where only the quote itself has a meaning; a relative path gets
+/// `./` so that no name can be taken for an option.
 fn quote(line: &mut Vec<u8>, path: &[u8]) {
     match path {
         [b'/', ..] | [b'.', b'/', ..] => single_quoted(line, path),

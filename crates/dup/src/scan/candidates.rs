@@ -16,16 +16,16 @@ use crate::subtrees::Marks;
 pub(crate) struct Candidates {
     /// Entries; those of one candidate together, the first by path first.
     names: Vec<EntryId>,
-    /// Where each candidate's names start; one more at the end. Empty where each has one name, as
-    /// in most trees.
+    /// Start of each candidate's names; one more at the end. Empty where each has one name, as in
+    /// most trees.
     starts: Vec<u32>,
-    /// Where each size group's candidates start; one more at the end.
+    /// Start of each size group's candidates; one more at the end.
     groups: Vec<u32>,
 }
 
 impl Candidates {
-    /// Files whose size others have; not those of a size that only references' files have, as a
-    /// group of nothing else is none.
+    /// Finds the files that share their size with others. Left out are sizes that only references'
+    /// files have, as a group must contain another file.
     pub(crate) fn find(
         listing: &Listing,
         references: &Marks,
@@ -39,7 +39,7 @@ impl Candidates {
             .map(|file| listing.inode_hint(file.entry()))
             .collect();
         let mut inodes = &mut inodes[..];
-        // What turns out not to be needed of these is never touched.
+        // Memory that turns out not to be needed of these is never touched.
         let mut found = Candidates {
             names: Vec::with_capacity(by_size.len()),
             starts: Vec::new(),
@@ -98,7 +98,7 @@ impl Candidates {
         }
     }
 
-    /// How many candidates there are.
+    /// Returns the number of candidates.
     pub(crate) fn len(&self) -> usize {
         match self.starts.len() {
             0 => self.names.len(),
@@ -121,7 +121,7 @@ impl Candidates {
         self.names[self.starts.get(at).map_or(at, |start| *start as usize)]
     }
 
-    /// How many size groups there are.
+    /// Returns the number of size groups.
     pub(crate) fn group_count(&self) -> usize {
         self.groups.len() - 1
     }
@@ -137,8 +137,8 @@ impl Candidates {
     }
 }
 
-/// Whether one file can be among these under several names. Of a few, all are compared with all,
-/// which takes less time than sorting them; more are sorted, in place.
+/// Returns true if one file can be among these under several names. A few are all compared with
+/// each other, which takes less time than sorting them; more are sorted, in place.
 fn may_repeat(inodes: &mut [u64]) -> bool {
     const FEW: usize = 32;
     if inodes.len() <= FEW {
@@ -155,7 +155,7 @@ fn may_repeat(inodes: &mut [u64]) -> bool {
 struct BySize(u64);
 
 impl BySize {
-    /// What the upper half counts down from. Larger sizes are looked up.
+    /// Size that the upper half counts down from. Larger sizes are looked up.
     const MOST: u64 = u32::MAX as u64;
 
     fn new(size: u64, EntryId(entry): EntryId) -> BySize {

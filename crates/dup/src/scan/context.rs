@@ -1,4 +1,4 @@
-//! What all parts of one search share: the files, what is known of them, and how to go about it.
+//! State that all parts of one search share: the files, the results so far, and the options.
 
 use std::sync::Mutex;
 
@@ -14,16 +14,16 @@ use super::table::{Both, Prefixes, Table};
 use super::{ScanOptions, ScanProgress};
 use crate::subtrees::Marks;
 
-/// One search.
+/// Context of one search.
 pub(crate) struct Context<'a> {
     pub(crate) listing: &'a Listing,
     pub(crate) candidates: &'a Candidates,
     pub(crate) table: Table<'a>,
-    /// What is known of large files that were not read to their end.
+    /// Digests of large files that were not read to their end.
     pub(crate) prefixes: Mutex<Prefixes>,
-    /// What is known of where files lie on disk.
+    /// Locations of files on disk.
     pub(crate) extents: Extents,
-    /// Which entries are references'.
+    /// Entries that are references'.
     pub(crate) references: Marks,
     pub(crate) options: &'a ScanOptions,
     pub(crate) cancel: &'a Cancel,
@@ -31,7 +31,7 @@ pub(crate) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// Of a search in which nothing is known yet.
+    /// Starts a search without any results.
     pub(crate) fn new(
         listing: &'a Listing,
         candidates: &'a Candidates,
@@ -60,7 +60,7 @@ impl<'a> Context<'a> {
         self.listing.size(entry).unwrap_or(0)
     }
 
-    /// How many workers `bytes` of the files of `plan` are worth.
+    /// Returns the number of workers that reading `bytes` of the files of `plan` justifies.
     pub(crate) fn workers(&self, plan: &Plan, bytes: u64) -> usize {
         let most = self.options.workers.clamp(1, plan.len().max(1));
         let effort = Effort::of(plan.len() as u64, bytes);
@@ -71,7 +71,7 @@ impl<'a> Context<'a> {
 
     /// Runs `f` on each of some workers that read `plan`, with the options' tables of descriptors:
     /// they have those of the listing, and those that they open themselves. Others join while they
-    /// wait: `f` is given what it tells that to.
+    /// wait: `f` gets the object to report that to.
     pub(crate) fn run<T: Send>(
         &self,
         plan: &Plan,
@@ -95,15 +95,15 @@ impl<'a> Context<'a> {
         set
     }
 
-    /// These in path order, or in that of a disk that has to seek for them: neighbours there or in
-    /// the kernel's caches, which an order by size is not.
+    /// Plans to read these entries in path order, or in that of a disk that has to seek for them:
+    /// neighbours there or in the kernel's caches, which an order by size is not.
     pub(crate) fn plan(&self, entries: Set) -> Plan {
         let mut entries = entries.into_sorted();
         bc_read::order::for_disk(self.listing, &mut entries);
         Plan::new(entries, self.options.workers)
     }
 
-    /// Whether the file that was read is in the state that was listed.
+    /// Checks that the file that was read is in the state that was listed.
     pub(crate) fn unchanged(&self, opened: &Opened) -> Result<(), Error> {
         let listed = self.listing.meta(opened.entry).map(|meta| meta.stamp);
         if listed == Some(opened.stat.stamp) {

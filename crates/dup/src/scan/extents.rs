@@ -1,5 +1,5 @@
-//! What is known of where files lie on disk: which of them share extents with others, and which
-//! have the same map.
+//! Locations of files on disk: files that share extents with others, and files that have the same
+//! map.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -9,30 +9,30 @@ use bc_fs::mount::{Answer, Traits};
 use super::lock;
 use crate::space::{Map, Space};
 
-/// What was found out so far, by all workers.
+/// Results so far, of all workers.
 #[derive(Debug, Default)]
 pub(crate) struct Extents {
-    /// Of candidates that share extents with other files.
+    /// Space of the candidates that share extents with other files.
     pub(super) shared: Mutex<HashMap<u32, Space>>,
     /// The first candidate that was seen with a map.
     pub(super) maps: Mutex<HashMap<Map, u32>>,
-    /// Devices that tell of no file where it lies.
+    /// Devices that report the location of no file.
     pub(super) silent: Mutex<Vec<u64>>,
 }
 
 impl Extents {
-    /// Whether no candidate is known to share anything.
+    /// Returns true if no candidate is known to share anything.
     pub(crate) fn is_empty(&self) -> bool {
         lock(&self.shared).is_empty()
     }
 
-    /// Whether files of a device may take less than is allocated to them.
+    /// Returns true if files of a device may take less than is allocated to them.
     pub(super) fn may_share(&self, dev: u64, traits: &Traits) -> bool {
         (traits.reflinks != Answer::No || traits.copy_up == Answer::Yes)
             && !lock(&self.silent).contains(&dev)
     }
 
-    /// What each of these candidates takes, if it shares any of it.
+    /// Calls `f` with the space of each of these candidates; `None` for those that share nothing.
     pub(crate) fn with_shared<T>(
         &self,
         candidates: &[u32],
@@ -44,14 +44,14 @@ impl Extents {
     }
 }
 
-/// A file, and the one that has the same content if that is what it was.
+/// A file, and the one that has the same content if the file is unchanged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Follower {
     pub(crate) candidate: u32,
     pub(crate) leader: u32,
 }
 
-/// Whether a file may be taken for equal to another without being read.
+/// Permission to take a file for equal to another without reading it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Follow {
     Yes,

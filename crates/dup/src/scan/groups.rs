@@ -1,4 +1,4 @@
-//! From digests to groups, and the result of a search.
+//! Grouping by digests, and the result of a search.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ use crate::subtrees::Marks;
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) members: Vec<u32>,
-    /// Where each group ends.
+    /// End of each group in `members`.
     pub(crate) ends: Vec<u32>,
 }
 
@@ -37,7 +37,7 @@ impl Found {
     }
 }
 
-/// Whether these equal files make a group.
+/// Returns true if these equal files make a group that is to be reported.
 pub(crate) fn worth(context: &Context<'_>, group: &[u32]) -> bool {
     let options = context.options;
     let names = || group.iter().flat_map(|one| context.candidates.names(*one));
@@ -61,7 +61,7 @@ pub(crate) fn worth(context: &Context<'_>, group: &[u32]) -> bool {
 /// Size groups that are worth a thread: some 100 µs.
 pub(crate) const GROUPS: usize = 1024;
 
-/// Files that are equal by what the first reads told, in any order of groups.
+/// Returns the groups of files that are equal by the first reads, in any order of groups.
 pub(crate) fn equal_so_far(context: &Context<'_>) -> Result<Found, WorkerPanic> {
     let count = context.candidates.group_count();
     let workers = context.options.workers.min(count / GROUPS).max(1);
@@ -148,7 +148,7 @@ impl<'a> Splitter<'a> {
         self.split_heads(key);
     }
 
-    /// The same among the heads, which have the first words of their keys.
+    /// Adds such groups among the heads, which have the first words of their keys.
     fn split_heads(&mut self, key: impl Fn(u32) -> [u64; 4]) {
         self.heads.sort_unstable();
         let least = match self.context.options.hard_links {
@@ -170,7 +170,7 @@ impl<'a> Splitter<'a> {
     }
 }
 
-/// What a search found; some bytes a file, paths on demand.
+/// Result of a search; some bytes a file, paths on demand.
 #[derive(Debug)]
 pub struct Scan {
     /// Files that could not be judged, in path order.
@@ -182,7 +182,7 @@ pub struct Scan {
     /// Entries of the listing that was searched.
     pub(crate) entries: usize,
     groups: Vec<Summary>,
-    /// Of each group, one after the other.
+    /// Digests of the groups, one after the other.
     digests: Vec<u8>,
     members: Vec<Member>,
     candidates: Candidates,
@@ -193,7 +193,7 @@ pub struct Scan {
 
 #[derive(Debug)]
 struct Summary {
-    /// Where its members end.
+    /// End of its members in the array of all.
     end: u32,
     size: u64,
     wasted: u64,
@@ -213,9 +213,9 @@ pub struct Group<'a> {
     pub size: u64,
     /// Digest of the content.
     pub digest: Digest,
-    /// Bytes of disk that giving up all but one file can free: of what several of them share, once;
-    /// none for a reference's file or one that has names elsewhere, nor of what files elsewhere
-    /// share.
+    /// Bytes of disk that giving up all but one file can free: extents that several of them share
+    /// count once; those of a reference's file or of one that has names elsewhere do not count, nor
+    /// extents that files elsewhere share.
     pub wasted: u64,
     members: &'a [Member],
     scan: &'a Scan,
@@ -249,17 +249,18 @@ impl Scan {
         })
     }
 
-    /// Whether the search was cancelled: then files may be missing in groups, and whole groups too.
+    /// Returns true if the search was cancelled: then files may be missing in groups, and whole
+    /// groups too.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled
     }
 
-    /// Whether an entry of the listing that was searched is a reference's.
+    /// Returns true if an entry of the listing that was searched is a reference's.
     pub fn is_reference(&self, listing: &Listing, entry: EntryId) -> bool {
         self.references.contains(listing, entry)
     }
 
-    /// Whether a directory of that listing is a reference, or lies in one.
+    /// Returns true if a directory of that listing is a reference, or lies in one.
     pub fn is_reference_dir(&self, dir: DirId) -> bool {
         self.references.contains_dir(dir)
     }
@@ -305,7 +306,7 @@ pub(crate) fn finish(
         let mut names = candidates.names(member.candidate).iter();
         !references.is_empty() && names.any(|name| references.contains(listing, *name))
     };
-    // By what they are sorted: where the members start in `found`, and how many.
+    // Sort keys, with the start of each group's members in `found` and their number.
     let mut order: Vec<(u64, EntryId, u32, u32)> = Vec::with_capacity(found.ends.len());
     let mut all: Vec<Member> = Vec::with_capacity(found.members.len());
     for group in found.groups() {
@@ -372,8 +373,8 @@ pub(crate) fn finish(
     }
 }
 
-/// Whether a file stays although all its listed names but a reference's are given up: because it
-/// has others, or is a reference's.
+/// Returns true if a file stays although all its listed names but a reference's are given up:
+/// because it has others, or is a reference's.
 fn stays(context: &Context<'_>, candidate: u32) -> bool {
     let names = context.candidates.names(candidate);
     let nlink = context.listing.meta(names[0]).map_or(0, |meta| meta.nlink);

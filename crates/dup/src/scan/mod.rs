@@ -1,5 +1,5 @@
-//! The search: by size, by a fast hash of an end or both, by a digest of
-//! everything, each only among what the one before left equal.
+//! The search: by size, by a fast hash of an end or both, by a digest of everything, each step only
+//! among files that the one before left equal.
 
 mod candidates;
 mod context;
@@ -40,7 +40,7 @@ use table::Both;
 
 pub use groups::{File, Group, Scan};
 
-/// Whether names of one inode count as duplicates of each other.
+/// Treatment of several names of one inode.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum HardLinks {
     /// They are one file with several names, which wastes nothing.
@@ -50,7 +50,7 @@ pub enum HardLinks {
     Duplicates,
 }
 
-/// How sure equality has to be.
+/// Proof that equality requires.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Equality {
     /// Equal digests.
@@ -60,7 +60,7 @@ pub enum Equality {
     Bytes,
 }
 
-/// Which roots a group has to span.
+/// Roots that a group has to span.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Span {
     /// Any.
@@ -70,7 +70,7 @@ pub enum Span {
     AcrossRoots,
 }
 
-/// What to search for and how.
+/// Options of a search.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ScanOptions {
@@ -78,22 +78,23 @@ pub struct ScanOptions {
     pub algorithm: Algorithm,
     /// Smaller files take no part, bytes.
     pub min_size: u64,
-    /// What hard links are.
+    /// Treatment of hard links.
     pub hard_links: HardLinks,
-    /// What is never to be changed. Files in there are listed first, and a
-    /// group of nothing else is none.
+    /// Trees that must never be changed. Their files are listed first, and a group needs at least
+    /// one other file.
     pub references: Arc<Subtrees>,
-    /// Which groups count.
+    /// Groups that count.
     pub span: Span,
-    /// What equality takes.
+    /// Proof that equality requires.
     pub equality: Equality,
-    /// How files are read.
+    /// Options for reading files.
     pub read: bc_read::ReadOptions,
     /// Instruction sets to hash with.
     pub cpu: CpuFeatures,
     /// Threads, at least 1; with 1 the caller's thread does everything.
     pub workers: usize,
-    /// Whether each part of the search takes all of them, or as many as it is worth.
+    /// Number of workers that each part of the search starts: all, or as many as its work
+    /// justifies.
     pub start: Start,
 }
 
@@ -172,7 +173,7 @@ pub struct ScanStats {
     pub bytes_read: u64,
     /// Wall time of grouping by size, of the first and of the second read.
     pub times: [Duration; 3],
-    /// What read the files.
+    /// Backend that read the files.
     pub backend: bc_read::Backend,
 }
 
@@ -186,12 +187,12 @@ pub fn scan_memory(listing: &Listing) -> u64 {
 /// Finds the duplicates among the files of `listing`, which must have been
 /// walked with [`Metadata::Basic`](bc_walk::Metadata::Basic) or more.
 ///
-/// With a cache, files that it knows in their present state are not opened.
-/// After a cancellation the result is incomplete, and [says so](Scan::is_cancelled): what was not
-/// read to its end is in no group.
+/// With a cache, files that it knows in their present state are not opened. After a cancellation
+/// the result is incomplete, and [says so](Scan::is_cancelled): a file that was not read to its end
+/// is in no group.
 ///
 /// # Errors
-/// A listing without metadata, an algorithm that is none of [`ALGORITHMS`], a worker that panicked.
+/// A listing without metadata, an algorithm that is not in [`ALGORITHMS`], a worker that panicked.
 /// Files that cannot be read are in [`Scan::errors`].
 pub fn scan(
     listing: &Listing,
@@ -212,7 +213,7 @@ pub fn scan(
     )?)
 }
 
-/// The same where it is known which entries are references', whatever the options say of that.
+/// Finds the duplicates with the entries of references known, whatever the options say of those.
 pub(crate) fn scan_beside(
     listing: &Listing,
     references: Marks,
@@ -237,7 +238,7 @@ pub(crate) fn scan_beside(
         cancel,
         progress,
     );
-    // What they write may not show in any time: it is neither remembered nor recalled.
+    // Writes by these may not show in any time: their files are neither remembered nor recalled.
     let written = match cache.as_ref().is_some_and(|cache| cache.is_usable()) {
         true => {
             let all = (0..candidates.len() as u32).map(|one| candidates.entry(one));
@@ -251,7 +252,7 @@ pub(crate) fn scan_beside(
     stats.remembered = recalled.as_ref().map_or(0, |recalled| recalled.whole);
     let sized = Instant::now();
 
-    // What is to be remembered has to be verified, all of it.
+    // Digests that are to be remembered have to be verified, all of them.
     let ends = match cache {
         Some(_) => bc_read::VerifyWhen::AtEnd,
         None => bc_read::VerifyWhen::Later,
@@ -281,20 +282,20 @@ pub(crate) fn scan_beside(
     Ok(finish(candidates, references))
 }
 
-/// What a panic left under the lock is not used: the search ends with that.
+/// Locks even after a panic under the lock: the state is not used, as the search ends with that.
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The first read of every candidate: how much of it is decided by a sample.
+/// Reads every candidate for the first time: a sample decides how much of it.
 ///
-/// That what is read of the ends is the listed file's may be verified later: `ends`. It is only to
-/// tell files apart.
-/// One that has been written to or replaced since it was listed, and now differs from all others,
-/// goes unnoticed, as it would if it had a size of its own; one that has come to be equal does not.
-/// What is read whole is final, and verified at its end.
+/// The check that the ends read are the listed file's may come later: `ends`. They serve only to
+/// distinguish files. A file that has been written to or replaced since it was listed, and now
+/// differs from all others, goes unnoticed, as it would if it had a size of its own; one that has
+/// become equal does not. The digest of a file that is read whole is final, and verified at its
+/// end.
 ///
-/// Gives how many files were read twice for that as well.
+/// Also returns the number of files that were read twice for that.
 fn first_reads(
     context: &Context<'_>,
     ends: bc_read::VerifyWhen,
@@ -306,7 +307,7 @@ fn first_reads(
         (Algorithm::Xxh3 | Algorithm::Xxh128, _) => u64::from(pass::START),
         _ => 0,
     };
-    // What a cache knows of the ends of all is as good as reading them, and draws no sample.
+    // A cache with the ends of all is as good as reading them, and draws no sample.
     let table = &context.table;
     let is_known = |group: &Range<u32>| {
         group.clone().all(|one| table.has_whole(one))
@@ -348,7 +349,7 @@ fn first_reads(
     Ok((done, repeated))
 }
 
-/// Reads what is not known yet of these size groups and of the others' members.
+/// Reads the files of these size groups, and of the others' members, whose digests are unknown.
 fn read_unknown(
     context: &Context<'_>,
     groups: impl Iterator<Item = Range<u32>>,
@@ -381,7 +382,7 @@ fn read_unknown(
     context.read_entries(unknown, how)
 }
 
-/// Reads to the end what the fast hashes left equal.
+/// Reads to the end the files that the fast hashes left equal.
 fn full_reads(context: &Context<'_>, equal: &groups::Found) -> Result<Done, WorkerPanic> {
     let table = &context.table;
     let streaming = prefix_stages::is_streaming(context.options.algorithm);

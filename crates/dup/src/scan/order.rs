@@ -1,5 +1,5 @@
-//! Many entries in path order without comparing any: what a sort spends on
-//! them, one core spends while all others wait.
+//! Path order for many entries without comparing any: the time of a sort is spent on one core while
+//! all others wait.
 
 use bc_walk::EntryId;
 
@@ -28,7 +28,7 @@ impl Set {
         *word |= bit;
     }
 
-    /// In path order.
+    /// Returns the entries in path order.
     pub(crate) fn into_sorted(self) -> Vec<EntryId> {
         let mut sorted = Vec::with_capacity(self.count);
         for (start, mut word) in (0..).step_by(64).zip(self.bits) {

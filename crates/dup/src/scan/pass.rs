@@ -15,22 +15,22 @@ use super::order;
 use super::space::{self, Asker};
 use super::table::word;
 
-/// Bytes of the start that the fast hash is of, in files up to [`MIDDLE`]. Of the files that share
+/// Bytes of the start that the fast hash covers, in files up to [`MIDDLE`]. Of the files that share
 /// their size with others, 10 of 71,972 in a source tree (linux 6.12) and 116 of 43,046 in a
-/// `/usr/share` start like another for 2 KiB and go on differently; for 4 KiB, 1 and 73; for 1 KiB,
-/// 193 and 157. To read small files whole instead, up to 8 KiB, cost 3 % more CPU time in the first;
-/// it made no difference in trees where 7 %, 13 % and 34 % of the files had an equal.
+/// `/usr/share` start like another for 2 KiB and continue differently; for 4 KiB, 1 and 73; for 1
+/// KiB, 193 and 157. To read small files whole instead, up to 8 KiB, cost 3 % more CPU time in the
+/// first; it made no difference in trees where 7 %, 13 % and 34 % of the files had an equal.
 pub(crate) const START: u32 = 2048;
 
-/// Up to this size the fast hash is of the start alone: reading the few whole that it cannot tell
-/// apart costs less than reading the ends of all.
+/// Size up to which the fast hash covers the start alone: reading whole the few files that it
+/// cannot distinguish costs less than reading the ends of all.
 pub(crate) const MIDDLE: u64 = 128 << 10;
 
 /// Bytes of each end that the fast hash of a larger file is of. Large files of one size often begin
 /// alike: images of disks, raw photographs, databases.
 const END: u32 = 4096;
 
-/// What is read of one candidate, and what becomes of the digest.
+/// Part of a candidate that is read, and the use of its digest.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Part {
     /// The start, both ends, or all of a small file, as a fast hash.
@@ -50,14 +50,14 @@ impl Part {
     }
 }
 
-/// How much is read of candidates, and how sure that is.
+/// Amount that is read of candidates, and the checks of what was read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct How {
     /// Files of at most so many bytes are read whole, and verified at the end.
     pub(crate) limit: u64,
-    /// When it is verified that the ends are those of the file that was listed.
+    /// Time of the check that the ends are those of the file that was listed.
     pub(crate) ends: VerifyWhen,
-    /// Whether the fast hash of files that are read whole is taken as well, if that is of their
+    /// True if the fast hash of files that are read whole is taken as well, where it covers their
     /// start alone.
     pub(crate) both: bool,
 }
@@ -65,14 +65,14 @@ pub(crate) struct How {
 /// The fast hash of a file that is read whole.
 #[derive(Clone, Copy, Debug)]
 enum Head {
-    /// It is of so many bytes, none of which are here yet.
+    /// It covers so many bytes, none of which are here yet.
     Of(usize),
     Known(u64),
-    /// It is not wanted, or would be of more than the first piece.
+    /// It is not wanted, or would cover more than the first piece.
     Unknown,
 }
 
-/// What a pass amounted to.
+/// Result of a pass.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
     pub(crate) read: ReadStats,
@@ -103,7 +103,7 @@ impl Context<'_> {
         self.read_entries(self.set_of(candidates), how)
     }
 
-    /// The same of the candidates that these entries open.
+    /// Reads the candidates that these entries open, as [`read`](Self::read) does.
     pub(crate) fn read_entries(&self, entries: order::Set, how: How) -> Result<Done, WorkerPanic> {
         let mut done = self.read_some(entries, how, Follow::Yes)?;
         let followers = std::mem::take(&mut done.followers);
@@ -112,7 +112,7 @@ impl Context<'_> {
         Ok(done)
     }
 
-    /// Reads `candidates` up to `limit` bytes whole, whatever lies in one place.
+    /// Reads `candidates` up to `limit` bytes whole, even those in one place on disk.
     pub(crate) fn read_each(
         &self,
         candidates: impl Iterator<Item = u32>,
@@ -179,12 +179,12 @@ struct Worker<'a> {
     asker: Asker<'a>,
     whole: Batch,
     fast: Batch,
-    /// What each slot's file is read for.
+    /// Purpose that each slot's file is read for.
     slots: Vec<Part>,
-    /// Of the files in the slots that are read whole, where both digests are wanted.
+    /// Heads of the files in the slots that are read whole, where both digests are wanted.
     heads: Vec<Head>,
     done: Done,
-    /// Not yet in the shared counters, which are kept out of the way of files.
+    /// Files and bytes that are not yet in the shared counters, which are updated rarely.
     files: u64,
     bytes: u64,
     /// Bytes of the file in each slot that are counted already.
@@ -422,7 +422,7 @@ fn message<'d>(feed: &Feed<'d>) -> bc_digest::Chunk<'d> {
     }
 }
 
-/// What the fast hash of a file of this size is of.
+/// Returns the part of a file of this size that the fast hash covers.
 fn ends(size: u64) -> Want {
     if size <= u64::from(START) {
         Want::Whole

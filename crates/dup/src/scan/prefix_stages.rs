@@ -18,9 +18,9 @@ use super::{lock, space};
 /// Files above this are read in stages.
 pub(crate) const LARGE: u64 = 1 << 20;
 
-/// Where the stages end; each reads from the end of the one before, so nothing
-/// is read twice. Eight times more each time: at most an eighth of what was
-/// already equal is wasted on a file that turns out different at once.
+/// Ends of the stages; each reads from the end of the one before, so nothing is read twice. Eight
+/// times more each time: at most an eighth of the bytes already equal is wasted on a file that
+/// turns out different at once.
 const ENDS: [u64; 5] = [1 << 20, 8 << 20, 64 << 20, 512 << 20, u64::MAX];
 
 /// Files whose hashers are kept at the same time, give or take a size group:
@@ -52,8 +52,8 @@ pub(crate) fn read(context: &Context<'_>, groups: &[Vec<u32>]) -> Result<Done, W
     Ok(done)
 }
 
-/// Takes those files out of the groups that lie where others of them do, and what is left of a
-/// group to be compared with nothing, which is to be read `at_once`. Gives those that were taken.
+/// Takes files out of the groups that lie in the same place as others of them. A file that is left
+/// alone in its group is to be read `at_once`. Returns the files that were taken.
 pub(crate) fn set_followers_aside(
     context: &Context<'_>,
     groups: &mut Vec<Vec<u32>>,
@@ -80,7 +80,8 @@ pub(crate) fn set_followers_aside(
 }
 
 /// Gives the files that were set aside their digests, and reads what the stages left undone: files
-/// that differ from all others but those that follow them, and those whose place proves nothing.
+/// that differ from all others but those that follow them, and followers whose place proves
+/// nothing.
 pub(crate) fn read_left(
     context: &Context<'_>,
     followers: Vec<Follower>,
@@ -166,7 +167,7 @@ fn all_stages(context: &Context<'_>, groups: &[Vec<u32>]) -> Result<Done, Worker
     Ok(done)
 }
 
-/// Takes this stage's digests of files that the cache knows; gives the others.
+/// Takes this stage's digests of files from the cache; returns the files that it lacks.
 fn recall(context: &Context<'_>, groups: &[Vec<u32>], stage: usize) -> Vec<u32> {
     let prefixes = lock(&context.prefixes);
     let members = groups.iter().flatten().copied();
@@ -185,8 +186,8 @@ fn recall(context: &Context<'_>, groups: &[Vec<u32>], stage: usize) -> Vec<u32> 
         .collect()
 }
 
-/// Splits groups by the digests of what was read so far, and keeps those that
-/// have more to read. A file left alone is out: it has no digest of its whole.
+/// Splits groups by the digests of the bytes read so far, and keeps those that have more to read. A
+/// file left alone is out: it has no digest of its whole.
 fn split(context: &Context<'_>, groups: &[Vec<u32>], end: u64) -> Vec<Vec<u32>> {
     let table = &context.table;
     let mut next = Vec::new();
@@ -202,7 +203,7 @@ fn split(context: &Context<'_>, groups: &[Vec<u32>], end: u64) -> Vec<Vec<u32>> 
         }
         group.sort_by_key(|candidate| table.whole(*candidate));
         for equal in group.chunk_by(|a, b| table.whole(*a) == table.whole(*b)) {
-            // What is known is of a part only.
+            // The digest covers a part only.
             for candidate in equal {
                 table.forget_whole(table.row(*candidate));
             }
@@ -311,8 +312,8 @@ impl Consumer for Worker<'_> {
     }
 }
 
-/// Whether an algorithm hashes one file as fast as many at once, so that
-/// keeping one hasher per file costs nothing.
+/// Returns true if an algorithm hashes one file as fast as many at once, so that keeping one hasher
+/// per file costs nothing.
 pub(crate) fn is_streaming(algorithm: Algorithm) -> bool {
     matches!(
         algorithm,

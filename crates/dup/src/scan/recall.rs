@@ -1,5 +1,5 @@
-//! The cache's part in a search: what it knows of the candidates goes into the table before any of
-//! them is opened, and what the search found out goes into the cache.
+//! The cache's part in a search: its digests of candidates go into the table before any of them is
+//! opened, and the search's results go into the cache.
 
 use std::collections::HashMap;
 
@@ -12,12 +12,12 @@ use super::prefix_stages::LARGE;
 use super::table::Prefixes;
 use crate::cache::{Cache, News, Record, Scope, Wanted};
 
-/// What the cache knew.
+/// Results that the cache provided.
 #[derive(Debug, Default)]
 pub(super) struct Recalled {
-    /// How many candidates' whole digests.
+    /// Number of candidates with the digest of all their bytes.
     pub(super) whole: u64,
-    /// Which digests of each candidate.
+    /// Digests of each candidate that the cache provided.
     scopes: Vec<Option<Scope>>,
     /// The ends of how many stages of each large file.
     prefixes: HashMap<u32, usize>,
@@ -26,7 +26,7 @@ pub(super) struct Recalled {
 }
 
 impl Recalled {
-    /// Puts into the context's table what is known.
+    /// Puts the cache's digests into the context's table.
     ///
     /// Blocks come back as they were: where files can share some, which leaves all times as they
     /// are, the search asks again.
@@ -79,7 +79,7 @@ impl Recalled {
         recalled
     }
 
-    /// Has the cache keep what this search found out.
+    /// Adds the results of this search to the cache.
     pub(super) fn remember(&self, cache: &mut Cache, context: &Context<'_>) {
         if !cache.is_usable() {
             return;
@@ -140,7 +140,7 @@ impl Recalled {
         records
     }
 
-    /// Which file it is and in which state, if that can be recorded.
+    /// Returns the identity and state of a file, if they can be recorded.
     fn settled(
         &self,
         cache: &mut Cache,

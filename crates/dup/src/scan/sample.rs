@@ -1,8 +1,8 @@
-//! How much of each file to read first.
+//! Choice of the part of each file that is read first.
 //!
-//! Where few files have an equal, as in a source tree, it is cheapest to read the start of each and
-//! to come back, and verify, for the few that are left. Where most have one, as in mirrors, opening
-//! them twice costs more than it saves: they are read whole and verified in one go. Nobody knows
+//! If few files have an equal, as in a source tree, it is cheapest to read the start of each and to
+//! come back, and verify, for the few that are left. If most have one, as in mirrors, opening them
+//! twice costs more than it saves: they are read whole and verified in one go. This is unknown
 //! beforehand, so a sample is read first, and decides by size: small files are more often repeated,
 //! and less is lost if they are not.
 
@@ -19,8 +19,9 @@ use super::prefix_stages::LARGE;
 /// so each costs the opening of a directory as well: no more than it takes.
 const SAMPLE: usize = 512;
 
-/// Of a size group that is too large to be taken whole, so many times the square root of the number
-/// of its files are taken. If each of these has one equal, eight pairs are expected among them.
+/// Factor for size groups that are too large to be taken whole: this many times the square root of
+/// the number of their files are taken. If each of these has one equal, eight pairs are expected
+/// among them.
 const ROOTS: usize = 4;
 
 /// Fewer candidates are all read as a sample is: that takes less than a millisecond.
@@ -31,7 +32,7 @@ const FEW: usize = 256;
 pub(super) struct Sample {
     /// Size groups that were taken whole.
     whole: Vec<Range<u32>>,
-    /// Size groups that are too large for that, and what was taken of them.
+    /// Size groups that are too large for that, and the files that were taken from them.
     parts: Vec<(Range<u32>, Vec<u32>)>,
     /// Size groups of which nothing was taken.
     others: Vec<Range<u32>>,
@@ -85,12 +86,12 @@ impl Sample {
 
     /// Up to which size the sample is read whole, without knowing whether that pays.
     pub(super) fn limit(algorithm: Algorithm) -> u64 {
-        // What it costs in vain is less than the second open that it may save.
+        // The cost in vain is less than the second open that it may save.
         (reopening(algorithm) / 3.0) as u64
     }
 
-    /// How many of the sample are read again if files of up to `limit` bytes are read whole: the
-    /// ends of some cannot be compared with all of others.
+    /// Returns the number of files in the sample that are read again if files of up to `limit`
+    /// bytes are read whole: the ends of some cannot be compared with all of others.
     pub(super) fn repeated(&self, context: &Context<'_>, limit: u64) -> u64 {
         let table = &context.table;
         let parts = self.parts.iter();
@@ -101,7 +102,8 @@ impl Sample {
             .count() as u64
     }
 
-    /// Up to which size files are best read whole at once, by what was read of the sample.
+    /// Returns the size up to which files are best read whole at once, by the digests of the
+    /// sample.
     pub(super) fn whole_up_to(&self, context: &Context<'_>) -> u64 {
         if self.whole.is_empty() && self.parts.is_empty() {
             return Sample::limit(context.options.algorithm);
@@ -149,8 +151,8 @@ fn mix(number: u32) -> u64 {
     (mixed ^ (mixed >> 31)) >> 32
 }
 
-/// How many of these files of one size were read, and the sizes of the groups among them by what
-/// was read.
+/// Returns the number of these files of one size that were read, and the sizes of the groups among
+/// them by their digests so far.
 fn classes(context: &Context<'_>, members: impl Iterator<Item = u32>) -> (usize, Vec<usize>) {
     let table = &context.table;
     let mut read: Vec<([u64; 4], u32)> = members
@@ -173,13 +175,13 @@ fn classes(context: &Context<'_>, members: impl Iterator<Item = u32>) -> (usize,
 struct Stratum {
     size: u64,
     files: f64,
-    /// How many of them have an equal, of 1.
+    /// Fraction of them that have an equal, 0 to 1.
     share: f64,
 }
 
-/// What it costs to open a file a second time, in bytes that could be read and hashed instead: some
-/// three times what the files of a source tree have on average, where hashing costs nothing to
-/// speak of.
+/// Returns the cost of opening a file a second time, in bytes that could be read and hashed
+/// instead: some three times the average size of files in a source tree, where hashing is
+/// negligible.
 fn reopening(algorithm: Algorithm) -> f64 {
     const CHEAP: f64 = 48.0 * 1024.0;
     match algorithm {

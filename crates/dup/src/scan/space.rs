@@ -1,6 +1,6 @@
-//! What the files of a group take on disk, and which of them have one content because they have
-//! one place there: asked where a file system can share extents, of descriptors that are open
-//! anyway where there are such.
+//! Disk space of the files of a group, and files that have one content because they have one place
+//! on disk. It is asked where a file system can share extents, of descriptors that are open anyway
+//! where possible.
 
 use std::os::fd::BorrowedFd;
 
@@ -17,12 +17,12 @@ use super::groups::Found;
 use super::{lock, order};
 use crate::space::Space;
 
-/// What a younger file holds may not be on the disk yet, and to have it written would take more
-/// time than to read it: the kernel does so within 30 seconds (`vm.dirty_expire_centisecs`), and
-/// looks every 5.
+/// Age below which a file may not be on the disk yet, and to have it written would take more time
+/// than to read it: the kernel does so within 30 seconds (`vm.dirty_expire_centisecs`), and looks
+/// every 5.
 const WRITTEN_NS: i64 = 60_000_000_000;
 
-/// One worker's questions.
+/// One worker's state for asking about disk space.
 pub(crate) struct Asker<'a> {
     context: &'a Context<'a>,
     mounts: Mounts,
@@ -38,13 +38,13 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// What is known of the file system of an open file.
+    /// Returns the traits of the file system of an open file.
     fn traits(&mut self, file: BorrowedFd<'_>, stat: &FileStat) -> Traits {
         self.mounts.of(stat.id.dev, || Some(file))
     }
 
-    /// Finds out what an open candidate takes, if its file system makes that a question; gives
-    /// the file that has its content.
+    /// Determines the space of an open candidate, if its file system may share extents; returns the
+    /// file that has its content.
     pub(crate) fn ask(
         &mut self,
         file: BorrowedFd<'_>,
@@ -58,7 +58,7 @@ impl<'a> Asker<'a> {
         if !extents.may_share(dev, &traits) {
             return None;
         }
-        // What was given may be what is listed, and not verified.
+        // The given state may be the listed one, and not verified.
         let stat = &FileStat::from(&rustix::fs::fstat(file).ok()?);
         let listed = context.listing.meta(context.candidates.entry(candidate))?;
         if (listed.id, listed.stamp) != (stat.id, stat.stamp) {
@@ -83,7 +83,7 @@ impl<'a> Asker<'a> {
         (leader != candidate).then_some(Follower { candidate, leader })
     }
 
-    /// Whether a file of this stamp can be expected to be on the disk whole.
+    /// Returns true if a file of this stamp can be expected to be wholly on the disk.
     fn is_written(&self, stamp: &Stamp) -> bool {
         let newest = self.now_ns.saturating_sub(WRITTEN_NS);
         stamp.mtime_ns.max(stamp.ctime_ns) < newest
@@ -98,7 +98,7 @@ fn now_ns() -> i64 {
     crate::clock::now_ns() + ahead
 }
 
-/// Asks what the members of the groups take, where that was not asked yet.
+/// Determines the space of the groups' members, where it is unknown.
 pub(crate) fn settle(context: &Context<'_>, found: &Found) -> Result<(), WorkerPanic> {
     let unknown = |one: &u32| !context.table.has_own_blocks(*one);
     let unknown: Vec<u32> = found.members.iter().copied().filter(unknown).collect();
@@ -106,7 +106,7 @@ pub(crate) fn settle(context: &Context<'_>, found: &Found) -> Result<(), WorkerP
     Ok(())
 }
 
-/// Asks what these candidates take; gives those that have the content of another.
+/// Determines the space of these candidates; returns those that have the content of another.
 pub(crate) fn survey(
     context: &Context<'_>,
     candidates: &[u32],
@@ -122,7 +122,7 @@ pub(crate) fn survey(
     each(context, candidates, asked)
 }
 
-/// Gives the followers the digests of those they follow. What is in doubt is left, and given back:
+/// Gives the followers the digests of their leaders. Doubtful ones are left without, and returned:
 /// a file that could not be read, that has changed, or that has moved on the disk since.
 pub(crate) fn resolve(
     context: &Context<'_>,
@@ -190,8 +190,8 @@ fn each<T: Send>(
     Ok(results.into_iter().flatten().collect())
 }
 
-/// The entries that open these candidates, in path order, less those of file systems that are
-/// known to share nothing: they need not be opened to be told.
+/// Returns the entries that open these candidates, in path order, less those of file systems that
+/// are known to share nothing: these need not be opened.
 fn on_sharing_mounts(context: &Context<'_>, candidates: &[u32]) -> Vec<EntryId> {
     let mut mounts = Mounts::default();
     let entries = candidates.iter().map(|one| context.candidates.entry(*one));

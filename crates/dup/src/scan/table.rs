@@ -1,6 +1,5 @@
-//! What is known of each candidate, in arrays that the workers write without
-//! locks: each candidate is one worker's at a time, and everything is read
-//! only after the workers are done.
+//! Results for each candidate, in arrays that the workers write without locks: each candidate is
+//! one worker's at a time, and everything is read only after the workers are done.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -12,16 +11,15 @@ use bc_walk::EntryId;
 use super::candidates::Candidates;
 use super::lock;
 
-/// What is known of a candidate: bits.
+/// Bits of [`Known`]: results that exist for a candidate.
 const FAST: u8 = 1;
 const WHOLE: u8 = 2;
 const FAILED: u8 = 4;
 const SPACE: u8 = 8;
 
-/// Digests of how much of a large file is known: of all bytes up to the end of
-/// each stage so far, the last of which may be the whole. Kept in the cache,
-/// so that a file that was given up early need not be read again to be told
-/// from the same others.
+/// Digests of the prefixes of large files: of all bytes up to the end of each stage so far, the
+/// last of which may be the whole. Kept in the cache, so that a file that was given up early need
+/// not be read again to be distinguished from the same others.
 pub(crate) type Prefixes = HashMap<u32, Vec<Digest>>;
 
 /// The bits of one candidate.
@@ -44,7 +42,7 @@ impl Known {
     }
 }
 
-/// Where a candidate is in the arrays.
+/// Index of a candidate in the arrays.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Row(u32);
 
@@ -61,7 +59,7 @@ impl Row {
 #[derive(Debug)]
 pub(crate) struct Table<'a> {
     candidates: &'a Candidates,
-    /// Which entries open a candidate: a bit for each, and how many there are before each word.
+    /// Entries that open a candidate: a bit for each, and their number before each word.
     opens: Vec<u64>,
     before: Vec<u32>,
     /// The candidate of each row.
@@ -73,20 +71,20 @@ pub(crate) struct Table<'a> {
     width: usize,
     digest_len: usize,
     fast: Fast,
-    /// Allocated blocks of 512 bytes; once that was asked, what of them no other file uses.
+    /// Allocated blocks of 512 bytes; once that was determined, only those that no other file uses.
     blocks: Vec<AtomicU32>,
 }
 
-/// Where the fast hashes are of files of which the whole digest is known as well.
+/// Storage of the fast hashes of files whose whole digest is known as well.
 #[derive(Debug)]
 enum Fast {
     /// All in an array of their own: a cache keeps both of every file.
     Beside(Vec<AtomicU64>),
-    /// Of a few, by row: those of the sample.
+    /// Only the sample's, by row.
     Few(Mutex<HashMap<u32, u64>>),
 }
 
-/// Whether both digests of all files are kept.
+/// Storage of both digests of a file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Both {
     Kept,
@@ -95,7 +93,7 @@ pub(crate) enum Both {
 }
 
 impl<'a> Table<'a> {
-    /// For these candidates among a listing's `entries`.
+    /// Makes the table for these candidates among a listing's `entries`.
     pub(crate) fn new(
         candidates: &'a Candidates,
         entries: usize,
@@ -155,7 +153,7 @@ impl<'a> Table<'a> {
         self.by_row[row.index()]
     }
 
-    /// What is known of a candidate.
+    /// Returns the bits of a candidate.
     pub(crate) fn knows(&self, row: Row) -> Known {
         Known(self.known[row.index()].load(Relaxed))
     }
@@ -164,23 +162,23 @@ impl<'a> Table<'a> {
         self.knows(self.row(candidate))
     }
 
-    /// Not one step, and need not be: a candidate has one writer at a time.
+    /// Sets a bit. Not atomically, which is not needed: a candidate has one writer at a time.
     fn note(&self, row: Row, bit: u8) {
         let known = &self.known[row.index()];
         known.store(known.load(Relaxed) | bit, Relaxed);
     }
 
-    /// Whether the hash of its ends is known.
+    /// Returns true if the hash of its ends is known.
     pub(crate) fn has_fast(&self, candidate: u32) -> bool {
         self.of(candidate).fast()
     }
 
-    /// Whether the digest of all its bytes is known. Without, it equals nothing.
+    /// Returns true if the digest of all its bytes is known. Without, it equals nothing.
     pub(crate) fn has_whole(&self, candidate: u32) -> bool {
         self.of(candidate).whole()
     }
 
-    /// Whether reading it failed; it takes no further part.
+    /// Returns true if reading it failed; it takes no further part.
     pub(crate) fn failed(&self, candidate: u32) -> bool {
         self.of(candidate).failed()
     }
@@ -263,15 +261,15 @@ impl<'a> Table<'a> {
         self.blocks[self.row(candidate).index()].load(Relaxed)
     }
 
-    /// Takes note of what is allocated, if it is not known what of that no other file uses.
-    /// Saturates at 2 TiB.
+    /// Records the allocated blocks, unless those that no other file uses are known. Saturates at 2
+    /// TiB.
     pub(crate) fn set_blocks(&self, row: Row, blocks: u64) {
         if self.known[row.index()].load(Relaxed) & SPACE == 0 {
             self.store_blocks(row, blocks);
         }
     }
 
-    /// Takes note of what no other file uses.
+    /// Records the blocks that no other file uses.
     pub(crate) fn set_own_blocks(&self, row: Row, blocks: u64) {
         self.store_blocks(row, blocks);
         self.note(row, SPACE);
@@ -282,7 +280,7 @@ impl<'a> Table<'a> {
         self.blocks[row.index()].store(blocks, Relaxed);
     }
 
-    /// Whether it was asked what no other file uses.
+    /// Returns true if the bytes that no other file uses were determined.
     pub(crate) fn has_own_blocks(&self, candidate: u32) -> bool {
         self.of(candidate).0 & SPACE != 0
     }
@@ -295,7 +293,8 @@ pub(crate) fn word(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(whole)
 }
 
-/// The same memory: pages of zeros are the kernel's until a worker writes to them.
+/// Converts numbers to atomics in the same memory: pages of zeros are the kernel's until a worker
+/// writes to them.
 fn shared<T, A: From<T>>(numbers: Vec<T>) -> Vec<A> {
     numbers.into_iter().map(A::from).collect()
 }

@@ -16,8 +16,8 @@ use crate::prune::sys::{self, Failed};
 /// Bytes compared at a time, of each of two files.
 const PIECE: usize = 256 << 10;
 
-/// Compares the members of each group and splits it by what they really hold.
-/// Files that cannot be read leave it.
+/// Compares the members of each group and splits it by their bytes. Files that cannot be read leave
+/// it.
 pub(crate) fn compare(context: &Context<'_>, found: &mut Found) -> Result<Done, WorkerPanic> {
     let groups: Vec<&[u32]> = found.groups().collect();
     let most = context.options.workers.clamp(1, groups.len().max(1));

@@ -1,4 +1,5 @@
-//! What the files of a group share among themselves, and what of it goes when some of them go.
+//! Space that the files of a group share among themselves, and the part of it that is freed when
+//! some of them are removed.
 
 use std::collections::HashMap;
 
@@ -6,11 +7,11 @@ use bc_fs::mount::Disk;
 
 use super::{Run, Space};
 
-/// Extents that at least two of some files use: they go with the last of these. What only one of
-/// the files shares, it shares with files elsewhere, which keep it.
+/// Extents that at least two of some files use: they go with the last of these. Extents that only
+/// one of the files shares, it shares with files elsewhere, which keep them.
 #[derive(Debug, Default)]
 pub(crate) struct Shares {
-    /// Which class each file is of: those of a class use the same extents.
+    /// Class of each file: files of a class use the same extents.
     class: Vec<Option<usize>>,
     gone: Vec<bool>,
     classes: Vec<Class>,
@@ -33,7 +34,7 @@ struct Piece {
 }
 
 impl Shares {
-    /// Of these files.
+    /// Builds the shares of these files from their extents.
     pub(crate) fn of<'s>(spaces: impl Iterator<Item = Option<&'s Space>>) -> Shares {
         let mut known: HashMap<&(Disk, Vec<Run>), usize> = HashMap::new();
         let mut shares = Shares::default();
@@ -88,7 +89,7 @@ impl Shares {
         });
     }
 
-    /// What would go with the file now.
+    /// Returns the bytes that would be freed with the file now.
     pub(crate) fn goes_with(&self, file: usize) -> u64 {
         let class = self.class[file].filter(|_| !self.gone[file]);
         let last = class
@@ -102,7 +103,7 @@ impl Shares {
             .sum()
     }
 
-    /// The file goes: gives the bytes that go with it, of which it was the last user.
+    /// Removes the file; returns the bytes that go with it, as it was their last user.
     pub(crate) fn take(&mut self, file: usize) -> u64 {
         let Some(class) = self.class[file] else {
             return 0;
@@ -126,7 +127,7 @@ impl Shares {
         gone
     }
 
-    /// Of what went with the files that were taken, the bytes that would be there if this one were.
+    /// Returns the bytes, freed with the files that were taken, that would remain if this file did.
     pub(crate) fn held_by(&self, file: usize) -> u64 {
         let class = self.class[file].map(|class| &self.classes[class]);
         let pieces = class.into_iter().flat_map(|class| &class.pieces);
@@ -165,7 +166,7 @@ mod tests {
 
     #[test]
     fn parts_are_counted_apart() {
-        // 0..10 is shared by two, 10..20 by three, 20..30 by the last with somebody else.
+        // 0..10 is shared by two, 10..20 by three, 20..30 by the last with a file elsewhere.
         let spaces = spaces(&[&[(0, 20)], &[(0, 20)], &[(10, 30)], &[(100, 101)]]);
         let mut shares = Shares::of(spaces.iter().map(Some));
         assert_eq!([shares.goes_with(0), shares.goes_with(2)], [0, 0]);

@@ -1,5 +1,5 @@
-//! A last look at all that an answer rests on: what was written to, or came to be there, while the
-//! search was at work was not searched.
+//! A last look at everything that an answer rests on: files that were written or added during the
+//! search were not searched.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
@@ -16,11 +16,11 @@ use crate::prune::sys;
 const PIECE: usize = 256;
 
 impl Unique {
-    /// Compares what was found with the trees as they are now, `again` being a new walk of the same
-    /// roots with the same options but for the metadata, which it need not have. What changed or
-    /// came to be there is told in [`errors`](Unique::errors), and of a content whose file or
-    /// witness changed nobody knows where else it is. A file that is nowhere else, as it was, is not
-    /// looked at: that would not tell where else it is.
+    /// Compares the result with the trees as they are now, `again` being a new walk of the same
+    /// roots with the same options but for the metadata, which it need not have. Changed and new
+    /// entries are reported in [`errors`](Unique::errors), and a content whose file or reference
+    /// copy changed is no longer known to be elsewhere. An unchanged file that is nowhere else is
+    /// not looked at: that would not show where else it is.
     ///
     /// # Errors
     /// If one of the `workers` panicked.
@@ -37,7 +37,7 @@ impl Unique {
         let witnesses: HashMap<EntryId, EntryId> = self.relied.iter().copied().collect();
         for (row, names) in self.contents.rows_mut() {
             if row.standing == Standing::Another {
-                // Each of them may be what the others rest on.
+                // The others may rest on each of them.
                 for name in names {
                     if seen.gone.contains(name) {
                         seen.note(&self.listing, *name);
@@ -54,8 +54,8 @@ impl Unique {
         Ok(())
     }
 
-    /// The files that the answer rests on, in path order: those of the trees that are said to be
-    /// elsewhere or empty, as far as they are where they were, and the witnesses.
+    /// Returns the files that the answer rests on, in path order: files of the trees that are
+    /// reported as elsewhere or empty and are still where they were, and the reference copies.
     fn rests_on(&self, seen: &Seen) -> Vec<EntryId> {
         let mut asked = vec![true; self.listing.len()];
         asked[self.own_entries..].fill(false);
@@ -79,7 +79,7 @@ impl Unique {
     }
 }
 
-/// What the last look found.
+/// Result of the last look.
 #[derive(Default)]
 struct Seen {
     errors: Vec<Error>,
@@ -94,7 +94,7 @@ impl Seen {
     fn compare(&mut self, was: &Listing, own: usize, again: &Listing) {
         let (mut left, mut now) = (was.ids().take(own), again.ids());
         let (mut one, mut other) = (left.next(), now.next());
-        // Two directories of one path, so that their entries are told by their names.
+        // Two directories of one path, so that their entries are compared by name.
         let mut same: Option<(DirId, DirId)> = None;
         while let (Some(entry), Some(found)) = (one, other) {
             let dirs = (was.dir(entry), again.dir(found));
@@ -117,7 +117,7 @@ impl Seen {
             let path = again.path(found);
             match before.remove(&path) {
                 Some(entry) => self.note_kinds((was, entry), (again, found)),
-                // What is in a new directory is told.
+                // The entries of a new directory are reported themselves.
                 None if again.kind(found) == FileKind::Dir => {}
                 None => {
                     let text = "came to be there meanwhile";
@@ -146,7 +146,7 @@ impl Seen {
     }
 }
 
-/// Which of these files are not as they were when they were listed, in the same order.
+/// Returns the files that have changed since they were listed, in the same order.
 fn changed_files(
     listing: &Listing,
     files: &[EntryId],

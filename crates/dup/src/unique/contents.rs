@@ -8,26 +8,26 @@ use bc_walk::{EntryId, FileKind, Identity, Listing};
 use crate::manifests::Answers;
 use crate::scan::Scan;
 
-/// Where a content of the trees is beside them.
+/// Place where a content of the trees also exists beside them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Standing {
-    /// Nowhere, as far as anybody can tell.
+    /// Nowhere, as far as it can be determined.
     Nowhere,
     /// In a file of this reference, a directory.
     Directory {
-        /// Which of the references.
+        /// Index of the reference.
         reference: usize,
     },
     /// In this reference, a manifest, by a digest of this algorithm.
     Manifest {
-        /// Which of the references.
+        /// Index of the reference.
         reference: usize,
-        /// What the answer rests on.
+        /// Algorithm of the digest that the answer rests on.
         algorithm: Algorithm,
     },
     /// Without references: in another file of the trees.
     Another,
-    /// It could not be read, so nobody knows.
+    /// It could not be read, so its other places are unknown.
     Unread,
 }
 
@@ -36,13 +36,13 @@ pub enum Standing {
 pub struct Content<'a> {
     /// Bytes.
     pub size: u64,
-    /// In path order; at least one.
+    /// Names in path order; at least one.
     pub names: &'a [EntryId],
     /// Files, names of one inode counting once.
     pub files: u32,
-    /// Which group of the search it is, if it is one.
+    /// Index of its group in the search, if it is in one.
     pub group: Option<usize>,
-    /// Where else it is.
+    /// Place where it also exists.
     pub standing: Standing,
 }
 
@@ -69,7 +69,8 @@ pub(super) struct Row {
 }
 
 impl Contents {
-    /// Of the first `own` entries: the groups of the search, and every other file for itself.
+    /// Collects the contents of the first `own` entries: the groups of the search, and every other
+    /// file by itself.
     pub(super) fn of(listing: &Listing, own: usize, scan: &Scan) -> Contents {
         let mut found = Contents::default();
         let mut grouped = vec![false; own];
@@ -93,7 +94,7 @@ impl Contents {
         found
     }
 
-    /// What is in no group. Names of one inode are one file.
+    /// Adds the files that are in no group. Names of one inode are one file.
     fn add_others(&mut self, listing: &Listing, grouped: &[bool]) {
         let mut linked: HashMap<Identity, Vec<EntryId>> = HashMap::new();
         for entry in listing.ids().take(grouped.len()) {
@@ -101,7 +102,7 @@ impl Contents {
             if !is_file || grouped[entry.0 as usize] {
                 continue;
             }
-            // A file whose state is not known was in no search.
+            // A file whose state is unknown was in no search.
             let Some(meta) = listing.meta(entry) else {
                 self.push(0, &[entry], 1, None);
                 continue;
@@ -175,7 +176,7 @@ impl Contents {
         })
     }
 
-    /// One name of each content that is nowhere so far, in path order.
+    /// Returns one name of each content that is nowhere so far, in path order.
     pub(super) fn open_questions(&self) -> Vec<EntryId> {
         let open = self
             .iter()
@@ -196,7 +197,7 @@ impl Contents {
         names
     }
 
-    /// Takes note of what manifests know of [open questions](Contents::open_questions).
+    /// Records the answers of manifests to [open questions](Contents::open_questions).
     pub(super) fn answer(&mut self, entries: &[EntryId], answers: &Answers, numbers: &[usize]) {
         let failed: Vec<EntryId> = answers.errors.iter().map(|(entry, _)| *entry).collect();
         for (row, names) in self.rows_mut() {
@@ -215,7 +216,7 @@ impl Contents {
         }
     }
 
-    /// In order of first names.
+    /// Sorts the contents by their first names.
     pub(super) fn sort(&mut self) {
         let names = &self.names;
         self.rows

@@ -1,5 +1,5 @@
-//! What a mount covers: the names that a directory had before something was mounted on it are still
-//! on the disk, and nobody sees them.
+//! Directories covered by mounts: the names that a directory had before something was mounted on it
+//! are still on the disk, and out of sight.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -7,14 +7,14 @@ use std::path::Path;
 
 use bc_walk::{Error, Globs};
 
-/// Where the kernel lists what is mounted.
+/// The kernel's list of mounts.
 const TABLE: &str = "/proc/self/mountinfo";
 
-/// The places at or below `roots` where something is mounted, but those that `exclude` leaves out:
-/// absolute paths, each once. A root that is itself where a mount begins covers nothing of its own.
+/// Returns the mount points at or below `roots`, but those that `exclude` leaves out: absolute
+/// paths, each once. A root that is itself where a mount begins covers nothing of its own.
 ///
 /// # Errors
-/// If the system does not tell what is mounted.
+/// If the system's list of mounts cannot be read.
 pub fn covered<'p>(
     roots: impl Iterator<Item = &'p [u8]>,
     exclude: &Globs,
@@ -42,7 +42,7 @@ pub fn covered<'p>(
     Ok(found)
 }
 
-/// Whether a path or one above it is left out.
+/// Returns true if a path or one above it is left out.
 fn is_excluded(path: &[u8], exclude: &Globs) -> bool {
     let mut above = (0..path.len()).filter(|at| path[*at] == b'/');
     exclude.matches_file(path)

@@ -1,15 +1,17 @@
-//! What is in some trees and nowhere else: the contents that none of the references has, or, without
-//! references, those that no other file of the trees has. It answers "may I wipe this card?", so it
-//! errs on one side only: what is not proven to be elsewhere counts as being nowhere else.
+//! Contents that are in some trees and nowhere else: the contents that none of the references has,
+//! or, without references, those that no other file of the trees has. It answers "may I wipe this
+//! card?", so it errs on one side only: a content that is not proven to be elsewhere counts as
+//! being nowhere else.
 //!
-//! - A witness is a file of a reference that does not lie at or below one of the trees, whichever
-//!   link, mount or view leads there, has no name there, and is no temporary of ours.
+//! - A reference copy (`witness`) is a file of a reference that does not lie at or below one of the
+//!   trees, whichever link, mount or view leads to it, has no name there, and is no temporary of
+//!   ours.
 //! - Directories answer by a digest of 256 bits or byte for byte, never by a fast hash or a cache;
 //!   manifests by the digest that they have ([`crate::manifests`]).
-//! - Who has a file open for writing may change it unseen: it is no witness, and none
-//!   of the trees' is elsewhere.
-//! - What was not looked at is counted ([`Unique::unseen`]): a walk's filters, other file systems,
-//!   what a mount covers.
+//! - A file that another process has open for writing may change unseen: it is no reference copy,
+//!   and no file of the trees' is elsewhere.
+//! - Everything that was left out is counted ([`Unique::unseen`]): through a walk's filters, other
+//!   file systems, names covered by mounts.
 
 mod again;
 mod contents;
@@ -37,33 +39,33 @@ pub use covered::covered;
 pub use offline::{KnownContent, Offline, offline};
 pub use standing::NotFiles;
 
-/// Two sides and what is known of them.
+/// Two sides of a comparison: the trees in question, and the references.
 pub struct Sides<'a> {
     /// The trees that are asked about, walked with [`Entries::All`](bc_walk::Entries::All) and
     /// metadata, empty files included.
     pub paths: Listing,
-    /// How many roots that walk had.
+    /// Number of roots of that walk.
     pub path_roots: usize,
-    /// What those roots lead to, and all below it, as far as the walk's filters kept it from
-    /// [`paths`](Sides::paths).
+    /// Entries that those roots lead to, and all below them, as far as the walk's filters kept them
+    /// from [`paths`](Sides::paths).
     pub own: Subtrees,
     /// The references that are directories, walked with metadata.
     pub references: Listing,
-    /// For each root of that walk, which reference it is.
+    /// For each root of that walk, the index of its reference.
     pub reference_roots: &'a [usize],
     /// The references that are manifests, and which they are.
     pub manifests: &'a mut [Manifest],
-    /// For each manifest, which reference it is.
+    /// For each manifest, the index of its reference.
     pub manifest_numbers: &'a [usize],
 }
 
-/// What was found.
+/// Result of the search.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Unique {
     /// Both walks: entries before [`own_entries`](Unique::own_entries) are the trees'.
     pub listing: Listing,
-    /// How many entries are those of the trees.
+    /// Number of entries of the trees.
     pub own_entries: usize,
     /// Every content of the trees but the empty one, in order of its first name.
     contents: Contents,
@@ -75,18 +77,19 @@ pub struct Unique {
     pub bytes: u64,
     /// Empty files, which hold nothing that could be lost.
     pub empty: u64,
-    /// What is no file.
+    /// Entries other than files.
     pub not_files: NotFiles,
-    /// What the walk of the trees left out.
+    /// Entries that the walk of the trees left out.
     pub unseen: Skipped,
-    /// Files of references, and entries of manifests, that are no witnesses, as they are files of the
-    /// trees or may be.
+    /// Files of references, and entries of manifests, that are no reference copies, as they are
+    /// files of the trees or may be.
     pub no_witnesses: u64,
     /// Files that could not be read, of both sides.
     pub errors: Vec<Error>,
     /// Figures of the search.
     pub stats: ScanStats,
-    /// Whether the search, or a walk before it, was cancelled: what was not read is nowhere then.
+    /// True if the search, or a walk before it, was cancelled: a file that was not read is nowhere
+    /// then.
     pub cancelled: bool,
 }
 
@@ -96,19 +99,19 @@ impl Unique {
         self.contents.iter()
     }
 
-    /// Those that nothing else has, as far as anybody can tell, in order of their first names.
+    /// Returns the contents that were found nowhere else, in order of their first names.
     pub fn nowhere(&self) -> impl Iterator<Item = Content<'_>> {
         self.contents()
             .filter(|content| content.standing == Standing::Nowhere)
     }
 }
 
-/// How to search.
+/// Options of the search.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct UniqueOptions {
-    /// The algorithm has to have 256 bits; what it says of references, hard links and roots is not
-    /// asked.
+    /// Options of the search. The algorithm has to have 256 bits; the fields for references, hard
+    /// links and roots are ignored.
     pub scan: ScanOptions,
 }
 
@@ -118,7 +121,7 @@ setters! {
 }
 
 impl UniqueOptions {
-    /// With BLAKE3, on one thread.
+    /// Returns options with BLAKE3, on one thread.
     pub fn new() -> UniqueOptions {
         UniqueOptions {
             scan: ScanOptions {
@@ -137,8 +140,8 @@ impl Default for UniqueOptions {
 
 /// Finds the contents of the trees that are nowhere else.
 ///
-/// After a cancellation the result is incomplete, and [says so](Unique::cancelled): what was not read
-/// is nowhere.
+/// After a cancellation the result is incomplete, and [says so](Unique::cancelled): files that were
+/// not read are nowhere.
 ///
 /// # Errors
 /// Listings without metadata, an algorithm of less than 256 bits, a manifest that cannot be believed,

@@ -14,8 +14,8 @@ use crate::prune::sys;
 /// Bytes compared at a time.
 const PIECE: usize = 256 << 10;
 
-/// Compares names of one number byte for byte where numbers do not tell, and parts those that
-/// differ. What cannot be compared is told and parted as well.
+/// Compares names of one inode number byte for byte where numbers do not identify files, and splits
+/// off those that differ. A name that cannot be compared is reported and split off as well.
 pub(super) fn tell_apart(listing: &Listing, found: &mut Contents, cancel: &Cancel) -> Vec<Error> {
     let mut mounts = Mounts::default();
     let mut opener = Opener::new(listing);

@@ -1,4 +1,4 @@
-//! What manifests know of the files of a search: contents that are on disks which are not here.
+//! Files of a search that manifests contain: contents on offline disks.
 
 use bc_hash::{HashOptions, HashProgress};
 use bc_pool::Cancel;
@@ -17,11 +17,11 @@ pub struct KnownContent {
     pub size: u64,
     /// Its names here, in path order.
     pub names: Vec<EntryId>,
-    /// Which group of the search it is; `None` if no other file here has it.
+    /// Index of its group in the search; `None` if no other file of the search has it.
     pub group: Option<usize>,
-    /// Which manifest knows it.
+    /// Manifest that contains it.
     pub answer: Answer,
-    /// By which entry.
+    /// Entry of that manifest.
     pub detail: Detail,
 }
 
@@ -29,7 +29,7 @@ pub struct KnownContent {
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Offline {
-    /// In order of first names.
+    /// Contents in order of first names.
     pub contents: Vec<KnownContent>,
     /// Files that could not be read.
     pub errors: Vec<Error>,
@@ -38,7 +38,8 @@ pub struct Offline {
 }
 
 impl Offline {
-    /// What is known of each of so many groups of the search.
+    /// Returns the known content of each of so many groups of the search; `None` where no manifest
+    /// has it.
     pub fn by_group(&self, groups: usize) -> Vec<Option<&KnownContent>> {
         let mut found = vec![None; groups];
         for content in &self.contents {
@@ -49,7 +50,7 @@ impl Offline {
         found
     }
 
-    /// What no other file here has.
+    /// Returns the known contents that no other file of the search has.
     pub fn singles(&self) -> impl Iterator<Item = &KnownContent> {
         self.contents
             .iter()

@@ -1,4 +1,4 @@
-//! Where else a content is, and what is no content at all.
+//! Other places of a content, and entries that have no content.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use super::witness::Witnesses;
 use crate::prune::sys;
 use crate::scan::Scan;
 
-/// What the trees have beside files.
+/// Entries of the trees other than files.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct NotFiles {
@@ -26,7 +26,7 @@ pub struct NotFiles {
 }
 
 impl NotFiles {
-    /// Of a listing of everything.
+    /// Counts them in a listing of everything.
     pub(super) fn of(listing: &Listing) -> NotFiles {
         let mut found = NotFiles::default();
         let mut used = vec![false; listing.dirs()];
@@ -51,7 +51,7 @@ impl NotFiles {
     }
 }
 
-/// Without references: what two files have is in another one.
+/// Marks, without references, contents that at least two files have as being in another one.
 pub(super) fn by_company(found: &mut Contents, witnesses: &mut Witnesses<'_>) {
     for (row, names) in found.rows_mut() {
         if row.group.is_some() && witnesses.are_several(names) {
@@ -60,8 +60,8 @@ pub(super) fn by_company(found: &mut Contents, witnesses: &mut Witnesses<'_>) {
     }
 }
 
-/// What a witness has is in its reference, `number` by the root that it was found under. Gives the
-/// first name of each such content with its witness.
+/// Marks each content of a reference copy as being in its reference, `number` by the root that the
+/// copy was found under. Returns the first name of each such content with its copy.
 pub(super) fn by_directories(
     scan: &Scan,
     found: &mut Contents,
@@ -88,7 +88,7 @@ pub(super) fn by_directories(
     relied
 }
 
-/// Of what could not be read nobody knows where else it is.
+/// Marks files that could not be read: their other places are unknown.
 pub(super) fn note_unread(listing: &Listing, scan: &Scan, found: &mut Contents) {
     if scan.errors.is_empty() {
         return;
@@ -106,8 +106,8 @@ pub(super) fn note_unread(listing: &Listing, scan: &Scan, found: &mut Contents) 
     }
 }
 
-/// Files of size 0 are empty only where sizes can be trusted; elsewhere one is opened and read. What
-/// turns out to hold something becomes a content that is nowhere else.
+/// Files of size 0 are empty only where sizes are reliable; elsewhere each is opened and read. One
+/// that turns out to hold something becomes a content that is nowhere else.
 pub(super) fn settle_empty(listing: &Listing, own: usize, found: &mut Contents) -> Vec<Error> {
     let mut mounts = Mounts::default();
     let mut opener = Opener::new(listing);

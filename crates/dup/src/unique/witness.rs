@@ -1,4 +1,4 @@
-//! Which files of references are witnesses: those that will still be there when all of the trees is
+//! Files of references that are reference copies: they will still exist when all of the trees is
 //! gone.
 
 use bc_pool::Cancel;
@@ -8,7 +8,7 @@ use crate::aliases::Aliases;
 use crate::lasting::{is_stage, lasts};
 use crate::subtrees::Subtrees;
 
-/// What tells witnesses from the trees' own files.
+/// State for distinguishing reference copies from the trees' own files.
 pub(super) struct Witnesses<'a> {
     listing: &'a Listing,
     own_entries: usize,
@@ -17,9 +17,9 @@ pub(super) struct Witnesses<'a> {
     /// Files that may be written to unseen, in order.
     written: &'a [EntryId],
     refused: u64,
-    /// Those of them that would have been witnesses of the content that is asked about.
+    /// The ones among them that would have been reference copies of the content in question.
     met_written: Vec<EntryId>,
-    /// Those that were missed: their contents have no other witness.
+    /// The only reference copies of their contents, were they not open for writing.
     missed_written: Vec<EntryId>,
 }
 
@@ -43,12 +43,13 @@ impl<'a> Witnesses<'a> {
         }
     }
 
-    /// How many files of references were none.
+    /// Returns the number of files of references that are no reference copies.
     pub(super) fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// All witnesses of a content were asked for, and there was one or not.
+    /// Ends the search for reference copies of a content: keeps the candidates that were open for
+    /// writing as missed if there was no other.
     pub(super) fn settle_written(&mut self, is_found: bool) {
         match is_found {
             true => self.met_written.clear(),
@@ -56,13 +57,14 @@ impl<'a> Witnesses<'a> {
         }
     }
 
-    /// Files that would have been the only witnesses, were they not open for writing.
+    /// Returns files that would have been the only reference copies, were they not open for
+    /// writing.
     pub(super) fn missed_written(self) -> Vec<EntryId> {
         self.missed_written
     }
 
-    /// The root under which a file is a witness that has these names; `None` if it is none: as soon
-    /// as one of its names is one of the trees', all are.
+    /// Returns the root under which a file with these names is a reference copy; `None` if it is
+    /// not: as soon as one of its names is one of the trees', all are.
     pub(super) fn witness(&mut self, names: &[EntryId]) -> Option<usize> {
         let is_own = |name: &EntryId| (name.0 as usize) < self.own_entries;
         if names.iter().any(is_own) {
@@ -82,7 +84,7 @@ impl<'a> Witnesses<'a> {
         names.first().map(|name| self.listing.root(*name))
     }
 
-    /// Whether the file will have this name for as long as nobody removes it.
+    /// Returns true if the file keeps this name until it is removed explicitly.
     fn lasts(&self, entry: EntryId) -> bool {
         let name = self.listing.name(entry).to_bytes();
         let links = self.listing.meta(entry).map_or(0, |meta| meta.nlink);
@@ -103,7 +105,7 @@ impl<'a> Witnesses<'a> {
         !self.may_be_seen(entry, dir.dev)
     }
 
-    /// Whether it may be one of the trees' files under another number.
+    /// Returns true if it may be one of the trees' files under another number.
     fn may_be_seen(&mut self, entry: EntryId, dev: u64) -> bool {
         let listing = self.listing;
         let Some(meta) = listing.meta(entry) else {
@@ -114,8 +116,8 @@ impl<'a> Witnesses<'a> {
         self.aliases.may_be_own(file, dev, dir)
     }
 
-    /// Whether these names of equal files are those of two files at least that last: not of one, and
-    /// not of one that a view shows under another number.
+    /// Returns true if these names of equal files are those of two files at least that last: not of
+    /// one, and not of one that a view shows under another number.
     pub(super) fn are_several(&mut self, names: &[EntryId]) -> bool {
         let listing = self.listing;
         let lasting = names.iter().filter(|name| self.lasts(**name));
@@ -131,8 +133,8 @@ impl<'a> Witnesses<'a> {
         })
     }
 
-    /// Whether two names may be one file's: where a file system shows what others have, the same
-    /// name in the same state is.
+    /// Returns true if two names may be one file's: on a file system that shows others' files, the
+    /// same name in the same state is.
     fn may_be_one(&mut self, one: EntryId, other: EntryId) -> bool {
         let listing = self.listing;
         let state = |entry| Some((listing.name(entry), listing.meta(entry)?.stamp));

@@ -1,11 +1,11 @@
-//! What an answer is worth that rests on files with [unseen writers](crate::writers).
+//! Treatment of answers that rest on files with [unseen writers](crate::writers).
 
 use bc_walk::{EntryId, Error, Listing};
 
 use super::contents::{Contents, Standing};
 
-/// What such files hold when somebody acts upon the answer nobody knows. `refused` are witnesses
-/// among them.
+/// Marks such files as unread, as their content may have changed by the time the answer is used,
+/// and returns an error for each. `refused` are reference copies among them.
 pub(super) fn note(
     listing: &Listing,
     writers: &[EntryId],

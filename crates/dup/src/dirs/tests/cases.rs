@@ -1,4 +1,4 @@
-//! What directories are made of, and which groups are told.
+//! Contents of directories, and the groups that are reported.
 
 use super::*;
 
@@ -157,7 +157,7 @@ fn names_may_be_ignored() {
     assert_eq!(text(&tree), ["a/sub b/deep/down"]);
     let found = answer(tree.path(), &[""], &ignoring);
     assert_eq!(found.contained(), ["b = a"]);
-    // What holds nothing but a directory is no copy of it.
+    // A directory that holds nothing but a directory is no copy of it.
     let tree = TestTree::new();
     tree.write("a/b/c/f", "1").write("a/b/c/g", "2");
     assert_eq!(text(&tree), [""; 0]);
@@ -231,7 +231,7 @@ fn what_filters_leave_out_is_counted_and_not_compared() {
     let found = made_of(tree.path(), listing, scan, &options());
     assert_eq!(found.texts(), ["one two"]);
     assert_eq!(found.found.groups[0].filtered, 3);
-    // Nor what lies too deep.
+    // Nor files that lie too deep.
     let tree = TestTree::new();
     tree.write("one/f", "same")
         .write("one/d/x", "1")

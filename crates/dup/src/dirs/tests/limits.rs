@@ -1,4 +1,4 @@
-//! How far searches for contained and similar directories go, and what they say where they end.
+//! Bounds of the searches for contained and similar directories, and the reports where they end.
 
 use super::*;
 

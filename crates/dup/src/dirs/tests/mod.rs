@@ -1,5 +1,5 @@
-//! Directories against a slow reference that reads everything and compares all with all, and by
-//! hand what random trees seldom have.
+//! Directories against a slow reference that reads everything and compares all with all, and cases
+//! by hand that random trees seldom contain.
 
 mod cases;
 mod limits;
@@ -20,12 +20,12 @@ use bc_walk::{Entries, Listing, Metadata, Repeats, WalkOptions, walk};
 use super::*;
 use crate::scan::{Scan, ScanOptions, ScanProgress, scan};
 
-/// A walk and a search, and what was made of them.
+/// A walk, a search, and the directories found.
 pub(super) struct Answer {
     pub(super) listing: Listing,
     pub(super) scan: Scan,
     pub(super) found: Directories,
-    /// What all paths begin with.
+    /// Prefix of all paths.
     base: Vec<u8>,
 }
 
@@ -86,13 +86,13 @@ impl Answer {
         self.below(self.listing.dir_path(dir))
     }
 
-    /// The groups as they are told.
+    /// Returns the groups as they are reported.
     pub(super) fn groups(&self) -> Vec<Vec<Vec<u8>>> {
         let paths = |group: &DirGroup| group.dirs.iter().map(|dir| self.path(*dir)).collect();
         self.found.groups.iter().map(paths).collect()
     }
 
-    /// The same as text, members with a space between.
+    /// Returns the groups as text, members with a space between.
     pub(super) fn texts(&self) -> Vec<String> {
         let text = |group: Vec<Vec<u8>>| {
             let paths = group
@@ -103,7 +103,7 @@ impl Answer {
         self.groups().into_iter().map(text).collect()
     }
 
-    /// Groups of files that are told: all names, in order of paths.
+    /// Returns the groups of files that are reported: all names, in order of paths.
     pub(super) fn files(&self) -> Vec<Vec<Vec<u8>>> {
         let groups: Vec<_> = self.scan.groups().collect();
         let names = |number: &u32| {

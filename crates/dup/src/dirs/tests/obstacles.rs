@@ -1,4 +1,4 @@
-//! What is not known is not compared, and that is said.
+//! Unknown contents are not compared, and are reported.
 
 use bc_testkit::{is_root, left_out};
 
@@ -31,7 +31,7 @@ fn a_fifo_cannot_be_compared() {
         obstacles(&found),
         [special("top/one/d"), special("top/two/d")]
     );
-    // Both, what they are in, and the root.
+    // Both, the directories that they are in, and the root.
     assert_eq!(found.found.not_comparable, 6);
     assert_eq!(found.files().len(), 2);
 }

@@ -147,7 +147,7 @@ fn make(rng: &mut Rng, path: &Path, node: &Node, made: &mut HashMap<u64, Vec<std
             }
             let mut bytes = Rng::new(*content).bytes((content % 37) as usize);
             if content % 7 == 0 {
-                // Larger than what is read first.
+                // Larger than the part that is read first.
                 bytes.resize(5000 + (content % 3) as usize, 0);
             }
             fs::write(path, bytes).unwrap();
@@ -156,7 +156,7 @@ fn make(rng: &mut Rng, path: &Path, node: &Node, made: &mut HashMap<u64, Vec<std
     }
 }
 
-/// So many bytes go with these directories.
+/// Returns the bytes that go with these directories.
 fn freed(answer: &Answer, going: &[DirId]) -> u64 {
     let going: Vec<Vec<u8>> = going.iter().map(|dir| answer.path(*dir)).collect();
     let goes = |name: &bc_walk::EntryId| {

@@ -1,5 +1,5 @@
-//! A slow and obvious answer: every file is read, every directory is the set of what is below it,
-//! and every two are compared.
+//! A slow and obvious answer: every file is read, every directory is the set of all entries below
+//! it, and every two are compared.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
@@ -19,7 +19,7 @@ pub(super) enum Item {
     Empty,
 }
 
-/// A directory: what is at which path below it.
+/// A directory: its entries by the path below it.
 type Content = BTreeMap<Path8, Item>;
 
 pub(super) struct Reference {
@@ -99,7 +99,8 @@ impl Reference {
         sizes.fold((0, 0), |(bytes, files), size| (bytes + size, files + 1))
     }
 
-    /// All groups of equal directories with so many files, those that are not told as well.
+    /// Returns all groups of equal directories with so many files, including those that are not
+    /// reported.
     pub(super) fn equal(&self, names: DirNames, least: u64) -> Vec<Vec<Path8>> {
         let key = |content: &Content| match names {
             DirNames::Compare => content.clone().into_iter().collect::<Vec<_>>(),
@@ -118,14 +119,14 @@ impl Reference {
         let mut groups: Vec<Vec<Path8>> = groups.into_values().collect();
         for group in &mut groups {
             let all = group.clone();
-            // Not what holds it and nothing else.
+            // Not a directory that holds it and nothing else.
             group.retain(|dir| dir.is_empty() || !all.iter().any(|other| other == split(dir).0));
         }
         groups.retain(|group| group.len() > 1);
         groups
     }
 
-    /// Whether nothing is said that the equality of the parents does not say.
+    /// Returns true if the members' equality follows from the equality of their parents.
     fn is_covered(&self, groups: &[Vec<Path8>], names: DirNames, members: &[Path8]) -> bool {
         if members.iter().any(|member| member.is_empty()) {
             return false;
@@ -156,7 +157,7 @@ impl Reference {
             && groups.iter().any(is_group)
     }
 
-    /// The groups that are told.
+    /// Returns the groups that are reported.
     pub(super) fn largest(&self, names: DirNames, least: u64) -> Vec<Vec<Path8>> {
         let all = self.equal(names, least);
         let told = all
@@ -165,7 +166,7 @@ impl Reference {
         told.cloned().collect()
     }
 
-    /// The groups of files that are told: all names.
+    /// Returns the groups of files that are reported: all names.
     pub(super) fn files(&self, names: DirNames, least: u64) -> Vec<Vec<Path8>> {
         let all = self.equal(names, least);
         let mut groups: BTreeMap<&Item, Vec<Path8>> = BTreeMap::new();
@@ -187,7 +188,7 @@ impl Reference {
         items.filter(|item| **item != Item::Empty).collect()
     }
 
-    /// Whether a directory holds a directory and nothing else.
+    /// Returns true if a directory holds a directory and nothing else.
     fn is_wrapper(&self, dir: &[u8]) -> bool {
         let names: BTreeSet<&[u8]> = self.dirs[dir]
             .keys()
@@ -202,12 +203,12 @@ impl Reference {
         names.len() == 1 && names.iter().all(is_dir)
     }
 
-    /// Directories that follow from something else that is told.
+    /// Returns the directories that follow from another group in the report.
     fn equals(&self, names: DirNames, least: u64) -> BTreeSet<Path8> {
         self.equal(names, least).into_iter().flatten().collect()
     }
 
-    /// Lines that are told.
+    /// Returns the lines that are reported.
     pub(super) fn contained(&self, names: DirNames, least: u64) -> Vec<(Path8, Path8, bool)> {
         let mut found = self.all_contained(names, least);
         let pairs: BTreeSet<(Path8, Path8)> = found
@@ -218,7 +219,7 @@ impl Reference {
         found
     }
 
-    /// The same lines, and those that say of two directories what another one says.
+    /// Returns all lines, including second ones about the same two directories.
     fn all_contained(&self, names: DirNames, least: u64) -> Vec<(Path8, Path8, bool)> {
         let mut done = self.equals(names, least);
         let mut found = Vec::new();

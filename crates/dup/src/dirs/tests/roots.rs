@@ -40,7 +40,7 @@ fn one_directory_is_told_once() {
 
 #[test]
 fn what_lies_in_another_root_belongs_to_its_directory() {
-    // Without what is named by itself as well, `one` and `two` would be equal.
+    // Without the entry that is named by itself as well, `one` and `two` would be equal.
     for extra in ["one/h", "one/deep/h"] {
         let tree = TestTree::new();
         tree.write("one/f", "same")

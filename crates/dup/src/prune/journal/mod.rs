@@ -1,18 +1,17 @@
-//! The journal: one JSON line before each step with all that undo needs, one
-//! after it with how it went.
+//! The journal: one JSON line before each step with all that undo needs, one after it with its
+//! outcome.
 //!
-//! Steps of different groups may be under way at a time: then the lines of one stand between those of
-//! another, and each says by its number which step it is about.
+//! Steps of different groups may be under way at a time: then their lines alternate, and each names
+//! its step by number.
 //!
 //! A line is one `write`, so a killed process loses none. It is forced to the
 //! disk once a second and at the end, not for every step: after a power cut
 //! the last second's lines may be missing, which costs the metadata of those
 //! names, never a content (that is the kept file's, made durable before).
 //!
-//! The first line of a run says which version wrote it and which directories
-//! the run acts in. Undo acts on a journal only if nobody else could have
-//! written it and every path in it lies in those directories; journals of
-//! version 1, which did not record them, are taken by their owner alone.
+//! The first line of a run says which version wrote it and which directories the run acts in. Undo
+//! acts on a journal only if no other user could have written it and every path in it lies in those
+//! directories; journals of version 1, which did not record them, are taken by their owner alone.
 
 mod read;
 mod record;
@@ -66,7 +65,7 @@ pub(crate) use self::read::{Copy, Index, Steps, earlier_copies};
 pub(crate) use self::record::{Entry, Recorded};
 pub(crate) use self::tree_action::TreeAction;
 
-/// How often the lines are forced to the disk.
+/// Interval at which the lines are forced to the disk.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
 
 /// The journal cannot be written, or is not one.
@@ -90,7 +89,7 @@ impl JournalError {
         }
     }
 
-    /// For a reason of ours.
+    /// Makes the error of a journal that is refused by us, not by the system.
     fn refused(path: &Path, operation: &'static str, why: impl Into<String>) -> JournalError {
         JournalError::new(path, operation, io::Error::other(why.into()))
     }
@@ -100,12 +99,12 @@ impl JournalError {
         &self.path
     }
 
-    /// What could not be done with it: `open`, `read`, `lock`.
+    /// Returns the operation that failed: `open`, `read`, `lock`.
     pub fn operation(&self) -> &'static str {
         self.operation
     }
 
-    /// The system's error number, if the system is what failed.
+    /// Returns the system's error number, if the system failed.
     pub fn errno(&self) -> Option<i32> {
         self.error.raw_os_error()
     }
@@ -133,32 +132,31 @@ pub struct Journal {
     path: PathBuf,
     file: Locked,
     bounds: Bounds,
-    /// Steps begun by this run.
+    /// Steps started by this run.
     steps: AtomicU64,
-    /// The devices whose volume it was told.
+    /// Devices whose volume is recorded already.
     devices: Mutex<HashSet<u64>>,
     written: Mutex<Written>,
 }
 
-/// What a journal is told of a step with a file.
+/// Details of a step with a file, for the journal.
 pub(crate) struct About<'a> {
-    /// What the file and the one that stays have besides their content; asked for where it is not
-    /// known.
+    /// Metadata of the file and of the one that stays; read where it is not given.
     pub(crate) known: Option<&'a (Metadata, Metadata)>,
     pub(crate) digest: &'a Digest,
-    /// Where it is moved to.
+    /// Path that it is moved to.
     pub(crate) destination: Option<&'a [u8]>,
-    /// Another name of it: the directory, the name in that and what the whole is called. One in the
-    /// same directory is found without.
+    /// Another name of it: the directory, the name in that and the whole path. One in the same
+    /// directory is found without.
     pub(crate) other: Option<(&'a Rc<Dir>, &'a CStr, &'a [u8])>,
 }
 
-/// What of a journal is there.
+/// Part of a journal that was written.
 #[derive(Debug)]
 struct Written {
     /// Bytes of whole lines.
     length: u64,
-    /// When they were forced to the disk last.
+    /// Time when they were last forced to the disk.
     synced: Moment,
 }
 
@@ -240,7 +238,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Where it is.
+    /// Returns the path of the journal.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -270,7 +268,7 @@ impl Journal {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records what is about to happen to the first of the two, with what stays.
+    /// Records a step with the first of the two files before it is done, and the one that stays.
     pub(crate) fn begin(
         &self,
         action: &'static str,
@@ -289,8 +287,8 @@ impl Journal {
         })
     }
 
-    /// Records what is about to happen to a directory, or to a link that leads to `text`, with what
-    /// stays in its place.
+    /// Records a step with a directory, or with a link that leads to `text`, before it is done, and
+    /// the one that stays in its place.
     pub(crate) fn begin_tree(
         &self,
         action: TreeAction,
@@ -337,7 +335,7 @@ impl Journal {
         })
     }
 
-    /// The volume that a target is on, where no step told it of that device.
+    /// Returns the volume that a target is on, if no step recorded it for that device.
     fn volume_of(&self, target: &OpenFile) -> Option<String> {
         let mut told = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = told.insert(target.stat.id.dev);
@@ -357,11 +355,10 @@ impl Journal {
         Ok(entry.step)
     }
 
-    /// Records which file the copy is that is about to get the name of a
-    /// step's destination: should the run be killed before the original is
-    /// gone, the copy is known for ours. On the disk before it is named. One
-    /// that was found there is recorded as such. What it was `made` with tells
-    /// undo what of it was changed since.
+    /// Records the copy that is about to get the name of a step's destination: should the run be
+    /// killed before the original is gone, the copy is known to be ours. On the disk before it is
+    /// named. One that was found there is recorded as such. From the metadata that it was `made`
+    /// with, undo knows the later changes.
     pub(crate) fn copied(
         &self,
         step: u64,
@@ -404,7 +401,7 @@ impl Journal {
         bc_fs::flush(self.file.as_fd()).map_err(|errno| unwritable(errno.into()))
     }
 
-    /// Forces what was written to the disk.
+    /// Forces the lines to the disk.
     pub(crate) fn sync(&self) -> Result<(), Skip> {
         self.written().synced = Moment::now();
         rustix::fs::fdatasync(self.file.as_fd()).map_err(|errno| unwritable(errno.into()))
@@ -419,7 +416,7 @@ fn unwritable(error: io::Error) -> Skip {
     )
 }
 
-/// How many steps the text of a journal has; why it is refused.
+/// Returns the number of steps in the text of a journal, or the reason why it is refused.
 #[cfg(test)]
 pub(crate) fn steps_in(text: &[u8]) -> Result<usize, String> {
     match read::scan(text, &Cancel::new()) {
@@ -430,8 +427,8 @@ pub(crate) fn steps_in(text: &[u8]) -> Result<usize, String> {
     }
 }
 
-/// Opens the journal to be written, creating it if there is none, through a link to nothing yet as
-/// well; not through another user's in a directory where others may write.
+/// Opens the journal to be written, creating it if it does not exist, even through a link to a
+/// missing file; not through another user's link in a directory where others may write.
 fn open(path: &Path) -> Result<File, JournalError> {
     let fail = |error: io::Error| JournalError::new(path, "open", error);
     let place = Place::find(path).map_err(fail)?;

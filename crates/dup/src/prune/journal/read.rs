@@ -1,6 +1,6 @@
-//! Reading a journal: one pass that checks every line and remembers where
-//! each step stands, so that undo, which begins at the end, holds one step at
-//! a time. A line is looked at once, however many there are.
+//! Reading a journal: one pass that checks every line and remembers the position of each step, so
+//! that undo, which begins at the end, holds one step at a time. A line is looked at once, however
+//! many there are.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -28,13 +28,13 @@ use crate::prune::standing::Origin;
 /// list of 64 KiB of names and as much for each value stay below this.
 const LONGEST: u64 = 64 << 20;
 
-/// Where a step stands, and how it went.
+/// Position of a step's line, and its outcome.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     offset: u64,
     length: u32,
-    /// Which of the runs that the journal tells of made it: an inode number
-    /// means one file within a run only, the next may find it given again.
+    /// Number of the run in the journal that made it: an inode number means one file within a run
+    /// only, the next may find it given again.
     pub(crate) run: u64,
     pub(crate) took_effect: Option<bool>,
 }
@@ -43,14 +43,14 @@ pub(crate) struct Place {
 #[derive(Clone, Debug)]
 pub(crate) struct Copy {
     pub(crate) id: Identity,
-    /// The file as the temporary name of its original tells of it.
+    /// Mark of the file, as in the temporary name of its original.
     pub(crate) mark: Mark,
     pub(crate) origin: Origin,
-    /// What it had besides the bytes; `None` if the journal does not say.
+    /// Metadata that it was given; `None` if the journal does not say.
     pub(crate) made: Option<Metadata>,
 }
 
-/// Where the line about a copy stands, and what all steps are asked for.
+/// Position of the line about a copy, with the fields that are needed for all steps.
 #[derive(Clone, Copy, Debug)]
 struct CopyAt {
     mark: Mark,
@@ -65,29 +65,29 @@ pub(crate) struct Index {
     pub(crate) places: Vec<Place>,
     /// The directories from which names went, with the number of the run.
     pub(crate) emptied: Vec<(u64, Vec<u8>)>,
-    /// When each run began, in nanoseconds since 1970.
+    /// Start of each run, in nanoseconds since 1970.
     pub(crate) started_ns: Vec<i64>,
-    /// Whether some file had several names.
+    /// True if some file had several names.
     pub(crate) linked: bool,
     /// The volumes of the steps' files, by run and device.
     pub(crate) volumes: HashMap<(u64, u64), String>,
     /// The copies that steps made or found, by place.
     copies: HashMap<usize, CopyAt>,
-    /// Bytes of complete lines: what follows was cut off.
+    /// Bytes of complete lines: the rest was cut off.
     pub(super) complete: u64,
     /// The numbers of lines before that which cannot be read.
     pub(crate) damaged: Vec<u64>,
-    /// It is empty, or says itself that it is one.
+    /// True if it is empty, or begins as a journal of ours.
     pub(super) is_ours: bool,
-    /// Where the line at hand begins.
+    /// Start of the current line.
     at: u64,
 }
 
-/// Why a line is not taken.
+/// Reason why a line is not accepted.
 enum Flaw {
     /// It is not even JSON: cut off, or written over.
     Damaged,
-    /// It says what no run of prune does.
+    /// It records a step that no run of prune makes.
     Refused(String),
 }
 
@@ -105,7 +105,7 @@ struct Probe {
     copied: Option<IgnoredAny>,
 }
 
-/// Why reading ended early.
+/// Reason why reading ended early.
 pub(super) enum Stop {
     Cancelled,
     Io(io::Error),
@@ -116,18 +116,18 @@ pub(super) enum Stop {
 /// The run whose lines are being read.
 #[derive(Default)]
 struct Run {
-    /// Which one it is; 0 while none has started.
+    /// Its number; 0 while none has started.
     number: u64,
     roots: Option<HashSet<Vec<u8>>>,
-    /// The places of its steps that have begun and not ended, by number.
+    /// The places of its steps that have started and not ended, by number.
     open: HashMap<u64, usize>,
-    /// Whether a line of it is damaged, which may be that of a step's begin.
+    /// True if a line of it is damaged, which may be that of a step's start.
     gap: bool,
 }
 
-/// Checks every line. Half a line at the end, from a run that was cut off, is
-/// left out: that step never began. A whole line that cannot be read is damaged:
-/// its step is not known; the others are.
+/// Checks every line. Half a line at the end, from a run that was cut off, is left out: that step
+/// never began. A whole line that cannot be read is damaged: its step is unknown, the others are
+/// not.
 pub(super) fn scan(input: impl Read, cancel: &Cancel) -> Result<Index, Stop> {
     let mut input = BufReader::with_capacity(256 << 10, input);
     let mut index = Index::default();
@@ -168,16 +168,16 @@ pub(super) fn scan(input: impl Read, cancel: &Cancel) -> Result<Index, Stop> {
     }
 }
 
-/// Whether the first line, which has no end, may be one of ours: that of an empty file is.
+/// Returns true if the first line, which has no end, may be one of ours: that of an empty file is.
 fn is_torn(line: &[u8]) -> bool {
     let length = line.len().min(HEADER.len());
     line[..length] == HEADER.as_bytes()[..length]
 }
 
-/// What no file of another program begins with.
+/// First bytes that no other program's files have.
 const NAME: &str = "{\"journal\":\"bc dup prune\"";
 
-/// What each first line begins with.
+/// First bytes of every run's first line.
 const HEADER: &str = "{\"journal\":\"bc dup prune\",\"schema\":";
 
 const NOT_ONE: &str = "not a journal of bc dup";
@@ -325,7 +325,7 @@ impl Steps {
         Ok(indexed(&file, path, cancel)?.map(|index| Steps { file, index }))
     }
 
-    /// Whether the step with this place in the index made a copy.
+    /// Returns true if the step with this place in the index made a copy.
     pub(crate) fn made_copy(&self, at: usize) -> bool {
         let copy = self.index.copies.get(&at);
         copy.is_some_and(|copy| copy.origin == Origin::Made)
@@ -338,7 +338,7 @@ impl Steps {
     }
 }
 
-/// What [`scan`] found in the open journal; `None` if cancelled.
+/// Returns the index that [`scan`] makes of the open journal; `None` if cancelled.
 pub(super) fn indexed(
     file: &File,
     path: &Path,
@@ -360,8 +360,8 @@ type Unfinished = HashMap<Vec<u8>, (Mark, Mark)>;
 /// which files.
 type Linked = HashMap<Mark, (Vec<u8>, Mark)>;
 
-/// What the journals of earlier runs tell. One that cannot be relied on tells
-/// nothing.
+/// Returns the copies in the journals of earlier runs. A journal that cannot be relied on is left
+/// out.
 pub(crate) fn earlier_copies(
     paths: &[std::path::PathBuf],
     cancel: &Cancel,

@@ -17,13 +17,13 @@ use crate::prune::meta::Metadata;
 use crate::prune::open_file::OpenFile;
 use crate::prune::skip::Skip;
 
-/// What the first line says it is.
+/// Format name in the first line.
 pub(super) const MAGIC: &str = "bc dup prune";
 
 /// The version written. Version 1 had no roots; until version 2 a step ended before the next began.
 pub(super) const SCHEMA: u32 = 3;
 
-/// What a step of a journal can have done; the names are [`Action::name`]'s.
+/// Actions that a step of a journal can record; the names are [`Action::name`]'s.
 ///
 /// [`Action::name`]: crate::prune::Action::name
 const ACTIONS: [&str; 5] = ["hardlink", "reflink", "symlink", "delete", "move"];
@@ -59,7 +59,7 @@ pub(crate) struct Recorded {
     /// Both times where one lies before 1677 or after 2262. Not recorded by the first versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     far: Option<Far>,
-    /// When it was made, where that is known. Not recorded by the first versions.
+    /// Time of birth, where that is known. Not recorded by the first versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     born_ns: Option<u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -105,7 +105,7 @@ struct Attribute {
     value_b64: String,
 }
 
-/// One step as the journal has it.
+/// One step in a journal.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Entry {
     pub(super) step: u64,
@@ -116,7 +116,7 @@ pub(crate) struct Entry {
     pub(super) digest: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) destination: Option<JsonPath>,
-    /// Where a link leads.
+    /// Target of a link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) text: Option<JsonPath>,
     /// Another name of the target, in another directory. Not recorded by the first versions.
@@ -128,7 +128,7 @@ pub(crate) struct Entry {
     pub(super) volume: Option<String>,
 }
 
-/// How a step went.
+/// Outcome of a step.
 #[derive(Deserialize, Serialize)]
 pub(super) struct End {
     pub(super) step: u64,
@@ -143,15 +143,15 @@ pub(super) struct End {
 pub(super) struct Copied {
     pub(super) step: u64,
     pub(super) copied: Inode,
-    /// It was there before the step, and stays when that is undone.
+    /// True if it existed before the step; then it stays when that is undone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) found: bool,
-    /// What it had besides the bytes. Not recorded by the first versions.
+    /// Metadata that it was given. Not recorded by the first versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) made: Option<Made>,
 }
 
-/// What a copy was given, or what of that its file system took.
+/// Metadata that a copy was given, or the part of it that its file system took.
 #[derive(Deserialize, Serialize)]
 pub(super) struct Made {
     mtime_ns: i64,
@@ -211,7 +211,7 @@ pub(super) struct Inode {
 }
 
 impl Recorded {
-    /// With what the file has besides its content, if that is `known`.
+    /// Records the file with its metadata, which is read if not `known`.
     pub(super) fn new(
         held: &OpenFile,
         path: &[u8],
@@ -243,7 +243,7 @@ impl Recorded {
         })
     }
 
-    /// The same with the flags of `chattr`, which a step would lose.
+    /// Records the file with its flags of `chattr` too, which a step would lose.
     pub(super) fn with_flags(
         held: &OpenFile,
         path: &[u8],
@@ -265,7 +265,7 @@ impl Recorded {
         InodeFlags::with_chattr(self.flags)
     }
 
-    /// The absolute path; `None` if it is none.
+    /// Returns the absolute path; `None` if it is not absolute.
     pub(crate) fn path(&self) -> Option<Vec<u8>> {
         JsonPath::from_parts(self.path.clone(), self.path_b64.clone())
             .bytes()
@@ -279,7 +279,7 @@ impl Recorded {
         }
     }
 
-    /// The file, as far as a later run can tell it from others.
+    /// Returns the mark by which a later run can recognise the file.
     pub(crate) fn mark(&self) -> Mark {
         let born_ns = self.born_ns;
         Mark {
@@ -296,7 +296,7 @@ impl Recorded {
         }
     }
 
-    /// How many names the file had.
+    /// Returns the number of names that the file had.
     pub(crate) fn nlink(&self) -> u64 {
         self.nlink
     }
@@ -334,19 +334,20 @@ impl Entry {
         bytes.starts_with(b"/").then_some(bytes)
     }
 
-    /// What was done to a directory or a link, if anything was.
+    /// Returns the action on a directory or a link; `None` for files.
     pub(crate) fn tree_action(&self) -> Option<TreeAction> {
         let mut all = TreeAction::ALL.into_iter();
         all.find(|action| action.name() == self.action)
     }
 
-    /// Where the link led that is gone.
+    /// Returns the target of the removed link; `None` if it is not recorded or is no possible
+    /// target.
     pub(crate) fn text(&self) -> Option<Vec<u8>> {
         let text = self.text.as_ref()?.bytes()?;
         (!text.is_empty() && !text.contains(&0)).then_some(text)
     }
 
-    /// Whether it has all that undo needs.
+    /// Returns true if it has all that undo needs.
     fn is_complete(&self) -> bool {
         let has = match self.tree_action() {
             None => {
@@ -359,9 +360,8 @@ impl Entry {
         has && self.target.metadata().is_some()
     }
 
-    /// What is wrong with it, if anything: undo acts on nothing that this lets
-    /// through unless every path lies in one of `roots`. A journal of version
-    /// 1 has none recorded.
+    /// Returns the reason to refuse it, if there is one: undo acts on nothing that this accepts
+    /// unless every path lies in one of `roots`. A journal of version 1 has none recorded.
     pub(super) fn flaw(&self, roots: Option<&HashSet<Vec<u8>>>) -> Option<String> {
         if !ACTIONS.contains(&self.action.as_str()) && self.tree_action().is_none() {
             let action = bc_fs::escape(self.action.as_bytes()).into_owned();

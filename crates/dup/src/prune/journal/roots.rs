@@ -1,5 +1,5 @@
-//! The directories that a run may act in, as the kernel names them: recorded
-//! in the journal's first line, and the bounds of what undo will touch.
+//! The directories that a run may act in, as the kernel names them: recorded in the journal's first
+//! line, and the bounds within which undo acts.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, OsStr};
@@ -15,12 +15,12 @@ use crate::prune::real_places::RealPlaces;
 use crate::prune::step::Action;
 use crate::prune::sys;
 
-/// Where a run acts.
+/// Directories that a run acts in.
 #[derive(Debug)]
 pub(super) struct Bounds {
     /// Absolute, without links; none lies in another.
     pub(super) roots: HashSet<Vec<u8>>,
-    /// By what the user called them.
+    /// Real paths by the names that the user gave.
     given: HashMap<Vec<u8>, Vec<u8>>,
     /// Length of the longest of those names.
     longest: usize,
@@ -68,14 +68,15 @@ impl Bounds {
         }
     }
 
-    /// The real path of an open file, at its own place if it is seen through a bind mount: undo
-    /// finds it there when the mount is gone. `None` if that is none of the run's: its
-    /// directory was moved away meanwhile.
+    /// Returns the real path of an open file, at its own place if it is seen through a bind mount:
+    /// undo finds it there when the mount is gone. `None` if that is not in the run's directories:
+    /// its directory was moved away meanwhile.
     pub(super) fn path_of(&self, held: &OpenFile) -> Option<Vec<u8>> {
         self.path_in(&held.dir, &held.name, &held.path)
     }
 
-    /// The same of a name in a directory, which is called `given`.
+    /// Returns the real path of a name in a directory; `given` is the path that the user knows it
+    /// by.
     pub(super) fn path_in(&self, dir: &OwnedFd, name: &CStr, given: &[u8]) -> Option<Vec<u8>> {
         let path = match sys::real_path(dir) {
             Some(seen) => {
@@ -87,11 +88,11 @@ impl Bounds {
         contain(&self.roots, &path).then_some(path)
     }
 
-    /// For paths that the kernel does not tell: without /proc, or too long.
+    /// Returns the real path where the kernel reports none: without /proc, or if it is too long.
     fn by_root(&self, path: &[u8]) -> Vec<u8> {
         let mut at = path;
         loop {
-            // What is longer need not be hashed to be told from all of them.
+            // A longer path cannot be among them, so it need not be hashed.
             if at.len() <= self.longest
                 && let Some(real) = self.given.get(at)
             {
@@ -112,9 +113,9 @@ impl Bounds {
     }
 }
 
-/// Whether `path` is one of `roots` or lies in one, with no way out. Asks once
-/// for each directory above it, however many roots there are, and from the top
-/// down: roots are short, and what lies in them may be very deep.
+/// Returns true if `path` is one of `roots` or lies in one, with no way out. Looks up each
+/// directory above it once, however many roots there are, and from the top down: roots are short,
+/// and paths in them may be very deep.
 pub(super) fn contain(roots: &HashSet<Vec<u8>>, path: &[u8]) -> bool {
     let plain = path[1.min(path.len())..]
         .split(|byte| *byte == b'/')
@@ -137,7 +138,7 @@ fn real(path: &[u8]) -> Vec<u8> {
             let mut found = found.into_os_string().into_encoded_bytes();
             for part in missing.iter().rev() {
                 match *part {
-                    // What will be created has no links, so this is exact.
+                    // A path that will be created has no links, so this is exact.
                     b".." => found.truncate(split(&found).0.len()),
                     part => found = join(&found, part),
                 }

@@ -1,10 +1,10 @@
-//! What is done to whole directories, as journals name it.
+//! Actions on whole directories, as journals name them.
 
-/// What is done to a directory, or to a link in one.
+/// Action on a directory, or on a link in one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum TreeAction {
-    /// Names in a directory are about to go: what it was before that. With a destination, it is made
-    /// there.
+    /// Names in a directory are about to go: records its state before that. With a destination, the
+    /// directory is made there.
     Empty,
     /// An empty directory is removed.
     RemoveDirectory,
@@ -22,7 +22,7 @@ impl TreeAction {
         TreeAction::MoveDirectory,
     ];
 
-    /// As journals name it.
+    /// Returns the action's name in journals.
     pub(crate) fn name(self) -> &'static str {
         match self {
             TreeAction::Empty => "empty-directory",

@@ -1,6 +1,6 @@
-//! Which journals are believed: a journal tells what to give whose metadata
-//! to, so only one that nobody else could have written is read or continued.
-//! Everything is asked of the open file, never of its name.
+//! Check of a journal's owner and mode: a journal decides which metadata is given to which file, so
+//! only one that no other user could have written is read or continued. Everything is asked of the
+//! open file, never of its name.
 
 use std::fs::File;
 use std::io;
@@ -25,16 +25,15 @@ pub(super) fn open(path: &Path) -> Result<File, JournalError> {
     Ok(file)
 }
 
-/// Refuses what is no regular file, belongs to somebody else or may be written
-/// by others.
+/// Refuses a file that is not a regular one, belongs to another user or may be written by others.
 pub(super) fn check(file: &File, path: &Path) -> Result<(), JournalError> {
     journal::check(file)
         .map_err(|error| JournalError::new(path, "stat", error))?
         .map_err(|why| JournalError::refused(path, "open", why.to_string()))
 }
 
-/// Holds the journal: against everybody to act on it, against writers to look.
-/// Where there are no locks, nobody is held off.
+/// Locks the journal: exclusively to act on it, against writers to look. Where there are no locks,
+/// it is opened without.
 pub(super) fn lock(file: File, path: &Path, mode: RunMode) -> Result<Locked, JournalError> {
     let shared = mode == RunMode::DryRun;
     Locked::new(file, shared).or_else(|(error, file)| match error.kind() {

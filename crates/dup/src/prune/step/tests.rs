@@ -1,4 +1,4 @@
-//! What steps and reasons read like.
+//! The wording of steps and reasons.
 
 use rustix::io::Errno;
 
@@ -69,7 +69,7 @@ fn reasons_count_by_kind() {
     assert_eq!(summary.skipped["other file system"], 1);
 }
 
-/// A name that somebody took away is told from a failing system.
+/// A name that another process removed is distinguished from a failing system.
 #[test]
 fn a_name_that_vanished_is_gone() {
     for op in ["open", "stat", "rename", "exchange", "unlink"] {

@@ -26,7 +26,7 @@ pub(crate) fn open_listed(dir: impl AsFd, name: &CStr) -> Result<OwnedFd> {
     })
 }
 
-/// The same directory once more, to be listed from its beginning.
+/// Opens the directory once more, to be listed from its beginning.
 pub(crate) fn relist(dir: impl AsFd) -> Result<OwnedFd> {
     open_listed(dir, c".")
 }
@@ -34,8 +34,8 @@ pub(crate) fn relist(dir: impl AsFd) -> Result<OwnedFd> {
 /// `STATX_SUBVOL` of `linux/stat.h`, since Linux 6.10.
 const SUBVOLUME: StatxFlags = StatxFlags::from_bits_retain(0x8000);
 
-/// The number of an empty directory that stands in a snapshot for a subvolume that was in the
-/// original, `BTRFS_EMPTY_SUBVOL_DIR_OBJECTID` of `linux/btrfs_tree.h`.
+/// Inode number of an empty directory that replaces in a snapshot a subvolume of the original,
+/// `BTRFS_EMPTY_SUBVOL_DIR_OBJECTID` of `linux/btrfs_tree.h`.
 const PLACEHOLDER: u64 = 2;
 
 /// True for a directory that begins a part of its file system which has numbers of its own, and for
@@ -71,7 +71,7 @@ pub(crate) fn was_subvolume(ino: u64, dir: impl AsFd) -> bool {
     matches!(ino, PLACEHOLDER | 256) && traits(dir).is_ok_and(|traits| traits.name == BTRFS)
 }
 
-/// As the table of file systems calls them.
+/// Name in the table of file systems.
 pub(crate) const BTRFS: &str = "Btrfs";
 const BCACHEFS: &str = "bcachefs";
 

@@ -1,4 +1,4 @@
-//! All that the system tells of an open file, with one call.
+//! Full state of an open file, with one system call.
 
 use std::os::fd::AsFd;
 
@@ -9,17 +9,16 @@ use rustix::io::Errno;
 use super::{Failed, Result, call, raw_stat};
 use crate::clock::nanoseconds;
 
-/// A file, and what its [`FileStat`] leaves out.
+/// State of a file, with the fields that its [`FileStat`] leaves out.
 pub(crate) struct FullStat {
     pub(crate) stat: FileStat,
     pub(crate) atime_ns: i64,
-    /// When it was made, in nanoseconds since 1970; `None` where its file system does not keep that.
+    /// Time of birth, in nanoseconds since 1970; `None` where its file system does not keep that.
     pub(crate) born_ns: Option<u64>,
-    /// What it is marked as (`chattr`), as far as its file system tells, and whether it is where a
-    /// mount begins.
+    /// Marks (`chattr`), as far as its file system reports them, and a bit for the root of a mount.
     pub(crate) marks: StatxAttributes,
-    /// The number of the mount that it was opened by; `None` from kernels that do not tell (before
-    /// Linux 5.8).
+    /// The number of the mount that it was opened by; `None` from kernels that do not report it
+    /// (before Linux 5.8).
     pub(crate) mount: Option<u64>,
 }
 
@@ -64,7 +63,7 @@ pub(crate) fn stat_all(file: impl AsFd) -> Result<FullStat> {
     full(file, AtFlags::empty())
 }
 
-/// The same from the server, where what the kernel remembers may be of the past.
+/// Returns the same from the server, where the kernel's cache may be outdated.
 pub(crate) fn stat_all_now(file: impl AsFd) -> Result<FullStat> {
     full(file, AtFlags::STATX_FORCE_SYNC)
 }
@@ -85,7 +84,7 @@ fn full(file: impl AsFd, more: AtFlags) -> Result<FullStat> {
     }
 }
 
-/// When an open file was made, in nanoseconds since 1970; `None` where its file
+/// Returns the time of birth of an open file, in nanoseconds since 1970; `None` where its file
 /// system does not keep that.
 pub(crate) fn born_ns(file: impl AsFd) -> Option<u64> {
     let flags = AtFlags::EMPTY_PATH;

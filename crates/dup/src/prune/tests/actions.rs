@@ -1,4 +1,4 @@
-//! What each action does when nothing goes wrong.
+//! Effects of each action when nothing goes wrong.
 
 use super::*;
 use std::os::unix::fs::MetadataExt;

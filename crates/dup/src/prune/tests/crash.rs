@@ -104,13 +104,13 @@ pub(super) fn spawn(tree: &TestTree, action: &str, point: &Point) -> Child {
     command(tree, &action, point).spawn().unwrap()
 }
 
-/// The same of undoing that action.
+/// Starts the undo of that action, to be killed at `point`.
 pub(super) fn spawn_undo(tree: &TestTree, action: &str, point: &Point) -> Child {
     let mut command = command(tree, action, point);
     command.env(UNDO, "1").spawn().unwrap()
 }
 
-/// The same of so many threads, at a system call of all of them.
+/// Starts it with so many threads, to be killed at a system call of any of them.
 pub(super) fn spawn_crew(tree: &TestTree, action: &str, workers: usize, point: &Point) -> Child {
     let mut command = command(tree, action, point);
     command.env(WORKERS, workers.to_string()).spawn().unwrap()

@@ -5,7 +5,7 @@ use super::crash::{died, kills, spawn_crew};
 use super::*;
 use std::collections::HashMap;
 
-/// How many groups [`many`] makes: some batches, the last of which is not full.
+/// Number of groups that [`many`] makes: some batches, the last of which is not full.
 const GROUPS: usize = 300;
 
 /// Groups of two to five names in a few directories, some of them names of one file, some of two
@@ -35,7 +35,7 @@ fn many() -> TestTree {
     tree
 }
 
-/// Which names are names of one file, by the first of them.
+/// Returns the names of each file, by the first of them.
 fn linked(tree: &TestTree) -> BTreeMap<PathBuf, Vec<PathBuf>> {
     let mut by_inode: HashMap<u64, Vec<PathBuf>> = HashMap::new();
     for path in files(tree.path()) {
@@ -46,7 +46,7 @@ fn linked(tree: &TestTree) -> BTreeMap<PathBuf, Vec<PathBuf>> {
     by_inode.into_values().map(named).collect()
 }
 
-/// Lines without what differs from tree to tree.
+/// Returns the lines without the parts that differ from tree to tree.
 fn plain(tree: &TestTree, lines: &[String]) -> Vec<String> {
     let root = tree.path().to_str().unwrap();
     lines.iter().map(|line| line.replace(root, "")).collect()
@@ -94,7 +94,7 @@ fn any_number_of_threads_does_and_says_the_same() {
     }
 }
 
-/// Each of them has to find either what the scan saw or what the other one made of it.
+/// Each run has to find either the file that the scan saw or the one that the other run made of it.
 #[test]
 fn two_runs_that_race_for_the_same_names_leave_nothing_behind() {
     for round in 0..10 {
@@ -135,7 +135,7 @@ fn threads_that_are_killed_lose_nothing() {
                 continue;
             }
 
-            // What every thread had in hand is cleared up, and the rest is done.
+            // The files that every thread was processing are cleared up, and the rest is done.
             let next = options(action.clone()).workers(3);
             let (summary, lines) = run(&tree, &next);
             let context = format!("{context}, then {lines:?}");
@@ -156,7 +156,8 @@ fn threads_that_are_killed_lose_nothing() {
     }
 }
 
-/// Groups of a report may have files in common, and what killed runs left: neither meets another thread.
+/// Groups of a report may have files in common, or leftovers of killed runs: neither meets another
+/// thread.
 #[test]
 fn groups_with_a_file_in_common_wait_for_each_other() {
     for workers in [1, 4] {
@@ -165,7 +166,7 @@ fn groups_with_a_file_in_common_wait_for_each_other() {
         let left = tree.join("e1/.bc-dup.1.2.3.tmp");
         fs::hard_link(tree.join("e1/0001-0"), &left).unwrap();
         let mut all = groups(tree.path());
-        // Each the other way around as well: what was linked is not linked again.
+        // Each the other way around as well: files already linked are not linked again.
         let again: Vec<FileGroup> = all.iter().rev().cloned().collect();
         all.extend(again);
         let (summary, lines) = run_groups(all, &options(Action::Hardlink).workers(workers), None);

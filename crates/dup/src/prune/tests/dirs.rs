@@ -1,4 +1,4 @@
-//! Directories are held for a moment. How long a run takes must not change what it does.
+//! Directories are held for a moment. The duration of a run must not change its steps.
 
 use std::time::Duration;
 

@@ -20,7 +20,7 @@ fn hardlink() {
     every_fault(0);
 }
 
-/// So that each directory is opened again every time.
+/// Slowly, so that each directory is opened again every time.
 #[test]
 fn hardlink_slowly() {
     clock::pass_each_time(super::dirs::LATER);
@@ -71,8 +71,8 @@ fn every_fault(index: usize) {
     }
 }
 
-/// No duplicates that the action could deal with, and no temporary names but
-/// those of this very process, which is not dead.
+/// Asserts that there are no duplicates left for the action, and no temporary names but those of
+/// this very process, which is not dead.
 #[track_caller]
 fn assert_finished(tree: &TestTree, action: &Action, context: &str) {
     let (third, lines) = run(tree, &options(action.clone()));

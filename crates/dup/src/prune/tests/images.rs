@@ -36,7 +36,7 @@ pub(crate) fn mount(kind: &str) -> Result<Mount, String> {
     mount_with(kind, "loop")
 }
 
-/// The same with options of `mount(8)`, `loop` among them.
+/// Mounts such an image with options of `mount(8)`, `loop` among them.
 pub(crate) fn mount_with(kind: &str, options: &str) -> Result<Mount, String> {
     if !bc_testkit::is_root() {
         return Err("needs root to mount".to_owned());

@@ -1,5 +1,5 @@
-//! Whose temporary names are whose: a run locks every directory in which it
-//! has some, and removes others' only where nobody holds a lock.
+//! Ownership of temporary names: a run locks every directory in which it has some, and removes
+//! others' only where no process holds a lock.
 
 use super::*;
 use std::cell::RefCell;

@@ -1,6 +1,6 @@
-//! What moves to another file system and back may lose besides contents: the
-//! only name, an edit, an owner, a mode, a time, an attribute. Somebody else is
-//! at work between the calls, or a run was killed and its files changed since.
+//! Losses besides contents when a file moves to another file system and back: the only name, an
+//! edit, an owner, a mode, a time, an attribute. Another process is at work between the calls, or a
+//! run was killed and its files changed since.
 
 use super::moves::{action, moved, run_journalled, undo_all};
 use super::*;
@@ -19,7 +19,7 @@ pub(super) fn pair() -> Option<(TestTree, tempfile::TempDir)> {
     Some((tree, to))
 }
 
-/// The same where the file was moved.
+/// Returns such a pair after the file was moved.
 fn moved_pair() -> Option<(TestTree, tempfile::TempDir, PathBuf)> {
     let (tree, to) = pair()?;
     let (summary, lines) = run_journalled(&tree, &options(action(to.path())));
@@ -33,7 +33,7 @@ pub(super) fn all(tree: &TestTree, to: &tempfile::TempDir) -> Vec<PathBuf> {
     [files(tree.path()), files(to.path())].concat()
 }
 
-/// Whether a file of those has this content, mode or attribute.
+/// Returns true if one of these files has this content, mode or attribute.
 pub(super) fn somewhere(paths: &[PathBuf], has: impl Fn(&Path) -> bool) -> bool {
     paths.iter().any(|path| has(path))
 }
@@ -56,8 +56,8 @@ pub(super) fn is_edited(path: &Path) -> bool {
     fs::read(path).is_ok_and(|content| content.get(100..106) == Some(b"edited"))
 }
 
-/// The moved copy is taken away, moved away or edited before any call of undo:
-/// what undo had restored by then stays, and so does the edit.
+/// The moved copy is taken away, moved away or edited before any call of undo: files that undo had
+/// restored by then stay, and so does the edit.
 #[test]
 fn undo_takes_nothing_back_that_is_not_proven_elsewhere() {
     type Race = (&'static str, fn(&Path) -> bool);
@@ -93,7 +93,7 @@ fn undo_takes_nothing_back_that_is_not_proven_elsewhere() {
         let context = format!("{what} before {point}: {lines:?}");
         let (restored, raced) = stood.get();
         let paths = all(&tree, &to);
-        // What undo had restored is taken back for the moved file alone.
+        // A restored file is taken back for the moved file alone.
         if restored && fs::read(&one).ok() != Some(content()) {
             assert_eq!(tree.read("b/one"), content(), "{context}");
             assert_eq!(summary.failed, 0, "{context}");
@@ -164,8 +164,8 @@ fn is_carried(make: impl Fn() -> Option<(TestTree, tempfile::TempDir, PathBuf)>,
             false => run(&tree, &options(action(to.path()))).1,
         };
         let seen = fail::disarm();
-        // Right before the name goes the last look is at the other file, and after that nobody
-        // can look any more.
+        // Right before the name goes the last look is at the other file, and after that no look is
+        // possible.
         if !seen.of(&mut sweep) || seen.at + 1 >= seen.first("unlink") {
             continue;
         }
@@ -207,8 +207,8 @@ fn what_the_moved_file_is_given_while_it_comes_back_is_not_lost() {
     is_carried(moved_pair, true);
 }
 
-/// What the moved file was given since comes back with it, and what its file
-/// system did not take is what it was before.
+/// Metadata that the moved file was given since comes back with it, and metadata that its file
+/// system did not take is restored from before.
 #[test]
 fn undo_carries_what_the_file_has_now() {
     let Some((tree, _to, one)) = moved_pair() else {
@@ -271,7 +271,7 @@ fn what_the_move_lost_comes_back_and_what_cannot_come_back_stays() {
         assert_eq!(summary.restored, 1, "{lines:?}");
         assert_eq!(tree.read("b/one"), content());
         assert_eq!(has_attribute(&back, "user.note"), lost_when == "moved");
-        // What has it still is not removed, now or later.
+        // A file that has it still is not removed, now or later.
         for _ in 0..2 {
             assert_eq!(one.exists(), lost_when == "undone", "{lines:?}");
             let (again, lines) = undo_all(&tree);
@@ -280,7 +280,7 @@ fn what_the_move_lost_comes_back_and_what_cannot_come_back_stays() {
     }
 }
 
-/// Root moves somebody's program that has capabilities of its own.
+/// Root moves another user's program that has capabilities of its own.
 #[test]
 fn capabilities_come_back_with_the_file_that_has_them() {
     if !bc_testkit::is_root() {
@@ -311,7 +311,7 @@ fn capabilities_come_back_with_the_file_that_has_them() {
     assert!(has(&back));
 }
 
-/// A run that was killed right before the original, which it had set aside, went.
+/// Kills a run right before the original, which it had set aside, went.
 pub(super) fn killed() -> Option<(TestTree, tempfile::TempDir, PathBuf)> {
     let (tree, to) = pair()?;
     let name = format!("move:{}", to.path().display());
@@ -327,7 +327,7 @@ pub(super) fn killed() -> Option<(TestTree, tempfile::TempDir, PathBuf)> {
 
 type Change = (&'static str, fn(&TestTree, &Path));
 
-/// What became of the copy, and of the kept file, since.
+/// Changes made to the copy, and to the kept file, since.
 const CHANGES: [Change; 5] = [
     ("removed", |_, one| fs::remove_file(one).unwrap()),
     ("edited", |_, one| assert!(edit(one))),
@@ -366,7 +366,7 @@ fn the_original_of_a_killed_move_comes_back_by_undo() {
             (before.ino(), before.mode(), before.mtime(), before.uid()),
             "{context}"
         );
-        // What the copy alone has is not removed, and said.
+        // Metadata that the copy alone has is not removed, and reported.
         assert_eq!(
             one.metadata().ok().map(|meta| meta.mode()),
             there,
@@ -414,7 +414,7 @@ fn the_original_of_a_killed_move_is_no_rubbish() {
     }
 }
 
-/// Where the copy of a killed move lies the run comes by as well, and its dry run says so.
+/// The run also visits the directory of a killed move's copy, and its dry run says so.
 #[test]
 fn what_lies_beside_the_copy_is_foreseen() {
     let Some((tree, to, left)) = killed() else {
@@ -438,8 +438,8 @@ fn what_lies_beside_the_copy_is_foreseen() {
     }
 }
 
-/// One that was edited under its temporary name is neither put back as what it
-/// was nor removed; it is named.
+/// An original that was edited under its temporary name is neither put back nor removed; it is
+/// reported.
 #[test]
 fn an_original_that_was_edited_since_is_named() {
     let Some((tree, _to, left)) = killed() else {

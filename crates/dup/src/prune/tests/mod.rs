@@ -1,5 +1,5 @@
-//! What every test of prune needs: groups as a scan would find them, a
-//! snapshot of a tree, and the invariant.
+//! Helpers for every test of prune: groups as a scan would find them, a snapshot of a tree, and the
+//! invariant.
 
 mod actions;
 mod crash;
@@ -35,7 +35,7 @@ use bc_walk::FileStat;
 
 use super::*;
 
-/// Calls of each name that a sweep disturbs, where nobody asks for more: all of those that change
+/// Calls of each name that a sweep disturbs unless more are asked for: all of those that change
 /// something, and some of the looks.
 pub(super) const FEW: usize = 6;
 
@@ -143,7 +143,8 @@ pub(super) fn sample() -> TestTree {
     sample_in(&std::env::temp_dir())
 }
 
-/// The same where `fsync` costs nothing, for tests that run hundreds of times.
+/// Returns the sample on a file system where `fsync` costs nothing, for tests that run hundreds of
+/// times.
 pub(super) fn quick_sample() -> TestTree {
     let memory = Path::new("/dev/shm");
     let probe = tempfile::Builder::new().tempfile_in(memory);
@@ -203,7 +204,7 @@ pub(super) fn actions(tree: &TestTree) -> Vec<Action> {
     ]
 }
 
-/// Runs and gives the totals and each line a front end would print.
+/// Runs and returns the totals and each line that a front end would print.
 pub(super) fn run(tree: &TestTree, options: &PruneOptions) -> (PruneSummary, Vec<String>) {
     run_groups(groups(tree.path()), options, None)
 }

@@ -1,5 +1,4 @@
-//! Moves to another file system: what is kept, what is said, and what a
-//! killed run leaves.
+//! Moves to another file system: kept properties, reports, and leftovers of a killed run.
 
 use super::crash::{died, kills, spawn, spawn_undo};
 use super::*;
@@ -59,7 +58,7 @@ fn names_that_part_are_told() {
     let Some((tree, to)) = two_file_systems() else {
         return;
     };
-    // Outside of what is searched.
+    // Outside of the searched tree.
     fs::hard_link(tree.join("b/one"), tree.scratch("another")).unwrap();
     let (summary, lines) = run_journalled(&tree, &options(action(to.path())));
     assert_eq!((summary.changed, summary.incomplete), (3, 1), "{lines:?}");
@@ -79,7 +78,7 @@ fn names_that_part_are_told() {
     );
 }
 
-/// Where the other file system has none, or another one.
+/// Hard links that the other file system refuses are reported.
 #[test]
 fn hard_links_that_cannot_be_are_told() {
     let Some((tree, to)) = two_file_systems() else {
@@ -194,8 +193,8 @@ fn finish(tree: &TestTree, to: &Path, context: &str) {
     assert_eq!(fs::read(&two).unwrap(), content(), "{context}");
 }
 
-/// The same command once more, with a journal of its own: that of the killed
-/// run is not at hand. Undo of the second takes back what the second did.
+/// Runs the command once more, with a journal of its own: that of the killed run is not given. Undo
+/// of the second takes back the second's steps.
 fn finish_without(tree: &TestTree, to: &Path, context: &str) {
     let options = options(action(to));
     let before = snapshot(tree.path());
@@ -338,8 +337,8 @@ fn killed_while_undoing_a_second_undo_finishes() {
     }
 }
 
-/// While undo restores a file, somebody gives its name to another one: that
-/// one keeps its owner, mode and times.
+/// While undo restores a file, another process gives its name to another one: that one keeps its
+/// owner, mode and times.
 #[test]
 fn metadata_never_goes_to_a_file_that_took_the_name() {
     let mut sweep = Sweep::new(FEW);

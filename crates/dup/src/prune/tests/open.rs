@@ -1,4 +1,4 @@
-//! Files that somebody has open for writing, or opens while they are compared.
+//! Files that another process has open for writing, or opens while they are compared.
 
 use super::*;
 use std::fs::{File, OpenOptions};
@@ -11,8 +11,8 @@ fn writer(tree: &TestTree, name: &str) -> File {
         .unwrap()
 }
 
-/// Whether a lease is to be had on the files of the tree: not by those who own them not, and not
-/// on every file system.
+/// Returns true if a lease can be taken on the files of the tree: only their owner can, and not on
+/// every file system.
 fn leases(tree: &TestTree) -> bool {
     match bc_fs::lease::take(File::open(tree.join("a/keep")).unwrap()) {
         Ok(()) => true,
@@ -52,8 +52,8 @@ fn what_is_open_for_writing_before_is_left_alone() {
     }
 }
 
-/// The writer comes between any two calls; he is let in, and what he writes then is not lost,
-/// unless he came after the last question.
+/// The writer comes between any two calls; it is let in, and its data is not lost, unless it came
+/// after the last question.
 #[test]
 fn whoever_opens_meanwhile_is_noticed() {
     for index in 0..4 {
@@ -86,7 +86,7 @@ fn whoever_opens_meanwhile_is_noticed() {
     }
 }
 
-/// Without leases the run goes on, and says so once.
+/// Without leases the run continues, and says so once.
 #[test]
 fn where_there_are_no_leases_that_is_said_once() {
     let tree = quick_sample();

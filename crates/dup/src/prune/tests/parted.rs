@@ -10,8 +10,8 @@ fn linked() -> Option<(TestTree, tempfile::TempDir)> {
     Some((tree, to))
 }
 
-/// The same command makes them one file again, with the journal at hand and,
-/// where a temporary name tells, without it.
+/// A repeated command makes them one file again, with the journal at hand and, where a temporary
+/// name identifies the file, without it.
 #[test]
 fn names_that_a_killed_move_parted_arrive_as_one_file() {
     {
@@ -72,8 +72,8 @@ fn a_name_that_stays_where_another_goes_is_told() {
     }
 }
 
-/// After a copy of the whole tree files have other numbers: the name that a
-/// killed move left tells all the same, and what tells nothing is named.
+/// After a copy of the whole tree files have other numbers: the name that a killed move left still
+/// identifies the original, and names that identify nothing are reported.
 #[test]
 fn undo_knows_the_original_of_a_killed_move_in_a_copied_tree() {
     for known in [true, false] {

@@ -1,4 +1,4 @@
-//! What the system will refuse is refused by a dry run as well.
+//! Steps that the system will refuse are refused by a dry run as well.
 
 use std::process::Command;
 

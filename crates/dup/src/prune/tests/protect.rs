@@ -1,5 +1,5 @@
-//! What lies below a reference stays as it is, also if it came there meanwhile;
-//! what lies in the destination is neither moved nor kept.
+//! Files below a reference stay as they are, also if they came there meanwhile; files in the
+//! destination are neither moved nor kept.
 
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
@@ -100,7 +100,7 @@ fn a_destination_below_a_reference_takes_nothing() {
     assert_eq!(snapshot(tree.path()), before);
 }
 
-/// Also where the system cannot tell what lies above: then nothing is done.
+/// Also where the system cannot list the ancestors: then nothing is done.
 #[test]
 fn every_failure_on_the_way_up_stops_the_step() {
     use rustix::io::Errno;

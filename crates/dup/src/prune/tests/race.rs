@@ -1,10 +1,10 @@
-//! Another process changes files between the scan and the action, and between
-//! any two system calls of it: what it wrote must never be lost.
+//! Another process changes files between the scan and the action, and between any two system calls
+//! of it: its data must never be lost.
 
 use super::*;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
-/// What the other process does to a name.
+/// Change that the other process makes to a name.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Race {
     /// Overwrites some bytes in place.
@@ -32,7 +32,7 @@ const RACES: [Race; 7] = [
 ];
 
 impl Race {
-    /// Does it; what must exist somewhere from then on, if anything new.
+    /// Makes the change; returns the content that must exist somewhere from then on, if it is new.
     pub(super) fn go(self, root: &Path, name: &str) -> Option<Vec<u8>> {
         let path = root.join(name);
         // No file is created by the first three: the name may be gone. And they do not wait: it is

@@ -23,7 +23,7 @@ fn shares_blocks_on(kind: &str) {
             return;
         }
     };
-    // Longer than what one call of btrfs shares, and not a whole block at the end.
+    // Longer than one call of btrfs shares, and not a whole block at the end.
     let content: Vec<u8> = (0..(40u32 << 20) / 4 + 25)
         .flat_map(|index| index.wrapping_mul(2_654_435_761).to_le_bytes())
         .collect();

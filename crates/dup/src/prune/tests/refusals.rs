@@ -1,4 +1,4 @@
-//! What prune must leave alone, and say so.
+//! Files that prune must leave alone, and report.
 
 use super::*;
 use std::os::unix::fs::PermissionsExt;
@@ -48,7 +48,7 @@ fn reference_files_are_never_changed() {
         let inodes = ["b/one", "b/two", "c/two-too"].map(|name| inode(tree.join(name)));
         let (summary, lines) = run_groups(groups, &options(action.clone()), None);
         assert!(summary.is_clean(), "{lines:?}");
-        // The keeper is b/one; two-too is another name of a protected file.
+        // The kept file is b/one; two-too is another name of a protected file.
         assert_eq!(summary.changed, 2, "{action:?}: {lines:?}");
         let now = ["b/one", "b/two", "c/two-too"].map(|name| inode(tree.join(name)));
         assert_eq!(now, inodes, "{action:?}");

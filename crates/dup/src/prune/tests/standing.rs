@@ -1,13 +1,13 @@
-//! Moves whose destination has the name already: what is the copy that the move
-//! would make counts as made, everything else is in the way.
+//! Moves with an existing target: the copy that the move would make counts as made, everything else
+//! is in the way.
 
 use super::moves::{action, moved, run_journalled, undo_all};
 use super::*;
 use crate::prune::leftover::Mark;
 use std::os::unix::fs::MetadataExt;
 
-/// What a run leaves that is killed when the copy of `b/one` has its name: the
-/// copy has the temporary name too, which says whose it is.
+/// Makes the leftovers of a run that was killed when the copy of `b/one` had its name: the copy has
+/// the temporary name too, which records its original.
 fn copy_of_a_killed_run(tree: &TestTree, to: &Path) -> PathBuf {
     let one = copy_by_hand(tree, to);
     let mark = mark(&tree.join("b/one"));
@@ -16,13 +16,13 @@ fn copy_of_a_killed_run(tree: &TestTree, to: &Path) -> PathBuf {
     one
 }
 
-/// What tells a later run which file this is.
+/// Returns the mark by which a later run recognises this file.
 fn mark(path: &Path) -> Mark {
     let id = file_ref(path.parent().unwrap(), path).id;
     Mark::of(&fs::File::open(path).unwrap().into(), id)
 }
 
-/// Puts at the destination of `b/one` what a move would have put there.
+/// Puts the file at the destination of `b/one` that a move would have put there.
 fn copy_by_hand(tree: &TestTree, to: &Path) -> PathBuf {
     let one = moved(to, tree, "b/one");
     fs::create_dir_all(one.parent().unwrap()).unwrap();
@@ -38,7 +38,7 @@ fn same_times(tree: &TestTree, one: &Path) {
     file.set_modified(original.modified().unwrap()).unwrap();
 }
 
-/// Gives the copy a temporary name that says it is another file's.
+/// Gives the copy a temporary name that marks it as another file's.
 fn rename_stages(one: &Path, mark: Mark) {
     for entry in fs::read_dir(one.parent().unwrap()).unwrap() {
         let path = entry.unwrap().path();
@@ -49,14 +49,14 @@ fn rename_stages(one: &Path, mark: Mark) {
     }
 }
 
-/// What is done to a copy at the destination, and what is said of it then.
+/// Change to a copy at the destination, and the reason that is reported then.
 type Flaw = (
     &'static str,
     fn(&TestTree, &Path) -> Option<Box<dyn std::any::Any>>,
 );
 
-/// A file that lacks anything of what the move would put there is the user's;
-/// a real and a dry run say what.
+/// A file that lacks anything that the move would give it is the user's; a real and a dry run
+/// report the difference.
 #[test]
 fn what_is_less_than_the_copy_is_in_the_way() {
     fn instead(one: &Path, make: impl Fn(&Path) -> bool) -> Option<Box<dyn std::any::Any>> {
@@ -135,8 +135,8 @@ fn what_is_less_than_the_copy_is_in_the_way() {
         (
             "it is equal, but not known to be a copy of this file",
             |tree, one| {
-                // The same numbers on another disk that is mounted there in turn, and what the
-                // first versions recorded.
+                // The same numbers on another disk that is mounted there in turn, and the mark as
+                // the first versions recorded it.
                 let mut mark = mark(&tree.join("b/one"));
                 mark.born_ns = mark.born_ns.map(|born| born - 1);
                 rename_stages(one, mark);
@@ -167,7 +167,7 @@ fn what_is_less_than_the_copy_is_in_the_way() {
                 false => tree.scratch("moved"),
             };
             let one = copy_of_a_killed_run(&tree, &to);
-            // A link from the other file system, or what only root may do.
+            // A link from the other file system, or a change that only root may make.
             let Some(_held) = spoil(&tree, &one) else {
                 continue;
             };
@@ -254,8 +254,8 @@ fn a_whole_copy_counts_as_made_and_stays() {
     }
 }
 
-/// Two names that lose what tells them apart on the way below the destination:
-/// the second does not take the first for its copy.
+/// Two names that lose their difference on the way below the destination: the second does not take
+/// the first for its copy.
 #[test]
 fn two_files_with_one_destination_do_not_merge() {
     for across in [true, false] {
@@ -289,9 +289,8 @@ fn two_files_with_one_destination_do_not_merge() {
     }
 }
 
-/// Between any two system calls somebody else does something to the copy that
-/// was found: what he wrote stays, the original's content does, and what was
-/// found is not removed by anybody but him.
+/// Between any two system calls another process changes the copy that was found: its data stays,
+/// the original's content does, and only that process removes the copy.
 #[test]
 fn what_is_done_to_the_copy_meanwhile_is_not_lost() {
     let append = |one: &Path| {

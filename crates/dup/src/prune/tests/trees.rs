@@ -102,7 +102,7 @@ fn moved(tree: &TestTree) -> Action {
     Action::Move(tree.scratch("moved").as_os_str().as_bytes().to_vec())
 }
 
-/// Runs and gives the totals and each line a front end would print.
+/// Runs and returns the totals and each line that a front end would print.
 fn run_trees(
     groups: Vec<TreeGroup>,
     options: &PruneOptions,
@@ -157,8 +157,8 @@ fn all_of(root: &Path, times: bool) -> BTreeMap<PathBuf, String> {
     names.into_iter().map(told).collect()
 }
 
-/// The directory that stays is as it was, and so is what has nothing to do with it; each content of
-/// the other one stands in one of them.
+/// Checks that the directory that stays is as it was, and so are unrelated files; each content of
+/// the other one exists in one of them.
 #[track_caller]
 fn check_kept(tree: &TestTree, before: &BTreeMap<PathBuf, String>, context: &str) {
     let after = all_of(tree.path(), false);
@@ -234,8 +234,8 @@ fn a_directory_goes_and_comes_back() {
     }
 }
 
-/// A directory that a run did not come to remove has what somebody gave it since; undo moved its
-/// times, and gives those back.
+/// A directory that a run did not come to remove keeps the mode that it was given since; undo moved
+/// its times, and restores those.
 #[test]
 fn a_directory_that_stayed_keeps_the_mode_it_has_by_now() {
     let tree = copies();
@@ -380,7 +380,7 @@ fn one_race(name: &str, race: Race, file: &'static str, point: &Point) -> fail::
     }
     assert!(contents.contains(&b"something else".to_vec()), "{context}");
     assert!(contents.contains(&b"two".to_vec()), "{context}");
-    // Whoever replaces the file that stays right before the other one goes, does away with it himself.
+    // A process that replaces the kept file right before the other one goes removes it by itself.
     let by_us = match race {
         Race::Replace | Race::Relink => file.starts_with('b'),
         race => matches!(race, Race::RenameAway),
@@ -390,7 +390,7 @@ fn one_race(name: &str, race: Race, file: &'static str, point: &Point) -> fail::
     seen
 }
 
-/// What another process does that puts something new in the way.
+/// Changes of another process that put something new in the way.
 const ARRIVALS: [fn(&Path) -> std::io::Result<()>; 5] = [
     |root| fs::write(root.join("b/new"), "new"),
     |root| fs::write(root.join("b/in/new"), "new"),
@@ -406,8 +406,8 @@ fn swap(root: &Path, name: &str) -> std::io::Result<()> {
     fs::write(root.join(name).join("new"), "new")
 }
 
-/// What comes into a directory between the passes, or while its names go, stays, and with it the
-/// directory.
+/// Entries that are added to a directory between the passes, or while its names go, stay, and with
+/// them the directory.
 #[test]
 fn what_comes_meanwhile_stays() {
     for name in ["delete", "move"] {

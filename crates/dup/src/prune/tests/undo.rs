@@ -1,5 +1,4 @@
-//! undo gives separate files back, with their metadata, and says what it
-//! could not.
+//! undo restores separate files, with their metadata, and reports the parts that it could not.
 
 use super::*;
 use std::os::unix::fs::MetadataExt;
@@ -188,7 +187,7 @@ fn a_damaged_file_is_not_what_comes_back() {
         let tree = sample();
         let action = actions(&tree)[index].clone();
         prune_with_journal(&tree, &options(action.clone()));
-        // In place, and with the time that it had: nothing but the bytes tells.
+        // In place, and with its former time: only the bytes differ.
         fs::write(tree.join("a/keep"), damaged()).unwrap();
         tree.mtime("a/keep", 1_000_000_000, 5);
         let before = snapshot(tree.path());
@@ -274,7 +273,7 @@ fn foreign_and_damaged_journals_are_refused() {
     fs::remove_file(&path).unwrap();
     prune_with_journal(&tree, &options(Action::Hardlink));
     let text = fs::read(&path).unwrap();
-    // Any cut is read as what was complete by then, or refused; never a panic.
+    // Any cut is read as the lines complete by then, or refused; never a panic.
     for cut in 0..text.len() {
         let _ = journal::steps_in(&text[..cut]);
     }
@@ -332,7 +331,7 @@ fn set_user_id_needs_the_recorded_owner() {
     assert_eq!(mode(&tree) & 0o6000, 0, "{lines:?}");
     assert!(lines.iter().any(|line| line.contains(told)), "{lines:?}");
 
-    // The content is somebody else's by now.
+    // The content is another user's by now.
     let tree = program();
     std::os::unix::fs::chown(tree.join("a/keep"), Some(bc_testkit::NOBODY), None).unwrap();
     let (_, lines) = undo_all(&tree, RunMode::Execute);
@@ -341,8 +340,8 @@ fn set_user_id_needs_the_recorded_owner() {
     assert!(lines.iter().any(|line| line.contains(told)), "{lines:?}");
 }
 
-/// A directory that was moved out of the searched ones meanwhile is none of
-/// the run's: what happened there could not be undone.
+/// A directory that was moved out of the searched ones meanwhile is not in the run's directories: a
+/// change there could not be undone.
 #[test]
 fn steps_outside_of_the_directories_of_the_run_are_not_made() {
     let tree = sample();

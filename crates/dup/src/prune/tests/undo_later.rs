@@ -14,7 +14,8 @@ fn undo_all(tree: &TestTree, mode: RunMode) -> (UndoSummary, Vec<String>) {
     (summary.unwrap(), lines)
 }
 
-/// Dry, then done: the two agree in what comes back and what does not.
+/// Undoes in a dry run, then really: the two agree in the files that come back and those that do
+/// not.
 fn undo_as_foreseen(tree: &TestTree) -> (UndoSummary, Vec<String>) {
     let (dry, said) = undo_all(tree, RunMode::DryRun);
     let (done, lines) = undo_all(tree, RunMode::Execute);
@@ -37,7 +38,7 @@ fn rewrite(tree: &TestTree, edit: impl Fn(&str) -> String) {
     fs::write(&path, text).unwrap();
 }
 
-/// What the recorded numbers are when the disk had another one.
+/// Changes the recorded device numbers, as if the disk had had another one.
 fn number_again(tree: &TestTree) {
     let dev = tree.path().metadata().unwrap().dev();
     let other = format!("\"dev\":{},", dev + 1000);
@@ -147,7 +148,7 @@ fn what_has_the_name_of_a_moved_file_is_not_it() {
 
 #[test]
 fn nothing_is_put_into_another_file_system() {
-    // Of earlier versions, which recorded no volume, the kept file tells.
+    // Of earlier versions, which recorded no volume, the kept file's device is compared.
     for old in [false, true] {
         for index in 0..4 {
             let tree = quick_sample();
@@ -180,7 +181,7 @@ fn nothing_is_put_into_another_file_system() {
     }
 }
 
-/// The file itself lies aside, and the kept one was edited.
+/// The file itself is set aside, and the kept one was edited.
 #[test]
 fn what_a_killed_run_set_aside_comes_back() {
     for action in ["hardlink", "symlink", "delete"] {
@@ -202,7 +203,7 @@ fn what_a_killed_run_set_aside_comes_back() {
     }
 }
 
-/// Something else has the name by now: what was set aside is named.
+/// Another file has the name by now: the file that was set aside is reported.
 #[test]
 fn what_a_killed_run_set_aside_and_cannot_come_back_is_named() {
     let tree = sample();
@@ -257,7 +258,7 @@ fn the_time_of_the_last_access_comes_back() {
     }
 }
 
-/// The kept file, or what is the matter with it, is named.
+/// The kept file, or its failure, is reported.
 #[test]
 fn what_is_wrong_with_the_kept_file_is_told_of_that() {
     type Spoil = fn(&Path);
@@ -288,8 +289,8 @@ fn what_is_wrong_with_the_kept_file_is_told_of_that() {
     assert!(lines.iter().all(|line| line.contains("In {")), "{lines:?}");
 }
 
-/// What an earlier run had recorded of a file comes back after what a later one had, and a second
-/// undo finds it in place.
+/// The state that an earlier run had recorded of a file comes back after the one of a later run,
+/// and a second undo finds it in place.
 #[test]
 fn runs_in_one_journal_are_undone_to_the_first() {
     let tree = sample();

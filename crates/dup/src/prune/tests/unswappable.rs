@@ -51,7 +51,7 @@ fn every_way_to_refuse_a_swap_leads_there() {
     }
 }
 
-/// Up to the last look; what comes between that and the rename no call can tell.
+/// Up to the last look; a change between that and the rename no call can detect.
 #[test]
 fn what_another_puts_there_before_the_last_look_stays() {
     const NEW: &[u8] = b"an editor's new version";

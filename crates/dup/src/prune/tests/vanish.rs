@@ -1,5 +1,5 @@
-//! What becomes of a file that moves to another file system while somebody
-//! else is at work with its copy: the copy goes, is moved away or is changed.
+//! A file moves to another file system while another process works with its copy: the copy goes, is
+//! moved away or is changed.
 
 use super::lost::{all, edit, is_edited, pair, somewhere};
 use super::moves::{action, moved};
@@ -19,8 +19,8 @@ const RACES: [Race; 4] = [
     ("edit", edit),
 ];
 
-/// Before any call up to the one that removes the original: then that stays,
-/// and no copy is told of that is not there.
+/// Before any call up to the one that removes the original: then that stays, and no missing copy is
+/// reported.
 #[test]
 fn the_original_stays_where_the_copy_does_not() {
     let mut sweep = Sweep::new(FEW).ways(RACES.len());
@@ -43,9 +43,9 @@ fn the_original_stays_where_the_copy_does_not() {
             continue;
         }
         let context = format!("{what} before {point}: {lines:?}");
-        // Right before the name goes, nobody can look any more.
+        // Right before the name goes, no look is possible any more.
         let removed = seen.first("unlink") == seen.at;
-        // To be named moves the change time as well: what is done in that moment hides behind it.
+        // A new name moves the change time as well: a change in that moment hides behind it.
         let hidden = what == "edit" && seen.at > 0 && seen.calls[seen.at - 1] == "name";
         if !raced.get() || removed || hidden {
             continue;

@@ -1,4 +1,4 @@
-//! One group: which directory stays, which go, and how.
+//! One group: the directory that stays, the ones that go, and the way they go.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,12 +18,12 @@ use crate::prune::state::{Run, State};
 use crate::prune::step::{Action, PruneEvent, StepOutcome, TreeStep};
 use crate::prune::{relocate, sys};
 
-/// What became of directories so far.
+/// Directories that were processed so far.
 #[derive(Default)]
 pub(super) struct Done {
     /// Directories that stay, and those in them.
     kept: HashSet<Identity>,
-    /// Of those the ones that groups named.
+    /// The ones among them that groups named.
     kept_roots: HashSet<Identity>,
     /// Directories that went, or of which a part did, and those in them.
     gone: HashSet<Identity>,
@@ -50,7 +50,7 @@ impl Done {
         done
     }
 
-    /// Whether nothing of it may go, as it stays for another group.
+    /// Returns true if nothing of it may go, as it stays for another group.
     fn keeps(&self, copy: &TreeCopy) -> bool {
         self.kept.contains(&copy.dir.id) || copy.dirs().any(|id| self.kept_roots.contains(&id))
     }
@@ -121,8 +121,8 @@ impl Run<'_> {
         }
     }
 
-    /// The copies in the order of the rules: first the one that stays. What stays for other groups
-    /// stays for this one, too, if no reference does.
+    /// Returns the copies in the order of the rules: first the one that stays. A directory that
+    /// stays for other groups stays for this one, too, if no reference does.
     fn order_trees(&self, copies: &[TreeCopy], done: &Done) -> Option<Vec<usize>> {
         let dirs = copies.iter().map(|copy| copy.dir.clone());
         let inodes = self.options.rules.order(&FileGroup {
@@ -160,7 +160,7 @@ impl Run<'_> {
         }
     }
 
-    /// How the directory goes, as far as that can be seen beforehand.
+    /// Returns the way to remove or move the directory, as far as it can be decided beforehand.
     fn way(&mut self, pair: &Pair<'_>) -> Result<Way, Skip> {
         let Action::Move(dir) = &self.options.action else {
             return Ok(Way::Delete);

@@ -40,7 +40,7 @@ pub(super) fn open_link(link: &FileRef) -> Result<(OpenFile, Vec<u8>), Skip> {
 /// The names in each directory of a copy, by which of its entries that is.
 pub(super) type Names<'c> = HashMap<Option<u32>, Vec<&'c [u8]>>;
 
-/// As the search found it.
+/// Returns the names that the search found in the copy.
 pub(super) fn expected(copy: &TreeCopy) -> Names<'_> {
     let mut names = Names::new();
     for entry in &copy.entries {

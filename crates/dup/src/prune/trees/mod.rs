@@ -1,13 +1,15 @@
-//! Whole directories that are copies of each other. One of each group stays; of another one everything
-//! is proven to be in that one first, then it goes, name by name or, where it is moved, by one rename.
-//! Versions before moved to other file systems as well, by a copy of each name; undo takes that back.
+//! Whole directories that are copies of each other. One of each group stays; another one goes once
+//! everything in it is proven to be in that one, name by name or, where it is moved, by one rename.
+//! Versions before moved to other file systems as well, by a copy of each name; undo takes that
+//! back.
 //!
 //! # Invariants
 //! - Before the first name of a directory goes, every file in it was compared byte for byte with its
 //!   twin, every link and every directory was found in the directory that stays, and nothing else was
 //!   in it. Then each file is proven once more, right before its own name goes.
-//! - What stays lies in nothing that the run removes, and nothing is removed from it.
-//! - Directories go by `rmdir` alone, which takes none that anything is in.
+//! - The directory that stays lies in no directory that the run removes, and nothing is removed
+//!   from it.
+//! - Directories are removed by `rmdir` alone, which fails unless they are empty.
 //! - Before the first name of a directory goes, the journal has the owner, mode, times and attributes of
 //!   each directory in it.
 
@@ -34,29 +36,29 @@ use super::step::{Action, PruneEvent, PruneSummary, TreeStep};
 pub struct TreeCopy {
     /// The directory itself.
     pub dir: FileRef,
-    /// What is in it, at any depth: each directory before what is in it. Copies have theirs in the
-    /// same order.
+    /// Entries below it, at any depth: each directory before its own entries. Copies have theirs in
+    /// the same order.
     pub entries: Vec<TreeEntry>,
 }
 
 /// One name below a [`TreeCopy`].
 #[derive(Clone, Debug)]
 pub struct TreeEntry {
-    /// Which of the entries is the directory that it is in; `None`: the copy itself.
+    /// Index of the directory that it is in; `None`: the copy itself.
     pub parent: Option<u32>,
     /// Its name there.
     pub name: Vec<u8>,
-    /// What it is.
+    /// Kind of entry.
     pub kind: TreeKind,
-    /// Which it was.
+    /// Identity.
     pub id: Identity,
-    /// In which state.
+    /// State.
     pub stamp: Stamp,
-    /// How many names it had.
+    /// Number of names that it had.
     pub nlink: u64,
 }
 
-/// What a name below a directory stands for.
+/// Kind of entry below a directory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum TreeKind {
     /// A regular file.
@@ -120,7 +122,7 @@ impl TreeCopy {
         [self.dir.id].into_iter().chain(inner.map(|entry| entry.id))
     }
 
-    /// How many files are in it, and how many bytes they have.
+    /// Returns the number of files in it, and of their bytes.
     fn amount(&self) -> (u64, u64) {
         let files = self.entries.iter();
         let files = files.filter(|entry| entry.kind == TreeKind::File);
@@ -163,7 +165,7 @@ pub fn prune_trees(
     run.finish()
 }
 
-/// How a directory goes.
+/// Way to remove or move a directory.
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum Way {
     /// Name by name.
@@ -199,7 +201,7 @@ impl Pair<'_> {
         (self.keeper.at(at), self.target.at(at))
     }
 
-    /// The directory, and then each one in it, before what is in that.
+    /// Returns the directory, and then each one in it, before its own entries.
     fn dirs(&self) -> impl DoubleEndedIterator<Item = Option<u32>> {
         [None].into_iter().chain(self.target.of(TreeKind::Dir))
     }

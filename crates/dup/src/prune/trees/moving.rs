@@ -37,7 +37,8 @@ impl Run<'_> {
     }
 }
 
-/// Renames the directory that is held, and no other: what had its name by then is put back.
+/// Renames the directory that is held, and no other: another one that had its name by then is put
+/// back.
 fn rename(held: &OpenFile, (to_dir, name): (&OwnedFd, &CString), to: &[u8]) -> Result<(), Skip> {
     sys::rename_new(&held.dir, &held.name, to_dir, name)?;
     match identity_at(to_dir, name) {

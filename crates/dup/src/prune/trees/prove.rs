@@ -22,7 +22,7 @@ use crate::prune::step::{StepKind, StepOutcome};
 use crate::prune::sys;
 
 impl Run<'_> {
-    /// Proves that the target may go; gives what a dry run would free. Changes nothing.
+    /// Proves that the target may go; returns the bytes that a dry run would free. Changes nothing.
     pub(super) fn prove(
         &mut self,
         pair: &Pair<'_>,
@@ -46,7 +46,7 @@ impl Run<'_> {
             let proven = self.prove_file((&twin, &file), state);
             freed += proven.map_err(|why| why.of(&file.path))?;
         }
-        // Once more: what came in the meantime was compared with nothing.
+        // Once more: entries that came in the meantime were compared with nothing.
         self.prove_dirs(pair, done)?;
         Ok(freed)
     }
@@ -77,7 +77,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// That names in the directory can be taken away, and its own.
+    /// Proves that names in the directory can be removed, and its own.
     fn changeable(&mut self, dir: &OpenFile) -> Result<(), Skip> {
         for at in [dir.dir.as_fd(), dir.file.as_fd()] {
             match sys::may_change(at) {
@@ -92,7 +92,7 @@ impl Run<'_> {
         above.check_removable(&self.abilities.caller, permitted::owner(dir))
     }
 
-    /// That both links lead to the same, as far as their texts go.
+    /// Proves that both links lead to the same file, as far as their texts go.
     pub(super) fn prove_link(
         &mut self,
         twin: &FileRef,
@@ -115,7 +115,7 @@ impl Run<'_> {
         (twin, file): (&FileRef, &FileRef),
         state: &mut State<'_>,
     ) -> Result<u64, Skip> {
-        // Its directory is renamed, or it goes: whatever a deletion needs is enough.
+        // Its directory is renamed, or it goes: permission for a deletion is enough.
         let mut kind = StepKind::Delete;
         state.pending = 1;
         let mut keeper = open_twin(twin, state)?;
@@ -173,7 +173,7 @@ pub(super) fn refused(refusal: Refusal) -> Skip {
 }
 
 impl Pair<'_> {
-    /// That its name is one that can be taken away.
+    /// Proves that its name is one that can be removed.
     fn check_name(&self) -> Result<(), Skip> {
         match split(&self.target.dir.path).1 {
             b"" | b"." | b".." => Err(Skip::System {
@@ -184,8 +184,8 @@ impl Pair<'_> {
         }
     }
 
-    /// That both have the same names of the same kinds, no temporary of a run among them, and no
-    /// file in common.
+    /// Proves that both have the same names of the same kinds, no temporary of a run among them,
+    /// and no file in common.
     fn check_shape(&self) -> Result<(), Skip> {
         let (keeper, target) = (&self.keeper.entries, &self.target.entries);
         let alike = |(twin, entry): (&TreeEntry, &TreeEntry)| {
@@ -218,10 +218,10 @@ impl Pair<'_> {
     }
 }
 
-/// Whether the name is one that runs give to what they have not finished.
+/// Returns true if the name is one that runs give to unfinished files.
 fn is_stage(name: &[u8]) -> bool {
     leftover::is_ours(name) || name.starts_with(STAGE)
 }
 
-/// What the names begin with that other commands give to what they write.
+/// Prefix of the names that other commands give to files they are writing.
 const STAGE: &[u8] = b".bc-";

@@ -13,12 +13,12 @@ use crate::prune::step::{StepKind, StepOutcome};
 use crate::prune::sys;
 use crate::prune::temp::remove;
 
-/// What went so far.
+/// Files removed so far.
 #[derive(Default)]
 struct Progress {
     files: u64,
     freed: u64,
-    /// Whether any name did.
+    /// True once any name was removed.
     any: bool,
 }
 
@@ -84,7 +84,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Records what a directory is before the first name in it goes, which changes its times.
+    /// Records a directory's state before the first name in it goes, which changes its times.
     fn record_dir(&mut self, (twin, dir): (&FileRef, &FileRef)) -> Result<(), Skip> {
         let held = open_dir(dir)?;
         let kept = open_dir(twin).map_err(Skip::of_keeper)?;
@@ -149,7 +149,7 @@ impl Run<'_> {
 }
 
 impl Pair<'_> {
-    /// How many names of this file are in the target from this one on.
+    /// Returns the number of names of this file in the target from this one on.
     fn names_from(&self, at: Option<u32>, file: &FileRef) -> u64 {
         if file.nlink == 1 {
             return 1;

@@ -1,6 +1,6 @@
-//! The last that is done to a directory: it gets what it had, as everything in it is back. Whatever
-//! a killed undo had come to, the next one comes to the same end: a directory is judged by what it
-//! has, not by who made it.
+//! Last step of a directory's undo: it gets its metadata, as everything in it is back. However far
+//! a killed undo came, the next one ends in the same state: a directory is judged by its own state,
+//! not by the process that made it.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -19,13 +19,13 @@ use crate::prune::options::RunMode;
 use crate::prune::skip::Skip;
 use crate::prune::sys;
 
-/// What a directory is to have.
+/// Metadata and flags that a directory is to have.
 struct Wanted {
     metadata: Metadata,
     flags: bc_fs::InodeFlags,
 }
 
-/// How much of that it is to be given.
+/// Part of that which it is to be given.
 enum Share {
     All,
     Times,
@@ -35,7 +35,8 @@ enum Share {
 }
 
 impl Undo<'_> {
-    /// Gives a directory what it had before the first name in it went: the last of it that is undone.
+    /// Gives a directory the metadata that it had before the first name in it went: the last part
+    /// of it that is undone.
     pub(super) fn finish(
         &mut self,
         entry: &Entry,
@@ -55,7 +56,7 @@ impl Undo<'_> {
             flags: entry.target.flags(),
         };
         let opened = match sys::open_listed(&found.dir, &found.name) {
-            // It has what keeps us out already.
+            // It has the mode that keeps us out already.
             Err(failed) if failed.errno == Errno::ACCESS && wanted.is_had(&stat) => {
                 return Ok(UndoOutcome::Unneeded);
             }
@@ -94,7 +95,7 @@ impl Undo<'_> {
         wanted: &Wanted,
     ) -> Result<Share, Skip> {
         if let Some(made) = self.trees.made.get(path) {
-            // Another directory that has its name by now is not given what that one had.
+            // Another directory that has its name by now is not given the original's metadata.
             return match *made == stat.id {
                 true => Ok(Share::All),
                 false => Err(Skip::Changed),
@@ -127,14 +128,15 @@ impl Undo<'_> {
         };
         Ok(match self.names_in(opened, path, None)?.1 {
             None => Share::All,
-            // Whoever works in it moves its times.
+            // A process that works in it moves its times.
             Some(_) if what == TIMES => Share::Nothing,
             Some(name) => Share::Refused(what, name),
         })
     }
 
-    /// Whether a directory holds a name that is as the journal says that it was; and the first that is
-    /// neither that, nor another name of such a file, nor there in its state since before `since`.
+    /// Returns true if a directory holds a name that is as the journal recorded it; and the first
+    /// name that is neither that, nor another name of such a file, nor unchanged since before
+    /// `since`.
     fn names_in(
         &self,
         opened: &OwnedFd,
@@ -166,7 +168,7 @@ impl Undo<'_> {
         Ok((!ours.is_empty(), foreign.map(|(name, _)| name)))
     }
 
-    /// When the run began that made the step at hand.
+    /// Returns the start of the run that made the current step.
     fn started_ns(&self) -> i64 {
         let nth = usize::try_from(self.run).unwrap_or(0).wrapping_sub(1);
         self.names.started_ns.get(nth).copied().unwrap_or(i64::MIN)
@@ -175,7 +177,7 @@ impl Undo<'_> {
     /// Removes the directory that was made where this one was moved to, if nothing is in it any more.
     fn take_back_dir(&self, to: &[u8], entry: &Entry) {
         if let Ok(there) = find(to, &entry.target) {
-            // What is in there by now is not ours to remove.
+            // New entries in there are not ours to remove.
             let _ = sys::remove_dir(&there.dir, &there.name);
         }
     }
@@ -184,7 +186,7 @@ impl Undo<'_> {
 const TIMES: &str = "times";
 
 impl Wanted {
-    /// As far as a look from outside tells.
+    /// Returns true if a directory has all this, as far as its `stat` shows.
     fn is_had(&self, stat: &FileStat) -> bool {
         let Metadata {
             uid,
@@ -197,7 +199,7 @@ impl Wanted {
         has == (uid, gid, mode, clipped(mtime_ns))
     }
 
-    /// What a directory lacks of it; its times only if it has all else.
+    /// Returns the part of this that a directory lacks; its times only if it has all else.
     fn missing(&self, opened: &OwnedFd, stat: &FileStat) -> Result<Option<&'static str>, Skip> {
         let has = Metadata::read(opened, stat, 0)?;
         if let Some(what) = self.metadata.lacking(&has) {
@@ -210,7 +212,7 @@ impl Wanted {
         Ok((self.metadata.mtime_ns != has.mtime_ns).then_some(TIMES))
     }
 
-    /// Gives all of it; what could not be given.
+    /// Gives all of it; returns the parts that could not be given.
     fn give(&self, opened: &OwnedFd) -> Result<Vec<String>, Skip> {
         let mut lost = self.metadata.apply(opened)?;
         lost.extend(given(Some(&self.flags), opened)?);

@@ -1,5 +1,5 @@
-//! What a dry run says of a step: what undo would refuse, and what it could not give back, is found
-//! out by the same looks, and nothing is changed.
+//! Dry run of undo: refusals, and metadata that could not be given back, are found by the same
+//! looks, and nothing is changed.
 
 use std::os::fd::OwnedFd;
 
@@ -18,7 +18,7 @@ use crate::prune::skip::Skip;
 use crate::prune::sys;
 
 impl Undo<'_> {
-    /// What becomes of a name that comes back without this.
+    /// Returns the outcome of a name that comes back without these properties.
     pub(super) fn back(&self, lost: Vec<String>) -> UndoOutcome {
         match self.mode {
             RunMode::Execute => UndoOutcome::Restored { lost },
@@ -26,7 +26,7 @@ impl Undo<'_> {
         }
     }
 
-    /// What a name leads to, or would by then.
+    /// Returns the file that a name leads to, or would by then.
     pub(super) fn find(&self, path: &[u8], recorded: &Recorded) -> Result<Found, Skip> {
         let mut found = find(path, recorded)?;
         if let (None, Some(name)) = (&found.stat, self.stand_ins.get(path)) {
@@ -36,7 +36,7 @@ impl Undo<'_> {
         Ok(found)
     }
 
-    /// That names in these directories could be changed, for a dry run; `false` in a real one.
+    /// Proves in a dry run that names in these directories could be changed; `false` in a real one.
     pub(super) fn would(&self, dirs: &[&OwnedFd]) -> Result<bool, Skip> {
         if self.mode == RunMode::Execute {
             return Ok(false);
@@ -52,8 +52,8 @@ impl Undo<'_> {
         Ok(true)
     }
 
-    /// What a dry run says of a file that would be [made](Undo::make): in this directory, if that is
-    /// there.
+    /// Returns a dry run's outcome of a file that would be [made](Undo::make): in this directory,
+    /// if that is there.
     pub(super) fn would_make(
         &mut self,
         entry: &Entry,
@@ -61,7 +61,7 @@ impl Undo<'_> {
         there: Option<&OpenFile>,
     ) -> Result<UndoOutcome, Skip> {
         let mut lost = Vec::new();
-        // As another name of what is there, or would be by then, it has what that has.
+        // As another name of a file that exists, or would by then, it has that file's metadata.
         if !self.has_name(entry) {
             let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
             let is_file = |held: &&OpenFile| held.stat.kind() == FileKind::File;
@@ -93,7 +93,7 @@ impl Undo<'_> {
         Ok(UndoOutcome::Would { lost })
     }
 
-    /// The same of a file in a directory that would be made.
+    /// Returns the outcome of a file in a directory that would be made.
     pub(super) fn would_fill(
         &mut self,
         entry: &Entry,
@@ -119,7 +119,7 @@ impl Undo<'_> {
         }
     }
 
-    /// What a dry run says of a moved file that would [come back](Undo::bring_back).
+    /// Returns a dry run's outcome of a moved file that would [come back](Undo::bring_back).
     pub(super) fn would_bring(
         &mut self,
         entry: &Entry,
@@ -150,7 +150,8 @@ impl Undo<'_> {
         Ok(UndoOutcome::Would { lost })
     }
 
-    /// What a new file or directory in `dir` would have of this, and what it would be refused.
+    /// Returns the metadata that a new file or directory in `dir` would have, and the parts that it
+    /// would be refused.
     pub(super) fn would_give(
         &self,
         metadata: &Metadata,
@@ -160,13 +161,13 @@ impl Undo<'_> {
         metadata.foresee(&self.caller, takes)
     }
 
-    /// Whether another name of the step's file is there, or would be by then.
+    /// Returns true if another name of the step's file exists, or would by then.
     fn has_name(&mut self, entry: &Entry) -> bool {
         let original = self.original(entry);
         self.foreseen_names.contains_key(&original) || self.other_name(entry).is_some()
     }
 
-    /// Takes note of a name that would come back; what would be said of the others.
+    /// Records a name that would come back; returns the message about the other names.
     fn foresee_names(&mut self, entry: &Entry) -> Option<String> {
         let stands = self.other_name(entry).and_then(|(id, path)| {
             let stat = self.find(&path, &entry.target).ok()?.stat?;
@@ -178,8 +179,8 @@ impl Undo<'_> {
         parted(entry, stands.unwrap_or(0) + *made)
     }
 
-    /// Whether a step after this one would have been taken back, which gave this name the content of
-    /// the step's file.
+    /// Returns true if a later step would have been undone by then that gave this name the content
+    /// of the step's file.
     pub(super) fn foresees(&self, path: &[u8], entry: &Entry) -> bool {
         let found = self.foreseen.get(path);
         found.is_some_and(|digest| *digest == entry.digest())

@@ -1,5 +1,5 @@
-//! What killed runs, of prune or of undo, left in the directories that undo
-//! comes to: looked for once in each, removed where nobody is at work.
+//! Leftovers of killed runs, of prune or of undo, in the directories that undo visits: looked for
+//! once in each, removed where no run is at work.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString};
@@ -32,21 +32,21 @@ pub(super) struct Leftovers {
     paths: HashMap<Identity, Vec<u8>>,
     /// Whole copies that may be the last to have their content.
     pub(super) last: Vec<Vec<u8>>,
-    /// Those that were named already.
+    /// Leftovers that were reported already.
     spoken_for: HashSet<Vec<u8>>,
-    /// How many were removed, or would be.
+    /// Number of those that were removed, or would be.
     pub(super) removed: u64,
 }
 
-/// What got its name back: the path, and the name that it still has in a dry run.
+/// Files that got their names back: the path, and the name that each still has in a dry run.
 pub(super) struct Back {
     pub(super) original: Option<(Vec<u8>, CString)>,
     pub(super) copy: Option<(Vec<u8>, CString)>,
 }
 
 impl Leftovers {
-    /// Removes what holds nothing from the directories of a step, and notes
-    /// what may hold a file.
+    /// Removes names that hold nothing from the directories of a step, and records those that may
+    /// hold a file.
     pub(super) fn look(&mut self, entry: &Entry, mode: RunMode, cancel: &Cancel) {
         for (dir, _) in directories(entry) {
             let Ok(id) = sys::stat(&dir).map(|stat| stat.id) else {
@@ -74,9 +74,8 @@ impl Leftovers {
         }
     }
 
-    /// Gives the step's file and the copy that was made of it their names back,
-    /// where a killed run had set them aside and nothing has the name. A dry run
-    /// only tells that it would.
+    /// Gives the step's file and the copy that was made of it their names back, where a killed run
+    /// had set them aside and nothing has the name. A dry run only reports that it would.
     pub(super) fn put_back(
         &mut self,
         entry: &Entry,
@@ -118,7 +117,7 @@ impl Leftovers {
             return Ok(None);
         }
         // The number of its device may be another one since it was mounted again; after a copy of
-        // the whole tree its own is, and the name tells which file was made of it.
+        // the whole tree its own is, and the name identifies the copy's original.
         let size = entry.target.stamp().size;
         let is_it = |held: &OpenFile| {
             let told = other.is_some() && leftover::aside_for(held.name.as_bytes()) == other;
@@ -140,8 +139,8 @@ impl Leftovers {
         Ok(Some(names.remove(at)))
     }
 
-    /// The step's file itself in the directory of its name, where a killed run had set it aside and
-    /// put a link in its place: the temporary name.
+    /// Finds the step's file itself in the directory of its name, where a killed run had set it
+    /// aside and put a link in its place: returns its temporary name and its state.
     pub(super) fn original(
         &self,
         entry: &Entry,
@@ -159,7 +158,7 @@ impl Leftovers {
         })
     }
 
-    /// The path of that.
+    /// Returns the path of that file.
     pub(super) fn original_path(&self, entry: &Entry, cancel: &Cancel) -> Option<Vec<u8>> {
         if self.found.values().all(Vec::is_empty) {
             return None;
@@ -170,7 +169,7 @@ impl Leftovers {
         Some(sibling(&path, left.as_bytes()))
     }
 
-    /// Takes note that a temporary name is no more.
+    /// Forgets a temporary name that no longer exists.
     pub(super) fn forget(&mut self, dir: &OwnedFd, name: &CString) {
         let names = sys::stat(dir).map(|stat| self.found.get_mut(&stat.id));
         if let Ok(Some(names)) = names {
@@ -178,8 +177,8 @@ impl Leftovers {
         }
     }
 
-    /// What a killed run had set aside of the step's file, or of the copy made of
-    /// it, and what could not be given its name back; its path.
+    /// Returns the path of a file that a killed run had set aside for the step, the original or the
+    /// copy made of it, and that could not be given its name back.
     pub(super) fn rest(&self, entry: &Entry, copy: Option<Identity>) -> Option<Vec<u8>> {
         if self.found.values().all(Vec::is_empty) {
             return None;
@@ -197,8 +196,8 @@ impl Leftovers {
         rest(entry.target.path(), entry.target.id()).or_else(|| rest(entry.destination(), copy?))
     }
 
-    /// The originals of killed moves that are still where they were set aside, and
-    /// that nobody is at work with: no step of the journal gave them their names.
+    /// Returns the originals of killed moves that are still where they were set aside, and whose
+    /// directory no run is using: no step of the journal gave them their names.
     pub(super) fn originals(&self) -> Vec<Vec<u8>> {
         let mut left = Vec::new();
         for (id, names) in &self.found {
@@ -232,9 +231,8 @@ impl Leftovers {
         self.spoken_for.insert(path);
     }
 
-    /// Removes files under temporary names that have the content of the step's
-    /// file, which is in its place. Not what was set aside by a move: what that
-    /// has besides its content may be nowhere else.
+    /// Removes files under temporary names that have the content of the step's file, which is in
+    /// its place. Files that a move set aside stay: their metadata may be nowhere else.
     pub(super) fn remove_equal(
         &mut self,
         entry: &Entry,
@@ -305,8 +303,8 @@ pub(super) fn put_in_place(there: &OpenFile, aside: &CStr, id: Identity) -> Resu
     sys::unlink(dir, aside).map_err(|failed| temp::left(there, aside, failed.errno))
 }
 
-/// Whether this is the whole copy of the step's file, without another name, and
-/// neither that file nor the kept one has the content still.
+/// Returns true if this is the whole copy of the step's file, without another name, and neither
+/// that file nor the kept one has the content still.
 fn is_last(entry: &Entry, dir: &OwnedFd, name: &CStr, cancel: &Cancel) -> bool {
     let size = entry.target.stamp().size;
     let bears = |dir: &OwnedFd, name: &CStr| {

@@ -1,6 +1,6 @@
-//! undo: makes the files of a journal separate again, last step first, as
-//! far as what is there now allows it. It changes a name only while the name
-//! is exactly what the step left, and only by the same swap as prune.
+//! undo: makes the files of a journal separate again, last step first, as far as the present files
+//! allow it. It changes a name only while the name is exactly what the step left, and only by the
+//! same swap as prune.
 
 mod finish;
 mod foresee;
@@ -46,10 +46,9 @@ use crate::prune::skip::Skip;
 use crate::prune::sys::{self, Failed};
 use crate::prune::temp::{Temps, replace};
 
-/// Undoes the steps of the journal at `path`, the last one first. Cancelled
-/// while it reads, it has done nothing; later, it stops between two steps or
-/// within one that leaves nothing behind. A journal whose run was killed before
-/// its first line was whole is one without steps.
+/// Undoes the steps of the journal at `path`, the last one first. Cancelled while it reads, it has
+/// done nothing; later, it stops between two steps or within one that leaves nothing behind. A
+/// journal whose run was killed before its first line was complete has no steps.
 ///
 /// # Errors
 /// If the journal cannot be read, is not one, was written by another version,
@@ -97,7 +96,7 @@ fn undo_at(
         if cancel.is_cancelled() {
             break;
         }
-        // A copy that was not withdrawn may be there all the same.
+        // A copy that was not withdrawn may still exist.
         let never = place.took_effect == Some(false) && !steps.made_copy(at);
         if never && !steps.index.linked {
             continue;
@@ -116,8 +115,8 @@ fn undo_at(
         }
         let is_there = undo.volumes.check(undo.run, &entry, &path);
         let outcome = is_there.and_then(|()| match action {
-            // What is left over in a directory is looked at for the sake of the files in it, which
-            // tell what may be the last of its content.
+            // Leftovers in a directory are looked at for the sake of the files in it, whose steps
+            // show which leftover may be the last of its content.
             Some(action) => undo.tree(action, &entry, &path),
             None => {
                 undo.leftovers.look(&entry, mode, cancel);
@@ -144,7 +143,7 @@ fn undo_at(
                     undo.foreseen.insert(path.clone(), entry.digest());
                 }
             }
-            // That a directory has what it had is a part of its making.
+            // The metadata of a directory is a part of its making.
             UndoOutcome::Unneeded if action == Some(TreeAction::Empty) => continue,
             UndoOutcome::Unneeded => summary.unneeded += 1,
             UndoOutcome::Failed(_) => summary.failed += 1,
@@ -181,31 +180,31 @@ struct Undo<'a> {
     temps: Temps,
     blocked: Blocked,
     leftovers: Leftovers,
-    /// What a dry run would have restored, with the content: it may be the kept file of steps
-    /// before.
+    /// Files that a dry run would have restored, with the content: they may be the kept files of
+    /// steps before.
     foreseen: HashMap<Vec<u8>, Option<Digest>>,
-    /// How many names of each file a dry run would have given back.
+    /// Number of names of each file that a dry run would have given back.
     foreseen_names: HashMap<Original, u64>,
     /// The names that files still have in a dry run which would have been given others: by path.
     stand_ins: HashMap<Vec<u8>, CString>,
     caller: Caller,
-    /// Which of the journal's runs made the step at hand.
+    /// Number of the journal's run that made the current step.
     run: u64,
-    /// What became of whole directories.
+    /// Whole directories that undo made or filled.
     trees: Trees,
-    /// Where files that had several names were restored: by what they were,
-    /// what they are now and a name.
+    /// Restored files that had several names: by their original, the identity that each has now and
+    /// a name.
     restored: HashMap<Original, (Identity, Vec<u8>)>,
     /// Files that this undo gave back.
     made: HashSet<Identity>,
-    /// Where names may be that no step took.
+    /// Places of names that no step took.
     names: Names,
     /// The file systems of the steps, and those that are there.
     volumes: Volumes,
 }
 
-/// A file before its step. The inode number alone does not tell: a journal may
-/// be continued, and what one run gave up is given to other files by the next.
+/// A file before its step. The inode number alone does not identify it: a journal may be continued,
+/// and a number that one run gave up is given to other files by the next.
 #[derive(Clone, Copy, Eq, Hash, PartialEq)]
 struct Original {
     run: u64,
@@ -213,7 +212,7 @@ struct Original {
     digest: Option<Digest>,
 }
 
-/// What a name leads to, not followed.
+/// State of a name, with a link not followed.
 struct Found {
     dir: OwnedFd,
     name: CString,
@@ -246,15 +245,15 @@ fn find(path: &[u8], recorded: &Recorded) -> Result<Found, Skip> {
     Ok(Found { dir, name, stat })
 }
 
-/// Whether this may be the file that a journal recorded: its device may have another number since
-/// it was mounted again. A number alone is given again once it is free.
+/// Returns true if this may be the file that a journal recorded: its device may have another number
+/// since it was mounted again. A number alone is given again once it is free.
 fn may_be(now: &Mark, before: &Mark) -> bool {
     now.id == before.id || now.proves_mounted(before)
 }
 
 impl Found {
-    /// What tells whether it is a recorded file; `None` if there is nothing, or it is no file of
-    /// that number.
+    /// Returns the mark of the file, to be compared with a recorded one; `None` if there is no file
+    /// of that number.
     fn mark(&self, recorded: &Mark) -> Option<Mark> {
         let id = self.stat.as_ref()?.id;
         if id.ino != recorded.id.ino {
@@ -268,14 +267,14 @@ impl Found {
         })
     }
 
-    /// Whether it may be the recorded file.
+    /// Returns true if it may be the recorded file.
     fn may_be(&self, recorded: &Mark) -> bool {
         let same = self.stat.as_ref().is_some_and(|stat| stat.id == recorded.id);
         same || self.mark(recorded).is_some_and(|now| may_be(&now, recorded))
     }
 
-    /// Holds what the name leads to; a symbolic link itself, not its target.
-    /// What is done to it from here on shows in its change time.
+    /// Holds the file that the name leads to; a symbolic link itself, not its target. Later changes
+    /// to it show in its change time.
     fn hold(self, path: &[u8]) -> Result<OpenFile, Skip> {
         let expected = self.stat.ok_or(Skip::Gone)?;
         let held = match expected.kind() {
@@ -295,7 +294,7 @@ impl Found {
     }
 }
 
-/// What is said of a file that has so many names again, and had more.
+/// Returns the message about a file that has so many names again, and had more.
 fn parted(entry: &Entry, names: u64) -> Option<String> {
     let apart = entry.target.nlink().saturating_sub(names);
     let (s, are) = match apart {
@@ -309,7 +308,7 @@ fn parted(entry: &Entry, names: u64) -> Option<String> {
 }
 
 impl Undo<'_> {
-    /// Undoes a step, with what a killed run had set aside in its place again.
+    /// Undoes a step, after files that a killed run had set aside are put back.
     fn put_back(
         &mut self,
         entry: &Entry,
@@ -398,7 +397,7 @@ impl Undo<'_> {
         }
     }
 
-    /// Puts a copy in the place of a hard or symbolic link to the keeper.
+    /// Puts a copy in the place of a hard or symbolic link to the kept file.
     fn unlink(&mut self, entry: &Entry, path: &[u8], found: Found) -> Result<UndoOutcome, Skip> {
         let there = found.hold(path)?;
         let ours = match entry.action.as_str() {
@@ -435,9 +434,9 @@ impl Undo<'_> {
         Ok(self.done(entry, id, path, &there.dir, lost))
     }
 
-    /// A file of its own with the recorded content and all else that was recorded needs nothing:
-    /// undo was run before. Anything else is somebody's work since, or was refused to an earlier
-    /// undo; what this one made of a later run's step gets what this step recorded.
+    /// Accepts a separate file with the recorded content and metadata: undo was run before. Any
+    /// other is another program's work since, or was refused to an earlier undo; a file that this
+    /// undo made for a later run's step gets the metadata of this step.
     fn separate(&mut self, entry: &Entry, there: &OpenFile) -> Result<UndoOutcome, Skip> {
         self.is_recorded(entry, there)?;
         let before = entry.target.metadata().ok_or(Skip::Changed)?;
@@ -498,8 +497,8 @@ impl Undo<'_> {
         if same { Ok(()) } else { Err(Skip::Changed) }
     }
 
-    /// Remembers what a file was restored as, for its other names, and says
-    /// how many of those it does not have again.
+    /// Records the restored file, for its other names, and returns the message about those that it
+    /// does not have again.
     fn done(
         &mut self,
         entry: &Entry,

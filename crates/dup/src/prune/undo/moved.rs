@@ -1,5 +1,5 @@
-//! Taking moves back: by renaming, or by a copy that is given what the record
-//! says, or by removing a copy whose original never went.
+//! Undo of moves: by renaming, or by a copy that is given the recorded metadata, or by removing a
+//! copy whose original never went.
 
 use bc_fs::Escaped;
 use bc_walk::{FileKind, FileStat};
@@ -102,7 +102,7 @@ impl Undo<'_> {
         let wanted = self.wanted(entry, copy, &held)?;
         let own = held.metadata()?;
         let (metadata, lost) = wanted.clone().entitled(&held.stat, Some(&own));
-        // Of a copy that the run made, what its file system did not take need not stay.
+        // Metadata that the file system of the run's own copy did not take need not stay.
         let ours = copy.is_some_and(|copy| is_copy(copy, &held));
         let stays = |made: &Metadata| own.not_in(made, ours.then_some(&wanted));
         let with = self.other_name(entry).and_then(|(id, other)| {
@@ -119,7 +119,7 @@ impl Undo<'_> {
             to_dir: &found.dir,
             name: &found.name,
             to: path,
-            // A file that is not the one that was moved keeps what it has.
+            // A file that is not the moved one keeps its metadata.
             how: if same { How::Rename } else { How::Copy },
             metadata,
             lost,
@@ -139,7 +139,7 @@ impl Undo<'_> {
         )?;
         let mut lost = placed.lost;
         match placed.stays {
-            // Somebody took it away meanwhile: what was to be done is done.
+            // Another process removed it meanwhile, as undo would have.
             None | Some(Skip::Gone) => {}
             Some(why) => lost.push(format!(
                 "what was done to {} meanwhile, which stays: {why}",
@@ -152,9 +152,9 @@ impl Undo<'_> {
         Ok(UndoOutcome::Restored { lost })
     }
 
-    /// What the file is to have in its place: what it has where it was moved to,
-    /// and what it had before if the move took that; of a file that is not the
-    /// one that was moved, what that one had.
+    /// Returns the metadata that the file is to have in its place: that of the moved file now, with
+    /// the earlier values where the move lost them; for a file that is not the moved one, the moved
+    /// one's earlier metadata.
     pub(super) fn wanted(
         &self,
         entry: &Entry,
@@ -171,9 +171,9 @@ impl Undo<'_> {
         }
     }
 
-    /// Gives the file back whose copy the run had found at its destination:
-    /// that one is not the run's, and stays. Gone or changed since, it is not
-    /// needed either: the kept file has the content.
+    /// Restores the file whose copy the run had found at its destination: that copy is not the
+    /// run's, and stays. Even if it is gone or changed since, it is not needed: the kept file has
+    /// the content.
     fn leave_copy(
         &mut self,
         entry: &Entry,
@@ -188,8 +188,8 @@ impl Undo<'_> {
         self.recreate(entry, path, found, source.as_ref())
     }
 
-    /// Removes what is at the destination while the file is in its place: the
-    /// move was killed before the original went, or undo after it was restored.
+    /// Removes the copy at the destination while the file is in its place: the move was killed
+    /// before the original went, or undo after it was restored.
     fn withdraw(
         &mut self,
         entry: &Entry,
@@ -209,7 +209,7 @@ impl Undo<'_> {
         match compare(&original.file, &copy.file, size, self.cancel) {
             Ok(found) if Some(found) == entry.digest() => {}
             Err(Skip::Cancelled) => return Err(Skip::Cancelled),
-            // Somebody works with one of them: both stay.
+            // Another process works with one of them: both stay.
             _ => return Err(Skip::DestinationExists(Some("its copy differs"))),
         }
         let (own, has) = (copy.metadata()?, original.metadata()?);
@@ -234,13 +234,13 @@ impl Undo<'_> {
     }
 }
 
-/// Whether a file is the copy that the move made.
+/// Returns true if a file is the copy that the move made.
 pub(super) fn is_copy(copy: &Copy, held: &OpenFile) -> bool {
     may_be(&held.mark(), &copy.mark)
 }
 
-/// Whether a file is what undo makes of the step's: its content is compared
-/// afterwards.
+/// Returns true if a file has the metadata that undo would give the step's file: its content is
+/// compared afterwards.
 fn is_restored(entry: &Entry, wanted: &Metadata, here: &FileStat) -> bool {
     let now = (here.uid, here.gid, here.mode & 0o7777, here.stamp.mtime_ns);
     let is = |metadata: &Metadata| {

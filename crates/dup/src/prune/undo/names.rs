@@ -13,23 +13,23 @@ use crate::prune::leftover::{self, Mark};
 use crate::prune::open_file::OpenFile;
 use crate::prune::sys;
 
-/// Where names may be that no step took.
+/// Places of names that no step took.
 #[derive(Default)]
 pub(super) struct Names {
-    /// When each run of the journal began.
+    /// Start of each run of the journal.
     pub(super) started_ns: Vec<i64>,
-    /// Whether the journal has a file with several names at all.
+    /// True if the journal has a file with several names at all.
     linked: bool,
     /// The directories that were emptied, with the number of the run.
     emptied: Vec<(u64, Vec<u8>)>,
-    /// Those whose files are in `found`.
+    /// Directories whose files are in `found`.
     listed: HashSet<Vec<u8>>,
     /// Files by their number; for which runs.
     found: HashMap<u64, Vec<Vec<u8>>>,
     runs: HashSet<u64>,
 }
 
-/// Whether a file is known to have the content of the step's.
+/// Knowledge that a file has the content of the step's.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub(super) enum Content {
     Proven,
@@ -100,7 +100,7 @@ impl Undo<'_> {
         let is_it = |path: &Vec<u8>| {
             let held = self.held(entry, path)?;
             let (before, now) = (entry.target.mark(), Mark::of(&held.file, held.stat.id));
-            // Of a number alone nobody knows whose it is by now, if it was given up.
+            // A number alone may be another file's by now, if it was given up.
             let same =
                 now.proves_mounted(&before) || before.born_ns.is_none() && now.id == before.id;
             (same && self.is_recorded(entry, &held).is_ok()).then_some(held.stat.id)
@@ -112,8 +112,8 @@ impl Undo<'_> {
         Some(found)
     }
 
-    /// Takes note of a file that is in its place, for its other names: it is the one that the step
-    /// was about, or what undo makes of that.
+    /// Records a file that is in its place, for its other names: it is the step's file, or the one
+    /// that undo makes of it.
     pub(super) fn remember(&mut self, entry: &Entry, path: &[u8], content: Content) {
         let original = self.original(entry);
         if !self.names.linked

@@ -1,20 +1,19 @@
-//! What undo tells of each name, and in all.
+//! Outcomes that undo reports of each name, and totals.
 
 use crate::prune::skip::Skip;
 
-/// What became of one step of the journal.
+/// Outcome of undoing one step of the journal.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum UndoOutcome {
-    /// The file is a separate one again. What of its metadata could not be
-    /// given back is named.
+    /// The file is a separate one again. `lost` lists metadata that could not be given back.
     Restored {
         /// Owner, attribute … and the system's reason.
         lost: Vec<String>,
     },
-    /// A dry run: it would be restored. What of its metadata could not be given back is named, as
-    /// far as that can be known before.
+    /// A dry run: it would be restored. `lost` lists metadata that could not be given back, as far
+    /// as that can be known before.
     Would {
-        /// As of one that was restored.
+        /// Same as for a restored file.
         lost: Vec<String>,
     },
     /// There is nothing to undo: the name is a file of its own.
@@ -23,15 +22,15 @@ pub enum UndoOutcome {
     Failed(Skip),
 }
 
-/// One name that undo dealt with.
+/// One name that undo processed.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct UndoEvent<'a> {
     /// The name, absolute.
     pub path: &'a [u8],
-    /// What prune had done to it: `hardlink`, `delete` …
+    /// Action that prune had taken on it: `hardlink`, `delete` …
     pub action: &'a str,
-    /// What became of it now.
+    /// Outcome of undo.
     pub outcome: &'a UndoOutcome,
 }
 
@@ -41,7 +40,7 @@ pub struct UndoEvent<'a> {
 pub struct UndoSummary {
     /// Names restored, or that a dry run would restore.
     pub restored: u64,
-    /// Of those, how many did not get all their metadata back, or would not.
+    /// Number of those that did not get all their metadata back, or would not.
     pub incomplete: u64,
     /// Steps that needed nothing.
     pub unneeded: u64,
@@ -49,7 +48,6 @@ pub struct UndoSummary {
     pub failed: u64,
     /// Temporaries of killed runs that were removed.
     pub leftovers: u64,
-    /// The numbers of lines of the journal that are damaged: what their steps
-    /// did is not undone.
+    /// The numbers of lines of the journal that are damaged: their steps are not undone.
     pub damaged: Vec<u64>,
 }

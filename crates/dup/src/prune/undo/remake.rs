@@ -1,4 +1,4 @@
-//! What is made anew: a file with the content and the metadata that a step recorded.
+//! Files made again with the content and the metadata that a step recorded.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
@@ -15,9 +15,9 @@ use crate::prune::skip::Skip;
 use crate::prune::sys;
 
 impl Undo<'_> {
-    /// A temporary name in `dir` for the file that the entry records: a copy
-    /// of the content with the recorded metadata or, where [another name](Undo::other_name) of
-    /// the same file is there, one more name of that.
+    /// Makes the file that the entry records, under a temporary name in `dir`: a copy of the
+    /// content with the recorded metadata or, where [another name](Undo::other_name) of the same
+    /// file is there, one more name of that.
     pub(super) fn make(
         &mut self,
         entry: &Entry,
@@ -108,14 +108,14 @@ pub(super) fn keeper(entry: &Entry) -> Result<OpenFile, Skip> {
         .map_err(|why| of_kept(entry, why))
 }
 
-/// The regular file that the path of the kept one leads to by now.
+/// Returns the identity of the regular file that the path of the kept one leads to by now.
 pub(super) fn kept_now(entry: &Entry) -> Option<Identity> {
     let found = find(&entry.keeper.path()?, &entry.keeper).ok()?;
     let stat = found.stat.filter(|stat| stat.kind() == FileKind::File)?;
     Some(stat.id)
 }
 
-/// The failure as one of the kept file, which it names.
+/// Converts a failure into one of the kept file, with its path.
 pub(super) fn of_kept(entry: &Entry, why: Skip) -> Skip {
     match (entry.keeper.path(), why) {
         (Some(path), Skip::Gone) => Skip::Missing(path),

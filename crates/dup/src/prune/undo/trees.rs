@@ -1,4 +1,4 @@
-//! Whole directories come back: made again, filled by the steps before, and given what they had.
+//! Undo of whole directories: made again, filled by the steps before, and given their metadata.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,21 +14,21 @@ use crate::prune::options::RunMode;
 use crate::prune::skip::Skip;
 use crate::prune::{claim, leftover, sys};
 
-/// What undo made, or would make.
+/// Directories that undo made or filled, or would.
 #[derive(Default)]
 pub(super) struct Trees {
     /// Directories that it made, and which they are.
     pub(super) made: HashMap<Vec<u8>, Identity>,
-    /// Those in which it gave names back, which moved their times.
+    /// Directories in which it gave names back, which moved their times.
     pub(super) filled: HashSet<Vec<u8>>,
-    /// What is where the journal says that it was; told only of journals about directories.
+    /// Paths that are as the journal recorded them; reported only of journals about directories.
     pub(super) settled: HashSet<Vec<u8>>,
     /// Directories that a dry run would have made.
     foreseen: HashSet<Vec<u8>>,
 }
 
 impl Trees {
-    /// Whether the path lies in a directory that a dry run would have made by then.
+    /// Returns true if the path lies in a directory that a dry run would have made by then.
     pub(super) fn foresees(&self, path: &[u8]) -> bool {
         let mut at = split(path).0;
         while at.len() > 1 {
@@ -40,21 +40,21 @@ impl Trees {
         false
     }
 
-    /// Takes note that a step's name is as it was, by this undo or an earlier one.
+    /// Records that a step's name is as it was, by this undo or an earlier one.
     pub(super) fn settle(&mut self, path: &[u8], index: &Index) {
         if !index.emptied.is_empty() {
             self.settled.insert(path.to_vec());
         }
     }
 
-    /// Takes note that a name was given back.
+    /// Records that a name was given back.
     pub(super) fn filled(&mut self, path: &[u8]) {
         self.filled.insert(split(path).0.to_vec());
     }
 }
 
 impl Undo<'_> {
-    /// Undoes what was done to a directory, or to a link in one.
+    /// Undoes a step with a directory, or with a link in one.
     pub(super) fn tree(
         &mut self,
         action: TreeAction,
@@ -78,7 +78,7 @@ impl Undo<'_> {
         }
     }
 
-    /// What a dry run says of what is in a directory that would be made, or of that itself.
+    /// Returns a dry run's outcome of a directory that would be made, or of an entry in one.
     fn would_make_again(
         &mut self,
         action: TreeAction,
@@ -101,7 +101,7 @@ impl Undo<'_> {
         Ok(UndoOutcome::Would { lost })
     }
 
-    /// What a link would not be given.
+    /// Returns the properties that a link would not be given.
     fn would_own(&self, metadata: &Metadata) -> Vec<String> {
         let refused = rustix::io::Errno::PERM;
         match self
@@ -131,7 +131,7 @@ impl Undo<'_> {
         // For us alone until all of it is there.
         sys::make_dir(&found.dir, &found.name, 0o700)?;
         let made = sys::open_listed(&found.dir, &found.name).and_then(|made| {
-            // What is refused is said when the others are given.
+            // A refusal is reported when the other flags are given.
             let _ = sys::give_flags(&entry.target.flags().of_empty(), &made);
             sys::stat(&made)
         });
@@ -152,7 +152,7 @@ impl Undo<'_> {
                     return Err(Skip::Changed);
                 }
                 self.clear_links(&found, &text);
-                // Killed before it went, or before what was made of it had gone.
+                // Killed before it went, or before the copy made of it had gone.
                 if self.mode == RunMode::Execute {
                     self.take_back_link(entry, &text);
                 }
@@ -174,8 +174,8 @@ impl Undo<'_> {
         Ok(UndoOutcome::Restored { lost })
     }
 
-    /// Makes the link under a temporary name, and gives it its own with what it had: nothing tells
-    /// of a link in its place that owner and times are still to come.
+    /// Makes the link under a temporary name, and gives it its own name only with its owner and
+    /// times: a link in its place does not show that these are still missing.
     fn place_link(
         &mut self,
         entry: &Entry,
@@ -203,7 +203,7 @@ impl Undo<'_> {
         Ok(lost)
     }
 
-    /// Removes what a killed run had set aside of the link.
+    /// Removes links that a killed run had set aside.
     fn clear_links(&self, found: &Found, text: &[u8]) {
         if self.mode == RunMode::DryRun {
             return;
@@ -274,7 +274,7 @@ impl Undo<'_> {
     }
 }
 
-/// What is said of a link that could not be given what it had.
+/// Returns the message about a link that could not be given its owner or times.
 fn not_given(errno: rustix::io::Errno) -> String {
     format!("owner or times: {}", std::io::Error::from(errno))
 }

@@ -1,5 +1,5 @@
-//! Whether the file system is there that a step was made on. Where a disk is not mounted, its mount
-//! point is an empty directory of another one, which must not be filled.
+//! Check that the file system of a step is mounted. Where a disk is not mounted, its mount point is
+//! an empty directory of another one, which must not be filled.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,12 +14,12 @@ use crate::prune::journal::{Entry, Index, Recorded, TreeAction};
 use crate::prune::skip::Skip;
 use crate::prune::sys;
 
-/// The file systems of the steps, and those that are there.
+/// File systems of the steps, and those mounted now.
 #[derive(Default)]
 pub(super) struct Volumes {
-    /// By run and device.
+    /// Volumes by run and device.
     recorded: HashMap<(u64, u64), String>,
-    /// By device.
+    /// Volumes mounted now, by device.
     present: HashMap<u64, Option<String>>,
 }
 
@@ -31,8 +31,8 @@ impl Volumes {
         }
     }
 
-    /// Proves that the name of a step, or the nearest directory to it that is there, is on the file
-    /// system that it was on, as far as that can be told.
+    /// Proves that the name of a step, or its nearest existing ancestor, is on the file system that
+    /// it was on, as far as that can be determined.
     pub(super) fn check(&mut self, run: u64, entry: &Entry, path: &[u8]) -> Result<(), Skip> {
         let of_directory = entry
             .tree_action()
@@ -68,14 +68,14 @@ impl Volumes {
     }
 }
 
-/// Whether the volume is known by a UUID, not by its type and what it was mounted from.
+/// Returns true if the volume is identified by a UUID, not by its type and the source of its mount.
 fn has_uuid(volume: &str) -> bool {
     let uuid = volume.split(' ').next().unwrap_or_default();
     let digits = |c: char| c.is_ascii_hexdigit() || c == '-';
     uuid.contains('-') && uuid.chars().all(digits)
 }
 
-/// The directory of a name, or the nearest one above it that is there.
+/// Opens the directory of a name, or the nearest existing one above it.
 fn nearest(path: &[u8], recorded: &Recorded) -> Option<OwnedFd> {
     let mut at = path;
     while at.len() > 1 {
@@ -88,8 +88,8 @@ fn nearest(path: &[u8], recorded: &Recorded) -> Option<OwnedFd> {
     None
 }
 
-/// Whether a directory with this device is on the file system that the kept file is on, which the
-/// step's was not on.
+/// Returns true if a directory with this device is on the kept file's file system, while the step's
+/// file was on another.
 fn is_the_keepers(entry: &Entry, dir: &OwnedFd, dev: u64) -> bool {
     if entry.keeper.id().dev == entry.target.id().dev {
         return false;

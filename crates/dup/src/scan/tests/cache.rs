@@ -16,7 +16,7 @@ fn tree() -> TestTree {
     tree
 }
 
-/// As a search begun when the files were long written.
+/// Opens the cache of a search that started when the files were long written.
 fn cache(path: &Path) -> Cache {
     let mut cache = Cache::open(path, Location::Named).unwrap();
     cache.pretend_later(10_000_000_000);
@@ -86,7 +86,7 @@ fn what_changed_is_read_again_even_with_its_mtime_set_back() {
         paths(&listing, &fresh, &options)
     );
     assert!(scan.stats.bytes_read > 0);
-    // And a new file with an old one's content meets what is remembered.
+    // And a new file with an old one's content meets the remembered one.
     tree.write("new", tree.read("08"));
     let expected = found(tree.path(), &options);
     let (listing, scan) = search_with(tree.path(), &options, &mut cache(&file));
@@ -95,7 +95,7 @@ fn what_changed_is_read_again_even_with_its_mtime_set_back() {
     assert!(names.iter().any(|group| group.contains(&b"new".to_vec())));
 }
 
-/// What is written through a mapping that was made before may move no time.
+/// A write through a mapping that was made before may move no time.
 #[test]
 fn what_another_process_can_change_unseen_is_neither_remembered_nor_recalled() {
     let tree = tree();
@@ -153,7 +153,7 @@ fn files_written_just_now_are_not_remembered() {
     assert_eq!(scan.stats.remembered, 0);
 }
 
-/// Panics that tell nobody anything, as the binary has it.
+/// Silences expected panics, as the binary does.
 fn quiet_about_expected_panics() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
@@ -218,7 +218,7 @@ fn damaged_caches_are_set_aside_under_new_names() {
     let (expected, sound) = sound_cache(&tree, &options);
     let file = tree.scratch("cache");
     tree.write("../cache.damaged", "the user's own");
-    // Cut off behind what tells that it was a cache.
+    // Cut off behind the mark of a cache.
     let mark = sound.windows(8).position(|part| part == b"bc dup p");
     let end = (mark.unwrap() + 1024).min(sound.len() - 1);
     let mut samples = vec![sound[..end].to_vec()];
@@ -261,7 +261,7 @@ fn whatever_byte_is_wrong_the_groups_are_right() {
         tree.write(format!("{index:02}"), vec![index / 2; 5000]);
     }
     let (expected, sound) = sound_cache(&tree, &options);
-    // What is all zeros or free says nothing; what is not, is hit often.
+    // Bytes that are zero or free say nothing; the others are hit often.
     let telling: Vec<usize> = (0..sound.len()).filter(|at| sound[*at] != 0).collect();
     let mut rng = bc_testkit::Rng::new(5);
     let file = tree.scratch("cache");
@@ -335,7 +335,7 @@ fn what_never_was_a_cache_is_left_as_it_is() {
             1
         );
     }
-    // Nothing but a file without a byte is taken, and what else lies in the usual place makes room.
+    // Only an empty file is accepted, and any other file in the usual place makes room.
     for (content, location) in [("", Location::Named), ("half", Location::Usual)] {
         write_private(&file, content.as_bytes());
         let mut used = Cache::open(&file, location).unwrap();
@@ -367,7 +367,7 @@ fn what_others_may_write_is_not_believed() {
         );
         assert!(!file.exists());
     }
-    // What is written is nobody else's business, whatever the umask says.
+    // The cache is readable by its owner alone, whatever the umask is.
     search_with(tree.path(), &options, &mut cache(&file));
     assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
     if bc_testkit::is_root() {

@@ -1,5 +1,5 @@
-//! Files that lie in one place on disk: what of them is wasted, and that they are read once, on
-//! images of file systems that share extents, where this is root and the tools are there.
+//! Files that lie in one place on disk: their wasted bytes, and that they are read once, on images
+//! of file systems that share extents, where the tests run as root and the tools are there.
 
 use super::*;
 use crate::cache::{Cache, Location};
@@ -27,7 +27,7 @@ fn noise(len: usize, seed: u32) -> Vec<u8> {
     (0..len).map(|_| next()).collect()
 }
 
-/// Whether the clock is put forward is for one test at a time to say.
+/// Lock for the offset of the clock: one test at a time sets it.
 static CLOCK: Mutex<()> = Mutex::new(());
 
 fn later<T>(work: impl FnOnce() -> T) -> T {
@@ -37,7 +37,7 @@ fn later<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// For each file system that can share extents.
+/// Runs `check` on each file system that can share extents.
 fn on_each(check: impl Fn(&Mount)) {
     for kind in ["btrfs", "xfs"] {
         match mount(kind) {
@@ -79,7 +79,7 @@ fn what_lies_in_one_place_is_read_once() {
         fs::write(mount.at.join("d"), &other).unwrap();
         sync(mount);
         clone(mount, "d", "e");
-        // Shares all but what was written to since, which need not be on the disk yet.
+        // Shares all but the part written since, which need not be on the disk yet.
         clone(mount, "a", "f");
         let file = fs::File::options()
             .write(true)
@@ -102,7 +102,8 @@ fn what_lies_in_one_place_is_read_once() {
     });
 }
 
-/// Where nearly all files have an equal they are read whole at once: then too.
+/// Small files are read once too where nearly all have an equal and are therefore read whole at
+/// once.
 #[test]
 fn many_small_ones_are_read_once() {
     let _clock = CLOCK.lock().unwrap_or_else(PoisonError::into_inner);
@@ -175,7 +176,7 @@ fn waste_is_what_lies_apart_whatever_a_cache_remembers() {
     });
 }
 
-/// Two parts of one compressed extent: nothing in what `FIEMAP` says of them differs.
+/// Two parts of one compressed extent: `FIEMAP` reports no difference.
 #[test]
 fn parts_of_a_compressed_extent_are_not_one_content() {
     let _clock = CLOCK.lock().unwrap_or_else(PoisonError::into_inner);
@@ -214,7 +215,7 @@ fn parts_of_a_compressed_extent_are_not_one_content() {
     }
 }
 
-/// What only one file of a group shares, it shares with others, which keep it.
+/// Extents that only one file of a group shares, it shares with files outside, which keep them.
 #[test]
 fn what_others_share_is_not_wasted() {
     on_each(|mount| {

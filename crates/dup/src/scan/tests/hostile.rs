@@ -98,7 +98,7 @@ fn cancelled_search_claims_nothing_it_has_not_read() {
     assert_eq!(scan.groups().len(), 0);
 }
 
-/// Runs `test` with what a search of the listing begins with.
+/// Runs `test` with the context that a search of the listing starts with.
 fn in_context(listing: &Listing, options: &ScanOptions, test: impl FnOnce(&Context<'_>)) {
     let candidates = Candidates::find(
         listing,
@@ -126,7 +126,7 @@ fn each_algorithm(test: impl Fn(&ScanOptions)) {
     }
 }
 
-/// Whether a file is in a group is up to its whole digest, which takes a proof.
+/// Only its whole digest, which takes a proof, puts a file into a group.
 #[test]
 fn what_was_read_without_proof_is_in_no_group() {
     let tree = TestTree::new();
@@ -165,7 +165,7 @@ fn what_one_read_finishes_is_proven_in_it() {
 }
 
 /// A proof put off once gave a false duplicate: a directory was swapped for the first read and back
-/// for the proof. Where the first read is proven, the descriptor that was read tells.
+/// for the proof. Where the first read is proven, the descriptor that was read shows it.
 #[test]
 fn a_directory_swapped_for_the_first_read_and_back_gives_no_duplicates() {
     // So few that there is no sample, or so many that the sample finds all equal; of one size and
@@ -220,8 +220,7 @@ fn a_directory_swapped_for_the_first_read_and_back_gives_no_duplicates() {
 
 #[test]
 fn bytes_decide_where_digests_are_wrong() {
-    // Nobody has two files of one XXH128 at hand, so the comparison is given
-    // a group that is none.
+    // No two files of one XXH128 are known, so the comparison is given a group whose files differ.
     let tree = TestTree::new();
     tree.write("a", "one")
         .write("b", "two")

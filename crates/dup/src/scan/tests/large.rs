@@ -83,7 +83,7 @@ fn roots_and_references() {
         [[b"x".to_vec(), b"x".to_vec()]]
     );
 
-    // Reference files first; a group of nothing else is none.
+    // Reference files come first; a group needs at least one other file.
     let references = |tree: &TestTree| {
         let path = tree.path().as_os_str().as_encoded_bytes().to_vec();
         let mut references = Subtrees::open([path]).unwrap();
@@ -151,8 +151,8 @@ fn waste_is_what_would_really_be_freed() {
     assert_eq!(holes.wasted, 0);
 }
 
-/// What a display shows as the work in all is what the work was in the end, although files drop
-/// out of it: a large one that differs early is not read to its end.
+/// The total work that a display shows equals the work done in the end, although files drop out of
+/// it: a large one that differs early is not read to its end.
 #[test]
 fn planned_bytes_become_the_bytes_read() {
     use std::os::unix::fs::FileExt;

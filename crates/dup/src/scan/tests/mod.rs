@@ -1,5 +1,5 @@
-//! The search against a slow reference that compares bytes, and what it must
-//! do about files that cannot be read, change, or are large.
+//! The search against a slow reference that compares bytes, and its treatment of files that cannot
+//! be read, change, or are large.
 
 mod cache;
 mod candidates;
@@ -20,7 +20,7 @@ use bc_walk::{Listing, Metadata, walk};
 
 use super::*;
 
-/// How much later than it is the search takes it to be, so that young files are old.
+/// Offset by which the search's clock runs ahead, so that young files are old.
 pub(super) static CLOCK_AHEAD_NS: AtomicI64 = AtomicI64::new(0);
 
 pub(super) fn list(root: &Path) -> Listing {

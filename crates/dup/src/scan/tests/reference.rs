@@ -176,7 +176,7 @@ fn sampling_changes_nothing_but_how_much_is_read() {
 
 #[test]
 fn differing_middles_are_no_duplicates_whatever_the_threads() {
-    // What the C original reported when it chose one thread.
+    // The results of the C original when it chose one thread.
     let tree = TestTree::new();
     let mut bytes = vec![7; 100_000];
     tree.write("a", &bytes);

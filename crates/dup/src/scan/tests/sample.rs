@@ -1,5 +1,5 @@
 //! Files that are nearly all equal to others, or nearly none, so that the sample decides one way or
-//! the other: what is found stays the same, and how often files are opened follows.
+//! the other: the result stays the same, and the number of opened files follows.
 
 use super::*;
 use bc_walk::EntryId;
@@ -15,7 +15,7 @@ fn of_one_size(count: usize, len: usize, copies: usize) -> TestTree {
     tree
 }
 
-/// Searches with each algorithm; gives what was read in vain at most: files read again.
+/// Searches with each algorithm; returns the most files that were read in vain: files read again.
 fn search_all(tree: &TestTree, groups: usize, members: usize) -> u64 {
     let listing = list(tree.path());
     let twice = (1..).zip(ALGORITHMS).map(|(workers, algorithm)| {
@@ -59,7 +59,7 @@ fn what_is_mostly_equal_is_opened_once_where_the_first_read_is_all_of_it() {
         let tree = of_one_size(count, len, 3);
         assert_eq!(search_all(&tree, count / 3, 3), 0, "{count} of {len} bytes");
     }
-    // What there is of the sample is read again.
+    // All of the sample is read again.
     let tree = of_one_size(300, 20_000, 3);
     let twice = search_all(&tree, 100, 3);
     assert!((1..=300).contains(&twice), "{twice}");

@@ -1,4 +1,4 @@
-//! What changes between the search and its last look.
+//! Changes between the search and its last look.
 
 use super::*;
 use crate::subtrees::Subtrees;
@@ -22,7 +22,7 @@ fn listing(t: &TestTree, names: &[&str]) -> Listing {
     walk(&roots, &options, 1, &Cancel::new()).unwrap()
 }
 
-/// Asks, changes something, and looks again: what is told, and whether all is elsewhere.
+/// Asks, changes something, and looks again: returns the messages, and true if all is elsewhere.
 fn after(change: impl FnOnce(&TestTree)) -> (Vec<String>, bool) {
     let t = TestTree::new();
     t.write("card/a", "a photo").write("card/sub/b", "another");

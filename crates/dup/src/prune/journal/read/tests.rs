@@ -140,7 +140,7 @@ fn what_cannot_be_read_is_the_end_or_a_damaged_line() {
     assert_eq!(read(&text), expected);
     let text = format!("{whole}x\ny\n{next}{}", end(2));
     assert_eq!(read(&text).1, [3, 4]);
-    // What can be read is not damaged, but wrong: where no line is missing, every step has one.
+    // A readable line is not damaged, but wrong: where no line is missing, every step has one.
     assert!(parse(format!("{whole}{next}{}", end(3)).as_bytes()).is_err());
     assert!(parse(format!("{whole}{next}{0}{0}", end(1)).as_bytes()).is_err());
 }
@@ -180,7 +180,7 @@ fn a_first_line_that_was_cut_off_is_a_run_that_did_nothing() {
     assert!(made.unwrap().starts_with(HEADER) && HEADER.starts_with(NAME));
 }
 
-/// Counts what is read, and asks for the end after so many bytes.
+/// Counts the bytes read, and asks for the end after so many.
 struct Counting<'a> {
     text: &'a [u8],
     read: &'a std::cell::Cell<usize>,

@@ -66,8 +66,8 @@ fn spawn(tree: &TestTree, name: &str, point: &Point, more: &[(&str, String)]) ->
     command.spawn().unwrap()
 }
 
-/// Two copies on a file system that gives numbers away again, with what is easily lost: modes, owners
-/// and times of directories, and of links.
+/// Makes two copies on a file system that reuses inode numbers, with properties that are easily
+/// lost: modes, owners and times of directories, and of links.
 pub(super) fn rich_copies(place: &Path) -> TestTree {
     let tree = copies_in(place);
     for (dir, mode) in [("b/links", 0o2750), ("b/void", 0o1711)] {
@@ -174,11 +174,11 @@ fn gone(tree: &TestTree, name: &str, copied: bool) {
     assert!(summary.is_clean() && !tree.exists("b"), "{lines:?}");
 }
 
-/// Whatever a killed undo had come to, the next one comes to the end of one that nothing disturbed.
+/// However far a killed undo came, the next one ends as one that nothing disturbed.
 fn every_kill_of_undo(name: &str, copied: bool) {
     let mut sweep = kills(EVERY);
     while let Some(point) = sweep.next() {
-        // In memory numbers are new ones, on a disk those of what went are given again.
+        // In memory numbers are new ones, on a disk those of removed files are given again.
         let place = match sweep.reached() % 16 {
             1 => std::env::temp_dir(),
             _ => quick_place(),
@@ -218,7 +218,7 @@ fn every_kill_of_undo(name: &str, copied: bool) {
     assert!(sweep.reached() >= 2, "{name}: {}", sweep.reached());
 }
 
-/// A directory that somebody works in again is not set back by another undo.
+/// A directory that another program works in again is not set back by another undo.
 #[test]
 fn what_is_done_since_an_undo_stays() {
     let tree = rich_copies(&quick_place());

@@ -1,9 +1,9 @@
-//! Directories that are left as they are, each with what is said of it.
+//! Directories that are left as they are, each with its report.
 
 use super::*;
 use crate::Subtrees;
 
-/// Runs over these directories, of which nothing goes; what is said.
+/// Runs over these directories, none of which goes; returns the report.
 #[track_caller]
 fn left(tree: &TestTree, group: TreeGroup, options: &PruneOptions) -> Vec<String> {
     let before = all_of(tree.path(), true);
@@ -170,7 +170,8 @@ fn what_stays_for_one_group_stays_for_all() {
     tree.write("a/more", "more").write("b/more", "more");
     let whole = group(tree.path(), &["a", "b"]);
     let parts = group(tree.path(), &["a/x", "b/x", "c/x"]);
-    // By its own rule the second group would keep what the first removed, and remove what that kept.
+    // By its own rule the second group would keep the directories that the first removed, and
+    // remove those that it kept.
     let (summary, lines) = run_trees(vec![whole, parts], &options(Action::Delete), None);
     assert!(summary.is_clean(), "{lines:?}");
     assert_eq!(summary.dirs, 2, "{lines:?}");

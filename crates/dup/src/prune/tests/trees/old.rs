@@ -1,5 +1,5 @@
 //! Directories that versions before moved to another file system, name by name: no run does so any
-//! more, and what such a run had come to when it was killed is undone by its journal.
+//! more, and the part that such a run had done when it was killed is undone by its journal.
 
 use super::*;
 use crate::prune::copy::digest;
@@ -8,12 +8,12 @@ use crate::prune::leftover::Mark;
 use crate::prune::open_file::OpenFile;
 use crate::prune::standing::Origin;
 
-/// What such a run does, up to so many changes.
+/// Replays such a run, up to so many changes.
 struct OldMove<'a> {
     journal: &'a Journal,
     left: usize,
     number: usize,
-    /// Where names of files arrived that have several.
+    /// Paths at which files with several names arrived.
     arrived: std::collections::HashMap<u64, PathBuf>,
 }
 
