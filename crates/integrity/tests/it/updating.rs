@@ -214,28 +214,33 @@ fn one_update_at_a_time() {
 /// A file that another program has written there while the tree was read is not replaced.
 #[test]
 fn a_manifest_that_was_replaced_meanwhile_is_left() {
-    let tree = TestTree::new();
-    tree.write("a", "a");
-    let manifest = record(&tree);
-    tree.write("b", "b");
-    let what = an_update(tree.path().as_os_str(), &manifest);
-    let result = with_work(2, |work| {
-        update(&what, work, &mut |_| {
-            let other = tree.scratch("other");
-            std::fs::write(&other, "somebody's")?;
-            std::fs::rename(&other, &manifest)
-        })
-    });
-    let error = result.map(|done| done.written).unwrap_err().to_string();
-    assert!(
-        error.contains("another one was written there since this update began"),
-        "{error}"
-    );
-    assert_eq!(std::fs::read(&manifest).unwrap(), b"somebody's");
-    let beside = std::fs::read_dir(manifest.parent().unwrap()).unwrap();
-    let left = beside.map(|entry| entry.unwrap().file_name());
-    assert!(
-        left.into_iter()
-            .all(|name| !name.to_string_lossy().ends_with(".tmp"))
-    );
+    for in_place in [false, true] {
+        let tree = TestTree::new();
+        tree.write("a", "a");
+        let manifest = record(&tree);
+        tree.write("b", "b");
+        let what = an_update(tree.path().as_os_str(), &manifest);
+        let result = with_work(2, |work| {
+            update(&what, work, &mut |_| {
+                let other = match in_place {
+                    true => manifest.clone(),
+                    false => tree.scratch("other"),
+                };
+                std::fs::write(&other, "somebody's")?;
+                std::fs::rename(&other, &manifest)
+            })
+        });
+        let error = result.map(|done| done.written).unwrap_err().to_string();
+        assert!(
+            error.contains("another one was written there since this update began"),
+            "{error}"
+        );
+        assert_eq!(std::fs::read(&manifest).unwrap(), b"somebody's");
+        let beside = std::fs::read_dir(manifest.parent().unwrap()).unwrap();
+        let left = beside.map(|entry| entry.unwrap().file_name());
+        assert!(
+            left.into_iter()
+                .all(|name| !name.to_string_lossy().ends_with(".tmp"))
+        );
+    }
 }
