@@ -21,6 +21,7 @@ use crate::judge::{is_untouched, undecided};
 use crate::known_damage::{Expected, KnownDamage};
 use crate::manifest_stream::{ManifestStream, Position};
 use crate::proof::Proof;
+use crate::second::is_second;
 use crate::tree::Tree;
 use crate::unmounted::{Lost, Unmounted};
 use crate::unread::UnreadDirs;
@@ -162,6 +163,9 @@ impl Merge<'_, '_> {
         let Some(was) = id.and_then(|id| self.plan.renames.was(id)) else {
             return;
         };
+        if is_second(&fresh.path, fresh.digest) {
+            return;
+        }
         let found = match fresh.digest {
             Some(digest) if was.iter().any(|was| was.digest == digest) => None,
             Some(_) if self.what.damaged == Damaged::Accept => None,
@@ -232,13 +236,7 @@ impl Merge<'_, '_> {
             && now.kind == entry.kind
         {
             self.comparison
-                .known(
-                    new.path,
-                    &before,
-                    &compared,
-                    (found, entry.tried_at),
-                    self.hints.at(new.id, new.view.device),
-                )
+                .known(new.path, &before, &compared, (found, entry.tried_at))
                 .map_err(|error| report_failed(&error))?;
             return self.keep(entry, new.view.device);
         }
