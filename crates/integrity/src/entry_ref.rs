@@ -48,6 +48,8 @@ pub struct EntryRef<'a> {
     pub damage_unknown: bool,
     /// Nothing proves that the file is the one that the digest was recorded of.
     pub unproven: bool,
+    /// It may have been written to since it was recorded without its times saying so.
+    pub unsteady: bool,
 }
 
 /// The operation that an imported entry's error names: nothing failed, there
@@ -80,6 +82,7 @@ impl<'a> From<&'a Entry> for EntryRef<'a> {
                 .map(|digest| digest.as_bytes()),
             damage_unknown: entry.found == Some(Found::Damaged) && entry.damaged_digest.is_none(),
             unproven: entry.unproven,
+            unsteady: false,
         }
     }
 }
@@ -127,6 +130,7 @@ impl EntryRef<'_> {
             damaged: None,
             damage_unknown: false,
             unproven: false,
+            unsteady: false,
         }
     }
 }

@@ -8,8 +8,10 @@ use rustix::fs::{AtFlags, StatxFlags, StatxTimestamp, statx};
 
 use crate::change::Ctime;
 use crate::compare::{Later, Site};
+use crate::entry_loader::LoadedEntry;
 use crate::moves::Numbers;
 use crate::proof::{Proof, Times, proof};
+use crate::steps::may_hide_an_edit;
 use crate::tree::Tree;
 
 /// Asked for damaged files, and those that may have another name by now.
@@ -63,6 +65,18 @@ impl<'a> Hints<'a> {
             born: time(StatxFlags::BTIME, found.stx_btime).filter(|born| *born > 0),
             ctime: time(StatxFlags::CTIME, found.stx_ctime),
         })
+    }
+
+    /// True if the times of an entry, which are the recorded ones, do not say whether it was edited
+    /// since it was read by a run that began at `read`, or when the manifest was made.
+    pub(crate) fn is_unsteady(&mut self, new: &LoadedEntry<'_>, read: Option<i64>) -> bool {
+        let (Some(id), Some(device), Some(read)) = (new.id, new.view.device, read.or(self.made))
+        else {
+            return false;
+        };
+        let listing = &self.tree.listing;
+        let dir = || listing.open_dir(listing.dir(id)).ok();
+        may_hide_an_edit(&new.view, read, || Some(self.mounts.of(device, dir)))
     }
 
     /// What `ctime` comes to for this file.

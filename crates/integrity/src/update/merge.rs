@@ -14,7 +14,7 @@ use crate::change::Class;
 use crate::compare::{Comparison, Here};
 use crate::devices::Devices;
 use crate::entry_loader::{LoadedEntry, to_entry};
-use crate::entry_ref::EntryRef;
+use crate::entry_ref::{EntryRef, differ};
 use crate::error::Error;
 use crate::hint::Hints;
 use crate::judge::{is_untouched, undecided};
@@ -239,6 +239,9 @@ impl Merge<'_, '_> {
                 .known(new.path, &before, &compared, (found, entry.tried_at))
                 .map_err(|error| report_failed(&error))?;
             return self.keep(entry, new.view.device);
+        }
+        if differ(before.digest, compared.digest) && is_untouched(&before, &compared) {
+            before.unsteady = self.hints.is_unsteady(new, entry.verified_at);
         }
         let site = self.hints.at(new.id, new.view.device);
         let class = self.comparison.both(new.path, &before, &compared, site);
