@@ -9,6 +9,7 @@ mod suspects;
 use std::collections::HashSet;
 use std::io;
 
+use bc_digest::Digest;
 use bc_manifest::Failure;
 use bc_manifest::integrity::Kind;
 
@@ -21,6 +22,7 @@ use crate::judge;
 use crate::known_damage::KnownDamage;
 use crate::moves::{Candidate, Numbers, Pair, Side, any_pair, pair};
 use crate::proof::Proof;
+use crate::second::is_second;
 use crate::spill_buffer::SpillBuffer;
 use crate::summary::ComparisonSummary;
 use crate::swaps::{Renamed, rings};
@@ -345,8 +347,14 @@ impl<'a> Comparison<'a> {
             (Kind::File, Detail::Changes | Detail::All)
                 if self.rules.compares(Field::Digest, Kind::File) =>
             {
-                // Offset that it has if it has to wait.
-                Candidate::new(side, path, entry, site.numbers(), self.buffer.len())
+                // What a restore has put aside is the file that it was, and no damage any more.
+                let digest = entry.digest.and_then(Digest::from_slice);
+                let numbers = match side == Side::Added && is_second(path, digest) {
+                    true => Numbers::Moving,
+                    false => site.numbers(),
+                };
+                // Where it will be if it has to wait.
+                Candidate::new(side, path, entry, numbers, self.buffer.len())
             }
             _ => None,
         };

@@ -114,7 +114,7 @@ pub fn diff(what: &DiffOptions<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error
                     // Noted since: it outweighs every other change.
                     Some(found) => {
                         let noted = (found, after.tried_at);
-                        comparison.known(&before.path, &one, &other, noted, Offline)
+                        comparison.known(&before.path, &one, &other, noted)
                     }
                     None => comparison
                         .both(&before.path, &one, &other, Offline)

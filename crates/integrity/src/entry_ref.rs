@@ -47,6 +47,8 @@ pub struct EntryRef<'a> {
     pub damage_unknown: bool,
     /// True if nothing proves that the file is the one that the digest was recorded of.
     pub unproven: bool,
+    /// It may have been written to since it was recorded without its times saying so.
+    pub unsteady: bool,
 }
 
 /// Operation in an imported entry's error: nothing failed, another tool's file just contains no
@@ -79,6 +81,7 @@ impl<'a> From<&'a Entry> for EntryRef<'a> {
                 .map(|digest| digest.as_bytes()),
             damage_unknown: entry.found == Some(Found::Damaged) && entry.damaged_digest.is_none(),
             unproven: entry.unproven,
+            unsteady: false,
         }
     }
 }
@@ -126,6 +129,7 @@ impl EntryRef<'_> {
             damaged: None,
             damage_unknown: false,
             unproven: false,
+            unsteady: false,
         }
     }
 }

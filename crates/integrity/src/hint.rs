@@ -8,8 +8,10 @@ use rustix::fs::{AtFlags, StatxFlags, StatxTimestamp, statx};
 
 use crate::change::Ctime;
 use crate::compare::{Later, Site};
+use crate::entry_loader::LoadedEntry;
 use crate::moves::Numbers;
 use crate::proof::{Proof, Times, proof};
+use crate::steps::may_hide_an_edit;
 use crate::tree::Tree;
 
 /// Evidence for damaged files, and for those that may have another name by now.
@@ -67,7 +69,19 @@ impl<'a> Hints<'a> {
         })
     }
 
-    /// Adjusts the evidence of `ctime` to this file.
+    /// True if the times of an entry, which are the recorded ones, do not say whether it was edited
+    /// since it was read by a run that began at `read`, or when the manifest was made.
+    pub(crate) fn is_unsteady(&mut self, new: &LoadedEntry<'_>, read: Option<i64>) -> bool {
+        let (Some(id), Some(device), Some(read)) = (new.id, new.view.device, read.or(self.made))
+        else {
+            return false;
+        };
+        let listing = &self.tree.listing;
+        let dir = || listing.open_dir(listing.dir(id)).ok();
+        may_hide_an_edit(&new.view, read, || Some(self.mounts.of(device, dir)))
+    }
+
+    /// What `ctime` comes to for this file.
     pub(crate) fn judge(&mut self, id: Option<EntryId>, ctime: Ctime) -> Ctime {
         match ctime {
             // A copy's ctimes are all new.

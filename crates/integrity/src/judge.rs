@@ -36,7 +36,8 @@ pub fn judge(old: &EntryRef<'_>, new: &EntryRef<'_>, rules: CompareRules) -> Cla
     match new.kind {
         Kind::File if rules.compares(Field::Digest, Kind::File) => match (old.digest, new.digest) {
             (Some(old_digest), Some(new_digest)) if old_digest != new_digest => {
-                let damaged = is_untouched(old, new) || is_known_damage(old, new);
+                let untouched = is_untouched(old, new) && !old.unsteady;
+                let damaged = untouched || is_known_damage(old, new);
                 return if damaged && !old.unproven {
                     Class::Damaged
                 } else {
@@ -84,16 +85,19 @@ pub(crate) fn is_known_damage(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
     old.damaged.is_some() && old.damaged == new.digest
 }
 
-/// Returns the reason for which differing content is neither an edit nor damage for certain, if
-/// there is one: with manifests imported from files that contain neither size nor time, with times
-/// out of range, with a file that may be another than the recorded one, and where the damage that
-/// was found before is not recorded.
+/// Why nothing tells an edit from damage, of content that differs, if nothing does. So it is with
+/// what was imported from files that hold neither size nor time, with times that cannot be held,
+/// with what may be another file than the recorded one, or have been edited as it was recorded, and where the damage that was found before
+/// is not recorded.
 pub(crate) fn undecided(old: &EntryRef<'_>, new: &EntryRef<'_>) -> Option<&'static str> {
     if old.kind != new.kind || !differ(old.digest, new.digest) {
         return None;
     }
     if old.unproven && (is_untouched(old, new) || is_known_damage(old, new)) {
         return Some(UNPROVEN);
+    }
+    if old.unsteady && is_untouched(old, new) && !is_known_damage(old, new) {
+        return Some(UNSTEADY);
     }
     if old.damage_unknown && !is_untouched(old, new) {
         return Some(DAMAGE_UNKNOWN);
@@ -113,6 +117,8 @@ fn has_no_evidence(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
 
 /// Reasons of undecided differences.
 const UNDECIDED: &str = "content differs; nothing recorded tells an edit from damage";
+const UNSTEADY: &str = "content differs; it was recorded as soon as it was written, and an edit at that time leaves no \
+     trace on this file system";
 const DAMAGE_UNKNOWN: &str =
     "was found damaged before; nothing recorded tells that content from an edit";
 pub(crate) const UNPROVEN: &str = "possibly moved and damaged; nothing tells the recorded file from a new one with its inode \

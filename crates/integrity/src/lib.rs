@@ -120,6 +120,7 @@ mod second;
 mod setting;
 mod soundness;
 mod spill_buffer;
+mod steps;
 mod summary;
 mod swaps;
 mod tree;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use bc_manifest::integrity::{Expected, Header, Kind, Matcher, Meta};
-use bc_manifest::time::is_beyond;
+use bc_manifest::time::{is_beyond, parse_rfc3339};
 use bc_pool::{Cancel, Cursor};
 use bc_walk::{DirId, EntryId, Identity};
 
@@ -18,6 +18,7 @@ use crate::entry_ref::kind;
 use crate::error::Error;
 use crate::input::{Bytes, ManifestFile};
 use crate::passing::Run;
+use crate::steps::may_have_steps;
 use crate::tree::Tree;
 
 /// Sizes of the pieces in which a manifest is searched.
@@ -82,6 +83,8 @@ fn find_by(
     let cursor = Cursor::with_batch(pieces, workers, 1, 1);
     let (useful, useless) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let apart = tree.apart();
+    let made = header.created_at.as_deref().and_then(parse_rfc3339);
+    let made = made.unwrap_or(i64::MIN);
     let found = bc_pool::run(workers, |_| {
         let mut seeker = Seeker {
             tree,
@@ -89,6 +92,7 @@ fn find_by(
             apart: &apart,
             bytes: &bytes,
             matcher: Matcher::new(header),
+            made,
             piece: scale.piece,
             buffer: vec![0; 1 + scale.piece + BEYOND],
             dir: None,
@@ -128,6 +132,8 @@ struct Seeker<'a> {
     apart: &'a [u32],
     bytes: &'a Bytes,
     matcher: Matcher,
+    /// When the manifest was made.
+    made: i64,
     /// Bytes of a piece.
     piece: usize,
     buffer: Vec<u8>,
@@ -222,7 +228,10 @@ impl Seeker<'_> {
         let stat = listing.stat(id)?;
         let kind = kind(stat.kind());
         // Times that cannot be held look alike and are not.
-        let unsure = is_beyond(stat.stamp.mtime_ns) || is_beyond(stat.stamp.ctime_ns);
+        let times = [stat.stamp.mtime_ns, stat.stamp.ctime_ns];
+        // And those of its last moment may have been written since.
+        let unsure = times.into_iter().any(is_beyond)
+            || kind == Kind::File && may_have_steps(times, self.made);
         if unsure || kind == Kind::Dir && self.touched == Some(stat.id) {
             return None;
         }

@@ -12,7 +12,7 @@ use bc_walk::{EntryId, FileStats, OwnFile, Skipped};
 use crate::compare::{Comparison, Detail, Here, Sink};
 use crate::create::{hash_options, is_read};
 use crate::entry_loader::{EntryLoader, LoadedEntry};
-use crate::entry_ref::EntryRef;
+use crate::entry_ref::{EntryRef, differ};
 use crate::error::{Error, ErrorKind};
 use crate::fields::{CompareRules, Field};
 use crate::flow::Flow;
@@ -20,6 +20,7 @@ use crate::hashing;
 use crate::hint::Hints;
 use crate::input::{ManifestFile, Trust};
 use crate::join::{Same, Sides, join};
+use crate::judge::is_untouched;
 use crate::known_damage::KnownDamage;
 use crate::manifest_stream::{ManifestStream, Position, Prefetch};
 use crate::mount_guard::MountGuard;
@@ -400,6 +401,9 @@ impl Sides for Merge<'_, '_> {
                 let mut old = EntryRef::from(entry);
                 if entry.path == ROOT {
                     old.dev = self.root_dev;
+                }
+                if differ(old.digest, new.view.digest) && is_untouched(&old, &new.view) {
+                    old.unsteady = self.hints.is_unsteady(new, entry.verified_at);
                 }
                 let site = self.hints.at(new.id, new.view.device);
                 self.guard.see(self.tree, entry, new);

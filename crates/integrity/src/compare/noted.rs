@@ -7,22 +7,21 @@ use bc_manifest::Failure;
 use bc_manifest::integrity::{Found, Kind};
 use bc_manifest::time::format_rfc3339;
 
-use super::{Comparison, Detail, Here, Site};
+use super::{Comparison, Detail, Here};
 use crate::change::{Change, Class};
 use crate::entry_ref::EntryRef;
 use crate::judge;
 use crate::unread::in_unread;
 
 impl Comparison<'_> {
-    /// Takes a path of both sides that is unchanged but was found wrong when its content was last
-    /// tried.
+    /// A path of both sides that is unchanged but was found wrong when its content was last tried.
+    /// Nothing is said of its ctime, which may have been recorded before or after that.
     pub(crate) fn known(
         &mut self,
         path: &[u8],
         old: &EntryRef<'_>,
         new: &EntryRef<'_>,
         (found, at): (Found, Option<i64>),
-        mut site: impl Site,
     ) -> io::Result<()> {
         self.summary.old += 1;
         self.summary.new += 1;
@@ -37,9 +36,6 @@ impl Comparison<'_> {
         let mut change = Change::new(class, path, new.kind);
         change.reason = Some(found_at(at));
         self.doubt(&mut change);
-        if class == Class::Damaged {
-            change.ctime = Some(site.ctime(judge::ctime_hint(old, new)));
-        }
         self.report(change)
     }
 

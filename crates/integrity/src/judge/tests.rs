@@ -290,3 +290,32 @@ fn reasons_name_the_side() {
     assert_eq!(reason(&file(), &unread), "open: no");
     assert_eq!(reason(&unread, &file()), "no content recorded: open: no");
 }
+
+/// What may have been edited as it was recorded is neither damaged for certain nor edited.
+#[test]
+fn an_edit_that_leaves_no_trace_is_undecided() {
+    let old = EntryRef {
+        unsteady: true,
+        ..file()
+    };
+    let other = EntryRef {
+        digest: Some(b"bbbb"),
+        ..file()
+    };
+    let rules = CompareRules::default();
+    assert_eq!(judge(&old, &other, rules), Class::Modified);
+    assert_eq!(undecided(&old, &other), Some(UNSTEADY));
+    // Unless that content is known.
+    let known = EntryRef {
+        damaged: Some(b"bbbb"),
+        ..old
+    };
+    assert_eq!(judge(&known, &other, rules), Class::Damaged);
+    // Another time is an edit.
+    let later = EntryRef {
+        mtime_ns: Some(8),
+        ..other
+    };
+    assert_eq!(judge(&old, &later, rules), Class::Modified);
+    assert_eq!(undecided(&old, &later), None);
+}

@@ -14,13 +14,14 @@ use crate::change::Class;
 use crate::compare::{Comparison, Here};
 use crate::devices::Devices;
 use crate::entry_loader::{LoadedEntry, to_entry};
-use crate::entry_ref::EntryRef;
+use crate::entry_ref::{EntryRef, differ};
 use crate::error::Error;
 use crate::hint::Hints;
 use crate::judge::{is_untouched, undecided};
 use crate::known_damage::{Expected, KnownDamage};
 use crate::manifest_stream::{ManifestStream, Position};
 use crate::proof::Proof;
+use crate::second::is_second;
 use crate::tree::Tree;
 use crate::unmounted::{Lost, Unmounted};
 use crate::unread::UnreadDirs;
@@ -161,6 +162,9 @@ impl Merge<'_, '_> {
         let Some(was) = id.and_then(|id| self.plan.renames.was(id)) else {
             return;
         };
+        if is_second(&fresh.path, fresh.digest) {
+            return;
+        }
         let found = match fresh.digest {
             Some(digest) if was.iter().any(|was| was.digest == digest) => None,
             Some(_) if self.what.damaged == Damaged::Accept => None,
@@ -231,15 +235,12 @@ impl Merge<'_, '_> {
             && now.kind == entry.kind
         {
             self.comparison
-                .known(
-                    new.path,
-                    &before,
-                    &compared,
-                    (found, entry.tried_at),
-                    self.hints.at(new.id, new.view.device),
-                )
+                .known(new.path, &before, &compared, (found, entry.tried_at))
                 .map_err(|error| report_failed(&error))?;
             return self.keep(entry, new.view.device);
+        }
+        if differ(before.digest, compared.digest) && is_untouched(&before, &compared) {
+            before.unsteady = self.hints.is_unsteady(new, entry.verified_at);
         }
         let site = self.hints.at(new.id, new.view.device);
         let class = self.comparison.both(new.path, &before, &compared, site);

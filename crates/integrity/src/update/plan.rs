@@ -282,7 +282,9 @@ impl<'a> Plan<'a> {
             self.replaced.leaf(&entry.path, weight, matches);
             return;
         };
-        let unchanged = self.judge.file(&old, &new.view, id);
+        let unchanged = self
+            .judge
+            .file(&old, &new.view, id, entry.verified_at.unwrap_or(made));
         let by_name = matches!(unchanged, Unchanged::ByName | Unchanged::IfCopied);
         let matches = same || by_name;
         self.evidence.add(weight, matches);

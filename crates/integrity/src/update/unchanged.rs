@@ -5,6 +5,7 @@ use bc_manifest::time::is_beyond;
 use bc_walk::EntryId;
 
 use crate::entry_ref::{EntryRef, is_same_ctime, is_same_mtime};
+use crate::steps::may_hide_an_edit;
 use crate::tree::Tree;
 
 /// Evidence from `stat` that a file's content is unchanged.
@@ -68,18 +69,23 @@ impl<'a> Judge<'a> {
         id.is_some_and(|id| self.originals.contains(&id.dev))
     }
 
+    /// Judges a file that was read last by a run which began at `read`.
     pub(super) fn file(
         &mut self,
         old: &EntryRef<'_>,
         new: &EntryRef<'_>,
         id: EntryId,
+        read: i64,
     ) -> Unchanged {
         let recorded = old.digest.is_some() && old.size.is_some();
         if !recorded || old.kind != new.kind || old.size != new.size {
             return Unchanged::No;
         }
         if is_same_mtime(old, new) && is_same_ctime(old, new) && old.ino == new.ino {
-            return Unchanged::Yes;
+            return match may_hide_an_edit(new, read, || self.traits(id)) {
+                true => Unchanged::No,
+                false => Unchanged::Yes,
+            };
         }
         let Some(traits) = self.traits(id) else {
             return Unchanged::No;

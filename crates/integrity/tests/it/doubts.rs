@@ -458,3 +458,31 @@ fn what_took_a_name_is_recorded_where_devices_have_other_numbers() {
     let (text, _) = verified(tree.path(), &manifest, How::default());
     assert_eq!(text, "");
 }
+
+/// What a restore has put aside is a file that was added, by whatever name the healed one is recorded.
+#[test]
+fn a_second_name_is_no_new_damage() {
+    let tree = TestTree::new();
+    tree.write("keep", "k")
+        .write("n", "good content")
+        .mtime("n", 5, 5);
+    let manifest = record(&tree);
+    rot(&tree, "n", 1, b'#');
+    let digest = bc_digest::hash(bc_digest::Algorithm::Sha256, &tree.read("n"));
+    let second = format!("n2{}", bc_integrity::second_ending(Some(digest)));
+    // Renamed, and healed under its new name.
+    rename(&tree, "n", &second);
+    tree.write("n2", "good content").mtime("n2", 5, 5);
+    let (text, summary) = verified(tree.path(), &manifest, How::default());
+    assert_eq!(summary.conclusion(), Conclusion::Different, "{text}");
+    assert!(text.contains("> n -> n2\n"), "{text}");
+    assert!(text.contains(&format!("+ {second}\n")), "{text}");
+    let (text, conclusion, _) = update(&tree, &manifest);
+    assert_eq!(conclusion, Conclusion::Different, "{text}");
+    let now = fs::read(&manifest).unwrap();
+    assert!(entry(&now, &second)["found"].is_null());
+    let (text, summary) = verified(tree.path(), &manifest, How::default());
+    assert_eq!((&text[..], summary.conclusion()), ("", Conclusion::Same));
+    let (text, conclusion, _) = update(&tree, &manifest);
+    assert_eq!((&text[..], conclusion), ("", Conclusion::Same));
+}
