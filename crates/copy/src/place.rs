@@ -29,10 +29,9 @@ pub(crate) struct Place {
     pub(crate) target: Vec<u8>,
     pub(crate) dir: Rc<DestDir>,
     pub(crate) over: Over,
-    /// The existing file to be replaced because the copy made it: in another state it is not
-    /// replaced.
-    pub(crate) own: Option<Box<Existing>>,
-    /// True if a later write to the source would give it another time.
+    /// The file that is taken over, where that was decided of it: in another state it is not.
+    pub(crate) chosen: Option<Box<Existing>>,
+    /// Whether a later write to the source would give it another time.
     pub(crate) settled: bool,
     /// True if its copy was given all metadata of its source.
     pub(crate) is_whole: bool,

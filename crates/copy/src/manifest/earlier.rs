@@ -153,7 +153,7 @@ impl Earlier {
         }
     }
 
-    /// True if an entry of a file that is not part of this copy still fits the file.
+    /// Whether what an entry is about is still what it says.
     pub(super) fn still_fits(&self, entry: &Entry) -> bool {
         let Some(meta) = &entry.meta else {
             return false;

@@ -1,5 +1,6 @@
 //! Whole copies, compared with their sources by a slow, complete look.
 
+mod again;
 mod basics;
 mod conflicts;
 mod edits;
