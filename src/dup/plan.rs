@@ -80,6 +80,8 @@ impl<'a> SearchPlan<'a> {
         (walk_options.min_size, _) = session.sizes(walk, least)?;
         let scan = ScanOptions::default()
             .algorithm(search.algorithm)
+        // It is replaced at the end: no duplicate may be given up for it.
+        walk_options.leave_out.extend(session.metrics_file());
             .min_size(walk_options.min_size)
             .hard_links(match search.match_hardlinks {
                 true => HardLinks::Duplicates,
