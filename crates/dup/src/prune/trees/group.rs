@@ -160,7 +160,8 @@ impl Run<'_> {
         }
     }
 
-    /// How the directory goes, as far as that can be seen beforehand.
+    /// How the directory goes, as far as that can be seen beforehand: a move that is refused leaves no
+    /// new directories.
     fn way(&mut self, pair: &Pair<'_>) -> Result<Way, Skip> {
         let Action::Move(dir) = &self.options.action else {
             return Ok(Way::Delete);
@@ -169,8 +170,14 @@ impl Run<'_> {
         if self.taken.contains(&to) || rustix::fs::lstat(to.as_slice()).is_ok() {
             return Err(Skip::DestinationExists(None));
         }
-        let (existing, _) = deepest_existing(dir)?;
-        match sys::stat(existing)?.id.dev == pair.target.dir.id.dev {
+        let existing = self.foresee_destination(&to)?;
+        let target = pair.target.dir.id;
+        if climb(&existing, |id, _| id == target)? {
+            return Err(Skip::Holds("the directory that it is to be moved to"));
+        }
+        let there = sys::stat_all(&existing)?;
+        let held = open_dir(&pair.target.dir)?;
+        match there.stat.id.dev == target.dev && !sys::differ(there.mount, held.mount) {
             true => Ok(Way::Rename(to)),
             false => Err(Skip::OtherFileSystem),
         }
