@@ -183,8 +183,8 @@ impl Keep {
         match self {
             Keep::First => position(a).cmp(&position(b)),
             Keep::Last => position(b).cmp(&position(a)),
-            Keep::Newest => b.stamp.mtime_ns.cmp(&a.stamp.mtime_ns),
-            Keep::Oldest => a.stamp.mtime_ns.cmp(&b.stamp.mtime_ns),
+            Keep::Newest => by_time(b, a),
+            Keep::Oldest => by_time(a, b),
             Keep::ShortestPath => a.path.len().cmp(&b.path.len()),
             Keep::LongestPath => b.path.len().cmp(&a.path.len()),
             Keep::MostLinks => b.nlink.cmp(&a.nlink),
@@ -217,6 +217,23 @@ impl Keep {
             _ => None,
         }
     }
+}
+
+/// Compares the times of the last change of content.
+fn by_time(a: &FileRef, b: &FileRef) -> Ordering {
+    let (one, other) = (a.stamp.mtime_ns, b.stamp.mtime_ns);
+    match one == other && matches!(one, i64::MIN | i64::MAX) {
+        true => distant_time(a).cmp(&distant_time(b)),
+        false => one.cmp(&other),
+    }
+}
+
+/// Time of a file that is too far off for nanoseconds in 64 bits (before 1677, after 2262), as the
+/// file system has it; `None` if the file is another one by now.
+fn distant_time(file: &FileRef) -> Option<(i64, u64)> {
+    let stat = rustix::fs::lstat(file.path.as_slice()).ok()?;
+    let same = (stat.st_dev, stat.st_ino) == (file.id.dev, file.id.ino);
+    same.then(|| (stat.st_mtime.into(), stat.st_mtime_nsec.into()))
 }
 
 fn position(file: &FileRef) -> (u32, &[u8]) {
