@@ -150,7 +150,14 @@ pub enum Skip {
     /// The file system cannot do this with any of its files.
     Unable(Unable),
     /// The journal could not be written; nothing is done without it.
-    Journal(i32),
+    Journal {
+        /// The journal.
+        path: Vec<u8>,
+        /// The operation.
+        op: &'static str,
+        /// The error number.
+        errno: i32,
+    },
     /// The system would refuse it.
     Denied {
         /// The operation.
@@ -182,7 +189,7 @@ impl Skip {
     /// The same, of this path in a directory.
     pub(crate) fn of(self, path: &[u8]) -> Skip {
         match self {
-            Skip::Cancelled | Skip::In { .. } | Skip::HasMore(_) | Skip::Journal(_) => self,
+            Skip::Cancelled | Skip::In { .. } | Skip::HasMore(_) | Skip::Journal { .. } => self,
             why => Skip::In {
                 path: path.to_vec(),
                 why: Box::new(why),
@@ -220,7 +227,7 @@ impl Skip {
         match self {
             Skip::System { op, errno } | Skip::Denied { op, errno, .. } => Some((op, *errno)),
             Skip::Left { errno, .. } | Skip::Unasked(errno) => Some(("unlink", *errno)),
-            Skip::Journal(errno) => Some(("write journal", *errno)),
+            Skip::Journal { errno, .. } => Some(("write journal", *errno)),
             Skip::Gone => Some(("open", Errno::NOENT.raw_os_error())),
             Skip::CopyStays { why, .. }
             | Skip::Rest { why, .. }
@@ -276,7 +283,7 @@ impl Skip {
             Skip::Stopped { .. } => HALF_WAY,
             Skip::Cancelled => "cancelled",
             Skip::Unable(unable) => unable.reason(),
-            Skip::Journal(_) => "journal not writable",
+            Skip::Journal { .. } => "journal not writable",
             Skip::System { errno, .. } | Skip::Denied { errno, .. } => {
                 match Errno::from_raw_os_error(*errno) {
                     Errno::XDEV => "other file system",
@@ -408,7 +415,9 @@ impl fmt::Display for Skip {
             Skip::Locked => f.write_str("locked by another run or program"),
             Skip::Cancelled => f.write_str("cancelled"),
             Skip::Unable(unable) => unable.fmt(f),
-            Skip::Journal(errno) => write!(f, "journal: {}", system(*errno)),
+            Skip::Journal { path, op, errno } => {
+                write!(f, "journal {}: {op}: {}", Escaped(path), system(*errno))
+            }
             Skip::System { op, errno } => write!(f, "{op}: {}", system(*errno)),
             Skip::Denied { op, errno, why } => write!(f, "{op}: {}; {why}", system(*errno)),
         }
