@@ -277,6 +277,9 @@ pub enum Roots {
     Any,
     /// Only names under another root than the keeper's.
     Across,
+    /// Only names of other roots than the first, and what is kept is always of that: somebody chose
+    /// it, and nothing takes its place.
+    Chosen,
 }
 
 /// How to choose.
@@ -313,11 +316,7 @@ impl KeepRules {
         let by_rules = if self.keep.is_empty() {
             Keep::MostLinks.compare(a, b)
         } else {
-            self.keep
-                .iter()
-                .map(|rule| rule.compare(a, b))
-                .find(|ordering| ordering.is_ne())
-                .unwrap_or(Ordering::Equal)
+            self.compare_by_choice(a, b)
         };
         // Leftovers of a killed run are nobody's first choice.
         b.protected
@@ -362,7 +361,34 @@ impl KeepRules {
 
     /// Whether `target` may be acted on when `keeper` stays.
     pub(crate) fn allow(&self, keeper: &FileRef, target: &FileRef) -> bool {
-        !target.protected && (self.roots == Roots::Any || keeper.root != target.root)
+        let is_other = match self.roots {
+            Roots::Any => true,
+            Roots::Across => keeper.root != target.root,
+            Roots::Chosen => self.may_stay(keeper) && !self.may_stay(target),
+        };
+        !target.protected && is_other
+    }
+
+    /// True if other names may go because this one stays.
+    pub(crate) fn may_stay(&self, file: &FileRef) -> bool {
+        self.roots != Roots::Chosen || file.root == 0
+    }
+
+    /// Compares by the rules that were given, and by nothing else.
+    pub(crate) fn compare_by_choice(&self, a: &FileRef, b: &FileRef) -> Ordering {
+        let mut orderings = self.keep.iter().map(|rule| rule.compare(a, b));
+        let decided = orderings.find(|ordering| ordering.is_ne());
+        decided.unwrap_or(Ordering::Equal)
+    }
+
+    /// The file of a group that the rules which were given keep, if they prefer one to all others.
+    pub fn chosen<'g>(&self, group: &'g FileGroup) -> Option<&'g FileRef> {
+        let inodes = self.order(group);
+        let mut files = inodes.iter().map(|inode| &group.files[inode.names[0]]);
+        let (first, second) = (files.next()?, files.next()?);
+        self.compare_by_choice(first, second)
+            .is_lt()
+            .then_some(first)
     }
 }
 

@@ -1,7 +1,10 @@
 //! What a run is asked to do, and how far it may go.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+use bc_walk::Identity;
 
 use super::keep::KeepRules;
 use super::step::Action;
@@ -60,6 +63,9 @@ pub struct PruneOptions {
     /// it may lack what its file system did not take, and undo may remove it.
     /// They are read only if something is in the way.
     pub earlier: Vec<PathBuf>,
+    /// Directories that stay, whatever goes around them: those that a rule or an answer keeps of one
+    /// group, and which may lie in a copy that goes of another.
+    pub kept_dirs: HashSet<Identity>,
     /// Where the journal is, or will be: a directory that it lies in is not removed.
     pub journal: Option<PathBuf>,
     /// What is never changed, whatever the groups say of it. Groups need not
@@ -80,6 +86,7 @@ setters! {
     force: Force,
     max_links: Option<u64>,
     earlier: Vec<PathBuf>,
+    kept_dirs: HashSet<Identity>,
     journal: Option<PathBuf>,
     references: Arc<Subtrees>,
     workers: usize,
@@ -96,6 +103,7 @@ impl PruneOptions {
             force: Force::default(),
             max_links: None,
             earlier: Vec::new(),
+            kept_dirs: HashSet::new(),
             journal: None,
             references: Arc::default(),
             workers: 1,

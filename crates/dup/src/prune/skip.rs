@@ -122,6 +122,12 @@ pub enum Skip {
     Holds(&'static str),
     /// A directory holds this path, which was not there when it was searched.
     HasMore(Vec<u8>),
+    /// A directory stays because another one that is equal to it was removed.
+    Stays,
+    /// A directory holds this one, which was chosen to stay.
+    HoldsChosen(Vec<u8>),
+    /// The directory that was chosen to stay is not there, so none of its copies goes.
+    NoneChosen,
     /// Filters left out so many entries of directories that are otherwise equal.
     Filtered(u64),
     /// Something in a directory is why that was left as it is.
@@ -219,6 +225,8 @@ impl Skip {
                 | Skip::Temporary
                 | Skip::InUse
                 | Skip::Filtered(_)
+                | Skip::Stays
+                | Skip::HoldsChosen(_)
         )
     }
 
@@ -279,6 +287,9 @@ impl Skip {
             Skip::OtherFileSystem => "other file system",
             Skip::HasMore(_) => "holds something new",
             Skip::Filtered(_) => "filtered",
+            Skip::Stays => "stays for another group",
+            Skip::HoldsChosen(_) => "holds what has to stay",
+            Skip::NoneChosen => "kept directory gone",
             Skip::In { why, .. } => why.reason(),
             Skip::Stopped { .. } => HALF_WAY,
             Skip::Cancelled => "cancelled",
@@ -399,6 +410,9 @@ impl fmt::Display for Skip {
                 "{} was not there when it was searched",
                 Escaped(path)
             ),
+            Skip::Stays => f.write_str("it stays: a copy of it, or of what it is in, was removed"),
+            Skip::HoldsChosen(path) => write!(f, "it holds {}, which is to be kept", Escaped(path)),
+            Skip::NoneChosen => f.write_str("what was chosen to be kept is no longer there"),
             Skip::Filtered(1) => {
                 f.write_str("filters left out an entry, so it is not known to be equal as a whole")
             }
