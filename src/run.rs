@@ -14,7 +14,7 @@ use bc_fs::streams::Stream;
 use bc_pool::Cancel;
 use bc_pool::dispatch::{Effort, Start};
 use bc_read::Choice as Reader;
-use bc_walk::{Entries, Listing, Metadata, OwnFile, SkippedDetail, Workers};
+use bc_walk::{Entries, Identity, Listing, Metadata, OwnFile, SkippedDetail, Workers};
 use signal_hook::consts::SIGXFSZ;
 
 use crate::args::{Common, WalkArgs};
@@ -24,7 +24,7 @@ use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
 use crate::input::Input;
 use crate::metrics::Metrics;
-use crate::overlap::{Given, Precious, Refusal};
+use crate::overlap::{Given, Precious, Refusal, of_output};
 use crate::report::Report;
 use crate::signals;
 
@@ -47,6 +47,8 @@ pub struct Session {
     precious: Vec<Precious>,
     /// Set once one of those is found to be a file that the command works on.
     spared: OnceLock<()>,
+    /// Where the file of `--metrics` is to be, what was there when the run began.
+    metrics_before: Option<Identity>,
 }
 
 /// A fatal end that was already reported.
@@ -73,6 +75,7 @@ impl Session {
             named_bytes: OnceLock::new(),
             precious: Vec::new(),
             spared: OnceLock::new(),
+            metrics_before: common.metrics.as_deref().and_then(of_output),
         };
         session.precious = session.spare(given, written)?;
         for signal in signals::heeded() {
@@ -142,8 +145,30 @@ impl Session {
         }
     }
 
-    /// Reports a fatal failure. After a signal that is the end, and a failure then, such as an
-    /// input that gives no more, is a consequence of it.
+    /// The file that `--metrics` replaces at the end, so that a search can leave it out.
+    pub fn metrics_file(&self) -> Option<OwnFile> {
+        let file = self.common.metrics.as_deref();
+        crate::output::replaced(file.filter(|path| of_output(path).is_some()))
+    }
+
+    /// Writes the metrics, unless that would replace a file which came there during the run: a step
+    /// of the run itself may have put it there.
+    fn write_metrics(&self, file: &Path) -> Result<(), Diagnostic> {
+        match of_output(file) {
+            Some(found) if Some(found) != self.metrics_before => {
+                let path = bc_fs::escape(file.as_os_str().as_encoded_bytes());
+                let text = format!(
+                    "--metrics={path}: a file came there while this command ran, and would be \
+                     replaced; it is left, and no metrics are written"
+                );
+                Err(text.into())
+            }
+            _ => self.metrics.write(file),
+        }
+    }
+
+    /// Reports a fatal failure. After a signal that is the end, and what fails then, such as an
+    /// input that gives no more, fails because of it.
     pub fn fatal(&self, what: impl Into<Diagnostic>) -> Exit {
         if let Some(signal) = self.signal() {
             return Exit::Signal(signal);
@@ -420,7 +445,7 @@ impl Session {
                     peak as f64,
                 );
             }
-            if let Err(text) = self.metrics.write(&file) {
+            if let Err(text) = self.write_metrics(&file) {
                 exit = exit.worst(self.fatal(&text));
             }
         }

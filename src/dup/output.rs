@@ -201,7 +201,7 @@ fn step_outcome(
             let text = format!("{step}: skipped: {skip}");
             report.problem(skipped(text, target, action, skip));
         }
-        StepOutcome::Skipped(skip @ Skip::Filtered(_)) => {
+        StepOutcome::Skipped(skip @ (Skip::Filtered(_) | Skip::Stays | Skip::HoldsChosen(_))) => {
             report.warning(&format!("{step}: skipped: {skip}"));
         }
         StepOutcome::Skipped(skip) => {

@@ -23,6 +23,14 @@ impl Named {
     /// If another user's link is on the way.
     pub fn open(session: &Session, paths: &[OsString], action: &Action) -> Outcome<Named> {
         let mut named = Vec::new();
+        let destination = match action {
+            Action::Move(dir) => Some(dir.as_slice()),
+            _ => None,
+        };
+        refuse_nowhere(
+            session,
+            paths.iter().map(|path| path.as_bytes()).chain(destination),
+        )?;
         for path in paths {
             let way = look(session, path.as_bytes(), Way::of(path).ok())?;
             if way.as_ref().is_some_and(|way| way.is_link)
@@ -92,6 +100,8 @@ pub fn refuse_foreign(session: &Session, roots: &[Vec<u8>], groups: &[FileGroup]
     let listed = files.filter(|file| file.root_len == 0);
     let dirs = listed.filter_map(|file| Path::new(OsStr::from_bytes(&file.path)).parent());
     let dirs: HashSet<&[u8]> = dirs.map(|dir| dir.as_os_str().as_bytes()).collect();
+    let named = groups.iter().flat_map(|group| &group.files);
+    refuse_nowhere(session, named.map(|file| file.path.as_slice()))?;
     let mut all: Vec<&[u8]> = roots.iter().map(Vec::as_slice).chain(dirs).collect();
     all.retain(|path| !path.is_empty());
     all.sort_unstable();
@@ -99,6 +109,22 @@ pub fn refuse_foreign(session: &Session, roots: &[Vec<u8>], groups: &[FileGroup]
         look(session, path, Way::of(OsStr::from_bytes(path)).ok())?;
     }
     Ok(())
+}
+
+/// Refuses paths from the working directory if that has none itself: a journal could not say what
+/// was changed, and without one nothing is.
+fn refuse_nowhere<'p>(session: &Session, mut paths: impl Iterator<Item = &'p [u8]>) -> Outcome<()> {
+    let Some(path) = paths.find(|path| !path.starts_with(b"/")) else {
+        return Ok(());
+    };
+    let path = bc_fs::escape(path);
+    match std::env::current_dir() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(session.fatal(format!(
+            "{path}: getcwd: the working directory has no path: {error}; change to one that is there, \
+             or name what is meant by its whole path"
+        ))),
+    }
 }
 
 fn look(session: &Session, path: &[u8], way: Option<Way>) -> Outcome<Option<Way>> {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use bc_dup::manifests::Manifest;
 use bc_dup::prune::{Action, Force, Keep, KeepRules, OnMetadataDiff, PruneOptions, Roots, RunMode};
 use bc_dup::scan::{Equality, HardLinks, ScanOptions, Span};
-use bc_dup::{Cache, Location, Subtrees};
+use bc_dup::{Cache, Files, Location, Subtrees};
 use bc_walk::Metadata;
 
 use crate::args::WalkArgs;
@@ -27,7 +27,10 @@ pub struct SearchPlan<'a> {
     pub reference_roots: Vec<usize>,
     /// References, opened; the files below them are not known yet.
     pub references: Subtrees,
-    /// References that are manifests of offline disks.
+    /// What is to be known of the files there: where all names are searched that may be changed, the
+    /// search finds out itself which of them are a reference's.
+    pub reference_files: Files,
+    /// References that are manifests of disks which are not here.
     pub manifests: Vec<Manifest>,
     /// Files to search, as they were named.
     pub walk: &'a WalkArgs,
@@ -78,6 +81,8 @@ impl<'a> SearchPlan<'a> {
         let cache = CacheFile::new(session, search)?;
         let leave_out = crate::output::replaced(output);
         let mut walk_options = session.walk_options(walk, Metadata::Basic, leave_out)?;
+        // It is replaced at the end: no duplicate may be given up for it.
+        walk_options.leave_out.extend(session.metrics_file());
         (walk_options.min_size, _) = session.sizes(walk, least)?;
         let scan = ScanOptions::default()
             .algorithm(search.algorithm)
@@ -99,6 +104,7 @@ impl<'a> SearchPlan<'a> {
             roots,
             reference_roots,
             references,
+            reference_files: Files::Named,
             manifests,
             walk,
             walk_options,

@@ -118,7 +118,7 @@ fn question(options: &PruneOptions, stake: &Stake, dirs: u64, references: bool) 
     };
     let each = if stake.groups == 1 { "" } else { " of each" };
     let beside = match options.rules.roots {
-        Roots::Any => "",
+        Roots::Any | Roots::Chosen => "",
         Roots::Across => ", and what lies under the same PATH",
     };
     format!("{done}, keeping {first}{keeper}{each}{beside}?")

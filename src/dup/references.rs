@@ -244,10 +244,15 @@ pub fn as_roots(
     indices
 }
 
-/// Finds the files below the references. Options that keep names of a search away from it do not
-/// keep them from being protected: then every file is known by itself as well, as it may have names
-/// elsewhere.
-pub fn survey(session: &Session, references: &mut Subtrees, walk: &WalkArgs) -> Outcome<()> {
+/// Finds out what lies below the references, of files at least what is asked. Options that keep
+/// names of a search away from it do not keep them from being protected: then every file is known
+/// by itself as well, as it may have names elsewhere.
+pub fn survey(
+    session: &Session,
+    references: &mut Subtrees,
+    files: Files,
+    walk: &WalkArgs,
+) -> Outcome<()> {
     if references.is_empty() {
         return Ok(());
     }
@@ -258,7 +263,7 @@ pub fn survey(session: &Session, references: &mut Subtrees, walk: &WalkArgs) -> 
         || walk.max_depth.is_some()
         || !walk.include.is_empty()
         || !walk.exclude.is_empty();
-    let files = if leaves_out { Files::All } else { Files::Named };
+    let files = if leaves_out { Files::All } else { files };
     let symlinks = if walk.follow_symlinks {
         Symlinks::Follow
     } else {

@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use bc_dup::Subtrees;
 use bc_dup::prune::{FileGroup, Journal, ORIGINAL, PruneOptions, PruneSummary, RunMode};
 use bc_dup::report::ReportFormat;
+use bc_dup::{Files, Subtrees};
 
 use crate::exit::Exit;
 use crate::lists::Kind;
@@ -160,7 +160,8 @@ fn found_or_saved(session: &Session, args: &PruneArgs) -> Outcome<(Vec<FileGroup
     let mut named = references::bytes(&args.search.reference);
     named.extend(saved.references);
     let mut references = references::open(session, &named)?;
-    references::survey(session, &mut references, &args.walk)?;
+    // No search says which of the report's files have another name there.
+    references::survey(session, &mut references, Files::All, &args.walk)?;
     for error in references.errors() {
         session.report.failure(error);
     }

@@ -1,7 +1,8 @@
 //! The groups of a report, for `bc dup prune --from`: those that the options
 //! beside it leave.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use bc_dup::prune::{FileGroup, FileRef};
@@ -11,6 +12,7 @@ use bc_walk::Globs;
 use crate::args::WalkArgs;
 use crate::diagnostic::Diagnostic;
 use crate::input::Input;
+use crate::overlap::Given;
 use crate::run::{Outcome, Session};
 
 /// Reads a report and leaves out the files that the options do. A file counts as in a search: by
@@ -26,8 +28,20 @@ pub fn read(session: &Session, report: &Path, walk: &WalkArgs) -> Outcome<Saved>
         .map_err(|error| session.fatal(Diagnostic::failed(report, "read", &error)))?;
     let mut saved =
         bc_dup::report::read(&text).map_err(|error| session.fatal(format!("{shown}: {error}")))?;
+    let files = saved.groups.iter().flat_map(|group| &group.files);
+    session.spare_listed(files.map(|file| file.path.as_slice()))?;
+    let references = saved.references.iter().map(|path| OsStr::from_bytes(path));
+    session.spare(&Given::default().operands(references), None)?;
+    // As in a search: it is replaced at the end.
+    let metrics = session.metrics_file();
+    let is_replaced = |file: &FileRef| {
+        let path = OsStr::from_bytes(&file.path);
+        metrics.as_ref().is_some_and(|metrics| metrics.is_at(path))
+    };
     for group in &mut saved.groups {
-        group.files.retain(|file| filter.takes(file));
+        group
+            .files
+            .retain(|file| filter.takes(file) && !is_replaced(file));
     }
     saved
         .groups

@@ -56,7 +56,12 @@ pub fn search(session: &Session, mut plan: SearchPlan<'_>) -> Outcome<Found> {
     // Before the walk: files that change from here on are not to be remembered.
     let open = |file: &CacheFile| file.open(session);
     let mut cache = plan.cache.as_ref().map(open).transpose()?;
-    references::survey(session, &mut plan.references, plan.walk)?;
+    references::survey(
+        session,
+        &mut plan.references,
+        plan.reference_files,
+        plan.walk,
+    )?;
     let listing = session.listing(&plan.roots, plan.walk, &plan.walk_options)?;
     plan.references.check().map_err(|error| {
         let text = format!("--reference={error}");

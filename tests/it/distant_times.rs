@@ -131,3 +131,25 @@ fn undo_gives_them_back() {
         }
     }
 }
+
+/// Both are as late as 64 bits of nanoseconds can say.
+#[test]
+fn the_newest_of_files_is_kept() {
+    for t in trees() {
+        for (file, day) in [
+            ("d/a", "2300-01-01"),
+            ("d/b", "2400-01-01"),
+            ("d/c", "2350-01-01"),
+        ] {
+            t.write(file, "the same");
+            touch(&t, day, file);
+        }
+        let line = "dup prune --dry-run --action=delete d";
+        let kept = |rule: &str, name: &str| {
+            let out = t.bc_line(&format!("{line} --keep={rule}")).go();
+            out.code(0).stdout_has(&format!("(kept: {name})\n"));
+        };
+        kept("newest", "d/b");
+        kept("oldest", "d/a");
+    }
+}

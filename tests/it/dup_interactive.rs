@@ -19,6 +19,16 @@ fn tree() -> TestTree {
 
 /// Types an answer at each question; gives the exit code and all that was shown.
 fn typed(t: &TestTree, line: &str, answers: &[&str]) -> (Option<i32>, String) {
+    typed_while(t, line, answers, &|_| ())
+}
+
+/// The same; before each answer something happens.
+fn typed_while(
+    t: &TestTree,
+    line: &str,
+    answers: &[&str],
+    meanwhile: &dyn Fn(usize),
+) -> (Option<i32>, String) {
     let command = t.bc_line(line).env("TERM", "xterm").command();
     let session = Pty::new(200, 50).start_in(command);
     for (nth, answer) in answers.iter().enumerate() {
@@ -26,6 +36,7 @@ fn typed(t: &TestTree, line: &str, answers: &[&str]) -> (Option<i32>, String) {
             let text = String::from_utf8_lossy(bytes);
             text.matches("quit, ?] ").count() + text.matches("[y/N] ").count() > nth
         });
+        meanwhile(nth);
         session.type_keys(answer.as_bytes());
     }
     let (status, bytes) = session.end();
@@ -220,5 +231,58 @@ fn no_choice_shows_a_name_raw() {
         session.type_keys(b"1\n1\nq\nn\n");
         let (_, bytes) = session.end();
         assert_harmless(&bytes, OURS, &words(line));
+    }
+}
+
+/// What was chosen to stay changes after that: no other one takes its place.
+#[test]
+fn nothing_goes_for_what_was_not_chosen() {
+    for more in ["", " --across-roots"] {
+        let t = tree();
+        t.hard_link("b/1", "b/again").write("b/3", [b'x'; 8192]);
+        let change = |nth: usize| {
+            if nth == 2 {
+                t.write("a/1", [b'z'; 8192]);
+            }
+        };
+        let answers = ["1\n", "s\n", "y\n"];
+        let line = format!("{DELETE}{more}");
+        let (code, text) = typed_while(&t, &line, &answers, &change);
+        assert_eq!(code, Some(1), "{text}");
+        for name in ["a/1", "b/1", "b/again", "b/3", "c/1", "c/other-name"] {
+            assert!(t.exists(name), "{name}: {text}");
+        }
+    }
+}
+
+/// Of directories one lies in another: what an answer keeps does not go with what is around it.
+#[test]
+fn a_directory_that_an_answer_keeps_stays() {
+    for (inner, gone) in [
+        // The copy in the directory that goes is chosen, instead of the one in what stays.
+        ("path:two/B/**\n", &["archive/sub/y", "one/A/sub/y"][..]),
+        ("all\n", &[]),
+        ("path:archive/**\n", &["two/B/x", "two/B/sub/y"]),
+        ("s\n", &["two/B/x", "two/B/sub/y"]),
+    ] {
+        let t = TestTree::new();
+        for copy in ["one/A", "two/B"] {
+            t.write(format!("{copy}/x"), [b'x'; 90_000]);
+        }
+        for copy in ["one/A", "two/B", "archive"] {
+            t.write(format!("{copy}/sub/y"), [b'y'; 9000])
+                .write(format!("{copy}/sub/z"), [b'z'; 8000]);
+        }
+        let line = "dup prune --interactive --dirs --action=delete one two archive";
+        let (code, text) = typed(&t, line, &["1\n", inner, "y\n"]);
+        assert_eq!(code, Some(0), "{inner}: {text}");
+        for copy in ["one/A", "two/B"] {
+            let name = format!("{copy}/x");
+            assert_eq!(!t.exists(&name), gone.contains(&&*name), "{name}: {text}");
+        }
+        for copy in ["one/A", "two/B", "archive"] {
+            let name = format!("{copy}/sub/y");
+            assert_eq!(!t.exists(&name), gone.contains(&&*name), "{name}: {text}");
+        }
     }
 }

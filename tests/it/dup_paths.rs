@@ -4,7 +4,7 @@ use std::os::unix::fs::lchown;
 
 use bc_testkit::{NOBODY, TestTree, is_root, left_out};
 
-use crate::common::Bc;
+use crate::common::{BC, Bc};
 
 fn tree() -> TestTree {
     let t = TestTree::new();
@@ -113,4 +113,36 @@ fn searches_follow_any_link() {
     for line in ["dup foreign", "dup summary foreign", "dup dirs foreign"] {
         t.bc_line(line).go().code(0);
     }
+}
+
+/// The working directory was removed: no journal could say where anything was.
+#[test]
+fn a_working_directory_that_is_gone_is_no_place_to_start_from() {
+    let t = TestTree::new();
+    t.write("w/a", "the same")
+        .write("w/b", "the same")
+        .dir("here");
+    for more in ["--dry-run", "--yes"] {
+        t.dir("here");
+        let script =
+            format!("cd here && rmdir ../here && exec {BC} dup prune --action=delete {more} ../w");
+        t.run("sh")
+            .args(["-c", &script])
+            .go()
+            .code(2)
+            .stdout_is("")
+            .stderr_has("../w: getcwd: ");
+    }
+    assert!(t.exists("w/a") && t.exists("w/b"));
+}
+
+/// PATHs that are links of /proc, to files.
+#[test]
+fn a_descriptor_leads_where_it_did() {
+    let t = TestTree::new();
+    t.write("w/a", "the same").write("w/b", "the same");
+    let script = format!("exec {BC} dup prune --action=delete --dry-run /dev/fd/7 w 7<w/a");
+    let out = t.run("sh").args(["-c", &script]).go();
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(!said.contains("leads elsewhere"), "{said}");
 }

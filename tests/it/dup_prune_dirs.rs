@@ -234,3 +234,87 @@ fn what_was_left_half_way_is_named() {
         }
     }
 }
+
+/// A directory that the user's rule keeps of one group stays, whatever groups around it need.
+#[test]
+fn what_a_rule_keeps_stays() {
+    let t = TestTree::new();
+    for copy in ["disk1/A", "disk2/B"] {
+        t.write(format!("{copy}/x"), vec![1; 90_000]);
+    }
+    for copy in ["disk1/A/sub", "disk2/B/sub", "archive/sub"] {
+        t.write(format!("{copy}/y"), vec![2; 9000])
+            .write(format!("{copy}/z"), vec![3; 8000]);
+    }
+    let line = |keep: &str, roots: &str, more: &str| {
+        let line = format!("{DELETE} {keep} {roots} {more}");
+        let out = t.bc_line(&line).go();
+        out.code(0);
+        out
+    };
+    let roots = "disk1 disk2 archive";
+    // What the outer group keeps is no reason to remove what the rule keeps of the inner one.
+    let gone = "delete disk2/B/ with 3 files (kept: disk1/A/)\n";
+    line("--keep=path:archive", roots, "--dry-run")
+        .stdout_is(gone)
+        .stderr_has("delete disk1/A/sub/ with 2 files (kept: archive/sub/): skipped: it stays");
+    // Nor does it go with a directory around it.
+    let inner = "delete disk1/A/sub/ with 2 files (kept: disk2/B/sub/)\n\
+        delete archive/sub/ with 2 files (kept: disk2/B/sub/)\n";
+    line("--keep=path:disk2/B/sub", roots, "--dry-run")
+        .stdout_is(inner)
+        .stderr_has("it holds disk2/B/sub, which is to be kept");
+    // Without a rule one of the inner ones is enough.
+    line("", roots, "--dry-run").stdout_is(&format!(
+        "{gone}delete archive/sub/ with 2 files (kept: disk1/A/sub/)\n"
+    ));
+    line("--keep=path:archive", roots, "").stdout_is(gone);
+    assert!(!t.exists("disk2/B"));
+    for stays in ["archive/sub/y", "archive/sub/z", "disk1/A/sub/z"] {
+        assert!(t.exists(stays), "{stays}");
+    }
+}
+
+/// A file of a directory that goes has another name in a reference.
+#[test]
+fn a_file_of_a_reference_stays_under_all_its_names() {
+    let t = tree();
+    t.dir("reference")
+        .hard_link("disk/photos/harbour", "reference/z");
+    t.bc_line(&format!("{DELETE} --reference=reference archive disk"))
+        .go()
+        .code(1)
+        .stdout_is("")
+        .stderr_has("disk/photos/harbour: it lies below a reference");
+    assert!(t.exists("disk/photos/harbour"));
+}
+
+/// A move that cannot be done is refused in the same words by a dry run, and leaves nothing behind.
+#[test]
+fn a_move_that_is_refused_makes_no_directory() {
+    let line = "dup prune --dirs --action=move:TO --yes --journal=steps archive disk";
+    for (to, why) in [
+        (
+            "disk/photos/trash",
+            "it holds the directory that it is to be moved to",
+        ),
+        ("in_a_file", "open directory: Not a directory"),
+        ("in_a_link", "open directory: "),
+    ] {
+        let t = tree();
+        t.dir("elsewhere")
+            .write("in_a_file/disk", "a file")
+            .dir("in_a_link")
+            .symlink("../elsewhere", "in_a_link/disk");
+        let before = all(&t);
+        for more in ["--dry-run", ""] {
+            t.bc_line(&format!("{} {more}", line.replace("TO", to)))
+                .go()
+                .code(1)
+                .stdout_is("")
+                .stderr_has(why);
+            let _ = fs::remove_file(t.join("steps"));
+            assert_eq!(all(&t), before, "{to} {more}");
+        }
+    }
+}

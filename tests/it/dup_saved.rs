@@ -444,3 +444,19 @@ fn listed_files_are_acted_on_by_their_own_paths() {
             .stdout_is(&step);
     }
 }
+
+/// The reference is no part of the report, and has another name of a file that is.
+#[test]
+fn a_file_of_a_reference_is_known_by_itself() {
+    let t = TestTree::new();
+    t.write("b/x", "the same")
+        .write("b/y", "the same")
+        .dir("ref");
+    t.hard_link("b/y", "ref/z");
+    t.bc_line("dup --format=json -o r.json b").go().code(0);
+    t.bc_line("dup prune --from=r.json --reference=ref --keep=name:x --action=delete --yes")
+        .go()
+        .code(0)
+        .stdout_is("delete b/x (kept: b/y, reference)\n");
+    assert!(t.exists("b/y") && !t.exists("b/x"));
+}

@@ -75,6 +75,82 @@ fn what_a_command_is_given_is_not_replaced() {
     }
 }
 
+/// Nor what a saved report names, whatever becomes of it.
+#[test]
+fn what_a_report_names_is_not_replaced() {
+    let t = tree();
+    t.bc_line("dup --format=json -o one.json d e").go().code(0);
+    t.bc_line("dup --format=json -o two.json d --reference=e")
+        .go()
+        .code(0);
+    t.write("e2/doc", "of a reference");
+    for line in [
+        "--from=one.json --metrics=d/twin",
+        "--from=one.json --metrics=d/twin --dry-run",
+        "--from=one.json --metrics=d/twin --exclude=twin",
+        "--from=two.json --metrics=e",
+        "--from=two.json --metrics=e2/doc --reference=e2",
+    ] {
+        let out = t.bc_line("dup prune --action=delete --yes");
+        let out = out.args(line.split_whitespace()).go();
+        out.code(2).stdout_is("").stderr_has(REFUSED);
+        for (file, content) in [
+            ("d/twin", "twin"),
+            ("e", "twin"),
+            ("e2/doc", "of a reference"),
+        ] {
+            assert_eq!(t.read(file), content.as_bytes(), "{line}: {file}");
+        }
+    }
+}
+
+/// Metrics of last time are replaced: nothing is given up for a file that has the same content.
+#[test]
+fn metrics_are_no_copy_of_anything() {
+    for line in ["d", "--dirs d", "--from=report.json"] {
+        let t = tree();
+        let metrics = "# HELP bc_files Files.\nbc_files 7\n";
+        t.write("d/m.prom", metrics).write("d/z.prom", metrics);
+        t.write("d/one/m", metrics).write("d/two/m", metrics);
+        t.bc_line("dup --format=json -o report.json d").go().code(0);
+        let prune = t.bc_line("dup prune --action=delete --yes --metrics=d/m.prom");
+        prune.args(line.split_whitespace()).go().code(0);
+        assert_ne!(t.read("d/m.prom"), metrics.as_bytes(), "{line}");
+        let left = ["d/z.prom", "d/one/m", "d/two/m"];
+        let left = left.map(|file| t.exists(file));
+        assert!(left.contains(&true), "{line}: {left:?}");
+    }
+}
+
+/// No output replaces what its own run has put in that place.
+#[test]
+fn what_a_run_puts_somewhere_is_not_replaced() {
+    let t = tree();
+    const PUT: &str = "a file came there while this command ran";
+    let refused = |line: &str, file: &str, content: &str| {
+        t.bc_line(line).go().code(2).stderr_has(PUT);
+        assert_eq!(t.read(file), content.as_bytes(), "{line}");
+    };
+    t.bc_line("dup prune --action=delete --yes --journal=steps --keep=first d")
+        .go()
+        .code(0);
+    assert!(!t.exists("d/two/x"));
+    refused("dup undo steps --metrics=d/two/x", "d/two/x", "the same");
+    refused(
+        "dup prune --action=move:to --yes --keep=first d --metrics=to/d/two/x",
+        "to/d/two/x",
+        "the same",
+    );
+    refused("copy -T d there --metrics=there/twin", "there/twin", "twin");
+    // Where nothing comes there is a place for it.
+    t.bc_line("copy -T d there --metrics=there/new")
+        .go()
+        .code(0);
+    t.bc_line("copy -T d there --metrics=there/new")
+        .go()
+        .code(0);
+}
+
 /// A reference that is a file is read, like any other list.
 #[test]
 fn a_reference_is_not_replaced() {

@@ -1,7 +1,11 @@
 //! `bc dup prune --dirs`: whole directories go, as one of their copies stays.
 
+use std::collections::HashSet;
+
+use bc_dup::Files;
 use bc_dup::dirs::{Directories, DirsOptions, DirsReport};
 use bc_dup::prune::{FileGroup, FileRef, PruneOptions, RunMode, Stake, TreeGroup};
+use bc_walk::Identity;
 
 use super::output::tell;
 use super::run::{look, plan};
@@ -20,7 +24,9 @@ use crate::run::{Outcome, Session};
 pub fn prune(args: &PruneArgs) -> Outcome<Exit> {
     let (session, PrunePlan { mut options, asks }) = PrunePlan::start(args)?;
     options.journal = journals::place(args);
-    let search_plan = plan(&session, &args.paths, &args.search, &args.walk, None)?;
+    let mut search_plan = plan(&session, &args.paths, &args.search, &args.walk, None)?;
+    // A directory that goes is known by itself, and not by the other names of its files.
+    search_plan.reference_files = Files::All;
     let mut dirs_options = DirsOptions::new();
     dirs_options.contained = false;
     dirs_options.span = search_plan.scan.span;
@@ -122,6 +128,7 @@ impl Picks {
                 return None;
             }
             options.rules = interactive::rules();
+            options.kept_dirs = kept_by(roots, &picks);
             return Some(Picks::Chosen(picks));
         }
         if asks {
@@ -135,6 +142,8 @@ impl Picks {
                 return None;
             }
         }
+        let kept = roots.iter().filter_map(|group| options.rules.chosen(group));
+        options.kept_dirs = kept.map(|dir| dir.id).collect();
         Some(Picks::Rules)
     }
 
@@ -142,7 +151,8 @@ impl Picks {
         let Picks::Chosen(picks) = self else {
             return Some(group);
         };
-        let pick = picks.get(nth)?.as_ref()?;
+        let pick = picks.get(nth)?.as_ref();
+        let pick = pick.filter(|pick| !pick.targets.is_empty())?;
         let mut copies: Vec<_> = std::mem::take(&mut group.copies)
             .into_iter()
             .map(Some)
@@ -160,8 +170,19 @@ impl Picks {
     }
 }
 
-/// Returns the directories that would go by the rules, with their number, as far as they are known
-/// before anything is compared again.
+/// The directories of groups with an answer that the answer does not give up.
+fn kept_by(roots: &[FileGroup], picks: &[Option<Pick>]) -> HashSet<Identity> {
+    let mut kept = HashSet::new();
+    for (group, pick) in roots.iter().zip(picks) {
+        let Some(pick) = pick else { continue };
+        let stays = |(at, _): &(usize, &FileRef)| !pick.targets.contains(at);
+        let dirs = group.files.iter().enumerate().filter(stays);
+        kept.extend(dirs.map(|(_, dir)| dir.id));
+    }
+    kept
+}
+
+/// What would go by the rules, as far as it is known before anything is compared again.
 fn at_stake(answer: &Directories, roots: &[FileGroup]) -> (Stake, u64) {
     let mut stake = Stake::default();
     let mut dirs = 0;

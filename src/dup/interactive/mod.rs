@@ -26,13 +26,13 @@ pub struct Offer<'a> {
 pub struct Pick {
     /// Names of the file that stays, with which the others are compared.
     pub keeper: Vec<usize>,
-    /// Names that go.
+    /// Names that go; none, if all are to be kept.
     pub targets: Vec<usize>,
 }
 
 /// Returns the rules of a run whose groups were chosen from: the kept file comes first.
 pub fn rules() -> KeepRules {
-    KeepRules::new(vec![Keep::First], Roots::Any)
+    KeepRules::new(vec![Keep::First], Roots::Chosen)
 }
 
 /// Asks about each group. `None` if nothing was chosen, or the input ended or a signal came before
@@ -79,7 +79,8 @@ pub fn choose(
         at += 1;
     }
     plan(offers, &picks);
-    picks.iter().any(Option::is_some).then_some(picks)
+    let goes = |pick: &Pick| !pick.targets.is_empty();
+    picks.iter().flatten().any(goes).then_some(picks)
 }
 
 /// An answer that was understood.
@@ -110,7 +111,8 @@ fn ask(
             .collect();
         let kept = match words::read(&line, inodes.len()) {
             Ok(Word::Numbers(numbers)) => numbers,
-            Ok(Word::All | Word::Skip) => return Some(Reply::Skip),
+            Ok(Word::All) => (0..inodes.len()).collect(),
+            Ok(Word::Skip) => return Some(Reply::Skip),
             Ok(Word::Undo) => return Some(Reply::Undo),
             Ok(Word::Quit) => return Some(Reply::Quit),
             Ok(Word::None) if !references.is_empty() => Vec::new(),
@@ -146,7 +148,7 @@ fn ask(
     }
 }
 
-/// Returns the choice that an answer makes; `None` if nothing goes.
+/// What follows from an answer.
 fn pick(
     group: &FileGroup,
     inodes: &[Inode],
@@ -161,7 +163,7 @@ fn pick(
         .flat_map(|at| inodes[at].names.iter().copied())
         .filter(may_go)
         .collect();
-    (!targets.is_empty()).then(|| Pick {
+    Some(Pick {
         keeper: keeper.names.clone(),
         targets,
     })
@@ -228,6 +230,9 @@ fn plan(offers: &[Offer<'_>], picks: &[Option<Pick>]) {
         let (Some(group), Some(pick)) = (offer.group, pick) else {
             continue;
         };
+        if pick.targets.is_empty() {
+            continue;
+        }
         let path = |at: &usize| {
             let path = bc_fs::escape(&group.files[*at].path);
             format!("{path}{}", offer.suffix)
@@ -275,7 +280,10 @@ pub fn files(
     let picks = choose(session, &offers, options)?;
     options.rules = rules();
     let both = groups.iter().zip(&picks);
-    let chosen = both.filter_map(|(group, pick)| Some(pick.as_ref()?.of(group)));
+    let chosen = both.filter_map(|(group, pick)| {
+        let pick = pick.as_ref().filter(|pick| !pick.targets.is_empty());
+        Some(pick?.of(group))
+    });
     let chosen: Vec<FileGroup> = chosen.collect();
     if asks {
         let stake = at_stake(&chosen, options, &session.cancel);

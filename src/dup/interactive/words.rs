@@ -8,7 +8,7 @@ pub const HELP: &str = "\
 all, a   all stay\n\
 none, n  all go, where a reference has the content\n\
 RULE     first, last, newest, oldest, shortest-path, longest-path, most-links, path:GLOB, name:GLOB\n\
-skip, s  decide nothing: all stay\n\
+skip, s  decide nothing: none goes because of this group\n\
 undo, u  back to the group before\n\
 quit, q  ask no more: the plan so far\n";
 

@@ -184,8 +184,8 @@ impl Keep {
         match self {
             Keep::First => position(a).cmp(&position(b)),
             Keep::Last => position(b).cmp(&position(a)),
-            Keep::Newest => b.stamp.mtime_ns.cmp(&a.stamp.mtime_ns),
-            Keep::Oldest => a.stamp.mtime_ns.cmp(&b.stamp.mtime_ns),
+            Keep::Newest => by_time(b, a),
+            Keep::Oldest => by_time(a, b),
             Keep::ShortestPath => a.path.len().cmp(&b.path.len()),
             Keep::LongestPath => b.path.len().cmp(&a.path.len()),
             Keep::MostLinks => b.nlink.cmp(&a.nlink),
@@ -218,6 +218,23 @@ impl Keep {
             _ => None,
         }
     }
+}
+
+/// Compares the times of the last change of content.
+fn by_time(a: &FileRef, b: &FileRef) -> Ordering {
+    let (one, other) = (a.stamp.mtime_ns, b.stamp.mtime_ns);
+    match one == other && matches!(one, i64::MIN | i64::MAX) {
+        true => distant_time(a).cmp(&distant_time(b)),
+        false => one.cmp(&other),
+    }
+}
+
+/// Time of a file that is too far off for nanoseconds in 64 bits (before 1677, after 2262), as the
+/// file system has it; `None` if the file is another one by now.
+fn distant_time(file: &FileRef) -> Option<(i64, u64)> {
+    let stat = rustix::fs::lstat(file.path.as_slice()).ok()?;
+    let same = (stat.st_dev, stat.st_ino) == (file.id.dev, file.id.ino);
+    same.then(|| (stat.st_mtime.into(), stat.st_mtime_nsec.into()))
 }
 
 fn position(file: &FileRef) -> (u32, &[u8]) {
@@ -261,6 +278,9 @@ pub enum Roots {
     Any,
     /// Only names under another root than the kept file's.
     Across,
+    /// Only names of other roots than the first, and what is kept is always of that: somebody chose
+    /// it, and nothing takes its place.
+    Chosen,
 }
 
 /// Rules for choosing the file that stays.
@@ -297,11 +317,7 @@ impl KeepRules {
         let by_rules = if self.keep.is_empty() {
             Keep::MostLinks.compare(a, b)
         } else {
-            self.keep
-                .iter()
-                .map(|rule| rule.compare(a, b))
-                .find(|ordering| ordering.is_ne())
-                .unwrap_or(Ordering::Equal)
+            self.compare_by_choice(a, b)
         };
         // Leftovers of a killed run are the last choice.
         b.protected
@@ -346,7 +362,34 @@ impl KeepRules {
 
     /// Returns true if `target` may be acted on when `keeper` stays.
     pub(crate) fn allow(&self, keeper: &FileRef, target: &FileRef) -> bool {
-        !target.protected && (self.roots == Roots::Any || keeper.root != target.root)
+        let is_other = match self.roots {
+            Roots::Any => true,
+            Roots::Across => keeper.root != target.root,
+            Roots::Chosen => self.may_stay(keeper) && !self.may_stay(target),
+        };
+        !target.protected && is_other
+    }
+
+    /// True if other names may go because this one stays.
+    pub(crate) fn may_stay(&self, file: &FileRef) -> bool {
+        self.roots != Roots::Chosen || file.root == 0
+    }
+
+    /// Compares by the rules that were given, and by nothing else.
+    pub(crate) fn compare_by_choice(&self, a: &FileRef, b: &FileRef) -> Ordering {
+        let mut orderings = self.keep.iter().map(|rule| rule.compare(a, b));
+        let decided = orderings.find(|ordering| ordering.is_ne());
+        decided.unwrap_or(Ordering::Equal)
+    }
+
+    /// The file of a group that the rules which were given keep, if they prefer one to all others.
+    pub fn chosen<'g>(&self, group: &'g FileGroup) -> Option<&'g FileRef> {
+        let inodes = self.order(group);
+        let mut files = inodes.iter().map(|inode| &group.files[inode.names[0]]);
+        let (first, second) = (files.next()?, files.next()?);
+        self.compare_by_choice(first, second)
+            .is_lt()
+            .then_some(first)
     }
 }
 

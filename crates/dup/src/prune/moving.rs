@@ -107,7 +107,7 @@ impl Run<'_> {
 
     /// Proves as far as it can be seen that the directories on the way can be made, and a name in the
     /// last of them.
-    fn foresee_destination(&self, to: &[u8]) -> Result<OwnedFd, Skip> {
+    pub(super) fn foresee_destination(&self, to: &[u8]) -> Result<OwnedFd, Skip> {
         let Action::Move(given) = &self.options.action else {
             return Err(Skip::Changed);
         };

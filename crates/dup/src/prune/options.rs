@@ -1,7 +1,10 @@
 //! Options of a run: its action and its limits.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+use bc_walk::Identity;
 
 use super::keep::KeepRules;
 use super::step::Action;
@@ -59,8 +62,10 @@ pub struct PruneOptions {
     /// system did not take, and undo may remove it. They are read only if there is an existing
     /// target.
     pub earlier: Vec<PathBuf>,
-    /// Path of the journal that exists or will be created: a directory that it lies in is not
-    /// removed.
+    /// Directories that stay, whatever goes around them: those that a rule or an answer keeps of one
+    /// group, and which may lie in a copy that goes of another.
+    pub kept_dirs: HashSet<Identity>,
+    /// Where the journal is, or will be: a directory that it lies in is not removed.
     pub journal: Option<PathBuf>,
     /// Trees that are never changed, whatever the groups say. Groups need not mark their files:
     /// these are marked as the run meets them.
@@ -80,6 +85,7 @@ setters! {
     force: Force,
     max_links: Option<u64>,
     earlier: Vec<PathBuf>,
+    kept_dirs: HashSet<Identity>,
     journal: Option<PathBuf>,
     references: Arc<Subtrees>,
     workers: usize,
@@ -96,6 +102,7 @@ impl PruneOptions {
             force: Force::default(),
             max_links: None,
             earlier: Vec::new(),
+            kept_dirs: HashSet::new(),
             journal: None,
             references: Arc::default(),
             workers: 1,

@@ -207,7 +207,7 @@ impl Run<'_> {
                     Room::Full
                 })
             }
-            StepKind::Reflink if reflink::shared(keeper, held) => Err(Skip::AlreadyShared),
+            StepKind::Reflink => reflink::check(keeper, held).map(|()| Room::Free),
             StepKind::Symlink(text) => {
                 metadata = same_metadata()?;
                 self.distinct(keeper, held)?;
@@ -227,7 +227,7 @@ impl Run<'_> {
                 self.check_destination(to, keeper, held)?;
                 Ok(Room::Free)
             }
-            StepKind::Reflink | StepKind::Leftover => Ok(Room::Free),
+            StepKind::Leftover => Ok(Room::Free),
         };
         Ok((room?, metadata))
     }

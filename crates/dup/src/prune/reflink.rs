@@ -1,6 +1,8 @@
 //! reflink: the target shares the kept file's blocks. The kernel compares the
 //! two under its own lock; the names, the metadata and the times stay.
 
+use std::io;
+
 use bc_pool::Cancel;
 use bc_read::dedupe::{Deduped, dedupe_range};
 use bc_read::extents::{Dirty, Extent, extents};
@@ -69,12 +71,22 @@ pub(crate) fn act(keeper: &OpenFile, target: &OpenFile, cancel: &Cancel) -> Resu
     Ok(())
 }
 
-/// Returns true if both files use the same blocks for everything.
-pub(crate) fn shared(keeper: &OpenFile, target: &OpenFile) -> bool {
-    match (
-        extents(&keeper.file, Dirty::Leave),
-        extents(&target.file, Dirty::Leave),
-    ) {
+/// Proves that there are blocks to share, and that the two files do not share them already.
+pub(crate) fn check(keeper: &OpenFile, target: &OpenFile) -> Result<(), Skip> {
+    let listed = |file: &OpenFile| extents(&file.file, Dirty::Leave);
+    let (one, other) = (listed(keeper), listed(target));
+    if other.as_ref().is_ok_and(Vec::is_empty) && target.stat.blocks == 0 {
+        return Err(Skip::NotShareable("it has no blocks"));
+    }
+    match are_shared(one, other) {
+        true => Err(Skip::AlreadyShared),
+        false => Ok(()),
+    }
+}
+
+/// Whether both files use the same blocks for everything.
+fn are_shared(one: io::Result<Vec<Extent>>, other: io::Result<Vec<Extent>>) -> bool {
+    match (one, other) {
         (Ok(one), Ok(other)) => {
             let whole = |list: &[Extent]| list.iter().all(|extent| extent.physical.is_some());
             let places = |list: &[Extent]| -> Vec<(u64, Option<u64>, u64)> {

@@ -111,7 +111,8 @@ impl Run<'_> {
             let mut lasting = inode.names.iter().map(|index| &group.files[*index]);
             let lasting = lasting
                 .by_ref()
-                .filter(|file| !leftover::is_ours(file.name()));
+                .filter(|file| !leftover::is_ours(file.name()))
+                .filter(|file| self.options.rules.may_stay(file));
             let lasting: Vec<&FileRef> = lasting.collect();
             if lasting.is_empty() {
                 continue;
@@ -163,7 +164,7 @@ impl Run<'_> {
                 } else {
                     self.target(&mut keeper, target, &mut state)
                 };
-                if let Some(held) = promoted {
+                if let Some(held) = promoted.filter(|_| rules.may_stay(target)) {
                     (keeper, keeper_ref) = (held, target);
                     break;
                 }

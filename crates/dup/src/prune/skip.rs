@@ -127,6 +127,12 @@ pub enum Skip {
     Holds(&'static str),
     /// A directory holds this path, which was not there when it was searched.
     HasMore(Vec<u8>),
+    /// A directory stays because another one that is equal to it was removed.
+    Stays,
+    /// A directory holds this one, which was chosen to stay.
+    HoldsChosen(Vec<u8>),
+    /// The directory that was chosen to stay is not there, so none of its copies goes.
+    NoneChosen,
     /// Filters left out so many entries of directories that are otherwise equal.
     Filtered(u64),
     /// Something in a directory is why that was left as it is.
@@ -155,7 +161,14 @@ pub enum Skip {
     /// The file system cannot do this with any of its files.
     Unable(Unable),
     /// The journal could not be written; nothing is done without it.
-    Journal(i32),
+    Journal {
+        /// The journal.
+        path: Vec<u8>,
+        /// The operation.
+        op: &'static str,
+        /// The error number.
+        errno: i32,
+    },
     /// The system would refuse it.
     Denied {
         /// The operation.
@@ -187,7 +200,7 @@ impl Skip {
     /// Attributes the reason to this path in a directory.
     pub(crate) fn of(self, path: &[u8]) -> Skip {
         match self {
-            Skip::Cancelled | Skip::In { .. } | Skip::HasMore(_) | Skip::Journal(_) => self,
+            Skip::Cancelled | Skip::In { .. } | Skip::HasMore(_) | Skip::Journal { .. } => self,
             why => Skip::In {
                 path: path.to_vec(),
                 why: Box::new(why),
@@ -217,6 +230,8 @@ impl Skip {
                 | Skip::Temporary
                 | Skip::InUse
                 | Skip::Filtered(_)
+                | Skip::Stays
+                | Skip::HoldsChosen(_)
         )
     }
 
@@ -225,7 +240,7 @@ impl Skip {
         match self {
             Skip::System { op, errno } | Skip::Denied { op, errno, .. } => Some((op, *errno)),
             Skip::Left { errno, .. } | Skip::Unasked(errno) => Some(("unlink", *errno)),
-            Skip::Journal(errno) => Some(("write journal", *errno)),
+            Skip::Journal { errno, .. } => Some(("write journal", *errno)),
             Skip::Gone => Some(("open", Errno::NOENT.raw_os_error())),
             Skip::CopyStays { why, .. }
             | Skip::Rest { why, .. }
@@ -277,11 +292,14 @@ impl Skip {
             Skip::OtherFileSystem | Skip::OtherVolume => "other file system",
             Skip::HasMore(_) => "holds something new",
             Skip::Filtered(_) => "filtered",
+            Skip::Stays => "stays for another group",
+            Skip::HoldsChosen(_) => "holds what has to stay",
+            Skip::NoneChosen => "kept directory gone",
             Skip::In { why, .. } => why.reason(),
             Skip::Stopped { .. } => HALF_WAY,
             Skip::Cancelled => "cancelled",
             Skip::Unable(unable) => unable.reason(),
-            Skip::Journal(_) => "journal not writable",
+            Skip::Journal { .. } => "journal not writable",
             Skip::System { errno, .. } | Skip::Denied { errno, .. } => {
                 match Errno::from_raw_os_error(*errno) {
                     Errno::XDEV => "other file system",
@@ -402,6 +420,9 @@ impl fmt::Display for Skip {
                 "{} was not there when it was searched",
                 Escaped(path)
             ),
+            Skip::Stays => f.write_str("it stays: a copy of it, or of what it is in, was removed"),
+            Skip::HoldsChosen(path) => write!(f, "it holds {}, which is to be kept", Escaped(path)),
+            Skip::NoneChosen => f.write_str("what was chosen to be kept is no longer there"),
             Skip::Filtered(1) => {
                 f.write_str("filters left out an entry, so it is not known to be equal as a whole")
             }
@@ -418,7 +439,9 @@ impl fmt::Display for Skip {
             Skip::Locked => f.write_str("locked by another run or program"),
             Skip::Cancelled => f.write_str("cancelled"),
             Skip::Unable(unable) => unable.fmt(f),
-            Skip::Journal(errno) => write!(f, "journal: {}", system(*errno)),
+            Skip::Journal { path, op, errno } => {
+                write!(f, "journal {}: {op}: {}", Escaped(path), system(*errno))
+            }
             Skip::System { op, errno } => write!(f, "{op}: {}", system(*errno)),
             Skip::Denied { op, errno, why } => write!(f, "{op}: {}; {why}", system(*errno)),
         }

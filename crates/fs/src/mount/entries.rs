@@ -14,6 +14,10 @@ pub struct MountEntry {
     pub root_bytes: Vec<u8>,
     /// Mount point: absolute, raw bytes.
     pub point: Vec<u8>,
+    /// Whether nothing can be changed by this way, whatever the file system itself allows.
+    pub read_only: bool,
+    /// Whether files have other owners here than where the file system is mounted as it is.
+    pub id_mapped: bool,
     /// The file system's type.
     pub kind: Vec<u8>,
     /// Mounted source: a device, `server:/export`, or a name of no meaning.
@@ -44,6 +48,8 @@ fn parse_line(line: &[u8]) -> Option<MountEntry> {
     let (major, minor) = std::str::from_utf8(fields.nth(1)?).ok()?.split_once(':')?;
     let root_bytes = unescaped(fields.next()?);
     let point = unescaped(fields.next()?);
+    let flags = fields.next().unwrap_or_default();
+    let has = |flag: &[u8]| flags.split(|&byte| byte == b',').any(|one| one == flag);
     let mut fields = fields.skip_while(|field| *field != b"-").skip(1);
     let kind = fields.next()?.to_vec();
     let source = unescaped(fields.next().unwrap_or_default());
@@ -54,6 +60,8 @@ fn parse_line(line: &[u8]) -> Option<MountEntry> {
         root: text(root_bytes.clone()),
         root_bytes,
         point,
+        read_only: has(b"ro"),
+        id_mapped: has(b"idmapped"),
         kind,
         source: String::from_utf8_lossy(&source).into_owned(),
         subvolid: subvolid(options),

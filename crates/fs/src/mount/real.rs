@@ -26,6 +26,23 @@ impl BindMounts {
     /// seen through, the likeliest first. Empty where it is seen at its own place. The path is
     /// absolute and without links; a mount may cover a place, so the caller looks before using it.
     pub fn places(&self, path: &[u8]) -> Vec<Vec<u8>> {
+        self.places_by(path, |_, _| true)
+    }
+
+    /// Those of the [places](BindMounts::places) where the files have the same owners as at this path,
+    /// and where they can be changed.
+    pub fn places_to_change(&self, path: &[u8]) -> Vec<Vec<u8>> {
+        // Two maps need not be the same one.
+        self.places_by(path, |mount, other| {
+            !mount.id_mapped && !other.id_mapped && !other.read_only
+        })
+    }
+
+    fn places_by(
+        &self,
+        path: &[u8],
+        fits: impl Fn(&MountEntry, &MountEntry) -> bool,
+    ) -> Vec<Vec<u8>> {
         // The later of two at one point covers the earlier.
         let mounts = self.all.iter().enumerate();
         let on = mounts.filter_map(|(at, mount)| Some((at, below(path, &mount.point)?)));
@@ -34,6 +51,7 @@ impl BindMounts {
         };
         let within = joined(&self.all[at].root_bytes, rest);
         let others = self.shown_by[at].iter().map(|other| &self.all[*other]);
+        let others = others.filter(|other| fits(&self.all[at], other));
         let places: Vec<Vec<u8>> = others
             .filter_map(|other| Some(joined(&other.point, below(&within, &other.root_bytes)?)))
             .collect();
@@ -154,6 +172,24 @@ mod tests {
         check(table, "/people/u/t", &[]);
         check(table, "/srv", &[]);
         check(table, "/view/t", &["/people/u/t", "/mnt/top/@people/u/t"]);
+    }
+
+    #[test]
+    fn a_place_to_change_files_at_shows_their_owners_and_is_writable() {
+        let table = "1 0 8:1 / / rw,relatime - ext4 /dev/a rw\n\
+            2 1 8:1 /t /idmapped rw,relatime,idmapped shared:1 - ext4 /dev/a rw\n\
+            3 1 8:1 /t /bind rw - ext4 /dev/a rw\n4 1 8:2 / /ro ro - ext4 /dev/b rw\n\
+            5 1 8:2 /t /rw rw - ext4 /dev/b rw\n";
+        let binds = BindMounts::of(entries_of(table.as_bytes()));
+        let none: [&[u8]; 0] = [];
+        for (path, places, to_change) in [
+            ("/idmapped/x", &[&b"/t/x"[..]][..], &none[..]),
+            ("/bind/x", &[b"/t/x", b"/idmapped/x"], &[b"/t/x"]),
+            ("/rw/x", &[b"/ro/t/x"], &none),
+        ] {
+            assert_eq!(binds.places(path.as_bytes()), places, "{path}");
+            assert_eq!(binds.places_to_change(path.as_bytes()), to_change, "{path}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::{MOST_LINKS, Step, components, descend, own_user, start, step};
+use super::{MOST_LINKS, Step, components, descend, is_link, own_user, start, step};
 
 /// A path followed to its end, with the links on it.
 #[derive(Debug)]
@@ -138,7 +138,12 @@ fn enter(directory: &OwnedFd, name: &OsStr) -> io::Result<Entered> {
         Ok(Step::Directory(next)) => Ok(Entered::Place(next)),
         Ok(Step::Link(link)) => Ok(Entered::Link(link)),
         Err(error) if error.raw_os_error() == Some(Errno::NOTDIR.raw_os_error()) => {
-            Ok(Entered::Place(descend(directory, name, OFlags::NOFOLLOW)?))
+            let found = descend(directory, name, OFlags::NOFOLLOW)?;
+            // A link in /proc, to a file: as with directories, its text need not be the way there.
+            match is_link(&rustix::fs::fstat(&found)?) {
+                true => Ok(Entered::Place(descend(directory, name, OFlags::empty())?)),
+                false => Ok(Entered::Place(found)),
+            }
         }
         Err(error) => Err(error),
     }
@@ -202,6 +207,12 @@ mod tests {
         }
         // The text of a link in /proc is not always the path of its target.
         assert!(!Way::of("/proc/self/cwd").unwrap().is_link);
+        let file = std::fs::File::open(at("a/b/file")).unwrap();
+        let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
+        let found = rustix::fs::fstat(Way::of(path).unwrap().end)
+            .unwrap()
+            .st_ino;
+        assert_eq!(found, file.metadata().unwrap().ino());
         assert!(!Way::of("/").unwrap().is_link);
         assert!(!Way::of(".").unwrap().is_link);
     }

@@ -347,7 +347,8 @@ impl Journal {
     }
 
     fn write(&self, entry: &Entry) -> Result<u64, Skip> {
-        self.line(entry).map_err(unwritable)?;
+        self.line(entry)
+            .map_err(|error| self.unwritable("write", &error))?;
         let is_due = Moment::now().since(self.written().synced) >= SYNC_EVERY;
         if is_due {
             self.sync()?;
@@ -378,7 +379,8 @@ impl Journal {
             found,
             made: Some(Made::new(made)),
         };
-        self.line(&line).map_err(unwritable)?;
+        self.line(&line)
+            .map_err(|error| self.unwritable("write", &error))?;
         self.sync()
     }
 
@@ -392,28 +394,32 @@ impl Journal {
             },
             reason: result.as_ref().err().map(ToString::to_string),
         };
-        self.line(&end).map_err(unwritable)
+        self.line(&end)
+            .map_err(|error| self.unwritable("write", &error))
     }
 
     /// The last of it is written and on the disk, as far as the file system says.
     pub(crate) fn complete(&self) -> Result<(), Skip> {
         self.sync()?;
-        bc_fs::flush(self.file.as_fd()).map_err(|errno| unwritable(errno.into()))
+        let flushed = bc_fs::flush(self.file.as_fd());
+        flushed.map_err(|errno| self.unwritable("close", &errno.into()))
     }
 
     /// Forces the lines to the disk.
     pub(crate) fn sync(&self) -> Result<(), Skip> {
         self.written().synced = Moment::now();
-        rustix::fs::fdatasync(self.file.as_fd()).map_err(|errno| unwritable(errno.into()))
+        let synced = rustix::fs::fdatasync(self.file.as_fd());
+        synced.map_err(|errno| self.unwritable("sync", &errno.into()))
     }
-}
 
-fn unwritable(error: io::Error) -> Skip {
-    Skip::Journal(
-        error
-            .raw_os_error()
-            .unwrap_or(rustix::io::Errno::IO.raw_os_error()),
-    )
+    fn unwritable(&self, op: &'static str, error: &io::Error) -> Skip {
+        let unknown = Errno::IO.raw_os_error();
+        Skip::Journal {
+            path: self.path.as_os_str().as_encoded_bytes().to_vec(),
+            op,
+            errno: error.raw_os_error().unwrap_or(unknown),
+        }
+    }
 }
 
 /// Returns the number of steps in the text of a journal, or the reason why it is refused.

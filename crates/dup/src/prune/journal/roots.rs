@@ -54,7 +54,7 @@ impl Bounds {
         let mut all = all;
         for root in given.values() {
             let opened = sys::open_root(root).ok();
-            all.extend(opened.and_then(|dir| Some(places.of(dir, root)?.0)));
+            all.extend(opened.and_then(|dir| places.to_undo_at(dir, root)));
         }
         let roots = all.clone();
         all.extend(places.mounted(|point| contain(&roots, point)));
@@ -80,7 +80,7 @@ impl Bounds {
     pub(super) fn path_in(&self, dir: &OwnedFd, name: &CStr, given: &[u8]) -> Option<Vec<u8>> {
         let path = match sys::real_path(dir) {
             Some(seen) => {
-                let place = self.places.of(dir, &seen).map(|(place, _)| place);
+                let place = self.places.to_undo_at(dir, &seen);
                 join(&place.unwrap_or(seen), name.to_bytes())
             }
             None => self.by_root(given),

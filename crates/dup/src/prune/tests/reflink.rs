@@ -58,6 +58,17 @@ fn shares_blocks_on(kind: &str) {
     assert_eq!((second.changed, second.errors), (0, 0), "{kind}: {lines:?}");
     assert_eq!(second.skipped["already shared"], 2);
 
+    // Files that are holes from end to end have nothing that could be shared, ever.
+    for name in ["hole", "hollow"] {
+        let file = fs::File::create(mounted.at.join(name)).unwrap();
+        file.set_len(1 << 20).unwrap();
+    }
+    let mut all = groups(&mounted.at);
+    all.retain(|group| group.files[0].stamp.size == 1 << 20);
+    let (third, lines) = run_groups(all, &options, None);
+    assert_eq!((third.changed, third.errors), (0, 0), "{kind}: {lines:?}");
+    assert_eq!(third.skipped["nothing to share"], 1, "{kind}: {lines:?}");
+
     // Shared files are separate files: changing one changes no other.
     fs::write(mounted.at.join("two"), "new").unwrap();
     assert_eq!(fs::read(mounted.at.join("one")).unwrap(), content);

@@ -205,6 +205,9 @@ fn journal_that_cannot_be_written_stops_the_step() {
     );
     fail::disarm();
     assert_eq!(summary.skipped["journal not writable"], 1, "{lines:?}");
+    let path = tree.scratch("j");
+    let said = format!("journal {}: write: No space left", path.display());
+    assert!(lines[0].contains(&said), "{lines:?}");
     assert!(tree.exists("b/one"), "{lines:?}");
 }
 

@@ -83,15 +83,17 @@ impl Run<'_> {
             ..State::default()
         };
         for target in rest {
+            let rules = &self.options.rules;
             let acts = !target.dir.protected
-                && !done.keeps(target)
-                && self.options.rules.allow(&keeper.dir, &target.dir);
+                && (rules.allow(&keeper.dir, &target.dir) || !rules.may_stay(&keeper.dir));
             if !acts || self.cancel.is_cancelled() {
                 continue;
             }
             let pair = Pair { keeper, target };
             let outcome = match group.filtered {
-                0 => self.tree(&pair, done, &mut state),
+                0 => self
+                    .may_go(&pair, done)
+                    .and_then(|()| self.tree(&pair, done, &mut state)),
                 filtered => Err(Skip::Filtered(filtered)),
             };
             if outcome.is_ok() || matches!(outcome, Err(Skip::Stopped { .. })) {
@@ -103,6 +105,22 @@ impl Run<'_> {
             self.tell_tree(&pair.step(self.options), &outcome);
         }
         done.stamps = state.stamps;
+    }
+
+    /// Proves that nothing of the target has to stay for another group, and that what stays instead
+    /// was not left to chance where somebody chose.
+    fn may_go(&self, pair: &Pair<'_>, done: &Done) -> Result<(), Skip> {
+        if !self.options.rules.may_stay(&pair.keeper.dir) {
+            return Err(Skip::NoneChosen);
+        }
+        if done.keeps(pair.target) {
+            return Err(Skip::Stays);
+        }
+        let mut dirs = pair.dirs().map(|at| pair.target.at(at));
+        match dirs.find(|dir| self.options.kept_dirs.contains(&dir.id)) {
+            Some(dir) => Err(Skip::HoldsChosen(dir.path)),
+            None => Ok(()),
+        }
     }
 
     /// Marks those that lie at or below a reference by now, and leaves out those in the destination.
@@ -121,15 +139,21 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the copies in the order of the rules: first the one that stays. A directory that
-    /// stays for other groups stays for this one, too, if no reference does.
+    /// The copies in the order of the rules: first the one that stays. What stays for other groups
+    /// stays for this one, too, if no reference does and no rule that was given decides otherwise.
     fn order_trees(&self, copies: &[TreeCopy], done: &Done) -> Option<Vec<usize>> {
         let dirs = copies.iter().map(|copy| copy.dir.clone());
         let inodes = self.options.rules.order(&FileGroup {
             files: dirs.collect(),
         });
         let mut order: Vec<usize> = inodes.iter().map(|inode| inode.names[0]).collect();
-        order.sort_by_key(|at| (!copies[*at].dir.protected, !done.keeps(&copies[*at])));
+        order.sort_by(|a, b| {
+            let (one, other) = (&copies[*a], &copies[*b]);
+            let by_choice = self.options.rules.compare_by_choice(&one.dir, &other.dir);
+            (other.dir.protected.cmp(&one.dir.protected))
+                .then(by_choice)
+                .then_with(|| done.keeps(other).cmp(&done.keeps(one)))
+        });
         (order.len() > 1).then_some(order)
     }
 
@@ -160,7 +184,8 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the way to remove or move the directory, as far as it can be decided beforehand.
+    /// How the directory goes, as far as that can be seen beforehand: a move that is refused leaves no
+    /// new directories.
     fn way(&mut self, pair: &Pair<'_>) -> Result<Way, Skip> {
         let Action::Move(dir) = &self.options.action else {
             return Ok(Way::Delete);
@@ -169,8 +194,14 @@ impl Run<'_> {
         if self.taken.contains(&to) || rustix::fs::lstat(to.as_slice()).is_ok() {
             return Err(Skip::DestinationExists(None));
         }
-        let (existing, _) = deepest_existing(dir)?;
-        match sys::stat(existing)?.id.dev == pair.target.dir.id.dev {
+        let existing = self.foresee_destination(&to)?;
+        let target = pair.target.dir.id;
+        if climb(&existing, |id, _| id == target)? {
+            return Err(Skip::Holds("the directory that it is to be moved to"));
+        }
+        let there = sys::stat_all(&existing)?;
+        let held = open_dir(&pair.target.dir)?;
+        match there.stat.id.dev == target.dev && !sys::differ(there.mount, held.mount) {
             true => Ok(Way::Rename(to)),
             false => Err(Skip::OtherFileSystem),
         }

@@ -21,9 +21,9 @@ impl Run<'_> {
         };
         self.keep_destination_off(&StepKind::Move(to.to_vec()))?;
         let dir = &pair.target.dir;
-        let (to_dir, name) = relocate::open_parent(root, to, &dir.path)?;
         let held = hold(dir)?;
         let kept = hold(&pair.keeper.dir).map_err(Skip::of_keeper)?;
+        let (to_dir, name) = relocate::open_parent(root, to, &dir.path)?;
         let action = TreeAction::MoveDirectory;
         let number = match &mut self.journal {
             Some(journal) => Some(journal.begin_tree(action, (&held, &kept), Some(to), None)?),
