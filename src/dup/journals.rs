@@ -1,12 +1,14 @@
 //! Places of prune's journals: one file a run in `$XDG_STATE_HOME/bc`, unless the user names
 //! another.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use bc_dup::prune::{FileGroup, Journal};
+use bc_manifest::time::{format_rfc3339, parse_rfc3339};
 
 use crate::diagnostic::Diagnostic;
 use crate::dirs::state_dir;
@@ -37,7 +39,8 @@ pub fn open(session: &Session, args: &PruneArgs, groups: &[FileGroup]) -> Outcom
                 let text = format!("{what}; name another place with --journal");
                 return Err(session.fatal(what.worded(text)));
             }
-            dir.join(new_name())
+            let name = new_name(&dir);
+            dir.join(name)
         }
     };
     match Journal::create(&path, &args.action, groups, &session.cancel) {
@@ -49,7 +52,7 @@ pub fn open(session: &Session, args: &PruneArgs, groups: &[FileGroup]) -> Outcom
 
 /// Returns the path of this run's journal, as far as there is a place for one.
 pub fn place(args: &PruneArgs) -> Option<PathBuf> {
-    let usual = || Some(state_dir()?.join(new_name()));
+    let usual = || state_dir().map(|dir| dir.join(new_name(&dir)));
     args.journal.clone().or_else(usual)
 }
 
@@ -64,7 +67,8 @@ pub fn earlier(named: Option<&Path>) -> Vec<PathBuf> {
     paths
 }
 
-/// Returns the journal that was written last.
+/// The journal of the run that began last. Its name tells: a clock that was set back makes what was
+/// written before look younger.
 pub fn newest(session: &Session) -> Outcome<PathBuf> {
     let Some(dir) = state_dir() else {
         return Err(session.fatal(format!("--last: {NOWHERE}; name the journal")));
@@ -74,13 +78,54 @@ pub fn newest(session: &Session) -> Outcome<PathBuf> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(session.fatal(Diagnostic::failed(&dir, "list", &error))),
     };
-    match found.into_iter().max() {
-        Some((_, path)) => Ok(path),
-        None => Err(session.fatal(format!("{}: there is no journal", shown(&dir)))),
+    let named = found
+        .iter()
+        .filter_map(|(written, path)| Some((began_ns(path)?, *written, path.clone())))
+        .max();
+    let Some((_, path)) = found.into_iter().max() else {
+        return Err(session.fatal(format!("{}: there is no journal", shown(&dir))));
+    };
+    match named {
+        Some((_, _, latest)) if latest != path && began_ns(&path).is_some() => {
+            // Unless somebody had a later run go on with an earlier journal.
+            let runs = runs_in(&path)
+                .map_err(|error| session.fatal(Diagnostic::failed(&path, "read", &error)))?;
+            if runs > 1 {
+                return Err(session.fatal(format!(
+                    "--last: which was written last is not certain, {} or {}; name the journal",
+                    shown(&latest),
+                    shown(&path)
+                )));
+            }
+            Ok(latest)
+        }
+        _ => Ok(path),
     }
 }
 
-/// Lists files with a name that [`new_name`] gives, with the time when they were last written.
+/// How many runs a journal tells of.
+fn runs_in(path: &Path) -> io::Result<usize> {
+    let mut runs = 0;
+    for line in BufReader::new(File::open(path)?).split(b'\n') {
+        runs += usize::from(line?.starts_with(b"{\"journal\":"));
+    }
+    Ok(runs)
+}
+
+/// The time in a name that [`new_name`] gave.
+fn began_ns(path: &Path) -> Option<i64> {
+    let name = path.file_name()?.to_str()?.strip_prefix("prune-")?;
+    let (time, _) = name.split_once("Z-")?;
+    let (date, time) = time.split_once('T')?;
+    if !date.is_ascii() || !time.is_ascii() || date.len() != 8 || time.len() != 6 {
+        return None;
+    }
+    let [year, month, day] = [&date[..4], &date[4..6], &date[6..]];
+    let [hour, minute, second] = [&time[..2], &time[2..4], &time[4..]];
+    parse_rfc3339(&format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z"))
+}
+
+/// What has a name that [`new_name`] gives, with the time it was last written.
 fn all(dir: &Path) -> io::Result<Vec<(SystemTime, PathBuf)>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir)? {
@@ -95,13 +140,20 @@ fn all(dir: &Path) -> io::Result<Vec<(SystemTime, PathBuf)>> {
     Ok(found)
 }
 
-fn new_name() -> PathBuf {
-    let now: String = crate::metrics::now()
+/// The name of a new journal: with the time, or the second after the latest there is, should the
+/// clock have been set back.
+fn new_name(dir: &Path) -> PathBuf {
+    const SECOND: i64 = 1_000_000_000;
+    let now = parse_rfc3339(&crate::metrics::now()).unwrap_or_default();
+    let earlier = all(dir).unwrap_or_default();
+    let latest = earlier.iter().filter_map(|(_, path)| began_ns(path)).max();
+    let after = latest.map_or(now, |latest| now.max(latest.saturating_add(SECOND)));
+    let time: String = format_rfc3339(after)
         .chars()
         .filter(|c| c.is_ascii_alphanumeric())
         .take(15)
         .collect();
-    format!("prune-{now}Z-{}.jsonl", std::process::id()).into()
+    format!("prune-{time}Z-{}.jsonl", std::process::id()).into()
 }
 
 fn shown(path: &Path) -> String {

@@ -163,6 +163,48 @@ fn journals_have_a_place_of_their_own_and_the_last_is_found() {
     assert!(!one_file(&t));
 }
 
+/// The clock was an hour ahead, and is right again: what was written then looks younger.
+#[test]
+fn the_last_journal_is_the_last_whatever_the_clock_said() {
+    let t = TestTree::new();
+    for name in ["one/a", "one/b", "two/a", "two/b"] {
+        t.write(name, &name[..3]);
+    }
+    let state = t.scratch("state");
+    let run = |line: &str| t.bc_line(line).env("XDG_STATE_HOME", &state).go();
+    let journals = || {
+        let all = std::fs::read_dir(state.join("bc")).unwrap();
+        let mut all: Vec<_> = all.map(|entry| entry.unwrap().path()).collect();
+        all.sort();
+        all
+    };
+    run("dup prune --action=delete --yes --keep=first one").code(0);
+    let ahead = journals()[0].with_file_name("prune-21061125T143000Z-7.jsonl");
+    std::fs::rename(&journals()[0], &ahead).unwrap();
+    let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(4_320_000_000);
+    let set = |path: &Path| {
+        let file = std::fs::File::options().append(true).open(path).unwrap();
+        file.set_modified(time).unwrap();
+    };
+    set(&ahead);
+    run("dup prune --action=delete --yes --keep=first two").code(0);
+    assert_eq!(journals()[0], ahead);
+    assert!(journals()[1].to_str().unwrap().contains("21061125T143001Z"));
+    for _ in 0..2 {
+        run("dup undo --last").code(0);
+        assert!(t.exists("two/b") && !t.exists("one/b"));
+    }
+    // Where a run went on with an earlier journal, nobody can tell.
+    let line = format!(
+        "dup prune --action=delete --yes --keep=first --journal={} two",
+        ahead.display()
+    );
+    run(&line).code(0);
+    set(&ahead);
+    run("dup undo --last").code(2).stderr_has("not certain");
+    assert!(!t.exists("two/b"));
+}
+
 #[test]
 fn what_a_move_to_another_file_system_loses_is_said() {
     let t = TestTree::new();

@@ -61,6 +61,7 @@ fn a_new_file_with_the_number_of_the_old_one_is_not_taken_for_it() {
     for action in ["hardlink", "symlink", "delete"] {
         let t = TestTree::new();
         t.write("a", "old").write("b", "old");
+        t.mtime("b", 1_000_000_000, 7);
         t.bc()
             .args(["dup", "prune", &format!("--action={action}"), "--yes"])
             .args(["--keep=first", "--journal=../j", "."])
@@ -81,8 +82,13 @@ fn a_new_file_with_the_number_of_the_old_one_is_not_taken_for_it() {
             .stderr_has("/b: not restored")
             .stderr_has("1 not restored");
         assert_eq!(t.read("b"), b"somebody's work since", "{action}");
-        // Equal content is in place, whoever put it there.
+        // Equal content is not all of it, but a file that has all is in place, whoever put it there.
         t.write("b", "old");
+        t.bc_line("dup undo ../j")
+            .go()
+            .code(1)
+            .stderr_has("without its recorded modification time");
+        t.mtime("b", 1_000_000_000, 7);
         t.bc_line("dup undo ../j")
             .go()
             .code(0)

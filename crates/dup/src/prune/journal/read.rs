@@ -2,8 +2,9 @@
 //! that undo, which begins at the end, holds one step at a time. A line is looked at once, however
 //! many there are.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -73,7 +74,9 @@ pub(crate) struct Index {
     pub(crate) volumes: HashMap<(u64, u64), String>,
     /// The copies that steps made or found, by place.
     copies: HashMap<usize, CopyAt>,
-    /// Bytes of complete lines: the rest was cut off.
+    /// Where files were moved to, as hashes of the paths, with the places of the steps.
+    destinations: BTreeSet<(u64, usize)>,
+    /// Bytes of complete lines: what follows was cut off.
     pub(super) complete: u64,
     /// The numbers of lines before that which cannot be read.
     pub(crate) damaged: Vec<u64>,
@@ -243,6 +246,9 @@ impl Index {
                 (None, _) => self.linked |= entry.target.nlink() > 1,
                 _ => {}
             }
+            if let (None, Some(to)) = (entry.tree_action(), entry.destination()) {
+                self.destinations.insert((hash(&to), self.places.len()));
+            }
             run.open.insert(entry.step, self.places.len());
             self.places.push(Place {
                 offset: self.at,
@@ -272,6 +278,13 @@ impl Index {
             made: line.made.and_then(|made| made.metadata()),
         }))
     }
+}
+
+/// Of a path.
+fn hash(path: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    path.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Run {
@@ -329,6 +342,20 @@ impl Steps {
     pub(crate) fn made_copy(&self, at: usize) -> bool {
         let copy = self.index.copies.get(&at);
         copy.is_some_and(|copy| copy.origin == Origin::Made)
+    }
+
+    /// The last step before the one with this place that moved a file to `path`, and its place; not
+    /// one that found its copy there.
+    pub(crate) fn moved_to(&self, path: &[u8], before: usize) -> Option<(usize, Entry)> {
+        let hash = hash(path);
+        let places = self.index.destinations.range((hash, 0)..(hash, before));
+        places.rev().find_map(|(_, at)| {
+            let (entry, copy) = self.entry(*at).ok()?;
+            let is_it = self.index.places[*at].took_effect != Some(false)
+                && copy.is_none_or(|copy| copy.origin == Origin::Made)
+                && entry.destination().as_deref() == Some(path);
+            is_it.then_some((*at, entry))
+        })
     }
 
     /// The step with this place in the index, and its copy.

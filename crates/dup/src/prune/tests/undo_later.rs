@@ -19,7 +19,16 @@ fn undo_all(tree: &TestTree, mode: RunMode) -> (UndoSummary, Vec<String>) {
 fn undo_as_foreseen(tree: &TestTree) -> (UndoSummary, Vec<String>) {
     let (dry, said) = undo_all(tree, RunMode::DryRun);
     let (done, lines) = undo_all(tree, RunMode::Execute);
-    let counts = |summary: &UndoSummary| (summary.restored, summary.unneeded, summary.failed);
+    let counts = |summary: &UndoSummary| {
+        let UndoSummary {
+            restored,
+            incomplete,
+            unneeded,
+            failed,
+            ..
+        } = *summary;
+        (restored, incomplete, unneeded, failed)
+    };
     assert_eq!(counts(&dry), counts(&done), "{said:?}, then {lines:?}");
     (done, lines)
 }
@@ -42,7 +51,9 @@ fn rewrite(tree: &TestTree, edit: impl Fn(&str) -> String) {
 fn number_again(tree: &TestTree) {
     let dev = tree.path().metadata().unwrap().dev();
     let other = format!("\"dev\":{},", dev + 1000);
-    rewrite(tree, |line| line.replace(&format!("\"dev\":{dev},"), &other));
+    rewrite(tree, |line| {
+        line.replace(&format!("\"dev\":{dev},"), &other)
+    });
 }
 
 fn has_births(tree: &TestTree) -> bool {
@@ -163,7 +174,9 @@ fn nothing_is_put_into_another_file_system() {
             rewrite(&tree, |line| {
                 let volume = line.find(",\"volume\"");
                 let line = volume.map_or(line.to_owned(), |at| line[..at].to_owned() + "}");
-                let dev = line.find("\"dev\":").filter(|_| line.contains("\"target\""));
+                let dev = line
+                    .find("\"dev\":")
+                    .filter(|_| line.contains("\"target\""));
                 let Some(dev) = dev else { return line };
                 // The target comes first.
                 let line = line[..dev].to_owned() + "\"dev\":1" + &line[dev + 6..];
@@ -175,7 +188,10 @@ fn nothing_is_put_into_another_file_system() {
             let before = snapshot(tree.path());
             let (summary, lines) = undo_as_foreseen(&tree);
             assert_eq!((summary.restored, summary.failed), (0, 3), "{lines:?}");
-            assert!(lines.iter().all(|line| line.contains("OtherVolume")), "{lines:?}");
+            assert!(
+                lines.iter().all(|line| line.contains("OtherVolume")),
+                "{lines:?}"
+            );
             assert_eq!(snapshot(tree.path()), before, "{lines:?}");
         }
     }
@@ -276,7 +292,10 @@ fn what_is_wrong_with_the_kept_file_is_told_of_that() {
         spoil(&tree.join("a/keep"));
         let (summary, lines) = undo_as_foreseen(&tree);
         assert_eq!((summary.restored, summary.failed), (0, 3), "{lines:?}");
-        assert!(lines.iter().all(|line| line.contains(told)), "{told}: {lines:?}");
+        assert!(
+            lines.iter().all(|line| line.contains(told)),
+            "{told}: {lines:?}"
+        );
     }
     if bc_testkit::is_root() {
         bc_testkit::left_out("root may read everything");
@@ -302,4 +321,57 @@ fn runs_in_one_journal_are_undone_to_the_first() {
     assert_eq!((summary.restored, summary.failed), (4, 0), "{lines:?}");
     let time = tree.join("b/one").metadata().unwrap().mtime();
     assert_eq!(time, 1_000_000_001, "{lines:?}");
+}
+
+/// A second undo does not make what a later run took from where an earlier one had moved it.
+#[test]
+fn what_was_moved_and_removed_comes_back_once() {
+    for index in 0..3 {
+        let tree = sample();
+        let before = names(&tree);
+        pruned(&tree, &actions(&tree).remove(3));
+        let then = actions(&tree)[index].clone();
+        let scratch = tree.scratch("moved");
+        let mut all = groups(tree.path());
+        let moved = files(&scratch).into_iter();
+        all[0]
+            .files
+            .extend(moved.map(|path| file_ref(&scratch, &path)));
+        let path = tree.scratch("journal");
+        let mut journal = Journal::create(&path, &then, &all, &Cancel::new()).unwrap();
+        let mut options = options(then.clone());
+        options.rules.keep = vec!["oldest".parse().unwrap()];
+        options.on_metadata_diff = OnMetadataDiff::Ignore;
+        let (summary, lines) = run_groups(all, &options, Some(&mut journal));
+        drop(journal);
+        assert_eq!(summary.changed, 3, "{lines:?}");
+        let (first, lines) = undo_as_foreseen(&tree);
+        assert_eq!(
+            (first.restored, first.failed),
+            (6, 0),
+            "{then:?}: {lines:?}"
+        );
+        assert_eq!(names(&tree), before, "{then:?}");
+        let (again, lines) = undo_as_foreseen(&tree);
+        let counts = (again.restored, again.unneeded, again.failed);
+        assert_eq!(counts, (0, 6, 0), "{then:?}: {lines:?}");
+        assert_eq!(names(&tree), before, "{then:?}");
+    }
+}
+
+/// The file that a link leads to comes back before that is parted.
+#[test]
+fn a_kept_file_that_went_later_is_foreseen() {
+    let tree = TestTree::new();
+    tree.write("a", "same").write("b", "same");
+    pruned(&tree, &Action::Symlink);
+    tree.write("c", "same");
+    let mut options = options(actions(&tree).remove(3));
+    options.rules.keep = vec!["last".parse().unwrap()];
+    let (summary, lines) = run_journalled(&tree, &options);
+    assert_eq!((summary.changed, summary.errors), (1, 0), "{lines:?}");
+    assert!(!tree.exists("a"), "{lines:?}");
+    let (undone, lines) = undo_as_foreseen(&tree);
+    assert_eq!((undone.restored, undone.failed), (2, 0), "{lines:?}");
+    assert_eq!(tree.read("b"), b"same");
 }

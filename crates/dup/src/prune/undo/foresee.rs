@@ -7,8 +7,8 @@ use bc_fs::Escaped;
 use bc_walk::FileKind;
 use rustix::io::Errno;
 
-use super::remake::keeper;
 use super::moved::is_copy;
+use super::remake::keeper;
 use super::{Found, Undo, UndoOutcome, find, may_be, parted};
 use crate::prune::journal::{Copy, Entry, Recorded};
 use crate::prune::meta::{Metadata, takes_attribute};

@@ -118,6 +118,7 @@ fn undo_at(
             // Leftovers in a directory are looked at for the sake of the files in it, whose steps
             // show which leftover may be the last of its content.
             Some(action) => undo.tree(action, &entry, &path),
+            None if undo.is_back(&steps, at, &entry, &path) => Ok(UndoOutcome::Unneeded),
             None => {
                 undo.leftovers.look(&entry, mode, cancel);
                 undo.put_back(&entry, place.took_effect, copy, &path)
@@ -269,8 +270,13 @@ impl Found {
 
     /// Returns true if it may be the recorded file.
     fn may_be(&self, recorded: &Mark) -> bool {
-        let same = self.stat.as_ref().is_some_and(|stat| stat.id == recorded.id);
-        same || self.mark(recorded).is_some_and(|now| may_be(&now, recorded))
+        let same = self
+            .stat
+            .as_ref()
+            .is_some_and(|stat| stat.id == recorded.id);
+        same || self
+            .mark(recorded)
+            .is_some_and(|now| may_be(&now, recorded))
     }
 
     /// Holds the file that the name leads to; a symbolic link itself, not its target. Later changes
@@ -402,9 +408,12 @@ impl Undo<'_> {
         let there = found.hold(path)?;
         let ours = match entry.action.as_str() {
             "symlink" if there.stat.kind() == FileKind::Symlink => {
-                let leads = sys::stat_through(&there.dir, &there.name)
-                    .map_err(|failed| of_kept(entry, failed.into()))?;
-                leads.id == entry.keeper.id() || Some(leads.id) == kept_now(entry)
+                let kept = || entry.keeper.path().unwrap_or_default();
+                match sys::stat_through(&there.dir, &there.name) {
+                    Ok(leads) => leads.id == entry.keeper.id() || Some(leads.id) == kept_now(entry),
+                    Err(_) if self.foresees(&kept(), entry) => true,
+                    Err(failed) => return Err(of_kept(entry, failed.into())),
+                }
             }
             "hardlink" => {
                 let shared = || there.stat.nlink > 1 && Some(there.stat.id) == kept_now(entry);

@@ -11,7 +11,7 @@ use crate::prune::aside::give_up;
 use crate::prune::compare::compare;
 use crate::prune::dir::Dir;
 use crate::prune::distinct;
-use crate::prune::journal::{Copy, Entry};
+use crate::prune::journal::{Copy, Entry, Steps};
 use crate::prune::meta::Metadata;
 use crate::prune::open_file::OpenFile;
 use crate::prune::options::OnMetadataDiff;
@@ -21,6 +21,29 @@ use crate::prune::standing::Origin;
 use crate::prune::sys;
 
 impl Undo<'_> {
+    /// Whether an earlier run had moved the step's file to where the step found it, and it is back
+    /// where that run had: an earlier undo was here.
+    pub(super) fn is_back(&self, steps: &Steps, at: usize, entry: &Entry, path: &[u8]) -> bool {
+        let (mut at, mut path) = (at, path.to_vec());
+        let is_there = |path: &[u8]| match find(path, &entry.target) {
+            Ok(found) => found.stat.is_some(),
+            Err(why) => why != Skip::Gone,
+        };
+        while let Some((before, earlier)) = steps.moved_to(&path, at) {
+            let Some(from) = earlier.target.path().filter(|_| !is_there(&path)) else {
+                return false;
+            };
+            if self
+                .held(&earlier, &from)
+                .is_some_and(|held| self.is_recorded(entry, &held).is_ok())
+            {
+                return true;
+            }
+            (at, path) = (before, from);
+        }
+        false
+    }
+
     pub(super) fn move_back(
         &mut self,
         entry: &Entry,
@@ -43,7 +66,7 @@ impl Undo<'_> {
             return self.leave_copy(entry, path, found, moved, &from);
         }
         let Some(here) = &found.stat else {
-            if moved.is_none() && self.foresees(&from, entry) {
+            if self.foresees(&from, entry) {
                 self.would(&[&found.dir])?;
                 return Ok(UndoOutcome::Would { lost: Vec::new() });
             }

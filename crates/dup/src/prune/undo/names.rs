@@ -139,7 +139,7 @@ impl Undo<'_> {
     }
 
     /// The regular file of this name.
-    fn held(&self, entry: &Entry, path: &[u8]) -> Option<OpenFile> {
+    pub(super) fn held(&self, entry: &Entry, path: &[u8]) -> Option<OpenFile> {
         let (dir, name) = dir::open_parent(&reference(path, &entry.target)).ok()?;
         OpenFile::find(&dir, &name, path).ok()
     }

@@ -103,9 +103,7 @@ pub(super) fn keeper(entry: &Entry) -> Result<OpenFile, Skip> {
         FileKind::File => Ok(held),
         _ => Err(Skip::NotRegular),
     };
-    found
-        .and_then(is_file)
-        .map_err(|why| of_kept(entry, why))
+    found.and_then(is_file).map_err(|why| of_kept(entry, why))
 }
 
 /// Returns the identity of the regular file that the path of the kept one leads to by now.

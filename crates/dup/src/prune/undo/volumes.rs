@@ -55,7 +55,7 @@ impl Volumes {
             }
             _ if before == now => true,
             // The type of the file system, and what it was mounted from.
-            (Some(recorded), Some(present)) => {
+            (Some(recorded), Some(present)) if !has_uuid(recorded) && !has_uuid(present) => {
                 recorded == present && !is_the_keepers(entry, &dir, now)
             }
             // Numbers of devices change when they are mounted again.
@@ -68,11 +68,12 @@ impl Volumes {
     }
 }
 
-/// Returns true if the volume is identified by a UUID, not by its type and the source of its mount.
+/// Whether the volume is known by a UUID, or the shorter number that FAT and NTFS have, not by its
+/// type and what it was mounted from.
 fn has_uuid(volume: &str) -> bool {
     let uuid = volume.split(' ').next().unwrap_or_default();
     let digits = |c: char| c.is_ascii_hexdigit() || c == '-';
-    uuid.contains('-') && uuid.chars().all(digits)
+    uuid.len() >= 8 && uuid.chars().all(digits)
 }
 
 /// Opens the directory of a name, or the nearest existing one above it.
@@ -105,4 +106,30 @@ fn is_the_keepers(entry: &Entry, dir: &OwnedFd, dev: u64) -> bool {
     keeper
         .and_then(|(dir, _)| sys::stat(&dir).ok())
         .is_some_and(|stat| stat.id.dev == dev)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_uuid;
+
+    #[test]
+    fn uuids_are_told_from_types() {
+        for uuid in [
+            "6a3fe1a0-1f6a-4b6e-9d9a-0d2f3a6b7c8d",
+            "6a3fe1a0-1f6a-4b6e-9d9a-0d2f3a6b7c8d 1f",
+            "1234-ABCD",
+            "01D5E8F2A3B4C5D6",
+        ] {
+            assert!(has_uuid(uuid), "{uuid}");
+        }
+        for kind in [
+            "ext4 /dev/sda1",
+            "nfs4 server:/a",
+            "overlay overlay",
+            "9p abc",
+            "",
+        ] {
+            assert!(!has_uuid(kind), "{kind}");
+        }
+    }
 }
