@@ -146,10 +146,6 @@ pub struct Updated {
     pub by_name: u64,
 }
 
-/// The key of an entry that is kept though nothing of it could be seen: since when, as the first
-/// update that missed it says.
-const UNSEEN_AT: &str = "unseen_at";
-
 /// Every field but the digest: whether there is anything to write at all.
 const EVERYTHING: CompareRules = CompareRules {
     mode: CompareMode::Meta,

@@ -138,6 +138,10 @@ pub struct Mounted {
     pub subvolid: Option<u64>,
 }
 
+/// Key of an entry that an update kept though it could not see the file: since when, as the first
+/// update that missed it says. Such a file is no copy of anything.
+pub const UNSEEN_AT: &str = "unseen_at";
+
 /// What the last attempt at a file's content came to, when it did not come to the digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Found {
