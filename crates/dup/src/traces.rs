@@ -13,6 +13,9 @@ pub(crate) enum Kin {
     One,
     /// Nobody can tell.
     Unproven,
+    /// One of them may show files of the other, under any name and number: size and time of the
+    /// content alone tell.
+    Shown,
     /// They are two: only what shows other file systems' files could have one of the other.
     Two,
 }
@@ -59,6 +62,7 @@ impl Trace {
         let real = exact && one.ctime_ns != one.mtime_ns;
         match kin {
             Kin::One => number,
+            Kin::Shown => true,
             Kin::Two => real || exact && number,
             Kin::Unproven => {
                 let made_up = two.ctime_ns == two.mtime_ns;
@@ -171,6 +175,8 @@ mod tests {
         ] {
             let found = [Kin::One, Kin::Unproven, Kin::Two].map(|kin| own.may_be(&other, kin));
             assert_eq!(found, expected, "{other:?}");
+            let is_alike = other.stamp.mtime_ns < 8 * S;
+            assert_eq!(own.may_be(&other, Kin::Shown), is_alike, "{other:?}");
         }
         // Where change times are made up a copy looks like the file, and only the disk tells.
         let own = trace(12, 6 * S, 6 * S, "a");
