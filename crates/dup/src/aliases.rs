@@ -81,11 +81,13 @@ impl<'a> Aliases<'a> {
                     let remote = self.views.is_remote(dir, dev) && !alike;
                     let (kin, is_twin) = kin(dir, &there);
                     let kin = if remote && !is_twin { Kin::Two } else { kin };
-                    (kin, is_twin, views && alike)
+                    // The size of an overlay is that of its upper layer.
+                    let is_shown = views && alike || shows == Shows::Layers;
+                    (kin, is_twin, is_shown)
                 }
                 Err(_) => (Kin::Unproven, true, false),
             };
-            if involved || kin != Kin::Two {
+            if involved || kin != Kin::Two || is_shown {
                 others.push(Other {
                     dev: other,
                     is_twin,
@@ -178,18 +180,23 @@ fn has_layer_of(trees: &Subtrees, dir: &OwnedFd) -> bool {
         else {
             return false;
         };
-        trees.has_dir(id) || trees.paths().any(|path| lies_in(path, id))
+        let files = trees.open_files().map(|(_, file)| file);
+        let mut tops = trees.open_dirs().chain(files);
+        trees.has_dir(id) || tops.any(|top| may_lie_in(top, id))
     })
 }
 
-/// Returns true if a path leads to a directory or to something below it.
-fn lies_in(path: &[u8], dir: Identity) -> bool {
-    let real = Path::new(OsStr::from_bytes(path)).canonicalize();
-    let is_it = |above: &Path| {
-        let stat = rustix::fs::stat(above);
-        stat.is_ok_and(|stat| FileStat::from(&stat).id == dir)
+/// True if an open file or directory lies in a directory, or may: where the system does not tell
+/// its place, or what is above it.
+fn may_lie_in(top: &OwnedFd, dir: Identity) -> bool {
+    let Some(real) = sys::real_path(top) else {
+        return true;
     };
-    real.is_ok_and(|real| real.ancestors().any(is_it))
+    let mut above = Path::new(OsStr::from_bytes(&real)).ancestors();
+    above.any(|above| {
+        let stat = rustix::fs::stat(above);
+        stat.is_ok_and(|stat| FileStat::from(&stat).id == dir) || stat.is_err()
+    })
 }
 
 /// Returns the relation of two mounted file systems with two device numbers, and true if they may

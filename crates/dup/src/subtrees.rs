@@ -168,7 +168,15 @@ impl Subtrees {
         Ok(())
     }
 
-    /// Returns true if nothing was named.
+    /// Keeps the named paths alone, which can be [checked](Subtrees::check).
+    pub(crate) fn into_tops(self) -> Subtrees {
+        Subtrees {
+            tops: self.tops,
+            ..Subtrees::default()
+        }
+    }
+
+    /// Whether nothing was named.
     pub fn is_empty(&self) -> bool {
         self.tops.is_empty()
     }

@@ -14,7 +14,10 @@ pub(crate) enum Kin {
     One,
     /// It cannot be determined.
     Unproven,
-    /// They are two: only a file system that shows others' files could have one of the other.
+    /// One of them may show files of the other, under any name and number: size and time of the
+    /// content alone tell.
+    Shown,
+    /// They are two: only what shows other file systems' files could have one of the other.
     Two,
 }
 
@@ -60,6 +63,7 @@ impl Trace {
         let real = exact && one.ctime_ns != one.mtime_ns;
         match kin {
             Kin::One => number,
+            Kin::Shown => true,
             Kin::Two => real || exact && number,
             Kin::Unproven => {
                 let made_up = two.ctime_ns == two.mtime_ns;
@@ -172,6 +176,8 @@ mod tests {
         ] {
             let found = [Kin::One, Kin::Unproven, Kin::Two].map(|kin| own.may_be(&other, kin));
             assert_eq!(found, expected, "{other:?}");
+            let is_alike = other.stamp.mtime_ns < 8 * S;
+            assert_eq!(own.may_be(&other, Kin::Shown), is_alike, "{other:?}");
         }
         // Where change times are made up a copy looks like the file, and only the disk
         // distinguishes them.

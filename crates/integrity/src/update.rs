@@ -144,11 +144,7 @@ pub struct Updated {
     pub by_name: u64,
 }
 
-/// Key of an entry that is kept though it could not be seen: the time of the first update that
-/// missed it.
-const UNSEEN_AT: &str = "unseen_at";
-
-/// Every field but the digest: a difference in any of them has to be written.
+/// Every field but the digest: whether there is anything to write at all.
 const EVERYTHING: CompareRules = CompareRules {
     mode: CompareMode::Meta,
     ignore: Fields::NONE,

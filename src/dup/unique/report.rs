@@ -30,8 +30,8 @@ pub fn whole(session: &Session, asked: &Asked<'_>, found: &Unique, hidden: &[Vec
         if tally.without > 0 {
             let path = bc_fs::escape(manifest.path());
             report.warning(&format!(
-                "{path}: {} of its files count for nothing: unread, damaged or imported without \
-                 proof",
+                "{path}: {} of its files count for nothing: unread, unseen, damaged or imported \
+                 without proof",
                 thousands(tally.without)
             ));
         }

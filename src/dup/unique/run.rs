@@ -8,7 +8,7 @@ use bc_dup::Files;
 use bc_dup::scan::ScanProgress;
 use bc_dup::unique::{Sides, Unique, covered, unique as search};
 use bc_hash::HashProgress;
-use bc_walk::{Error, FileKind, Listing, Metadata, Symlinks};
+use bc_walk::{Error, FileKind, Listing, Metadata, Symlinks, WalkOptions};
 
 use super::args::UniqueArgs;
 use super::output::{self, Asked};
@@ -147,13 +147,11 @@ fn find(session: &Session, args: &UniqueArgs, plan: &mut UniquePlan) -> Outcome<
     Ok(found)
 }
 
-/// Refuses a PATH without any file: a disk that is not mounted looks like that, and the answer
-/// would be that all of it is elsewhere.
+/// A PATH without any file is where a disk would be mounted that is not: of that it would be said
+/// that all is elsewhere. Files that filters leave out, or that were met below another PATH, are
+/// files that are there.
 fn refuse_nothing(session: &Session, args: &UniqueArgs, paths: &Listing) -> Outcome<()> {
-    let skipped = paths.skipped();
-    let passed_over = crate::details::passed_over(skipped).map(|(count, _)| count);
-    let passed_over = passed_over.sum::<u64>() + skipped.excluded + skipped.repeated;
-    if passed_over > 0 || !paths.errors().is_empty() || args.reference.is_empty() {
+    if args.reference.is_empty() {
         return Ok(());
     }
     let mut filled = vec![false; args.paths.len()];
@@ -163,13 +161,25 @@ fn refuse_nothing(session: &Session, args: &UniqueArgs, paths: &Listing) -> Outc
             return Ok(());
         }
     }
-    let mut all = args.paths.iter().zip(filled);
-    match all.find(|(_, filled)| !filled) {
-        None => Ok(()),
-        Some((path, _)) => Err(session.fatal(format!(
-            "{}: no files at all: is it mounted?",
-            bc_fs::escape(path.as_encoded_bytes())
-        ))),
+    let options = WalkOptions::default().symlinks(symlinks(args));
+    for (path, _) in args.paths.iter().zip(filled).filter(|(_, filled)| !filled) {
+        let all = bc_walk::walk(&[path], &options, session.walk_workers(), &session.cancel);
+        let all = all.map_err(|panic| session.defect(&panic))?;
+        // What cannot be read is reported, and nothing is safe then.
+        if all.ids().next().is_none() && all.errors().is_empty() && !all.is_cancelled() {
+            return Err(session.fatal(format!(
+                "{}: no files at all: is it mounted?",
+                bc_fs::escape(path.as_encoded_bytes())
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn symlinks(args: &UniqueArgs) -> Symlinks {
+    match args.walk.follow_symlinks {
+        true => Symlinks::Follow,
+        false => Symlinks::Skip,
     }
 }
 
@@ -189,13 +199,9 @@ fn survey(session: &Session, args: &UniqueArgs, plan: &mut UniquePlan) -> Outcom
         return Ok(());
     }
     plan.own.keep_traces();
-    let symlinks = match walk.follow_symlinks {
-        true => Symlinks::Follow,
-        false => Symlinks::Skip,
-    };
     plan.own
         .survey(
-            symlinks,
+            symlinks(args),
             Files::All,
             session.walk_workers(),
             &session.cancel,

@@ -1,7 +1,7 @@
 //! Entries of a manifest of any form, as far as they can be reference copies.
 
 use bc_digest::{Algorithm, Digest};
-use bc_manifest::integrity::{Entry, Kind, Meta, Mounted, Policy, Reader};
+use bc_manifest::integrity::{Entry, Kind, Meta, Mounted, Policy, Reader, UNSEEN_AT};
 use bc_manifest::{Item, Name, Options, Record, hashdeep};
 use bc_pool::Cancel;
 
@@ -195,14 +195,16 @@ impl Manifest {
     }
 }
 
-/// Returns true if the last attempt at the content found the recorded digest.
+/// True if the last attempt at the content found the digest, and the last update the file: what
+/// was not mounted, or in a directory that could not be read, is no copy of anything.
 fn is_certain(entry: &Entry) -> bool {
     let failed_since = match (entry.tried_at, entry.verified_at) {
         (Some(tried), Some(verified)) => tried > verified,
         (Some(_), None) => true,
         (None, _) => false,
     };
-    entry.error.is_none() && entry.found.is_none() && !failed_since
+    let is_unseen = entry.extra.contains_key(UNSEEN_AT);
+    entry.error.is_none() && entry.found.is_none() && !failed_since && !is_unseen
 }
 
 /// Returns true if the file was neither deleted nor temporary when it was recorded.
@@ -246,6 +248,10 @@ mod tests {
         }));
         assert!(!with(&|entry| entry.tried_at = Some(1)));
         assert!(!with(&|entry| entry.found = Some(Finding::Damaged)));
+        assert!(!with(&|entry| {
+            let since = "2026-01-02T03:04:05Z".into();
+            entry.extra.insert(UNSEEN_AT.to_owned(), since);
+        }));
         assert!(!with(&|entry| {
             entry.error = Some(Failure {
                 op: "read".to_owned(),

@@ -108,6 +108,10 @@ pub(super) struct FileSystem {
     uuid: Option<String>,
     /// Source of the mount, if it identifies anything.
     source: Option<String>,
+    /// It may show files of others, under numbers and a UUID of its own.
+    shows_others: bool,
+    /// It may have files of a Btrfs of another UUID, which it grew from or which grows from it.
+    shares_seeds: bool,
 }
 
 impl FileSystem {
@@ -116,6 +120,8 @@ impl FileSystem {
         FileSystem {
             uuid: header.fs_uuid.clone(),
             source: meaningful(header.mount_source.as_deref()),
+            shows_others: may_show_others(header.mount_source.as_deref()),
+            shares_seeds: false,
         }
     }
 
@@ -124,6 +130,8 @@ impl FileSystem {
         FileSystem {
             uuid: mounted.fs_uuid.clone(),
             source: meaningful(Some(&mounted.source)),
+            shows_others: may_show_others(Some(&mounted.source)),
+            shares_seeds: false,
         }
     }
 
@@ -132,11 +140,24 @@ impl FileSystem {
         Place::of(path, mounts).map_or_else(FileSystem::default, |place| place.file_system)
     }
 
-    /// Returns true if both are one file system; `None` if that is unknown. A disk that is plugged
-    /// in again may be another device, so other sources are not other file systems.
+    /// True if it may show files of other file systems.
+    pub(super) fn shows_others(&self) -> bool {
+        self.shows_others
+    }
+
+    /// `None`: nothing tells. A disk that is plugged in again may be another device, so other
+    /// sources are not other file systems; what shows files of others has a UUID of its own.
     pub(super) fn is(&self, other: &FileSystem) -> Option<bool> {
+        let may_share = |one: &FileSystem, other: &FileSystem| {
+            let uuid = other.uuid.as_deref().unwrap_or_default();
+            one.shows_others || one.shares_seeds && uuid.len() == BTRFS_UUID
+        };
         match (&self.uuid, &other.uuid) {
-            (Some(one), Some(other)) => Some(one == other),
+            (Some(one), Some(two)) if one != two => {
+                let proves = !may_share(self, other) && !may_share(other, self);
+                proves.then_some(false)
+            }
+            (Some(_), Some(_)) => Some(true),
             _ => (self.source.is_some() && self.source == other.source).then_some(true),
         }
     }
@@ -173,9 +194,13 @@ impl Place {
             let below = real.strip_prefix(OsStr::from_bytes(&mount.point)).ok()?;
             Some(joined(&mount.root, below))
         });
+        let uuid = bc_fs::uuid_at(directory, Some(dev), source);
+        let kind = mount.map_or(&[][..], |mount| &mount.kind);
         Some(Place {
             file_system: FileSystem {
-                uuid: bc_fs::uuid_at(directory, Some(dev), source),
+                shows_others: shows_others(kind),
+                shares_seeds: kind == b"btrfs" && may_share_seeds(uuid.as_deref()),
+                uuid,
                 source: meaningful(source),
             },
             within,
@@ -256,7 +281,45 @@ fn meaningful(source: Option<&str>) -> Option<String> {
     means.then(|| source.to_owned())
 }
 
-/// Returns the mount that a path without links lies on.
+/// Characters of a UUID as a Btrfs has one: those of FAT and NTFS are shorter.
+const BTRFS_UUID: usize = 36;
+
+/// True if a recorded source may be that of a mount that shows other file systems' files. Of the
+/// type a manifest says nothing: devices, file systems in memory and datasets of a pool (`tank/data`)
+/// have their own; overlays have any word, FUSE programs and servers a path or an address.
+fn may_show_others(source: Option<&str>) -> bool {
+    let source = source.unwrap_or_default();
+    let is_own = source.starts_with("/dev/") || ["", "tmpfs", "ramfs"].contains(&source);
+    let is_dataset =
+        source.contains('/') && !source.starts_with('/') && !source.contains([':', '=', '@']);
+    !is_own && !is_dataset
+}
+
+/// The same of a type of file system, as the kernel names it. Servers pass on the numbers of files,
+/// which tell more.
+fn shows_others(kind: &[u8]) -> bool {
+    kind == b"overlay" || kind == b"ecryptfs" || kind == b"fuse" || kind.starts_with(b"fuse.")
+}
+
+/// True if a mounted Btrfs has a device that it does not write to, or the kernel does not tell:
+/// such a device may be a seed, whose files one of another UUID has as well.
+fn may_share_seeds(uuid: Option<&str>) -> bool {
+    let Some(uuid) = uuid else {
+        return true;
+    };
+    let devices = Path::new("/sys/fs/btrfs").join(uuid).join("devinfo");
+    let Ok(devices) = devices.read_dir() else {
+        return true;
+    };
+    let mut devices = devices.peekable();
+    devices.peek().is_none()
+        || devices.any(|device| {
+            let told = device.and_then(|device| std::fs::read(device.path().join("writeable")));
+            !told.is_ok_and(|told| told.starts_with(b"1"))
+        })
+}
+
+/// The mount that a path without links lies on.
 fn mount_of<'m>(real: &Path, mounts: &'m [MountEntry]) -> Option<&'m MountEntry> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
     let told = rustix::fs::statx(CWD, real, flags, StatxFlags::MNT_ID).ok();
@@ -293,6 +356,7 @@ mod tests {
             file_system: FileSystem {
                 uuid: uuid.map(str::to_owned),
                 source: meaningful(Some(source)),
+                ..FileSystem::default()
             },
             within: Some(within.into()),
         }
@@ -338,6 +402,38 @@ mod tests {
         );
         let beside = header("/mnt/xy", None, None);
         assert_eq!(outcome(&beside, &memory()), Some((false, vec![])));
+    }
+
+    #[test]
+    fn a_uuid_tells_only_what_has_files_of_its_own() {
+        let recorded = |source| {
+            let header = header("/x", Some("11111111-2222-3333-4444-555555555555"), source);
+            FileSystem::recorded(&header)
+        };
+        let card = place("/mnt/x", "/", Some("U"), "/dev/sdb1").file_system;
+        for source in [Some("/dev/sda1"), Some("tmpfs"), Some("tank/data"), None] {
+            assert_eq!(recorded(source).is(&card), Some(false), "{source:?}");
+        }
+        for source in [
+            "overlay",
+            "ov",
+            "nas:/export",
+            "//nas/share",
+            "u@h:",
+            "/a:/b",
+            "a=RW",
+        ] {
+            assert_eq!(recorded(Some(source)).is(&card), None, "{source}");
+            assert!(recorded(Some(source)).shows_others());
+        }
+        // A Btrfs that may have a seed in common with another, and with nothing else.
+        let seed = FileSystem {
+            shares_seeds: true,
+            ..card
+        };
+        assert_eq!(recorded(Some("/dev/sda1")).is(&seed), None);
+        let fat = header("/x", Some("1234-ABCD"), Some("/dev/sda1"));
+        assert_eq!(FileSystem::recorded(&fat).is(&seed), Some(false));
     }
 
     #[test]

@@ -1,13 +1,11 @@
 //! Names in lists that do not say where they were made: one that fits a file that is asked about may
-//! be that file's own, written down where its directory was mounted before, or from within.
-
-use std::ffi::OsStr;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+//! be that file's own, written down where its directory was mounted before, from within, from above,
+//! or on a system that writes paths in another way.
 
 use bc_walk::{EntryId, Listing};
 
 use crate::path::split;
+use crate::prune::sys;
 use crate::report::root_len;
 use crate::subtrees::Subtrees;
 
@@ -16,8 +14,8 @@ pub(super) struct Named<'a> {
     listing: &'a Listing,
     /// Roots as they were given, in order of the walk's roots as far as they could be opened.
     roots: Vec<&'a [u8]>,
-    /// The directory that was asked for last, and where it really is.
-    last: Option<(Vec<u8>, Vec<u8>)>,
+    /// The directory that was asked for last, and where it really is, if the system tells.
+    last: Option<(Vec<u8>, Option<Vec<u8>>)>,
 }
 
 impl<'a> Named<'a> {
@@ -35,14 +33,20 @@ impl<'a> Named<'a> {
         files.iter().any(|file| self.may_be(&name, *file))
     }
 
-    fn may_be(&mut self, name: &Name<'_>, file: EntryId) -> bool {
+    fn may_be(&mut self, name: &Name, file: EntryId) -> bool {
         let path = self.listing.path(file);
-        let given = Name::of(&path);
+        let Some(absolute) = self.absolute(&path) else {
+            return true;
+        };
+        let absolute = Name::of(&absolute);
         // From within: `cd card/DCIM; sha256sum 100/*`.
-        if name.is_tail_of(&given) || name.is_tail_of(&Name::of(&self.absolute(&path))) {
+        if name.is_tail_of(&Name::of(&path)) || name.is_tail_of(&absolute) {
             return true;
         }
-        // From outside, when it was mounted elsewhere.
+        // From above, when it was mounted elsewhere.
+        if name.ends_like(&absolute) {
+            return true;
+        }
         let below = Name::of(self.below(&path));
         let tells = name.is_absolute || below.parts.len() > 1;
         tells && !below.parts.is_empty() && below.is_tail_of(name)
@@ -58,51 +62,72 @@ impl<'a> Named<'a> {
         }
     }
 
-    fn absolute(&mut self, path: &[u8]) -> Vec<u8> {
+    /// The path without links; `None` where the system does not tell it.
+    fn absolute(&mut self, path: &[u8]) -> Option<Vec<u8>> {
         let (parent, name) = split(path);
         let is_known = self.last.as_ref().is_some_and(|(known, _)| known == parent);
         if !is_known {
-            let at = match parent.is_empty() {
-                true => Path::new("."),
-                false => Path::new(OsStr::from_bytes(parent)),
-            };
-            let real = at
-                .canonicalize()
-                .map(|real| real.into_os_string().into_vec());
-            let real = real.unwrap_or_else(|_| parent.to_vec());
+            let real = sys::open_root(parent).ok().and_then(sys::real_path);
             self.last = Some((parent.to_vec(), real));
         }
-        let real = self.last.as_ref().map_or(&[][..], |(_, real)| real);
-        [real, b"/", name].concat()
+        let (_, real) = self.last.as_ref()?;
+        Some([real.as_deref()?, b"/", name].concat())
     }
 }
 
-/// A path by its names.
-struct Name<'p> {
-    parts: Vec<&'p [u8]>,
+/// A path by its names, small letters for capital ones: FAT and Windows keep the one and find the
+/// other.
+struct Name {
+    parts: Vec<Vec<u8>>,
     is_absolute: bool,
 }
 
-impl<'p> Name<'p> {
-    fn of(path: &'p [u8]) -> Name<'p> {
-        let parts = path.split(|byte| *byte == b'/');
+impl Name {
+    /// Of a path as Unix or Windows writes it. A name that has a `\` itself is taken apart on both
+    /// sides of a comparison.
+    fn of(path: &[u8]) -> Name {
+        let path = match path {
+            [letter, b':', rest @ ..]
+                if letter.is_ascii_alphabetic() && matches!(rest, [] | [b'/' | b'\\', ..]) =>
+            {
+                rest
+            }
+            path => path,
+        };
+        let parts = path.split(|byte| matches!(byte, b'/' | b'\\'));
         let parts = parts.filter(|part| !part.is_empty() && *part != b".");
-        let mut kept: Vec<&[u8]> = Vec::new();
+        let mut kept: Vec<Vec<u8>> = Vec::new();
         for part in parts {
             // The ancestors of the directory where a list was made are unknown.
             match part {
                 b".." => drop(kept.pop()),
-                part => kept.push(part),
+                part => kept.push(folded(part)),
             }
         }
         Name {
             parts: kept,
-            is_absolute: path.starts_with(b"/"),
+            is_absolute: matches!(path, [b'/' | b'\\', ..]),
         }
     }
 
-    fn is_tail_of(&self, other: &Name<'_>) -> bool {
+    fn is_tail_of(&self, other: &Name) -> bool {
         other.parts.ends_with(&self.parts)
+    }
+
+    /// True if the last two names are equal: above them each may have been called anything.
+    fn ends_like(&self, other: &Name) -> bool {
+        let last = |name: &Name| {
+            let from = name.parts.len().checked_sub(2)?;
+            Some(name.parts[from..].to_vec())
+        };
+        last(self).is_some_and(|two| last(other) == Some(two))
+    }
+}
+
+fn folded(name: &[u8]) -> Vec<u8> {
+    match std::str::from_utf8(name) {
+        Ok(text) => text.to_lowercase().into_bytes(),
+        Err(_) => name.to_ascii_lowercase(),
     }
 }
 
@@ -120,8 +145,22 @@ mod tests {
         ] {
             assert!(is(tail, "/a/b/c"), "{tail}");
         }
+        for tail in ["B/C", "b\\c", "E:\\b\\c", "e:/c"] {
+            assert!(is(tail, "/a/b/c"), "{tail}");
+        }
         for other in ["bc", "a/c", "x/a/b/c", "c/d", "b/c2"] {
             assert!(!is(other, "/a/b/c"), "{other}");
+        }
+    }
+
+    #[test]
+    fn names_from_above_end_alike() {
+        let is = |name: &str| Name::of(name.as_bytes()).ends_like(&Name::of(b"/mnt/x/\xc3\x84/c"));
+        for name in ["SD/\u{c4}/c", "E:\\\u{e4}\\C", "/y/\u{c4}/c", "\u{c4}/c"] {
+            assert!(is(name), "{name}");
+        }
+        for name in ["c", "/c", "x/c", "\u{c4}/x/c", "\u{c4}/c/d"] {
+            assert!(!is(name), "{name}");
         }
     }
 }

@@ -65,8 +65,10 @@ impl<'m, 't> Origin<'m, 't> {
                 let beside = path(split(&manifest.path).0);
                 let mut bases = vec![PathBuf::new(), beside];
                 bases.extend(systems.base().map(Path::to_owned));
-                for top in trees.paths() {
-                    let real = path(top).canonicalize();
+                // Where the system does not tell a place, names decide.
+                let files = trees.open_files().map(|(_, file)| file);
+                for top in trees.open_dirs().chain(files) {
+                    let real = sys::real_path(top).map(|real| path(&real));
                     let above = real.iter().flat_map(|real| real.ancestors());
                     bases.extend(above.map(Path::to_owned));
                 }

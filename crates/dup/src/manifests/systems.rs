@@ -90,6 +90,7 @@ impl Systems {
             let kin = match was.is(&device.file_system) {
                 Some(true) if device.is_numbered => Kin::One,
                 Some(false) => Kin::Two,
+                None if was.shows_others() || device.file_system.shows_others() => Kin::Shown,
                 _ => Kin::Unproven,
             };
             (device.dev, kin)

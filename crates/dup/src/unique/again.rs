@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use bc_fs::mount::{Inodes, Mounts};
 use bc_pool::WorkerPanic;
 use bc_walk::{DirId, EntryId, Error, ErrorKind, FileKind, Listing};
 
@@ -49,6 +50,8 @@ impl Unique {
                 row.standing = Standing::Unread;
             }
         }
+        // What the paths lead to is held open: it may be another disk by now.
+        self.errors.extend(self.own.check().err());
         self.unseen = again.skipped().clone();
         self.errors.extend(seen.errors);
         Ok(())
@@ -87,6 +90,9 @@ struct Seen {
     changed: HashSet<EntryId>,
     /// Entries of the trees that have no name any more: nothing there can be lost.
     gone: HashSet<EntryId>,
+    mounts: Mounts,
+    /// The two directories that were compared last, and whether they are two.
+    judged: Option<((DirId, DirId), bool)>,
 }
 
 impl Seen {
@@ -133,9 +139,28 @@ impl Seen {
         (was, entry): (&Listing, EntryId),
         (again, found): (&Listing, EntryId),
     ) {
-        if was.kind(entry) != again.kind(found) {
+        let dirs = (was.dir(entry), again.dir(found));
+        if was.kind(entry) != again.kind(found) || self.are_others(was, again, dirs) {
             self.note(was, entry);
         }
+    }
+
+    /// True if two directories of one path are two directories.
+    fn are_others(&mut self, was: &Listing, again: &Listing, dirs: (DirId, DirId)) -> bool {
+        if let Some((_, are_others)) = self.judged.filter(|(known, _)| *known == dirs) {
+            return are_others;
+        }
+        let are_others = match (was.dir_identity(dirs.0), again.dir_identity(dirs.1)) {
+            (Some(one), Some(other)) if one.dev != other.dev => true,
+            (Some(one), Some(other)) if one != other => {
+                let open = || again.open_dir(dirs.1).ok();
+                // Elsewhere one directory may have another number when it is met again.
+                self.mounts.of(other.dev, open).inodes == Inodes::Stable
+            }
+            _ => false,
+        };
+        self.judged = Some((dirs, are_others));
+        are_others
     }
 
     fn note(&mut self, listing: &Listing, entry: EntryId) {

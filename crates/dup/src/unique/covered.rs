@@ -6,6 +6,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use bc_walk::{Error, Globs};
+use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
+use rustix::io::Errno;
+
+use crate::prune::sys;
 
 /// The kernel's list of mounts.
 const TABLE: &str = "/proc/self/mountinfo";
@@ -14,7 +18,7 @@ const TABLE: &str = "/proc/self/mountinfo";
 /// paths, each once. A root that is itself where a mount begins covers nothing of its own.
 ///
 /// # Errors
-/// If the system's list of mounts cannot be read.
+/// If the system does not tell what is mounted, or where a root is.
 pub fn covered<'p>(
     roots: impl Iterator<Item = &'p [u8]>,
     exclude: &Globs,
@@ -23,16 +27,17 @@ pub fn covered<'p>(
     let mounts = bc_fs::mount::entries_of(&table);
     let mut found = Vec::new();
     for root in roots {
-        let Ok(real) = Path::new(OsStr::from_bytes(root)).canonicalize() else {
+        let Some(real) = place(root)? else {
             continue;
         };
         for mount in &mounts {
             let point = Path::new(OsStr::from_bytes(&mount.point));
-            let Ok(below) = point.strip_prefix(&real) else {
+            let Ok(below) = point.strip_prefix(OsStr::from_bytes(&real)) else {
                 continue;
             };
             let below = below.as_os_str().as_bytes();
-            if !below.is_empty() && !is_excluded(below, exclude) {
+            let is_dir = || is_directory(&mount.point);
+            if !below.is_empty() && !is_excluded(below, is_dir, exclude) {
                 found.push(mount.point.clone());
             }
         }
@@ -42,11 +47,36 @@ pub fn covered<'p>(
     Ok(found)
 }
 
-/// Returns true if a path or one above it is left out.
-fn is_excluded(path: &[u8], exclude: &Globs) -> bool {
+/// Returns the place of a directory as the kernel knows it, which takes no right to search what is
+/// above; `None` for a file, which has nothing below, and for what is not there.
+fn place(root: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+    let dir = match sys::open_root(root) {
+        Ok(dir) => dir,
+        Err(failed) if matches!(failed.errno, Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+        Err(failed) => return Err(Error::new(root, failed.op, failed.errno)),
+    };
+    match sys::real_path(&dir) {
+        Some(path) => Ok(Some(path)),
+        None => Err(Error::with_message(
+            root,
+            "find its place",
+            "the system does not tell it",
+        )),
+    }
+}
+
+/// True if a directory is mounted there, as far as the system tells without asking a server.
+fn is_directory(point: &[u8]) -> bool {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
+    let found = statx(CWD, point, flags, StatxFlags::TYPE);
+    found.is_ok_and(|found| FileType::from_raw_mode(found.stx_mode.into()).is_dir())
+}
+
+/// True if a path or one above it is left out.
+fn is_excluded(path: &[u8], is_dir: impl Fn() -> bool, exclude: &Globs) -> bool {
     let mut above = (0..path.len()).filter(|at| path[*at] == b'/');
     exclude.matches_file(path)
-        || exclude.matches_directory(path)
+        || exclude.matches_directory(path) && is_dir()
         || above.any(|at| {
             exclude.matches_directory(&path[..at]) || exclude.matches_contents(&path[..at])
         })
@@ -66,7 +96,12 @@ mod tests {
             (b"mnt", false),
             (b"srv/proc2", false),
         ] {
-            assert_eq!(is_excluded(path, &exclude), expected);
+            assert_eq!(is_excluded(path, || true, &exclude), expected);
+        }
+        // A pattern of directories is none of a file that is mounted.
+        let directories = Globs::new(&[b"f/".to_vec()]).unwrap();
+        for is_dir in [true, false] {
+            assert_eq!(is_excluded(b"f", || is_dir, &directories), is_dir);
         }
         let nowhere = covered([&b"/proc/self/nowhere"[..]].into_iter(), &exclude);
         assert!(nowhere.unwrap().is_empty());

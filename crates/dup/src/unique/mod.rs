@@ -71,6 +71,8 @@ pub struct Unique {
     contents: Contents,
     /// The first name of each content that a file of a reference has, and that file.
     relied: Vec<(EntryId, EntryId)>,
+    /// What the paths of the trees led to, open.
+    own: Subtrees,
     /// Files of the trees, each inode once, and their bytes; without empty ones.
     pub files: u64,
     /// Bytes of these.
@@ -238,6 +240,7 @@ pub fn unique(
         empty: found.empty,
         contents: found,
         relied,
+        own: own.into_tops(),
         own_entries,
         not_files,
         unseen,

@@ -36,21 +36,51 @@ impl Mount {
         if self.kind != b"overlay" {
             return layers;
         }
-        let options = super::entries::unescaped(&self.options);
-        for option in options.split(|&byte| byte == b',') {
+        for option in self.options.split(|&byte| byte == b',') {
             let value =
                 |names: [&[u8]; 2]| names.iter().find_map(|name| option.strip_prefix(*name));
+            // A comma in a name is written as an octal number; a colon has a backslash before it.
             if let Some(list) = value(MANY) {
-                let named = list.split(|&byte| byte == b':');
-                layers.extend(named.filter(|name| !name.is_empty()).map(<[u8]>::to_vec));
+                let list = super::entries::unescaped(list);
+                for name in split_at_colons(&list).filter(|name| !name.is_empty()) {
+                    push_meanings(name, &mut layers);
+                }
             }
-            layers.extend(value(ONE).map(<[u8]>::to_vec));
+            if let Some(name) = value(ONE) {
+                push_meanings(&super::entries::unescaped(name), &mut layers);
+            }
         }
         layers
     }
 }
 
-/// Returns the mount with this number in the process's name space.
+/// The parts of a list between colons without a backslash before them.
+fn split_at_colons(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut is_escaped = false;
+    list.split(move |&byte| {
+        let ends = byte == b':' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        ends
+    })
+}
+
+/// Adds what a name may mean: whether the kernel shows the backslashes of whoever mounted the overlay,
+/// or has taken them away already, depends on its version and on the option.
+fn push_meanings(name: &[u8], layers: &mut Vec<Vec<u8>>) {
+    layers.push(name.to_vec());
+    if !name.contains(&b'\\') {
+        return;
+    }
+    let mut is_escaped = false;
+    let mut plain = name.to_vec();
+    plain.retain(|&byte| {
+        is_escaped = byte == b'\\' && !is_escaped;
+        !is_escaped
+    });
+    layers.push(plain);
+}
+
+/// The mount with this number in the process's name space.
 pub(super) fn mount(id: u64) -> Option<Mount> {
     let table = std::fs::read("/proc/self/mountinfo").ok()?;
     find(&table, id)
@@ -87,6 +117,13 @@ mod tests {
         let layers = |id| find(line, id).unwrap().layers();
         assert_eq!(layers(9), [&b"/a b"[..], b"/c", b"/d", b"u"]);
         assert_eq!(layers(8), [b"/x", b"/y"]);
+        // `lowerdir=/my\\,card:/b\\:c` and `upperdir=/u,v`.
+        let line = b"9 1 0:4 / /m rw - overlay o rw,lowerdir=/my\\134\\054card:/b\\134:c,upperdir=/u\\054v\n";
+        let layers = find(line, 9).unwrap().layers();
+        let expected: [&[u8]; 5] = [b"/my\\,card", b"/my,card", b"/b\\:c", b"/b:c", b"/u,v"];
+        assert_eq!(layers, expected);
+        let line = b"7 1 0:6 / /o rw - ext4 /d rw\n";
+        let layers = |id| find(line, id).unwrap().layers();
         assert!(layers(7).is_empty());
     }
 

@@ -120,10 +120,14 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// True if the source of a mount is a path, and so means another disk on each machine, as devices
-/// do.
+/// True if the source of a mount may mean another file system on each machine, as devices do and
+/// datasets of a pool. Servers and clusters have addresses: `server:/export`, `//server/share`,
+/// `user@fsid.name=/path`.
 fn is_local(source: &str) -> bool {
-    source.starts_with('/') && !source.starts_with("//")
+    match source.starts_with('/') {
+        true => !source.starts_with("//"),
+        false => !source.contains([':', '=', '@']),
+    }
 }
 
 /// Directories that each part should know, by the entries of all.
@@ -280,4 +284,24 @@ fn ends_of(what: &MergeOptions<'_>, order: &[usize]) -> Result<Vec<ShardTrailer>
     let ends = ends.unwrap_or_else(std::sync::PoisonError::into_inner);
     // All were checked, since the run was not cancelled.
     ends.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_local;
+
+    #[test]
+    fn addresses_alone_are_one_file_system_on_every_machine() {
+        for source in [
+            "nas:/export",
+            "//nas/share",
+            "user@fsid.name=/path",
+            "host@tcp:/lustre",
+        ] {
+            assert!(!is_local(source), "{source}");
+        }
+        for source in ["/dev/sda1", "tank/data", "overlay", "tmpfs", ""] {
+            assert!(is_local(source), "{source}");
+        }
+    }
 }

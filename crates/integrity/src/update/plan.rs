@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use bc_manifest::integrity::{Entry, Found, Kind, ROOT};
+use bc_manifest::integrity::{Entry, Found, Kind, ROOT, UNSEEN_AT};
 use bc_manifest::time::parse_rfc3339;
 use bc_walk::EntryId;
 
 use super::renames::Renames;
 use super::unchanged::{Judge, Unchanged};
-use super::{Damaged, EVERYTHING, UNSEEN_AT, UpdateOptions};
+use super::{Damaged, EVERYTHING, UpdateOptions};
 use crate::change::Class;
 use crate::entry_loader::{EntryLoader, LoadedEntry};
 use crate::entry_ref::{EntryRef, is_same_mtime};

@@ -138,7 +138,11 @@ pub struct Mounted {
     pub subvolid: Option<u64>,
 }
 
-/// Result of the last attempt at a file's content, if that did not have the digest.
+/// Key of an entry that an update kept though it could not see the file: since when, as the first
+/// update that missed it says. Such a file is no copy of anything.
+pub const UNSEEN_AT: &str = "unseen_at";
+
+/// What the last attempt at a file's content came to, when it did not come to the digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Found {
     /// Other content behind the same size and mtime.

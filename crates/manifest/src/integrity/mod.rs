@@ -43,7 +43,7 @@ mod shard;
 mod swar;
 mod writer;
 
-pub use entry::{COPY_STAMP_LEN, Entry, Found, Kind, Meta, Mounted, Xattrs};
+pub use entry::{COPY_STAMP_LEN, Entry, Found, Kind, Meta, Mounted, UNSEEN_AT, Xattrs};
 pub use header::{Header, Trailer};
 pub use matcher::{Expected, Match, Matcher};
 pub use path::{ROOT, check_path, path_order};

@@ -122,3 +122,18 @@ fn what_a_link_leads_to_is_looked_at() {
         "{told:?}"
     );
 }
+
+#[test]
+fn another_tree_in_its_place_is_noticed() {
+    for swapped in ["card", "card/sub"] {
+        let (told, _) = after(|t| {
+            t.write("other/a", "b").write("other/sub/b", "a");
+            let [here, there, aside] =
+                [swapped, &swapped.replace("card", "other"), "aside"].map(|name| t.join(name));
+            std::fs::rename(&here, aside).unwrap();
+            std::fs::rename(there, here).unwrap();
+        });
+        assert!(!told.is_empty(), "{swapped}");
+        assert!(told.iter().all(|one| one.starts_with(swapped)), "{told:?}");
+    }
+}
