@@ -1,12 +1,15 @@
 //! The second pass: each path gets its class and its line in the new manifest.
 
+use std::collections::{BTreeMap, HashSet};
+
+use bc_digest::Digest;
 use bc_manifest::integrity::{Entry, Found, Kind, ROOT, UNSEEN_AT};
 use bc_manifest::time::format_rfc3339;
 use bc_walk::EntryId;
 
 use super::output::{Ended, Output};
 use super::plan::Plan;
-use super::{Damaged, Scrubbed, UpdateOptions};
+use super::{Damaged, UpdateOptions};
 use crate::change::Class;
 use crate::compare::{Comparison, Here};
 use crate::devices::Devices;
