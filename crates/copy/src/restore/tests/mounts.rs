@@ -54,7 +54,7 @@ fn run(ground: &Ground, line: &str) {
 fn ground() -> Ground {
     let ground = Ground::new();
     fs::create_dir(ground.at("root/disk")).unwrap();
-    run(&ground, "mount -t tmpfs one root/disk");
+    run(&ground, "mount -t tmpfs -o size=64k one root/disk");
     for path in ["root/a", "root/d/x", "root/disk/d/f", "root/disk/d/g"] {
         ground.write(path, path);
     }
@@ -65,6 +65,15 @@ fn ground() -> Ground {
         fs::remove_file(ground.at(path)).unwrap();
     }
     ground
+}
+
+/// What is mounted on cannot be removed.
+fn unmount(ground: &Ground) {
+    for at in ["root/disk", "root/disk", "root/d", "other"] {
+        let mut command = Command::new("umount");
+        // Not everything is mounted in every case.
+        let _ = command.args(["-q", "-l"]).arg(ground.at(at)).output();
+    }
 }
 
 /// Restores; `line` runs when the tree is walked and not yet read, or when it is verified.
@@ -122,6 +131,7 @@ fn nothing_is_written_to_another_file_system() {
             if line != over {
                 assert_eq!(fs::read_dir(ground.at("root/disk")).unwrap().count(), 0);
             }
+            unmount(&ground);
         }
     }
     // What is mounted elsewhere is of no concern.
@@ -129,6 +139,7 @@ fn nothing_is_written_to_another_file_system() {
         let ground = ground();
         let (done, told) = heal(&ground, ("mount -t tmpfs two other", early));
         assert_eq!(done.unwrap().mended, 2, "{told:#?}");
+        unmount(&ground);
     }
 }
 
@@ -138,7 +149,10 @@ fn a_full_disk_stops_what_is_on_it() {
     if is_outside("a_full_disk_stops_what_is_on_it") {
         return;
     }
-    for (full, line) in [(false, "mount -o remount,ro root/disk"), (true, "true")] {
+    for (full, line) in [
+        (false, "mount -o remount,bind,ro root/disk"),
+        (true, "true"),
+    ] {
         let ground = ground();
         for path in ["root/disk/d/h", "root/z"] {
             ground.write(path, path);
@@ -149,7 +163,6 @@ fn a_full_disk_stops_what_is_on_it() {
             fs::remove_file(ground.at(path)).unwrap();
         }
         if full {
-            run(&ground, "mount -o remount,size=64k root/disk");
             assert!(fs::write(ground.at("root/disk/filler"), vec![1; 1 << 20]).is_err());
         }
         let (done, told) = heal(&ground, (line, false));
@@ -159,5 +172,6 @@ fn a_full_disk_stops_what_is_on_it() {
         let counts = (done.failed, done.left, done.mended);
         assert_eq!(counts, (1, 1, 1), "{told:#?}");
         assert!(ground.at("root/z").exists(), "{told:#?}");
+        unmount(&ground);
     }
 }
