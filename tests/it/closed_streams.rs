@@ -79,7 +79,9 @@ fn nothing_is_changed_if_the_steps_cannot_be_told() {
         sh(&t, &format!("integrity update r copy {stdout}")).code(2);
         assert_eq!(std::fs::read(t.join("copy")).unwrap(), before, "{stdout}");
     }
-    sh(&t, "integrity update r copy").code(0).stdout_has("- old\n");
+    sh(&t, "integrity update r copy")
+        .code(0)
+        .stdout_has("- old\n");
 }
 
 /// What a full disk did not take is lost, whatever the command did besides.
