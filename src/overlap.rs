@@ -111,6 +111,15 @@ impl Precious {
             self.shown
         )
     }
+
+    /// The same where it is not asked which files are worked on.
+    pub fn refusal_unasked(&self) -> String {
+        format!(
+            "{}: is no list that this command writes, and may be a file that it works on: it would be \
+             replaced; name another file",
+            self.shown
+        )
+    }
 }
 
 /// Why nothing may be written, and where that may be said.
