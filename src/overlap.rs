@@ -113,6 +113,15 @@ impl Precious {
             self.shown
         )
     }
+
+    /// The same where it is not asked which files are worked on.
+    pub fn refusal_unasked(&self) -> String {
+        format!(
+            "{}: is no list that this command writes, and may be a file that it works on: it would be \
+             replaced; name another file",
+            self.shown
+        )
+    }
 }
 
 /// Reason why nothing may be written, and the stream on which to report it.

@@ -145,6 +145,18 @@ impl Session {
         }
     }
 
+    /// The same where only the work itself shows which files are worked on: no output replaces what is
+    /// no list.
+    pub fn spare_whatever(&self) -> Outcome<()> {
+        match self.precious.first() {
+            Some(one) => {
+                let _ = self.spared.set(());
+                Err(self.fatal(one.refusal_unasked()))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// The file that `--metrics` replaces at the end, so that a search can leave it out.
     pub fn metrics_file(&self) -> Option<OwnFile> {
         let file = self.common.metrics.as_deref();

@@ -1,8 +1,9 @@
 //! Command line of `bc dup`, checked as far as possible without a look at the files that are
 //! searched.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use bc_dup::manifests::Manifest;
@@ -160,6 +161,12 @@ impl PrunePlan {
         read.extend(args.search.cache.as_deref());
         let journal = args.journal.as_deref();
         let given = references::given(read, &args.paths, &args.search.reference, &args.walk);
+        // What a killed move has put there may be all that is left of a file.
+        let destination = match &args.action {
+            Action::Move(dir) => Some(OsStr::from_bytes(dir)),
+            _ => None,
+        };
+        let given = given.operands(destination);
         let session = Session::start("dup", "prune", &args.common, &given, journal)?;
         references::refuse_manifests(&session, &args.search.reference)?;
         Output::open(None).map_err(|text| session.fatal(&text))?;

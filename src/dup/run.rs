@@ -208,6 +208,7 @@ pub fn undo(args: &UndoArgs) -> Outcome<Exit> {
         None => journals::newest(&session)?,
     };
     session.spare(&Given::inputs([journal.as_os_str()]), None)?;
+    session.spare_whatever()?;
     let mode = mode(args.dry_run);
     let mut printed = Printed::open(&session)?;
     let undone = bc_dup::prune::undo(&journal, mode, &session.cancel, &mut |event| {

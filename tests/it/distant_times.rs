@@ -147,7 +147,7 @@ fn the_newest_of_files_is_kept() {
         let line = "dup prune --dry-run --action=delete d";
         let kept = |rule: &str, name: &str| {
             let out = t.bc_line(&format!("{line} --keep={rule}")).go();
-            out.code(0).stdout_has(&format!("(kept: {name})\n"));
+            out.code(0).stdout_has(format!("(kept: {name})\n"));
         };
         kept("newest", "d/b");
         kept("oldest", "d/a");

@@ -265,7 +265,7 @@ fn what_a_rule_keeps_stays() {
         .stdout_is(inner)
         .stderr_has("it holds disk2/B/sub, which is to be kept");
     // Without a rule one of the inner ones is enough.
-    line("", roots, "--dry-run").stdout_is(&format!(
+    line("", roots, "--dry-run").stdout_is(format!(
         "{gone}delete archive/sub/ with 2 files (kept: disk1/A/sub/)\n"
     ));
     line("--keep=path:archive", roots, "").stdout_is(gone);

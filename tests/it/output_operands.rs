@@ -142,6 +142,14 @@ fn what_a_run_puts_somewhere_is_not_replaced() {
         "the same",
     );
     refused("copy -T d there --metrics=there/twin", "there/twin", "twin");
+    // Nor what an earlier one has put there.
+    for line in [
+        "dup undo --last --metrics=to/d/two/x --dry-run",
+        "dup prune --action=move:to --yes d --metrics=to/d/two/x",
+    ] {
+        t.bc_line(line).go().code(2).stderr_has("no list that");
+        assert_eq!(t.read("to/d/two/x"), b"the same", "{line}");
+    }
     // Where nothing comes there is a place for it.
     t.bc_line("copy -T d there --metrics=there/new")
         .go()

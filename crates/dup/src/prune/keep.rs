@@ -1,9 +1,13 @@
-//! Choice of the file of a group that stays: keep rules, reference files, roots. Pure decisions on
-//! what a scan or a report said; nothing here touches a file.
+//! Which file of a group stays: keep rules, reference files, roots. Pure
+//! decisions on what a scan or a report said; nothing here opens a file, and none is asked for anything
+//! but a time that those cannot hold.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -231,10 +235,10 @@ fn by_time(a: &FileRef, b: &FileRef) -> Ordering {
 
 /// Time of a file that is too far off for nanoseconds in 64 bits (before 1677, after 2262), as the
 /// file system has it; `None` if the file is another one by now.
-fn distant_time(file: &FileRef) -> Option<(i64, u64)> {
-    let stat = rustix::fs::lstat(file.path.as_slice()).ok()?;
-    let same = (stat.st_dev, stat.st_ino) == (file.id.dev, file.id.ino);
-    same.then(|| (stat.st_mtime.into(), stat.st_mtime_nsec.into()))
+fn distant_time(file: &FileRef) -> Option<(i64, i64)> {
+    let meta = std::fs::symlink_metadata(OsStr::from_bytes(&file.path)).ok()?;
+    let same = (meta.dev(), meta.ino()) == (file.id.dev, file.id.ino);
+    same.then(|| (meta.mtime(), meta.mtime_nsec()))
 }
 
 fn position(file: &FileRef) -> (u32, &[u8]) {
