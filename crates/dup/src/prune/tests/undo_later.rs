@@ -3,7 +3,7 @@
 
 use super::moves::run_journalled;
 use super::*;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 
 fn undo_all(tree: &TestTree, mode: RunMode) -> (UndoSummary, Vec<String>) {
     let mut lines = Vec::new();
@@ -303,7 +303,7 @@ fn what_is_wrong_with_the_kept_file_is_told_of_that() {
     }
     let tree = sample();
     pruned(&tree, &Action::Delete);
-    fs::set_permissions(tree.join("a/keep"), fs::Permissions::from_mode(0)).unwrap();
+    tree.mode("a/keep", 0);
     let (_, lines) = undo_as_foreseen(&tree);
     assert!(lines.iter().all(|line| line.contains("In {")), "{lines:?}");
 }
