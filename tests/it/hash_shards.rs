@@ -142,3 +142,24 @@ fn json_lists_that_do_not_belong_together_are_refused() {
         "the tree changed meanwhile, or could not be read",
     );
 }
+
+#[test]
+fn what_lists_of_parts_could_not_read_is_named() {
+    let t = rich();
+    let lists = [1, 2].map(|index| {
+        let path = file(&t, &format!("list-{index}"));
+        t.bc_line(&format!(
+            "hash --format=jsonl --shard={index}/2 -o {path} . nowhere"
+        ))
+        .go()
+        .code(1);
+        path
+    });
+    for how in ["-o merged", "--check"] {
+        t.bc_line(&format!("integrity merge {how} {} {}", lists[0], lists[1]))
+            .go()
+            .code(1)
+            .stderr_has("nowhere: stat: No such file or directory");
+    }
+    assert!(t.exists("merged"));
+}
