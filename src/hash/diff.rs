@@ -1,5 +1,6 @@
 //! `bc hash diff`: two manifests of any format, compared without reading files.
 
+use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -31,6 +32,9 @@ pub fn run(args: &DiffArgs) -> Outcome<Exit> {
     )?;
     if let Some(text) = of_directories(args) {
         return Err(session.fatal(&text));
+    }
+    if read.iter().all(|side| is_stdin(side)) {
+        return Err(session.fatal("both manifests are standard input, which can be read once only"));
     }
     let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
     let mut output = match args.format {
@@ -65,6 +69,10 @@ pub fn run(args: &DiffArgs) -> Outcome<Exit> {
         .report
         .note(1, &format!("diff: {:.3} s in all", session.elapsed()));
     Ok(session.end(exit))
+}
+
+fn is_stdin(side: &OsStr) -> bool {
+    crate::args::is_dash(side) || bc_fs::output::descriptor(side) == Some(0)
 }
 
 /// What to do for directories, which have no manifest yet.
