@@ -200,6 +200,12 @@ impl Manifest {
         &self.path
     }
 
+    /// Says which file its bytes were copied from: one that lies in what is asked about is refused
+    /// under whatever name.
+    pub fn copied_from(&mut self, file: Identity) {
+        self.id = file;
+    }
+
     /// How it is written.
     pub fn form(&self) -> Form {
         self.form
