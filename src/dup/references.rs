@@ -109,6 +109,17 @@ fn piped(session: &Session, reference: &OsString) -> Outcome<Option<Manifest>> {
         true => OsStr::new("-"),
         false => reference,
     };
+    let origin = match is_stdin {
+        true => crate::input::stdin()
+            .and_then(|file| Ok(file.metadata().ok()))
+            .ok()
+            .flatten(),
+        false => None,
+    };
+    let origin = origin.filter(|meta| meta.is_file()).map(|meta| Identity {
+        dev: meta.dev(),
+        ino: meta.ino(),
+    });
     let open = |file: &File| {
         let file = file
             .try_clone()
@@ -134,7 +145,12 @@ fn piped(session: &Session, reference: &OsString) -> Outcome<Option<Manifest>> {
         .map_err(|text| session.fatal(format!("--reference={text}")))?
         .flatten()
     {
-        Some(manifest) => Ok(Some(manifest)),
+        Some(mut manifest) => {
+            if let Some(file) = origin {
+                manifest.copied_from(file);
+            }
+            Ok(Some(manifest))
+        }
         None => Err(session.fatal(format!(
             "--reference={}: what comes from there is no manifest",
             bc_fs::escape(path)

@@ -1,5 +1,6 @@
 //! `bc hash diff`: two manifests of any format, compared without reading files.
 
+use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -31,6 +32,9 @@ pub fn run(args: &DiffArgs) -> Outcome<Exit> {
     )?;
     if let Some(text) = of_directories(args) {
         return Err(session.fatal(&text));
+    }
+    if read.iter().all(|side| is_stdin(side)) {
+        return Err(session.fatal("both manifests are standard input, which can be read once only"));
     }
     let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
     let mut output = match args.format {
@@ -67,7 +71,11 @@ pub fn run(args: &DiffArgs) -> Outcome<Exit> {
     Ok(session.end(exit))
 }
 
-/// Returns the commands to use for directories, which have no manifest yet.
+fn is_stdin(side: &OsStr) -> bool {
+    crate::args::is_dash(side) || bc_fs::output::descriptor(side) == Some(0)
+}
+
+/// What to do for directories, which have no manifest yet.
 fn of_directories(args: &DiffArgs) -> Option<String> {
     let sides = [&args.old, &args.new];
     let directory = sides.into_iter().find(|side| side.is_dir())?;

@@ -7,6 +7,8 @@ use bc_integrity::{
     merge_lists, shard_of,
 };
 
+use bc_manifest::Failure;
+
 use super::args::MergeArgs;
 use super::job::{Stop, done_or, open};
 use super::output::write_manifest;
@@ -97,8 +99,10 @@ fn tell_lists(session: &Session, merged: &MergedLists) {
         files,
         errors,
         bytes,
+        unread,
         ..
     } = merged;
+    tell_unread(session, unread);
     let seconds = session.elapsed();
     let text = format!("merge: {files} files, {bytes} bytes, {errors} errors, {seconds:.3} s");
     session.report.note(1, &text);
@@ -172,12 +176,7 @@ fn tell(session: &Session, merged: &Merged) {
         let what = Diagnostic::from(text).about(&paths[0], "merge", None, reason);
         session.report.problem(what);
     }
-    for (path, failure) in &merged.unread {
-        let (name, op) = (bc_fs::escape(path), &failure.op);
-        let text = format!("{name}: {op}: {}", failure.message);
-        let what = Diagnostic::from(text).about(path, op, failure.errno, &failure.message);
-        session.report.problem(what);
-    }
+    tell_unread(session, &merged.unread);
     let trailer = &merged.trailer;
     let text = format!(
         "merge: {} entries, {} files, {} bytes, {} errors, {:.3} s",
@@ -188,4 +187,14 @@ fn tell(session: &Session, merged: &Merged) {
         session.elapsed(),
     );
     session.report.note(1, &text);
+}
+
+/// Names what could not be read when the parts were made: the exit code is 1 then.
+fn tell_unread(session: &Session, unread: &[(Vec<u8>, Failure)]) {
+    for (path, failure) in unread {
+        let (name, op) = (bc_fs::escape(path), &failure.op);
+        let text = format!("{name}: {op}: {}", failure.message);
+        let what = Diagnostic::from(text).about(path, op, failure.errno, &failure.message);
+        session.report.problem(what);
+    }
 }

@@ -295,3 +295,67 @@ fn copies_on_other_disks_count() {
         |code| code == "0",
     );
 }
+
+#[test]
+fn what_a_mount_covers_below_a_path_that_is_too_long() {
+    never_safe(
+        &[],
+        r#"
+        n=$(printf 'd%.0s' $(seq 200)); mkdir deep; cd deep
+        for i in $(seq 22); do mkdir $n; cd -P $n; done
+        mkdir card card/sub; printf 'a photo' > card/a; printf 'only here' > card/sub/x
+        mount -t tmpfs none card/sub || none cannot mount
+        printf 'a photo' > "$S/b/a"; touch -d '1 hour ago' card/a "$S/b/a"
+        ask card --reference="$S/b"
+        umount card/sub; cd "$S"
+        "#,
+    );
+}
+
+#[test]
+fn a_manifest_of_an_overlay_whose_layer_it_is() {
+    never_safe(
+        &[],
+        r#"
+        mkdir up; mount -t tmpfs none up; mkdir up/u up/w
+        mount -t tmpfs none top/mp; files top/mp
+        mount -t overlay ov -o "lowerdir=$PWD/top/mp,upperdir=$PWD/up/u,workdir=$PWD/up/w" b || none no overlay
+        manifest -o ov.jsonl b; umount b; umount up
+        ask top/mp --reference=ov.jsonl
+        chmod 600 top/mp/x; ask top/mp --exclude=y --reference=ov.jsonl
+        mv top/mp/x top/mp/z; ask top/mp --exclude=y --reference=ov.jsonl
+        "#,
+    );
+}
+
+#[test]
+fn an_overlay_of_a_layer_with_a_comma_in_its_name() {
+    never_safe(
+        &["mkfs.ext4", "losetup"],
+        &format!(
+            r#"{EXT4}
+            umount top/mp; mkdir 'my,card' up; mount $L 'my,card'; ln 'my,card/x' 'my,card/z'
+            mount -t tmpfs none up; mkdir up/u up/w
+            mount -t overlay ov -o "lowerdir=$PWD/my\,card,upperdir=$PWD/up/u,workdir=$PWD/up/w,metacopy=on" b || {{ umount 'my,card'; none no overlay; }}
+            chmod 600 b/x b/z
+            ask 'my,card' --exclude=y --reference=b
+            umount b up; umount 'my,card'
+            "#
+        ),
+    );
+}
+
+#[test]
+fn a_pattern_of_directories_is_none_of_a_file_that_is_covered() {
+    never_safe(
+        &[],
+        r#"
+        printf 'only here' > top/mp/f; printf 'a photo' > top/mp/a; printf 'a photo' > b/a
+        printf 'known' > b/k; cp b/k known
+        touch -d '1 hour ago' top/mp/f top/mp/a b/a b/k known
+        mount --bind known top/mp/f || none cannot mount
+        ask top/mp --exclude=f/ --reference=b
+        umount top/mp/f
+        "#,
+    );
+}

@@ -69,6 +69,18 @@ fn a_list_made_on_the_card_is_no_copy() {
                 .code(i32::from(is_here));
         }
     }
+    // From above, where it had another name, of Windows, and in other letters.
+    for names in [
+        ["SD/DCIM/100/a", "SD/DCIM/100/b", "SD/top"],
+        ["E:\\DCIM\\100\\a", "E:\\DCIM\\100\\b", "E:\\top"],
+        ["dcim/100/A", "DCIM/100/B", "TOP"],
+    ] {
+        list(&t, names);
+        let out = t
+            .bc_line("dup unique now/card/DCIM --reference=elsewhere/list")
+            .go();
+        assert_eq!(out.code(1).lines().len(), 2, "{names:?}: {out}");
+    }
     // Where no name leads to the card's files from here, only the names tell.
     list(&t, ["100/a", "100/b", "/media/bob/CARD/top"]);
     t.bc_line("dup unique now/card --reference=elsewhere/list")
@@ -146,4 +158,39 @@ fn a_manifest_may_come_from_a_pipe() {
         .code(2)
         .stdout_is("")
         .stderr_has("never authorises");
+}
+
+#[test]
+fn a_list_on_the_card_is_refused_by_whatever_name_it_comes() {
+    let t = card();
+    t.write("now/card/SUMS", format!("{}  archive/1\n", sum("a photo")));
+    for reference in ["now/card/SUMS", "-", "/dev/stdin"] {
+        let script = format!("\"$BC\" dup unique now/card --reference={reference} < now/card/SUMS");
+        let run = t.run("sh").args(["-c", &script]).env("BC", BC);
+        run.go().code(2).stderr_has("lies in what is asked about");
+    }
+}
+
+#[test]
+fn each_of_the_lists_in_one_file_has_to_be_whole() {
+    let t = card();
+    t.write("srv/1", "a photo")
+        .write("srv/2", "another")
+        .write("srv/3", "flat");
+    t.bc_line("hash --format=jsonl --output=whole srv")
+        .go()
+        .code(0);
+    let whole = String::from_utf8(t.read("whole")).unwrap();
+    let (cut, _) = whole.trim_end().rsplit_once('\n').unwrap();
+    let lists = [
+        (format!("{whole}{whole}"), 0),
+        (format!("{whole}{cut}\n"), 2),
+        (format!("{cut}\n{whole}"), 2),
+    ];
+    for (text, code) in lists {
+        t.write("lists", text);
+        t.bc_line("dup unique now/card --reference=lists")
+            .go()
+            .code(code);
+    }
 }

@@ -25,10 +25,20 @@ fn a_path_without_files_may_be_a_disk_that_is_not_mounted() {
     }
     t.write("mnt/empty", "");
     t.bc_line("dup unique mnt --reference=archive").go().code(0);
-    // What one's own filter leaves out is there.
-    t.bc_line("dup unique card --exclude=a --reference=archive")
-        .go()
-        .code(0);
+    // What one's own filter leaves out is there, and so is what another PATH has.
+    for paths in ["card --exclude=a", "card card", "card card/a"] {
+        t.bc_line(&format!("dup unique {paths} --reference=archive"))
+            .go()
+            .code(0);
+    }
+    // That is so for each by itself.
+    t.dir("nothing").write("card/x.tmp", "a photo");
+    for paths in ["nothing card --exclude=*.tmp", "nothing card card"] {
+        t.bc_line(&format!("dup unique {paths} --reference=archive"))
+            .go()
+            .code(2)
+            .stderr_has("nothing: no files at all: is it mounted?");
+    }
 }
 
 #[test]

@@ -178,3 +178,14 @@ fn removed_is_what_the_backup_lacks() {
         .code(2)
         .stderr_has("no algorithm in common");
 }
+
+#[test]
+fn standard_input_is_one_manifest() {
+    let t = tree();
+    for sides in ["- -", "- /dev/stdin", "/proc/self/fd/0 -"] {
+        t.bc_line(&format!("hash diff {sides}"))
+            .go()
+            .code(2)
+            .stderr_has("both manifests are standard input");
+    }
+}

@@ -71,14 +71,17 @@ fn json_lists_of_parts_are_merged() {
             });
             let parts: Vec<String> = parts.collect();
             let merged = merge(&t, &parts);
-            merged.code(0).stderr_is("");
+            // What nobody could read is named.
+            let code = i32::from(options == ".");
+            let named = merged.code(code).error_text().lines().count();
+            assert_eq!(named, usize::from(options == "."), "{merged}");
             assert_eq!(
                 list_lines(&merged.stdout),
                 list_lines(&whole),
                 "{of} {options}"
             );
             let check = t.bc_line("integrity merge --check").args(&parts).go();
-            check.code(0).stdout_is("");
+            check.code(code).stdout_is("");
         }
     }
 }
@@ -141,4 +144,25 @@ fn json_lists_that_do_not_belong_together_are_refused() {
         &[&one, &later],
         "the tree changed meanwhile, or could not be read",
     );
+}
+
+#[test]
+fn what_lists_of_parts_could_not_read_is_named() {
+    let t = rich();
+    let lists = [1, 2].map(|index| {
+        let path = file(&t, &format!("list-{index}"));
+        t.bc_line(&format!(
+            "hash --format=jsonl --shard={index}/2 -o {path} . nowhere"
+        ))
+        .go()
+        .code(1);
+        path
+    });
+    for how in ["-o merged", "--check"] {
+        t.bc_line(&format!("integrity merge {how} {} {}", lists[0], lists[1]))
+            .go()
+            .code(1)
+            .stderr_has("nowhere: stat: No such file or directory");
+    }
+    assert!(t.exists("merged"));
 }

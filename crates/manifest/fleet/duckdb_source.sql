@@ -1,5 +1,5 @@
 SELECT filename AS manifest, {{is_backup}} AS is_backup, * EXCLUDE (filename)
-FROM read_json([{{files}}], format = 'newline_delimited', ignore_errors = true,
+FROM read_json([{{files}}], format = 'newline_delimited', ignore_errors = true, hive_partitioning = false,
     maximum_object_size = 67108864, filename = true, columns = {
     type: 'VARCHAR', schema: 'INTEGER', algorithm: 'VARCHAR', created_at: 'VARCHAR',
     updated_at: 'VARCHAR', options: 'VARCHAR',

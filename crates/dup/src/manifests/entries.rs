@@ -122,19 +122,21 @@ impl Manifest {
         let refused = |error: bc_manifest::Error| self.refused(&error.to_string());
         let lines = self.lines(cancel)?;
         let mut reader = bc_manifest::Reader::new(lines, Options::default()).map_err(refused)?;
-        let (mut begun, mut ended) = (false, false);
+        // Of a list that is several, put behind each other, each has to be whole.
+        let mut is_open = false;
         while let Some(item) = reader.read().map_err(refused)? {
             match item {
                 Item::Record(record) => self.record(&record, found)?,
                 Item::Malformed { line, why } => {
                     return Err(self.refused(&format!("line {line}: {why}")));
                 }
-                Item::Header(_) => begun = true,
-                Item::Summary(_) => ended = true,
+                Item::Header(_) if is_open => break,
+                Item::Header(_) => is_open = true,
+                Item::Summary(_) => is_open = false,
                 _ => {}
             }
         }
-        match begun && !ended {
+        match is_open {
             false => Ok(()),
             true => Err(self.refused("truncated: no summary")),
         }

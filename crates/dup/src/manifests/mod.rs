@@ -200,7 +200,13 @@ impl Manifest {
         &self.path
     }
 
-    /// Returns the format that it is written in.
+    /// Says which file its bytes were copied from: one that lies in what is asked about is refused
+    /// under whatever name.
+    pub fn copied_from(&mut self, file: Identity) {
+        self.id = file;
+    }
+
+    /// How it is written.
     pub fn form(&self) -> Form {
         self.form
     }

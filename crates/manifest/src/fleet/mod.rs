@@ -233,15 +233,21 @@ pub fn sql(request: &Request<'_>) -> Result<String, SqlError> {
     Ok(text)
 }
 
-/// Returns the pattern that matches the file of this name, which exists, and no other. DuckDB takes
-/// a name for a pattern only if there is no such file.
+/// The pattern that the file of this name, which is there, matches, and no other. DuckDB takes a name
+/// as it is if there is such a file, and by the time it looks there may be none; in its patterns
+/// each special letter stands in brackets, and a name with `\\` has none.
 pub fn exact(engine: Engine, name: &[u8]) -> Vec<u8> {
-    let is_special = |byte: &u8| engine == Engine::Spark && b"*?[]{}\\".contains(byte);
-    let escaped = |byte: &u8| {
-        let escape = is_special(byte).then_some(b'\\');
-        escape.into_iter().chain([*byte])
-    };
-    name.iter().flat_map(escaped).collect()
+    let mut pattern = Vec::with_capacity(name.len());
+    for byte in name {
+        match engine {
+            Engine::Spark if b"*?[]{}\\".contains(byte) => pattern.extend([b'\\', *byte]),
+            Engine::DuckDb if b"*?[".contains(byte) && !name.contains(&b'\\') => {
+                pattern.extend([b'[', *byte, b']']);
+            }
+            _ => pattern.push(*byte),
+        }
+    }
+    pattern
 }
 
 #[cfg(test)]

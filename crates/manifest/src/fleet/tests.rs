@@ -211,6 +211,7 @@ fn paths_that_are_no_text_are_found_by_their_bytes() {
 
 #[test]
 fn names_that_are_there_are_no_patterns() {
+    assert_eq!(exact(Engine::DuckDb, b"a*[b]?"), b"a[*][[]b][?]");
     assert_eq!(exact(Engine::DuckDb, b"a*[b]\\"), b"a*[b]\\");
     assert_eq!(exact(Engine::Spark, b"a*[b]\\"), br"a\*\[b\]\\");
 }

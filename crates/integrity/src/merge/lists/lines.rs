@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, Read};
 
 use bc_manifest::jsonl::Summary;
-use bc_manifest::{MAX_LINE, base64};
+use bc_manifest::{Failure, MAX_LINE, base64};
 use serde::Deserialize;
 
 use crate::error::Error;
@@ -31,6 +31,8 @@ pub(super) struct Lines<'a> {
     input: Input,
     pub(super) line: Vec<u8>,
     pub(super) key: Key,
+    /// Why that could not be read, of a line of an error.
+    reason: (Option<i32>, String),
     /// Files with digests so far.
     pub(super) files: u64,
     /// Errors so far.
@@ -46,6 +48,8 @@ struct Fields {
     path: Option<String>,
     path_b64: Option<String>,
     operation: Option<String>,
+    errno: Option<i32>,
+    reason: Option<String>,
     error: Option<serde::de::IgnoredAny>,
 }
 
@@ -61,6 +65,7 @@ impl<'a> Lines<'a> {
                 path: Vec::new(),
                 operation: String::new(),
             },
+            reason: (None, String::new()),
             files: 0,
             errors: 0,
             summary: None,
@@ -68,6 +73,16 @@ impl<'a> Lines<'a> {
         lines.read()?;
         lines.advance()?;
         Ok(lines)
+    }
+
+    /// What a line of an error says of its path.
+    pub(super) fn failure(&self) -> Failure {
+        let (errno, message) = self.reason.clone();
+        Failure {
+            op: self.key.operation.clone(),
+            errno,
+            message,
+        }
     }
 
     fn read(&mut self) -> Result<(), Error> {
@@ -117,6 +132,7 @@ impl<'a> Lines<'a> {
             return Err(list.bad(format!("'{path}' is out of order")));
         }
         self.key = key;
+        self.reason = (fields.errno, fields.reason.unwrap_or_default());
         Ok(())
     }
 }

@@ -6,13 +6,13 @@ mod lines;
 use std::io::Write;
 
 use bc_manifest::jsonl::{Header, Summary, write_header, write_summary};
-use bc_manifest::{ListPart, ListPartEnd};
+use bc_manifest::{Failure, ListPart, ListPartEnd};
 use bc_pool::Cancel;
 
 use self::lines::{Key, Kind, Lines, read_line};
 use super::complete::Places;
 use super::part::not_a_part;
-use super::stop_if;
+use super::{MOST_UNREAD, stop_if};
 use crate::error::{Error, ErrorKind};
 use crate::input::ManifestFile;
 
@@ -24,8 +24,8 @@ pub struct ListFile<'a> {
     part: ListPart,
 }
 
-/// Counts of merged lists.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+/// What was put together of lists.
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MergedLists {
     /// Files with digests.
@@ -34,6 +34,8 @@ pub struct MergedLists {
     pub errors: u64,
     /// Bytes hashed.
     pub bytes: u64,
+    /// What could not be read when the lists were made, and why; of very many the first.
+    pub unread: Vec<(Vec<u8>, Failure)>,
 }
 
 impl<'a> ListFile<'a> {
@@ -91,6 +93,7 @@ pub fn merge_lists(
         files: 0,
         errors: 0,
         bytes: 0,
+        unread: Vec::new(),
     };
     let mut last: Option<(usize, Key, Vec<u8>)> = None;
     while let Some(nth) = first_of(&heads) {
@@ -106,7 +109,12 @@ pub fn merge_lists(
                 return Err(lists[nth].bad(format!("'{path}' is in {other}, too")));
             }
             (kind, _) => {
-                merged.errors += u64::from(kind == Kind::Error);
+                if kind == Kind::Error {
+                    merged.errors += 1;
+                    if merged.unread.len() < MOST_UNREAD {
+                        merged.unread.push((head.key.path.clone(), head.failure()));
+                    }
+                }
                 text.extend_from_slice(&head.line);
                 last = Some((nth, head.key.clone(), head.line.clone()));
             }
