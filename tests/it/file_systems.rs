@@ -443,3 +443,53 @@ fn an_overlay_is_trusted_with_the_numbers_of_its_own_disk() {
     assert_eq!(own, "one\n");
     assert!(others.contains("not used on overlay"), "{text}");
 }
+
+/// Where blocks can be shared, and holes come with them.
+#[test]
+fn a_copy_shares_nothing_and_keeps_no_holes_where_that_was_not_to_be() {
+    for kind in ["xfs", "btrfs"] {
+        let mkfs = format!("mkfs.{kind}");
+        if let Some(reason) = missing(&[&mkfs, "losetup", "truncate", "filefrag"]) {
+            left_out(&reason);
+            continue;
+        }
+        let tree = TestTree::new();
+        let text = format!(
+            "truncate -s 512M img; {mkfs} -q img >/dev/null
+            mount -o loop img $M 2>err.txt || {{ echo cannot mount: $(cat err.txt) >&2; exit 77; }}
+            trap 'umount $M' EXIT
+            mkdir $M/r; truncate -s 1M $M/r/hole; printf x >>$M/r/hole
+            head -c 1000000 /dev/zero >$M/r/zeros; sync
+            status=0
+            for how in --algorithm=none --algorithm=blake3; do
+                rm -rf $M/never $M/always $M/apart
+                $BC copy $how --sparse=never $M/r $M/never
+                $BC copy $how --sparse=always $M/r $M/always
+                $BC copy $how --reflink=never $M/r $M/apart
+                sync
+                echo $how $(stat -c '%b' $M/never/hole) $(stat -c '%b' $M/always/zeros) \
+                    $(filefrag -v $M/apart/zeros | grep -c shared || :)
+                cmp $M/r/hole $M/never/hole; cmp $M/r/zeros $M/always/zeros
+            done"
+        );
+        let Some(outcome) = script(&tree, &text) else {
+            continue;
+        };
+        outcome.code(0);
+        let text = outcome.text();
+        assert_eq!(text.lines().count(), 2, "{kind}: {outcome}");
+        for line in text.lines() {
+            let numbers: Vec<u64> = line
+                .split(' ')
+                .filter_map(|part| part.parse().ok())
+                .collect();
+            let [never, always, shared] = numbers[..] else {
+                panic!("{kind}: {outcome}");
+            };
+            assert!(
+                never >= 2048 && always == 0 && shared == 0,
+                "{kind}: {line}"
+            );
+        }
+    }
+}

@@ -228,7 +228,10 @@ impl Receiver<'_> {
         let job = self.job;
         let when = job.options.reflink;
         let pair = self.pair(open);
-        if when == When::Never || (when == When::Auto && job.refusals.clone.has(pair)) {
+        // A clone has the holes of its source, which may be too many or too few.
+        let is_asked = when == When::Always || job.options.sparse == When::Auto;
+        if when == When::Never || !is_asked || (when == When::Auto && job.refusals.clone.has(pair))
+        {
             return Ok(false);
         }
         match rustix::fs::ioctl_ficlone(&self.stage.file, &open.file) {

@@ -9,6 +9,7 @@ use bc_walk::{Error, FileStat};
 
 use crate::data::{self, DataError, HUGE, Layout, layout};
 use crate::decide::digest_of;
+use crate::options::When;
 use crate::place::Open;
 use crate::prefix::{self, block_before};
 use crate::read_once::{Digesting, Output, Step, read_hash_write};
@@ -187,7 +188,9 @@ impl Filling<'_> {
     ) -> Result<bool, Error> {
         let (job, pair) = (receiver.job, receiver.pair(self.open));
         let is_seen = job.options.algorithm.is_some() || layout.zeros_are_holes;
-        if is_seen || job.refusals.range.has(pair) {
+        // Some file systems share blocks, and holes, in such a call.
+        let may_share = job.options.reflink != When::Never && job.options.sparse != When::Never;
+        if is_seen || !may_share || job.refusals.range.has(pair) {
             return Ok(false);
         }
         let told = |count| {
