@@ -106,6 +106,11 @@ pub fn plan(session: &Session, args: &CopyArgs) -> Outcome<Plan> {
     options.restart = args.restart;
     options.dry_run = args.dry_run;
     options.state = state_dir();
+    if options.state.is_none() && !args.dry_run {
+        let text = "neither XDG_STATE_HOME nor HOME says where a journal could be; should this copy be \
+                    interrupted, it cannot be gone on from";
+        session.report.warning(text);
+    }
     options.workers = workers(session)?;
     options.tables = crate::tables::of_workers(session.common.memory_budget);
     options.walk_workers = session.walk_workers();
