@@ -72,7 +72,7 @@ const LINES: [(&str, &[&str]); 4] = [
         &["syncfs", "fdatasync"],
     ),
     (
-        "copy --log-format=json --algorithm=none --reflink=never r to",
+        "copy --log-format=json --algorithm=none r to",
         &["copy_file_range", "pread64"],
     ),
 ];
@@ -217,4 +217,23 @@ fn a_full_disk_that_the_journal_is_on_too() {
     out.code(0);
     nothing_is_half_done(&t, &to.display().to_string(), "full disk");
     assert_eq!(std::fs::read_dir(&to).unwrap().count(), 401, "{out}");
+}
+
+/// The second time that a batch is forced to the disk its files have their names, which may be lost
+/// with the power: they are no copies that were asked for.
+#[test]
+fn names_that_cannot_be_forced_to_the_disk_are_failures() {
+    if !strace::is_able() {
+        return;
+    }
+    let t = TestTree::new();
+    t.write("r/1", "1").write("r/2", "2");
+    let line = "copy --sync=batch -T r to";
+    let out = strace::injected(&t, "syncfs", "error=EIO", 2, line);
+    out.code(1)
+        .stderr_has("to/1: syncfs: ")
+        .stderr_has("to/2: syncfs: ");
+    out.stderr_has("2 failed of 3");
+    t.bc_line(line).go().code(0);
+    assert!(litter(&t).is_empty());
 }

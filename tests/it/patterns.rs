@@ -291,7 +291,10 @@ fn exclude_and_include_are_their_rules() {
                     }
                     // Others are no patterns.
                     let text = one.strip_suffix(b"/").unwrap_or(&one);
-                    let text = text.strip_prefix(b"/").or(text.strip_prefix(b"./")).unwrap_or(text);
+                    let text = text
+                        .strip_prefix(b"/")
+                        .or(text.strip_prefix(b"./"))
+                        .unwrap_or(text);
                     let is_one = !matches!(text, b"" | b"." | b"..");
                     made.extend(Some(one).filter(|one| is_one && std::str::from_utf8(one).is_ok()));
                 }

@@ -19,6 +19,7 @@ use crate::orphans;
 use crate::place::coarse_now;
 use crate::record::{self, JobRecord, SessionRecord};
 use crate::stage::JobId;
+use crate::stamp::given;
 use crate::target::{self, Source, Top};
 
 /// A copy that may begin.
@@ -105,6 +106,9 @@ fn anew(top: Top, free: Option<Free>) -> Result<Begun, Error> {
     })
 }
 
+/// Journals of one name: the first, and those of further destinations at the same place.
+const MOST_JOURNALS: usize = 8;
+
 /// An unfinished run and its destination, or where a journal is to be made.
 type FoundJournal = (Option<(Box<Earlier>, Top)>, Option<Free>);
 
@@ -125,23 +129,42 @@ fn find_journal(
     {
         return Ok((Some((found, top)), None));
     }
-    // A run that writes nothing makes no key either.
-    if options.dry_run && !journal::path(state, &names.own).exists() {
+    // A journal whose destination is another one now, or is away, is still what its stages are known
+    // by: it stays, and gets company.
+    let is_of_volume = names.without_volume.is_some();
+    let mut free = None;
+    for nth in 0..MOST_JOURNALS {
+        let name = match nth {
+            0 => names.own.clone(),
+            nth => format!("{}-{nth}", names.own),
+        };
+        // A run that writes nothing makes no key either.
+        if !journal::path(state, &name).exists() {
+            free.get_or_insert(name);
+            continue;
+        }
+        match look(state, (&name, false), observer)? {
+            Some(Site::Earlier(found)) => {
+                if let Some(top) = still_fits(options, sources, &found, is_of_volume) {
+                    return Ok((Some((found, top)), None));
+                }
+            }
+            Some(_) => drop(free.get_or_insert(name)),
+            None => return Ok((None, None)),
+        }
+    }
+    if options.dry_run {
         return Ok((None, None));
     }
-    let claim = !options.dry_run;
-    let is_of_volume = names.without_volume.is_some();
-    let mut site = look(state, (&names.own, claim), observer)?;
-    if let Some(Site::Earlier(found)) = site {
-        match still_fits(options, sources, &found, is_of_volume) {
-            Some(top) => return Ok((Some((found, top)), None)),
-            None if options.dry_run => return Ok((None, None)),
-            // What it made is not there any more.
-            None => found.journal.remove(),
-        }
-        site = look(state, (&names.own, claim), observer)?;
-    }
-    Ok(match site {
+    let Some(name) = free else {
+        let text = format!(
+            "{MOST_JOURNALS} copies from there to other destinations at the same place were \
+             interrupted; should this copy be, too, it cannot be gone on from"
+        );
+        observer(Event::Warning(&text));
+        return Ok((None, None));
+    };
+    Ok(match look(state, (&name, true), observer)? {
         Some(Site::Free(free)) => (None, free),
         _ => (None, None),
     })
@@ -196,9 +219,10 @@ fn still_fits(
         return None;
     }
     let fits = known.roots.iter().all(|record| {
-        let name = usize::try_from(record.root)
-            .ok()
-            .and_then(|at| top.names.get(at));
+        // A source that is not there now says nothing against it.
+        let is_its = |source: &Source| source.number as u64 == record.root;
+        let at = sources.iter().position(is_its);
+        let name = at.and_then(|at| top.names.get(at));
         let Some(name) = name.filter(|name| !name.is_empty()) else {
             return true;
         };
@@ -234,12 +258,14 @@ pub(crate) fn start(begun: &mut Begun, options: &CopyOptions, observer: &Observe
             record::push_job(&mut piece, &job);
             orphans::push_top(&mut piece, &begun.top.path);
             record::push_session(&mut piece, &session);
+            record::push_given(&mut piece, given(options.preserve));
             claim.begin(&key, &mut piece).map(|journal| {
                 begun.log = Log::new(Some(journal));
             })
         }
         None => {
             record::push_session(&mut piece, &session);
+            record::push_given(&mut piece, given(options.preserve));
             begun.log.append(&mut piece)
         }
     };

@@ -35,9 +35,9 @@ impl DestDir {
         let id = FileStat::from(&retry_on_intr(|| rustix::fs::fstat(&fd))?).id;
         let own = own_path(&fd);
         let mut list = [0; 4];
-        // ERANGE, too, says that there is one.
+        // ERANGE, too, says that there is one; without /proc there may be.
         let found = rustix::fs::getxattr(own, c"system.posix_acl_default", &mut list[..]);
-        let gives_acl = !matches!(found, Err(Errno::NODATA | Errno::NOTSUP | Errno::NOENT));
+        let gives_acl = !matches!(found, Err(Errno::NODATA | Errno::NOTSUP));
         Ok(DestDir { fd, id, gives_acl })
     }
 

@@ -13,14 +13,14 @@ use rustix::io::{Errno, retry_on_intr};
 use crate::beneath::DestDir;
 use crate::event::{Event, Why};
 use crate::existing::Existing;
-use crate::known::Before;
+use crate::known::{Before, Origin};
 use crate::meta::Wanted;
 use crate::options::OnConflict;
 use crate::place::{Place, is_settled};
 use crate::record::Placed;
 use crate::results::{Outcome, Proof, State, meta_of};
-use crate::stage::Over;
-use crate::stamp::{Ends, Lasting};
+use crate::stage::{self, Over, refuse_foreign};
+use crate::stamp::{Ends, LINKS, Lasting};
 use crate::worker::Worker;
 
 /// What is to be done.
@@ -32,10 +32,10 @@ pub(crate) enum Decision {
 }
 
 impl Decision {
-    /// It is copied in the place of what is there, which is the copy's own.
-    pub(crate) fn own(mut place: Place, there: &Existing) -> Decision {
+    /// It is copied in the place of what is there, and of nothing else.
+    pub(crate) fn over(mut place: Place, there: &Existing) -> Decision {
         place.over = Over::Anything;
-        place.own = Some(Box::new(there.clone()));
+        place.chosen = Some(Box::new(there.clone()));
         Decision::Copy(place)
     }
 
@@ -55,6 +55,8 @@ impl Worker<'_> {
     /// Decides about a regular file.
     pub(crate) fn decide(&mut self, place: Place, source: &FileStat) -> Result<Decision, Error> {
         let job = self.job;
+        // A record of it says of which volume it was.
+        let volume = self.volume(place.item, source.id.dev).to_owned();
         let (root, _) = job.tree.root(place.item);
         if job.new_roots[root].load(Relaxed) {
             return Ok(Decision::Copy(place));
@@ -68,9 +70,22 @@ impl Worker<'_> {
             let text = "is the source itself";
             return Err(Error::with_message(path, "copy", text));
         }
-        if let Some(before) = self.ours(&place, &there, source)? {
+        let origin = Origin {
+            id: source.id,
+            stamp: source.stamp,
+            volume: &volume,
+        };
+        let before = self.ours(&place, &there, origin)?;
+        let is_foreign = before.is_some_and(|before| before.is_foreign);
+        if let Some(before) = before.filter(|before| !before.is_foreign) {
+            let lacks = before.lacks;
             let same = match before {
                 Before { outdated: true, .. } => None,
+                // What it lacks is to be given to it now, or counts as a failure.
+                _ if lacks && job.options.strict => None,
+                Before {
+                    given: Some(given), ..
+                } if job.given & !given & !LINKS != 0 => None,
                 Before {
                     unsettled: true, ..
                 } => self.same_content(&place, now, source)?,
@@ -79,12 +94,21 @@ impl Worker<'_> {
             if let Some(digest) = same {
                 if !before.is_proven {
                     self.record_state(&place, &there);
+                    // A run may have been killed just after an exchange.
+                    let stage = job.id.stage(&place.dir, &place.target, None);
+                    if refuse_foreign(place.dir.fd.as_fd(), &stage).is_ok() && !job.options.dry_run
+                    {
+                        stage::remove(place.dir.fd.as_fd(), &stage);
+                    }
+                }
+                if lacks {
+                    job.incomplete.fetch_add(1, Relaxed);
                 }
                 return Ok(self.settle_as(&place, now, State::Before, Why::Done, digest));
             }
-            return Ok(Decision::own(place, &there));
+            return Ok(Decision::over(place, &there));
         }
-        if let Some(began) = job.went_on {
+        if let Some(began) = job.went_on.filter(|_| !is_foreign) {
             // A power cut takes records with it, not always the names that were given after them;
             // on a full disk names can be given when records cannot be written any more; and some
             // file systems number their files anew whenever they like.
@@ -93,12 +117,14 @@ impl Worker<'_> {
                 (there.born_ns).is_some_and(|born| born >= began && job.known.can_have_made(born));
             let is_torn = doubtful && (ours || job.known.has_made(&place.target, now.id.ino));
             if doubtful || ours || job.known.names(&place.target) {
+                // What the copy cannot be known to have made has to have all that it would be given.
+                let is_known = ours || job.known.names(&place.target);
                 match self.compare(&place, now, source, is_torn)? {
-                    Compared::Same(digest) => {
+                    Compared::Same(digest) if is_known || self.is_given_all(&place, now)? => {
                         return Ok(self.settle_as(&place, now, State::Before, Why::Done, digest));
                     }
-                    Compared::Less => return Ok(Decision::own(place, &there)),
-                    Compared::Other => {}
+                    Compared::Less => return Ok(Decision::over(place, &there)),
+                    Compared::Same(_) | Compared::Other => {}
                 }
             }
         }
@@ -106,7 +132,7 @@ impl Worker<'_> {
             let settled = self.settle_as(&place, now, State::Before, Why::Done, digest);
             return Ok(settled.with(proof));
         }
-        self.by_policy(place, now, source)
+        self.by_policy(place, &there, source)
     }
 
     /// The record of what has the name of a place, if that is proven to be what was recorded: by its
@@ -115,13 +141,11 @@ impl Worker<'_> {
         &mut self,
         place: &Place,
         there: &Existing,
-        source: &FileStat,
+        source: Origin<'_>,
     ) -> Result<Option<Before>, Error> {
         let job = self.job;
         let now = (there, job.states_prove(&place.dir, there));
-        let records = job
-            .known
-            .file(&place.target, (source.id, source.stamp), now);
+        let records = job.known.file(&place.target, source, now);
         for before in records {
             if before.is_proven || self.has_content(&place.dir, place.name(), there, &before)? {
                 return Ok(Some(before));
@@ -169,11 +193,7 @@ impl Worker<'_> {
         let Some((row, digest)) = job.recorded().of(place.item) else {
             return Ok(None);
         };
-        let is_ours = row.fits(now);
-        let of_time = source.stamp.size == now.stamp.size
-            && source.stamp.mtime_ns >= now.stamp.mtime_ns
-            && !is_newer(place, source, now);
-        if !is_ours || !of_time || job.options.on_conflict != OnConflict::Fail {
+        if !row.fits(now) || job.options.on_conflict != OnConflict::Fail {
             return Ok(None);
         }
         let copy = meta_of(now);
@@ -187,6 +207,11 @@ impl Worker<'_> {
             if self.is_stamp(place.item, &ends, stamp) {
                 return Ok(Some((Some(digest), Proof::Kept)));
             }
+        }
+        let of_time = source.stamp.mtime_ns >= now.stamp.mtime_ns && !is_newer(place, source, now);
+        let of_time = of_time || is_cut_off(source, now) || !job.options.preserve.times;
+        if !of_time || source.stamp.size != now.stamp.size {
+            return Ok(None);
         }
         let open = self.open(place.item)?;
         let mut settled = open.settled;
@@ -218,6 +243,20 @@ impl Worker<'_> {
         }))
     }
 
+    /// The same of what has the name of a place, whose source is not open.
+    fn is_given_all(&mut self, place: &Place, now: &FileStat) -> Result<bool, Error> {
+        let open = self.open(place.item)?;
+        let wanted = self.wanted(place.item, &mut true, &open, &open.stat)?;
+        let Ok(there) = open_there(place) else {
+            return Ok(false);
+        };
+        let has_times = !self.job.options.preserve.times
+            || wanted.has_times(now)
+            || is_cut_off(&open.stat, now)
+            || (open.stat.stamp.mtime_ns > now.stamp.mtime_ns && !is_newer(place, &open.stat, now));
+        Ok(has_times && self.has_all(&wanted, there.as_fd(), now))
+    }
+
     /// Whether what is there has the metadata that it would be given now.
     fn has_all(&mut self, wanted: &Wanted, there: BorrowedFd<'_>, now: &FileStat) -> bool {
         let preserve = self.job.options.preserve;
@@ -229,10 +268,10 @@ impl Worker<'_> {
     fn by_policy(
         &mut self,
         mut place: Place,
-        now: &FileStat,
+        there: &Existing,
         source: &FileStat,
     ) -> Result<Decision, Error> {
-        let job = self.job;
+        let (job, now) = (self.job, &there.stat);
         if now.kind() == FileKind::Dir {
             return Err(Error::new(job.shown(&place.target), "create", Errno::ISDIR));
         }
@@ -252,10 +291,14 @@ impl Worker<'_> {
                     return leave(self, Why::Same, digest);
                 }
             }
-            OnConflict::Update | OnConflict::Replace => {}
+            OnConflict::Update => {}
+            // Whatever is there.
+            OnConflict::Replace => {
+                place.over = Over::Anything;
+                return Ok(Decision::Copy(place));
+            }
         }
-        place.over = Over::Anything;
-        Ok(Decision::Copy(place))
+        Ok(Decision::over(place, there))
     }
 
     /// What has the name of a place, with its birth time.
@@ -386,6 +429,16 @@ enum Compared {
 
 fn cancelled(path: &[u8]) -> Error {
     Error::of_kind(path, "compare", ErrorKind::Cancelled)
+}
+
+/// Whether what has the name has the earliest or the latest time that a file system can keep which
+/// cannot keep that of the source: of 32 bits, or of the 34 of ext4.
+fn is_cut_off(source: &FileStat, now: &FileStat) -> bool {
+    const FIRST: i64 = i32::MIN as i64;
+    const LAST: [i64; 2] = [i32::MAX as i64, FIRST + (1 << 34) - 1];
+    let (source, there) = (source.stamp.mtime_ns, now.stamp.mtime_ns);
+    let seconds = there.div_euclid(1_000_000_000);
+    (source > there && LAST.contains(&seconds)) || (source < there && seconds == FIRST)
 }
 
 /// Whether a source was modified after what has the name. A file system that keeps coarser times has

@@ -13,7 +13,7 @@ use rustix::io::{Errno, retry_on_intr};
 use crate::beneath::own_path;
 use crate::crew::run_workers;
 use crate::event::Event;
-use crate::meta::{self, Wanted, XattrReader};
+use crate::meta::{self, Wanted};
 use crate::record::{self, RootRecord};
 use crate::results::{Outcome, Proof, State, meta_of};
 use crate::small::incomplete;
@@ -66,7 +66,12 @@ impl Worker<'_> {
         job.tree.write_target(first, &mut target);
         self.announce(root, &target);
         match self.make_dir(first, &target) {
-            Ok(made) => self.root_made(root, &target, made),
+            Ok(made) => {
+                self.root_made(root, &target, made);
+                if !made {
+                    job.found(first);
+                }
+            }
             Err(error) => job.fail(first, &error),
         }
         // Those of one depth are made at the same time: what they are in is there by then.
@@ -103,8 +108,10 @@ impl Worker<'_> {
                 return;
             }
             job.tree.write_target(*item, &mut target);
-            if let Err(error) = self.make_dir(*item, &target) {
-                job.fail(*item, &error);
+            match self.make_dir(*item, &target) {
+                Ok(true) => {}
+                Ok(false) => job.found(*item),
+                Err(error) => job.fail(*item, &error),
             }
         }
     }
@@ -165,8 +172,7 @@ impl Worker<'_> {
     /// moment is left at which it is there and taken for somebody else's.
     fn announce(&self, root: usize, target: &[u8]) {
         let job = self.job;
-        let recorded = |known: &&RootRecord| known.root == root as u64;
-        if let Some(known) = job.known.roots.iter().find(recorded)
+        if let Some(known) = job.known_root(root)
             && !target.is_empty()
         {
             let there = rustix::fs::statat(&job.top.fd, target, AtFlags::SYMLINK_NOFOLLOW);
@@ -186,9 +192,9 @@ impl Worker<'_> {
         let opened = crate::beneath::DestDir::open(job.top.fd.as_fd(), target);
         if let Ok(dir) = opened {
             let mut piece = Vec::new();
-            let root = root as u64;
             // A run that goes on finds what the first one made.
-            let before = job.known.roots.iter().find(|known| known.root == root);
+            let before = job.known_root(root);
+            let root = job.tree.roots[root].source.number as u64;
             let made = made || before.is_some_and(|known| known.made);
             let id = dir.id;
             record::push_root(&mut piece, &RootRecord { root, id, made });
@@ -290,6 +296,14 @@ impl Worker<'_> {
     fn finish_dir(&mut self, item: Item, target: &[u8]) -> Result<Outcome, Error> {
         let job = self.job;
         let wanted = self.dir_wanted(item)?;
+        // Before it is opened, for which it may have to be made accessible.
+        let bits = match job.was_there(item) {
+            false => None,
+            true => {
+                let bits = self.bits_there(target);
+                Some(bits.map_err(|errno| job.refused(target, "stat", errno))?)
+            }
+        };
         let dir = self.open_dir(target);
         let dir = dir.map_err(|errno| job.refused(target, "open", errno))?;
         if let Some(outcome) = self.unchanged_dir(item, &wanted, dir.as_fd()) {
@@ -298,7 +312,13 @@ impl Worker<'_> {
         // What it has got of the directory that it is in, which may be finished itself by now.
         let inherits = job.inherits.load(Relaxed) || job.went_on.is_some();
         let subject = Subject::open(dir.as_fd());
-        meta::give(&subject, &wanted, &job.giving, inherits, &mut self.lost);
+        match bits {
+            // Its list goes as that of a directory above would: the mode is that of the source.
+            Some(bits) => {
+                meta::give_existing(&subject, &wanted, &job.giving, bits, &mut self.lost);
+            }
+            None => meta::give(&subject, &wanted, &job.giving, inherits, &mut self.lost),
+        }
         let lost = !self.lost.is_empty();
         job.lost(target, &mut self.lost);
         if lost && job.options.strict {
@@ -350,14 +370,47 @@ impl Worker<'_> {
         if FileStat::from(&raw).kind() != FileKind::Dir {
             return Err(Error::of_kind(path(), "stat", bc_walk::ErrorKind::Changed));
         }
-        let xattrs = match self.job.options.preserve.xattrs {
-            false => Vec::new(),
-            true => {
-                let way = [own_path(&*place).as_bytes(), b"/", name.to_bytes()].concat();
-                XattrReader::at(&mut self.xattrs, &way)
-                    .map_err(|errno| Error::new(path(), "getxattr", errno))?
+        let preserve = self.job.options.preserve;
+        let way = [own_path(&*place).as_bytes(), b"/", name.to_bytes()].concat();
+        // It is there: what is not is /proc. Not everybody may open it who may see its attributes.
+        let open = || {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            retry_on_intr(|| rustix::fs::openat(&*place, name, flags, Mode::empty()))
+        };
+        let failed = |errno| Error::new(path(), "getxattr", errno);
+        if !preserve.xattrs {
+            let wanted = Wanted::new(&raw, Vec::new());
+            if !preserve.mode {
+                return Ok(wanted);
+            }
+            let list = match self.xattrs.acl_at(&way) {
+                Err(Errno::NOENT) => {
+                    let open = open().map_err(failed)?;
+                    let list = self.xattrs.acl_of(open.as_fd());
+                    list.map(|list| list.map(<[u8]>::to_vec))
+                }
+                list => list.map(|list| list.map(<[u8]>::to_vec)),
+            };
+            return Ok(wanted.without_acl(list.map_err(failed)?.as_deref()));
+        }
+        let xattrs = match self.xattrs.at(&way) {
+            Err(Errno::NOENT) => self.xattrs.of_file(open().map_err(failed)?.as_fd()),
+            xattrs => xattrs,
+        };
+        Ok(Wanted::new(&raw, xattrs.map_err(failed)?))
+    }
+
+    /// The permission bits of a directory of the destination.
+    fn bits_there(&mut self, target: &[u8]) -> Result<u32, Errno> {
+        let stat = match target.is_empty() {
+            true => meta::fstat(&self.job.top.fd)?,
+            false => {
+                let (dir, name) = parts(target);
+                let dir = self.try_dir(dir)?;
+                let flags = AtFlags::SYMLINK_NOFOLLOW;
+                retry_on_intr(|| rustix::fs::statat(&dir.fd, name, flags))?
             }
         };
-        Ok(Wanted::new(&raw, xattrs))
+        Ok(FileStat::from(&stat).mode)
     }
 }

@@ -69,7 +69,7 @@ pub(crate) fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
         // An error is told once, to the first that asks.
         synced
             .and(job.sync_all())
-            .map_err(|errno| Error::system(&job.top.path, "syncfs", errno))?;
+            .map_err(|errno| Error::system(&job.shown(b""), "syncfs", errno))?;
     }
     // A signal may come when nothing but the manifest is left.
     let complete = copied.failed == 0 && copied.left == 0 && !over;
@@ -293,11 +293,7 @@ fn plan(job: &Job<'_>) -> Option<Plan> {
         return None;
     }
     let made = |root: usize| {
-        let known = job
-            .known
-            .roots
-            .iter()
-            .find(|known| known.root == root as u64);
+        let known = job.known_root(root);
         job.new_roots[root].load(Relaxed) || known.is_some_and(|known| known.made)
     };
     let whole = !below.is_empty() && made(0);

@@ -1,6 +1,6 @@
 //! What all workers of one copy share.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,6 +23,7 @@ use crate::meta::{Giving, Lost};
 use crate::named::Named;
 use crate::options::{CopyOptions, MANIFEST_NAME, ManifestPlace};
 use crate::place::is_settled_at;
+use crate::record::RootRecord;
 use crate::recorded::Recorded;
 use crate::relay::Relay;
 use crate::results::{Outcome, Proof, Results, State, meta_of};
@@ -92,6 +93,8 @@ pub(crate) struct Job<'a> {
     /// File systems that are mounted below the top and were written to, by their numbers.
     mounts: Mutex<Vec<(u64, OwnedFd)>>,
     unrecorded: AtomicBool,
+    /// Directories that were there before.
+    found: Mutex<HashSet<Item>>,
 }
 
 /// What pairs of file systems are known to refuse, so that they are not asked again.
@@ -179,7 +182,31 @@ impl<'a> Job<'a> {
             barrier: Mutex::new(()),
             mounts: Mutex::new(Vec::new()),
             unrecorded: AtomicBool::new(false),
+            found: Mutex::default(),
         }
+    }
+
+    /// What is recorded of the directory that a root is, which may be one of an earlier run.
+    pub(crate) fn known_root(&self, root: usize) -> Option<&RootRecord> {
+        let number = self.tree.roots[root].source.number as u64;
+        self.known.roots.iter().find(|known| known.root == number)
+    }
+
+    /// Takes down that a directory was there already.
+    pub(crate) fn found(&self, item: Item) {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.insert(item);
+    }
+
+    /// True if a directory was there before the copy, and is the user's.
+    pub(crate) fn was_there(&self, item: Item) -> bool {
+        let (root, _) = self.tree.root(item);
+        if self.known_root(root).is_some_and(|known| known.made) {
+            // An earlier run has made all of it.
+            return false;
+        }
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.contains(&item)
     }
 
     /// Whether nothing more is to be begun.
@@ -215,7 +242,10 @@ impl<'a> Job<'a> {
 
     /// The path of a target as it is shown.
     pub(crate) fn shown(&self, target: &[u8]) -> Vec<u8> {
-        shown_below(&self.top.path, target)
+        match shown_below(&self.top.path, target) {
+            path if path.is_empty() => b".".to_vec(),
+            path => path,
+        }
     }
 
     /// A failure at the destination, where some errors mean that all else would fail too.
@@ -394,6 +424,12 @@ impl<'a> Job<'a> {
         let _ = self.left_out.set(item);
         let mut target = Vec::new();
         self.tree.write_target(item, &mut target);
+        if self.tree.root(item).1.source.stat.kind() != FileKind::Dir {
+            let text = "it was named, and the manifest of this copy takes its place: have that \
+                        written to another file, or none";
+            let error = Error::with_message(self.shown(&target), "copy", text);
+            return self.fail(item, &error);
+        }
         (self.observer)(Event::Skipped(&self.shown(&target), Why::Manifest));
         self.done(vec![Outcome {
             item,

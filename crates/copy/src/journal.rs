@@ -120,6 +120,13 @@ pub(crate) fn load(
         let body = found.body;
         match found.kind {
             record::SESSION => known.begin_run(record::session(body), boot),
+            record::VOLUME => {
+                if let Some((dev, name)) = record::volume(body) {
+                    known.volume(dev, name);
+                }
+            }
+            record::GIVEN => known.gives(record::given(body)),
+            record::LACKING => known.lacks(body),
             record::ROOT => {
                 if let Some(root) = record::root(body) {
                     // After a power cut it may have had to be made again.

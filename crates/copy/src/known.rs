@@ -61,6 +61,10 @@ struct Run {
     algorithm: String,
     /// Its records before this one are on the disk.
     durable: usize,
+    /// The volumes of its sources by their device numbers, as far as they were recorded.
+    volumes: Vec<(u64, String)>,
+    /// What it gave its copies, if that was recorded.
+    given: Option<u64>,
 }
 
 /// A copy of a file by one of the runs.
@@ -70,6 +74,8 @@ struct KnownFile {
     stamp: Stamp,
     ino: u64,
     settled: bool,
+    /// True if it could not be given all that its source has.
+    lacks: bool,
     digest: Option<Digest>,
     /// Number of the run that took the digest.
     run: usize,
@@ -121,6 +127,20 @@ pub(crate) struct Before {
     /// Whether the source was written to so shortly before that equal times prove nothing: the two
     /// are to be compared.
     pub(crate) unsettled: bool,
+    /// True if it was made of a file of another volume: it is no copy of the source.
+    pub(crate) is_foreign: bool,
+    /// True if it could not be given all that its source has.
+    pub(crate) lacks: bool,
+    /// What it was to be given then, where that is known.
+    pub(crate) given: Option<u64>,
+}
+
+/// A source of a file: which it is, its state, and the volume that it is on, if that has a name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin<'a> {
+    pub(crate) id: Identity,
+    pub(crate) stamp: Stamp,
+    pub(crate) volume: &'a str,
 }
 
 impl Known {
@@ -137,7 +157,7 @@ impl Known {
     pub(crate) fn file(
         &self,
         path: &[u8],
-        source: (Identity, Stamp),
+        source: Origin<'_>,
         (now, states_prove): (&Existing, bool),
     ) -> impl Iterator<Item = Before> {
         let first = self.files.get(path);
@@ -149,8 +169,9 @@ impl Known {
             // Devices have other numbers after a restart.
             outdated: self.anew
                 || nth > 0
-                || (known.source.ino, known.stamp) != (source.0.ino, source.1),
+                || (known.source.ino, known.stamp) != (source.id.ino, source.stamp),
             unsettled: !known.settled,
+            is_foreign: self.is_foreign(known, source.volume),
             ..self.before(known, now, states_prove)
         })
     }
@@ -165,7 +186,18 @@ impl Known {
             is_proven: states_prove && known.placed.as_ref().is_some_and(is_proven),
             outdated: false,
             unsettled: false,
+            is_foreign: false,
+            lacks: known.lacks,
+            given: self.run(known.run).and_then(|run| run.given),
         }
+    }
+
+    /// Whether a copy was made of a file of another volume than this. Where either is not known, as
+    /// with records of earlier versions, it was not.
+    fn is_foreign(&self, known: &KnownFile, volume: &str) -> bool {
+        let volumes = self.run(known.run).map_or(&[][..], |run| &run.volumes);
+        let then = volumes.iter().find(|(dev, _)| *dev == known.source.dev);
+        !volume.is_empty() && then.is_some_and(|(_, then)| !then.is_empty() && then != volume)
     }
 
     /// Files that an earlier run has copied and this one has not met: their sources are gone, or are
@@ -253,7 +285,30 @@ impl Known {
             mount: if same_boot { session.mount } else { 0 },
             algorithm: session.algorithm,
             durable: 0,
+            volumes: Vec::new(),
+            given: None,
         });
+    }
+
+    /// The name of a volume that the run's sources are on.
+    pub(crate) fn volume(&mut self, dev: u64, name: String) {
+        if let Some(run) = self.runs.last_mut() {
+            run.volumes.push((dev, name));
+        }
+    }
+
+    /// What the run gives its copies.
+    pub(crate) fn gives(&mut self, given: Option<u64>) {
+        if let Some(run) = self.runs.last_mut() {
+            run.given = given;
+        }
+    }
+
+    /// A file that is to get its name could not be given all that its source has.
+    pub(crate) fn lacks(&mut self, path: &[u8]) {
+        if let Some(file) = self.files.get_mut(path) {
+            file.lacks = true;
+        }
     }
 
     /// What was recorded so far was forced to the disk, but for what earlier runs did: that may
@@ -272,6 +327,7 @@ impl Known {
             stamp: done.stamp,
             ino: done.ino,
             settled: done.settled,
+            lacks: false,
             digest: done.digest,
             run: self.runs.len(),
             placed: None,

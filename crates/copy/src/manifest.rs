@@ -269,10 +269,9 @@ fn fill(
         let mut known = None;
         if let Some(earlier) = &mut earlier {
             while let Some(entry) = earlier.take_before(&path)? {
-                if earlier.still_fits(&entry) {
-                    is_all = false;
-                    out.put(entry);
-                }
+                // Not of this copy: what has become of it is for `verify` to find.
+                is_all = false;
+                out.put(entry);
             }
             known = earlier.take_at(&path)?;
         }
@@ -297,10 +296,8 @@ fn fill(
     }
     if let Some(earlier) = &mut earlier {
         while let Some(entry) = earlier.take()? {
-            if earlier.still_fits(&entry) {
-                is_all = false;
-                out.put(entry);
-            }
+            is_all = false;
+            out.put(entry);
         }
     }
     Ok(match is_all {

@@ -87,6 +87,15 @@ impl Wanted {
         }
     }
 
+    /// The same without the attributes of its source, which has this access control list, if any:
+    /// its permission bits for the group are the list's mask, not what the group may do.
+    pub(crate) fn without_acl(mut self, list: Option<&[u8]>) -> Wanted {
+        if let Some(list) = list {
+            self.mode = mode_without_acl(self.mode, list);
+        }
+        self
+    }
+
     pub(crate) fn times(&self) -> &Timestamps {
         &self.times
     }
@@ -216,13 +225,34 @@ impl XattrReader {
     /// The same of what is at `path`, a link itself.
     pub(crate) fn at(&mut self, path: &[u8]) -> Result<Xattrs, Errno> {
         let count = match rustix::fs::llistxattr(path, &mut self.names[..]) {
-            // Without /proc, where paths lead through it, there is no way to them.
-            Err(Errno::NOTSUP | Errno::NOENT) | Ok(0) => return Ok(Xattrs::new()),
+            Err(Errno::NOTSUP) | Ok(0) => return Ok(Xattrs::new()),
             count => count?,
         };
         self.values(count, |name, value| {
             rustix::fs::lgetxattr(path, name, value)
         })
+    }
+
+    /// The access control list of an open file, if it has one.
+    pub(crate) fn acl_of(&mut self, file: BorrowedFd<'_>) -> Result<Option<&[u8]>, Errno> {
+        self.acl(|value| rustix::fs::fgetxattr(file, ACCESS_ACL, value))
+    }
+
+    /// The same of what is at `path`, a link itself.
+    pub(crate) fn acl_at(&mut self, path: &[u8]) -> Result<Option<&[u8]>, Errno> {
+        self.acl(|value| rustix::fs::lgetxattr(path, ACCESS_ACL, value))
+    }
+
+    fn acl(
+        &mut self,
+        get: impl Fn(&mut [u8]) -> Result<usize, Errno>,
+    ) -> Result<Option<&[u8]>, Errno> {
+        self.value.resize(XATTR_MAX, 0);
+        match get(&mut self.value[..]) {
+            Ok(length) => Ok(Some(&self.value[..length])),
+            Err(Errno::NODATA | Errno::NOTSUP) => Ok(None),
+            Err(errno) => Err(errno),
+        }
     }
 
     fn values(
@@ -273,6 +303,27 @@ pub(crate) fn give(
 ) {
     give_mode(file, wanted, giving, inherits, lost);
     give_rest(file, wanted, giving, lost);
+}
+
+/// The same of a directory that was there before, whose permission bits stay these where those of the
+/// source are not wanted.
+pub(crate) fn give_existing(
+    dir: &Subject<'_>,
+    wanted: &Wanted,
+    giving: &Giving,
+    bits: u32,
+    lost: &mut Vec<Lost>,
+) {
+    if giving.preserve.mode {
+        return give(dir, wanted, giving, true, lost);
+    }
+    if giving.preserve.owner {
+        own(wanted, lost, |uid, gid| dir.chown(uid, gid));
+        // A change of the owner takes some of them.
+        let mode = Mode::from_raw_mode((bits & 0o7777) as _);
+        note(lost, "chmod", dir.chmod(mode));
+    }
+    give_rest(dir, wanted, giving, lost);
 }
 
 /// Owner and permission bits.

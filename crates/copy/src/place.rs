@@ -29,8 +29,8 @@ pub(crate) struct Place {
     pub(crate) target: Vec<u8>,
     pub(crate) dir: Rc<DestDir>,
     pub(crate) over: Over,
-    /// The file that is taken over because it is the copy's own: in another state it is not.
-    pub(crate) own: Option<Box<Existing>>,
+    /// The file that is taken over, where that was decided of it: in another state it is not.
+    pub(crate) chosen: Option<Box<Existing>>,
     /// Whether a later write to the source would give it another time.
     pub(crate) settled: bool,
     /// Whether its copy was given all that its source has.

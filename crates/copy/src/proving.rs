@@ -3,10 +3,11 @@
 use std::sync::PoisonError;
 
 use bc_fs::mount::traits_or_unknown;
-use bc_fs::uuid_at;
+use bc_fs::{uuid_at, volume_at};
 use bc_walk::Identity;
 
 use crate::beneath::own_path;
+use crate::record;
 use crate::stamp::{Ends, KIND, Lasting, Proving, Session, Stamp, of_text};
 use crate::tree::Item;
 use crate::worker::Worker;
@@ -39,17 +40,30 @@ impl Worker<'_> {
     /// What the file system of an entry's source is called, if what `stat` says proves the content
     /// there, and of an inode with this number at the destination.
     pub(crate) fn proving(&mut self, item: Item, source: Identity, copy: u64) -> Option<&str> {
-        let from = match self.met.iter().position(|(dev, _)| *dev == source.dev) {
-            Some(at) => at,
-            None => self.meet(item, source.dev)?,
-        };
-        let Proving { traits, name } = &self.met[from].1;
+        let from = self.met_at(item, source.dev)?;
+        let Proving { traits, name, .. } = &self.met[from].1;
         let is_proof = traits.identity_proves_content(source.ino)
             && self.job.top_traits.identity_proves_content(copy);
         (is_proof && !name.is_empty()).then_some(name)
     }
 
-    /// Gets to know the file system that an entry's source is on.
+    /// The volume that an entry's source is on, with that device number; empty where it has no name.
+    pub(crate) fn volume(&mut self, item: Item, dev: u64) -> &str {
+        match self.met_at(item, dev) {
+            Some(at) => &self.met[at].1.volume,
+            None => "",
+        }
+    }
+
+    fn met_at(&mut self, item: Item, dev: u64) -> Option<usize> {
+        match self.met.iter().position(|(known, _)| *known == dev) {
+            Some(at) => Some(at),
+            None => self.meet(item, dev),
+        }
+    }
+
+    /// Gets to know the file system that an entry's source is on, and records its volume before any
+    /// file that was copied from it.
     fn meet(&mut self, item: Item, dev: u64) -> Option<usize> {
         let systems = &self.job.systems;
         let lock = || systems.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -70,7 +84,18 @@ impl Worker<'_> {
                     None => String::new(),
                 });
                 let traits = traits_or_unknown(&open, dev);
-                let met = (dev, Proving { traits, name });
+                let volume = volume_at(own_path(&open)).unwrap_or_default();
+                let mut piece = Vec::new();
+                if !volume.is_empty() && volume.len() <= record::LONGEST_PATH {
+                    record::push_volume(&mut piece, dev, &volume);
+                    self.job.append(&mut piece);
+                }
+                let proving = Proving {
+                    traits,
+                    name,
+                    volume,
+                };
+                let met = (dev, proving);
                 lock().push(met.clone());
                 met
             }

@@ -9,10 +9,12 @@ use rustix::fs::AtFlags;
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::event::Event;
+use crate::existing::Existing;
 use crate::job::Job;
 use crate::named::Maps;
 use crate::place::Place;
-use crate::stage::{self, Over};
+use crate::record::Placed;
+use crate::stage::{self, Look, Over};
 use crate::tree::Item;
 
 impl Job<'_> {
@@ -22,7 +24,18 @@ impl Job<'_> {
         let (dir, name, alone) = (place.dir.fd.as_fd(), place.name(), &self.named.alone);
         let refused = |op, errno| self.refused(&place.target, op, errno);
         let give = || {
-            let given = stage::publish(dir, stage, name, place.over, Some(alone));
+            let given = match &place.chosen {
+                None => stage::publish(dir, stage, name, place.over, Some(alone)),
+                Some(chosen) => {
+                    let is_known = self.states_prove(&place.dir, chosen);
+                    let is_chosen = |now: &Existing, look| is_same(chosen, now, look, is_known);
+                    match stage::replace(dir, stage, name, is_chosen) {
+                        Ok(true) => Ok(()),
+                        Ok(false) => return Err(self.changed(place)),
+                        Err(errno) => Err(errno),
+                    }
+                }
+            };
             given.map_err(|errno| refused("rename", errno))
         };
         if !self.named.is_kept {
@@ -51,6 +64,12 @@ impl Job<'_> {
         give()?;
         self.named.add(&mut maps, place, Some(id));
         Ok(())
+    }
+
+    /// The failure of a file that was to be taken over, and is another one now, or in another state.
+    fn changed(&self, place: &Place) -> Error {
+        let text = "is not what was to be replaced any more: it was changed meanwhile";
+        Error::with_message(self.shown(&place.target), "rename", text)
     }
 
     /// The failure of a name that was taken since it was found free: perhaps by another entry.
@@ -96,6 +115,23 @@ impl Job<'_> {
         let text = "another source has the same name at the destination";
         Error::with_message(second, "rename", text)
     }
+}
+
+/// Whether a file is in the state in which it was found. `is_known`: its number says which it is.
+fn is_same(then: &Existing, now: &Existing, look: Look, is_known: bool) -> bool {
+    let (mut then_state, now_state) = (Placed::of(then), Placed::of(now));
+    if look == Look::After || then.stat.nlink != now.stat.nlink {
+        // So has that another name of it was taken over.
+        then_state.ctime_ns = now_state.ctime_ns;
+    }
+    if look == Look::After {
+        // A file of a lower layer has become one of the upper one.
+        then_state.born_ns = now_state.born_ns;
+        if !is_known {
+            then_state.ino = now_state.ino;
+        }
+    }
+    then_state == now_state
 }
 
 /// What a name in the directory of a place leads to.

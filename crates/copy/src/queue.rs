@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 
 use bc_digest::Digest;
 use bc_walk::{Error, FileStat};
-use rustix::io::retry_on_intr;
+use rustix::io::{Errno, retry_on_intr};
 
 use crate::event::Event;
 use crate::existing::Existing;
@@ -116,8 +116,14 @@ impl Queue {
                 Err(error) => job.fail(waiting.place.item, &error),
             }
         }
-        if batch {
-            self.second_barrier(job);
+        if let Err(errno) = self.second_barrier(job, batch) {
+            // They have their names, and may lose them again.
+            let mut target = Vec::new();
+            for outcome in outcomes {
+                job.tree.write_target(outcome.item, &mut target);
+                job.fail(outcome.item, &job.refused(&target, "syncfs", errno));
+            }
+            return;
         }
         job.done(outcomes);
     }
@@ -161,24 +167,24 @@ impl Queue {
             let (source, settled) = (&waiting.source, waiting.place.settled);
             let done = record::done_of(target, source, settled, &waiting.staged, waiting.digest);
             record::push_done(&mut self.piece, &done);
+            if !waiting.place.is_whole {
+                record::push_lacking(&mut self.piece, target);
+            }
         }
         self.push_durable(job);
         job.append(&mut self.piece);
         true
     }
 
-    fn second_barrier(&mut self, job: &Job<'_>) {
-        match job.sync_all() {
-            Ok(()) => {
-                bc_fs::journal::push(&mut self.piece, record::DURABLE, |_| {});
-                job.append(&mut self.piece);
-                let _ = job.log.sync();
-            }
-            Err(errno) => {
-                let error = job.refused(b"", "syncfs", errno);
-                (job.observer)(Event::Incomplete(&error));
-            }
+    /// Forces names that were given to the disk, if that is to be done of each batch.
+    fn second_barrier(&mut self, job: &Job<'_>, batch: bool) -> Result<(), Errno> {
+        if batch {
+            job.sync_all()?;
+            bc_fs::journal::push(&mut self.piece, record::DURABLE, |_| {});
+            job.append(&mut self.piece);
+            let _ = job.log.sync();
         }
+        Ok(())
     }
 }
 
@@ -211,9 +217,7 @@ fn publish(
             proof: proof(job, waiting),
         });
     }
-    let given =
-        still_own(job, &waiting.place).and_then(|()| job.publish(&waiting.place, &waiting.stage));
-    if let Err(error) = given {
+    if let Err(error) = job.publish(&waiting.place, &waiting.stage) {
         stage::remove(fd, &waiting.stage);
         return Err(error);
     }
@@ -246,30 +250,6 @@ fn publish(
         digest: waiting.digest,
         proof: proof(job, waiting),
     })
-}
-
-/// Refuses to take over what was the copy's own and was changed since that was found out.
-fn still_own(job: &Job<'_>, place: &Place) -> Result<(), Error> {
-    let Some(own) = &place.own else {
-        return Ok(());
-    };
-    let Ok(now) = Existing::at(&place.dir.fd, place.name()) else {
-        return Ok(());
-    };
-    let (mut then, now_placed) = (Placed::of(own), Placed::of(&now));
-    if own.stat.nlink != now.stat.nlink {
-        // That another name of it was taken over has changed its time of change.
-        then.ctime_ns = now_placed.ctime_ns;
-    }
-    if then == now_placed {
-        return Ok(());
-    }
-    let text = "is not what the copy had left any more: it was changed meanwhile";
-    Err(Error::with_message(
-        job.shown(&place.target),
-        "rename",
-        text,
-    ))
 }
 
 /// Records the state of what has its name, unless that was changed since.

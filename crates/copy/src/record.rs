@@ -34,6 +34,13 @@ pub(crate) const MADE: u8 = 19;
 /// A file has its name, and is in this state.
 pub(crate) const PLACED: u8 = 20;
 
+/// The volume that a device of the sources is, as numbered in this run.
+pub(crate) const VOLUME: u8 = 21;
+/// What a run gives its copies, see [`given`](crate::stamp::given).
+pub(crate) const GIVEN: u8 = 22;
+/// A file that was recorded as complete could not be given all that its source has.
+pub(crate) const LACKING: u8 = 23;
+
 /// A path of more bytes is not recorded: a record has a greatest length.
 pub(crate) const LONGEST_PATH: usize = journal::LONGEST / 2;
 
@@ -149,6 +156,31 @@ pub(crate) fn session(body: &[u8]) -> Option<SessionRecord> {
         mount: read.number()?,
         algorithm: String::from_utf8(read.0.to_vec()).ok()?,
     })
+}
+
+pub(crate) fn push_volume(piece: &mut Vec<u8>, dev: u64, name: &str) {
+    journal::push(piece, VOLUME, |out| {
+        put(out, &[dev]);
+        out.extend_from_slice(name.as_bytes());
+    });
+}
+
+/// A device number and the name of the volume.
+pub(crate) fn volume(body: &[u8]) -> Option<(u64, String)> {
+    let mut read = Reader(body);
+    Some((read.number()?, String::from_utf8(read.0.to_vec()).ok()?))
+}
+
+pub(crate) fn push_given(piece: &mut Vec<u8>, given: u64) {
+    journal::push(piece, GIVEN, |out| put(out, &[given]));
+}
+
+pub(crate) fn given(body: &[u8]) -> Option<u64> {
+    Reader(body).number()
+}
+
+pub(crate) fn push_lacking(piece: &mut Vec<u8>, path: &[u8]) {
+    journal::push(piece, LACKING, |out| out.extend_from_slice(path));
 }
 
 /// The directory that a root is at the destination.

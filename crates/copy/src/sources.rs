@@ -26,8 +26,8 @@ pub(crate) fn look(
     observer: &Observer<'_>,
 ) -> Result<(Vec<Source>, u64), Error> {
     let mut sources = Vec::new();
-    for path in &options.sources {
-        match target::look(path) {
+    for (number, path) in options.sources.iter().enumerate() {
+        match target::look(number, path) {
             Ok(source) => sources.push(source),
             // A failure of the only one is the copy's own.
             Err(error) if options.sources.len() == 1 => return Err(Error::of_failure(error)),

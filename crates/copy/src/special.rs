@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use crate::beneath::own_path;
 use crate::decide::{Decision, is_newer};
 use crate::event::{Event, Why};
+use crate::known::Origin;
 use crate::meta::{self, Wanted};
 use crate::options::OnConflict;
 use crate::place::Place;
@@ -80,27 +81,43 @@ impl Worker<'_> {
                 return Err(Error::of_kind(path(), "stat", ErrorKind::Changed));
             }
             let thing = thing(dir, name, &raw).map_err(failed("readlink"))?;
-            let xattrs = match job.options.preserve.xattrs {
-                false => Vec::new(),
-                true => {
-                    let path = [own_path(dir).as_bytes(), b"/", name.to_bytes()].concat();
-                    self.xattrs.at(&path).map_err(failed("getxattr"))?
+            let path = [own_path(dir).as_bytes(), b"/", name.to_bytes()].concat();
+            let preserve = job.options.preserve;
+            let wanted = match preserve.xattrs {
+                true => self.xattrs.at(&path).map(|found| Wanted::new(&raw, found)),
+                false if preserve.mode && stat.kind() != FileKind::Symlink => {
+                    let list = self.xattrs.acl_at(&path);
+                    list.map(|list| Wanted::new(&raw, Vec::new()).without_acl(list))
                 }
+                false => Ok(Wanted::new(&raw, Vec::new())),
             };
-            (stat, thing, Wanted::new(&raw, xattrs))
+            let wanted = match wanted {
+                // It was there just now: there is no way to it without /proc.
+                Err(Errno::NOENT) => {
+                    self.lost.push(("getxattr", Errno::NOENT));
+                    Wanted::new(&raw, Vec::new()).without_acl(Some(&[]))
+                }
+                wanted => wanted.map_err(failed("getxattr"))?,
+            };
+            (stat, thing, wanted)
         };
+        let lost = std::mem::take(&mut self.lost);
         place.over = match self.decide_special(&place, &stat, (thing.thing(), &wanted))? {
             Ok(over) => over,
             Err(Decision::Settled(outcome)) => {
                 job.done(vec![outcome]);
                 return Ok(());
             }
-            Err(Decision::Copy(place)) => place.over,
+            Err(Decision::Copy(chosen)) => {
+                place = chosen;
+                place.over
+            }
         };
         if job.options.dry_run {
             job.would_be(item, &place.target, place.over);
             return Ok(());
         }
+        self.lost = lost;
         self.make(&place, thing.thing(), &wanted)
     }
 
@@ -156,10 +173,10 @@ impl Worker<'_> {
         (thing, wanted): (Thing<'_>, &Wanted),
     ) -> Result<Result<Over, Decision>, Error> {
         let job = self.job;
-        let Some(there) = self.there(place)? else {
+        let Some(there) = self.existing(place)? else {
             return Ok(Ok(Over::Nothing));
         };
-        let now = FileStat::from(&there);
+        let now = there.stat.clone();
         if now.id == source.id {
             let text = "is the source itself";
             return Err(Error::with_message(job.shown(&place.target), "copy", text));
@@ -174,18 +191,17 @@ impl Worker<'_> {
             };
         let goes_on = job.went_on.is_some() && !job.known.is_anew();
         let is_of_now = !job.options.preserve.times || now.stamp.mtime_ns == source.stamp.mtime_ns;
-        if same && goes_on && !is_of_now && job.known.begun.contains(&place.target) {
-            // That of an earlier run, whose source was made anew since.
-            return Ok(Ok(Over::Anything));
-        }
-        if same && goes_on {
-            return Ok(Err(self.settle_as(
-                place,
-                &now,
-                State::Before,
-                Why::Done,
-                None,
-            )));
+        // A run tells what it begins before it makes it, but a power cut may take that with it.
+        let is_begun = goes_on && job.known.begun.contains(&place.target);
+        if same && (is_begun || goes_on && job.known.is_doubtful()) {
+            if is_of_now && self.has_all_at(place, wanted, &now) {
+                let (state, why) = (State::Before, Why::Done);
+                return Ok(Err(self.settle_as(place, &now, state, why, None)));
+            }
+            if is_begun {
+                // That of an earlier run, which lacked something, or whose source was made anew since.
+                return Ok(Err(Decision::over(place.clone(), &there)));
+            }
         }
         let fails = job.options.on_conflict == OnConflict::Fail;
         if same && is_of_now && fails && self.is_recorded(place, wanted, &now) {
@@ -202,7 +218,10 @@ impl Worker<'_> {
             OnConflict::Skip => Why::Exists,
             OnConflict::Update if !is_newer(place, source, &now) => Why::NotNewer,
             OnConflict::Verify if same => Why::Same,
-            _ => return Ok(Ok(Over::Anything)),
+            OnConflict::Replace => return Ok(Ok(Over::Anything)),
+            OnConflict::Update | OnConflict::Verify => {
+                return Ok(Err(Decision::over(place.clone(), &there)));
+            }
         };
         Ok(Err(self.settle_as(place, &now, State::Skipped, why, None)))
     }
@@ -210,11 +229,16 @@ impl Worker<'_> {
     /// Whether what is there is what an earlier copy has made, with the metadata that it would be
     /// given now. There is no content that could be another one.
     fn is_recorded(&mut self, place: &Place, wanted: &Wanted, now: &FileStat) -> bool {
-        let preserve = self.job.options.preserve;
         let recorded = self.job.recorded().of(place.item);
-        let is_ours = recorded.is_some_and(|(row, _)| row.fits(now));
+        recorded.is_some_and(|(row, _)| row.fits(now)) && self.has_all_at(place, wanted, now)
+    }
+
+    /// Whether what is there has the owner, the permission bits and the attributes that it would be
+    /// given now.
+    fn has_all_at(&mut self, place: &Place, wanted: &Wanted, now: &FileStat) -> bool {
+        let preserve = self.job.options.preserve;
         // A link has no permission bits of its own, and they are the same everywhere.
-        if !is_ours || !wanted.is_given_as_far(now, preserve) {
+        if !wanted.is_given_as_far(now, preserve) {
             return false;
         }
         let way = [own_path(&place.dir.fd).as_bytes(), b"/", place.name()].concat();
@@ -274,9 +298,16 @@ impl Worker<'_> {
         let Some(walked) = entry.and_then(|(list, id)| list.stat(id)) else {
             return Ok(None);
         };
-        if self.ours(&place, &there, &walked)?.is_some() {
+        let volume = self.volume(place.item, walked.id.dev).to_owned();
+        let origin = Origin {
+            id: walked.id,
+            stamp: walked.stamp,
+            volume: &volume,
+        };
+        let before = self.ours(&place, &there, origin)?;
+        if before.is_some_and(|before| !before.is_foreign) {
             // A copy of its own, of a run that had nothing to link it to.
-            return Ok(Some(Decision::own(place, &there)));
+            return Ok(Some(Decision::over(place, &there)));
         }
         self.decide(place, &walked).map(Some)
     }

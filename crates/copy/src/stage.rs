@@ -16,6 +16,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::beneath::DestDir;
+use crate::existing::Existing;
 
 /// How the names of stages begin and end.
 pub(crate) const PREFIX: &str = ".bc-copy.";
@@ -278,6 +279,47 @@ pub(crate) fn publish(
     }
 }
 
+/// When a file is looked at that is to lose its name.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Look {
+    Before,
+    /// It has another name by then, which has changed the time of its last change.
+    After,
+}
+
+/// Gives what is staged the name of a file that `is_chosen` to lose it. That is asked once more of what
+/// has lost it, so that no change in between is lost; `Ok(false)`: it was another one, and has it again.
+/// Where names cannot be exchanged, as on FAT and NFS, it is asked just before.
+pub(crate) fn replace(
+    dir: BorrowedFd<'_>,
+    stage: &str,
+    name: &[u8],
+    is_chosen: impl Fn(&Existing, Look) -> bool,
+) -> Result<bool, Errno> {
+    match Existing::at(dir, name) {
+        Ok(now) if is_chosen(&now, Look::Before) => {}
+        Ok(_) => return Ok(false),
+        // It is gone, so nothing is replaced, unless another one comes.
+        Err(Errno::NOENT) => return publish(dir, stage, name, Over::Nothing, None).map(|()| true),
+        Err(errno) => return Err(errno),
+    }
+    let flags = RenameFlags::EXCHANGE;
+    let exchange = || retry_on_intr(|| rustix::fs::renameat_with(dir, stage, dir, name, flags));
+    match exchange() {
+        Ok(())
+            if Existing::at(dir, stage.as_bytes())
+                .is_ok_and(|lost| is_chosen(&lost, Look::After)) =>
+        {
+            remove(dir, stage);
+            Ok(true)
+        }
+        Ok(()) => exchange().map(|()| false),
+        Err(Errno::NOENT) => Ok(false),
+        // Not every file system can, nor does every filter of calls allow it.
+        Err(_) => publish(dir, stage, name, Over::Anything, None).map(|()| true),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -391,5 +433,39 @@ mod tests {
         assert_eq!(std::fs::read(dir.path().join("name")).unwrap(), b"old");
         publish(fd, "stage", b"name", Over::Anything, None).unwrap();
         assert_eq!(std::fs::read(dir.path().join("name")).unwrap(), b"new");
+    }
+
+    /// A file that is changed after it was looked at, be it in place or by another one of its name.
+    #[test]
+    fn what_is_changed_just_before_it_loses_its_name_has_it_again() {
+        use std::cell::Cell;
+        let (dir, dest) = ground();
+        let at = |name: &str| dir.path().join(name);
+        let edits: [&dyn Fn(); 2] = [&|| std::fs::write(at("name"), "edited").unwrap(), &|| {
+            std::fs::write(at("other"), "edited").unwrap();
+            std::fs::rename(at("other"), at("name")).unwrap();
+        }];
+        for edit in edits {
+            std::fs::write(at("name"), "old").unwrap();
+            std::fs::write(at("stage"), "new").unwrap();
+            let chosen = Existing::at(&dest.fd, b"name").unwrap().stat;
+            let looks = Cell::new(0);
+            let is_chosen = |now: &Existing, look: Look| {
+                let is_it = (now.stat.id, now.stat.stamp.size) == (chosen.id, chosen.stamp.size);
+                looks.set(looks.get() + 1);
+                if look == Look::Before {
+                    edit();
+                }
+                is_it
+            };
+            let replaced = replace(dest.fd.as_fd(), "stage", b"name", is_chosen);
+            assert_eq!((replaced, looks.get()), (Ok(false), 2));
+            assert_eq!(std::fs::read(at("name")).unwrap(), b"edited");
+            assert_eq!(std::fs::read(at("stage")).unwrap(), b"new");
+        }
+        let replaced = replace(dest.fd.as_fd(), "stage", b"name", |_, _| true);
+        assert_eq!(replaced, Ok(true));
+        assert_eq!(std::fs::read(at("name")).unwrap(), b"new");
+        assert!(!at("stage").exists());
     }
 }

@@ -32,6 +32,8 @@ pub(crate) const KIND: &[u8] = b"bc copy stamp 1\n";
 pub(crate) struct Proving {
     pub(crate) traits: Traits,
     pub(crate) name: String,
+    /// See [`volume_at`](bc_fs::volume_at); empty where it is not known.
+    pub(crate) volume: String,
 }
 
 /// File systems by the device numbers of what is on them, each asked once.
@@ -71,6 +73,9 @@ pub(crate) struct Ends<'a> {
     pub(crate) copy: &'a Meta,
     pub(crate) digest: Digest,
 }
+
+/// In [`given`]: that several names are one file.
+pub(crate) const LINKS: u64 = 1 << 1;
 
 /// What is given to copies, as a number: what an ordinary user could not give root can.
 pub(crate) fn given(preserve: Preserve) -> u64 {

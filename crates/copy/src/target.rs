@@ -34,14 +34,17 @@ pub(crate) struct Top {
 /// A source as it was named.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
+    /// Which of those that were named.
+    pub(crate) number: usize,
     pub(crate) path: OsString,
     pub(crate) stat: FileStat,
 }
 
 /// Looks at a source; a link is a link.
-pub(crate) fn look(path: &OsStr) -> Result<Source, bc_walk::Error> {
+pub(crate) fn look(number: usize, path: &OsStr) -> Result<Source, bc_walk::Error> {
     match rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Source {
+            number,
             path: path.to_owned(),
             stat: FileStat::from(&stat),
         }),

@@ -136,13 +136,17 @@ impl<'a> Worker<'a> {
                 return Err(Error::of_kind(tree.source_path(item), "read", kind));
             }
         }
-        let xattrs = match self.job.options.preserve.xattrs {
-            false => Vec::new(),
-            true => {
-                let found = self.xattrs.of_file(open.file.as_fd());
-                found.map_err(failed("getxattr"))?
+        let file = open.file.as_fd();
+        let preserve = self.job.options.preserve;
+        if !preserve.xattrs {
+            let wanted = Wanted::new(&raw, Vec::new());
+            if !preserve.mode {
+                return Ok(wanted);
             }
-        };
+            let list = self.xattrs.acl_of(file).map_err(failed("getxattr"))?;
+            return Ok(wanted.without_acl(list));
+        }
+        let xattrs = self.xattrs.of_file(file).map_err(failed("getxattr"))?;
         Ok(Wanted::new(&raw, xattrs))
     }
 
@@ -222,7 +226,7 @@ impl<'a> Worker<'a> {
             target,
             dir,
             over: Over::Nothing,
-            own: None,
+            chosen: None,
             settled: false,
             is_whole: true,
         })

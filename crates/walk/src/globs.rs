@@ -118,9 +118,7 @@ impl Globs {
             Some(text) => (text.strip_suffix(b"\\").unwrap_or(text), true),
             None => (pattern, false),
         };
-        let anchored = text
-            .strip_prefix(b"/")
-            .or_else(|| text.strip_prefix(b"./"));
+        let anchored = text.strip_prefix(b"/").or_else(|| text.strip_prefix(b"./"));
         let is_path = anchored.is_some() || text.contains(&b'/');
         let text = anchored.unwrap_or(text);
         if matches!(text, b"" | b"." | b"..") {

@@ -6,10 +6,18 @@ use bc_fs::journal::push;
 use bc_walk::{Identity, Stamp};
 
 use crate::existing::Existing;
-use crate::known::Before;
+use crate::known::{Before, Origin};
 use crate::record::{Done, Placed, RootRecord, SessionRecord};
 
 const NOW: [u8; 16] = [7; 16];
+
+fn origin(id: Identity, stamp: Stamp) -> Origin<'static> {
+    Origin {
+        id,
+        stamp,
+        volume: "",
+    }
+}
 
 fn identity(ino: u64) -> Identity {
     Identity { dev: 1, ino }
@@ -55,7 +63,7 @@ fn push_file(piece: &mut Vec<u8>, path: &str) {
 
 /// What the last record says of a file, where `now` is there.
 fn last(known: &Known, path: &str, now: &Existing) -> Option<Before> {
-    let source = (identity(10), stamp());
+    let source = origin(identity(10), stamp());
     known.file(path.as_bytes(), source, (now, true)).next()
 }
 
@@ -197,11 +205,11 @@ fn only_what_is_in_the_recorded_state_is_proven() {
         change(&mut now);
         assert!(!is_proven(&now), "{now:?}");
     }
-    let source = (identity(10), stamp());
+    let source = origin(identity(10), stamp());
     let now = existing(20);
     let mut untrusted = known.file(b"a", source, (&now, false));
     assert!(!untrusted.next().unwrap().is_proven);
-    let edited = (identity(10), Stamp { size: 9, ..stamp() });
+    let edited = origin(identity(10), Stamp { size: 9, ..stamp() });
     let outdated = |source| {
         known
             .file(b"a", source, (&now, true))
@@ -266,7 +274,7 @@ fn what_had_the_name_before_is_known_still() {
     };
     let known = known(&NOW, 3, again);
     let now = existing(20);
-    let source = (identity(11), stamp());
+    let source = origin(identity(11), stamp());
     let all: Vec<Before> = known.file(b"a", source, (&now, true)).collect();
     let told: Vec<_> = all
         .iter()

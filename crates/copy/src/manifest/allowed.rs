@@ -2,6 +2,7 @@
 //! that is something else than a manifest of the same destination.
 
 use std::ffi::OsStr;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,7 @@ use bc_walk::{FileKind, FileStat, Identity};
 
 use super::earlier::{self, Lying, Whole};
 use super::plan::Plan;
+use crate::beneath::DestDir;
 use crate::error::{Error, ErrorKind};
 use crate::job::Job;
 use crate::options::{CopyOptions, ManifestPlace};
@@ -127,6 +129,9 @@ fn refuse_source(
 
 /// When it is written: by now the copy is there, by whichever way it is reached.
 pub(super) fn refuse_now(job: &Job<'_>, plan: &Plan, rows: &Rows) -> Result<(), Error> {
+    if job.options.manifest == ManifestPlace::Destination {
+        return refuse_moved(job, plan);
+    }
     if !is_named(job.options) || takes_at_once(&plan.file) {
         return Ok(());
     }
@@ -146,6 +151,23 @@ pub(super) fn refuse_now(job: &Job<'_>, plan: &Plan, rows: &Rows) -> Result<(), 
         true => Ok(()),
         false => refuse_foreign(job.options, plan),
     }
+}
+
+/// Refuses to write to what has the destination's path by now, and is another directory.
+fn refuse_moved(job: &Job<'_>, plan: &Plan) -> Result<(), Error> {
+    let shown = plan.file.as_os_str().as_bytes();
+    let failed = |errno: rustix::io::Errno| Error::system(shown, "open directory", errno);
+    let copy = DestDir::open(job.top.fd.as_fd(), &plan.below).map_err(failed)?;
+    let place = Place::find(&plan.file);
+    let place = place.map_err(|error| Error::system(shown, "open directory", error))?;
+    let there = rustix::fs::fstat(place.directory()).map_err(failed)?;
+    if FileStat::from(&there).id == copy.id {
+        return Ok(());
+    }
+    let text = "the destination was moved meanwhile, and another directory is there";
+    Err(Error::of_failure(bc_walk::Error::with_message(
+        shown, "create", text,
+    )))
 }
 
 fn is_named(options: &CopyOptions) -> bool {

@@ -150,7 +150,7 @@ impl Earlier {
         }
     }
 
-    /// Whether an entry that this copy has nothing to do with is still what it says.
+    /// Whether what an entry is about is still what it says.
     pub(super) fn still_fits(&self, entry: &Entry) -> bool {
         let Some(meta) = &entry.meta else {
             return false;

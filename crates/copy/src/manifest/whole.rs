@@ -127,6 +127,9 @@ fn body(worker: &mut Worker<'_>, plan: &Plan, copies: &[Meta]) -> Option<Digest>
             if path == plan.below {
                 // The manifest has got its name in it since.
                 (copy.ctime_ns, copy.size) = (0, 0);
+                if !job.options.preserve.times {
+                    copy.mtime_ns = 0;
+                }
             }
         }
         push_state(&mut text, &meta_of(&source));

@@ -1,5 +1,6 @@
 //! Whole copies, compared with their sources by looking at everything slowly.
 
+mod again;
 mod basics;
 mod conflicts;
 mod edits;
