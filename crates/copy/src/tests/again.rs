@@ -103,9 +103,9 @@ fn metadata_that_is_lacking_is_given_by_a_run_that_goes_on() {
 }
 
 /// Appends to the journal that is left.
-fn append(ground: &Ground, piece: &mut Vec<u8>) {
+fn append(ground: &Ground, piece: &mut [u8]) {
     use bc_fs::journal::{Found, Journal, Key};
-    let key = Key::kept_in(&ground.at("state")).unwrap();
+    let key = Key::kept_in(ground.at("state")).unwrap();
     let place = bc_fs::place::Place::find(journal(ground).unwrap()).unwrap();
     let Found::Journal(mut journal) = Journal::open(&place, &key).unwrap() else {
         panic!("no journal");
@@ -124,8 +124,8 @@ fn append(ground: &Ground, piece: &mut Vec<u8>) {
 fn what_failed_is_not_done_the_next_time() {
     let ground = Ground::new();
     let fifo = |path: &str, bits: u32| {
-        let (kind, mode) = (rustix::fs::FileType::Fifo, bits.into());
-        let mode = rustix::fs::Mode::from_raw_mode(mode);
+        let kind = rustix::fs::FileType::Fifo;
+        let mode = rustix::fs::Mode::from_raw_mode(bits);
         rustix::fs::mknodat(rustix::fs::CWD, ground.at(path), kind, mode, 0).unwrap();
         chmod(&ground.at(path), bits);
     };
