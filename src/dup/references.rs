@@ -111,7 +111,7 @@ fn piped(session: &Session, reference: &OsString) -> Outcome<Option<Manifest>> {
     };
     let origin = match is_stdin {
         true => crate::input::stdin()
-            .and_then(|file| Ok(file.metadata().ok()))
+            .map(|file| file.metadata().ok())
             .ok()
             .flatten(),
         false => None,

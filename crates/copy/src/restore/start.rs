@@ -64,6 +64,8 @@ impl MountsBelow {
         let is_below =
             |mount: &MountEntry| Path::new(OsStr::from_bytes(&mount.point)).starts_with(&self.root);
         all.retain(is_below);
+        // One that is made read-only leads where it did.
+        all.iter_mut().for_each(|mount| mount.read_only = false);
         Some(all)
     }
 
