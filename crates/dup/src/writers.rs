@@ -11,7 +11,6 @@ use bc_fs::lease::{self, Refused};
 use bc_pool::{Cancel, WorkerPanic};
 use bc_read::Opener;
 use bc_walk::{EntryId, FileKind, Listing, Stamp};
-use rustix::io::Errno;
 
 use crate::aliases::MEMORY;
 use crate::prune::open_file::patience;
@@ -24,16 +23,7 @@ const ON_DISK: Duration = Duration::from_secs(600);
 /// Files that a worker takes at once.
 const PIECE: usize = 64;
 
-/// Files that another process can change unseen, in order.
-#[derive(Debug, Default)]
-pub(crate) struct Writers {
-    /// All of them.
-    pub(crate) files: Vec<EntryId>,
-    /// Those of them of which the system does not tell: they are somebody else's.
-    pub(crate) untold: Vec<EntryId>,
-}
-
-/// Those of some files that another process has open for writing, in order. It is to be asked before
+/// Those of some files that another process can change unseen, in order. It is to be asked before
 /// anything is read: a mapping that is made later shows its first write.
 pub(crate) fn unseen_writers(
     listing: &Listing,
@@ -41,19 +31,6 @@ pub(crate) fn unseen_writers(
     workers: usize,
     cancel: &Cancel,
 ) -> Result<Vec<EntryId>, WorkerPanic> {
-    let mut found = possible_writers(listing, files, workers, cancel)?;
-    let is_told = |entry: &EntryId| found.untold.binary_search(entry).is_err();
-    found.files.retain(is_told);
-    Ok(found.files)
-}
-
-/// The same with those of which the system does not tell that to this user.
-pub(crate) fn possible_writers(
-    listing: &Listing,
-    files: impl Iterator<Item = EntryId>,
-    workers: usize,
-    cancel: &Cancel,
-) -> Result<Writers, WorkerPanic> {
     let files = suspects(listing, files);
     let pieces: Vec<&[EntryId]> = files.chunks(PIECE).collect();
     let next = AtomicUsize::new(0);
@@ -65,22 +42,13 @@ pub(crate) fn possible_writers(
                 break;
             }
             let files = piece.iter().copied();
-            found.extend(files.map(|entry| (entry, writer(&mut opener, entry))));
+            found.extend(files.filter(|entry| has_writer(&mut opener, *entry)));
         }
         found
     })?;
-    let mut writers = Writers::default();
-    for (entry, writer) in found.into_iter().flatten() {
-        if writer != Writer::None {
-            writers.files.push(entry);
-        }
-        if writer == Writer::Untold {
-            writers.untold.push(entry);
-        }
-    }
-    writers.files.sort_unstable();
-    writers.untold.sort_unstable();
-    Ok(writers)
+    let mut found: Vec<EntryId> = found.into_iter().flatten().collect();
+    found.sort_unstable();
+    Ok(found)
 }
 
 /// Files that were changed a short time ago, and all that are only in memory: nothing is ever
@@ -107,35 +75,22 @@ fn suspects(listing: &Listing, files: impl Iterator<Item = EntryId>) -> Vec<Entr
     files.filter(|entry| is_suspect(entry)).collect()
 }
 
-/// Answer of the system to whether a file has a writer.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Writer {
-    /// None, or the file system does not know (NFS, FUSE).
-    None,
-    Open,
-    /// The file is another user's, and this one may not ask.
-    Untold,
-}
-
-fn writer(opener: &mut Opener<'_>, entry: EntryId) -> Writer {
+/// Whether the system says so; of files where it tells nothing, because they are somebody else's or
+/// on a file system without leases, it does not.
+fn has_writer(opener: &mut Opener<'_>, entry: EntryId) -> bool {
     // Who cannot be opened is not read either.
     let Ok((file, stat)) = opener.open_checked(entry) else {
-        return Writer::None;
+        return false;
     };
     let (patience, began) = (patience(&stat.stamp), Instant::now());
     loop {
         match lease::take(&file) {
             Ok(()) => {
                 lease::give_up(&file);
-                return Writer::None;
+                return false;
             }
-            Err(Refused::Unavailable(errno)) => {
-                return match Errno::from_raw_os_error(errno) {
-                    Errno::ACCESS | Errno::PERM => Writer::Untold,
-                    _ => Writer::None,
-                };
-            }
-            Err(Refused::Writer) if began.elapsed() >= patience => return Writer::Open,
+            Err(Refused::Unavailable(_)) => return false,
+            Err(Refused::Writer) if began.elapsed() >= patience => return true,
             Err(Refused::Writer) => std::thread::sleep(Duration::from_millis(1)),
         }
     }

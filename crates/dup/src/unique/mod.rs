@@ -9,8 +9,7 @@
 //! - Directories answer by a digest of 256 bits or byte for byte, never by a fast hash or a cache;
 //!   manifests by the digest that they have ([`crate::manifests`]).
 //! - Who has a file open for writing may change it unseen: it is no witness, and none
-//!   of the trees' is elsewhere. The same goes for files of other users where the system does not
-//!   tell, if they were changed a short time ago or are in memory.
+//!   of the trees' is elsewhere.
 //! - What was not looked at is counted ([`Unique::unseen`]): a walk's filters, other file systems,
 //!   what a mount covers.
 
@@ -195,12 +194,12 @@ pub fn unique(
         ..options.scan.clone()
     };
     let all = listing.ids();
-    let written = crate::writers::possible_writers(&listing, all, options.scan.workers, cancel)?;
+    let written = crate::writers::unseen_writers(&listing, all, options.scan.workers, cancel)?;
     let scan = scan_beside(&listing, marks, &scan_options, None, cancel, progress)?;
     let mut found = Contents::of(&listing, own_entries, &scan);
     let mut errors = names::tell_apart(&listing, &mut found, cancel);
     errors.extend(standing::settle_empty(&listing, own_entries, &mut found));
-    let mut witnesses = Witnesses::new(&listing, own_entries, &own, &written.files, cancel);
+    let mut witnesses = Witnesses::new(&listing, own_entries, &own, &written, cancel);
     let mut relied = Vec::new();
     if !asks_others {
         standing::by_company(&mut found, &mut witnesses);

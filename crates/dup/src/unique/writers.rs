@@ -3,13 +3,12 @@
 use bc_walk::{EntryId, Error, Listing};
 
 use super::contents::{Contents, Standing};
-use crate::writers::Writers;
 
 /// Marks such files as unread, as their content may have changed by the time the answer is used,
 /// and returns an error for each. `refused` are reference copies among them.
 pub(super) fn note(
     listing: &Listing,
-    writers: &Writers,
+    writers: &[EntryId],
     refused: &[EntryId],
     found: &mut Contents,
 ) -> Vec<Error> {
@@ -21,7 +20,7 @@ pub(super) fn note(
         let before = told.len();
         let written = names
             .iter()
-            .filter(|name| writers.files.binary_search(name).is_ok());
+            .filter(|name| writers.binary_search(name).is_ok());
         told.extend(written);
         if told.len() > before {
             row.standing = Standing::Unread;
@@ -30,13 +29,7 @@ pub(super) fn note(
     told.sort_unstable();
     told.dedup();
     let error = |entry| {
-        let text = match writers.untold.binary_search(&entry) {
-            Ok(_) => {
-                "is another user's and may be open for writing, which the system does not tell: what \
-                 is written may not show"
-            }
-            Err(_) => "is open for writing, and what is written may not show",
-        };
+        let text = "is open for writing, and what is written may not show";
         Error::with_message(listing.path(entry), "search", text)
     };
     told.into_iter().map(error).collect()
