@@ -272,7 +272,9 @@ fn fill(
             while let Some(entry) = earlier.take_before(&path)? {
                 // Not of this copy: what has become of it is for `verify` to find.
                 is_all = false;
-                out.put(entry);
+                if earlier.stays(&entry) {
+                    out.put(entry);
+                }
             }
             known = earlier.take_at(&path)?;
         }
@@ -298,7 +300,9 @@ fn fill(
     if let Some(earlier) = &mut earlier {
         while let Some(entry) = earlier.take()? {
             is_all = false;
-            out.put(entry);
+            if earlier.stays(&entry) {
+                out.put(entry);
+            }
         }
     }
     Ok(match is_all {

@@ -30,7 +30,8 @@ pub(crate) fn proof(now: Times, ctime: Option<i64>, made: Option<i64>) -> Proof 
     let known = |time: &i64| !is_beyond(*time);
     let (born, ctime) = (now.born.filter(known), ctime.filter(known));
     match (now.ctime.filter(known), ctime) {
-        (Some(is), Some(was)) if is == was => return Proof::Same,
+        // Of file systems that count seconds many changes have one time.
+        (Some(is), Some(was)) if is == was && is % 1_000_000_000 != 0 => return Proof::Same,
         (Some(is), Some(was)) if is < was => return Proof::Unproven,
         (Some(is), _) if born.is_some_and(|born| born > is) => return Proof::Unproven,
         _ => {}

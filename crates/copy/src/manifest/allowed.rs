@@ -48,17 +48,21 @@ pub(crate) fn refuse_foreign(options: &CopyOptions, plan: &Plan) -> Result<(), E
             }
         },
     };
-    let root = place_of(OsStr::from_bytes(&plan.root));
-    let real = std::fs::canonicalize(OsStr::from_bytes(&root));
-    let real = real.map_or(root, |real| real.into_os_string().into_encoded_bytes());
     match recorded {
-        Some(recorded) if recorded == real => Ok(()),
+        Some(recorded) if recorded == real_root(plan) => Ok(()),
         Some(recorded) => refused(format!(
             "is the manifest of another destination, {}",
             Escaped(&recorded)
         )),
         None => refused("is a manifest that does not say of which destination".to_owned()),
     }
+}
+
+/// Returns the path that a manifest of this destination records as its root.
+pub(super) fn real_root(plan: &Plan) -> Vec<u8> {
+    let root = place_of(OsStr::from_bytes(&plan.root));
+    let real = std::fs::canonicalize(OsStr::from_bytes(&root));
+    real.map_or(root, |real| real.into_os_string().into_encoded_bytes())
 }
 
 /// Refuses, before anything is copied, a manifest that would replace a copied file, or lie where

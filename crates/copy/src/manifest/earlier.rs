@@ -16,9 +16,10 @@ use bc_manifest::integrity::{
 use bc_walk::FileStat;
 use rustix::fs::{AtFlags, OFlags};
 
+use super::allowed::real_root;
 use super::plan::Plan;
 use crate::job::shown_below;
-use crate::options::CopyOptions;
+use crate::options::{CopyOptions, ManifestPlace};
 
 /// The existing manifest.
 pub(super) struct Earlier {
@@ -29,6 +30,8 @@ pub(super) struct Earlier {
     pub(super) scope: Option<Scope>,
     next: Option<Entry>,
     root: PathBuf,
+    /// True if it is about this destination: it lies there, wherever that was moved to, or says so.
+    is_of_destination: bool,
 }
 
 impl Earlier {
@@ -123,7 +126,9 @@ impl Earlier {
             scope,
             next: None,
             root: PathBuf::from(OsStr::from_bytes(&plan.root)),
+            is_of_destination: options.manifest == ManifestPlace::Destination,
         };
+        earlier.is_of_destination |= earlier.recorded_root() == Some(&real_root(plan)[..]);
         let first = earlier.reader.read();
         earlier.next = first.map_err(|error| error.to_string())?;
         Ok(earlier)
@@ -151,6 +156,13 @@ impl Earlier {
             true => self.take(),
             false => Ok(None),
         }
+    }
+
+    /// True if an entry of a file that this copy did not make belongs into the new manifest: all of
+    /// this destination, as their files are for `verify` to look at, and of another one those that
+    /// hold here as well.
+    pub(super) fn stays(&self, entry: &Entry) -> bool {
+        self.is_of_destination || self.still_fits(entry)
     }
 
     /// Whether what an entry is about is still what it says.
