@@ -19,7 +19,7 @@ use crate::error::{Error, ErrorKind};
 use crate::job::Job;
 use crate::options::{CopyOptions, ManifestPlace};
 use crate::results::Rows;
-use crate::target::{Top, place_of};
+use crate::target::Top;
 use crate::tree::{Content, Item, Tree, Walked};
 
 /// Refuses, before anything is copied, to replace a file at the manifest's named path that this
@@ -49,20 +49,13 @@ pub(crate) fn refuse_foreign(options: &CopyOptions, plan: &Plan) -> Result<(), E
         },
     };
     match recorded {
-        Some(recorded) if recorded == real_root(plan) => Ok(()),
+        Some(recorded) if recorded == plan.real_root() => Ok(()),
         Some(recorded) => refused(format!(
             "is the manifest of another destination, {}",
             Escaped(&recorded)
         )),
         None => refused("is a manifest that does not say of which destination".to_owned()),
     }
-}
-
-/// Returns the path that a manifest of this destination records as its root.
-pub(super) fn real_root(plan: &Plan) -> Vec<u8> {
-    let root = place_of(OsStr::from_bytes(&plan.root));
-    let real = std::fs::canonicalize(OsStr::from_bytes(&root));
-    real.map_or(root, |real| real.into_os_string().into_encoded_bytes())
 }
 
 /// Refuses, before anything is copied, a manifest that would replace a copied file, or lie where

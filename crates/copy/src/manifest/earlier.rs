@@ -16,7 +16,6 @@ use bc_manifest::integrity::{
 use bc_walk::FileStat;
 use rustix::fs::{AtFlags, OFlags};
 
-use super::allowed::real_root;
 use super::plan::Plan;
 use crate::job::shown_below;
 use crate::options::{CopyOptions, ManifestPlace};
@@ -128,7 +127,7 @@ impl Earlier {
             root: PathBuf::from(OsStr::from_bytes(&plan.root)),
             is_of_destination: options.manifest == ManifestPlace::Destination,
         };
-        earlier.is_of_destination |= earlier.recorded_root() == Some(&real_root(plan)[..]);
+        earlier.is_of_destination |= earlier.recorded_root() == Some(&plan.real_root()[..]);
         let first = earlier.reader.read();
         earlier.next = first.map_err(|error| error.to_string())?;
         Ok(earlier)

@@ -1,6 +1,10 @@
 //! Place of a manifest.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
+
+use crate::target::place_of;
 
 /// Place and subject of a manifest.
 #[derive(Clone, Debug)]
@@ -14,4 +18,13 @@ pub(crate) struct Plan {
     /// True if the directory holds nothing but what was copied, so that the manifest describes all
     /// of it.
     pub(crate) whole: bool,
+}
+
+impl Plan {
+    /// Returns the path that a manifest of this directory records as its root.
+    pub(crate) fn real_root(&self) -> Vec<u8> {
+        let root = place_of(OsStr::from_bytes(&self.root));
+        let real = std::fs::canonicalize(OsStr::from_bytes(&root));
+        real.map_or(root, |real| real.into_os_string().into_vec())
+    }
 }
