@@ -186,6 +186,37 @@ fn every_fault_is_told_and_the_next_run_completes_the_copy() {
     }
 }
 
+/// Descriptors that others held a moment ago are free in the end: no file stays behind for want of
+/// one.
+#[test]
+fn a_descriptor_that_was_short_once_costs_no_file() {
+    if !strace::is_able() {
+        return;
+    }
+    let mut healed = 0;
+    for (line, _) in LINES {
+        for call in ["openat", "openat2"] {
+            let calls = strace::counted(&tree(), &[call], line);
+            for nth in 1..=calls.get(call).copied().unwrap_or(0) {
+                let t = tree();
+                let out = strace::injected(&t, call, "error=EMFILE", nth, line);
+                let context = format!("{line}: {call} {nth}: {out}");
+                // Where the tree was walked, the copying began.
+                let (_, Some([_, _, failed, left, walked])) = told(&out) else {
+                    continue;
+                };
+                if walked < 2 {
+                    continue;
+                }
+                assert_eq!((failed, left), (0, 0), "{context}");
+                nothing_is_half_done(&t, "to", &context);
+                healed += u32::from(out.status.code() == Some(0));
+            }
+        }
+    }
+    assert!(healed > 0);
+}
+
 /// Records cannot be written any more when names still can be given: what has its name is no
 /// conflict for the run that goes on.
 #[test]

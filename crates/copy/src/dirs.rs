@@ -234,7 +234,8 @@ impl Worker<'_> {
                 continue;
             }
             job.tree.write_target(item, &mut target);
-            match self.finish_dir(item, &target) {
+            let finished = self.with_descriptors(|worker| worker.finish_dir(item, &target));
+            match finished {
                 Ok(outcome) => job.done(vec![outcome]),
                 Err(error) => job.fail(item, &error),
             }

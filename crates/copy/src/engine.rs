@@ -23,7 +23,7 @@ use crate::finish::{
 use crate::huge;
 use crate::job::Job;
 use crate::links::Links;
-use crate::options::{CopyOptions, ManifestPlace, ReadBack};
+use crate::options::{CopyOptions, Durability, ManifestPlace, ReadBack};
 use crate::relay::Relay;
 use crate::single::medium;
 use crate::small::{SMALL, small};
@@ -283,16 +283,24 @@ fn run(jobs: &[Job<'_>]) -> Result<(), Error> {
     let Some(first) = jobs.first() else {
         return Ok(());
     };
+    for job in jobs {
+        // Before workers need the descriptors.
+        if job.options.durability != Durability::None {
+            job.also_sync(job.top.id.dev, &job.top.fd);
+        }
+    }
     let mut mains: Vec<Worker<'_>> = jobs.iter().map(Worker::new).collect();
     for main in &mut mains {
         (0..main.job.tree.roots.len()).try_for_each(|root| main.make_dirs(root))?;
     }
     let links = Links::find(first);
     let shares = share_out(jobs, &links);
+    mains.iter_mut().for_each(Worker::let_go);
     share(jobs, &shares)?;
     for item in &shares.huge {
         huge::huge(&mut mains, *item);
     }
+    copy_put_off(&mut mains);
     for main in &mut mains {
         links.make(main);
         main.end();
@@ -302,6 +310,21 @@ fn run(jobs: &[Job<'_>]) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Copies again what failed for want of descriptors. No other thread copies any more, so these
+/// workers have all descriptors that there are.
+fn copy_put_off(mains: &mut [Worker<'_>]) {
+    for at in 0..mains.len() {
+        for item in mains[at].job.take_put_off() {
+            mains.iter_mut().for_each(Worker::let_go);
+            let main = &mut mains[at];
+            match main.job.tree.kind(item) {
+                FileKind::File => medium(std::slice::from_mut(main), item),
+                _ => main.special(&[item]),
+            }
+        }
+    }
 }
 
 /// Makes all workers copy the entries that each of them copies alone.

@@ -10,8 +10,9 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use bc_digest::Digest;
 use bc_fs::mount::{Answer, Traits, traits_or_unknown};
 use bc_pool::Cancel;
+use bc_walk::shortage::{Shortage, is_shortage};
 use bc_walk::{Error, FileKind, FileStat, Stamp};
-use rustix::fs::{AtFlags, StatxFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::beneath::DestDir;
@@ -90,8 +91,13 @@ pub(crate) struct Job<'a> {
     /// True if it was reported that there are no direct reads.
     pub(crate) told_direct: AtomicBool,
     barrier: Mutex<()>,
-    /// File systems that are mounted below the top and were written to, by their numbers.
+    /// The file systems of the top, and of mounts below it that were written to, by their numbers.
     mounts: Mutex<Vec<(u64, OwnedFd)>>,
+    /// Shortage of descriptors among the workers.
+    pub(crate) shortage: Shortage,
+    /// Entries whose copies failed for want of descriptors: they are copied again in the end, when
+    /// no other worker has any open. `None` from then on.
+    put_off: Mutex<Option<Vec<Item>>>,
     unrecorded: AtomicBool,
     /// Directories that were there before.
     found: Mutex<HashSet<Item>>,
@@ -181,6 +187,8 @@ impl<'a> Job<'a> {
             told_direct: AtomicBool::new(false),
             barrier: Mutex::new(()),
             mounts: Mutex::new(Vec::new()),
+            shortage: Shortage::new(cancel),
+            put_off: Mutex::new(Some(Vec::new())),
             unrecorded: AtomicBool::new(false),
             found: Mutex::default(),
         }
@@ -292,6 +300,26 @@ impl<'a> Job<'a> {
     pub(crate) fn fail(&self, item: Item, error: &Error) {
         self.fail_untold(item, error);
         (self.observer)(Event::Failed(error));
+    }
+
+    /// Takes down that an entry is to be copied again in the end, if it failed for want of
+    /// descriptors; false if it has failed for good.
+    pub(crate) fn puts_off(&self, item: Item, error: &Error) -> bool {
+        if !is_shortage(error.errno()) {
+            return false;
+        }
+        let mut put_off = self.put_off.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *put_off {
+            Some(items) => items.push(item),
+            None => return false,
+        }
+        true
+    }
+
+    /// Returns the entries that were put off. What fails from now on has failed for good.
+    pub(crate) fn take_put_off(&self) -> Vec<Item> {
+        let mut put_off = self.put_off.lock().unwrap_or_else(PoisonError::into_inner);
+        put_off.take().unwrap_or_default()
     }
 
     /// Records a failure that another destination has reported.
@@ -471,31 +499,35 @@ impl<'a> Job<'a> {
         recorded.is_ok()
     }
 
-    /// Adds a directory's file system to those that are forced to their disks with that of the top.
-    pub(crate) fn also_sync(&self, dir: &DestDir) {
+    /// Adds the file system of a directory, given with its number, to those that are forced to their
+    /// disks.
+    pub(crate) fn also_sync(&self, dev: u64, dir: impl AsFd) {
         let mut mounts = self.mounts.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_new = mounts.iter().all(|(dev, _)| *dev != dir.id.dev);
-        if is_new && let Ok(open) = readable(&dir.fd) {
-            mounts.push((dir.id.dev, open));
+        let is_new = mounts.iter().all(|(known, _)| *known != dev);
+        if is_new && let Ok(open) = self.readable(dir) {
+            mounts.push((dev, open));
         }
+    }
+
+    /// Opens a directory that is open as a place again, to be synced or listed.
+    pub(crate) fn readable(&self, dir: impl AsFd) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let open = || rustix::fs::openat(dir.as_fd(), c".", flags, Mode::empty());
+        let errno = |errno: &Errno| Some(errno.raw_os_error());
+        self.shortage.wait(errno, || retry_on_intr(open), || ())
     }
 
     /// Forces the data of the destination's file systems to their disks.
     pub(crate) fn sync_all(&self) -> Result<(), Errno> {
-        let dir = readable(&self.top.fd)?;
-        retry_on_intr(|| rustix::fs::syncfs(&dir))?;
-        let mounts = self.mounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let top = self.top.id.dev;
+        let mut mounts = self.mounts.lock().unwrap_or_else(PoisonError::into_inner);
+        if mounts.iter().all(|(dev, _)| *dev != top) {
+            mounts.push((top, self.readable(&self.top.fd)?));
+        }
         mounts
             .iter()
             .try_for_each(|(_, dir)| retry_on_intr(|| rustix::fs::syncfs(dir)))
     }
-}
-
-/// Opens a directory that is open as a place again, to be synced or listed.
-pub(crate) fn readable(dir: impl AsFd) -> Result<OwnedFd, Errno> {
-    use rustix::fs::{Mode, OFlags};
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    retry_on_intr(|| rustix::fs::openat(dir.as_fd(), c".", flags, Mode::empty()))
 }
 
 /// Returns a path below another, as it is shown.

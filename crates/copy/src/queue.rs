@@ -10,7 +10,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 use crate::event::Event;
 use crate::existing::Existing;
-use crate::job::{Job, readable};
+use crate::job::Job;
 use crate::options::Durability;
 use crate::place::Place;
 use crate::record::{self, Placed};
@@ -222,7 +222,7 @@ fn publish(
         return Err(error);
     }
     if job.options.durability == Durability::File {
-        let synced = readable(fd).and_then(rustix::fs::fsync);
+        let synced = job.readable(fd).and_then(rustix::fs::fsync);
         synced.map_err(|errno| job.refused(target, "fsync directory", errno))?;
     }
     let shown = job.shown(target);

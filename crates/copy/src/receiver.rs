@@ -87,11 +87,15 @@ pub(crate) fn source_failed(workers: &[Worker<'_>], nths: &[usize], item: Item, 
     if error.kind() == ErrorKind::Cancelled {
         return;
     }
-    for (turn, nth) in nths.iter().enumerate() {
+    let mut is_told = false;
+    for nth in nths {
         let job = workers[*nth].job;
-        match turn {
-            0 => job.fail(item, error),
-            _ => job.fail_untold(item, error),
+        if job.puts_off(item, error) {
+            continue;
+        }
+        match std::mem::replace(&mut is_told, true) {
+            false => job.fail(item, error),
+            true => job.fail_untold(item, error),
         }
     }
 }

@@ -139,7 +139,7 @@ fn write(workers: &mut [Worker<'_>], held: &mut Vec<Held>) {
 impl Worker<'_> {
     /// Records a failure, unless the run is cancelled: then the file stays open for the next run.
     pub(crate) fn failed(&self, item: Item, error: &Error) {
-        if error.kind() != ErrorKind::Cancelled {
+        if error.kind() != ErrorKind::Cancelled && !self.job.puts_off(item, error) {
             self.job.fail(item, error);
         }
     }

@@ -1,12 +1,12 @@
 //! State of one worker: sources and directories that it holds open, and files that wait for their
 //! names.
 
+use std::cell::RefCell;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
 use bc_digest::Digest;
 use bc_read::Opener;
-use bc_walk::shortage::Shortage;
 use bc_walk::{DirFdCache, Error, ErrorKind, FileStat};
 use rustix::io::Errno;
 
@@ -49,8 +49,6 @@ pub(crate) struct Worker<'a> {
     /// greatest number allowed.
     opened: usize,
     most_opened: usize,
-    /// Handling of a shortage of descriptors.
-    shortage: Rc<Shortage>,
     pub(crate) xattrs: XattrReader,
     pub(crate) lost: Vec<Lost>,
     /// Content of a batch's small files.
@@ -71,7 +69,6 @@ impl<'a> Worker<'a> {
             dirs: Vec::new(),
             opened: 0,
             most_opened: affordable(job.options.workers),
-            shortage: Rc::new(Shortage::new(job.cancel)),
             xattrs: XattrReader::new(),
             lost: Vec::new(),
             buffer: Vec::new(),
@@ -99,13 +96,14 @@ impl<'a> Worker<'a> {
             let path = job.tree.source_path(item);
             return Err(Error::new(path, "open", Errno::INVAL));
         };
-        if self.opener.as_ref().is_none_or(|(of, _)| *of != root) {
-            self.opener = Some((root, Opener::new(listing)));
-        }
-        let (file, raw) = match &mut self.opener {
-            Some((_, opener)) => opener.open_for_copy(id)?,
-            None => Opener::new(listing).open_for_copy(id)?,
+        let mut opener = match self.opener.take() {
+            Some((of, opener)) if of == root => opener,
+            _ => Opener::new(listing),
         };
+        // All workers may wait for what all of them hold.
+        let opened = opener.open_for_copy(id, || self.let_go());
+        self.opener = Some((root, opener));
+        let (file, raw) = opened?;
         let stat = FileStat::from(&raw);
         let settled = is_settled(&stat.stamp);
         Ok(Open {
@@ -181,7 +179,7 @@ impl<'a> Worker<'a> {
         let dir = Rc::new(opened?);
         let is_synced = self.job.options.durability != Durability::None;
         if is_synced && dir.id.dev != self.job.top.id.dev {
-            self.job.also_sync(&dir);
+            self.job.also_sync(dir.id.dev, &dir.fd);
         }
         self.opened += 1;
         if self.dirs.len() == KEPT.min(self.most_opened) {
@@ -197,9 +195,24 @@ impl<'a> Worker<'a> {
         &mut self,
         open: impl FnMut() -> Result<T, Errno>,
     ) -> Result<T, Errno> {
-        let shortage = Rc::clone(&self.shortage);
+        let shortage = &self.job.shortage;
         let errno = |errno: &Errno| Some(errno.raw_os_error());
         shortage.wait(errno, open, || self.let_go())
+    }
+
+    /// Calls `f`, which may be called again: where it failed for want of descriptors, those held
+    /// here are closed, and the release of others is awaited.
+    pub(crate) fn with_descriptors<T>(
+        &mut self,
+        mut f: impl FnMut(&mut Worker<'a>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let shortage = &self.job.shortage;
+        let worker = RefCell::new(self);
+        shortage.wait(
+            Error::errno,
+            || f(&mut worker.borrow_mut()),
+            || worker.borrow_mut().let_go(),
+        )
     }
 
     /// Closes descriptors that can be opened again.

@@ -101,23 +101,27 @@ impl<'a> Opener<'a> {
     /// # Errors
     /// Errors of that function.
     pub fn open_checked(&mut self, entry: EntryId) -> Result<(OwnedFd, FileStat), Error> {
-        let file = self.open_waiting(entry)?;
+        let file = self.open_waiting(entry, || ())?;
         let stat = verify(self.listing, entry, &file)?;
         Ok((file, stat))
     }
 
     // For our other crates. Hidden, and no part of what we promise: rustix may change its types.
     #[doc(hidden)]
-    pub fn open_for_copy(&mut self, entry: EntryId) -> Result<(OwnedFd, Stat), Error> {
-        let file = self.open_waiting(entry)?;
+    pub fn open_for_copy(
+        &mut self,
+        entry: EntryId,
+        let_go: impl FnMut(),
+    ) -> Result<(OwnedFd, Stat), Error> {
+        let file = self.open_waiting(entry, let_go)?;
         let stat = verify_raw(self.listing, entry, &file)?;
         Ok((file, stat))
     }
 
     /// Opens an entry's file, and waits where descriptors are short: other workers have some that
-    /// they will close. The directory that was opened for this very file cannot be done without:
-    /// given up, it is opened again.
-    fn open_waiting(&mut self, entry: EntryId) -> Result<OwnedFd, Error> {
+    /// they will close, and the caller closes its own in `let_go`. The directory that was opened for
+    /// this very file cannot be done without: given up, it is opened again.
+    fn open_waiting(&mut self, entry: EntryId, mut let_go: impl FnMut()) -> Result<OwnedFd, Error> {
         let listing = self.listing;
         let opener = RefCell::new(self);
         listing.shortage().wait(
@@ -125,6 +129,7 @@ impl<'a> Opener<'a> {
             || opener.borrow_mut().open_in_dir(entry),
             || {
                 opener.borrow_mut().release();
+                let_go();
             },
         )
     }
