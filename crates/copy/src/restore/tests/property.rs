@@ -6,8 +6,10 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use bc_integrity::{RootCheck, Setting};
 use bc_testkit::{Rng, Seen};
 
+use super::super::{RestoreError, RestoreOptions};
 use super::Ground;
 
 /// The last one found something once: a directory that was made for nothing.
@@ -41,11 +43,26 @@ fn once(seed: u64) {
     let edited = wound(&ground, &recorded, &mut rng);
     let before = files(&ground);
     let discards = rng.below(4) == 0;
-    let (foreseen, _) = ground.heal(&["one", "two"], |options| options.dry_run = true);
+    let (asked, _) = ground.try_heal(&["one", "two"], |options| options.dry_run = true);
+    let root_check = match asked {
+        Ok(_) => RootCheck::Careful,
+        // All of it is lost.
+        Err(RestoreError::Restore(error)) if error.setting() == Some(Setting::Force) => {
+            let is_left = |path: &PathBuf| before.contains_key(path);
+            assert!(!recorded.keys().any(is_left), "seed {seed}: {error}");
+            RootCheck::Forced
+        }
+        Err(error) => panic!("seed {seed}: {error}"),
+    };
+    let heal = |change: &dyn Fn(&mut RestoreOptions<'_>)| {
+        ground.heal(&["one", "two"], |options| {
+            options.root_check = root_check;
+            change(options);
+        })
+    };
+    let (foreseen, _) = heal(&|options| options.dry_run = true);
     assert_eq!(files(&ground), before, "seed {seed}: a dry run");
-    let (done, told) = ground.heal(&["one", "two"], |options| {
-        options.discard_damaged = discards
-    });
+    let (done, told) = heal(&|options| options.discard_damaged = discards);
     let after = files(&ground);
     let say = |path: &Path| format!("seed {seed}: {}: {told:#?}", path.display());
     assert_eq!(done.failed, 0, "seed {seed}: {told:#?}");
@@ -89,7 +106,7 @@ fn once(seed: u64) {
         }
     }
     // Once more there is nothing to do but what no copy holds.
-    let (again, told) = ground.heal(&["one", "two"], |_| {});
+    let (again, told) = heal(&|_| {});
     assert_eq!(
         (again.mended, again.missing),
         (0, done.missing),
