@@ -76,7 +76,7 @@ fn smallest(search: &mut Search<'_>, dir: DirId, contents: &mut [u32]) -> Option
         search.too_common += 1;
         return None;
     }
-    let mut best: Option<DirId> = None;
+    let mut found = Vec::new();
     let mut tried = 0;
     for start in places.dirs(rarest) {
         if places.is_below(start, dir) || places.is_below(dir, start) {
@@ -87,14 +87,18 @@ fn smallest(search: &mut Search<'_>, dir: DirId, contents: &mut [u32]) -> Option
             break;
         }
         tried += 1;
-        let Some(found) = climb(search, start, dir, contents) else {
-            continue;
-        };
-        if best.is_none_or(|best| search.is_smaller(found, best)) {
-            best = Some(found);
-        }
+        found.extend(climb(search, start, dir, contents));
     }
-    best
+    // One that holds another of them, and nothing more, is as large.
+    let is_around = |one: DirId| {
+        let mut others = found.iter().filter(|other| **other != one);
+        others.any(|other| places.is_below(*other, one))
+    };
+    let innermost = found.iter().copied().filter(|one| !is_around(*one));
+    innermost.reduce(|best, one| match search.is_smaller(one, best) {
+        true => one,
+        false => best,
+    })
 }
 
 /// The first directory from `start` upwards that has all contents.
