@@ -148,18 +148,16 @@ impl Comparison<'_> {
             && new.digest.is_some()
     }
 
-    /// Returns names whose files lost other ones, with the content that they had there: they were
-    /// moved over files of their size and time, and are no damage of these.
+    /// Returns names whose files are recorded under other ones, with the content that they have:
+    /// they were moved or linked over files of their size and time, and are no damage of these.
     pub(super) fn taken_over(&mut self) -> HashSet<u64> {
-        let new = std::mem::take(&mut self.taken_over);
-        if new.is_empty() {
-            return HashSet::new();
-        }
-        let removed = self.candidates.iter().filter(|one| one.is_removed());
-        let lost: HashSet<_> = removed.filter_map(Candidate::file_and_content).collect();
+        let (new, known) = (std::mem::take(&mut self.taken_over), self.known);
+        let here = new.iter().filter_map(Candidate::file_and_content).collect();
+        // Whether a file lost its other name, or has one more, does not matter.
+        let sound = known.map_or_else(HashSet::new, |known| known.sound(&here));
         let here = new.iter().filter_map(|is| {
             let file = is.file_and_content()?;
-            lost.contains(&file).then(|| is.record())
+            sound.contains(&file).then(|| is.record())
         });
         here.collect()
     }
