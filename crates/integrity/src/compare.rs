@@ -28,7 +28,8 @@ use crate::summary::ComparisonSummary;
 use crate::swaps::{Renamed, rings};
 use crate::unread::in_unread;
 use joined::{
-    ALL_RECORDED, class_of, moved_change, proof_of, renamed_change, with, without_identity,
+    ALL_RECORDED, class_of, content_of, moved_change, proof_of, renamed_change, with,
+    without_identity,
 };
 use suspects::KNOWN;
 
@@ -135,6 +136,27 @@ struct Settled {
     /// Pairs of which either side has a name that was kept, in order of the added side.
     renamed: Vec<Pair>,
     pairs: Vec<Pair>,
+}
+
+/// Verdicts that depend on all paths.
+#[derive(Default)]
+pub(crate) struct Verdicts {
+    /// Paths that looked damaged and have another undamaged file.
+    pub(crate) sound: HashSet<Vec<u8>>,
+    /// Damaged files under other names than the recorded ones, where a record is made.
+    pub(crate) elsewhere: Vec<Elsewhere>,
+}
+
+/// A file that is damaged under another name than the recorded one.
+pub(crate) struct Elsewhere {
+    /// Path that it was recorded under.
+    pub(crate) was: Vec<u8>,
+    /// Path that it has now.
+    pub(crate) is: Vec<u8>,
+    /// Its content now.
+    pub(crate) content: Option<Digest>,
+    /// True if nothing proves that it is the recorded file.
+    pub(crate) unproven: bool,
 }
 
 impl Settled {
@@ -422,9 +444,8 @@ impl<'a> Comparison<'a> {
         Ok((self.summary, self.copies))
     }
 
-    /// Finds pairs and rings among the waiting changes, when all paths have come. Returns the paths
-    /// that looked damaged and have another undamaged file.
-    pub(crate) fn settle(&mut self, later: &mut impl Later) -> io::Result<HashSet<Vec<u8>>> {
+    /// Finds pairs and rings among the waiting changes, when all paths have come.
+    pub(crate) fn settle(&mut self, later: &mut impl Later) -> io::Result<Verdicts> {
         let swapped = rings(&std::mem::take(&mut self.swaps));
         let taken_over = self.taken_over();
         let buffer = &self.buffer;
@@ -446,14 +467,24 @@ impl<'a> Comparison<'a> {
             pairs,
         };
         let swapped = settled.swapped.iter().map(|pair| pair.0);
-        let mut sound = HashSet::new();
+        let mut verdicts = Verdicts::default();
         for record in swapped.chain(settled.taken_over.iter().copied()) {
             if settled.renamed(record).is_none() {
-                sound.insert(buffer.get(record)?.path);
+                verdicts.sound.insert(buffer.get(record)?.path);
             }
         }
+        let pairs = settled.renamed.iter().chain(&settled.pairs);
+        for pair in pairs.filter(|pair| self.records && pair.is_damaged()) {
+            let is = buffer.get(pair.added())?;
+            verdicts.elsewhere.push(Elsewhere {
+                was: buffer.get(pair.removed())?.path,
+                content: content_of(&is).and_then(Digest::from_slice),
+                is: is.path,
+                unproven: pair.is_unproven(),
+            });
+        }
         self.settled = Some(settled);
-        Ok(sound)
+        Ok(verdicts)
     }
 
     fn flush(&mut self, mut later: impl Later) -> io::Result<()> {

@@ -5,8 +5,9 @@ use std::collections::HashSet;
 
 use bc_manifest::integrity::Kind;
 
+use super::joined::content_of;
 use super::{Comparison, EntryRef, Site};
-use crate::change::{Change, Class, Value};
+use crate::change::{Change, Class};
 use crate::fields::Field;
 use crate::moves::{self, Candidate, Numbers, Side};
 use crate::swaps::Renamed;
@@ -32,10 +33,7 @@ impl Comparison<'_> {
         if !brings || change.kind != Kind::File {
             return change;
         }
-        let digest = change.differences.iter().find_map(|d| match &d.new {
-            Value::Digest(digest) if d.field == Field::Digest => Some(&digest[..]),
-            _ => None,
-        });
+        let digest = content_of(&change);
         if !self.is_known(&change.path, digest) {
             return change;
         }

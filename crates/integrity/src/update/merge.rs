@@ -9,9 +9,10 @@ use bc_walk::EntryId;
 
 use super::output::{Ended, Output};
 use super::plan::Plan;
+use super::renames::Was;
 use super::{Damaged, UpdateOptions};
 use crate::change::Class;
-use crate::compare::{Comparison, Here};
+use crate::compare::{Comparison, Elsewhere, Here, Verdicts};
 use crate::devices::Devices;
 use crate::entry_loader::{LoadedEntry, to_entry};
 use crate::entry_ref::{EntryRef, differ};
@@ -53,14 +54,64 @@ pub(super) struct Late {
     sound: BTreeMap<Vec<u8>, Entry>,
     /// Contents that were found damaged.
     found: Vec<(Digest, Expected)>,
+    /// Paths with the record of another name of their files.
+    noted: HashSet<Vec<u8>>,
+    /// Records of damaged files by their present paths, and whether they are unproven to be these,
+    /// of which only the comparison knew.
+    missed: BTreeMap<Vec<u8>, (Was, bool)>,
 }
 
 impl Late {
-    /// Keeps only the entries that are right, and passes the others' contents to `known`.
-    pub(super) fn settle(&mut self, sound: &HashSet<Vec<u8>>, known: &KnownDamage<'_>) {
+    /// Keeps only the entries that are right, and passes the others' contents to `known`. `again`
+    /// opens the old manifest once more.
+    pub(super) fn settle(
+        &mut self,
+        verdicts: Verdicts,
+        (what, known): (&UpdateOptions<'_>, &KnownDamage<'_>),
+        again: impl FnOnce() -> Result<ManifestStream, Error>,
+    ) -> Result<(), Error> {
+        let Verdicts {
+            sound,
+            mut elsewhere,
+        } = verdicts;
+        elsewhere.retain(|one| what.damaged == Damaged::Keep && !self.noted.contains(&one.is));
+        self.miss(elsewhere, again)?;
         self.sound.retain(|path, _| sound.contains(path));
         let found = std::mem::take(&mut self.found).into_iter();
         known.learn(found.filter(|one| !sound.contains(&one.1.path)).collect());
+        Ok(())
+    }
+
+    /// Looks up the records of damaged files that have other names.
+    fn miss(
+        &mut self,
+        elsewhere: Vec<Elsewhere>,
+        again: impl FnOnce() -> Result<ManifestStream, Error>,
+    ) -> Result<(), Error> {
+        if elsewhere.is_empty() {
+            return Ok(());
+        }
+        let mut by_path: BTreeMap<Vec<u8>, Vec<Elsewhere>> = BTreeMap::new();
+        for mut one in elsewhere {
+            let was = std::mem::take(&mut one.was);
+            by_path.entry(was).or_default().push(one);
+        }
+        let mut old = again()?;
+        while let Some(entry) = old.take()? {
+            let Some(was) = Was::of(entry) else { continue };
+            for one in by_path.remove(&entry.path).into_iter().flatten() {
+                if let (Some(damaged), false) = (one.content, one.unproven) {
+                    let expected = Expected {
+                        path: one.is.clone(),
+                        digest: was.digest,
+                        verified_at: was.verified_at,
+                    };
+                    self.found.push((damaged, expected));
+                }
+                self.missed.insert(one.is, (was, one.unproven));
+            }
+        }
+        Ok(())
     }
 
     /// Corrects the output; `copies` are paths of contents that are only now known to be damaged.
@@ -70,12 +121,18 @@ impl Late {
         copies: &HashSet<Vec<u8>>,
         (what, known): (&UpdateOptions<'_>, &KnownDamage<'_>),
     ) -> Result<Ended, Error> {
-        if self.sound.is_empty() && copies.is_empty() {
+        if self.sound.is_empty() && copies.is_empty() && self.missed.is_empty() {
             return Ok(output);
         }
         output.amended(|entry| {
             if let Some(sound) = self.sound.remove(&entry.path) {
                 *entry = sound;
+            }
+            if let Some((was, unproven)) = self.missed.remove(&entry.path)
+                && entry.found.is_none()
+            {
+                let found = (Found::Damaged, what.now);
+                note(entry, &was, unproven, found);
             }
             if copies.contains(&entry.path) {
                 note_known_damage(entry, what, known);
@@ -96,6 +153,22 @@ impl Late {
             self.found.push((damaged, expected));
         }
     }
+}
+
+/// Gives a file's entry the record of another name that it had, to which its content is not equal.
+fn note(fresh: &mut Entry, was: &Was, unproven: bool, (found, now): (Found, i64)) {
+    fresh.unproven = unproven;
+    if found == Found::Damaged {
+        fresh.damaged_digest = fresh.digest;
+    }
+    fresh.digest = Some(was.digest);
+    fresh.verified_at = was.verified_at;
+    // With a new one it would look like bitrot from now on.
+    if let (Some(meta), Some(ctime_ns)) = (&mut fresh.meta, was.ctime_ns) {
+        meta.ctime_ns = ctime_ns;
+    }
+    fresh.error = None;
+    (fresh.tried_at, fresh.found) = (Some(now), Some(found));
 }
 
 /// A content that was found damaged before stays so, whatever name and time it has now.
@@ -177,19 +250,10 @@ impl Merge<'_, '_> {
             .map(|was| (was, self.hints.proof(id, was.ctime_ns)));
         // Another file that was given the number is judged by itself.
         if let Some((was, proof)) = proven.find(|(_, proof)| *proof != Proof::Other) {
-            fresh.unproven = proof == Proof::Unproven;
-            if found == Found::Damaged {
-                fresh.damaged_digest = fresh.digest;
-            }
-            fresh.digest = Some(was.digest);
-            fresh.verified_at = was.verified_at;
-            // With a new one it would look like bitrot from now on.
-            if let (Some(meta), Some(ctime_ns)) = (&mut fresh.meta, was.ctime_ns) {
-                meta.ctime_ns = ctime_ns;
-            }
-            fresh.error = None;
-            (fresh.tried_at, fresh.found) = (Some(self.what.now), Some(found));
+            let unproven = proof == Proof::Unproven;
+            note(fresh, was, unproven, (found, self.what.now));
             self.late.found(fresh);
+            self.late.noted.insert(fresh.path.clone());
         }
     }
 

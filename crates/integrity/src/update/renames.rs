@@ -25,6 +25,17 @@ pub(super) struct Was {
     pub(super) ctime_ns: Option<i64>,
 }
 
+impl Was {
+    /// Returns the content of an entry that has one.
+    pub(super) fn of(entry: &Entry) -> Option<Was> {
+        Some(Was {
+            digest: entry.digest?,
+            verified_at: entry.verified_at,
+            ctime_ns: EntryRef::from(entry).ctime_ns,
+        })
+    }
+}
+
 /// Names collected in the first pass: 40 bytes for each file that only one side has, and the
 /// recorded content of those that both have.
 #[derive(Default)]
@@ -126,16 +137,12 @@ impl Renames {
             .collect();
         let mut old = again()?;
         while let Some(entry) = old.take()? {
-            let Some(digest) = entry.digest else { continue };
+            let Some(was) = Was::of(entry) else { continue };
             let known = key(&EntryRef::from(entry)).and_then(|key| self.was.get_mut(&key));
             if let Some(known) = known
-                && known.iter().all(|was| was.digest != digest)
+                && known.iter().all(|one| one.digest != was.digest)
             {
-                known.push(Was {
-                    digest,
-                    verified_at: entry.verified_at,
-                    ctime_ns: EntryRef::from(entry).ctime_ns,
-                });
+                known.push(was);
             }
         }
         Ok(())

@@ -330,6 +330,31 @@ fn a_link_in_the_place_of_its_like_is_no_damage() {
     }
 }
 
+/// What is reported as damaged under a new name is not recorded as right there, though nothing but
+/// its content shows that the file in its place is another one.
+#[test]
+fn damage_beside_a_file_of_its_size_and_time_is_not_recorded_as_right() {
+    let tree = TestTree::new();
+    tree.write("a", "content").mtime("a", 1000, 0);
+    let manifest = record(&tree);
+    let right = entry(&fs::read(&manifest).unwrap(), "a")["digest"].clone();
+    rot(&tree, "a", 0, b'X');
+    rename(&tree, "a", "b");
+    tree.write("a", "another").mtime("a", 1000, 0);
+    // A copy of it is none that is right, either.
+    tree.write("c", "Xontent");
+    for _ in 0..2 {
+        let (text, conclusion, _) = update(&tree, &manifest);
+        assert_eq!(conclusion, Conclusion::Damaged);
+        let now = fs::read(&manifest).unwrap();
+        for path in ["b", "c"] {
+            assert!(text.contains(&format!("!! {path}: ")), "{path}: {text}");
+            assert_eq!(entry(&now, path)["digest"], right, "{path}");
+            assert_eq!(entry(&now, path)["found"], "damaged", "{path}");
+        }
+    }
+}
+
 #[test]
 fn another_kind_that_cannot_be_read_is_named_at_once() {
     if done_as_nobody("doubts::another_kind_that_cannot_be_read_is_named_at_once") {
