@@ -262,7 +262,11 @@ impl<'a> Comparison<'a> {
         }
         // The caller gets the class of the content; the report may have to wait.
         let verdict = match class {
-            Class::Modified | Class::Replaced if self.is_known(path, new.digest) => Class::Damaged,
+            Class::Modified | Class::Replaced | Class::Unreadable
+                if self.is_known(path, new.digest) =>
+            {
+                Class::Damaged
+            }
             class => class,
         };
         if self.detail != Detail::First
@@ -273,6 +277,12 @@ impl<'a> Comparison<'a> {
         {
             self.buffer.push(&with(change, old, new, ALL_RECORDED));
             return Ok(verdict);
+        }
+        if class == Class::Unreadable && verdict == Class::Damaged {
+            let change = self.known_damage(with(change, old, new, ALL_RECORDED));
+            return self
+                .report(without_identity(change, self.rules))
+                .map(|()| verdict);
         }
         let change = self.known_damage(change);
         self.report(change).map(|()| verdict)
@@ -339,6 +349,7 @@ impl<'a> Comparison<'a> {
             _ => Side::Added,
         };
         let mut change = Change::new(class, path, entry.kind);
+        change.is_new = side == Side::Added;
         // A failure to read a file that is gone is out of date.
         let unread = entry.error.filter(|_| side == Side::Added);
         change.fail(path, unread);

@@ -108,7 +108,8 @@ impl Comparison<'_> {
     }
 
     /// Returns true if another file has taken the name. Either may be damaged under another name:
-    /// the previous one at its present path, and the present one against its previous path.
+    /// the previous one at its present path, and the present one against its previous path. Where
+    /// one of them cannot be read it is the other that may.
     pub(super) fn may_be_renamed(
         &mut self,
         change: &Change,
@@ -116,7 +117,7 @@ impl Comparison<'_> {
         new: &EntryRef<'_>,
         mut site: impl Site,
     ) -> bool {
-        if !matches!(change.class, Class::Modified | Class::Replaced)
+        if !is_written(change.class)
             || !self.rules.compares(Field::Digest, Kind::File)
             || old.ino.is_none()
             || new.ino.is_none()
@@ -140,10 +141,7 @@ impl Comparison<'_> {
     /// True if a written file may be a copy of one that turns out to be damaged. That has to be
     /// known only where it would become the record.
     pub(super) fn may_be_copied(&self, change: &Change, new: &EntryRef<'_>) -> bool {
-        self.records
-            && matches!(change.class, Class::Modified | Class::Replaced)
-            && new.kind == Kind::File
-            && new.digest.is_some()
+        self.records && is_written(change.class) && new.kind == Kind::File && new.digest.is_some()
     }
 
     /// Returns names whose files are recorded under other ones, with the content that they have:
@@ -159,4 +157,10 @@ impl Comparison<'_> {
         });
         here.collect()
     }
+}
+
+/// True for a name that may have another file than before, or that has a content which was not
+/// recorded.
+fn is_written(class: Class) -> bool {
+    matches!(class, Class::Modified | Class::Replaced | Class::Unreadable)
 }

@@ -322,7 +322,9 @@ impl Merge<'_, '_> {
             && before.ino.is_some()
             && before.ino != now.ino
             && new.id.is_some_and(|id| self.plan.renames.was(id).is_some());
-        let in_place = entry.kind == Kind::File && !swapped && !renamed;
+        // Of a content that was not recorded there is no record to keep.
+        let unrecorded = entry.digest.is_none();
+        let in_place = entry.kind == Kind::File && !unrecorded && !swapped && !renamed;
         let found = match class {
             Class::Damaged if keeps && in_place => Some(Found::Damaged),
             // The last known record is better than none.
@@ -352,7 +354,7 @@ impl Merge<'_, '_> {
             let may_be_renamed = match class {
                 Class::Modified | Class::Replaced => true,
                 Class::Damaged => !in_place,
-                Class::Unreadable => unread_elsewhere,
+                Class::Unreadable => unread_elsewhere || unrecorded,
                 _ => false,
             };
             if may_be_renamed {

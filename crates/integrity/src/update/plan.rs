@@ -396,9 +396,11 @@ fn last_tried(entry: &Entry, made: i64, now: i64) -> i64 {
     over.max().unwrap_or(verified)
 }
 
-/// True if another file has the name now, with other content as well: no restored copy.
+/// True if another file has the name now, with other content as well: no restored copy of what was
+/// recorded.
 fn is_another(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
-    old.ino.is_some() && old.ino != new.ino && !is_untouched(old, new)
+    let is_copy = old.digest.is_some() && is_untouched(old, new);
+    old.ino.is_some() && old.ino != new.ino && !is_copy
 }
 
 /// True for a restored copy, or another file of the same size and time that has the name now.

@@ -225,6 +225,75 @@ fn moved_below_what_was_unreadable() {
     );
 }
 
+/// Damage is named at its new name, though what has the old one, or had the new one, cannot be read.
+#[test]
+fn names_exchanged_with_what_cannot_be_read() {
+    if done_as_nobody("unreadable::names_exchanged_with_what_cannot_be_read") {
+        return;
+    }
+    // Closed before the record or after it, and damaged before or after.
+    for (recorded, known) in [(true, true), (true, false), (false, true), (false, false)] {
+        let tree = TestTree::new();
+        tree.write("bad", "content").mtime("bad", 1000, 0);
+        tree.write("closed", "another").mtime("closed", 1000, 0);
+        if !recorded {
+            tree.mode("closed", 0);
+        }
+        let manifest = record(&tree);
+        let right = entry(&std::fs::read(&manifest).unwrap(), "bad")["digest"].clone();
+        let what = an_update(tree.path().as_os_str(), &manifest);
+        if known {
+            rot(&tree, "bad", 0, b'X');
+            updated(&what).unwrap();
+        }
+        for (from, to) in [("bad", "spare"), ("closed", "bad"), ("spare", "closed")] {
+            std::fs::rename(tree.join(from), tree.join(to)).unwrap();
+        }
+        tree.mode("bad", 0);
+        if !known {
+            rot(&tree, "closed", 0, b'X');
+        }
+        let case = format!("{recorded} {known}");
+        for _ in 0..2 {
+            let (told, _) = verified(tree.path(), &manifest, How::default());
+            let (text, done) = updated(&what).unwrap();
+            for text in [told, text] {
+                assert!(text.contains("!! closed: "), "{case}: {text}");
+                assert!(text.contains("?? bad: "), "{case}: {text}");
+            }
+            assert_eq!(done.summary.unread(), 1, "{case}");
+            assert_eq!(done.summary.count(Class::Damaged), 1, "{case}");
+            let now = std::fs::read(&manifest).unwrap();
+            assert_eq!(entry(&now, "closed")["digest"], right, "{case}");
+            assert_eq!(entry(&now, "closed")["found"], "damaged", "{case}");
+        }
+    }
+}
+
+/// A copy of what is damaged, where nothing could be read before.
+#[test]
+fn damage_copied_over_what_could_not_be_read() {
+    if done_as_nobody("unreadable::damage_copied_over_what_could_not_be_read") {
+        return;
+    }
+    let tree = TestTree::new();
+    tree.write("bad", "content")
+        .write("copy", "another")
+        .mode("copy", 0);
+    let manifest = record(&tree);
+    rot(&tree, "bad", 0, b'X');
+    tree.mode("copy", 0o644).write("copy", "Xontent");
+    let what = an_update(tree.path().as_os_str(), &manifest);
+    for _ in 0..2 {
+        let (text, done) = updated(&what).unwrap();
+        let (told, _) = verified(tree.path(), &manifest, How::default());
+        for text in [told, text] {
+            assert!(text.contains("!! copy: "), "{text}");
+        }
+        assert_eq!(done.summary.count(Class::Damaged), 2);
+    }
+}
+
 #[test]
 fn names_without_stat() {
     if done_as_nobody("unreadable::names_without_stat") {
