@@ -52,6 +52,9 @@ pub(super) struct Merge<'a, 's> {
 pub(super) struct Late {
     /// Entries that look damaged and may be of another undamaged file, by their paths.
     sound: BTreeMap<Vec<u8>, Entry>,
+    /// Entries of unreadable files, by their paths, which keep the records of other files unless
+    /// these have other names.
+    closed: BTreeMap<Vec<u8>, Entry>,
     /// Contents that were found damaged.
     found: Vec<(Digest, Expected)>,
     /// Paths with the record of another name of their files.
@@ -74,9 +77,13 @@ impl Late {
             sound,
             mut elsewhere,
         } = verdicts;
+        let mut closed = std::mem::take(&mut self.closed);
+        let moved: HashSet<&Vec<u8>> = elsewhere.iter().map(|one| &one.was).collect();
+        closed.retain(|path, _| moved.contains(path));
         elsewhere.retain(|one| what.damaged == Damaged::Keep && !self.noted.contains(&one.is));
         self.miss(elsewhere, again)?;
         self.sound.retain(|path, _| sound.contains(path));
+        self.sound.append(&mut closed);
         let found = std::mem::take(&mut self.found).into_iter();
         known.learn(found.filter(|one| !sound.contains(&one.1.path)).collect());
         Ok(())
@@ -158,9 +165,11 @@ impl Late {
 /// Gives a file's entry the record of another name that it had, to which its content is not equal.
 fn note(fresh: &mut Entry, was: &Was, unproven: bool, (found, now): (Found, i64)) {
     fresh.unproven = unproven;
-    if found == Found::Damaged {
-        fresh.damaged_digest = fresh.digest;
-    }
+    let (found, damaged) = match found {
+        Found::Damaged => (found, fresh.digest),
+        Found::Unreadable => (was.found.unwrap_or(found), was.damaged),
+    };
+    fresh.damaged_digest = damaged;
     fresh.digest = Some(was.digest);
     fresh.verified_at = was.verified_at;
     // With a new one it would look like bitrot from now on.
@@ -228,6 +237,13 @@ impl Merge<'_, '_> {
             Some(was.digest.as_bytes()) == digest
                 || self.hints.proof(Some(id), was.ctime_ns) == Proof::Same
         })
+    }
+
+    /// True if the file of an entry has another name now.
+    fn is_elsewhere(&mut self, entry: &Entry) -> bool {
+        let ctime = EntryRef::from(entry).ctime_ns;
+        let is = self.plan.renames.is_at(entry);
+        is.is_some_and(|id| self.hints.proof(Some(id), ctime) != Proof::Other)
     }
 
     /// Keeps the record of a file that had another name, so that later runs find its damage again.
@@ -317,11 +333,13 @@ impl Merge<'_, '_> {
         // A file known to be damaged is compared with the record of the file that it was.
         let renamed = !is_untouched(&before, &compared)
             && new.id.is_some_and(|id| self.plan.renames.was(id).is_some());
-        // The records of a file that cannot be read go with it to its new name.
+        // The records of a file that cannot be read go with it to its new name, and those of the
+        // file that had this name are where that is now.
         let unread_elsewhere = class == Class::Unreadable
             && before.ino.is_some()
             && before.ino != now.ino
-            && new.id.is_some_and(|id| self.plan.renames.was(id).is_some());
+            && (new.id.is_some_and(|id| self.plan.renames.was(id).is_some())
+                || self.is_elsewhere(entry));
         // Of a content that was not recorded there is no record to keep.
         let unrecorded = entry.digest.is_none();
         let in_place = entry.kind == Kind::File && !unrecorded && !swapped && !renamed;
@@ -335,6 +353,7 @@ impl Merge<'_, '_> {
             }
             _ => None,
         };
+        let elsewhere = self.hints.is_elsewhere();
         let mut fresh = || {
             let present = LoadedEntry { view: now, ..*new };
             let mut fresh = to_entry(&present, &mut self.devices);
@@ -363,8 +382,14 @@ impl Merge<'_, '_> {
             }
             return self.output.put(&fresh);
         }
-        if class == Class::Damaged && before.ino != now.ino {
-            self.late.sound.insert(entry.path.clone(), fresh());
+        if before.ino != now.ino {
+            let late = match class {
+                Class::Damaged => Some(&mut self.late.sound),
+                // Each of a copy, and none of them anywhere else.
+                _ if elsewhere => None,
+                _ => Some(&mut self.late.closed),
+            };
+            late.map(|late| late.insert(entry.path.clone(), fresh()));
         }
         let mut kept = entry.clone();
         if tried {
