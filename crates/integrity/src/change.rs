@@ -139,6 +139,8 @@ pub struct Change {
     pub readable_now: bool,
     /// True if an update records it in this run.
     pub recorded_now: bool,
+    /// True if only the new side has the path.
+    pub(crate) is_new: bool,
     /// For a modified path: true if it is not known whether it is the recorded file, damaged, or a
     /// new one that was given its inode number.
     pub unproven: bool,
@@ -159,6 +161,7 @@ impl Change {
             ctime: None,
             readable_now: false,
             recorded_now: false,
+            is_new: false,
             unproven: false,
         }
     }

@@ -28,7 +28,8 @@ use crate::summary::ComparisonSummary;
 use crate::swaps::{Renamed, rings};
 use crate::unread::in_unread;
 use joined::{
-    ALL_RECORDED, class_of, moved_change, proof_of, renamed_change, with, without_identity,
+    ALL_RECORDED, class_of, content_of, moved_change, proof_of, renamed_change, with,
+    without_identity,
 };
 use suspects::KNOWN;
 
@@ -137,6 +138,27 @@ struct Settled {
     pairs: Vec<Pair>,
 }
 
+/// Verdicts that depend on all paths.
+#[derive(Default)]
+pub(crate) struct Verdicts {
+    /// Paths that looked damaged and have another undamaged file.
+    pub(crate) sound: HashSet<Vec<u8>>,
+    /// Damaged files under other names than the recorded ones, where a record is made.
+    pub(crate) elsewhere: Vec<Elsewhere>,
+}
+
+/// A file that is damaged under another name than the recorded one.
+pub(crate) struct Elsewhere {
+    /// Path that it was recorded under.
+    pub(crate) was: Vec<u8>,
+    /// Path that it has now.
+    pub(crate) is: Vec<u8>,
+    /// Its content now.
+    pub(crate) content: Option<Digest>,
+    /// True if nothing proves that it is the recorded file.
+    pub(crate) unproven: bool,
+}
+
 impl Settled {
     fn renamed(&self, record: u64) -> Option<&Pair> {
         let found = self.renamed.binary_search_by_key(&record, Pair::added);
@@ -240,7 +262,11 @@ impl<'a> Comparison<'a> {
         }
         // The caller gets the class of the content; the report may have to wait.
         let verdict = match class {
-            Class::Modified | Class::Replaced if self.is_known(path, new.digest) => Class::Damaged,
+            Class::Modified | Class::Replaced | Class::Unreadable
+                if self.is_known(path, new.digest) =>
+            {
+                Class::Damaged
+            }
             class => class,
         };
         if self.detail != Detail::First
@@ -251,6 +277,12 @@ impl<'a> Comparison<'a> {
         {
             self.buffer.push(&with(change, old, new, ALL_RECORDED));
             return Ok(verdict);
+        }
+        if class == Class::Unreadable && verdict == Class::Damaged {
+            let change = self.known_damage(with(change, old, new, ALL_RECORDED));
+            return self
+                .report(without_identity(change, self.rules))
+                .map(|()| verdict);
         }
         let change = self.known_damage(change);
         self.report(change).map(|()| verdict)
@@ -317,6 +349,7 @@ impl<'a> Comparison<'a> {
             _ => Side::Added,
         };
         let mut change = Change::new(class, path, entry.kind);
+        change.is_new = side == Side::Added;
         // A failure to read a file that is gone is out of date.
         let unread = entry.error.filter(|_| side == Side::Added);
         change.fail(path, unread);
@@ -422,9 +455,8 @@ impl<'a> Comparison<'a> {
         Ok((self.summary, self.copies))
     }
 
-    /// Finds pairs and rings among the waiting changes, when all paths have come. Returns the paths
-    /// that looked damaged and have another undamaged file.
-    pub(crate) fn settle(&mut self, later: &mut impl Later) -> io::Result<HashSet<Vec<u8>>> {
+    /// Finds pairs and rings among the waiting changes, when all paths have come.
+    pub(crate) fn settle(&mut self, later: &mut impl Later) -> io::Result<Verdicts> {
         let swapped = rings(&std::mem::take(&mut self.swaps));
         let taken_over = self.taken_over();
         let buffer = &self.buffer;
@@ -446,14 +478,24 @@ impl<'a> Comparison<'a> {
             pairs,
         };
         let swapped = settled.swapped.iter().map(|pair| pair.0);
-        let mut sound = HashSet::new();
+        let mut verdicts = Verdicts::default();
         for record in swapped.chain(settled.taken_over.iter().copied()) {
             if settled.renamed(record).is_none() {
-                sound.insert(buffer.get(record)?.path);
+                verdicts.sound.insert(buffer.get(record)?.path);
             }
         }
+        let pairs = settled.renamed.iter().chain(&settled.pairs);
+        for pair in pairs.filter(|pair| self.records && pair.is_damaged()) {
+            let is = buffer.get(pair.added())?;
+            verdicts.elsewhere.push(Elsewhere {
+                was: buffer.get(pair.removed())?.path,
+                content: content_of(&is).and_then(Digest::from_slice),
+                is: is.path,
+                unproven: pair.is_unproven(),
+            });
+        }
         self.settled = Some(settled);
-        Ok(sound)
+        Ok(verdicts)
     }
 
     fn flush(&mut self, mut later: impl Later) -> io::Result<()> {

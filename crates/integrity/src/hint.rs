@@ -37,6 +37,11 @@ impl<'a> Hints<'a> {
         }
     }
 
+    /// True if the root is on another device than recorded.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.elsewhere
+    }
+
     /// Checks that an entry is the file that was recorded with this change time, if inode number,
     /// size and mtime are the recorded ones.
     pub(crate) fn proof(&mut self, id: Option<EntryId>, ctime: Option<i64>) -> Proof {

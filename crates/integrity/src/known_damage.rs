@@ -9,7 +9,9 @@ use bc_digest::Digest;
 use bc_manifest::integrity::Entry;
 use memchr::memmem;
 
+use crate::entry_ref::EntryRef;
 use crate::input::{ManifestFile, Trust};
+use crate::moves::{Candidate, FileAndContent, Numbers, Side};
 use crate::second::is_second;
 
 /// Key of the field that notes a damaged content, as it is written.
@@ -65,6 +67,22 @@ impl<'a> KnownDamage<'a> {
     /// True if anything was found that the manifest does not note.
     pub(crate) fn has_learnt(&self) -> bool {
         self.learnt.get().is_some_and(|learnt| !learnt.is_empty())
+    }
+
+    /// Returns those of these files that are recorded with the same content, under any names: the
+    /// manifest is read once more for them.
+    pub(crate) fn sound(&self, files: &HashSet<FileAndContent>) -> HashSet<FileAndContent> {
+        let mut found = HashSet::new();
+        if files.is_empty() {
+            return found;
+        }
+        self.each(|entry| {
+            let view = EntryRef::from(entry);
+            let side = Candidate::new(Side::Removed, &entry.path, &view, Numbers::Stable, 0);
+            let file = side.and_then(|side| side.file_and_content());
+            found.extend(file.filter(|file| files.contains(file)));
+        });
+        found
     }
 
     /// Reads all notes; a manifest that cannot be read is refused where its entries are read, not

@@ -49,6 +49,9 @@ impl From<Word> for u64 {
     }
 }
 
+/// Keys of a file, whatever its content, and of a content.
+pub(crate) type FileAndContent = (Word, [u8; 16]);
+
 /// Returns a key for a content of that size, unless it is empty. Where the size is not known, as in
 /// lists of other tools, the digest suffices if it is not short.
 pub(crate) fn key(digest: &[u8], size: Option<u64>) -> Option<[u8; 16]> {
@@ -125,12 +128,8 @@ impl Candidate {
     }
 
     /// Returns the keys of file and content, if the inode number identifies the file.
-    pub(crate) fn file_and_content(&self) -> Option<(Word, [u8; 16])> {
+    pub(crate) fn file_and_content(&self) -> Option<FileAndContent> {
         (self.file != Word::from(0)).then_some((self.file, self.key))
-    }
-
-    pub(crate) fn is_removed(&self) -> bool {
-        self.side() == Side::Removed
     }
 
     fn number(&self) -> u64 {

@@ -243,6 +243,7 @@ fn pack(change: &Change, out: &mut Vec<u8>) {
     put(out, change.ctime.map_or(0, |ctime| 1 + ctime as u64));
     put(out, u64::from(change.readable_now));
     put(out, u64::from(change.recorded_now));
+    put(out, u64::from(change.is_new));
     put(out, u64::from(change.unproven));
 }
 
@@ -354,6 +355,7 @@ fn unpack(input: &mut Input<'_>) -> Change {
     };
     let readable_now = input.number() == 1;
     let recorded_now = input.number() == 1;
+    let is_new = input.number() == 1;
     let unproven = input.number() == 1;
     Change {
         class,
@@ -368,6 +370,7 @@ fn unpack(input: &mut Input<'_>) -> Change {
         ctime,
         readable_now,
         recorded_now,
+        is_new,
         unproven,
     }
 }
@@ -420,7 +423,7 @@ mod tests {
                     Some(Ctime::Mute),
                 ][..],
             ),
-            any::<[bool; 3]>(),
+            any::<[bool; 4]>(),
         )
             .prop_map(
                 |(class, path, to, kind, differences, reason, failed, ctime, marks)| Change {
@@ -435,7 +438,8 @@ mod tests {
                     ctime,
                     readable_now: marks[0],
                     recorded_now: marks[1],
-                    unproven: marks[2],
+                    is_new: marks[2],
+                    unproven: marks[3],
                 },
             )
     }

@@ -91,14 +91,14 @@ impl ComparisonSummary {
     pub(crate) fn one_sided(&mut self, change: &Change) {
         self.add(change.class);
         self.added_unread += u64::from(change.class == Class::Added && change.reason.is_some());
-        self.unrecorded += u64::from(change.class == Class::Unreadable);
+        self.unrecorded += u64::from(is_unrecorded(change));
         self.readable_now += u64::from(change.readable_now);
     }
 
     /// Takes back a count that turned out to be wrong.
     fn take_back(&mut self, change: &Change) {
         self.counts[change.class as usize] -= 1;
-        self.unrecorded -= u64::from(change.class == Class::Unreadable);
+        self.unrecorded -= u64::from(is_unrecorded(change));
         self.readable_now -= u64::from(change.readable_now);
         self.undecided -= u64::from(change.class == Class::Modified && change.reason.is_some());
     }
@@ -121,8 +121,7 @@ impl ComparisonSummary {
     /// has, or a content that is known to be damaged.
     pub(crate) fn damaged(&mut self, change: &Change, class: Class) {
         self.take_back(change);
-        let is_new = matches!(change.class, Class::Added | Class::Unreadable);
-        self.damaged_added += u64::from(is_new);
+        self.damaged_added += u64::from(change.is_new);
         self.add(class);
     }
 
@@ -160,4 +159,9 @@ impl ComparisonSummary {
             () => Conclusion::Same,
         }
     }
+}
+
+/// True for a path of the new side where the old side could not look.
+fn is_unrecorded(change: &Change) -> bool {
+    change.class == Class::Unreadable && change.is_new
 }

@@ -406,8 +406,9 @@ impl Updater<'_> {
         totals.merge(scrubbed.totals);
         let output = output.end()?;
         let reported = |error: std::io::Error| report_failed(&error);
-        let sound = comparison.settle(&mut hints).map_err(reported)?;
-        late.settle(&sound, &known);
+        let verdicts = comparison.settle(&mut hints).map_err(reported)?;
+        let again = || self.manifest.again(what.trust);
+        late.settle(verdicts, (what, &known), again)?;
         let finished = comparison.finish_recorded(hints);
         let (mut summary, copies) = finished.map_err(reported)?;
         let output = late.amend(output, &copies, (what, &known))?;

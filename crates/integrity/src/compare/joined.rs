@@ -110,6 +110,14 @@ fn found(change: &Change, field: Field) -> Option<&Difference> {
     change.differences.iter().find(|d| d.field == field)
 }
 
+/// Returns the digest on the new side.
+pub(super) fn content_of(change: &Change) -> Option<&[u8]> {
+    match &found(change, Field::Digest)?.new {
+        Value::Digest(digest) => Some(digest),
+        _ => None,
+    }
+}
+
 /// Compares the ctimes of one file's two changes.
 fn ctime_of(was: &Change, is: &Change) -> Ctime {
     let before = found(was, Field::Ctime).map(|d| &d.old);

@@ -5,8 +5,9 @@ use std::collections::HashSet;
 
 use bc_manifest::integrity::Kind;
 
+use super::joined::content_of;
 use super::{Comparison, EntryRef, Site};
-use crate::change::{Change, Class, Value};
+use crate::change::{Change, Class};
 use crate::fields::Field;
 use crate::moves::{self, Candidate, Numbers, Side};
 use crate::swaps::Renamed;
@@ -32,10 +33,7 @@ impl Comparison<'_> {
         if !brings || change.kind != Kind::File {
             return change;
         }
-        let digest = change.differences.iter().find_map(|d| match &d.new {
-            Value::Digest(digest) if d.field == Field::Digest => Some(&digest[..]),
-            _ => None,
-        });
+        let digest = content_of(&change);
         if !self.is_known(&change.path, digest) {
             return change;
         }
@@ -110,7 +108,8 @@ impl Comparison<'_> {
     }
 
     /// Returns true if another file has taken the name. Either may be damaged under another name:
-    /// the previous one at its present path, and the present one against its previous path.
+    /// the previous one at its present path, and the present one against its previous path. Where
+    /// one of them cannot be read it is the other that may.
     pub(super) fn may_be_renamed(
         &mut self,
         change: &Change,
@@ -118,7 +117,7 @@ impl Comparison<'_> {
         new: &EntryRef<'_>,
         mut site: impl Site,
     ) -> bool {
-        if !matches!(change.class, Class::Modified | Class::Replaced)
+        if !is_written(change.class)
             || !self.rules.compares(Field::Digest, Kind::File)
             || old.ino.is_none()
             || new.ino.is_none()
@@ -142,25 +141,26 @@ impl Comparison<'_> {
     /// True if a written file may be a copy of one that turns out to be damaged. That has to be
     /// known only where it would become the record.
     pub(super) fn may_be_copied(&self, change: &Change, new: &EntryRef<'_>) -> bool {
-        self.records
-            && matches!(change.class, Class::Modified | Class::Replaced)
-            && new.kind == Kind::File
-            && new.digest.is_some()
+        self.records && is_written(change.class) && new.kind == Kind::File && new.digest.is_some()
     }
 
-    /// Returns names whose files lost other ones, with the content that they had there: they were
-    /// moved over files of their size and time, and are no damage of these.
+    /// Returns names whose files are recorded under other ones, with the content that they have:
+    /// they were moved or linked over files of their size and time, and are no damage of these.
     pub(super) fn taken_over(&mut self) -> HashSet<u64> {
-        let new = std::mem::take(&mut self.taken_over);
-        if new.is_empty() {
-            return HashSet::new();
-        }
-        let removed = self.candidates.iter().filter(|one| one.is_removed());
-        let lost: HashSet<_> = removed.filter_map(Candidate::file_and_content).collect();
+        let (new, known) = (std::mem::take(&mut self.taken_over), self.known);
+        let here = new.iter().filter_map(Candidate::file_and_content).collect();
+        // Whether a file lost its other name, or has one more, does not matter.
+        let sound = known.map_or_else(HashSet::new, |known| known.sound(&here));
         let here = new.iter().filter_map(|is| {
             let file = is.file_and_content()?;
-            lost.contains(&file).then(|| is.record())
+            sound.contains(&file).then(|| is.record())
         });
         here.collect()
     }
+}
+
+/// True for a name that may have another file than before, or that has a content which was not
+/// recorded.
+fn is_written(class: Class) -> bool {
+    matches!(class, Class::Modified | Class::Replaced | Class::Unreadable)
 }

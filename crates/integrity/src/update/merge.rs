@@ -9,9 +9,10 @@ use bc_walk::EntryId;
 
 use super::output::{Ended, Output};
 use super::plan::Plan;
+use super::renames::Was;
 use super::{Damaged, UpdateOptions};
 use crate::change::Class;
-use crate::compare::{Comparison, Here};
+use crate::compare::{Comparison, Elsewhere, Here, Verdicts};
 use crate::devices::Devices;
 use crate::entry_loader::{LoadedEntry, to_entry};
 use crate::entry_ref::{EntryRef, differ};
@@ -51,16 +52,73 @@ pub(super) struct Merge<'a, 's> {
 pub(super) struct Late {
     /// Entries that look damaged and may be of another undamaged file, by their paths.
     sound: BTreeMap<Vec<u8>, Entry>,
+    /// Entries of unreadable files, by their paths, which keep the records of other files unless
+    /// these have other names.
+    closed: BTreeMap<Vec<u8>, Entry>,
     /// Contents that were found damaged.
     found: Vec<(Digest, Expected)>,
+    /// Paths with the record of another name of their files.
+    noted: HashSet<Vec<u8>>,
+    /// Records of damaged files by their present paths, and whether they are unproven to be these,
+    /// of which only the comparison knew.
+    missed: BTreeMap<Vec<u8>, (Was, bool)>,
 }
 
 impl Late {
-    /// Keeps only the entries that are right, and passes the others' contents to `known`.
-    pub(super) fn settle(&mut self, sound: &HashSet<Vec<u8>>, known: &KnownDamage<'_>) {
+    /// Keeps only the entries that are right, and passes the others' contents to `known`. `again`
+    /// opens the old manifest once more.
+    pub(super) fn settle(
+        &mut self,
+        verdicts: Verdicts,
+        (what, known): (&UpdateOptions<'_>, &KnownDamage<'_>),
+        again: impl FnOnce() -> Result<ManifestStream, Error>,
+    ) -> Result<(), Error> {
+        let Verdicts {
+            sound,
+            mut elsewhere,
+        } = verdicts;
+        let mut closed = std::mem::take(&mut self.closed);
+        let moved: HashSet<&Vec<u8>> = elsewhere.iter().map(|one| &one.was).collect();
+        closed.retain(|path, _| moved.contains(path));
+        elsewhere.retain(|one| what.damaged == Damaged::Keep && !self.noted.contains(&one.is));
+        self.miss(elsewhere, again)?;
         self.sound.retain(|path, _| sound.contains(path));
+        self.sound.append(&mut closed);
         let found = std::mem::take(&mut self.found).into_iter();
         known.learn(found.filter(|one| !sound.contains(&one.1.path)).collect());
+        Ok(())
+    }
+
+    /// Looks up the records of damaged files that have other names.
+    fn miss(
+        &mut self,
+        elsewhere: Vec<Elsewhere>,
+        again: impl FnOnce() -> Result<ManifestStream, Error>,
+    ) -> Result<(), Error> {
+        if elsewhere.is_empty() {
+            return Ok(());
+        }
+        let mut by_path: BTreeMap<Vec<u8>, Vec<Elsewhere>> = BTreeMap::new();
+        for mut one in elsewhere {
+            let was = std::mem::take(&mut one.was);
+            by_path.entry(was).or_default().push(one);
+        }
+        let mut old = again()?;
+        while let Some(entry) = old.take()? {
+            let Some(was) = Was::of(entry) else { continue };
+            for one in by_path.remove(&entry.path).into_iter().flatten() {
+                if let (Some(damaged), false) = (one.content, one.unproven) {
+                    let expected = Expected {
+                        path: one.is.clone(),
+                        digest: was.digest,
+                        verified_at: was.verified_at,
+                    };
+                    self.found.push((damaged, expected));
+                }
+                self.missed.insert(one.is, (was, one.unproven));
+            }
+        }
+        Ok(())
     }
 
     /// Corrects the output; `copies` are paths of contents that are only now known to be damaged.
@@ -70,12 +128,18 @@ impl Late {
         copies: &HashSet<Vec<u8>>,
         (what, known): (&UpdateOptions<'_>, &KnownDamage<'_>),
     ) -> Result<Ended, Error> {
-        if self.sound.is_empty() && copies.is_empty() {
+        if self.sound.is_empty() && copies.is_empty() && self.missed.is_empty() {
             return Ok(output);
         }
         output.amended(|entry| {
             if let Some(sound) = self.sound.remove(&entry.path) {
                 *entry = sound;
+            }
+            if let Some((was, unproven)) = self.missed.remove(&entry.path)
+                && entry.found.is_none()
+            {
+                let found = (Found::Damaged, what.now);
+                note(entry, &was, unproven, found);
             }
             if copies.contains(&entry.path) {
                 note_known_damage(entry, what, known);
@@ -96,6 +160,24 @@ impl Late {
             self.found.push((damaged, expected));
         }
     }
+}
+
+/// Gives a file's entry the record of another name that it had, to which its content is not equal.
+fn note(fresh: &mut Entry, was: &Was, unproven: bool, (found, now): (Found, i64)) {
+    fresh.unproven = unproven;
+    let (found, damaged) = match found {
+        Found::Damaged => (found, fresh.digest),
+        Found::Unreadable => (was.found.unwrap_or(found), was.damaged),
+    };
+    fresh.damaged_digest = damaged;
+    fresh.digest = Some(was.digest);
+    fresh.verified_at = was.verified_at;
+    // With a new one it would look like bitrot from now on.
+    if let (Some(meta), Some(ctime_ns)) = (&mut fresh.meta, was.ctime_ns) {
+        meta.ctime_ns = ctime_ns;
+    }
+    fresh.error = None;
+    (fresh.tried_at, fresh.found) = (Some(now), Some(found));
 }
 
 /// A content that was found damaged before stays so, whatever name and time it has now.
@@ -157,6 +239,13 @@ impl Merge<'_, '_> {
         })
     }
 
+    /// True if the file of an entry has another name now.
+    fn is_elsewhere(&mut self, entry: &Entry) -> bool {
+        let ctime = EntryRef::from(entry).ctime_ns;
+        let is = self.plan.renames.is_at(entry);
+        is.is_some_and(|id| self.hints.proof(Some(id), ctime) != Proof::Other)
+    }
+
     /// Keeps the record of a file that had another name, so that later runs find its damage again.
     fn renamed(&mut self, id: Option<EntryId>, fresh: &mut Entry) {
         let Some(was) = id.and_then(|id| self.plan.renames.was(id)) else {
@@ -177,19 +266,10 @@ impl Merge<'_, '_> {
             .map(|was| (was, self.hints.proof(id, was.ctime_ns)));
         // Another file that was given the number is judged by itself.
         if let Some((was, proof)) = proven.find(|(_, proof)| *proof != Proof::Other) {
-            fresh.unproven = proof == Proof::Unproven;
-            if found == Found::Damaged {
-                fresh.damaged_digest = fresh.digest;
-            }
-            fresh.digest = Some(was.digest);
-            fresh.verified_at = was.verified_at;
-            // With a new one it would look like bitrot from now on.
-            if let (Some(meta), Some(ctime_ns)) = (&mut fresh.meta, was.ctime_ns) {
-                meta.ctime_ns = ctime_ns;
-            }
-            fresh.error = None;
-            (fresh.tried_at, fresh.found) = (Some(self.what.now), Some(found));
+            let unproven = proof == Proof::Unproven;
+            note(fresh, was, unproven, (found, self.what.now));
             self.late.found(fresh);
+            self.late.noted.insert(fresh.path.clone());
         }
     }
 
@@ -253,12 +333,16 @@ impl Merge<'_, '_> {
         // A file known to be damaged is compared with the record of the file that it was.
         let renamed = !is_untouched(&before, &compared)
             && new.id.is_some_and(|id| self.plan.renames.was(id).is_some());
-        // The records of a file that cannot be read go with it to its new name.
+        // The records of a file that cannot be read go with it to its new name, and those of the
+        // file that had this name are where that is now.
         let unread_elsewhere = class == Class::Unreadable
             && before.ino.is_some()
             && before.ino != now.ino
-            && new.id.is_some_and(|id| self.plan.renames.was(id).is_some());
-        let in_place = entry.kind == Kind::File && !swapped && !renamed;
+            && (new.id.is_some_and(|id| self.plan.renames.was(id).is_some())
+                || self.is_elsewhere(entry));
+        // Of a content that was not recorded there is no record to keep.
+        let unrecorded = entry.digest.is_none();
+        let in_place = entry.kind == Kind::File && !unrecorded && !swapped && !renamed;
         let found = match class {
             Class::Damaged if keeps && in_place => Some(Found::Damaged),
             // The last known record is better than none.
@@ -269,6 +353,7 @@ impl Merge<'_, '_> {
             }
             _ => None,
         };
+        let elsewhere = self.hints.is_elsewhere();
         let mut fresh = || {
             let present = LoadedEntry { view: now, ..*new };
             let mut fresh = to_entry(&present, &mut self.devices);
@@ -288,7 +373,7 @@ impl Merge<'_, '_> {
             let may_be_renamed = match class {
                 Class::Modified | Class::Replaced => true,
                 Class::Damaged => !in_place,
-                Class::Unreadable => unread_elsewhere,
+                Class::Unreadable => unread_elsewhere || unrecorded,
                 _ => false,
             };
             if may_be_renamed {
@@ -297,8 +382,14 @@ impl Merge<'_, '_> {
             }
             return self.output.put(&fresh);
         }
-        if class == Class::Damaged && before.ino != now.ino {
-            self.late.sound.insert(entry.path.clone(), fresh());
+        if before.ino != now.ino {
+            let late = match class {
+                Class::Damaged => Some(&mut self.late.sound),
+                // Each of a copy, and none of them anywhere else.
+                _ if elsewhere => None,
+                _ => Some(&mut self.late.closed),
+            };
+            late.map(|late| late.insert(entry.path.clone(), fresh()));
         }
         let mut kept = entry.clone();
         if tried {

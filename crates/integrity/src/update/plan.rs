@@ -247,7 +247,11 @@ impl<'a> Plan<'a> {
             && new.id.is_none_or(|id| self.judge.has_stable_numbers(id));
         // One name more, which may be one that is not recorded yet.
         let linked = old.ino == new.view.ino && old.nlink < new.view.nlink;
-        if renamed || linked {
+        // Where a good copy is in place of what was damaged, that may be beside it.
+        let healed = entry.found == Some(Found::Damaged)
+            && is_same_but_for_number(&old, &new.view)
+            && new.id.is_none_or(|id| self.judge.has_stable_numbers(id));
+        if renamed || linked || healed {
             self.renames.removed(entry);
         }
         if let (Some(id), Kind::File) = (new.id, new.view.kind) {
@@ -396,9 +400,11 @@ fn last_tried(entry: &Entry, made: i64, now: i64) -> i64 {
     over.max().unwrap_or(verified)
 }
 
-/// True if another file has the name now, with other content as well: no restored copy.
+/// True if another file has the name now, with other content as well: no restored copy of what was
+/// recorded.
 fn is_another(old: &EntryRef<'_>, new: &EntryRef<'_>) -> bool {
-    old.ino.is_some() && old.ino != new.ino && !is_untouched(old, new)
+    let is_copy = old.digest.is_some() && is_untouched(old, new);
+    old.ino.is_some() && old.ino != new.ino && !is_copy
 }
 
 /// True for a restored copy, or another file of the same size and time that has the name now.

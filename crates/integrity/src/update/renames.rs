@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use bc_digest::Digest;
-use bc_manifest::integrity::{Entry, Kind};
+use bc_manifest::integrity::{Entry, Found, Kind};
 use bc_manifest::time::is_beyond;
 use bc_walk::EntryId;
 
@@ -23,6 +23,22 @@ pub(super) struct Was {
     pub(super) digest: Digest,
     pub(super) verified_at: Option<i64>,
     pub(super) ctime_ns: Option<i64>,
+    /// Content that was found in its place, if it was.
+    pub(super) damaged: Option<Digest>,
+    pub(super) found: Option<Found>,
+}
+
+impl Was {
+    /// Returns the content of an entry that has one.
+    pub(super) fn of(entry: &Entry) -> Option<Was> {
+        Some(Was {
+            digest: entry.digest?,
+            verified_at: entry.verified_at,
+            ctime_ns: EntryRef::from(entry).ctime_ns,
+            damaged: entry.damaged_digest,
+            found: entry.found,
+        })
+    }
 }
 
 /// Names collected in the first pass: 40 bytes for each file that only one side has, and the
@@ -35,7 +51,16 @@ pub(super) struct Renames {
     renamed: Vec<Renamed<Key>>,
     /// Entries among them whose file lost another name, in order.
     swapped: Vec<EntryId>,
-    was: BTreeMap<Key, Vec<Was>>,
+    was: BTreeMap<Key, Renewed>,
+}
+
+/// A file under a new name.
+#[derive(Clone, Debug)]
+struct Renewed {
+    /// One of its new names.
+    is: EntryId,
+    /// Its contents by the records.
+    was: Vec<Was>,
 }
 
 /// Returns the key of a file; empty files have nothing to be damaged, and times out of range
@@ -122,20 +147,24 @@ impl Renames {
         self.was = self
             .added
             .iter()
-            .map(|(key, _)| (*key, Vec::new()))
+            .map(|&(key, is)| {
+                (
+                    key,
+                    Renewed {
+                        is,
+                        was: Vec::new(),
+                    },
+                )
+            })
             .collect();
         let mut old = again()?;
         while let Some(entry) = old.take()? {
-            let Some(digest) = entry.digest else { continue };
+            let Some(was) = Was::of(entry) else { continue };
             let known = key(&EntryRef::from(entry)).and_then(|key| self.was.get_mut(&key));
-            if let Some(known) = known
-                && known.iter().all(|was| was.digest != digest)
+            if let Some(Renewed { was: known, .. }) = known
+                && known.iter().all(|one| one.digest != was.digest)
             {
-                known.push(Was {
-                    digest,
-                    verified_at: entry.verified_at,
-                    ctime_ns: EntryRef::from(entry).ctime_ns,
-                });
+                known.push(was);
             }
         }
         Ok(())
@@ -149,6 +178,13 @@ impl Renames {
     /// Returns the contents that a new file may have by the records: any of these.
     pub(super) fn was(&self, id: EntryId) -> Option<&[Was]> {
         let at = self.added.binary_search_by_key(&id, |(_, id)| *id).ok()?;
-        self.was.get(&self.added[at].0).map(Vec::as_slice)
+        let known = self.was.get(&self.added[at].0)?;
+        Some(known.was.as_slice())
+    }
+
+    /// Returns the new name of the file of an entry, where another file has its path.
+    pub(super) fn is_at(&self, entry: &Entry) -> Option<EntryId> {
+        let known = self.was.get(&key(&EntryRef::from(entry))?)?;
+        Some(known.is)
     }
 }

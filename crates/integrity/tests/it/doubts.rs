@@ -8,7 +8,7 @@ use bc_integrity::{Conclusion, Damaged};
 use bc_testkit::{TestTree, left_out};
 
 use crate::support::{
-    How, an_update, entry, lines, manifest_of, record, resealed, rot, updated, verified,
+    How, an_update, diffed, entry, lines, manifest_of, record, resealed, rot, updated, verified,
 };
 use crate::unreadable::done_as_nobody;
 
@@ -279,6 +279,80 @@ fn a_file_that_takes_the_name_of_its_like_is_no_damage() {
         assert_eq!(of_files(&text), "- a\n~c b\n~c c\n", "{text}");
     }
     assert_eq!(verified(tree.path(), &manifest, How::default()).0, "");
+}
+
+/// Nor is one that keeps its own name beside it, as `ln -f` leaves it, unless it is damaged itself.
+#[test]
+fn a_link_in_the_place_of_its_like_is_no_damage() {
+    for (outside, rotten) in [(false, false), (true, false), (false, true), (true, true)] {
+        let tree = TestTree::new();
+        for name in ["a", "b"] {
+            tree.write(name, format!("content {name}"))
+                .mtime(name, 1000, 0);
+        }
+        let spare = tree.scratch("spare");
+        if outside {
+            // Its number of links stays the same.
+            fs::hard_link(tree.join("a"), &spare).unwrap();
+        }
+        let manifest = record(&tree);
+        let before = fs::read(&manifest).unwrap();
+        if rotten {
+            rot(&tree, "a", 0, b'X');
+        }
+        if !outside {
+            fs::hard_link(tree.join("a"), &spare).unwrap();
+        }
+        fs::rename(&spare, tree.join("b")).unwrap();
+        let (told, _) = verified(tree.path(), &manifest, How::default());
+        let now = manifest_of(tree.path());
+        let (offline, _) = diffed(&before, &now, Default::default()).unwrap();
+        let (text, conclusion, _) = update(&tree, &manifest);
+        for text in [&told, &offline, &text] {
+            let text = &of_files(text);
+            match rotten {
+                false => assert!(text.starts_with("~c b") && !text.contains("!!"), "{text}"),
+                true => assert!(text.contains("!! a: "), "{outside}: {text}"),
+            }
+        }
+        for text in [&told, &text] {
+            assert_eq!(text.contains("!! b: "), rotten, "{outside}: {text}");
+        }
+        assert_eq!(conclusion == Conclusion::Damaged, rotten);
+        let (after, _) = verified(tree.path(), &manifest, How::default());
+        match rotten {
+            false => assert_eq!(after, "", "{outside}"),
+            true => assert!(
+                after.contains("!! a: ") && after.contains("!! b: "),
+                "{after}"
+            ),
+        }
+    }
+}
+
+/// What is reported as damaged under a new name is not recorded as right there, though nothing but
+/// its content shows that the file in its place is another one.
+#[test]
+fn damage_beside_a_file_of_its_size_and_time_is_not_recorded_as_right() {
+    let tree = TestTree::new();
+    tree.write("a", "content").mtime("a", 1000, 0);
+    let manifest = record(&tree);
+    let right = entry(&fs::read(&manifest).unwrap(), "a")["digest"].clone();
+    rot(&tree, "a", 0, b'X');
+    rename(&tree, "a", "b");
+    tree.write("a", "another").mtime("a", 1000, 0);
+    // A copy of it is none that is right, either.
+    tree.write("c", "Xontent");
+    for _ in 0..2 {
+        let (text, conclusion, _) = update(&tree, &manifest);
+        assert_eq!(conclusion, Conclusion::Damaged);
+        let now = fs::read(&manifest).unwrap();
+        for path in ["b", "c"] {
+            assert!(text.contains(&format!("!! {path}: ")), "{path}: {text}");
+            assert_eq!(entry(&now, path)["digest"], right, "{path}");
+            assert_eq!(entry(&now, path)["found"], "damaged", "{path}");
+        }
+    }
 }
 
 #[test]

@@ -21,6 +21,7 @@ use bc_testkit::{Rng, TestTree, left_out};
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 
 use crate::support::{THEN, an_update, lines, manifest_of, with_work};
+use crate::unreadable::done_as_nobody;
 
 /// Histories of the everyday run.
 const EVERYDAY: usize = 28;
@@ -43,6 +44,13 @@ fn no_night_takes_damage_for_right_or_work_for_damage() {
         });
         assert!(played.is_ok(), "failed, see above: BC_TEST_SEED={seed}");
     }
+}
+
+/// Root reads closed files: as root the histories are played once more as nobody, whose deeds
+/// include closing files.
+#[test]
+fn nor_does_a_user_who_cannot_read_every_file() {
+    done_as_nobody("nights::no_night_takes_damage_for_right_or_work_for_damage");
 }
 
 fn born(path: &std::path::Path) -> Option<(i64, u32)> {

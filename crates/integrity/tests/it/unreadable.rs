@@ -4,9 +4,9 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use bc_integrity::Conclusion;
 use bc_integrity::change::Class;
 use bc_integrity::fields::CompareMode;
+use bc_integrity::{Conclusion, Damaged};
 use bc_testkit::{TestTree, as_nobody, copy_program, is_root};
 
 use crate::support::{
@@ -223,6 +223,139 @@ fn moved_below_what_was_unreadable() {
         verified(tree.path(), &path, How::default()).1.conclusion(),
         Conclusion::Damaged
     );
+}
+
+/// Damage is named at its new name, though what has the old one, or had the new one, cannot be read.
+#[test]
+fn names_exchanged_with_what_cannot_be_read() {
+    if done_as_nobody("unreadable::names_exchanged_with_what_cannot_be_read") {
+        return;
+    }
+    // Closed before the record or after it, and damaged before or after.
+    for (recorded, known) in [(true, true), (true, false), (false, true), (false, false)] {
+        let tree = TestTree::new();
+        tree.write("bad", "content").mtime("bad", 1000, 0);
+        tree.write("closed", "another").mtime("closed", 1000, 0);
+        if !recorded {
+            tree.mode("closed", 0);
+        }
+        let manifest = record(&tree);
+        let right = entry(&std::fs::read(&manifest).unwrap(), "bad")["digest"].clone();
+        let what = an_update(tree.path().as_os_str(), &manifest);
+        if known {
+            rot(&tree, "bad", 0, b'X');
+            updated(&what).unwrap();
+        }
+        for (from, to) in [("bad", "spare"), ("closed", "bad"), ("spare", "closed")] {
+            std::fs::rename(tree.join(from), tree.join(to)).unwrap();
+        }
+        tree.mode("bad", 0);
+        if !known {
+            rot(&tree, "closed", 0, b'X');
+        }
+        let case = format!("{recorded} {known}");
+        for _ in 0..2 {
+            let (told, _) = verified(tree.path(), &manifest, How::default());
+            let (text, done) = updated(&what).unwrap();
+            for text in [told, text] {
+                assert!(text.contains("!! closed: "), "{case}: {text}");
+                assert!(text.contains("?? bad: "), "{case}: {text}");
+            }
+            assert_eq!(done.summary.unread(), 1, "{case}");
+            assert_eq!(done.summary.count(Class::Damaged), 1, "{case}");
+            let now = std::fs::read(&manifest).unwrap();
+            assert_eq!(entry(&now, "closed")["digest"], right, "{case}");
+            assert_eq!(entry(&now, "closed")["found"], "damaged", "{case}");
+        }
+    }
+}
+
+/// A copy of what is damaged, where nothing could be read before.
+#[test]
+fn damage_copied_over_what_could_not_be_read() {
+    if done_as_nobody("unreadable::damage_copied_over_what_could_not_be_read") {
+        return;
+    }
+    let tree = TestTree::new();
+    tree.write("bad", "content")
+        .write("copy", "another")
+        .mode("copy", 0);
+    let manifest = record(&tree);
+    rot(&tree, "bad", 0, b'X');
+    tree.mode("copy", 0o644).write("copy", "Xontent");
+    let what = an_update(tree.path().as_os_str(), &manifest);
+    for _ in 0..2 {
+        let (text, done) = updated(&what).unwrap();
+        let (told, _) = verified(tree.path(), &manifest, How::default());
+        for text in [told, text] {
+            assert!(text.contains("!! copy: "), "{text}");
+        }
+        assert_eq!(done.summary.count(Class::Damaged), 2);
+    }
+}
+
+/// What is known to be damaged stays so while it cannot be read, whatever its names are and though
+/// a good copy has its old one.
+#[test]
+fn damage_set_aside_unread_is_not_forgotten() {
+    if done_as_nobody("unreadable::damage_set_aside_unread_is_not_forgotten") {
+        return;
+    }
+    for names in [&["f", "g"][..], &["f", "g", "h"]] {
+        let tree = TestTree::new();
+        tree.write("f", "content").mtime("f", 1000, 0);
+        tree.write("kept", "x");
+        let manifest = record(&tree);
+        let right = entry(&std::fs::read(&manifest).unwrap(), "f")["digest"].clone();
+        let what = an_update(tree.path().as_os_str(), &manifest);
+        rot(&tree, "f", 0, b'X');
+        updated(&what).unwrap();
+        tree.mode("f", 0);
+        updated(&what).unwrap();
+        for pair in names.windows(2) {
+            let (from, to) = (pair[0], pair[1]);
+            std::fs::rename(tree.join(from), tree.join(to)).unwrap();
+            tree.write(from, "content").mtime(from, 1000, 0);
+            let (text, done) = updated(&what).unwrap();
+            assert_eq!(done.summary.unread(), 1, "{text}");
+        }
+        let last = names[names.len() - 1];
+        tree.mode(last, 0o644);
+        for _ in 0..2 {
+            let (told, _) = verified(tree.path(), &manifest, How::default());
+            let (text, _) = updated(&what).unwrap();
+            for text in [told, text] {
+                assert!(text.contains(&format!("!! {last}: ")), "{text}");
+                assert_eq!(text.matches("!!").count(), 1, "{text}");
+            }
+            let now = std::fs::read(&manifest).unwrap();
+            assert_eq!(entry(&now, last)["digest"], right);
+        }
+    }
+}
+
+/// The record of a file does not stay behind under a name that has another one, which cannot be
+/// read: what was accepted of it elsewhere would be damage again once it is back.
+#[test]
+fn accepted_elsewhere_is_accepted() {
+    if done_as_nobody("unreadable::accepted_elsewhere_is_accepted") {
+        return;
+    }
+    // Of the same size and time, or of others.
+    for time in [1000, 2000] {
+        let tree = TestTree::new();
+        tree.write("f", "content").mtime("f", 1000, 0);
+        let manifest = record(&tree);
+        let what = an_update(tree.path().as_os_str(), &manifest).damaged(Damaged::Accept);
+        rot(&tree, "f", 0, b'X');
+        std::fs::rename(tree.join("f"), tree.join("g")).unwrap();
+        tree.write("f", "another").mtime("f", time, 0).mode("f", 0);
+        let (text, _) = updated(&what).unwrap();
+        assert!(text.contains("!! g: "), "{text}");
+        std::fs::rename(tree.join("g"), tree.join("f")).unwrap();
+        let (text, _) = verified(tree.path(), &manifest, How::default());
+        assert!(!text.contains("!!"), "{time}: {text}");
+    }
 }
 
 #[test]
