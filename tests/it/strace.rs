@@ -4,8 +4,12 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 
 use bc_testkit::{Outcome, Point, Run, Sweep, TestTree, left_out, tool};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::BC;
 
@@ -45,6 +49,60 @@ pub fn injected(t: &TestTree, call: &str, fate: &str, n: usize, line: &str) -> O
     let trace = format!("trace=?{call}");
     let inject = format!("inject=?{call}:{fate}:when={n}");
     traced(t, &["-e", &trace, "-e", &inject], line).go()
+}
+
+/// Runs `bc LINE` until its `n`th `call`, at which it is killed; returns the status.
+///
+/// Only calls of that name stop the process, as a filter picks them: to have each call looked at
+/// takes three times as long. With a filter `strace` sends no signals, so it only holds the call
+/// back.
+pub fn killed(t: &TestTree, call: &str, n: usize, line: &str) -> ExitStatus {
+    let trace = format!("trace=?{call}");
+    let hold = format!("inject=?{call}:delay_enter=600000000:when={n}");
+    let log = t.scratch("log");
+    let _ = std::fs::remove_file(&log);
+    let options = ["-D", "--seccomp-bpf", "-e", &trace, "-e", &hold];
+    let mut command = traced(t, &options, line).command();
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if has_begun(&log, call, n) {
+            let tracer = tracer(child.id());
+            child.kill().unwrap();
+            // It would hold the dead one back.
+            if let Some(tracer) = tracer {
+                let _ = kill_process(tracer, Signal::KILL);
+            }
+            return child.wait().unwrap();
+        }
+        std::thread::sleep(Duration::from_micros(300));
+    }
+}
+
+/// Whether a thread has begun its `n`th `call`.
+fn has_begun(log: &Path, call: &str, n: usize) -> bool {
+    let log = std::fs::read_to_string(log).unwrap_or_default();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for line in log.lines() {
+        let Some((thread, begun)) = line.split_once(' ') else {
+            continue;
+        };
+        if begun.trim_start().split_once('(').map(|(name, _)| name) == Some(call) {
+            *counts.entry(thread).or_default() += 1;
+        }
+    }
+    counts.into_values().any(|count| count >= n)
+}
+
+fn tracer(process: u32) -> Option<Pid> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let tracer = status
+        .lines()
+        .find_map(|line| line.strip_prefix("TracerPid:"))?;
+    Pid::from_raw(tracer.trim().parse().ok()?)
 }
 
 /// Runs `bc LINE`, in which the call at a sweep's point meets `fate`, and hands the sweep on; whether

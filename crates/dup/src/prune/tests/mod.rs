@@ -6,6 +6,7 @@ mod crash;
 mod crew;
 mod dirs;
 mod faults;
+mod foreseen;
 pub(crate) mod images;
 mod locks;
 mod lost;

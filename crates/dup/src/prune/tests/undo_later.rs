@@ -16,7 +16,7 @@ fn undo_all(tree: &TestTree, mode: RunMode) -> (UndoSummary, Vec<String>) {
 
 /// Undoes in a dry run, then really: the two agree in the files that come back and those that do
 /// not.
-fn undo_as_foreseen(tree: &TestTree) -> (UndoSummary, Vec<String>) {
+pub(super) fn undo_as_foreseen(tree: &TestTree) -> (UndoSummary, Vec<String>) {
     let (dry, said) = undo_all(tree, RunMode::DryRun);
     let (done, lines) = undo_all(tree, RunMode::Execute);
     let counts = |summary: &UndoSummary| {

@@ -4,11 +4,11 @@
 use std::os::fd::OwnedFd;
 
 use bc_fs::Escaped;
-use bc_walk::FileKind;
+use bc_walk::{FileKind, Identity};
 use rustix::io::Errno;
 
 use super::moved::is_copy;
-use super::remake::keeper;
+use super::names::{Another, Named};
 use super::{Found, Undo, UndoOutcome, find, may_be, parted};
 use crate::prune::journal::{Copy, Entry, Recorded};
 use crate::prune::meta::{Metadata, takes_attribute};
@@ -28,12 +28,37 @@ impl Undo<'_> {
 
     /// Returns the file that a name leads to, or would by then.
     pub(super) fn find(&self, path: &[u8], recorded: &Recorded) -> Result<Found, Skip> {
-        let mut found = find(path, recorded)?;
-        if let (None, Some(name)) = (&found.stat, self.stand_ins.get(path)) {
-            found.stat = Some(sys::stat_at(&found.dir, name)?);
-            found.name.clone_from(name);
+        if let Some(now) = self.now(path) {
+            return find(now, recorded);
         }
+        let mut found = find(path, recorded)?;
+        found.stat = None;
         Ok(found)
+    }
+
+    /// Returns the name that now leads to what `path` would lead to by then; `None` if that is
+    /// nothing. In a real run each name is its own.
+    pub(super) fn now<'p>(&'p self, path: &'p [u8]) -> Option<&'p [u8]> {
+        match self.stand_ins.get(path) {
+            Some(now) => now.as_deref(),
+            None => Some(path),
+        }
+    }
+
+    /// Records in a dry run that what `from` leads to would have the name `path` as well.
+    pub(super) fn would_lead(&mut self, path: &[u8], from: &[u8]) {
+        if self.mode == RunMode::DryRun {
+            let now = self.now(from).map(<[u8]>::to_vec);
+            self.stand_ins.insert(path.to_vec(), now);
+        }
+    }
+
+    /// Records in a dry run that a name would go.
+    pub(super) fn would_go(&mut self, path: &[u8]) {
+        if self.mode == RunMode::DryRun {
+            self.foreseen.remove(path);
+            self.stand_ins.insert(path.to_vec(), None);
+        }
     }
 
     /// Proves in a dry run that names in these directories could be changed; `false` in a real one.
@@ -62,17 +87,20 @@ impl Undo<'_> {
     ) -> Result<UndoOutcome, Skip> {
         let mut lost = Vec::new();
         // As another name of a file that exists, or would by then, it has that file's metadata.
-        if !self.has_name(entry) {
+        let another = self.another(entry);
+        if another.is_none() {
             let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
             let is_file = |held: &&OpenFile| held.stat.kind() == FileKind::File;
             let path = entry.keeper.path().unwrap_or_default();
-            let foreseen = || self.foresees(&path, entry);
+            // What it would lead to by then is to be seen elsewhere, or is still to be made.
+            let stands = matches!(self.stand_ins.get(&path), Some(Some(_)));
+            let foreseen = || self.foresees(&path, entry) && !stands;
             let kept;
             let source = match there.filter(is_file) {
                 Some(held) => Some(held),
                 None if foreseen() => None,
                 None => {
-                    kept = keeper(entry)?;
+                    kept = self.keeper(entry)?;
                     Some(&kept)
                 }
             };
@@ -89,7 +117,7 @@ impl Undo<'_> {
         if let Some(dir) = dir {
             self.would(&[dir])?;
         }
-        lost.extend(self.foresee_names(entry));
+        lost.extend(self.would_have(entry, another));
         Ok(UndoOutcome::Would { lost })
     }
 
@@ -106,7 +134,10 @@ impl Undo<'_> {
                 let moved = self.find(&from, &entry.target)?;
                 if moved.stat.is_none() {
                     return match self.foresees(&from, entry) {
-                        true => Ok(UndoOutcome::Would { lost: Vec::new() }),
+                        true => {
+                            self.would_go(&from);
+                            Ok(UndoOutcome::Would { lost: Vec::new() })
+                        }
                         false => Err(Skip::Missing(from)),
                     };
                 }
@@ -127,26 +158,35 @@ impl Undo<'_> {
         held: &OpenFile,
         dir: Option<&OwnedFd>,
     ) -> Result<UndoOutcome, Skip> {
+        let from = entry.destination().ok_or(Skip::Gone)?;
         if may_be(&held.mark(), &entry.target.mark()) {
+            let path = entry.target.path().ok_or(Skip::Gone)?;
+            self.would_lead(&path, &from);
+            self.would_go(&from);
+            self.came_back(entry, &path);
             return Ok(UndoOutcome::Would { lost: Vec::new() });
         }
         let wanted = self.wanted(entry, copy, held)?;
         let own = held.metadata()?;
         let (metadata, mut lost) = wanted.clone().entitled(&held.stat, Some(&own));
-        let made = match self.has_name(entry) {
-            true => metadata,
-            false => {
+        let another = self.another(entry);
+        let made = match another {
+            Some(_) => metadata,
+            None => {
                 let (made, refused) = self.would_give(&metadata, dir);
                 lost.extend(refused);
                 made
             }
         };
         let ours = copy.is_some_and(|copy| is_copy(copy, held));
-        if let Some(what) = own.not_in(&made, ours.then_some(&wanted)) {
-            let path = Escaped(&held.path);
-            lost.push(format!("the {what} of {path}, which stays"));
+        match own.not_in(&made, ours.then_some(&wanted)) {
+            Some(what) => {
+                let path = Escaped(&held.path);
+                lost.push(format!("the {what} of {path}, which stays"));
+            }
+            None => self.would_go(&from),
         }
-        lost.extend(self.foresee_names(entry));
+        lost.extend(self.would_have(entry, another));
         Ok(UndoOutcome::Would { lost })
     }
 
@@ -161,22 +201,30 @@ impl Undo<'_> {
         metadata.foresee(&self.caller, takes)
     }
 
-    /// Returns true if another name of the step's file exists, or would by then.
-    fn has_name(&mut self, entry: &Entry) -> bool {
-        let original = self.original(entry);
-        self.foreseen_names.contains_key(&original) || self.other_name(entry).is_some()
+    /// Records a name that would come back, as one more of `another` or as the first one of a file
+    /// that would be made; returns the message about the other names.
+    fn would_have(&mut self, entry: &Entry, another: Option<Another>) -> Option<String> {
+        let path = entry.target.path()?;
+        let (file, stands) = match another {
+            Some(Another::There(found, other)) => {
+                self.would_lead(&path, &other);
+                (Named::There(found.stat.as_ref()?.id), found.stat?.nlink)
+            }
+            Some(Another::Foreseen) | None => {
+                self.stand_ins
+                    .retain(|of, now| *of != path || now.is_none());
+                (Named::New(self.original(entry)), 0)
+            }
+        };
+        let more = self.foreseen_names.entry(file).or_default();
+        *more += 1;
+        parted(entry, stands + *more)
     }
 
-    /// Records a name that would come back; returns the message about the other names.
-    fn foresee_names(&mut self, entry: &Entry) -> Option<String> {
-        let stands = self.other_name(entry).and_then(|(id, path)| {
-            let stat = self.find(&path, &entry.target).ok()?.stat?;
-            (stat.id == id).then_some(stat.nlink)
-        });
-        let original = self.original(entry);
-        let made = self.foreseen_names.entry(original).or_default();
-        *made += 1;
-        parted(entry, stands.unwrap_or(0) + *made)
+    /// Returns the number of names that a file of so many has by then.
+    pub(super) fn names_by_then(&self, id: Identity, now: u64) -> u64 {
+        let more = self.foreseen_names.get(&Named::There(id));
+        now.saturating_add(more.copied().unwrap_or(0))
     }
 
     /// Returns true if a later step would have been undone by then that gave this name the content

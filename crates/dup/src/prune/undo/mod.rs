@@ -15,8 +15,8 @@ mod volumes;
 pub use self::outcome::{UndoEvent, UndoOutcome, UndoSummary};
 
 use self::leftovers::{Leftovers, put_in_place};
-use self::names::{Content, Names};
-use self::remake::{kept_now, of_kept};
+use self::names::{Content, Named, Names};
+use self::remake::of_kept;
 use self::trees::Trees;
 use self::volumes::Volumes;
 
@@ -32,7 +32,7 @@ use bc_walk::{FileKind, FileStat, Identity};
 use rustix::fs::{Mode as Permissions, OFlags};
 use rustix::io::Errno;
 
-use crate::path::split;
+use crate::path::{sibling, split};
 use crate::prune::caller::Caller;
 use crate::prune::claim::{self, Blocked};
 use crate::prune::copy::digest;
@@ -185,9 +185,10 @@ struct Undo<'a> {
     /// steps before.
     foreseen: HashMap<Vec<u8>, Option<Digest>>,
     /// Number of names of each file that a dry run would have given back.
-    foreseen_names: HashMap<Original, u64>,
-    /// The names that files still have in a dry run which would have been given others: by path.
-    stand_ins: HashMap<Vec<u8>, CString>,
+    foreseen_names: HashMap<Named, u64>,
+    /// Names that would lead elsewhere by then than they do in a dry run, which changes nothing: with
+    /// those that now lead there, or `None` if they would lead to nothing.
+    stand_ins: HashMap<Vec<u8>, Option<Vec<u8>>>,
     caller: Caller,
     /// Number of the journal's run that made the current step.
     run: u64,
@@ -328,9 +329,11 @@ impl Undo<'_> {
             .leftovers
             .put_back(entry, mark, self.mode, self.cancel)?;
         let is_back = back.original.is_some();
-        if self.mode == RunMode::DryRun {
-            self.stand_ins.extend(back.original);
-            self.stand_ins.extend(back.copy);
+        for (path, left) in back.original.iter().chain(&back.copy) {
+            self.would_lead(path, &sibling(path, left.as_bytes()));
+        }
+        if let Some((path, _)) = &back.original {
+            self.came_back(entry, path);
         }
         let outcome = match self.entry(entry, took_effect, copy, path) {
             Ok(UndoOutcome::Unneeded) if is_back => Ok(self.back(Vec::new())),
@@ -410,13 +413,15 @@ impl Undo<'_> {
             "symlink" if there.stat.kind() == FileKind::Symlink => {
                 let kept = || entry.keeper.path().unwrap_or_default();
                 match sys::stat_through(&there.dir, &there.name) {
-                    Ok(leads) => leads.id == entry.keeper.id() || Some(leads.id) == kept_now(entry),
+                    Ok(leads) => {
+                        leads.id == entry.keeper.id() || Some(leads.id) == self.kept_now(entry)
+                    }
                     Err(_) if self.foresees(&kept(), entry) => true,
                     Err(failed) => return Err(of_kept(entry, failed.into())),
                 }
             }
             "hardlink" => {
-                let shared = || there.stat.nlink > 1 && Some(there.stat.id) == kept_now(entry);
+                let shared = || there.stat.nlink > 1 && Some(there.stat.id) == self.kept_now(entry);
                 may_be(&there.mark(), &entry.keeper.mark()) || shared()
             }
             _ => false,
@@ -425,17 +430,23 @@ impl Undo<'_> {
             return self.separate(entry, &there);
         }
         let aside = self.leftovers.original(entry, &there.dir, self.cancel);
-        if self.mode == RunMode::DryRun {
-            return match aside {
-                Some((_, stat)) => Ok(self.back(parted(entry, stat.nlink).into_iter().collect())),
-                None => self.would_make(entry, Some(&there.dir), Some(&there)),
-            };
-        }
         if let Some((temp, stat)) = aside {
             let _claim = claim::alone(&there.dir).ok_or(Skip::InUse)?;
-            put_in_place(&there, &temp, stat.id)?;
+            let lost = match self.would(&[&there.dir])? {
+                true => {
+                    self.would_lead(path, &sibling(path, temp.as_bytes()));
+                    self.stands(entry, stat.id, path, stat.nlink)
+                }
+                false => {
+                    put_in_place(&there, &temp, stat.id)?;
+                    self.stands_at(entry, stat.id, path, &there.dir)
+                }
+            };
             self.leftovers.forget(&there.dir, &temp);
-            return Ok(self.done(entry, stat.id, path, &there.dir, Vec::new()));
+            return Ok(self.back(lost.into_iter().collect()));
+        }
+        if self.mode == RunMode::DryRun {
+            return self.would_make(entry, Some(&there.dir), Some(&there));
         }
         let _claim = self.blocked.claim(&there.dir, self.cancel)?;
         let (temp, id, lost) = self.make(entry, &there.dir, Some(&there))?;
@@ -458,13 +469,16 @@ impl Undo<'_> {
                 return Err(Skip::Incomplete(what));
             }
             let (metadata, left_out) = before.entitled(&there.stat, Some(&own));
-            lost = metadata.apply(&there.file)?;
+            lost = match self.mode {
+                RunMode::Execute => metadata.apply(&there.file)?,
+                RunMode::DryRun => self.would_give(&metadata, Some(&there.dir)).1,
+            };
             lost.extend(left_out);
         }
         self.remember(entry, &there.path, Content::Proven);
         match lacks {
             None => Ok(UndoOutcome::Unneeded),
-            Some(_) => Ok(UndoOutcome::Restored { lost }),
+            Some(_) => Ok(self.back(lost)),
         }
     }
 
@@ -506,8 +520,7 @@ impl Undo<'_> {
         if same { Ok(()) } else { Err(Skip::Changed) }
     }
 
-    /// Records the restored file, for its other names, and returns the message about those that it
-    /// does not have again.
+    /// Records the restored file; returns the outcome, with what is missing of it.
     fn done(
         &mut self,
         entry: &Entry,
@@ -516,18 +529,34 @@ impl Undo<'_> {
         dir: &OwnedFd,
         mut lost: Vec<String>,
     ) -> UndoOutcome {
-        self.made.insert(id);
-        self.restored
-            .entry(self.original(entry))
-            .or_insert_with(|| (id, path.to_vec()));
-        let names = split(path).1;
-        let names = sys::name(names)
+        lost.extend(self.stands_at(entry, id, path, dir));
+        UndoOutcome::Restored { lost }
+    }
+
+    /// Records the restored file that has this name in `dir`.
+    fn stands_at(
+        &mut self,
+        entry: &Entry,
+        id: Identity,
+        path: &[u8],
+        dir: &OwnedFd,
+    ) -> Option<String> {
+        let names = sys::name(split(path).1)
             .and_then(|name| sys::stat_at(dir, &name))
             .ok()
             .filter(|stat| stat.id == id)
             .map(|stat| stat.nlink);
-        lost.extend(names.and_then(|names| parted(entry, names)));
-        UndoOutcome::Restored { lost }
+        self.stands(entry, id, path, names.unwrap_or(u64::MAX))
+    }
+
+    /// Records a file that is in its place, or would be, and has so many names; returns the message
+    /// about the others.
+    fn stands(&mut self, entry: &Entry, id: Identity, path: &[u8], names: u64) -> Option<String> {
+        self.made.insert(id);
+        self.restored
+            .entry(self.original(entry))
+            .or_insert_with(|| (id, path.to_vec()));
+        parted(entry, self.names_by_then(id, names))
     }
 
     fn original(&self, entry: &Entry) -> Original {

@@ -4,8 +4,8 @@
 use bc_fs::Escaped;
 use bc_walk::{FileKind, FileStat};
 
-use super::names::Content;
-use super::{Found, Undo, UndoOutcome, find, may_be, parted};
+use super::names::{Another, Content};
+use super::{Found, Undo, UndoOutcome, may_be};
 use crate::clock::clipped;
 use crate::prune::aside::give_up;
 use crate::prune::compare::compare;
@@ -25,8 +25,8 @@ impl Undo<'_> {
     /// where that run had: an earlier undo was here.
     pub(super) fn is_back(&self, steps: &Steps, at: usize, entry: &Entry, path: &[u8]) -> bool {
         let (mut at, mut path) = (at, path.to_vec());
-        let is_there = |path: &[u8]| match find(path, &entry.target) {
-            Ok(found) => found.stat.is_some(),
+        let is_there = |path: &[u8]| match self.find(path, &entry.target) {
+            Ok(found) => found.stat.is_some() || self.foresees(path, entry),
             Err(why) => why != Skip::Gone,
         };
         while let Some((before, earlier)) = steps.moved_to(&path, at) {
@@ -68,6 +68,7 @@ impl Undo<'_> {
         let Some(here) = &found.stat else {
             if self.foresees(&from, entry) {
                 self.would(&[&found.dir])?;
+                self.would_go(&from);
                 return Ok(UndoOutcome::Would { lost: Vec::new() });
             }
             let moved = moved.ok_or_else(|| Skip::Missing(from.clone()))?;
@@ -128,15 +129,14 @@ impl Undo<'_> {
         // Metadata that the file system of the run's own copy did not take need not stay.
         let ours = copy.is_some_and(|copy| is_copy(copy, &held));
         let stays = |made: &Metadata| own.not_in(made, ours.then_some(&wanted));
-        let with = self.other_name(entry).and_then(|(id, other)| {
-            let other = find(&other, &entry.target).ok()?;
-            let found = other.stat.as_ref().is_some_and(|stat| stat.id == id);
-            found.then_some(Arrived {
+        let with = match self.another(entry) {
+            Some(Another::There(other, _)) => other.stat.as_ref().map(|stat| Arrived {
+                id: stat.id,
                 dir: Dir::new(other.dir),
                 name: other.name,
-                id,
-            })
-        });
+            }),
+            Some(Another::Foreseen) | None => None,
+        };
         let placed = Move {
             target: &held,
             to_dir: &found.dir,
@@ -172,6 +172,7 @@ impl Undo<'_> {
         if placed.copied {
             return Ok(self.done(entry, placed.id, path, &found.dir, lost));
         }
+        self.came_back(entry, path);
         Ok(UndoOutcome::Restored { lost })
     }
 
@@ -241,9 +242,11 @@ impl Undo<'_> {
             return Ok(self.back(vec![format!("the {what} of {path}, which stays")]));
         }
         if self.would(&[&copy.dir])? {
-            let found = (original.stat.id, path.to_vec());
-            self.restored.entry(self.original(entry)).or_insert(found);
-            let lost = parted(entry, original.stat.nlink).into_iter().collect();
+            let lost = self.stands(entry, original.stat.id, path, original.stat.nlink);
+            if let Some(from) = entry.destination() {
+                self.would_go(&from);
+            }
+            let lost = lost.into_iter().collect();
             return Ok(UndoOutcome::Would { lost });
         }
         let _claim = self.blocked.claim(&copy.dir, self.cancel)?;

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use bc_walk::{FileKind, Identity};
 
-use super::{Undo, reference};
+use super::{Found, Original, Undo, reference};
 use crate::path::split;
 use crate::prune::dir;
 use crate::prune::journal::{Entry, Index};
@@ -36,6 +36,21 @@ pub(super) enum Content {
     Unproven,
 }
 
+/// Another name of a step's file.
+pub(super) enum Another {
+    /// It leads to the file, or would by then: with its path.
+    There(Found, Vec<u8>),
+    /// It is one of a file that a dry run would have made.
+    Foreseen,
+}
+
+/// File that a dry run would give names.
+#[derive(Clone, Copy, Eq, Hash, PartialEq)]
+pub(super) enum Named {
+    There(Identity),
+    New(Original),
+}
+
 impl Names {
     pub(super) fn of(index: &Index) -> Names {
         Names {
@@ -60,6 +75,14 @@ impl Names {
             self.emptied = emptied;
         }
         self.found.get(&ino).cloned().unwrap_or_default()
+    }
+
+    /// Records a name that a file with this number got since its directory was listed.
+    fn add(&mut self, ino: u64, path: &[u8]) {
+        if self.linked {
+            let names = self.found.entry(ino).or_default();
+            names.push(path.to_vec());
+        }
     }
 
     fn list(&mut self, path: &[u8]) {
@@ -87,6 +110,29 @@ impl Names {
 }
 
 impl Undo<'_> {
+    /// Returns another name of the step's file: what comes back is then one more name of that file,
+    /// and else a file of its own.
+    pub(super) fn another(&mut self, entry: &Entry) -> Option<Another> {
+        if let Some((id, path)) = self.other_name(entry)
+            && let Ok(found) = self.find(&path, &entry.target)
+            && found.stat.as_ref().is_some_and(|stat| stat.id == id)
+        {
+            return Some(Another::There(found, path));
+        }
+        let new = Named::New(self.original(entry));
+        self.foreseen_names
+            .contains_key(&new)
+            .then_some(Another::Foreseen)
+    }
+
+    /// Records that the step's file itself has its name again.
+    pub(super) fn came_back(&mut self, entry: &Entry, path: &[u8]) {
+        if let Ok(Some(stat)) = self.find(path, &entry.target).map(|found| found.stat) {
+            self.names.add(stat.id.ino, path);
+        }
+        self.remember(entry, path, Content::Proven);
+    }
+
     /// A name of the step's file: one that was given back, or that never went.
     pub(super) fn other_name(&mut self, entry: &Entry) -> Option<(Identity, Vec<u8>)> {
         let restored = self.restored.get(&self.original(entry));
@@ -138,9 +184,9 @@ impl Undo<'_> {
         }
     }
 
-    /// The regular file of this name.
+    /// The regular file of this name, or that would have it by then.
     pub(super) fn held(&self, entry: &Entry, path: &[u8]) -> Option<OpenFile> {
-        let (dir, name) = dir::open_parent(&reference(path, &entry.target)).ok()?;
+        let (dir, name) = dir::open_parent(&reference(self.now(path)?, &entry.target)).ok()?;
         OpenFile::find(&dir, &name, path).ok()
     }
 }

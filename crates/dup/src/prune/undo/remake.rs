@@ -6,7 +6,8 @@ use std::os::fd::OwnedFd;
 use bc_digest::Digest;
 use bc_walk::{FileKind, Identity};
 
-use super::{Undo, find};
+use super::Undo;
+use super::names::Another;
 use crate::prune::copy::{Blocks, Copy, Source, copy, digest};
 use crate::prune::journal::Entry;
 use crate::prune::open_file::{OpenFile, identity_at};
@@ -16,7 +17,7 @@ use crate::prune::sys;
 
 impl Undo<'_> {
     /// Makes the file that the entry records, under a temporary name in `dir`: a copy of the
-    /// content with the recorded metadata or, where [another name](Undo::other_name) of the same
+    /// content with the recorded metadata or, where [another name](Undo::another) of the same
     /// file is there, one more name of that.
     pub(super) fn make(
         &mut self,
@@ -24,9 +25,8 @@ impl Undo<'_> {
         dir: &OwnedFd,
         there: Option<&OpenFile>,
     ) -> Result<(CString, Identity, Vec<String>), Skip> {
-        if let Some((id, path)) = self.other_name(entry)
-            && let Ok(other) = find(&path, &entry.target)
-            && other.stat.as_ref().is_some_and(|stat| stat.id == id)
+        if let Some(Another::There(other, _)) = self.another(entry)
+            && let Some(id) = other.stat.as_ref().map(|stat| stat.id)
             && let Ok(temp) = self
                 .temps
                 .name(|temp| sys::link(&other.dir, &other.name, dir, temp))
@@ -57,7 +57,7 @@ impl Undo<'_> {
         let source = match there {
             Some(held) if held.stat.kind() == FileKind::File => held,
             _ => {
-                kept = keeper(entry)?;
+                kept = self.keeper(entry)?;
                 &kept
             }
         };
@@ -93,24 +93,27 @@ impl Undo<'_> {
             Err(why) => Err(of_kept(entry, why)),
         }
     }
-}
 
-/// The file that was kept by the step.
-pub(super) fn keeper(entry: &Entry) -> Result<OpenFile, Skip> {
-    let path = entry.keeper.path().ok_or(Skip::Gone)?;
-    let found = find(&path, &entry.keeper).and_then(|found| found.hold(&path));
-    let is_file = |held: OpenFile| match held.stat.kind() {
-        FileKind::File => Ok(held),
-        _ => Err(Skip::NotRegular),
-    };
-    found.and_then(is_file).map_err(|why| of_kept(entry, why))
-}
+    /// The file that was kept by the step.
+    pub(super) fn keeper(&self, entry: &Entry) -> Result<OpenFile, Skip> {
+        let path = entry.keeper.path().ok_or(Skip::Gone)?;
+        let found = self.find(&path, &entry.keeper);
+        let is_file = |held: OpenFile| match held.stat.kind() {
+            FileKind::File => Ok(held),
+            _ => Err(Skip::NotRegular),
+        };
+        found
+            .and_then(|found| found.hold(&path))
+            .and_then(is_file)
+            .map_err(|why| of_kept(entry, why))
+    }
 
-/// Returns the identity of the regular file that the path of the kept one leads to by now.
-pub(super) fn kept_now(entry: &Entry) -> Option<Identity> {
-    let found = find(&entry.keeper.path()?, &entry.keeper).ok()?;
-    let stat = found.stat.filter(|stat| stat.kind() == FileKind::File)?;
-    Some(stat.id)
+    /// Returns the identity of the regular file that the path of the kept one leads to by now.
+    pub(super) fn kept_now(&self, entry: &Entry) -> Option<Identity> {
+        let found = self.find(&entry.keeper.path()?, &entry.keeper).ok()?;
+        let stat = found.stat.filter(|stat| stat.kind() == FileKind::File)?;
+        Some(stat.id)
+    }
 }
 
 /// Converts a failure into one of the kept file, with its path.
