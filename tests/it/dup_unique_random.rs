@@ -86,8 +86,8 @@ enum Reference {
 /// Names of the card's files that are nowhere else.
 fn expected(t: &TestTree, reference: Reference) -> BTreeSet<PathBuf> {
     let (card, archive) = (files(&t.join("card")), files(&t.join("archive")));
-    // In a list, a name that ends like one of the file itself may be the file's own, from below the
-    // card, or from above it when that was mounted elsewhere.
+    // In a list, a name that ends like one of a file with that content may be that file's own, from
+    // below the card, or from above it when that was mounted elsewhere.
     let last_two = |path: &Path| {
         path.iter()
             .rev()
@@ -95,9 +95,9 @@ fn expected(t: &TestTree, reference: Reference) -> BTreeSet<PathBuf> {
             .map(OsStr::to_owned)
             .collect::<Vec<_>>()
     };
-    let is_its_own = |path: &Path, listed: &Path| {
-        let mut names = card.keys().filter(|name| inode(name) == inode(path));
-        names.any(|name| last_two(name) == last_two(listed))
+    let is_a_cards = |listed: &Path, content: &Vec<u8>| {
+        let mut equal = card.iter().filter(|(_, found)| *found == content);
+        equal.any(|(name, _)| last_two(name) == last_two(listed))
     };
     let own: HashSet<_> = card.keys().map(|path| inode(path)).collect();
     let elsewhere = |path: &Path, content: &Vec<u8>| {
@@ -106,7 +106,7 @@ fn expected(t: &TestTree, reference: Reference) -> BTreeSet<PathBuf> {
         }
         let counts = |other: &Path| {
             !own.contains(&inode(other))
-                && (reference == Reference::Tree || !is_its_own(path, other))
+                && (reference == Reference::Tree || !is_a_cards(other, content))
         };
         match reference {
             Reference::Tree | Reference::List => archive
