@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 use crate::args::Choice;
 use crate::diagnostic::Diagnostic;
-use crate::patient::patient;
+use crate::interruptible::interruptible;
 use crate::progress::Shared;
 use crate::style::{Meaning, OFF, colored};
 
@@ -200,7 +200,7 @@ impl Output {
         let to = if terminal {
             buffered(Box::new(Shared(file)), Style::Text)
         } else {
-            buffered(patient(file), Style::Exact)
+            buffered(interruptible(file), Style::Exact)
         };
         Output {
             to,

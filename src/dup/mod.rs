@@ -2,11 +2,11 @@
 
 mod args;
 mod dirs;
-mod drawer;
 mod html;
 mod interactive;
 mod journals;
 mod offline;
+mod offline_manifests;
 mod output;
 mod paths;
 mod plan;

@@ -5,38 +5,45 @@ use std::io::{self, Write};
 use bc_dup::unique::KnownContent;
 use bc_walk::EntryId;
 
-use super::drawer::Drawer;
+use super::offline_manifests::OfflineManifests;
 use super::search::Found;
 use crate::output::Output;
 
 /// Writes the groups as usual, but one whose content a manifest lists has a first line for it,
 /// `MANIFEST: PATH`; after them come contents that one file here has and a manifest lists.
 pub fn text(found: &Found, output: &mut Output) -> io::Result<()> {
-    let Some(drawer) = &found.drawer else {
+    let Some(offline) = &found.offline else {
         return Ok(());
     };
     let report = found.report();
-    let known = drawer.offline.by_group(found.scan.groups().len());
+    let known = offline.offline.by_group(found.scan.groups().len());
     let mut first = true;
     for (group, known) in found.scan.groups().zip(known) {
         write_group(
             found,
-            drawer,
+            offline,
             known,
             &report.names(group),
             &mut first,
             output,
         )?;
     }
-    for known in drawer.offline.singles() {
-        write_group(found, drawer, Some(known), &known.names, &mut first, output)?;
+    for known in offline.offline.singles() {
+        write_group(
+            found,
+            offline,
+            Some(known),
+            &known.names,
+            &mut first,
+            output,
+        )?;
     }
     Ok(())
 }
 
 fn write_group(
     found: &Found,
-    drawer: &Drawer,
+    offline: &OfflineManifests,
     known: Option<&KnownContent>,
     names: &[EntryId],
     first: &mut bool,
@@ -54,7 +61,7 @@ fn write_group(
         }
     };
     if let Some(known) = known {
-        let manifest = drawer.manifests[known.answer.manifest].path();
+        let manifest = offline.manifests[known.answer.manifest].path();
         line(&[manifest, b": ", &known.detail.path].concat())?;
     }
     for name in names {

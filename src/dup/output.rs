@@ -145,7 +145,7 @@ pub fn prune_event(event: PruneEvent<'_>, printed: &mut Printed<'_>) {
             let text = format!("{}: cannot be kept: {skip}", shown(path));
             report.problem(skipped(text, path, "keep", skip));
         }
-        PruneEvent::Unwatched(path, errno) => report.note(
+        PruneEvent::WritersUndetected(path, errno) => report.note(
             0,
             &format!(
                 "{}: no read lease: {}; of this file and others like it, writes through \
@@ -154,7 +154,7 @@ pub fn prune_event(event: PruneEvent<'_>, printed: &mut Printed<'_>) {
                 system(errno)
             ),
         ),
-        PruneEvent::Unasked(path) => report.note(
+        PruneEvent::ReferenceUndecided(path) => report.note(
             0,
             &format!(
                 "{}: where else its directory is seen is found out by the run itself, \
@@ -162,7 +162,7 @@ pub fn prune_event(event: PruneEvent<'_>, printed: &mut Printed<'_>) {
                 shown(path)
             ),
         ),
-        PruneEvent::Stuck(path, errno) => {
+        PruneEvent::ProbeLeftBehind(path, errno) => {
             let (shown, reason) = (shown(path), system(errno).to_string());
             let text = format!(
                 "{shown}: made to find out where else its directory is seen, and could not be \

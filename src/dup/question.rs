@@ -4,7 +4,7 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use bc_dup::prune::{Action, Keep, PruneOptions, Roots, Stake};
+use bc_dup::prune::{Action, Keep, Planned, PruneOptions, Roots};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -23,11 +23,11 @@ const LONGEST: usize = 1024;
 pub fn asked(
     session: &Session,
     options: &PruneOptions,
-    stake: &Stake,
+    planned: &Planned,
     dirs: u64,
     references: bool,
 ) -> bool {
-    let question = question(options, stake, dirs, references);
+    let question = question(options, planned, dirs, references);
     let hint = "--dry-run lists every step and changes nothing.";
     confirmed(session, &format!("{hint}\n{question}"))
 }
@@ -93,8 +93,8 @@ fn unwaiting(terminal: BorrowedFd<'_>) -> Option<OwnedFd> {
 }
 
 /// Returns `Delete 12 files (3.1 GiB) of 9 groups, keeping the first of each?`
-fn question(options: &PruneOptions, stake: &Stake, dirs: u64, references: bool) -> String {
-    let done = act(options, stake, dirs);
+fn question(options: &PruneOptions, planned: &Planned, dirs: u64, references: bool) -> String {
+    let done = act(options, planned, dirs);
     let mut rules: Vec<String> = options.rules.keep.iter().map(rule).collect();
     if !rules.is_empty()
         && options
@@ -116,7 +116,7 @@ fn question(options: &PruneOptions, stake: &Stake, dirs: u64, references: bool) 
         (true, _) => "references, else ",
         (false, _) => "",
     };
-    let each = if stake.groups == 1 { "" } else { " of each" };
+    let each = if planned.groups == 1 { "" } else { " of each" };
     let beside = match options.rules.roots {
         Roots::Any | Roots::Chosen => "",
         Roots::Across => ", and what lies under the same PATH",
@@ -125,15 +125,15 @@ fn question(options: &PruneOptions, stake: &Stake, dirs: u64, references: bool) 
 }
 
 /// Returns `Delete 12 files (3.1 GiB) of 9 groups`
-pub fn act(options: &PruneOptions, stake: &Stake, dirs: u64) -> String {
-    let files = counted(stake.files, "file");
+pub fn act(options: &PruneOptions, planned: &Planned, dirs: u64) -> String {
+    let files = counted(planned.files, "file");
     let files = match dirs {
         0 => files,
         1 => format!("1 directory with {files}"),
         _ => format!("{} directories with {files}", thousands(dirs)),
     };
-    let groups = counted(stake.groups, "group");
-    let what = format!("{files} ({}) of {groups}", size(stake.bytes));
+    let groups = counted(planned.groups, "group");
+    let what = format!("{files} ({}) of {groups}", size(planned.bytes));
     match &options.action {
         Action::Delete => format!("Delete {what}"),
         Action::Symlink => format!("Replace {what} by symbolic links"),
@@ -185,14 +185,14 @@ mod tests {
         references: bool,
         expected: &str,
     ) {
-        let mut stake = Stake::default();
-        [stake.files, stake.bytes, stake.groups] = figures;
+        let mut planned = Planned::default();
+        [planned.files, planned.bytes, planned.groups] = figures;
         let options =
             PruneOptions::new(Action::parse(action.as_bytes()).unwrap()).rules(KeepRules::new(
                 keep.iter().map(|rule| rule.parse().unwrap()).collect(),
                 Roots::Any,
             ));
-        assert_eq!(question(&options, &stake, dirs, references), expected);
+        assert_eq!(question(&options, &planned, dirs, references), expected);
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub fn scan(args: &ScanArgs) -> Outcome<Exit> {
     let is_more_said = !closing.is_empty() && !args.common.quiet;
     end_search(session, &found, output, closing, |output| {
         match args.format {
-            _ if found.drawer.is_some() => offline::text(&found, output),
+            _ if found.offline.is_some() => offline::text(&found, output),
             Format::Report(ReportFormat::Text) if output.is_terminal() => {
                 terminal::groups(&found, output, is_more_said)
             }
@@ -171,13 +171,13 @@ fn found_or_saved(session: &Session, args: &PruneArgs) -> Outcome<(Vec<FileGroup
 
 /// Asks, where files would be given up; returns true if the run may proceed.
 fn confirmed(session: &Session, groups: &[FileGroup], options: &PruneOptions) -> bool {
-    let stake = bc_dup::prune::at_stake(groups, options, &session.cancel);
+    let planned = bc_dup::prune::at_stake(groups, options, &session.cancel);
     let references = !options.references.is_empty()
         || groups
             .iter()
             .any(|group| group.files.iter().any(|file| file.protected));
     !session.cancel.is_cancelled()
-        && (stake.files == 0 || question::asked(session, options, &stake, 0, references))
+        && (planned.files == 0 || question::asked(session, options, &planned, 0, references))
 }
 
 /// Runs the engine; a line to stdout for each step, failures to stderr.

@@ -18,7 +18,7 @@ use crate::diagnostic::Diagnostic;
 use crate::progress::{Counts, Display};
 use crate::run::{Outcome, Session};
 
-use super::drawer::{self, Drawer};
+use super::offline_manifests::{self, OfflineManifests};
 use super::plan::{CacheFile, SearchPlan};
 use super::{output, references};
 
@@ -28,7 +28,7 @@ pub struct Found {
     pub scan: Scan,
     pub references: Arc<Subtrees>,
     /// Contents that manifests list, if there are manifests.
-    pub drawer: Option<Drawer>,
+    pub offline: Option<OfflineManifests>,
     pub algorithm: Algorithm,
     roots: Vec<Vec<u8>>,
     reference_roots: Vec<usize>,
@@ -84,7 +84,7 @@ pub fn search(session: &Session, mut plan: SearchPlan<'_>) -> Outcome<Found> {
         &progress,
     )
     .map_err(|panic| session.defect(&panic))?;
-    let drawer = ask(session, &listing, &scan, &options, plan.manifests)?;
+    let offline = ask(session, &listing, &scan, &options, plan.manifests)?;
     display.stop();
     output::search(
         session,
@@ -96,7 +96,7 @@ pub fn search(session: &Session, mut plan: SearchPlan<'_>) -> Outcome<Found> {
         listing,
         scan,
         references,
-        drawer,
+        offline,
         algorithm: options.algorithm,
         roots: roots.collect(),
         reference_roots: plan.reference_roots,
@@ -111,7 +111,7 @@ fn ask(
     scan: &Scan,
     options: &ScanOptions,
     mut manifests: Vec<Manifest>,
-) -> Outcome<Option<Drawer>> {
+) -> Outcome<Option<OfflineManifests>> {
     if manifests.is_empty() || session.cancel.is_cancelled() {
         return Ok(None);
     }
@@ -122,14 +122,14 @@ fn ask(
         .start(options.start);
     let (cancel, progress) = (&session.cancel, HashProgress::default());
     let offline = offline(listing, scan, &mut manifests, hash, cancel, &progress);
-    let offline = offline.map_err(|why| drawer::unanswered(session, why))?;
+    let offline = offline.map_err(|why| offline_manifests::unanswered(session, why))?;
     for error in &offline.errors {
         session.report.failure(error);
     }
-    if let Some(text) = drawer::rests_on(&offline) {
+    if let Some(text) = offline_manifests::rests_on(&offline) {
         session.report.always(&text);
     }
-    Ok(Some(Drawer { manifests, offline }))
+    Ok(Some(OfflineManifests { manifests, offline }))
 }
 
 fn display(session: &Session, progress: &Arc<ScanProgress>) -> Display {

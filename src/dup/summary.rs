@@ -32,14 +32,14 @@ pub fn text(found: &Found) -> String {
         seconds[1],
         seconds[2],
     );
-    if let Some(drawer) = &found.drawer {
-        let files: usize = drawer
+    if let Some(offline) = &found.offline {
+        let files: usize = offline
             .offline
             .contents
             .iter()
             .map(|one| one.names.len())
             .sum();
-        let bytes = drawer.offline.contents.iter().map(|one| one.size).sum();
+        let bytes = offline.offline.contents.iter().map(|one| one.size).sum();
         text += &format!(
             "in manifests   {:>12}  {}\n",
             thousands(files as u64),

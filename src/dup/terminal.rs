@@ -45,7 +45,7 @@ pub fn groups(found: &Found, output: &mut Output, is_more_said: bool) -> io::Res
 /// where one is too wide for it.
 pub fn closing(found: &Found, paths: &[OsString], before: &str) -> Vec<String> {
     let nothing_was_read = found.scan.stats.files == 0 && !found.listing.errors().is_empty();
-    if !io::stderr().is_terminal() || nothing_was_read || found.drawer.is_some() {
+    if !io::stderr().is_terminal() || nothing_was_read || found.offline.is_some() {
         return Vec::new();
     }
     let text = format!("{before}{}", text(found));

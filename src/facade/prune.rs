@@ -316,17 +316,17 @@ impl Pruned {
                 let path = self.journal.clone().unwrap_or_default();
                 self.errors.push(failure(&bytes(&path), "write", skip));
             }
-            PruneEvent::Stuck(path, errno) => {
+            PruneEvent::ProbeLeftBehind(path, errno) => {
                 let error = bc_walk::Error::new(path, "unlink", errno_error(errno));
                 self.errors.push(PathError::from(&error));
             }
-            PruneEvent::Unwatched(path, errno) => self.warnings.push(format!(
+            PruneEvent::WritersUndetected(path, errno) => self.warnings.push(format!(
                 "{}: no read lease: {}; of this file and others like it, writes through \
                  descriptors that were open before go unnoticed",
                 bc_fs::escape(path),
                 errno_error(errno)
             )),
-            PruneEvent::Unasked(path) => self.warnings.push(format!(
+            PruneEvent::ReferenceUndecided(path) => self.warnings.push(format!(
                 "{}: where else its directory is seen is found out only when it is done",
                 bc_fs::escape(path)
             )),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use bc_dup::manifests::Manifest;
 use bc_dup::prune::lies_in;
 use bc_dup::scan::{Equality, ScanProgress};
-use bc_dup::unique::{Sides, Standing, Unique, UniqueOptions, covered, unique as search};
+use bc_dup::unique::{Presence, Sides, Unique, UniqueOptions, covered, unique as search};
 use bc_dup::{Files, Subtrees};
 use bc_hash::HashProgress;
 use bc_walk::{Entries, FileKind, Globs, Listing, Metadata, Skipped, WalkOptions};
@@ -161,7 +161,7 @@ impl UniqueJob<'_> {
             not_files: not_files(&found),
             unseen: found.unseen.total() - found.unseen.repeated - found.unseen.excluded,
             skipped: found.unseen.clone(),
-            no_witnesses: found.no_witnesses,
+            not_counted: found.not_counted,
             own_archives,
             covered: paths_of(covered),
         })
@@ -253,11 +253,11 @@ fn contents(found: &Unique, archives: &[PathBuf]) -> Vec<UniqueContent> {
     let contents = found.contents().map(|content| UniqueContent {
         size: content.size,
         paths: content.names.iter().map(path).collect(),
-        place: match content.standing {
-            Standing::Nowhere => Place::Nowhere,
-            Standing::Directory { reference } => Place::Archive(archive(reference)),
-            Standing::Manifest { reference, .. } => Place::Manifest(archive(reference)),
-            Standing::Another => Place::Another,
+        place: match content.presence {
+            Presence::Nowhere => Place::Nowhere,
+            Presence::Directory { reference } => Place::Archive(archive(reference)),
+            Presence::Manifest { reference, .. } => Place::Manifest(archive(reference)),
+            Presence::Another => Place::Another,
             _ => Place::Unknown,
         },
     });
@@ -317,7 +317,7 @@ pub struct FoundUnique {
     /// nothing, because they may be the trees' own files by another path: files that lie in a tree,
     /// and entries of a manifest that was taken of one. More than 0 is no failure; it explains why
     /// a content is nowhere else although an archive seems to have a copy.
-    pub no_witnesses: u64,
+    pub not_counted: u64,
     /// Archives that lie in one of the trees, or are one, by any path: a mistake, as all their
     /// files are the trees' own, and no copies.
     pub own_archives: Vec<PathBuf>,

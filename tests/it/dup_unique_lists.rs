@@ -111,7 +111,7 @@ fn the_library_believes_it_when_it_is_told_to() {
     list(&t, ["100/a", "100/b", "top"]);
     let ask = || bit_crafts::unique([t.join("now/card")]).archives([t.join("elsewhere/list")]);
     let found = ask().run().unwrap();
-    assert_eq!((found.nowhere().count(), found.no_witnesses), (3, 3));
+    assert_eq!((found.nowhere().count(), found.not_counted), (3, 3));
     assert_eq!(ask().trust_lists().run().unwrap().nowhere().count(), 0);
 }
 

@@ -131,7 +131,7 @@ fn find_journal(
         return Ok((Some((found, top)), None));
     }
     // A journal whose destination is another one now, or is away, is still what its stages are known
-    // by: it stays, and gets company.
+    // by: it stays, and others join.
     let is_of_volume = names.without_volume.is_some();
     let mut free = None;
     for nth in 0..MOST_JOURNALS {

@@ -11,7 +11,6 @@ use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::beneath::own_path;
-use crate::crew::run_workers;
 use crate::event::Event;
 use crate::meta::{self, Wanted};
 use crate::record::{self, RootRecord};
@@ -19,6 +18,7 @@ use crate::results::{Outcome, Proof, State, meta_of};
 use crate::small::incomplete;
 use crate::tree::{Item, parts};
 use crate::worker::{BATCH, FILES_EACH, Worker};
+use crate::workers::run_workers;
 
 /// Gives directories the metadata of their sources. Directories that their owner can still enter
 /// afterwards are finished first, by all workers; the others last, the deepest first.

@@ -10,7 +10,6 @@ use bc_pool::{Cancel, Cursor};
 use bc_walk::{FileKind, OwnFile};
 
 use crate::begin::{self, Begun};
-use crate::crew::run_workers;
 use crate::data::HUGE;
 use crate::destinations;
 use crate::dirs::finish_dirs;
@@ -32,6 +31,7 @@ use crate::target::{Source, Top};
 use crate::tree::{Item, Tree, Walked};
 use crate::unnamed;
 use crate::worker::{BATCH, FILES_EACH, Worker};
+use crate::workers::run_workers;
 
 /// Copies to the destination of the options.
 ///

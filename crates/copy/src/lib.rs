@@ -51,7 +51,6 @@
 
 mod begin;
 mod beneath;
-mod crew;
 mod data;
 mod decide;
 mod destinations;
@@ -98,6 +97,7 @@ mod tree;
 mod unnamed;
 mod unread;
 mod worker;
+mod workers;
 
 pub use engine::{copy, fan_out};
 pub use error::{Error, ErrorKind};

@@ -37,7 +37,7 @@ use crate::worker::{USUAL, Worker};
 use about::{header, scope};
 pub(crate) use again::read as read_recorded;
 pub(crate) use allowed::{refuse_copied, refuse_foreign};
-use earlier::{Earlier, Lying, Whole};
+use earlier::{Earlier, ExistingManifest, Whole};
 use heads::{Head, Next, heads, push};
 use pipe::Entries;
 pub(crate) use plan::Plan;
@@ -151,9 +151,9 @@ fn find_earlier(about: &About<'_, '_>, shown: &[u8]) -> Result<(Option<Earlier>,
     let mut looks = 0;
     loop {
         let earlier = match earlier::look(job.options, plan, Whole::Proven) {
-            Lying::Nothing => return Ok((None, Over::Nothing)),
-            Lying::Manifest(earlier) => *earlier,
-            Lying::Other(why) => {
+            ExistingManifest::Nothing => return Ok((None, Over::Nothing)),
+            ExistingManifest::Manifest(earlier) => *earlier,
+            ExistingManifest::Other(why) => {
                 let over = match set_aside(job, plan, &why)? {
                     true => Over::Nothing,
                     false => Over::Anything,

@@ -16,7 +16,6 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, Timespec, Timestamps};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::beneath::{DestDir, own_path};
-use crate::crew::descriptors;
 use crate::existing::Existing;
 use crate::job::Job;
 use crate::meta::fstat;
@@ -24,6 +23,7 @@ use crate::options::{Durability, OnConflict, ReadBack};
 use crate::place::Place;
 use crate::publish::id_of;
 use crate::stage::{self, Content, NoStage};
+use crate::workers::descriptors;
 
 /// File systems on which unnamed stages are quicker. On Btrfs they are not always.
 const QUICKER_ON: [&str; 3] = ["tmpfs", "ext4", "XFS"];

@@ -11,7 +11,6 @@ use bc_walk::{DirFdCache, Error, ErrorKind, FileStat};
 use rustix::io::Errno;
 
 use crate::beneath::DestDir;
-use crate::crew::descriptors;
 use crate::job::Job;
 use crate::meta::{Lost, Wanted, XattrReader, fstat};
 use crate::options::Durability;
@@ -21,6 +20,7 @@ use crate::record::{self, Placed};
 use crate::stage::{Over, Stage};
 use crate::stamp::Met;
 use crate::tree::{Item, parts};
+use crate::workers::descriptors;
 
 /// Small files, or directories, that a worker takes at once.
 pub(crate) const BATCH: usize = 128;

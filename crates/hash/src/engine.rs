@@ -1,12 +1,12 @@
 //! Workers that pump files through a batch of hashers into sinks.
 
-use bc_pool::dispatch::{Effort, Recruiter, Team};
+use bc_pool::dispatch::{AddsWorkers, Effort, WorkerCount};
 use bc_pool::{Cancel, Tables};
 use bc_read::{Plan, run_readers};
 use bc_walk::{EntryId, Listing};
 
 use crate::error::{Error, ErrorKind};
-use crate::lanes::{Crew, Lanes};
+use crate::lanes::{Lane, Lanes};
 use crate::large::Alone;
 use crate::links::Links;
 use crate::options::{DigestSink, HashOptions, HashProgress, Totals};
@@ -40,7 +40,7 @@ pub fn hash_with<S: DigestSink>(
     }
     let most = options.workers.clamp(1, plan.len());
     let workers = options.start.workers(most, effort(listing, plan));
-    let team = Team::new(options.start, workers, most);
+    let worker_count = WorkerCount::new(options.start, workers, most);
     let links = Links::new(listing);
     plan.set_workers(workers);
     // The journal is opened by whichever worker begins it, and is all workers' from then on.
@@ -49,16 +49,16 @@ pub fn hash_with<S: DigestSink>(
         read.tables = Tables::SHARED;
     }
     let named: Vec<_> = listing.descriptors().collect();
-    let crew = (workers, most);
-    let done = run_readers(plan, &read, &named, crew, |worker, spawner, company| {
-        let crew = Crew {
-            team: &team,
-            recruiter: Recruiter::new(&team, spawner),
-            company: Some(company),
+    let lane = (workers, most);
+    let done = run_readers(plan, &read, &named, lane, |worker, spawner, growth| {
+        let lane = Lane {
+            worker_count: &worker_count,
+            adder: AddsWorkers::new(&worker_count, spawner),
+            growth: Some(growth),
         };
         let alone = Alone::new(listing, options, cancel);
         let sink = sink(worker);
-        let mut consumer = Lanes::new(alone, plan, crew, &links, progress, sink);
+        let mut consumer = Lanes::new(alone, plan, lane, &links, progress, sink);
         let mut stats = bc_read::pump(listing, plan, &options.read, cancel, &mut consumer);
         consumer.counter.publish();
         consumer.hand_over();

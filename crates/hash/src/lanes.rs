@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 
 use bc_digest::{Batch, Chunk, Digest};
 use bc_fs::mount::Mounts;
-use bc_pool::dispatch::{Recruiter, Team};
-use bc_read::{Company, Consumer, Counter, Feed, Opened, Plan, Waiting};
+use bc_pool::dispatch::{AddsWorkers, WorkerCount};
+use bc_read::{Consumer, Counter, Feed, Growth, Opened, Plan, Waiting};
 use bc_walk::{EntryId, Error, ErrorKind, FileStat, Identity};
 
 use crate::large::{self, Alone};
@@ -45,11 +45,11 @@ pub fn advance_batch<'f, 'd: 'f>(
 const LONG: u64 = 64 << 20;
 
 /// The workers of a run, as one of them sees it.
-pub(crate) struct Crew<'a> {
-    pub(crate) team: &'a Team,
-    pub(crate) recruiter: Recruiter<'a>,
+pub(crate) struct Lane<'a> {
+    pub(crate) worker_count: &'a WorkerCount,
+    pub(crate) adder: AddsWorkers<'a>,
     /// Adaptive workers, which join where all wait.
-    pub(crate) company: Option<Company<'a>>,
+    pub(crate) growth: Option<Growth<'a>>,
 }
 
 /// A pump's consumer that hashes.
@@ -60,7 +60,7 @@ pub(crate) struct Lanes<'a, S> {
     pub(crate) counter: Counter<'a>,
     progress: &'a HashProgress,
     plan: &'a Plan,
-    crew: Crew<'a>,
+    lane: Lane<'a>,
     pub(crate) alone: Alone<'a>,
     links: &'a Links<'a>,
     /// Properties of devices that hold files of several names, as far as this worker knows them.
@@ -74,7 +74,7 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
     pub(crate) fn new(
         alone: Alone<'a>,
         plan: &'a Plan,
-        crew: Crew<'a>,
+        lane: Lane<'a>,
         links: &'a Links<'a>,
         progress: &'a HashProgress,
         sink: S,
@@ -87,7 +87,7 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
             counter: Counter::new(&progress.files, &progress.bytes),
             progress,
             plan,
-            crew,
+            lane,
             alone,
             links,
             mounts: Mounts::default(),
@@ -146,11 +146,11 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
     }
 
     #[inline]
-    fn recruit(&mut self, bytes: u64) {
+    fn add_workers(&mut self, bytes: u64) {
         let plan = self.plan;
-        let crew = &mut self.crew;
-        if crew.recruiter.begin(bytes, || plan.left()) {
-            plan.more_workers(crew.team.workers());
+        let lane = &mut self.lane;
+        if lane.adder.begin(bytes, || plan.left()) {
+            plan.more_workers(lane.worker_count.workers());
         }
     }
 
@@ -208,15 +208,15 @@ impl<S: DigestSink> Consumer for Lanes<'_, S> {
             return false;
         };
         if !work.takes_all(options) {
-            self.recruit(work.size);
+            self.add_workers(work.size);
         }
         self.hash_alone(opened, &file, stat, threads);
         true
     }
 
     fn waiting(&mut self, run: Waiting) {
-        if let Some(company) = &mut self.crew.company {
-            company.waiting(run);
+        if let Some(growth) = &mut self.lane.growth {
+            growth.waiting(run);
         }
     }
 
@@ -248,7 +248,7 @@ impl<S: DigestSink> Consumer for Lanes<'_, S> {
         }
         self.counter.begin(slot);
         self.batch.begin(slot);
-        self.recruit(opened.stat.stamp.size);
+        self.add_workers(opened.stat.stamp.size);
     }
 
     fn advance(&mut self, feeds: &[Feed<'_>], consumed: &mut Vec<usize>) {
@@ -341,17 +341,17 @@ mod tests {
         let progress = HashProgress::default();
         let options = HashOptions::new(vec![Algorithm::Xxh128]);
         let plan = Plan::all(&listing, 1);
-        let team = Team::new(Start::Together, 1, 1);
+        let worker_count = WorkerCount::new(Start::Together, 1, 1);
         let links = Links::new(&listing);
         let inner = bc_pool::run_growing(1, 1, |_, spawner| {
             let mut consumer = Watched {
                 inner: Lanes::new(
                     Alone::new(&listing, &options, &cancel),
                     &plan,
-                    Crew {
-                        team: &team,
-                        recruiter: Recruiter::new(&team, spawner),
-                        company: None,
+                    Lane {
+                        worker_count: &worker_count,
+                        adder: AddsWorkers::new(&worker_count, spawner),
+                        growth: None,
                     },
                     &links,
                     &progress,

@@ -86,11 +86,11 @@
 #![deny(unsafe_code)]
 
 mod buffer;
-mod company;
 mod counter;
 mod cursor;
 pub mod dedupe;
 pub mod extents;
+mod growth;
 mod idle;
 mod latency;
 mod open;
@@ -110,8 +110,8 @@ mod types;
 mod uring;
 mod watch;
 
-pub use company::{Company, run_readers};
 pub use counter::Counter;
+pub use growth::{Growth, run_readers};
 pub use open::{Opener, open_checked};
 pub use plan::{HUGE, Plan};
 pub use pump::pump;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use bc_dup::Files;
 use bc_dup::dirs::{Directories, DirsOptions, DirsReport};
-use bc_dup::prune::{FileGroup, FileRef, PruneOptions, RunMode, Stake, TreeGroup};
+use bc_dup::prune::{FileGroup, FileRef, Planned, PruneOptions, RunMode, TreeGroup};
 use bc_walk::Identity;
 
 use super::output::tell;
@@ -123,8 +123,8 @@ impl Picks {
                 suffix: "/",
             });
             let picks = interactive::choose(session, &offers.collect::<Vec<_>>(), options)?;
-            let stake = of_picks(answer, &picks);
-            if asks && !interactive::confirmed(session, options, &stake.0, stake.1) {
+            let planned = of_picks(answer, &picks);
+            if asks && !interactive::confirmed(session, options, &planned.0, planned.1) {
                 return None;
             }
             options.rules = interactive::rules();
@@ -132,13 +132,13 @@ impl Picks {
             return Some(Picks::Chosen(picks));
         }
         if asks {
-            let (stake, dirs) = at_stake(answer, roots);
+            let (planned, dirs) = at_stake(answer, roots);
             // The question says which rules match nothing.
             for group in roots {
                 options.rules.order(group);
             }
             let references = !options.references.is_empty();
-            if dirs > 0 && !question::asked(session, options, &stake, dirs, references) {
+            if dirs > 0 && !question::asked(session, options, &planned, dirs, references) {
                 return None;
             }
         }
@@ -183,8 +183,8 @@ fn kept_by(roots: &[FileGroup], picks: &[Option<Pick>]) -> HashSet<Identity> {
 }
 
 /// What would go by the rules, as far as it is known before anything is compared again.
-fn at_stake(answer: &Directories, roots: &[FileGroup]) -> (Stake, u64) {
-    let mut stake = Stake::default();
+fn at_stake(answer: &Directories, roots: &[FileGroup]) -> (Planned, u64) {
+    let mut planned = Planned::default();
     let mut dirs = 0;
     for (group, roots) in answer.groups.iter().zip(roots) {
         let stays = roots
@@ -198,27 +198,27 @@ fn at_stake(answer: &Directories, roots: &[FileGroup]) -> (Stake, u64) {
             continue;
         }
         dirs += goes;
-        add(&mut stake, group, goes);
+        add(&mut planned, group, goes);
     }
-    (stake, dirs)
+    (planned, dirs)
 }
 
-fn of_picks(answer: &Directories, picks: &[Option<Pick>]) -> (Stake, u64) {
-    let mut stake = Stake::default();
+fn of_picks(answer: &Directories, picks: &[Option<Pick>]) -> (Planned, u64) {
+    let mut planned = Planned::default();
     let mut dirs = 0;
     for (group, pick) in answer.groups.iter().zip(picks) {
         let goes = pick.as_ref().map_or(0, |pick| pick.targets.len() as u64);
         if goes > 0 {
             dirs += goes;
-            add(&mut stake, group, goes);
+            add(&mut planned, group, goes);
         }
     }
-    (stake, dirs)
+    (planned, dirs)
 }
 
-fn add(stake: &mut Stake, group: &bc_dup::dirs::DirGroup, goes: u64) {
-    stake.groups += 1;
-    stake.files += goes * group.files;
+fn add(planned: &mut Planned, group: &bc_dup::dirs::DirGroup, goes: u64) {
+    planned.groups += 1;
+    planned.files += goes * group.files;
     let others = group.dirs.len() as u64 - 1;
-    stake.bytes += group.wasted / others.max(1) * goes;
+    planned.bytes += group.wasted / others.max(1) * goes;
 }

@@ -17,7 +17,7 @@ use super::{html, output};
 use crate::args::WalkArgs;
 use crate::budget::Kept;
 use crate::dup::args::search::SearchArgs;
-use crate::dup::drawer::Drawer;
+use crate::dup::offline_manifests::OfflineManifests;
 use crate::dup::plan::SearchPlan;
 use crate::dup::references;
 use crate::dup::run::end_search;
@@ -59,11 +59,15 @@ pub fn dirs(args: &DirsArgs) -> Outcome<Exit> {
         answer.groups.len() as f64,
     );
     let offline = found
-        .drawer
+        .offline
         .as_ref()
-        .map(|drawer| offline_dirs(&found.listing, &answer, &drawer.offline, args.min_files));
+        .map(|offline| offline_dirs(&found.listing, &answer, &offline.offline, args.min_files));
     let offline = offline.unwrap_or_default();
-    let manifests = found.drawer.as_ref().map(Drawer::paths).unwrap_or_default();
+    let manifests = found
+        .offline
+        .as_ref()
+        .map(OfflineManifests::paths)
+        .unwrap_or_default();
     let report = DirsReport {
         scan: found.report(),
         found: &answer,

@@ -3,7 +3,7 @@
 
 mod words;
 
-use bc_dup::prune::{FileGroup, Inode, Keep, KeepRules, PruneOptions, Roots, Stake, at_stake};
+use bc_dup::prune::{FileGroup, Inode, Keep, KeepRules, Planned, PruneOptions, Roots, at_stake};
 use bc_manifest::time::format_rfc3339;
 
 use self::words::Word;
@@ -248,8 +248,8 @@ fn plan(offers: &[Offer<'_>], picks: &[Option<Pick>]) {
 }
 
 /// Asks whether the plan is to be carried out.
-pub fn confirmed(session: &Session, options: &PruneOptions, stake: &Stake, dirs: u64) -> bool {
-    let done = act(options, stake, dirs);
+pub fn confirmed(session: &Session, options: &PruneOptions, planned: &Planned, dirs: u64) -> bool {
+    let done = act(options, planned, dirs);
     question::confirmed(session, &format!("{done}, as chosen?"))
 }
 
@@ -286,8 +286,8 @@ pub fn files(
     });
     let chosen: Vec<FileGroup> = chosen.collect();
     if asks {
-        let stake = at_stake(&chosen, options, &session.cancel);
-        if stake.files == 0 || !confirmed(session, options, &stake, 0) {
+        let planned = at_stake(&chosen, options, &session.cancel);
+        if planned.files == 0 || !confirmed(session, options, &planned, 0) {
             return None;
         }
     }

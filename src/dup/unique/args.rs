@@ -42,7 +42,7 @@ impl Format {
 #[command(after_long_help = "\
 Examples:
   bc dup unique /media/card --reference=/srv/photos     may I wipe this card? 0 and silence: yes
-  bc dup unique /media/card --reference=drawer.jsonl    the same of a disk in a drawer, by its manifest
+  bc dup unique /media/card --reference=offline.jsonl    the same of a disk in a offline, by its manifest
   bc dup unique -0 DIR --reference=/srv | rsync -a -0 --files-from=- / /srv/new/
   bc dup unique DIR                                     files that have no equal among themselves
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use bc_dup::manifests::{Manifest, is_weak, tag};
-use bc_dup::unique::{Content, Standing, Unique};
+use bc_dup::unique::{Content, Presence, Unique};
 use bc_walk::EntryId;
 use serde_json::{Map, Value, json};
 
@@ -108,9 +108,9 @@ fn content(found: &Unique, content: &Content<'_>) -> Value {
         "inodes": content.files,
         "files": content.names.iter().map(path).collect::<Vec<_>>(),
     });
-    match content.standing {
-        Standing::Directory { reference } => object["reference"] = reference.into(),
-        Standing::Manifest {
+    match content.presence {
+        Presence::Directory { reference } => object["reference"] = reference.into(),
+        Presence::Manifest {
             reference,
             algorithm,
         } => {
@@ -120,16 +120,16 @@ fn content(found: &Unique, content: &Content<'_>) -> Value {
                 object["rests_on"] = tag(algorithm).into();
             }
         }
-        Standing::Another | Standing::Nowhere | Standing::Unread => {}
+        Presence::Another | Presence::Nowhere | Presence::Unread => {}
     }
     object
 }
 
 /// Returns the list that contains a content.
-fn kind(standing: Standing) -> &'static str {
-    match standing {
-        Standing::Nowhere => "unique",
-        Standing::Unread => "unread",
+fn kind(presence: Presence) -> &'static str {
+    match presence {
+        Presence::Nowhere => "unique",
+        Presence::Unread => "unread",
         _ => "present",
     }
 }
@@ -154,7 +154,7 @@ fn head(asked: &Asked<'_>) -> Value {
                     object["kind"] = "manifest".into();
                     object["format"] = manifest.form().name().into();
                     object["algorithms"] = names.collect::<Vec<_>>().into();
-                    object["witnesses"] = tally.witnesses.into();
+                    object["witnesses"] = tally.reference_copies.into();
                     object["without_proof"] = tally.without.into();
                     object["unknown_origin"] = tally.unknown_origin.into();
                 }
@@ -182,7 +182,7 @@ fn stats(found: &Unique, complete: bool) -> Value {
     let complete = complete && found.errors.is_empty() && found.listing.errors().is_empty();
     let mut contents = found.contents();
     json!({
-        "all_present": complete && contents.all(|content| kind(content.standing) == "present"),
+        "all_present": complete && contents.all(|content| kind(content.presence) == "present"),
         "complete": complete,
         "files": found.files, "bytes": found.bytes, "empty": found.empty,
         "not_looked_at": unseen, "excluded": found.unseen.excluded,
@@ -207,7 +207,7 @@ fn document(
     write!(output, "{head},\n\"stats\":{}", stats(found, complete))?;
     for list in ["unique", "unread", "present"] {
         write!(output, ",\n\"{list}\":[")?;
-        let all = found.contents().filter(|one| kind(one.standing) == list);
+        let all = found.contents().filter(|one| kind(one.presence) == list);
         for (nth, one) in all.enumerate() {
             output.write_all(if nth == 0 { b"\n" } else { b",\n" })?;
             serde_json::to_writer(&mut *output, &content(found, &one))?;
@@ -224,7 +224,7 @@ fn lines(asked: &Asked<'_>, found: &Unique, complete: bool, output: &mut Output)
     writeln!(output, "{first}")?;
     for one in found.contents() {
         let mut line = content(found, &one);
-        line["type"] = kind(one.standing).into();
+        line["type"] = kind(one.presence).into();
         writeln!(output, "{line}")?;
     }
     let mut last = stats(found, complete);

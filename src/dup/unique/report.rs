@@ -2,7 +2,7 @@
 //! the totals.
 
 use bc_dup::manifests::{is_weak, tag};
-use bc_dup::unique::{NotFiles, Standing, Unique};
+use bc_dup::unique::{NotFiles, Presence, Unique};
 
 use super::output::{Asked, unseen};
 use crate::exit::Exit;
@@ -55,7 +55,7 @@ pub fn summary(session: &Session, asked: &Asked<'_>, found: &Unique, complete: b
         let count = thousands(found.unseen.excluded);
         report.summary(&format!("left out by --exclude: {count}"));
     }
-    let mut own = found.no_witnesses;
+    let mut own = found.not_counted;
     for manifest in asked.manifests {
         let unknown = manifest.tally().unknown_origin;
         own = own.saturating_sub(unknown);
@@ -82,12 +82,12 @@ pub fn summary(session: &Session, asked: &Asked<'_>, found: &Unique, complete: b
 fn figures(asked: &Asked<'_>, found: &Unique, complete: bool) -> String {
     let (mut files, mut bytes, mut unread) = (0, 0, 0);
     for content in found.contents() {
-        match content.standing {
-            Standing::Nowhere => {
+        match content.presence {
+            Presence::Nowhere => {
                 files += u64::from(content.files);
                 bytes += content.size * u64::from(content.files);
             }
-            Standing::Unread => unread += u64::from(content.files),
+            Presence::Unread => unread += u64::from(content.files),
             _ => {}
         }
     }
@@ -133,7 +133,7 @@ fn not_files(found: &NotFiles) -> Option<String> {
 fn rests_on(found: &Unique) -> Option<String> {
     let (mut names, mut files): (Vec<&str>, u64) = (Vec::new(), 0);
     for content in found.contents() {
-        if let Standing::Manifest { algorithm, .. } = content.standing
+        if let Presence::Manifest { algorithm, .. } = content.presence
             && is_weak(algorithm)
         {
             files += u64::from(content.files);

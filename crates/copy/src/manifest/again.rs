@@ -4,7 +4,7 @@ use std::collections::BinaryHeap;
 
 use bc_manifest::integrity::{Entry, path_order};
 
-use super::earlier::{Lying, Whole, look};
+use super::earlier::{ExistingManifest, Whole, look};
 use super::{Head, Plan, below};
 use crate::options::CopyOptions;
 use crate::recorded::{Recorded, Row};
@@ -14,7 +14,7 @@ use crate::tree::{Item, Tree};
 /// the end of the copy reports it.
 pub(crate) fn read(options: &CopyOptions, plan: &Plan, tree: &Tree) -> Recorded {
     let stride = options.algorithm.map_or(0, |one| one.digest_len());
-    let Lying::Manifest(mut earlier) = look(options, plan, Whole::Later) else {
+    let ExistingManifest::Manifest(mut earlier) = look(options, plan, Whole::Later) else {
         return Recorded::none();
     };
     let header = earlier.header();

@@ -12,7 +12,7 @@ use bc_fs::place::Place;
 use bc_integrity::Setting;
 use bc_walk::{FileKind, FileStat, Identity};
 
-use super::earlier::{self, Lying, Whole};
+use super::earlier::{self, ExistingManifest, Whole};
 use super::plan::Plan;
 use crate::beneath::DestDir;
 use crate::error::{Error, ErrorKind};
@@ -35,11 +35,11 @@ pub(crate) fn refuse_foreign(options: &CopyOptions, plan: &Plan) -> Result<(), E
         return Ok(());
     }
     let recorded = match earlier::look(options, plan, Whole::Proven) {
-        Lying::Nothing => return Ok(()),
-        Lying::Manifest(earlier) => earlier.recorded_root().map(<[u8]>::to_vec),
+        ExistingManifest::Nothing => return Ok(()),
+        ExistingManifest::Manifest(earlier) => earlier.recorded_root().map(<[u8]>::to_vec),
         // With other digests, or one that others may write: nothing of it is carried on, and it is
         // a manifest all the same.
-        Lying::Other(why) => match earlier::root_of_other(plan) {
+        ExistingManifest::Other(why) => match earlier::root_of_other(plan) {
             Some(root) => Some(root),
             None => {
                 return refused(format!(

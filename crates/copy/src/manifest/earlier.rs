@@ -49,7 +49,7 @@ pub(super) fn root_of_other(plan: &Plan) -> Option<Vec<u8>> {
 }
 
 /// File found in the manifest's place.
-pub(super) enum Lying {
+pub(super) enum ExistingManifest {
     Nothing,
     /// A manifest that is carried on.
     Manifest(Box<Earlier>),
@@ -67,20 +67,20 @@ pub(super) enum Whole {
 }
 
 /// Looks at the file in the manifest's place.
-pub(super) fn look(options: &CopyOptions, plan: &Plan, whole: Whole) -> Lying {
+pub(super) fn look(options: &CopyOptions, plan: &Plan, whole: Whole) -> ExistingManifest {
     let Ok(place) = Place::find(&plan.file) else {
-        return Lying::Nothing;
+        return ExistingManifest::Nothing;
     };
     if takes_at_once(&plan.file) {
-        return Lying::Nothing;
+        return ExistingManifest::Nothing;
     }
     match place.open(place.name(), OFlags::RDONLY | FLAGS) {
         Ok(file) => match Earlier::of(options, plan, File::from(file), whole) {
-            Ok(earlier) => Lying::Manifest(Box::new(earlier)),
-            Err(why) => Lying::Other(why),
+            Ok(earlier) => ExistingManifest::Manifest(Box::new(earlier)),
+            Err(why) => ExistingManifest::Other(why),
         },
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Lying::Nothing,
-        Err(error) => Lying::Other(error.to_string()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => ExistingManifest::Nothing,
+        Err(error) => ExistingManifest::Other(error.to_string()),
     }
 }
 

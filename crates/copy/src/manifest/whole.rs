@@ -24,7 +24,6 @@ use serde_json::{Map, Value};
 use super::plan::Plan;
 use super::{About, Found};
 use crate::beneath;
-use crate::crew::run_workers;
 use crate::event::{Event, Why};
 use crate::job::Job;
 use crate::options::OnConflict;
@@ -32,6 +31,7 @@ use crate::results::{Outcome, Proof, Rows, State, meta_of};
 use crate::stamp::{Lasting, Stamp, of_text, push_state};
 use crate::tree::{Item, parts};
 use crate::worker::Worker;
+use crate::workers::run_workers;
 
 /// Key of the stamp in a trailer.
 const KEY: &str = "copy_stamp";

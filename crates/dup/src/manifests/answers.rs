@@ -219,10 +219,10 @@ impl Manifest {
             (Found::MadeIn(dir), _) => systems.made_in(dir),
             (Found::Root(_) | Found::Mounted(..), None) => {}
             (Found::Without, _) => tally.without += 1,
-            (Found::Witness(witness), _) => {
-                tally.witnesses += 1;
-                sizes.note(witness.size);
-                for algorithm in witness.algorithms {
+            (Found::ReferenceCopy(reference_copy), _) => {
+                tally.reference_copies += 1;
+                sizes.note(reference_copy.size);
+                for algorithm in reference_copy.algorithms {
                     if !tally.algorithms.contains(algorithm) {
                         tally.algorithms.push(*algorithm);
                     }
@@ -257,26 +257,29 @@ impl Manifest {
         let is_believed = self.form == Form::Checksums && self.is_trusted;
         let is_unknown = self.header.is_none() && !self.is_trusted && !question.names.is_empty();
         self.each(cancel, &mut |found| {
-            let Found::Witness(witness) = found else {
+            let Found::ReferenceCopy(reference_copy) = found else {
                 return;
             };
             alike.clear();
             for table in tables {
-                if witness.algorithms.contains(&table.algorithm) {
-                    let known = table.find(witness.digest.as_bytes());
+                if reference_copy.algorithms.contains(&table.algorithm) {
+                    let known = table.find(reference_copy.digest.as_bytes());
                     alike.extend(known.map(|at| (at, table.algorithm)));
                 }
             }
             let size = |at: usize| question.listing.size(question.entries[at]);
-            alike.retain(|(at, _)| witness.size.is_none() || witness.size == size(*at));
+            alike.retain(|(at, _)| {
+                reference_copy.size.is_none() || reference_copy.size == size(*at)
+            });
             // Where a relative name leads from here says nothing of a list that was made elsewhere.
-            let is_elsewhere = is_believed && !witness.path.starts_with(b"/");
-            if !alike.is_empty() && !is_elsewhere && origin.may_be_own(&witness) {
+            let is_elsewhere = is_believed && !reference_copy.path.starts_with(b"/");
+            if !alike.is_empty() && !is_elsewhere && origin.may_be_own(&reference_copy) {
                 own_entries += 1;
                 return;
             }
             if is_unknown && !alike.is_empty() {
-                let mut is_like = |at: usize| named.is_one_of(witness.path, question.names[at]);
+                let mut is_like =
+                    |at: usize| named.is_one_of(reference_copy.path, question.names[at]);
                 let before = alike.len();
                 alike.retain(|(at, _)| !is_like(*at));
                 unknown_origin += u64::from(alike.len() < before);
@@ -287,8 +290,8 @@ impl Manifest {
                     *known = Some(*algorithm);
                     if let Some(detail) = details.get_mut(*at) {
                         *detail = Some(Box::new(Detail {
-                            path: witness.path.to_vec(),
-                            digest: witness.digest,
+                            path: reference_copy.path.to_vec(),
+                            digest: reference_copy.digest,
                         }));
                     }
                 }

@@ -10,7 +10,7 @@ use crate::lasting::{is_stage, lasts};
 use crate::path::split;
 
 /// Content of one file as a manifest records it.
-pub(super) struct Witness<'a> {
+pub(super) struct ReferenceCopy<'a> {
     pub(super) path: &'a [u8],
     /// Bytes, if recorded.
     pub(super) size: Option<u64>,
@@ -23,7 +23,7 @@ pub(super) struct Witness<'a> {
 
 /// An entry.
 pub(super) enum Found<'a> {
-    Witness(Witness<'a>),
+    ReferenceCopy(ReferenceCopy<'a>),
     /// A file whose content is unknown or uncertain.
     Without,
     /// The directory that all paths are relative to, and its number.
@@ -81,7 +81,7 @@ impl Manifest {
             });
             found(match digest {
                 None => Found::Without,
-                Some(digest) => Found::Witness(Witness {
+                Some(digest) => Found::ReferenceCopy(ReferenceCopy {
                     path: &entry.path,
                     size: entry.size(),
                     meta: entry.meta,
@@ -186,7 +186,7 @@ impl Manifest {
                 None => at("a digest of no algorithm that is known here"),
             });
         };
-        found(Found::Witness(Witness {
+        found(Found::ReferenceCopy(ReferenceCopy {
             path: &record.path,
             size: record.size,
             meta: None,

@@ -46,7 +46,7 @@ impl Home {
                 }
             };
             match was.to(&place) {
-                Some(Lies::Within) => {
+                Some(Overlap::Within) => {
                     let own = header.root.as_deref().unwrap_or_default();
                     return Err(format!(
                         "is a manifest of {}, which is or may be {} itself: it says nothing of any \
@@ -55,7 +55,7 @@ impl Home {
                         bc_fs::escape(root)
                     ));
                 }
-                Some(Lies::Beside(around)) => home.around.extend(around),
+                Some(Overlap::Beside(around)) => home.around.extend(around),
                 None => {}
             }
             home.places.push(place);
@@ -87,15 +87,15 @@ impl Home {
         let below = |around: Vec<u8>| [path, b"/", &around].concat();
         let all = self.places.iter().filter_map(|place| was.to(place));
         let paths = all.flat_map(|lies| match lies {
-            Lies::Within => vec![below(Vec::new())],
-            Lies::Beside(around) => around.into_iter().map(below).collect(),
+            Overlap::Within => vec![below(Vec::new())],
+            Overlap::Beside(around) => around.into_iter().map(below).collect(),
         });
         paths.collect()
     }
 }
 
 /// Relation of a recorded tree to a root.
-enum Lies {
+enum Overlap {
     /// It is the root, or below it.
     Within,
     /// Elsewhere, or around it: entries below these paths are the root's.
@@ -239,7 +239,7 @@ impl Place {
 
 impl Recorded<'_> {
     /// Returns its relation to a root; `None` if they are on different file systems.
-    fn to(&self, place: &Place) -> Option<Lies> {
+    fn to(&self, place: &Place) -> Option<Overlap> {
         match (self.file_system.is(&place.file_system), &place.within) {
             (Some(false), _) => None,
             (Some(true), Some(within)) => {
@@ -253,17 +253,17 @@ impl Recorded<'_> {
 }
 
 /// Returns the relation of a tree with one of these paths to the one at `place`.
-fn lies<'p>(paths: impl Iterator<Item = &'p Path>, place: &Path) -> Lies {
+fn lies<'p>(paths: impl Iterator<Item = &'p Path>, place: &Path) -> Overlap {
     let mut around = Vec::new();
     for path in paths {
         if path.starts_with(place) {
-            return Lies::Within;
+            return Overlap::Within;
         }
         if let Ok(below) = place.strip_prefix(path) {
             around.push([below.as_os_str().as_bytes(), b"/"].concat());
         }
     }
-    Lies::Beside(around)
+    Overlap::Beside(around)
 }
 
 /// A path within a file system.
@@ -366,8 +366,8 @@ mod tests {
     /// paths around the root.
     fn outcome(header: &Header, place: &Place) -> Option<(bool, Vec<String>)> {
         Some(match Place::recorded(header, &[]).to(place)? {
-            Lies::Within => (true, Vec::new()),
-            Lies::Beside(around) => {
+            Overlap::Within => (true, Vec::new()),
+            Overlap::Beside(around) => {
                 let text = |path: Vec<u8>| String::from_utf8(path).unwrap();
                 (false, around.into_iter().map(text).collect())
             }

@@ -82,7 +82,7 @@ pub struct Manifest {
 #[non_exhaustive]
 pub struct Tally {
     /// Entries that can be reference copies.
-    pub witnesses: u64,
+    pub reference_copies: u64,
     /// Entries of files with an error, without a digest, or whose last attempt failed.
     pub without: u64,
     /// The algorithms of its digests.

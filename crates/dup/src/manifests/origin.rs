@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use bc_walk::{FileKind, FileStat, Identity};
 
 use super::Manifest;
-use super::entries::Witness;
+use super::entries::ReferenceCopy;
 use super::systems::Systems;
 use crate::aliases::Aliases;
 use crate::path::split;
@@ -85,12 +85,12 @@ impl<'m, 't> Origin<'m, 't> {
     }
 
     /// Returns true if an entry may be of one of the files in question.
-    pub(super) fn may_be_own(&mut self, witness: &Witness<'_>) -> bool {
+    pub(super) fn may_be_own(&mut self, reference_copy: &ReferenceCopy<'_>) -> bool {
         let told = self.systems.as_ref();
-        if told.is_some_and(|systems| systems.may_have(witness, self.trees)) {
+        if told.is_some_and(|systems| systems.may_have(reference_copy, self.trees)) {
             return true;
         }
-        let path = Path::new(OsStr::from_bytes(witness.path));
+        let path = Path::new(OsStr::from_bytes(reference_copy.path));
         let bases = match path.is_absolute() {
             true => 1,
             false => self.bases.len(),

@@ -10,7 +10,7 @@ use bc_fs::mount::{Inodes, Mounts, Shows};
 use bc_manifest::integrity::{Header, Mounted};
 use bc_walk::{FileStat, Identity, Stamp};
 
-use super::entries::Witness;
+use super::entries::ReferenceCopy;
 use super::home::{FileSystem, Home};
 use crate::path::split;
 use crate::prune::sys;
@@ -144,12 +144,12 @@ impl Systems {
     }
 
     /// Returns true if an entry may be one of the trees' files, by its path, number and state.
-    pub(super) fn may_have(&self, witness: &Witness<'_>, trees: &Subtrees) -> bool {
-        let path = [witness.path, b"/"].concat();
+    pub(super) fn may_have(&self, reference_copy: &ReferenceCopy<'_>, trees: &Subtrees) -> bool {
+        let path = [reference_copy.path, b"/"].concat();
         if self.around.iter().any(|prefix| path.starts_with(prefix)) {
             return true;
         }
-        let (Some(meta), Some(system)) = (&witness.meta, self.system(&path)) else {
+        let (Some(meta), Some(system)) = (&reference_copy.meta, self.system(&path)) else {
             return false;
         };
         let trace = Trace {
@@ -160,7 +160,7 @@ impl Systems {
                 mtime_ns: meta.mtime_ns,
                 ctime_ns: meta.ctime_ns,
             },
-            name: Trace::name(split(witness.path).1),
+            name: Trace::name(split(reference_copy.path).1),
         };
         system.kin.iter().any(|(dev, kin)| {
             let (dev, ino) = (*dev, meta.ino);

@@ -3,10 +3,10 @@
 
 use std::ffi::CString;
 
+use super::existing_target::{self, Origin};
 use super::meta::Metadata;
 use super::open_file::{OpenFile, identity_at};
 use super::skip::Skip;
-use super::standing::{self, Origin};
 use super::sys;
 use crate::path::sibling;
 
@@ -63,7 +63,7 @@ impl Arrival {
     /// copy is unchanged.
     pub(super) fn replaces(&self, target: &OpenFile) -> Result<(), Skip> {
         if self.stood {
-            standing::outlives(&self.held, target)?;
+            existing_target::outlives(&self.held, target)?;
         }
         self.stands()
     }

@@ -7,11 +7,11 @@ use std::os::fd::OwnedFd;
 use bc_pool::Cancel;
 use bc_walk::Identity;
 
+use super::existing_target::Acceptable;
 use super::leftover::{self, Mark};
 use super::open_file::OpenFile;
 use super::options::PruneOptions;
 use super::relocate::Arrived;
-use super::standing::Acceptable;
 use super::step::Action;
 use super::{journal, sys};
 use crate::path::{join, split};

@@ -13,9 +13,9 @@ use bc_pool::Cancel;
 use bc_walk::Identity;
 use rustix::io::Errno;
 
+use super::checked_at::CheckedAt;
 use super::claim::{Blocked, Claim};
 use super::keep::FileRef;
-use super::moment::Moment;
 use super::skip::Skip;
 use super::sys::{self, FullStat};
 use crate::path::{below, split};
@@ -118,7 +118,7 @@ const RECENT: usize = 4;
 #[derive(Default)]
 pub(super) struct Parents {
     /// Root of the last file, by the name that it was given, and the time when it was opened.
-    root: Option<(Vec<u8>, Moment, Rc<Dir>)>,
+    root: Option<(Vec<u8>, CheckedAt, Rc<Dir>)>,
     /// The latest last.
     recent: VecDeque<Recent>,
 }
@@ -126,7 +126,7 @@ pub(super) struct Parents {
 struct Recent {
     path: Vec<u8>,
     root_len: usize,
-    opened: Moment,
+    opened: CheckedAt,
     id: Identity,
     dir: Rc<Dir>,
 }
@@ -138,7 +138,7 @@ impl Parents {
         let (root, below, name) = way(file);
         let name = sys::name(name)?;
         let path = split(&file.path).0;
-        let now = Moment::now();
+        let now = CheckedAt::now();
         self.recent.retain(|held| held.opened.is_fresh(now));
         let same = |held: &Recent| held.path == path && held.root_len == root.len();
         if let Some(at) = self.recent.iter().rposition(same) {
@@ -169,7 +169,7 @@ impl Parents {
         Ok((dir, id, name))
     }
 
-    fn open(&mut self, root: &[u8], below: &[u8], now: Moment) -> sys::Result<Rc<Dir>> {
+    fn open(&mut self, root: &[u8], below: &[u8], now: CheckedAt) -> sys::Result<Rc<Dir>> {
         let top = match &self.root {
             Some((path, opened, dir)) if path == root && opened.is_fresh(now) => Rc::clone(dir),
             _ => {

@@ -8,18 +8,20 @@
 //! Groups are processed on several threads where that is safe.
 
 mod abilities;
+mod ancestors;
 mod arrival;
 mod aside;
 mod caller;
+mod checked_at;
 mod claim;
-mod climb;
 mod compare;
 mod copies;
 mod copy;
-mod crew;
 mod delete;
 mod dir;
 mod distinct;
+mod events;
+mod existing_target;
 mod fail;
 mod freed;
 mod handle;
@@ -29,12 +31,11 @@ mod keep;
 mod lack;
 mod leftover;
 mod meta;
-mod moment;
 mod moving;
-mod news;
 pub(crate) mod open_file;
 mod options;
 mod permitted;
+mod planned;
 mod precheck;
 mod probe;
 mod protect;
@@ -43,8 +44,6 @@ mod reflink;
 mod relocate;
 mod run;
 mod skip;
-mod stake;
-mod standing;
 mod state;
 mod step;
 mod sweep;
@@ -55,6 +54,7 @@ mod trees;
 mod undo;
 mod unions;
 pub(crate) mod views;
+mod workers;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -64,10 +64,10 @@ pub use keep::{FileGroup, FileRef, Inode, Keep, KeepError, KeepRules, Pattern, R
 pub use lack::{Lack, Unable};
 pub(crate) use leftover::{is_original, is_ours};
 pub use options::{Force, OnMetadataDiff, PruneOptions, RunMode};
+pub use planned::{Planned, at_stake};
 pub use protect::{lies_above, lies_below, lies_in};
 pub use run::prune;
 pub use skip::{HALF_WAY, ORIGINAL, Skip};
-pub use stake::{Stake, at_stake};
 pub use step::{Action, PruneEvent, PruneSummary, Step, StepKind, StepOutcome, TreeStep};
 pub use trees::{TreeCopy, TreeEntry, TreeGroup, TreeKind, prune_trees};
 pub use undo::{UndoEvent, UndoOutcome, UndoSummary, undo};

@@ -8,15 +8,15 @@ use bc_fs::mount::Answer;
 use bc_walk::Identity;
 use rustix::io::Errno;
 
-use super::climb::{deepest_existing, is_lost, lost};
+use super::ancestors::{deepest_existing, is_lost, lost};
 use super::dir::Dir;
+use super::existing_target;
 use super::leftover;
 use super::open_file::OpenFile;
 use super::options::{OnMetadataDiff, RunMode};
 use super::permitted;
 use super::relocate::{self, Arrived, How, Means, Move};
 use super::skip::Skip;
-use super::standing;
 use super::state::{Run, State};
 use super::step::{Action, StepKind};
 use super::sys;
@@ -62,7 +62,7 @@ impl Run<'_> {
         target: &OpenFile,
     ) -> Result<(), Skip> {
         if self.taken.contains(to) {
-            return Err(standing::exists("another file was moved there"));
+            return Err(existing_target::exists("another file was moved there"));
         }
         if rustix::fs::lstat(to).is_err() {
             return match self.options.mode {

@@ -8,12 +8,12 @@ use bc_fs::mount::Answer;
 use bc_walk::Identity;
 use rustix::io::Errno;
 
+use super::checked_at::CheckedAt;
 use super::compare::compare_while;
 use super::distinct;
 use super::freed::Stock;
 use super::keep::FileRef;
 use super::meta::Metadata;
-use super::moment::Moment;
 use super::open_file::{self, OpenFile, Watched};
 use super::options::{Force, OnMetadataDiff};
 use super::skip::Skip;
@@ -35,7 +35,7 @@ pub(super) struct Ready {
     /// in the scanned state.
     pub(super) metadata: Option<(Metadata, Metadata)>,
     /// Time of that proof.
-    pub(super) proven: Moment,
+    pub(super) proven: CheckedAt,
     pub(super) links_left: u64,
     pub(super) stock: Stock,
 }
@@ -137,7 +137,7 @@ impl Run<'_> {
             held,
             digest,
             metadata,
-            proven: Moment::now(),
+            proven: CheckedAt::now(),
             links_left,
             stock,
         })

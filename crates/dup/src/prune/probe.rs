@@ -115,7 +115,7 @@ impl Run<'_> {
     }
 
     fn unasked(&mut self, path: &[u8]) {
-        self.event(PruneEvent::Unasked(path));
+        self.event(PruneEvent::ReferenceUndecided(path));
     }
 
     /// Makes a file in `dir` and proves that it is in none of `places`.
@@ -125,7 +125,7 @@ impl Run<'_> {
         // A probe that an earlier run could not remove, this one cannot remove either.
         self.sweep(dir, &id, beside);
         if let Some(errno) = self.questions.stuck.get(&id.dev) {
-            return Err(Skip::Unasked(*errno));
+            return Err(Skip::ReferenceUndecided(*errno));
         }
         let _claim = self.shared.blocked.claim(dir, self.cancel)?;
         let name = self
@@ -150,7 +150,7 @@ impl Run<'_> {
                 let errno = failed.errno.raw_os_error();
                 self.stuck(dir, &path, errno);
                 self.summary.skip(&Skip::Left { path, errno });
-                Err(Skip::Unasked(errno))
+                Err(Skip::ReferenceUndecided(errno))
             }
         }
     }
@@ -162,7 +162,7 @@ impl Run<'_> {
         };
         let dev = stat.id.dev;
         if self.questions.stuck.insert(dev, errno).is_none() {
-            self.event(PruneEvent::Stuck(path, errno));
+            self.event(PruneEvent::ProbeLeftBehind(path, errno));
         }
     }
 }

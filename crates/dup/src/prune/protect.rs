@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use bc_pool::Cancel;
 use bc_walk::{Error, Identity, Symlinks};
 
-use super::climb::{climb, deepest_existing};
+use super::ancestors::{climb, deepest_existing};
 use super::dir;
 use super::keep::FileGroup;
 use super::open_file::OpenFile;

@@ -7,20 +7,20 @@ use std::rc::Rc;
 use bc_pool::Cancel;
 use rustix::io::Errno;
 
+use super::checked_at::CheckedAt;
 use super::claim;
-use super::crew;
 use super::dir;
+use super::events::Events;
 use super::freed::Ledger;
 use super::journal::{About, Journal};
 use super::keep::{FileGroup, FileRef};
-use super::moment::Moment;
-use super::news::News;
 use super::open_file::{self, OpenFile};
 use super::options::{PruneOptions, RunMode};
 use super::precheck::{Ready, Refusal};
 use super::skip::Skip;
 use super::state::{Run, Shared, State};
 use super::step::{Action, PruneEvent, PruneSummary, StepKind, StepOutcome};
+use super::workers;
 use super::{delete, hardlink, leftover, permitted, reflink, relocate, symlink};
 
 /// Acts on each group, on several threads where the options allow and it is safe. Steps are written
@@ -40,13 +40,13 @@ pub fn prune(
     cancel: &Cancel,
     observer: &mut dyn FnMut(PruneEvent<'_>),
 ) -> PruneSummary {
-    let news = RefCell::new(News::new(observer));
-    let mut tell = |event: PruneEvent<'_>| news.borrow_mut().tell(event);
+    let events = RefCell::new(Events::new(observer));
+    let mut tell = |event: PruneEvent<'_>| events.borrow_mut().tell(event);
     let (journal, shared) = (journal.map(|journal| &*journal), Shared::default());
     let mut run = Run::new(options, journal, cancel, shared, &mut tell);
-    if crew::may_share(options) {
-        let mut tell = |event: PruneEvent<'_>| news.borrow_mut().tell(event);
-        crew::prune(groups.into_iter(), &mut run, &mut tell);
+    if workers::may_share(options) {
+        let mut tell = |event: PruneEvent<'_>| events.borrow_mut().tell(event);
+        workers::prune(groups.into_iter(), &mut run, &mut tell);
     } else {
         groups.into_iter().for_each(|group| run.files(group));
     }
@@ -316,7 +316,7 @@ impl Run<'_> {
         let other = other.and_then(|other| Some((self.parents.of(other).ok()?, other)));
         let begin = |journal: &Journal| {
             // Much may have been waited for since.
-            let is_new = ready.proven.is_fresh(Moment::now());
+            let is_new = ready.proven.is_fresh(CheckedAt::now());
             let about = About {
                 known: ready.metadata.as_ref().filter(|_| is_new),
                 digest: &ready.digest,

@@ -90,7 +90,7 @@ pub enum Skip {
     },
     /// It is unknown if it is a reference's, or the destination's: the file that was made to find
     /// out cannot be removed, for the reason of this error number.
-    Unasked(i32),
+    ReferenceUndecided(i32),
     /// Another process put something else under the name meanwhile; it was
     /// saved under this path.
     Displaced(Vec<u8>),
@@ -239,7 +239,7 @@ impl Skip {
     pub fn system(&self) -> Option<(&'static str, i32)> {
         match self {
             Skip::System { op, errno } | Skip::Denied { op, errno, .. } => Some((op, *errno)),
-            Skip::Left { errno, .. } | Skip::Unasked(errno) => Some(("unlink", *errno)),
+            Skip::Left { errno, .. } | Skip::ReferenceUndecided(errno) => Some(("unlink", *errno)),
             Skip::Journal { errno, .. } => Some(("write journal", *errno)),
             Skip::Gone => Some(("open", Errno::NOENT.raw_os_error())),
             Skip::CopyStays { why, .. }
@@ -280,7 +280,7 @@ impl Skip {
             Skip::UnstableInodes => "unstable inode numbers",
             Skip::DestinationExists(_) => "destination exists",
             Skip::Left { .. } => "temporary file left",
-            Skip::Unasked(_) => "reference or not is unknown",
+            Skip::ReferenceUndecided(_) => "reference or not is unknown",
             Skip::CopyStays { .. } => "copy left",
             Skip::LastCopy => "copy of a killed move",
             Skip::CopyChanged => "copy changed",
@@ -380,7 +380,7 @@ impl fmt::Display for Skip {
                 Escaped(path),
                 system(*errno)
             ),
-            Skip::Unasked(errno) => write!(
+            Skip::ReferenceUndecided(errno) => write!(
                 f,
                 "whether a reference has it cannot be found out: a file made there to see that \
                  could not be removed: {}",

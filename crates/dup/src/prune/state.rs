@@ -116,7 +116,7 @@ impl<'a> Run<'a> {
     }
 
     pub(super) fn unwatched(&mut self, path: &[u8], errno: i32) {
-        self.event(PruneEvent::Unwatched(path, errno));
+        self.event(PruneEvent::WritersUndetected(path, errno));
     }
 
     pub(super) fn event(&mut self, event: PruneEvent<'_>) {

@@ -201,15 +201,15 @@ pub enum PruneEvent<'a> {
     /// The system gives no read lease on this file, for the reason of this error number: a process
     /// that writes to it through a descriptor that was open before goes unnoticed. Reported for the
     /// first such file of a run only.
-    Unwatched(&'a [u8], i32),
+    WritersUndetected(&'a [u8], i32),
     /// The directory of this path may show one of a reference, or the one that files are moved to
     /// may be another one that is searched. That is found out only by making a file there, which a
     /// dry run does not. Reported for the first such path only.
-    Unasked(&'a [u8]),
+    ReferenceUndecided(&'a [u8]),
     /// The file of this path was made to find that out, and could not be removed for the reason
     /// of this error number. No other is made on its device, and no file there is changed whose
     /// place is in question.
-    Stuck(&'a [u8], i32),
+    ProbeLeftBehind(&'a [u8], i32),
     /// The journal could not be completed; the steps are done all the same.
     Journal(&'a Skip),
 }

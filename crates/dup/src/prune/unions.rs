@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 
 use bc_fs::mount::Shows;
 
-use super::climb::climb;
+use super::ancestors::climb;
 use super::protect::{Open, Places};
 use super::skip::Skip;
 use super::sys;

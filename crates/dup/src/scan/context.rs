@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use bc_pool::dispatch::Effort;
 use bc_pool::{Cancel, WorkerPanic};
-use bc_read::{Company, Opened, Plan};
+use bc_read::{Growth, Opened, Plan};
 use bc_walk::{Error, ErrorKind, Listing};
 
 use super::candidates::Candidates;
@@ -76,7 +76,7 @@ impl<'a> Context<'a> {
         &self,
         plan: &Plan,
         workers: usize,
-        f: impl Fn(Company<'_>) -> T + Sync,
+        f: impl Fn(Growth<'_>) -> T + Sync,
     ) -> Result<Vec<T>, WorkerPanic> {
         let named: Vec<_> = self.listing.descriptors().collect();
         bc_read::run_readers(
@@ -84,7 +84,7 @@ impl<'a> Context<'a> {
             &self.options.read,
             &named,
             (workers, workers),
-            |_, _, company| f(company),
+            |_, _, growth| f(growth),
         )
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Batch, Digest};
 use bc_pool::WorkerPanic;
-use bc_read::{Company, Consumer, Feed, Opened, ReadStats, VerifyWhen, Waiting, Want};
+use bc_read::{Consumer, Feed, Growth, Opened, ReadStats, VerifyWhen, Waiting, Want};
 use bc_walk::{EntryId, Error};
 
 use super::context::Context;
@@ -142,10 +142,10 @@ impl Context<'_> {
             .sum();
         self.progress.planned_bytes.fetch_add(bytes, Relaxed);
         let workers = self.workers(&plan, bytes);
-        let done = self.run(&plan, workers, |company| {
+        let done = self.run(&plan, workers, |growth| {
             let mut worker = Worker {
                 context: self,
-                company,
+                growth,
                 how,
                 heads: Vec::new(),
                 follow,
@@ -173,7 +173,7 @@ impl Context<'_> {
 
 struct Worker<'a> {
     context: &'a Context<'a>,
-    company: Company<'a>,
+    growth: Growth<'a>,
     how: How,
     follow: Follow,
     asker: Asker<'a>,
@@ -330,7 +330,7 @@ impl Consumer for Worker<'_> {
     }
 
     fn waiting(&mut self, run: Waiting) {
-        self.company.waiting(run);
+        self.growth.waiting(run);
     }
 
     fn begin(&mut self, slot: usize, opened: &Opened) {

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Digest, Hasher};
 use bc_pool::WorkerPanic;
-use bc_read::{Company, Consumer, Feed, Opened, Waiting, Want};
+use bc_read::{Consumer, Feed, Growth, Opened, Waiting, Want};
 use bc_walk::{EntryId, Error};
 
 use super::context::Context;
@@ -118,10 +118,10 @@ fn all_stages(context: &Context<'_>, groups: &[Vec<u32>]) -> Result<Done, Worker
         planned.fetch_sub(all - unread, Relaxed);
         let plan = context.plan(context.set_of(unknown.into_iter()));
         let workers = context.workers(&plan, unread);
-        let results = context.run(&plan, workers, |company| {
+        let results = context.run(&plan, workers, |growth| {
             let mut worker = Worker {
                 context,
-                company,
+                growth,
                 live: &live,
                 hashers: &hashers,
                 range: start..end,
@@ -217,7 +217,7 @@ fn split(context: &Context<'_>, groups: &[Vec<u32>], end: u64) -> Vec<Vec<u32>> 
 
 struct Worker<'a> {
     context: &'a Context<'a>,
-    company: Company<'a>,
+    growth: Growth<'a>,
     live: &'a [u32],
     hashers: &'a [Mutex<Option<Hasher>>],
     range: std::ops::Range<u64>,
@@ -255,7 +255,7 @@ impl Consumer for Worker<'_> {
     }
 
     fn waiting(&mut self, run: Waiting) {
-        self.company.waiting(run);
+        self.growth.waiting(run);
     }
 
     fn begin(&mut self, slot: usize, opened: &Opened) {

@@ -10,7 +10,7 @@ use bc_pool::WorkerPanic;
 use bc_walk::{DirId, EntryId, Error, ErrorKind, FileKind, Listing};
 
 use super::Unique;
-use super::contents::Standing;
+use super::contents::Presence;
 use crate::prune::sys;
 
 /// Files that a worker takes at once: mostly those of a few directories, each opened once.
@@ -35,9 +35,9 @@ impl Unique {
         for entry in changed_files(&self.listing, &self.rests_on(&seen), workers)? {
             seen.note(&self.listing, entry);
         }
-        let witnesses: HashMap<EntryId, EntryId> = self.relied.iter().copied().collect();
+        let reference_copies: HashMap<EntryId, EntryId> = self.relied.iter().copied().collect();
         for (row, names) in self.contents.rows_mut() {
-            if row.standing == Standing::Another {
+            if row.presence == Presence::Another {
                 // The others may rest on each of them.
                 for name in names {
                     if seen.gone.contains(name) {
@@ -45,9 +45,9 @@ impl Unique {
                     }
                 }
             }
-            let mut rests_on = names.iter().chain(witnesses.get(&names[0]));
+            let mut rests_on = names.iter().chain(reference_copies.get(&names[0]));
             if rests_on.any(|name| seen.changed.contains(name)) {
-                row.standing = Standing::Unread;
+                row.presence = Presence::Unread;
             }
         }
         // What the paths lead to is held open: it may be another disk by now.
@@ -63,7 +63,7 @@ impl Unique {
         let mut asked = vec![true; self.listing.len()];
         asked[self.own_entries..].fill(false);
         for content in self.contents() {
-            if matches!(content.standing, Standing::Nowhere | Standing::Unread) {
+            if matches!(content.presence, Presence::Nowhere | Presence::Unread) {
                 for name in content.names {
                     asked[name.0 as usize] = false;
                 }
@@ -72,8 +72,8 @@ impl Unique {
         for entry in seen.changed.iter().chain(&seen.gone) {
             asked[entry.0 as usize] = false;
         }
-        for (_, witness) in &self.relied {
-            asked[witness.0 as usize] = true;
+        for (_, reference_copy) in &self.relied {
+            asked[reference_copy.0 as usize] = true;
         }
         let is_asked = |entry: &EntryId| {
             asked[entry.0 as usize] && self.listing.kind(*entry) == FileKind::File

@@ -10,7 +10,7 @@ use crate::scan::Scan;
 
 /// Place where a content of the trees also exists beside them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Standing {
+pub enum Presence {
     /// Nowhere, as far as it can be determined.
     Nowhere,
     /// In a file of this reference, a directory.
@@ -43,7 +43,7 @@ pub struct Content<'a> {
     /// Index of its group in the search, if it is in one.
     pub group: Option<usize>,
     /// Place where it also exists.
-    pub standing: Standing,
+    pub presence: Presence,
 }
 
 /// Contents in two arrays.
@@ -65,7 +65,7 @@ pub(super) struct Row {
     files: u32,
     /// Index among the groups of the search, if it is one.
     pub(super) group: Option<u32>,
-    pub(super) standing: Standing,
+    pub(super) presence: Presence,
 }
 
 impl Contents {
@@ -133,7 +133,7 @@ impl Contents {
             len: names.len() as u32,
             files,
             group,
-            standing: Standing::Nowhere,
+            presence: Presence::Nowhere,
         });
         self.files += u64::from(files);
         self.bytes += size * u64::from(files);
@@ -172,7 +172,7 @@ impl Contents {
             names: &self.names[row.start as usize..(row.start + row.len) as usize],
             files: row.files,
             group: row.group.map(|group| group as usize),
-            standing: row.standing,
+            presence: row.presence,
         })
     }
 
@@ -180,7 +180,7 @@ impl Contents {
     pub(super) fn open_questions(&self) -> Vec<EntryId> {
         let open = self
             .iter()
-            .filter(|content| content.standing == Standing::Nowhere);
+            .filter(|content| content.presence == Presence::Nowhere);
         let mut entries: Vec<EntryId> = open.map(|content| content.names[0]).collect();
         entries.sort_unstable();
         entries
@@ -201,17 +201,17 @@ impl Contents {
     pub(super) fn answer(&mut self, entries: &[EntryId], answers: &Answers, numbers: &[usize]) {
         let failed: Vec<EntryId> = answers.errors.iter().map(|(entry, _)| *entry).collect();
         for (row, names) in self.rows_mut() {
-            if row.standing != Standing::Nowhere {
+            if row.presence != Presence::Nowhere {
                 continue;
             }
             let asked = entries.binary_search(&names[0]).ok();
             if let Some(answer) = asked.and_then(|at| answers.known[at]) {
-                row.standing = Standing::Manifest {
+                row.presence = Presence::Manifest {
                     reference: numbers[answer.manifest],
                     algorithm: answer.algorithm,
                 };
             } else if failed.binary_search(&names[0]).is_ok() {
-                row.standing = Standing::Unread;
+                row.presence = Presence::Unread;
             }
         }
     }

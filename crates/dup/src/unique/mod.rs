@@ -3,12 +3,12 @@
 //! card?", so it errs on one side only: a content that is not proven to be elsewhere counts as
 //! being nowhere else.
 //!
-//! - A reference copy (`witness`) is a file of a reference that does not lie at or below one of the
+//! - A reference copy is a file of a reference that does not lie at or below one of the
 //!   trees, whichever link, mount or view leads to it, has no name there, and is no temporary of
 //!   ours.
 //! - Directories answer by a digest of 256 bits or byte for byte, never by a fast hash or a cache;
 //!   manifests by the digest that they have ([`crate::manifests`]).
-//! - Who has a file open for writing may change it unseen: it is no witness, and none
+//! - Who has a file open for writing may change it unseen: it is no reference copy, and none
 //!   of the trees' is elsewhere.
 //! - What was not looked at is counted ([`Unique::unseen`]): a walk's filters, other file systems,
 //!   what a mount covers.
@@ -18,8 +18,8 @@ mod contents;
 mod covered;
 mod names;
 mod offline;
-mod standing;
-mod witness;
+mod presence;
+mod reference_copy;
 mod writers;
 
 use bc_digest::Algorithm;
@@ -32,12 +32,12 @@ use crate::manifests::{Manifest, Question, Unanswered, ask};
 use crate::scan::{ScanOptions, ScanProgress, ScanStats, scan_beside};
 use crate::subtrees::{Files, Marks, Subtrees};
 use contents::Contents;
-use witness::Witnesses;
+use reference_copy::ReferenceCopies;
 
-pub use contents::{Content, Standing};
+pub use contents::{Content, Presence};
 pub use covered::covered;
 pub use offline::{KnownContent, Offline, offline};
-pub use standing::NotFiles;
+pub use presence::NotFiles;
 
 /// Two sides of a comparison: the trees in question, and the references.
 pub struct Sides<'a> {
@@ -85,7 +85,7 @@ pub struct Unique {
     pub unseen: Skipped,
     /// Files of references, and entries of manifests, that are no reference copies, as they are
     /// files of the trees or may be.
-    pub no_witnesses: u64,
+    pub not_counted: u64,
     /// Files that could not be read, of both sides.
     pub errors: Vec<Error>,
     /// Figures of the search.
@@ -104,7 +104,7 @@ impl Unique {
     /// Returns the contents that were found nowhere else, in order of their first names.
     pub fn nowhere(&self) -> impl Iterator<Item = Content<'_>> {
         self.contents()
-            .filter(|content| content.standing == Standing::Nowhere)
+            .filter(|content| content.presence == Presence::Nowhere)
     }
 }
 
@@ -198,19 +198,19 @@ pub fn unique(
     let scan = scan_beside(&listing, marks, &scan_options, None, cancel, progress)?;
     let mut found = Contents::of(&listing, own_entries, &scan);
     let mut errors = names::tell_apart(&listing, &mut found, cancel);
-    errors.extend(standing::settle_empty(&listing, own_entries, &mut found));
-    let mut witnesses = Witnesses::new(&listing, own_entries, &own, &written, cancel);
+    errors.extend(presence::settle_empty(&listing, own_entries, &mut found));
+    let mut reference_copies = ReferenceCopies::new(&listing, own_entries, &own, &written, cancel);
     let mut relied = Vec::new();
     if !asks_others {
-        standing::by_company(&mut found, &mut witnesses);
+        presence::mark_shared(&mut found, &mut reference_copies);
     } else {
-        relied = standing::by_directories(&scan, &mut found, &mut witnesses, |root| {
+        relied = presence::by_directories(&scan, &mut found, &mut reference_copies, |root| {
             reference_roots[root - path_roots]
         });
     }
-    let mut no_witnesses = witnesses.refused();
-    let missed = witnesses.missed_written();
-    standing::note_unread(&listing, &scan, &mut found);
+    let mut not_counted = reference_copies.refused();
+    let missed = reference_copies.missed_written();
+    presence::note_unread(&listing, &scan, &mut found);
     if !manifests.is_empty() {
         let entries = found.open_questions();
         let names = found.names_of(&entries);
@@ -228,7 +228,7 @@ pub fn unique(
         };
         let answers = ask(&question, manifests, cancel, hashed)?;
         found.answer(&entries, &answers, manifest_numbers);
-        no_witnesses += answers.own_entries;
+        not_counted += answers.own_entries;
         errors.extend(answers.errors.into_iter().map(|(_, error)| error));
     }
     errors.extend(writers::note(&listing, &written, &missed, &mut found));
@@ -244,7 +244,7 @@ pub fn unique(
         own_entries,
         not_files,
         unseen,
-        no_witnesses,
+        not_counted,
         errors,
         stats: scan.stats,
         cancelled: cancel.is_cancelled() || listing.is_cancelled(),

@@ -4,7 +4,7 @@ use bc_hash::{HashOptions, HashProgress};
 use bc_pool::Cancel;
 use bc_walk::{EntryId, Error, Listing};
 
-use super::contents::{Contents, Standing};
+use super::contents::{Contents, Presence};
 use crate::manifests::{Answer, Detail, Manifest, Question, Unanswered, ask};
 use crate::scan::Scan;
 use crate::subtrees::{Files, Subtrees};
@@ -90,7 +90,7 @@ pub fn offline(
         ..Offline::default()
     };
     for content in contents.iter() {
-        debug_assert_eq!(content.standing, Standing::Nowhere);
+        debug_assert_eq!(content.presence, Presence::Nowhere);
         let at = entries.binary_search(&content.names[0]).ok();
         let known = at.and_then(|at| answers.known[at].zip(answers.details[at].as_deref()));
         if let Some((answer, detail)) = known {

@@ -2,7 +2,7 @@
 
 use bc_walk::{EntryId, Error, Listing};
 
-use super::contents::{Contents, Standing};
+use super::contents::{Contents, Presence};
 
 /// Marks such files as unread, as their content may have changed by the time the answer is used,
 /// and returns an error for each. `refused` are reference copies among them.
@@ -14,7 +14,7 @@ pub(super) fn note(
 ) -> Vec<Error> {
     let mut told = refused.to_vec();
     for (row, names) in found.rows_mut() {
-        if matches!(row.standing, Standing::Nowhere | Standing::Unread) {
+        if matches!(row.presence, Presence::Nowhere | Presence::Unread) {
             continue;
         }
         let before = told.len();
@@ -23,7 +23,7 @@ pub(super) fn note(
             .filter(|name| writers.binary_search(name).is_ok());
         told.extend(written);
         if told.len() > before {
-            row.standing = Standing::Unread;
+            row.presence = Presence::Unread;
         }
     }
     told.sort_unstable();

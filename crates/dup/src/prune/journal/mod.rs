@@ -43,16 +43,16 @@ use serde::Serialize;
 use self::record::{Copied, End, Header, Inode, MAGIC, Made, SCHEMA};
 use self::roots::Bounds;
 use self::trust::Locked;
+use super::checked_at::CheckedAt;
 use super::dir::Dir;
+use super::existing_target::Origin;
 use super::fail::point;
 use super::keep::FileGroup;
 use super::leftover::Mark;
 use super::meta::Metadata;
-use super::moment::Moment;
 use super::open_file::OpenFile;
 use super::options::RunMode;
 use super::skip::Skip;
-use super::standing::Origin;
 use super::step::Action;
 use super::sys;
 use crate::clock::now_ns;
@@ -157,7 +157,7 @@ struct Written {
     /// Bytes of whole lines.
     length: u64,
     /// Time when they were last forced to the disk.
-    synced: Moment,
+    synced: CheckedAt,
 }
 
 impl Journal {
@@ -210,7 +210,7 @@ impl Journal {
             devices: Mutex::default(),
             written: Mutex::new(Written {
                 length,
-                synced: Moment::now(),
+                synced: CheckedAt::now(),
             }),
         };
         let mut roots: Vec<&Vec<u8>> = journal.bounds.roots.iter().collect();
@@ -349,7 +349,7 @@ impl Journal {
     fn write(&self, entry: &Entry) -> Result<u64, Skip> {
         self.line(entry)
             .map_err(|error| self.unwritable("write", &error))?;
-        let is_due = Moment::now().since(self.written().synced) >= SYNC_EVERY;
+        let is_due = CheckedAt::now().since(self.written().synced) >= SYNC_EVERY;
         if is_due {
             self.sync()?;
         }
@@ -407,7 +407,7 @@ impl Journal {
 
     /// Forces the lines to the disk.
     pub(crate) fn sync(&self) -> Result<(), Skip> {
-        self.written().synced = Moment::now();
+        self.written().synced = CheckedAt::now();
         let synced = rustix::fs::fdatasync(self.file.as_fd());
         synced.map_err(|errno| self.unwritable("sync", &errno.into()))
     }

@@ -20,10 +20,10 @@ use super::tree_action::TreeAction;
 use super::trust::Locked;
 use super::{JournalError, trust};
 use crate::json::JsonPath;
+use crate::prune::existing_target::Origin;
 use crate::prune::leftover::Mark;
 use crate::prune::meta::Metadata;
 use crate::prune::options::RunMode;
-use crate::prune::standing::Origin;
 
 /// Bytes of the longest line. Attributes make a step long: two files with a
 /// list of 64 KiB of names and as much for each value stay below this.

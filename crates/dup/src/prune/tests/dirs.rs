@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::super::checked_at::clock;
 use super::super::dir::Parents;
-use super::super::moment::clock;
 use super::super::undo;
 use super::*;
 

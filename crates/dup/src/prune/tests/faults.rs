@@ -2,7 +2,7 @@
 //! matters. Nothing may be lost, and a second, undisturbed run must finish
 //! the work and leave no temporary name.
 
-use super::super::moment::clock;
+use super::super::checked_at::clock;
 use super::*;
 use rustix::io::Errno;
 use std::time::Duration;

@@ -3,8 +3,8 @@
 
 mod actions;
 mod crash;
-mod crew;
 mod dirs;
+mod existing_target;
 mod faults;
 mod foreseen;
 pub(crate) mod images;
@@ -18,12 +18,12 @@ mod protect;
 mod race;
 mod reflink;
 mod refusals;
-mod standing;
 mod trees;
 mod undo;
 mod undo_later;
 mod unswappable;
 mod vanish;
+mod workers;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -225,11 +225,13 @@ pub(super) fn run_groups(
             PruneEvent::Step(step, _) => step.to_string(),
             PruneEvent::Tree(step, _) => step.to_string(),
             PruneEvent::Unusable(path, skip) => format!("{}: {skip}", bc_fs::Escaped(path)),
-            PruneEvent::Unwatched(path, errno) => {
+            PruneEvent::WritersUndetected(path, errno) => {
                 format!("{}: no lease: {errno}", bc_fs::Escaped(path))
             }
-            PruneEvent::Unasked(path) => format!("unasked {path:?}"),
-            PruneEvent::Stuck(path, errno) => format!("{}: stuck: {errno}", bc_fs::Escaped(path)),
+            PruneEvent::ReferenceUndecided(path) => format!("unasked {path:?}"),
+            PruneEvent::ProbeLeftBehind(path, errno) => {
+                format!("{}: stuck: {errno}", bc_fs::Escaped(path))
+            }
             PruneEvent::Journal(skip) => skip.to_string(),
         });
     });

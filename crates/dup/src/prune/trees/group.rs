@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::held::open_dir;
 use super::{Pair, TreeCopy, TreeGroup, TreeKind, Way};
 use crate::path::split;
-use crate::prune::climb::{climb, deepest_existing};
+use crate::prune::ancestors::{climb, deepest_existing};
 use crate::prune::freed::Ledger;
 use crate::prune::journal::Journal;
 use crate::prune::keep::{FileGroup, FileRef};

@@ -23,9 +23,9 @@ use bc_pool::Cancel;
 use bc_walk::{Identity, Stamp};
 
 use self::group::Done;
+use super::events::Events;
 use super::journal::Journal;
 use super::keep::FileRef;
-use super::news::News;
 use super::options::PruneOptions;
 use super::relocate;
 use super::state::{Run, Shared};
@@ -150,8 +150,8 @@ pub fn prune_trees(
         matches!(options.action, Action::Delete | Action::Move(_)),
         "directories are deleted or moved"
     );
-    let mut news = News::new(observer);
-    let mut tell = |event: PruneEvent<'_>| news.tell(event);
+    let mut events = Events::new(observer);
+    let mut tell = |event: PruneEvent<'_>| events.tell(event);
     let (journal, shared) = (journal.map(|journal| &*journal), Shared::default());
     let mut run = Run::new(options, journal, cancel, shared, &mut tell);
     let mut done = Done::new(run.journal, options);

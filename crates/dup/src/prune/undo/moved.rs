@@ -11,13 +11,13 @@ use crate::prune::aside::give_up;
 use crate::prune::compare::compare;
 use crate::prune::dir::Dir;
 use crate::prune::distinct;
+use crate::prune::existing_target::Origin;
 use crate::prune::journal::{Copy, Entry, Steps};
 use crate::prune::meta::Metadata;
 use crate::prune::open_file::OpenFile;
 use crate::prune::options::OnMetadataDiff;
 use crate::prune::relocate::{Arrived, How, Means, Move};
 use crate::prune::skip::Skip;
-use crate::prune::standing::Origin;
 use crate::prune::sys;
 
 impl Undo<'_> {

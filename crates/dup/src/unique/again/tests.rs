@@ -51,8 +51,8 @@ fn asked(t: &TestTree, references: &[&str], change: impl FnOnce(&TestTree)) -> (
     let own = t.path().as_os_str().len() + 1;
     let told = found.errors.iter();
     let told = told.map(|error| error.to_string()[own..].to_owned());
-    let known = |standing| matches!(standing, Standing::Directory { .. } | Standing::Another);
-    let all = found.contents().all(|content| known(content.standing));
+    let known = |presence| matches!(presence, Presence::Directory { .. } | Presence::Another);
+    let all = found.contents().all(|content| known(content.presence));
     (told.collect(), all)
 }
 

@@ -3,10 +3,10 @@
 
 use super::*;
 use crate::prune::copy::digest;
+use crate::prune::existing_target::Origin;
 use crate::prune::journal::{About, TreeAction};
 use crate::prune::leftover::Mark;
 use crate::prune::open_file::OpenFile;
-use crate::prune::standing::Origin;
 
 /// Replays such a run, up to so many changes.
 struct OldMove<'a> {

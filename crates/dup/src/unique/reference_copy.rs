@@ -9,7 +9,7 @@ use crate::lasting::{is_stage, lasts};
 use crate::subtrees::Subtrees;
 
 /// State for distinguishing reference copies from the trees' own files.
-pub(super) struct Witnesses<'a> {
+pub(super) struct ReferenceCopies<'a> {
     listing: &'a Listing,
     own_entries: usize,
     trees: &'a Subtrees,
@@ -23,15 +23,15 @@ pub(super) struct Witnesses<'a> {
     missed_written: Vec<EntryId>,
 }
 
-impl<'a> Witnesses<'a> {
+impl<'a> ReferenceCopies<'a> {
     pub(super) fn new(
         listing: &'a Listing,
         own_entries: usize,
         trees: &'a Subtrees,
         written: &'a [EntryId],
         cancel: &'a Cancel,
-    ) -> Witnesses<'a> {
-        Witnesses {
+    ) -> ReferenceCopies<'a> {
+        ReferenceCopies {
             listing,
             own_entries,
             trees,
@@ -65,7 +65,7 @@ impl<'a> Witnesses<'a> {
 
     /// Returns the root under which a file with these names is a reference copy; `None` if it is
     /// not: as soon as one of its names is one of the trees', all are.
-    pub(super) fn witness(&mut self, names: &[EntryId]) -> Option<usize> {
+    pub(super) fn reference_copy(&mut self, names: &[EntryId]) -> Option<usize> {
         let is_own = |name: &EntryId| (name.0 as usize) < self.own_entries;
         if names.iter().any(is_own) {
             return None;

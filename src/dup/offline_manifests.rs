@@ -9,12 +9,12 @@ use crate::progress::thousands;
 use crate::run::Session;
 
 /// Manifests, and the contents that they list.
-pub struct Drawer {
+pub struct OfflineManifests {
     pub manifests: Vec<Manifest>,
     pub offline: Offline,
 }
 
-impl Drawer {
+impl OfflineManifests {
     /// Returns the paths of the manifests.
     pub fn paths(&self) -> Vec<&[u8]> {
         self.manifests.iter().map(Manifest::path).collect()

@@ -53,7 +53,7 @@ pub(crate) struct Acceptable<'a> {
 }
 
 /// A copy that counts as made.
-pub(crate) struct Standing {
+pub(crate) struct ExistingTarget {
     pub(crate) held: OpenFile,
     pub(crate) origin: Origin,
     /// Metadata that it lacks, if that was allowed.
@@ -84,7 +84,7 @@ impl Acceptable<'_> {
         target: &OpenFile,
         metadata: &Metadata,
         cancel: &Cancel,
-    ) -> Result<Standing, Skip> {
+    ) -> Result<ExistingTarget, Skip> {
         let there = sys::stat_at(dir, name)?;
         if there.kind() != FileKind::File {
             return Err(exists("it is not a regular file"));
@@ -116,7 +116,7 @@ impl Acceptable<'_> {
         })
         .and_then(|_| held.check())
         .map_err(in_the_way)?;
-        Ok(Standing {
+        Ok(ExistingTarget {
             held,
             origin,
             lost,
@@ -178,7 +178,7 @@ impl Acceptable<'_> {
     }
 }
 
-impl Standing {
+impl ExistingTarget {
     /// Makes it durable, as a fresh copy is.
     pub(crate) fn settle(&mut self) -> Result<(), Skip> {
         sys::sync(&self.held.file)?;

@@ -14,22 +14,22 @@ use rustix::fs::FileType;
 const PIPE_BUF: usize = 4096;
 
 /// A writer that does not wait for ever once a signal came.
-struct Patient {
+struct InterruptibleWriter {
     to: File,
     /// Odd while a write is under way; None until one might wait.
     turn: Option<Arc<AtomicU64>>,
 }
 
 /// Makes a writer interruptible, where it is a pipe or a socket.
-pub fn patient(to: File) -> Box<dyn Write + Send> {
+pub fn interruptible(to: File) -> Box<dyn Write + Send> {
     let kind = rustix::fs::fstat(&to).map(|stat| FileType::from_raw_mode(stat.st_mode));
     match kind {
-        Ok(FileType::Fifo | FileType::Socket) => Box::new(Patient { to, turn: None }),
+        Ok(FileType::Fifo | FileType::Socket) => Box::new(InterruptibleWriter { to, turn: None }),
         _ => Box::new(to),
     }
 }
 
-impl Patient {
+impl InterruptibleWriter {
     fn is_ready(&self) -> bool {
         let now = Timespec {
             tv_sec: 0,
@@ -40,7 +40,7 @@ impl Patient {
     }
 }
 
-impl Write for Patient {
+impl Write for InterruptibleWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if bytes.len() <= PIPE_BUF && self.is_ready() {
             return self.to.write(bytes);

@@ -6,8 +6,8 @@ use bc_fs::mount::{Answer, Mounts};
 use bc_read::Opener;
 use bc_walk::{DirId, EntryId, Error, FileKind, Listing};
 
-use super::contents::{Contents, Standing};
-use super::witness::Witnesses;
+use super::contents::{Contents, Presence};
+use super::reference_copy::ReferenceCopies;
 use crate::prune::sys;
 use crate::scan::Scan;
 
@@ -52,10 +52,10 @@ impl NotFiles {
 }
 
 /// Marks, without references, contents that at least two files have as being in another one.
-pub(super) fn by_company(found: &mut Contents, witnesses: &mut Witnesses<'_>) {
+pub(super) fn mark_shared(found: &mut Contents, reference_copies: &mut ReferenceCopies<'_>) {
     for (row, names) in found.rows_mut() {
-        if row.group.is_some() && witnesses.are_several(names) {
-            row.standing = Standing::Another;
+        if row.group.is_some() && reference_copies.are_several(names) {
+            row.presence = Presence::Another;
         }
     }
 }
@@ -65,7 +65,7 @@ pub(super) fn by_company(found: &mut Contents, witnesses: &mut Witnesses<'_>) {
 pub(super) fn by_directories(
     scan: &Scan,
     found: &mut Contents,
-    witnesses: &mut Witnesses<'_>,
+    reference_copies: &mut ReferenceCopies<'_>,
     number: impl Fn(usize) -> usize,
 ) -> Vec<(EntryId, EntryId)> {
     let mut relied = Vec::new();
@@ -74,13 +74,13 @@ pub(super) fn by_directories(
         let Some(group) = row.group else {
             continue;
         };
-        let witness = groups[group as usize]
+        let reference_copy = groups[group as usize]
             .files()
-            .find_map(|file| Some((file.names[0], witnesses.witness(file.names)?)));
-        witnesses.settle_written(witness.is_some());
-        if let Some((file, root)) = witness {
+            .find_map(|file| Some((file.names[0], reference_copies.reference_copy(file.names)?)));
+        reference_copies.settle_written(reference_copy.is_some());
+        if let Some((file, root)) = reference_copy {
             relied.push((names[0], file));
-            row.standing = Standing::Directory {
+            row.presence = Presence::Directory {
                 reference: number(root),
             };
         }
@@ -100,8 +100,8 @@ pub(super) fn note_unread(listing: &Listing, scan: &Scan, found: &mut Contents) 
                 .iter()
                 .any(|name| failed.contains(&listing.path(*name)[..]))
         };
-        if row.standing == Standing::Nowhere && unread() {
-            row.standing = Standing::Unread;
+        if row.presence == Presence::Nowhere && unread() {
+            row.presence = Presence::Unread;
         }
     }
 }

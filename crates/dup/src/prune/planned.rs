@@ -16,7 +16,7 @@ use crate::space::{Shares, Space};
 /// The figures of a run that is planned.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
-pub struct Stake {
+pub struct Planned {
     /// Names to act on.
     pub files: u64,
     /// Bytes of disk space that would be freed, or whose files would be moved.
@@ -27,21 +27,21 @@ pub struct Stake {
 
 /// Counts the names that [`prune`](super::prune) would act on. Files that have changed since they
 /// were found, or cannot be opened, do not count. Ends early when cancelled.
-pub fn at_stake(groups: &[FileGroup], options: &PruneOptions, cancel: &Cancel) -> Stake {
+pub fn at_stake(groups: &[FileGroup], options: &PruneOptions, cancel: &Cancel) -> Planned {
     let mut places = Places::new(&options.references, &options.action, cancel);
     let mut mounts = Mounts::default();
-    let mut stake = Stake::default();
+    let mut planned = Planned::default();
     for group in groups.iter().take_while(|_| !cancel.is_cancelled()) {
         let mut group = group.clone();
         places.sort_out(&mut group);
         // Nothing is asked before it is agreed to.
         drop(places.take_open());
         let (files, bytes) = of_group(&group, options, &mut mounts);
-        stake.files += files;
-        stake.bytes += bytes;
-        stake.groups += u64::from(files > 0);
+        planned.files += files;
+        planned.bytes += bytes;
+        planned.groups += u64::from(files > 0);
     }
-    stake
+    planned
 }
 
 fn of_group(group: &FileGroup, options: &PruneOptions, mounts: &mut Mounts) -> (u64, u64) {

@@ -13,19 +13,19 @@ use crate::types::{ReadOptions, Waiting};
 const WORTH_A_WORKER: usize = 8;
 
 /// Starts further workers when one waits. For [`Consumer::waiting`](crate::Consumer::waiting).
-pub struct Company<'a> {
+pub struct Growth<'a> {
     plan: &'a Plan,
     adaptive: &'a AdaptiveWorkers<'a>,
     watch: Option<Watch<'a>>,
 }
 
-impl fmt::Debug for Company<'_> {
+impl fmt::Debug for Growth<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Company").finish_non_exhaustive()
+        f.debug_struct("Growth").finish_non_exhaustive()
     }
 }
 
-impl Company<'_> {
+impl Growth<'_> {
     /// Starts other workers if the worker has waited.
     pub fn waiting(&mut self, run: Waiting) {
         let Some(watch) = &mut self.watch else {
@@ -50,7 +50,7 @@ pub fn run_readers<T: Send>(
     options: &ReadOptions,
     named: &[BorrowedFd<'_>],
     (first, most): (usize, usize),
-    f: impl Fn(usize, &Spawner<'_>, Company<'_>) -> T + Sync,
+    f: impl Fn(usize, &Spawner<'_>, Growth<'_>) -> T + Sync,
 ) -> Result<Vec<T>, WorkerPanic> {
     with_pace(plan, options, named, (first, most), &Pace::default(), f)
 }
@@ -61,7 +61,7 @@ fn with_pace<T: Send>(
     named: &[BorrowedFd<'_>],
     (first, most): (usize, usize),
     pace: &Pace,
-    f: impl Fn(usize, &Spawner<'_>, Company<'_>) -> T + Sync,
+    f: impl Fn(usize, &Spawner<'_>, Growth<'_>) -> T + Sync,
 ) -> Result<Vec<T>, WorkerPanic> {
     let workers = Workers::up_to(most, options.waiting.min(plan.len()));
     let left = || plan.left() / WORTH_A_WORKER;
@@ -73,12 +73,12 @@ fn with_pace<T: Send>(
         workers.most(),
         |worker, spawner| {
             let spawn = || spawner.spawn();
-            let company = Company {
+            let growth = Growth {
                 plan,
                 adaptive: &adaptive,
                 watch: adaptive.watch(&spawn),
             };
-            f(worker, spawner, company)
+            f(worker, spawner, growth)
         },
     )
 }
@@ -99,11 +99,11 @@ mod tests {
             window: Duration::ZERO,
             pretend: Some(Box::new(move |busy| busy - waited(busy))),
         };
-        let ran = with_pace(&plan, &options, &[], (2, 2), &pace, |_, _, mut company| {
-            company.waiting(Waiting::Begins);
+        let ran = with_pace(&plan, &options, &[], (2, 2), &pace, |_, _, mut growth| {
+            growth.waiting(Waiting::Begins);
             for _ in 0..10 {
                 std::thread::sleep(Duration::from_micros(1));
-                company.waiting(Waiting::GoesOn);
+                growth.waiting(Waiting::GoesOn);
             }
         });
         ran.unwrap().len()

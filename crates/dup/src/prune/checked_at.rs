@@ -6,29 +6,29 @@ use std::time::{Duration, Instant};
 /// a file has. Some hundred small files are processed meanwhile, so that a longer time wins
 /// nothing, and one large file is compared as long; it is less than two ticks of the clock for file
 /// times.
-const FRESH: Duration = Duration::from_millis(20);
+const RECHECK_AFTER: Duration = Duration::from_millis(20);
 
 /// Time of a check or a change.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Moment(Instant);
+pub(super) struct CheckedAt(Instant);
 
-impl Moment {
+impl CheckedAt {
     /// Returns the time; in tests that of a [clock](clock) that they set: where each call of a run
     /// fails in turn, the number of calls must not depend on the speed of the run.
-    pub(super) fn now() -> Moment {
+    pub(super) fn now() -> CheckedAt {
         #[cfg(not(test))]
-        return Moment(Instant::now());
+        return CheckedAt(Instant::now());
         #[cfg(test)]
-        return Moment(clock::now());
+        return CheckedAt(clock::now());
     }
 
-    pub(super) fn since(self, earlier: Moment) -> Duration {
+    pub(super) fn since(self, earlier: CheckedAt) -> Duration {
         self.0.saturating_duration_since(earlier.0)
     }
 
     /// Returns true if a result of that time can still be relied on `now`.
-    pub(super) fn is_fresh(self, now: Moment) -> bool {
-        now.since(self) < FRESH
+    pub(super) fn is_fresh(self, now: CheckedAt) -> bool {
+        now.since(self) < RECHECK_AFTER
     }
 }
 

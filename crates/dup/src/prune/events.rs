@@ -8,7 +8,7 @@ use super::skip::Skip;
 use super::step::{PruneEvent, Step, StepOutcome, TreeStep};
 
 /// Passes new events on to the caller of a run.
-pub(super) struct News<'a> {
+pub(super) struct Events<'a> {
     observer: &'a mut dyn FnMut(PruneEvent<'_>),
     /// Lacking abilities of file systems that were reported.
     lacks: HashSet<Unable>,
@@ -22,9 +22,9 @@ pub(super) struct News<'a> {
     unasked: bool,
 }
 
-impl<'a> News<'a> {
-    pub(super) fn new(observer: &'a mut dyn FnMut(PruneEvent<'_>)) -> News<'a> {
-        News {
+impl<'a> Events<'a> {
+    pub(super) fn new(observer: &'a mut dyn FnMut(PruneEvent<'_>)) -> Events<'a> {
+        Events {
             observer,
             lacks: HashSet::new(),
             unstable: false,
@@ -49,12 +49,12 @@ impl<'a> News<'a> {
                 Skip::UnknownLayer => std::mem::replace(&mut self.layers, true),
                 _ => false,
             },
-            PruneEvent::Unwatched(..) => std::mem::replace(&mut self.unwatched, true),
-            PruneEvent::Unasked(_) => std::mem::replace(&mut self.unasked, true),
+            PruneEvent::WritersUndetected(..) => std::mem::replace(&mut self.unwatched, true),
+            PruneEvent::ReferenceUndecided(_) => std::mem::replace(&mut self.unasked, true),
             PruneEvent::Step(..)
             | PruneEvent::Tree(..)
             | PruneEvent::Unusable(..)
-            | PruneEvent::Stuck(..)
+            | PruneEvent::ProbeLeftBehind(..)
             | PruneEvent::Journal(_) => false,
         }
     }
@@ -65,9 +65,9 @@ pub(super) enum Kept {
     Step(Step, StepOutcome),
     Tree(TreeStep, StepOutcome),
     Unusable(Vec<u8>, Skip),
-    Unwatched(Vec<u8>, i32),
-    Unasked(Vec<u8>),
-    Stuck(Vec<u8>, i32),
+    WritersUndetected(Vec<u8>, i32),
+    ReferenceUndecided(Vec<u8>),
+    ProbeLeftBehind(Vec<u8>, i32),
     Journal(Skip),
 }
 
@@ -77,9 +77,11 @@ impl From<PruneEvent<'_>> for Kept {
             PruneEvent::Step(step, outcome) => Kept::Step(step.clone(), outcome.clone()),
             PruneEvent::Tree(step, outcome) => Kept::Tree(step.clone(), outcome.clone()),
             PruneEvent::Unusable(path, skip) => Kept::Unusable(path.to_vec(), skip.clone()),
-            PruneEvent::Unwatched(path, errno) => Kept::Unwatched(path.to_vec(), errno),
-            PruneEvent::Unasked(path) => Kept::Unasked(path.to_vec()),
-            PruneEvent::Stuck(path, errno) => Kept::Stuck(path.to_vec(), errno),
+            PruneEvent::WritersUndetected(path, errno) => {
+                Kept::WritersUndetected(path.to_vec(), errno)
+            }
+            PruneEvent::ReferenceUndecided(path) => Kept::ReferenceUndecided(path.to_vec()),
+            PruneEvent::ProbeLeftBehind(path, errno) => Kept::ProbeLeftBehind(path.to_vec(), errno),
             PruneEvent::Journal(skip) => Kept::Journal(skip.clone()),
         }
     }
@@ -91,9 +93,9 @@ impl Kept {
             Kept::Step(step, outcome) => PruneEvent::Step(step, outcome),
             Kept::Tree(step, outcome) => PruneEvent::Tree(step, outcome),
             Kept::Unusable(path, skip) => PruneEvent::Unusable(path, skip),
-            Kept::Unwatched(path, errno) => PruneEvent::Unwatched(path, *errno),
-            Kept::Unasked(path) => PruneEvent::Unasked(path),
-            Kept::Stuck(path, errno) => PruneEvent::Stuck(path, *errno),
+            Kept::WritersUndetected(path, errno) => PruneEvent::WritersUndetected(path, *errno),
+            Kept::ReferenceUndecided(path) => PruneEvent::ReferenceUndecided(path),
+            Kept::ProbeLeftBehind(path, errno) => PruneEvent::ProbeLeftBehind(path, *errno),
             Kept::Journal(skip) => PruneEvent::Journal(skip),
         }
     }

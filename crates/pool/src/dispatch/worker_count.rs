@@ -14,16 +14,16 @@ const WARM_UP: u64 = 16;
 
 /// Number of workers of a run, shared by all of them. Written only when one is added.
 #[derive(Debug)]
-pub struct Team {
+pub struct WorkerCount {
     most: usize,
     workers: AtomicUsize,
     start: Start,
 }
 
-impl Team {
+impl WorkerCount {
     /// Starts the count of a run that begins with `workers` of at most `most`.
-    pub fn new(start: Start, workers: usize, most: usize) -> Team {
-        Team {
+    pub fn new(start: Start, workers: usize, most: usize) -> WorkerCount {
+        WorkerCount {
             most,
             workers: AtomicUsize::new(workers),
             start,
@@ -68,8 +68,8 @@ impl Team {
 ///
 /// Nothing shared is written for a file, and the clock is asked at every doubling of the number of
 /// files only, and when the reckoning has gone up by the price of a worker.
-pub struct Recruiter<'r> {
-    team: &'r Team,
+pub struct AddsWorkers<'r> {
+    count: &'r WorkerCount,
     spawner: &'r Spawner<'r>,
     /// True once there will be no more workers: none need look any longer.
     over: bool,
@@ -78,19 +78,19 @@ pub struct Recruiter<'r> {
     since: Option<(Instant, u64)>,
 }
 
-impl fmt::Debug for Recruiter<'_> {
+impl fmt::Debug for AddsWorkers<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recruiter").finish_non_exhaustive()
+        f.debug_struct("AddsWorkers").finish_non_exhaustive()
     }
 }
 
-impl<'r> Recruiter<'r> {
+impl<'r> AddsWorkers<'r> {
     /// Makes the estimate of one worker of a run, with its way to start others.
-    pub fn new(team: &'r Team, spawner: &'r Spawner<'r>) -> Recruiter<'r> {
-        Recruiter {
-            team,
+    pub fn new(count: &'r WorkerCount, spawner: &'r Spawner<'r>) -> AddsWorkers<'r> {
+        AddsWorkers {
+            count,
             spawner,
-            over: team.is_complete(),
+            over: count.is_complete(),
             reckoning: Reckoning::default(),
             since: None,
         }
@@ -111,11 +111,11 @@ impl<'r> Recruiter<'r> {
             files: self.reckoning.files - files,
             took: Effort::from(now - since),
         };
-        let before = self.team.workers();
-        let wanted = self.reckoning.wanted(timed, left, before, self.team.most);
-        self.team.grow(wanted, self.spawner);
-        self.over = self.team.is_complete();
-        self.team.workers() > before
+        let before = self.count.workers();
+        let wanted = self.reckoning.wanted(timed, left, before, self.count.most);
+        self.count.grow(wanted, self.spawner);
+        self.over = self.count.is_complete();
+        self.count.workers() > before
     }
 }
 
@@ -169,18 +169,18 @@ mod tests {
     /// advance; returns the numbers of files after which there were more workers, with those
     /// numbers of workers.
     fn growth(files: usize, bytes: u64, most: usize) -> Vec<(usize, usize)> {
-        let team = Team::new(Start::AsItPays, 1, most);
+        let count = WorkerCount::new(Start::AsItPays, 1, most);
         let begun = AtomicUsize::new(0);
         let taken = run_growing(1, most, |_, spawner| {
-            let mut recruiter = Recruiter::new(&team, spawner);
+            let mut adder = AddsWorkers::new(&count, spawner);
             let mut seen = Vec::new();
             loop {
                 let before = begun.fetch_add(1, Ordering::Relaxed);
                 if before >= files {
                     return seen;
                 }
-                if recruiter.begin(bytes, || files - before - 1) {
-                    seen.push((before + 1, team.workers()));
+                if adder.begin(bytes, || files - before - 1) {
+                    seen.push((before + 1, count.workers()));
                 }
             }
         });
@@ -228,19 +228,19 @@ mod tests {
 
     #[test]
     fn a_named_number_is_kept_and_a_refusal_accepted() {
-        let team = Team::new(Start::Together, 2, 2);
+        let count = WorkerCount::new(Start::Together, 2, 2);
         let none = run_growing(2, 64, |_, spawner| {
-            Recruiter::new(&team, spawner).begin(1 << 40, || 1000)
+            AddsWorkers::new(&count, spawner).begin(1 << 40, || 1000)
         });
         assert_eq!(none.unwrap(), [false, false]);
-        let team = Team::new(Start::AsItPays, 1, 64);
+        let count = WorkerCount::new(Start::AsItPays, 1, 64);
         run_growing(1, 3, |worker, spawner| {
             if worker == 0 {
-                assert!(Recruiter::new(&team, spawner).begin(1 << 40, || 1000));
+                assert!(AddsWorkers::new(&count, spawner).begin(1 << 40, || 1000));
             }
         })
         .unwrap();
-        assert_eq!(team.workers(), 3);
+        assert_eq!(count.workers(), 3);
     }
 
     #[test]

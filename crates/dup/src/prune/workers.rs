@@ -18,10 +18,10 @@ use bc_pool::Cancel;
 use bc_pool::dispatch::affordable_workers;
 use bc_walk::Identity;
 
+use super::events::Kept;
 use super::journal::Journal;
 use super::keep::FileGroup;
 use super::leftover;
-use super::news::Kept;
 use super::options::PruneOptions;
 use super::state::{Run, Shared};
 use super::step::{Action, PruneEvent, PruneSummary};
@@ -42,7 +42,7 @@ const AHEAD: usize = 256;
 const DESCRIPTORS: u64 = 16;
 
 /// State that the threads of a run share.
-struct Crew<'a> {
+struct Common<'a> {
     options: &'a PruneOptions,
     journal: Option<&'a Journal>,
     cancel: &'a Cancel,
@@ -84,7 +84,7 @@ pub(super) fn prune(
     let mut all = first.into_iter().chain(batches.by_ref());
     if is_shared {
         let (sender, receiver) = channel();
-        let crew = Crew {
+        let common = Common {
             options: run.options,
             journal: run.journal,
             cancel: run.cancel,
@@ -93,7 +93,7 @@ pub(super) fn prune(
             batches: Mutex::new(receiver),
             is_lost: AtomicBool::new(false),
         };
-        if let Some(done) = crew.work(&mut all, sender, tell) {
+        if let Some(done) = common.work(&mut all, sender, tell) {
             run.summary.add(&done);
         }
     }
@@ -106,7 +106,7 @@ pub(super) fn prune(
     }
 }
 
-impl Crew<'_> {
+impl Common<'_> {
     /// Processes all batches, reports their events, and returns the totals. `None`, with nothing
     /// done, where the system refuses a thread.
     fn work(
