@@ -64,7 +64,7 @@ pub fn failure() -> Option<String> {
 }
 
 /// Returns a note about how much did not fit, if anything.
-pub fn told() -> Option<String> {
+pub fn reported() -> Option<String> {
     let most = spill::most();
     let directory = escape(spill::directory()?.as_os_str().as_encoded_bytes());
     let size = crate::progress::size(most);

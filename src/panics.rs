@@ -10,7 +10,7 @@ use crate::exit::Exit;
 pub fn report_as_errors() {
     std::panic::set_hook(Box::new(|info| {
         if !bc_dup::panic_is_expected() {
-            crate::report::fatal("bc", told(info));
+            crate::report::fatal("bc", reported(info));
         }
     }));
 }
@@ -20,7 +20,7 @@ pub fn caught(f: impl FnOnce() -> Exit) -> Exit {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).unwrap_or(Exit::Fatal)
 }
 
-fn told(info: &PanicHookInfo<'_>) -> String {
+fn reported(info: &PanicHookInfo<'_>) -> String {
     let payload = info.payload();
     let formatted = payload.downcast_ref::<String>().map(String::as_str);
     let message = formatted.or_else(|| payload.downcast_ref::<&str>().copied());
@@ -46,10 +46,11 @@ mod tests {
 
     #[test]
     fn message_and_place_are_told() {
-        let told = text(Some("index 7\x1b[2J"), Some(Location::caller()));
+        let reported = text(Some("index 7\x1b[2J"), Some(Location::caller()));
         assert!(
-            told.starts_with(r"internal error, please report it: index 7\x1b[2J (src/panics.rs:"),
-            "{told}"
+            reported
+                .starts_with(r"internal error, please report it: index 7\x1b[2J (src/panics.rs:"),
+            "{reported}"
         );
         assert!(text(None, None).ends_with(": no message"));
     }

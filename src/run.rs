@@ -427,7 +427,7 @@ impl Session {
         if let Some(text) = budget::failure() {
             exit = exit.worst(self.fatal(&text));
         }
-        if let Some(text) = budget::told() {
+        if let Some(text) = budget::reported() {
             self.report.note(1, &text);
         }
         details::ended(&self.report, self.started.elapsed());

@@ -32,12 +32,12 @@ pub fn copy(args: &CopyArgs) -> Outcome<Exit> {
     let lines = lines.map(|output| output.colors(args.common.color));
     let progress = Arc::new(CopyProgress::default());
     let display = display(&session, &progress);
-    let teller = Teller::new(&session, lines);
-    let told = |event: bc_copy::Event<'_>| teller.tell(event);
+    let reporter = Teller::new(&session, lines);
+    let reported = |event: bc_copy::Event<'_>| reporter.tell(event);
     let options = &plan.options;
-    let all = bc_copy::fan_out(options, &plan.others, &session.cancel, &progress, &told);
+    let all = bc_copy::fan_out(options, &plan.others, &session.cancel, &progress, &reported);
     display.stop();
-    teller.finish()?;
+    reporter.finish()?;
     let all = all.map_err(|error| fatal(&session, None, &error))?;
     if options.manifest == ManifestPlace::None && options.algorithm.is_some() {
         session

@@ -336,15 +336,15 @@ pub fn errors(all: Vec<&bc_walk::Error>) -> Vec<String> {
 
 /// Returns the counts of files that options and kinds left out, in one paragraph.
 pub fn left_out(report: &ScanReport<'_>) -> String {
-    let told: Vec<String> = crate::details::passed_over(report.listing.skipped())
+    let reported: Vec<String> = crate::details::passed_over(report.listing.skipped())
         .map(|(count, what)| format!("{} {what}", thousands(count)))
         .collect();
-    if told.is_empty() {
+    if reported.is_empty() {
         String::new()
     } else {
         format!(
             "<p class=note>Left out of the search: {}.</p>\n",
-            told.join(", ")
+            reported.join(", ")
         )
     }
 }

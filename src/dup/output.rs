@@ -267,9 +267,9 @@ pub fn totals(session: &Session, summary: &PruneSummary, mode: RunMode, journal:
             summary.layers_unknown
         );
     }
-    if summary.untold > 0 {
-        let untold = summary.untold;
-        text += &format!(", not counting {untold} of which the file system does not tell");
+    if summary.unreported > 0 {
+        let unreported = summary.unreported;
+        text += &format!(", not counting {unreported} of which the file system does not tell");
     }
     for (reason, count) in &summary.skipped {
         text += &format!("; {count} skipped: {reason}");
@@ -321,7 +321,7 @@ pub fn end_prune(mut session: Session, summary: &PruneSummary) -> Exit {
         (
             "freed_unknown",
             "Files that are gone of which it is not known what they took.",
-            summary.untold,
+            summary.unreported,
         ),
     ] {
         session.metrics.set(name, help, value as f64);

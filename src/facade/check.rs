@@ -102,14 +102,14 @@ impl CheckJob<'_> {
             files_total: Some(total.load(Relaxed)),
             bytes_total: None,
         };
-        let mut tell = self.run.tell.take();
+        let mut report = self.run.report.take();
         // Which algorithms are asked for is in the lines.
         let mut options = HashOptions::new(vec![Algorithm::Blake3]);
         options.workers = self.run.workers();
         options.read = self.run.reading();
         options.start = self.run.start();
         let cancel = &self.run.cancel;
-        let verdicts = Run::watched(&mut tell, now, || -> Result<_, Error> {
+        let verdicts = Run::watched(&mut report, now, || -> Result<_, Error> {
             settle(&mut read.wanted, &read.guessed, |tries| {
                 let uncounted = HashProgress::default();
                 Ok(check_all(tries, &options, cancel, &uncounted)?.0)

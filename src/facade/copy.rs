@@ -304,18 +304,18 @@ impl CopyJob<'_> {
         if self.paths.as_ref().is_some_and(Vec::is_empty) {
             return Ok(CopyReport::of_nothing());
         }
-        let told = Mutex::new(Told {
+        let reported = Mutex::new(Told {
             each: self.each.0.take(),
             ..Told::default()
         });
         let hear = |event: Event<'_>| {
-            let mut told = told.lock().unwrap_or_else(|poisoned| {
+            let mut reported = reported.lock().unwrap_or_else(|poisoned| {
                 // The callback has panicked: it hears nothing more.
-                let mut told = poisoned.into_inner();
-                told.each = None;
-                told
+                let mut reported = poisoned.into_inner();
+                reported.each = None;
+                reported
             });
-            told.hear(event);
+            reported.hear(event);
         };
         let progress = CopyProgress::default();
         let known = |of: &AtomicU64| Some(of.load(Relaxed)).filter(|total| *total > 0);
@@ -325,13 +325,13 @@ impl CopyJob<'_> {
             files_total: known(&progress.files_total),
             bytes_total: known(&progress.bytes_total),
         };
-        let mut tell = self.run.tell.take();
+        let mut tell = self.run.report.take();
         let (options, cancel) = (&self.options, &self.run.cancel);
         let copied = Run::watched(&mut tell, now, || {
             bc_copy::copy(options, cancel, &progress, &hear)
         })?;
-        let told = told.into_inner();
-        let told = told.unwrap_or_else(|poisoned| poisoned.into_inner());
+        let reported = reported.into_inner();
+        let reported = reported.unwrap_or_else(|poisoned| poisoned.into_inner());
         // While it walked there was nothing to be left yet.
         let nothing = copied.copied + copied.skipped == 0;
         let cancelled = cancel.is_cancelled() && (copied.left > 0 || nothing);
@@ -343,9 +343,9 @@ impl CopyJob<'_> {
             left: copied.left,
             bytes: copied.bytes,
             manifest: copied.manifest.as_deref().map(path_of),
-            errors: told.errors,
-            lacking: told.lacking,
-            warnings: told.warnings,
+            errors: reported.errors,
+            lacking: reported.lacking,
+            warnings: reported.warnings,
             cancelled,
             stopped: copied.stopped,
             resumable: copied.resumable,

@@ -73,8 +73,8 @@ impl DirectoriesJob<'_> {
     pub fn run(mut self) -> Result<FoundDirectories, Error> {
         Run::begin()?;
         let progress = ScanProgress::default();
-        let mut tell = self.run.tell.take();
-        Run::watched(&mut tell, || now(&progress), || self.search(&progress))
+        let mut report = self.run.report.take();
+        Run::watched(&mut report, || now(&progress), || self.search(&progress))
     }
 
     fn search(self, progress: &ScanProgress) -> Result<FoundDirectories, Error> {

@@ -100,8 +100,8 @@ impl DuplicatesJob<'_> {
     pub fn run(mut self) -> Result<FoundDuplicates, Error> {
         Run::begin()?;
         let progress = ScanProgress::default();
-        let mut tell = self.run.tell.take();
-        let found = Run::watched(&mut tell, || now(&progress), || self.search(&progress));
+        let mut report = self.run.report.take();
+        let found = Run::watched(&mut report, || now(&progress), || self.search(&progress));
         Run::came_to(&self.run.cancel, found)
     }
 

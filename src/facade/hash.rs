@@ -79,13 +79,13 @@ impl HashJob<'_> {
             files_total: Some(total.load(Relaxed)).filter(|total| *total > 0),
             bytes_total: None,
         };
-        let mut tell = self.run.tell.take();
+        let mut report = self.run.report.take();
         let mut options = HashOptions::new(self.algorithms);
         options.check()?;
         options.workers = self.run.workers();
         options.read = self.run.reading();
         options.start = self.run.start();
-        Run::watched(&mut tell, now, || {
+        Run::watched(&mut report, now, || {
             let cancel = &self.run.cancel;
             refuse_nothing(&self.paths)?;
             let listing = list(&self.paths, &walk, &self.run)?;

@@ -201,8 +201,8 @@ impl ManifestJob<'_> {
             let path = below(&self.root, path);
             errors.push(PathError::of_failure(path, failure));
         };
-        let mut tell = self.run.tell.take();
-        let made = working(&self.run, &mut tell, |work| {
+        let mut report = self.run.report.take();
+        let made = working(&self.run, &mut report, |work| {
             Ok(create(&what, work, out, &mut on_failure)?)
         });
         let (out, created): (W, Created) = made?;
@@ -258,7 +258,7 @@ pub(crate) fn below(root: &Path, path: &[u8]) -> PathBuf {
 /// Runs `work` with the means to work through a tree.
 pub(crate) fn working<T>(
     run: &Run<'_>,
-    tell: &mut Option<Box<dyn FnMut(Progress) + Send + '_>>,
+    report: &mut Option<Box<dyn FnMut(Progress) + Send + '_>>,
     work: impl FnOnce(&Work<'_>) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let progress = HashProgress::default();
@@ -270,7 +270,7 @@ pub(crate) fn working<T>(
         files_total: known(&totals[0]),
         bytes_total: known(&totals[1]),
     };
-    let shows_bytes = tell.is_some();
+    let shows_bytes = report.is_some();
     let reading = |job: Job| {
         totals[0].store(job.files, Relaxed);
         totals[1].store(job.bytes.unwrap_or(0), Relaxed);
@@ -281,7 +281,7 @@ pub(crate) fn working<T>(
     };
     let mut means = Work::new(run.walkers(), &reading, &run.cancel, &progress);
     means.shows_bytes = shows_bytes;
-    Run::watched(tell, now, || work(&means))
+    Run::watched(report, now, || work(&means))
 }
 
 /// Returns the present in nanoseconds since 1970.

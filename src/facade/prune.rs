@@ -160,7 +160,7 @@ impl PruneJob<'_> {
     pub fn run(mut self) -> Result<Pruned, Error> {
         Run::begin()?;
         let progress = ScanProgress::default();
-        let mut tell = self.run.tell.take();
+        let mut tell = self.run.report.take();
         let pruned = Run::watched(&mut tell, || now(&progress), || self.prune(&progress));
         Run::came_to(&self.run.cancel, pruned)
     }

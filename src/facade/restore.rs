@@ -122,7 +122,7 @@ impl RestoreJob<'_> {
     /// cancelled; if a worker panicked.
     pub fn run(mut self) -> Result<RestoreReport, Error> {
         Run::begin()?;
-        let mut tell = self.run.tell.take();
+        let mut tell = self.run.report.take();
         let healed = self.heal(&mut tell);
         Run::came_to(&self.run.cancel, healed)
     }

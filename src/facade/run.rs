@@ -39,7 +39,7 @@ pub(crate) type Tell<'a> = Box<dyn FnMut(Progress) + Send + 'a>;
 pub(crate) struct Run<'a> {
     pub(crate) threads: Threads,
     pub(crate) cancel: Cancel,
-    pub(crate) tell: Option<Tell<'a>>,
+    pub(crate) report: Option<Tell<'a>>,
     /// Asked once: the answer takes some 100 µs to find out.
     pub(crate) workers: OnceLock<Workers>,
 }
@@ -85,28 +85,28 @@ impl Run<'_> {
     /// Does `work`. Meanwhile the callback, if there is one, is called with `now` ten times a
     /// second, from a thread of its own, and once more at the end.
     pub(crate) fn watched<T>(
-        tell: &mut Option<Tell<'_>>,
+        report: &mut Option<Tell<'_>>,
         now: impl Fn() -> Progress + Sync,
         work: impl FnOnce() -> T,
     ) -> T {
-        let Some(tell) = tell else {
+        let Some(report) = report else {
             return work();
         };
-        let (heard, look) = (&mut *tell, &now);
+        let (heard, look) = (&mut *report, &now);
         let done = std::thread::scope(|scope| {
             let (over, is_over) = channel::<()>();
-            let teller = move || {
+            let reporter = move || {
                 while is_over.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
                     heard(look());
                 }
             };
             // Where the system refuses a thread, the callback is called only at the end.
-            let _refused = Builder::new().spawn_scoped(scope, teller).is_err();
+            let _refused = Builder::new().spawn_scoped(scope, reporter).is_err();
             let done = work();
             drop(over);
             done
         });
-        tell(now());
+        report(now());
         done
     }
 }
@@ -159,7 +159,7 @@ macro_rules! runs {
                 mut self,
                 callback: impl FnMut(crate::facade::run::Progress) + Send + 'a,
             ) -> Self {
-                self.run.tell = Some(Box::new(callback));
+                self.run.report = Some(Box::new(callback));
                 self
             }
         }
@@ -176,22 +176,22 @@ mod tests {
     #[test]
     fn a_callback_hears_of_the_end() {
         let heard = Mutex::new(Vec::new());
-        let mut tell: Option<Tell<'_>> = Some(Box::new(|now| heard.lock().unwrap().push(now)));
+        let mut report: Option<Tell<'_>> = Some(Box::new(|now| heard.lock().unwrap().push(now)));
         let progress = Progress {
             files: 3,
             ..Progress::default()
         };
-        let done = Run::watched(&mut tell, || progress, || 7);
-        drop(tell);
+        let done = Run::watched(&mut report, || progress, || 7);
+        drop(report);
         assert_eq!(done, 7);
         assert_eq!(heard.lock().unwrap().last(), Some(&progress));
     }
 
     #[test]
     fn a_panic_comes_out_with_a_callback_too() {
-        let mut tell: Option<Tell<'_>> = Some(Box::new(|_| ()));
+        let mut report: Option<Tell<'_>> = Some(Box::new(|_| ()));
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            Run::watched(&mut tell, Progress::default, || panic!("of a test"))
+            Run::watched(&mut report, Progress::default, || panic!("of a test"))
         }));
         assert!(caught.is_err());
     }

@@ -111,8 +111,8 @@ impl UniqueJob<'_> {
     pub fn run(mut self) -> Result<FoundUnique, Error> {
         Run::begin()?;
         let progress = ScanProgress::default();
-        let mut tell = self.run.tell.take();
-        let found = Run::watched(&mut tell, || now(&progress), || self.search(&progress));
+        let mut report = self.run.report.take();
+        let found = Run::watched(&mut report, || now(&progress), || self.search(&progress));
         Run::came_to(&self.run.cancel, found)
     }
 

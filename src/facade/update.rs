@@ -104,8 +104,8 @@ impl UpdateJob<'_> {
             changes.push(PathChange::from(change));
             Ok(())
         };
-        let mut tell = self.run.tell.take();
-        let updated = working(&self.run, &mut tell, |work| {
+        let mut report = self.run.report.take();
+        let updated = working(&self.run, &mut report, |work| {
             Ok(bc_integrity::update(&what, work, &mut sink)?)
         })?;
         Ok(UpdatedManifest {

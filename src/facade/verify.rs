@@ -92,8 +92,8 @@ impl VerifyJob<'_> {
             changes.push(PathChange::from(change));
             Ok(())
         };
-        let mut tell = self.run.tell.take();
-        let verified = working(&self.run, &mut tell, |work| {
+        let mut report = self.run.report.take();
+        let verified = working(&self.run, &mut report, |work| {
             Ok(bc_integrity::verify(&what, work, &mut sink)?)
         })?;
         Ok(Verification {

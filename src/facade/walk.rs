@@ -69,8 +69,8 @@ impl WalkJob<'_> {
             files: found.load(Relaxed),
             ..Progress::default()
         };
-        let mut tell = self.run.tell.take();
-        Run::watched(&mut tell, now, || {
+        let mut report = self.run.report.take();
+        Run::watched(&mut report, now, || {
             refuse_nothing(&self.paths)?;
             let listing = list(&self.paths, &walk, &self.run)?;
             found.store(listing.len() as u64, Relaxed);

@@ -58,7 +58,7 @@ impl InOrder for Printer<'_> {
         match result {
             Ok(hashed) => {
                 if let Some(cpu) = self.debug.take() {
-                    tell(self.args.family, cpu, self.out);
+                    report(self.args.family, cpu, self.out);
                 }
                 self.text.clear();
                 write(&mut self.text, self.args, &hashed, path);
@@ -78,7 +78,7 @@ impl InOrder for Printer<'_> {
 }
 
 /// Reports the instructions that compute a CRC.
-fn tell(family: Family, cpu: CpuFeatures, out: &mut Out) {
+fn report(family: Family, cpu: CpuFeatures, out: &mut Out) {
     if !matches!(family, Family::Crc | Family::Crc32b) {
         return;
     }

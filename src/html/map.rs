@@ -111,7 +111,7 @@ fn drawn(cell: &Cell, largest: u64) -> (Cell, Vec<&Cell>) {
 
 /// Returns the sentence about lumps that are not drawn.
 fn left_out(lumps: &[&Cell], words: &Words<'_>) -> String {
-    let told = lumps.iter().map(|lump| {
+    let reported = lumps.iter().map(|lump| {
         let What::Smaller(count) = lump.what else {
             return String::new();
         };
@@ -122,7 +122,7 @@ fn left_out(lumps: &[&Cell], words: &Words<'_>) -> String {
             Text(&(words.full)(lump.amount)),
         )
     });
-    told.collect()
+    reported.collect()
 }
 
 /// Writes the legend of the colours, in the order of the cells.

@@ -86,7 +86,7 @@ fn lists(args: &MergeArgs, files: &[ManifestFile], session: Session) -> Outcome<
         Ok(merged) => merged,
         Err(stop) => return done_or(session, stop),
     };
-    tell_lists(&session, &merged);
+    report_lists(&session, &merged);
     let exit = match output.finish(Ok(())) {
         Ok(Written::Whole | Written::ReaderLeft) => session.report.exit(),
         Err(text) => session.fatal(&text),
@@ -94,7 +94,7 @@ fn lists(args: &MergeArgs, files: &[ManifestFile], session: Session) -> Outcome<
     Ok(session.end(exit))
 }
 
-fn tell_lists(session: &Session, merged: &MergedLists) {
+fn report_lists(session: &Session, merged: &MergedLists) {
     let MergedLists {
         files,
         errors,
@@ -102,7 +102,7 @@ fn tell_lists(session: &Session, merged: &MergedLists) {
         unread,
         ..
     } = merged;
-    tell_unread(session, unread);
+    report_unread(session, unread);
     let seconds = session.elapsed();
     let text = format!("merge: {files} files, {bytes} bytes, {errors} errors, {seconds:.3} s");
     session.report.note(1, &text);
@@ -150,7 +150,7 @@ fn check(args: &MergeArgs, session: Session) -> Outcome<Exit> {
     }
     if !lists.is_empty() {
         let merged = merge_lists(&lists, &session.cancel, &mut io::sink());
-        results.push(merged.map(|merged| tell_lists(&session, &merged)));
+        results.push(merged.map(|merged| report_lists(&session, &merged)));
     }
     for error in results.into_iter().filter_map(Result::err) {
         if error.kind() == ErrorKind::Cancelled {
@@ -176,7 +176,7 @@ fn tell(session: &Session, merged: &Merged) {
         let what = Diagnostic::from(text).about(&paths[0], "merge", None, reason);
         session.report.problem(what);
     }
-    tell_unread(session, &merged.unread);
+    report_unread(session, &merged.unread);
     let trailer = &merged.trailer;
     let text = format!(
         "merge: {} entries, {} files, {} bytes, {} errors, {:.3} s",
@@ -190,7 +190,7 @@ fn tell(session: &Session, merged: &Merged) {
 }
 
 /// Names what could not be read when the parts were made: the exit code is 1 then.
-fn tell_unread(session: &Session, unread: &[(Vec<u8>, Failure)]) {
+fn report_unread(session: &Session, unread: &[(Vec<u8>, Failure)]) {
     for (path, failure) in unread {
         let (name, op) = (bc_fs::escape(path), &failure.op);
         let text = format!("{name}: {op}: {}", failure.message);

@@ -65,7 +65,7 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
         return Ok(session.end(exit));
     }
     recorded.iter().for_each(|recorded| recorded.done(&session));
-    tell_created(&mut session, &created);
+    report_created(&mut session, &created);
     let exit = session.report.exit();
     Ok(session.end(exit))
 }
@@ -90,7 +90,7 @@ pub fn verify(args: &VerifyArgs) -> Outcome<Exit> {
     let manifest = open(&session, &args.manifest)?;
     let mut plan = plan::verify(args, &session, &manifest)?;
     let algorithm = algorithm_of(&session, &manifest)?;
-    tell_rules(&session, &[&manifest], plan.rules);
+    report_rules(&session, &[&manifest], plan.rules);
     let mut output = args.format.of(opened(&session, file)?);
     let own = own_files(file, &output);
     plan.leave_out = &own;
@@ -106,8 +106,8 @@ pub fn verify(args: &VerifyArgs) -> Outcome<Exit> {
             )
             .rules(plan.rules),
         )?;
-        let told = |change: &Change| report.change(change);
-        let verified = bc_integrity::verify(&plan, work, &mut until_cancelled(&session, told))?;
+        let reported = |change: &Change| report.change(change);
+        let verified = bc_integrity::verify(&plan, work, &mut until_cancelled(&session, reported))?;
         report.end(&verified.summary, &verified.problems)?;
         Ok(verified)
     })?;
@@ -130,7 +130,7 @@ pub fn diff(args: &DiffArgs) -> Outcome<Exit> {
     let (old, new) = (open(&session, &args.old)?, open(&session, &args.new)?);
     let plan = plan::diff(args, &session, &old, &new)?;
     let algorithm = algorithm_of(&session, &new)?;
-    tell_rules(&session, &[&old, &new], plan.rules);
+    report_rules(&session, &[&old, &new], plan.rules);
     let mut output = args.format.of(opened(&session, args.output.as_deref())?);
     let mut report = Changes::new(&mut output, args.format);
     report.manifests(&[&old, &new]);
@@ -138,8 +138,8 @@ pub fn diff(args: &DiffArgs) -> Outcome<Exit> {
         report.begin(
             &ReportHeader::new("diff", old.name(), new.name(), algorithm.name()).rules(plan.rules),
         )?;
-        let told = |change: &Change| report.change(change);
-        let diffed = bc_integrity::diff(&plan, &mut until_cancelled(&session, told))?;
+        let reported = |change: &Change| report.change(change);
+        let diffed = bc_integrity::diff(&plan, &mut until_cancelled(&session, reported))?;
         report.end(&diffed.summary, &diffed.problems)?;
         Ok(diffed)
     })();
@@ -167,11 +167,11 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
     plan.leave_out = &own;
     let report = RefCell::new(ChangeReport::new(Marked(&mut output), ChangeFormat::Text));
     let updated = working(&session, Some(algorithm), "update", |work| {
-        let told = |change: &Change| match args.common.quiet && !is_wrong(change) {
+        let reported = |change: &Change| match args.common.quiet && !is_wrong(change) {
             true => Ok(()),
             false => report.borrow_mut().change(change),
         };
-        let sink = &mut until_cancelled(&session, told);
+        let sink = &mut until_cancelled(&session, reported);
         let flush = &mut || match report.borrow_mut().flush() {
             // The reader has what it wanted.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -182,7 +182,7 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
     let Some(updated) = updated else {
         return Ok(session.end(Exit::Done));
     };
-    tell_updated(&mut session, &updated);
+    report_updated(&mut session, &updated);
     let exit = conclude(&mut session, output, &updated.summary);
     // Bringing a manifest up to date was asked for: only damage, possible damage and entries that
     // could not be read are worth an exit code.
@@ -198,8 +198,8 @@ pub fn update(args: &UpdateArgs) -> Outcome<Exit> {
 /// reason: it is new and unread, or perhaps no edit. Edits are in the new manifest, and so are
 /// entries that could not be read before and can be now.
 fn is_wrong(change: &Change) -> bool {
-    let is_told = change.class == Class::Damaged || change.reason.is_some();
-    is_told && !change.readable_now
+    let is_reported = change.class == Class::Damaged || change.reason.is_some();
+    is_reported && !change.readable_now
 }
 
 pub fn export(args: &ExportArgs) -> Outcome<Exit> {
@@ -225,7 +225,7 @@ pub fn export(args: &ExportArgs) -> Outcome<Exit> {
         Ok((_, exported)) => exported,
         Err(error) => return done_or(session, Stop::Engine(error)),
     };
-    tell_exported(&session, &exported);
+    report_exported(&session, &exported);
     let exit = match output.finish(Ok(())) {
         Ok(Written::Whole | Written::ReaderLeft) => session.report.exit(),
         Err(text) => session.fatal(&text),
@@ -282,7 +282,7 @@ pub fn opened(session: &Session, file: Option<&Path>) -> Outcome<Output> {
 }
 
 /// Notes the manifests that are compared, and the rules.
-fn tell_rules(session: &Session, manifests: &[&ManifestFile], rules: CompareRules) {
+fn report_rules(session: &Session, manifests: &[&ManifestFile], rules: CompareRules) {
     if !session.report.shows(2) {
         return;
     }
@@ -322,7 +322,7 @@ fn count_read(session: &mut Session, totals: &Totals, help: &'static str) {
     session.metrics.set("read_bytes", "Bytes read.", bytes);
 }
 
-fn tell_created(session: &mut Session, created: &Created) {
+fn report_created(session: &mut Session, created: &Created) {
     let trailer = &created.trailer;
     let text = format!(
         "manifest: {} entries, {} files, {} bytes, {} errors, {} threads, {:.3} s",
@@ -339,7 +339,7 @@ fn tell_created(session: &mut Session, created: &Created) {
     count_read(session, &created.totals, "Files hashed.");
 }
 
-fn tell_updated(session: &mut Session, updated: &Updated) {
+fn report_updated(session: &mut Session, updated: &Updated) {
     warn(session, &updated.problems);
     if updated.by_name > 0 {
         let (count, s) = (updated.by_name, if updated.by_name == 1 { "" } else { "s" });
@@ -355,7 +355,7 @@ fn tell_updated(session: &mut Session, updated: &Updated) {
     count_read(session, &updated.totals, "Files read.");
 }
 
-fn tell_exported(session: &Session, exported: &Exported) {
+fn report_exported(session: &Session, exported: &Exported) {
     let report = &session.report;
     report.note(1, &format!("export: {:.3} s in all", session.elapsed()));
     warn(session, &exported.problems);

@@ -165,8 +165,8 @@ fn two_copies_into_one_destination() {
     for (out, count) in [(&one, of[0]), (&two, of[1])] {
         let expected = if count == 200 { 0 } else { 1 };
         assert_eq!(out.status.code(), Some(expected), "{of:?} {out}");
-        let told = out.error_text().matches("File exists").count();
-        assert_eq!(told, 200 - count, "{out}");
+        let reported = out.error_text().matches("File exists").count();
+        assert_eq!(reported, 200 - count, "{out}");
     }
 }
 

@@ -121,8 +121,8 @@ fn one_that_fails_stops_none_of_the_others() {
         out.code(1)
             .stderr_has("three: 6 copied, 1 failed of 7")
             .stderr_has("four: 6 copied, 1 failed of 7");
-        let told = out.error_text().matches("Permission denied").count();
-        assert_eq!(told, 1, "{out}");
+        let reported = out.error_text().matches("Permission denied").count();
+        assert_eq!(reported, 1, "{out}");
     }
 }
 

@@ -78,7 +78,7 @@ const LINES: [(&str, &[&str]); 4] = [
 ];
 
 /// What a run told: errors by path and operation, and its counts if it came to them.
-fn told(out: &Outcome) -> (Vec<(String, String)>, Option<[u64; 5]>) {
+fn reported(out: &Outcome) -> (Vec<(String, String)>, Option<[u64; 5]>) {
     let (mut errors, mut counts) = (Vec::new(), None);
     for line in out.error_text().lines() {
         let Ok(record) = serde_json::from_str::<Value>(line) else {
@@ -109,7 +109,7 @@ fn counted(text: &str) -> Option<[u64; 5]> {
 /// Every entry is accounted for, and every failure told once.
 #[track_caller]
 fn is_accounted_for(out: &Outcome, context: &str) {
-    let (errors, counts) = told(out);
+    let (errors, counts) = reported(out);
     let Some([copied, skipped, failed, left, walked]) = counts else {
         // Nothing could be begun, or a call that all of it needs failed.
         assert_ne!(out.status.code(), Some(0), "{context}");
@@ -204,7 +204,7 @@ fn a_descriptor_that_was_short_once_costs_no_file() {
                 let out = strace::injected(&t, call, "error=EMFILE", nth, line);
                 let context = format!("{line}: {call} {nth}: {out}");
                 // Where the tree was walked, the copying began.
-                let (_, Some([_, _, failed, left, walked])) = told(&out) else {
+                let (_, Some([_, _, failed, left, walked])) = reported(&out) else {
                     continue;
                 };
                 if walked < 2 {

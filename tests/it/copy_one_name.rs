@@ -37,8 +37,8 @@ fn the_first_stays(context: &str, out: &Outcome, first: &str, failed: usize) {
         "{context}: {out}"
     );
     let named = errors.matches("another source has the same name").count();
-    let told = errors.matches("what was copied there stays").count();
-    assert_eq!((named, told), (failed, failed), "{context}: {out}");
+    let reported = errors.matches("what was copied there stays").count();
+    assert_eq!((named, reported), (failed, failed), "{context}: {out}");
 }
 
 /// Case does not count, and files have other numbers under other names.

@@ -126,7 +126,7 @@ fn what_was_to_be_in_a_directory_that_cannot_be_made() {
         .stderr_has("out/to/open/file: make its directory: Permission denied")
         .stderr_has("out/to/open/deep: make its directory: Permission denied")
         .stderr_has("out/to/open/deep/er: make its directory: Permission denied");
-    let told = out.error_text();
-    assert!(!told.contains("No such file"), "{told}");
+    let reported = out.error_text();
+    assert!(!reported.contains("No such file"), "{reported}");
     t.mode("out/to", 0o755);
 }

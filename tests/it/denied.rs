@@ -148,18 +148,18 @@ fn few_descriptors_take_no_file_and_no_end_away() {
                 .output()
                 .unwrap();
             let found = run.stdout.iter().filter(|&&byte| byte == b'\n').count();
-            let told = String::from_utf8_lossy(&run.stderr);
+            let reported = String::from_utf8_lossy(&run.stderr);
             match run.status.code() {
                 Some(0) => {
-                    assert_eq!((found, &*told), (400, ""), "{line}");
+                    assert_eq!((found, &*reported), (400, ""), "{line}");
                     complete += 1;
                 }
                 // The loader and the start of the program need some, too.
                 code => {
                     assert!(code.is_some_and(|code| code > 0), "{line}: {code:?}");
-                    let is_said = told.contains("oo many open files")
-                        || told.contains("too few open files are allowed");
-                    assert!(is_said || left < 3, "{line}: {told}");
+                    let is_said = reported.contains("oo many open files")
+                        || reported.contains("too few open files are allowed");
+                    assert!(is_said || left < 3, "{line}: {reported}");
                 }
             }
         }

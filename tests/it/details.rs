@@ -81,10 +81,10 @@ fn each_file_system_is_described_once() {
         "integrity update r m",
     ] {
         let out = t.bc_line(line).arg("-vv").go();
-        let told = lines(out.code(0), "file system of r: ");
-        assert_eq!(told.len(), 1, "{out}");
+        let reported = lines(out.code(0), "file system of r: ");
+        assert_eq!(reported.len(), 1, "{out}");
         for word in ["inode numbers ", "change times are ", "shared extents: "] {
-            assert!(told[0].contains(word), "{out}");
+            assert!(reported[0].contains(word), "{out}");
         }
         assert_eq!(
             lines(&t.bc_line(line).arg("-v").go(), "file system of"),
@@ -98,8 +98,11 @@ fn decisions_have_their_reasons() {
     let t = tree();
     let reads = |line: &str, why: &str| {
         let out = t.bc_line(line).arg("-vv").go();
-        let told = lines(out.code(0), "threads: ");
-        assert!(told.iter().any(|line| line.ends_with(why)), "{why}{out}");
+        let reported = lines(out.code(0), "threads: ");
+        assert!(
+            reported.iter().any(|line| line.ends_with(why)),
+            "{why}{out}"
+        );
     };
     reads("hash r/a", "at most 1 thread: more would not pay");
     reads("hash r --threads=3", "at most 3 threads: as --threads says");

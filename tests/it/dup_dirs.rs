@@ -295,12 +295,12 @@ fn a_mount_in_a_directory_keeps_it_from_being_compared() {
         let Some((out, errors)) = mounted(&t, mount, line) else {
             return;
         };
-        let is_told = out
+        let is_reported = out
             .lines()
             .any(|line| matches!(line, "./photos/" | "photos/"));
-        assert!(!is_told, "{mount}; {line}: {out}");
-        let told = errors.contains("photos: not compared: something is mounted in it");
-        assert!(told, "{mount}; {line}: {errors}");
+        assert!(!is_reported, "{mount}; {line}: {out}");
+        let reported = errors.contains("photos: not compared: something is mounted in it");
+        assert!(reported, "{mount}; {line}: {errors}");
     }
 }
 

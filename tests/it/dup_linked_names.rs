@@ -46,13 +46,13 @@ fn all_names_of_a_copy_are_dealt_with_at_once() {
             let Some(outcome) = script(&tree, &text) else {
                 continue;
             };
-            let told = format!("{mount}: {action}: {}", outcome.error_text());
-            if told.contains("numbers the names of one file differently") {
-                left_out(&told);
+            let reported = format!("{mount}: {action}: {}", outcome.error_text());
+            if reported.contains("numbers the names of one file differently") {
+                left_out(&reported);
                 continue;
             }
-            assert_eq!(outcome.status.code(), Some(0), "{told}");
-            assert_eq!(outcome.text(), "3 done, 0 more\n", "{told}");
+            assert_eq!(outcome.status.code(), Some(0), "{reported}");
+            assert_eq!(outcome.text(), "3 done, 0 more\n", "{reported}");
         }
     }
 }
@@ -82,12 +82,15 @@ fn a_dry_run_on_an_image_behind_fuse_promises_nothing() {
             let Some(outcome) = script(&two_versions(), &text) else {
                 continue;
             };
-            let told = format!("{mount}: {action}: {}", outcome.text());
+            let reported = format!("{mount}: {action}: {}", outcome.text());
             outcome.code(0);
-            assert!(told.contains("0 files would be changed"), "{told}");
-            assert!(!told.contains("os error 38"), "{told}");
+            assert!(reported.contains("0 files would be changed"), "{reported}");
+            assert!(!reported.contains("os error 38"), "{reported}");
             let lacks = ["is mounted read-only", "cannot share blocks"];
-            assert!(lacks.iter().any(|lack| told.contains(lack)), "{told}");
+            assert!(
+                lacks.iter().any(|lack| reported.contains(lack)),
+                "{reported}"
+            );
         }
     }
 }

@@ -412,7 +412,7 @@ fn run(kind: Kind, seed: u64) -> Option<Outcome> {
 
 /// How often each kind came up, where many were asked for.
 #[expect(clippy::print_stderr, reason = "figures of a long run, for people")]
-fn tell(done: &[usize]) {
+fn report(done: &[usize]) {
     for (kind, done) in KINDS.iter().zip(done) {
         eprintln!("{kind:?}: {done}");
     }
@@ -428,15 +428,15 @@ fn not_one_false_safe() {
             continue;
         };
         let code = out.status.code();
-        let told = matches!(code, Some(1 | 2));
-        assert!(told, "seed {seed}, {:?}: a false safe{out}", KINDS[at]);
+        let reported = matches!(code, Some(1 | 2));
+        assert!(reported, "seed {seed}, {:?}: a false safe{out}", KINDS[at]);
         if KINDS[at] == Kind::Weak {
             assert_eq!(code, Some(2), "seed {seed}{out}");
         }
         done[at] += 1;
     }
     if count > EVERYDAY {
-        tell(&done);
+        report(&done);
     }
 }
 

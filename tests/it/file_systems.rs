@@ -149,7 +149,7 @@ fn in_memory() -> Option<TestTree> {
 }
 
 /// Lines of a run that name a failure of one file.
-fn told(outcome: &Outcome) -> usize {
+fn reported(outcome: &Outcome) -> usize {
     let text = outcome.error_text();
     text.lines()
         .filter(|line| line.contains("skipped: ") && line.contains("said once"))
@@ -171,7 +171,7 @@ fn a_dry_run_does_not_promise_reflinks_where_there_are_none() {
             ))
             .go();
         outcome.code(1).stdout_is("");
-        assert_eq!(told(&outcome), 1, "{}", outcome.error_text());
+        assert_eq!(reported(&outcome), 1, "{}", outcome.error_text());
         outcome.stderr_has("cannot share blocks");
     }
     let outcome = tree.bc_line("dup prune --action=reflink --dry-run .").go();
@@ -199,7 +199,7 @@ fn a_read_only_mount_is_said_once_by_every_action() {
             };
             outcome.code(1).stdout_is("");
             assert_eq!(
-                told(&outcome),
+                reported(&outcome),
                 1,
                 "{action} {how}: {}",
                 outcome.error_text()
@@ -386,7 +386,7 @@ fn hard_links_that_get_other_numbers_are_not_promised_and_named_as_such() {
             return left_out("this mergerfs keeps inode numbers");
         }
         outcome.code(1).stdout_is("").stderr_has(said);
-        assert_eq!(told(&outcome), 1, "{}", outcome.error_text());
+        assert_eq!(reported(&outcome), 1, "{}", outcome.error_text());
         assert!(!outcome.error_text().contains("kept file changed"));
     }
 }

@@ -299,14 +299,14 @@ fn a_listed_file_is_listed_however_its_name_is_written() {
     // Another name of a listed file is none of the list's.
     t.hard_link("a", "d/other").write("new", "x");
     let text = check().code(1).text();
-    let mut told: Vec<&str> = text
+    let mut reported: Vec<&str> = text
         .lines()
         .filter_map(|line| line.strip_suffix(": UNLISTED"))
         .collect();
-    told.sort_unstable();
-    assert_eq!(told.len(), 2, "{text}");
+    reported.sort_unstable();
+    assert_eq!(reported.len(), 2, "{text}");
     assert!(
-        told[0].ends_with("d/other") && told[1].ends_with("new"),
+        reported[0].ends_with("d/other") && reported[1].ends_with("new"),
         "{text}"
     );
     // The directory above is not below this one.

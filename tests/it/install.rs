@@ -22,7 +22,7 @@ const NAMES: [&str; 10] = [
 ];
 
 /// Every name that stdout tells `what` of, without the directory.
-fn told(out: &Outcome, what: &str, dir: &str) -> Vec<String> {
+fn reported(out: &Outcome, what: &str, dir: &str) -> Vec<String> {
     let start = format!("{what} {dir}/");
     let text = out.text();
     let names = text.lines().filter_map(|line| line.strip_prefix(&start));
@@ -45,7 +45,7 @@ fn every_link_is_told_and_a_second_run_makes_nothing() {
     let t = TestTree::new();
     t.dir("bin");
     let first = t.bc_line("install bin").go();
-    let mut made = told(first.code(0), "made", "bin");
+    let mut made = reported(first.code(0), "made", "bin");
     made.sort();
     assert_eq!(made, names(&t.join("bin")));
     assert!(
@@ -61,13 +61,13 @@ fn every_link_is_told_and_a_second_run_makes_nothing() {
         "install --symbolic bin",
     ] {
         let out = t.bc_line(again).go();
-        let mut kept = told(out.code(0), "kept", "bin");
+        let mut kept = reported(out.code(0), "kept", "bin");
         kept.sort();
         assert_eq!(kept, made, "{out}");
         assert_eq!(inode(), before, "{again}");
     }
     let out = t.bc_line("install --remove bin").go();
-    let mut removed = told(out.code(0), "removed", "bin");
+    let mut removed = reported(out.code(0), "removed", "bin");
     removed.sort();
     assert_eq!(removed, made);
     assert_eq!(names(&t.join("bin")), [""; 0]);
@@ -88,8 +88,8 @@ fn what_is_not_ours_stays() {
         .stderr_has("bin/bchash: exists and is not ours; --force replaces it\n")
         .stderr_has("bin/bcdup: exists and is not ours; --force replaces it\n")
         .stderr_has("bin/bcintegrity: leads to /somewhere/else, not here; --force replaces it\n");
-    assert_eq!(told(&out, "kept", "bin"), ["bc-hash"]);
-    assert!(told(&out, "made", "bin").contains(&"bitcrafts".to_owned()));
+    assert_eq!(reported(&out, "kept", "bin"), ["bc-hash"]);
+    assert!(reported(&out, "made", "bin").contains(&"bitcrafts".to_owned()));
     let out = t.bc_line("install --remove bin").go();
     out.code(0).stderr_is("");
     let foreign = ["bc-hash", "bcdup", "bchash", "bcintegrity"];
@@ -98,7 +98,7 @@ fn what_is_not_ours_stays() {
     // A directory is not even replaced by force; nothing half-made stays.
     let out = t.bc_line("install --force bin").go();
     out.code(2).stderr_has("bin/bcdup: rename: ");
-    assert_eq!(told(&out, "replaced", "bin"), ["bchash", "bcintegrity"]);
+    assert_eq!(reported(&out, "replaced", "bin"), ["bchash", "bcintegrity"]);
     assert!(
         names(&t.join("bin"))
             .iter()
@@ -120,18 +120,21 @@ fn relative_links_are_kept() {
         let run = t.run(&program).args(line.split_whitespace());
         run.go()
     };
-    assert_eq!(told(run("install bin").code(0), "kept", "bin"), ["bchash"]);
+    assert_eq!(
+        reported(run("install bin").code(0), "kept", "bin"),
+        ["bchash"]
+    );
     run("install --remove bin").code(0);
     assert_eq!(names(&t.join("bin")), ["bc", "bchash"]);
     // Symbolic links of ours become hard ones, and those of others do not.
     run("install bin").code(0);
     let out = run("install --hard bin");
-    assert_eq!(told(out.code(0), "kept", "bin"), ["bchash"], "{out}");
-    assert!(told(&out, "replaced", "bin").contains(&"bcdup".to_owned()));
+    assert_eq!(reported(out.code(0), "kept", "bin"), ["bchash"], "{out}");
+    assert!(reported(&out, "replaced", "bin").contains(&"bcdup".to_owned()));
     let inode = |name: &str| t.join(name).symlink_metadata().unwrap().ino();
     assert_eq!(inode("bin/bcdup"), inode("bin/bc"));
     let out = run("install bin");
-    assert_eq!(told(out.code(0), "made", "bin"), [""; 0], "{out}");
+    assert_eq!(reported(out.code(0), "made", "bin"), [""; 0], "{out}");
     run("install --remove bin").code(0);
     assert_eq!(names(&t.join("bin")), ["bc", "bchash"]);
 }

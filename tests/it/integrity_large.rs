@@ -25,7 +25,7 @@ fn what_cannot_be_looked_at_is_told_behind_many_that_are_the_same() {
     if !is_root() {
         t.mode("zz", 0o444);
     }
-    let told = ["", "--force"].map(|force| {
+    let reported = ["", "--force"].map(|force| {
         let line = format!("integrity verify --mode=meta {force} . {m}");
         let ran = t.bc_line(&line).as_nobody().go();
         ran.code(1)
@@ -33,6 +33,6 @@ fn what_cannot_be_looked_at_is_told_behind_many_that_are_the_same() {
             .stdout_has("?? zz/two: ");
         ran.text()
     });
-    assert_eq!(told[0], told[1]);
+    assert_eq!(reported[0], reported[1]);
     t.mode("zz", 0o755);
 }

@@ -209,7 +209,7 @@ fn of_integrity() {
     let out = run("integrity verify --format=json r m");
     let changes = objects(&out.code(1).lines());
     let unreadable = changes.iter().filter(|c| c["class"] == "unreadable");
-    let told: Vec<(Said, Said)> = unreadable
+    let reported: Vec<(Said, Said)> = unreadable
         .map(|change| {
             let mut own = change["error"].clone();
             let error = of(&own, "integrity");
@@ -236,7 +236,7 @@ fn of_integrity() {
         let said = |path: &str| said(raw(path), "open", Errno::ACCESS);
         (said(path), said(failed))
     });
-    assert_eq!(told, expected, "{out}");
+    assert_eq!(reported, expected, "{out}");
 
     let out = run("integrity manifest --log-format=json r");
     assert_eq!(logged(out.code(1), "integrity"), refused()[1..]);

@@ -263,30 +263,30 @@ fn a_copy_tells_what_becomes_of_each_file() {
         .write("card/b", "b")
         .write("to/b", "taken");
     let copy = |on_conflict| {
-        let told = std::sync::Mutex::new(Vec::new());
+        let reported = std::sync::Mutex::new(Vec::new());
         let report = bit_crafts::copy(t.join("card"), t.join("to"))
             .exactly()
             .on_conflict(on_conflict)
             .each(|step| {
                 let name = step.path.file_name().unwrap().to_owned();
-                told.lock().unwrap().push((name, step.outcome));
+                reported.lock().unwrap().push((name, step.outcome));
             })
             .run()
             .unwrap();
-        let mut told = told.into_inner().unwrap();
-        told.sort_by(|a, b| a.0.cmp(&b.0));
-        let told: Vec<_> = told.into_iter().map(|(_, outcome)| outcome).collect();
-        (report, told)
+        let mut reported = reported.into_inner().unwrap();
+        reported.sort_by(|a, b| a.0.cmp(&b.0));
+        let reported: Vec<_> = reported.into_iter().map(|(_, outcome)| outcome).collect();
+        (report, reported)
     };
-    let (report, told) = copy(bit_crafts::OnConflict::Fail);
-    assert_eq!((report.files, told), (1, vec![Copied]));
+    let (report, reported) = copy(bit_crafts::OnConflict::Fail);
+    assert_eq!((report.files, reported), (1, vec![Copied]));
     let kind = report.errors[0].io_kind();
     assert_eq!(kind, Some(std::io::ErrorKind::AlreadyExists));
-    let (report, told) = copy(bit_crafts::OnConflict::Fail);
-    assert_eq!((report.files, told), (1, vec![Before]));
-    let (report, told) = copy(bit_crafts::OnConflict::Skip);
+    let (report, reported) = copy(bit_crafts::OnConflict::Fail);
+    assert_eq!((report.files, reported), (1, vec![Before]));
+    let (report, reported) = copy(bit_crafts::OnConflict::Skip);
     assert_eq!((report.files, report.skipped), (0, 2), "{report:?}");
-    assert_eq!(told, [Exists, Exists]);
+    assert_eq!(reported, [Exists, Exists]);
 }
 
 #[test]

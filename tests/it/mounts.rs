@@ -41,11 +41,15 @@ fn original_stays(needs: &[&str], mounts: &str, original: &str, roots: [&str; 2]
                 if outcome.status.code() != Some(0) {
                     return left_out(&format!("cannot mount: {}", outcome.error_text()));
                 }
-                let told = format!("{prune}: {}{}", outcome.text(), outcome.error_text());
+                let reported = format!("{prune}: {}{}", outcome.text(), outcome.error_text());
                 let there = std::fs::read(t.join(original));
-                assert_eq!(there.ok().as_deref(), Some(&b"the only copy"[..]), "{told}");
+                assert_eq!(
+                    there.ok().as_deref(),
+                    Some(&b"the only copy"[..]),
+                    "{reported}"
+                );
                 let now = std::fs::symlink_metadata(t.join(original)).unwrap();
-                assert_eq!((now.is_file(), now.ino()), (true, id), "{told}");
+                assert_eq!((now.is_file(), now.ino()), (true, id), "{reported}");
             }
         }
     }

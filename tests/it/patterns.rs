@@ -151,9 +151,9 @@ fn ignore_files_are_those_of_git() {
             run.go()
         };
         run(&["init", "-q"]).code(0);
-        let told = run(&["ls-files", "-z", "-o", "--exclude-per-directory=.gitignore"]);
-        told.code(0);
-        let names = told.stdout.split(|byte| *byte == 0);
+        let reported = run(&["ls-files", "-z", "-o", "--exclude-per-directory=.gitignore"]);
+        reported.code(0);
+        let names = reported.stdout.split(|byte| *byte == 0);
         let expected: BTreeSet<Vec<u8>> = names
             .filter(|name| !name.is_empty())
             .map(<[u8]>::to_vec)

@@ -306,8 +306,8 @@ impl Case {
         let of_another = self.runs > 1 && errors.contains(another);
         let code = i32::from(parted || of_another);
         assert_eq!(out.status.code(), Some(code), "{context}");
-        let told = |text: String| text.replace("restore ", "restored ");
-        assert_eq!(told(dry.text()), told(out.text()), "{context}");
+        let reported = |text: String| text.replace("restore ", "restored ");
+        assert_eq!(reported(dry.text()), reported(out.text()), "{context}");
         assert_eq!(dry.status.code(), out.status.code(), "{context}: {dry}");
         kills
     }

@@ -91,7 +91,7 @@ fn every_fault_is_told_and_no_content_is_gone() {
     let before = wounded();
     for line in LINES {
         let mut sweep = strace::faults(&FAULTS, 3);
-        let mut told = 0;
+        let mut reported = 0;
         while let Some(point) = sweep.next() {
             let t = wounded();
             let error = strace::error(&FAULTS, &point, &sweep);
@@ -105,7 +105,7 @@ fn every_fault_is_told_and_no_content_is_gone() {
                 Some(1 | 2) if point.call == "write" => {}
                 Some(1 | 2) => {
                     assert!(!out.error_text().is_empty(), "{context}");
-                    told += 1;
+                    reported += 1;
                 }
                 _ => panic!("{context}"),
             }
@@ -113,6 +113,6 @@ fn every_fault_is_told_and_no_content_is_gone() {
         }
         let faults = sweep.reached();
         assert!(faults >= 12, "{line}: {faults}");
-        figures(&format!("{line}: {faults} faults, {told} of them told"));
+        figures(&format!("{line}: {faults} faults, {reported} of them told"));
     }
 }

@@ -61,22 +61,22 @@ fn a_dry_run_promises_no_symbolic_links_where_they_may_be_refused() {
     let Some(outcome) = behind(&three(), SSH, &text) else {
         return;
     };
-    let told = outcome.text();
-    let parts: Vec<&str> = told.split("--\n").collect();
+    let reported = outcome.text();
+    let parts: Vec<&str> = reported.split("--\n").collect();
     let [dry, real, links] = parts[..] else {
-        panic!("{told}{}", outcome.error_text());
+        panic!("{reported}{}", outcome.error_text());
     };
     let unknown = "whether symbolic links work on sshfs shows when it is tried; said once";
-    assert_eq!(dry.matches(unknown).count(), 1, "{told}");
-    assert!(dry.contains("0 files would be changed"), "{told}");
+    assert_eq!(dry.matches(unknown).count(), 1, "{reported}");
+    assert!(dry.contains("0 files would be changed"), "{reported}");
     // An older one follows them all.
     let (refused, made) = match real.contains("1 skipped: not supported by the file system") {
         true => (true, "1\n"),
         false => (false, "2\n"),
     };
     let why = "sshfs follows no symbolic links out of their directory";
-    assert_eq!(real.contains(why), refused, "{told}");
-    assert_eq!(links, made, "{told}");
+    assert_eq!(real.contains(why), refused, "{reported}");
+    assert_eq!(links, made, "{reported}");
 }
 
 /// SFTP has no calls for the space that a file takes.
@@ -87,11 +87,11 @@ fn what_is_freed_is_unknown_where_files_do_not_say_what_they_take() {
     let Some(outcome) = behind(&three(), SSH, text) else {
         return;
     };
-    let told = outcome.text();
+    let reported = outcome.text();
     let unknown = "freed, not counting 2 of which the file system does not tell";
-    assert_eq!(told.matches(unknown).count(), 2, "{told}");
-    assert!(told.contains("\"freed_bytes\": 0"), "{told}");
-    assert!(told.contains("\"freed_unknown\": 2"), "{told}");
+    assert_eq!(reported.matches(unknown).count(), 2, "{reported}");
+    assert!(reported.contains("\"freed_bytes\": 0"), "{reported}");
+    assert!(reported.contains("\"freed_unknown\": 2"), "{reported}");
 }
 
 /// A server that keeps a removed file under a name of its own while it is open counts that one as
@@ -120,16 +120,16 @@ fn the_last_name_of_a_file_frees_what_the_dry_run_said() {
             let Some(outcome) = behind(&tree, mount, &text) else {
                 continue;
             };
-            let told = format!("{}: {}{}", mount.0, outcome.text(), outcome.error_text());
+            let reported = format!("{}: {}{}", mount.0, outcome.text(), outcome.error_text());
             let text = outcome.text();
-            let (dry, real) = text.split_once('\n').expect(&told);
-            if told.contains("shows when it is tried") {
-                left_out(&told);
+            let (dry, real) = text.split_once('\n').expect(&reported);
+            if reported.contains("shows when it is tried") {
+                left_out(&reported);
                 continue;
             }
-            assert_eq!(dry, real.trim_end(), "{told}");
-            assert!(dry.contains("\"changed\": 3"), "{told}");
-            assert!(!dry.contains("\"freed_bytes\": 0"), "{told}");
+            assert_eq!(dry, real.trim_end(), "{reported}");
+            assert!(dry.contains("\"changed\": 3"), "{reported}");
+            assert!(!dry.contains("\"freed_bytes\": 0"), "{reported}");
         }
     }
 }
@@ -153,9 +153,9 @@ fn a_rewrite_with_its_time_put_back_is_found_under_another_device_number() {
         let Some(outcome) = behind(&tree, ("bindfs low $M", &["bindfs"]), &text) else {
             return;
         };
-        let told = format!("{also} {}{}", outcome.text(), outcome.error_text());
-        assert!(told.contains("!! a"), "{told}");
-        assert!(told.contains("exit 3"), "{told}");
+        let reported = format!("{also} {}{}", outcome.text(), outcome.error_text());
+        assert!(reported.contains("!! a"), "{reported}");
+        assert!(reported.contains("exit 3"), "{reported}");
     }
 }
 
@@ -170,12 +170,12 @@ fn a_copy_on_a_view_is_not_read_again() {
     let Some(outcome) = behind(&three(), ("bindfs low $M", &["bindfs"]), text) else {
         return;
     };
-    let told = outcome.text();
+    let reported = outcome.text();
     assert!(
-        told.contains("3 files taken as unchanged by path"),
-        "{told}"
+        reported.contains("3 files taken as unchanged by path"),
+        "{reported}"
     );
-    assert!(told.contains("\"files\": 0"), "{told}");
+    assert!(reported.contains("\"files\": 0"), "{reported}");
 }
 
 /// That a name is known says nothing where each open asks the server.

@@ -36,7 +36,7 @@ fn tree() -> TestTree {
 /// What of the copy undo is to give back.
 fn all(t: &TestTree) -> BTreeMap<PathBuf, String> {
     let names = ["", "in", "in/one", "two", "link", "void"];
-    let told = |name: &&str| {
+    let reported = |name: &&str| {
         let meta = t.join("copy").join(name).symlink_metadata().unwrap();
         let one_file = meta.ino() == t.join("copy/two").symlink_metadata().unwrap().ino();
         let time = (meta.mtime(), meta.mtime_nsec());
@@ -46,7 +46,7 @@ fn all(t: &TestTree) -> BTreeMap<PathBuf, String> {
             format!("{owner:?} {time:?} {one_file}"),
         )
     };
-    names.iter().map(told).collect()
+    names.iter().map(reported).collect()
 }
 
 const PRUNE: &str = "dup prune --dirs --action=delete --keep=path:*keep --yes --journal=../j .";

@@ -13,7 +13,7 @@ fn undo(t: &TestTree, options: &str) -> Outcome {
 }
 
 /// What becomes of each name, without the reasons: these may name other operations.
-fn told(t: &TestTree, options: &str) -> (Vec<String>, Option<i32>) {
+fn reported(t: &TestTree, options: &str) -> (Vec<String>, Option<i32>) {
     let run = undo(t, options);
     let text = run.text().replace("restore ", "restored ");
     let restored = text.lines().map(str::to_owned);
@@ -74,7 +74,7 @@ fn what_undo_refuses_its_dry_run_refuses() {
         for (state, change) in states {
             let t = pruned(action);
             change(&t);
-            let [dry, done] = ["--dry-run", ""].map(|options| told(&t, options));
+            let [dry, done] = ["--dry-run", ""].map(|options| reported(&t, options));
             assert_eq!(dry, done, "{action}, {state}");
             let all = dry.0.iter().all(|line| line.starts_with("restored "));
             assert_eq!(all, done.1 == Some(0), "{action}, {state}: {done:?}");

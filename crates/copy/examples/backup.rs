@@ -13,12 +13,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut options = CopyOptions::new(paths, destination);
     options.on_conflict = OnConflict::Update;
     options.workers = available_cpus();
-    let told = |event: Event<'_>| {
+    let reported = |event: Event<'_>| {
         if let Event::Failed(error) = event {
             let _ = writeln!(std::io::stderr(), "{error}");
         }
     };
-    let done = copy(&options, &Cancel::new(), &CopyProgress::default(), &told)?;
+    let done = copy(
+        &options,
+        &Cancel::new(),
+        &CopyProgress::default(),
+        &reported,
+    )?;
     let mut out = std::io::stdout().lock();
     writeln!(out, "{} of {} copied", done.copied, done.walked)?;
     Ok(())

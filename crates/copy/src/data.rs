@@ -194,7 +194,7 @@ pub(crate) fn common(
     stage: &std::fs::File,
     size: u64,
     buffer: &mut Vec<u8>,
-    told: &dyn Fn(u64) -> bool,
+    reported: &dyn Fn(u64) -> bool,
 ) -> Result<u64, DataError> {
     buffer.resize(buffer.len().max(2 * PART), 0);
     let (ours, theirs) = buffer.split_at_mut(PART);
@@ -211,7 +211,7 @@ pub(crate) fn common(
             break;
         }
         at += length as u64;
-        if !told(length as u64) {
+        if !reported(length as u64) {
             return Err(DataError::Cancelled);
         }
     }
@@ -224,7 +224,7 @@ pub(crate) fn copy_ranges(
     from: BorrowedFd<'_>,
     (to, there): (&std::fs::File, u64),
     layout: &Layout,
-    told: &dyn Fn(u64) -> bool,
+    reported: &dyn Fn(u64) -> bool,
 ) -> Result<bool, DataError> {
     let mut first = true;
     for range in &layout.data {
@@ -248,7 +248,7 @@ pub(crate) fn copy_ranges(
                 Ok(count) => {
                     at += count as u64;
                     first = false;
-                    if !told(count as u64) {
+                    if !reported(count as u64) {
                         return Err(DataError::Cancelled);
                     }
                 }
@@ -383,7 +383,7 @@ mod tests {
             [(&closed, 0), (&rest, there), (&whole, 0)].map(|(file, from)| Output::new(file, from));
         let digesting = Digesting::new(Some(Algorithm::Sha256), size);
         let mut read = 0;
-        let mut told = |step: crate::read_once::Step<'_>| {
+        let mut reported = |step: crate::read_once::Step<'_>| {
             read += step.count;
             let got = step.outputs.iter().map(|output| output.has_got(step.end));
             assert_eq!(got.collect::<Vec<_>>(), [false, step.end > there, true]);
@@ -391,7 +391,14 @@ mod tests {
         };
         let layout = Layout::solid(size);
         let (from, buffer) = (from.as_fd(), &mut Vec::new());
-        let digest = read_hash_write(from, &mut outputs, &layout, digesting, buffer, &mut told);
+        let digest = read_hash_write(
+            from,
+            &mut outputs,
+            &layout,
+            digesting,
+            buffer,
+            &mut reported,
+        );
         assert_eq!(digest.unwrap(), Some(hash(Algorithm::Sha256, &content)));
         assert!(matches!(
             outputs[0].error,

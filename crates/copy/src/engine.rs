@@ -170,11 +170,11 @@ fn start<'a>(
     mut begun: Begun,
     walked: &[Walked],
     tops: &[u64],
-    (progress, told, cancel): (&'a CopyProgress, Told<'a>, &'a Cancel),
+    (progress, reported, cancel): (&'a CopyProgress, Told<'a>, &'a Cancel),
 ) -> Job<'a> {
     let tree = Tree::new(walked, &begun.top.names);
     let bytes = survey(&tree, progress);
-    let observer = told.0;
+    let observer = reported.0;
     let there = tops.iter().filter(|dev| **dev == begun.top.id.dev).count();
     warn_of_space(&begun.top, bytes.saturating_mul(there as u64), observer);
     begin::start(&mut begun, options, observer);
@@ -196,7 +196,7 @@ fn start<'a>(
         (known, went_on, began),
         log,
         progress,
-        told,
+        reported,
         cancel,
     );
     job.unnamed.store(unnamed::is_possible(&job), Relaxed);

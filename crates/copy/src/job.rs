@@ -85,11 +85,11 @@ pub(crate) struct Job<'a> {
     stops: AtomicBool,
     pub(crate) written: AtomicU64,
     pub(crate) incomplete: AtomicU64,
-    told_lost: Mutex<Vec<(Lost, u64)>>,
+    reported_lost: Mutex<Vec<(Lost, u64)>>,
     /// Directories that could not be made, with the reasons.
     unmade: Mutex<HashMap<Vec<u8>, Errno>>,
     /// True if it was reported that there are no direct reads.
-    pub(crate) told_direct: AtomicBool,
+    pub(crate) reported_direct: AtomicBool,
     barrier: Mutex<()>,
     /// The file systems of the top, and of mounts below it that were written to, by their numbers.
     mounts: Mutex<Vec<(u64, OwnedFd)>>,
@@ -182,9 +182,9 @@ impl<'a> Job<'a> {
             stops: AtomicBool::new(false),
             written: AtomicU64::new(0),
             incomplete: AtomicU64::new(0),
-            told_lost: Mutex::new(Vec::new()),
+            reported_lost: Mutex::new(Vec::new()),
             unmade: Mutex::default(),
-            told_direct: AtomicBool::new(false),
+            reported_direct: AtomicBool::new(false),
             barrier: Mutex::new(()),
             mounts: Mutex::new(Vec::new()),
             shortage: Shortage::new(cancel),
@@ -298,7 +298,7 @@ impl<'a> Job<'a> {
     }
 
     pub(crate) fn fail(&self, item: Item, error: &Error) {
-        self.fail_untold(item, error);
+        self.fail_unreported(item, error);
         (self.observer)(Event::Failed(error));
     }
 
@@ -323,7 +323,7 @@ impl<'a> Job<'a> {
     }
 
     /// Records a failure that another destination has reported.
-    pub(crate) fn fail_untold(&self, item: Item, error: &Error) {
+    pub(crate) fn fail_unreported(&self, item: Item, error: &Error) {
         self.results.fail(item, error);
         self.progress.files.fetch_add(1, Relaxed);
     }
@@ -413,17 +413,17 @@ impl<'a> Job<'a> {
     /// Limits the reports of one kind of failure: a destination that cannot keep owners, say,
     /// cannot keep those of a million files, so some of them are reported, all are counted.
     fn is_worth_telling(&self, op: &'static str, errno: Errno) -> bool {
-        let mut told = self
-            .told_lost
+        let mut reported = self
+            .reported_lost
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        match told.iter_mut().find(|(lost, _)| *lost == (op, errno)) {
+        match reported.iter_mut().find(|(lost, _)| *lost == (op, errno)) {
             Some((_, count)) => {
                 *count += 1;
                 *count <= MOST_TOLD
             }
             None => {
-                told.push(((op, errno), 1));
+                reported.push(((op, errno), 1));
                 true
             }
         }

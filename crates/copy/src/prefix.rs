@@ -32,7 +32,7 @@ pub(crate) fn proven(
     known: Option<&Blocks>,
     (algorithm, size): (Algorithm, u64),
     buffer: &mut Vec<u8>,
-    told: &dyn Fn(u64) -> bool,
+    reported: &dyn Fn(u64) -> bool,
 ) -> Result<(u64, Hasher), DataError> {
     buffer.resize(buffer.len().max(PART), 0);
     let mut proven = (0, Hasher::new(algorithm));
@@ -54,7 +54,7 @@ pub(crate) fn proven(
             break;
         }
         proven = (begin + BLOCK, hasher);
-        if !told(BLOCK) {
+        if !reported(BLOCK) {
             return Err(DataError::Cancelled);
         }
     }

@@ -121,7 +121,7 @@ pub(crate) fn read_hash_write(
     layout: &Layout,
     mut digesting: Digesting,
     buffer: &mut Vec<u8>,
-    told: &mut Steps<'_>,
+    reported: &mut Steps<'_>,
 ) -> Result<Option<Digest>, DataError> {
     buffer.resize(buffer.len().max(PART), 0);
     let mut at = outputs.iter().map(|output| output.from).min().unwrap_or(0);
@@ -140,7 +140,7 @@ pub(crate) fn read_hash_write(
             digesting: &digesting,
             outputs,
         };
-        if !told(step) {
+        if !reported(step) {
             return Err(DataError::Cancelled);
         }
     }

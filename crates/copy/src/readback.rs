@@ -78,7 +78,7 @@ impl Worker<'_> {
         match direct {
             // The file system knows no such reads.
             Err(Errno::INVAL | Errno::NOTSUP) => {
-                if !self.job.told_direct.swap(true, Relaxed) {
+                if !self.job.reported_direct.swap(true, Relaxed) {
                     let text = "the destination has no direct reads: what was written is read \
                                 back from memory, not from the medium";
                     (self.job.observer)(Event::Warning(text));

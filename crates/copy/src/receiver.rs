@@ -87,15 +87,15 @@ pub(crate) fn source_failed(workers: &[Worker<'_>], nths: &[usize], item: Item, 
     if error.kind() == ErrorKind::Cancelled {
         return;
     }
-    let mut is_told = false;
+    let mut is_reported = false;
     for nth in nths {
         let job = workers[*nth].job;
         if job.puts_off(item, error) {
             continue;
         }
-        match std::mem::replace(&mut is_told, true) {
+        match std::mem::replace(&mut is_reported, true) {
             false => job.fail(item, error),
-            true => job.fail_untold(item, error),
+            true => job.fail_unreported(item, error),
         }
     }
 }
@@ -264,7 +264,7 @@ impl Receiver<'_> {
     }
 
     /// Counts bytes that were copied to it.
-    pub(crate) fn told(&self, count: u64) {
+    pub(crate) fn reported(&self, count: u64) {
         self.job.progress.bytes.fetch_add(count, Relaxed);
     }
 

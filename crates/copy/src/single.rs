@@ -110,7 +110,7 @@ impl Filling<'_> {
     /// Hashes a stage that shares the blocks of its source: the stage is read, not the source.
     fn of_clone(&self, receiver: &mut Receiver<'_>, buffer: &mut Vec<u8>) -> Result<(), Error> {
         let size = self.stat.stamp.size;
-        receiver.told(size);
+        receiver.reported(size);
         let file = &receiver.stage.file;
         // Its previous content may have been longer.
         let ended = data::end_at(file, size);
@@ -155,18 +155,17 @@ impl Filling<'_> {
         }
         let job = receiver.job;
         let (file, size) = (&receiver.stage.file, self.stat.stamp.size);
-        let told = |count| {
-            receiver.told(count);
+        let reported = |count| {
+            receiver.reported(count);
             (self.go_on)()
         };
         let found = match job.options.algorithm {
             // Nothing is recorded of bytes that were not hashed.
-            None => {
-                data::common(self.open.file.as_fd(), file, size, buffer, &told).map(|at| (at, None))
-            }
+            None => data::common(self.open.file.as_fd(), file, size, buffer, &reported)
+                .map(|at| (at, None)),
             Some(algorithm) => {
                 let known = job.known.blocks.get(&receiver.stage.name);
-                prefix::proven(file, known, (algorithm, size), buffer, &told)
+                prefix::proven(file, known, (algorithm, size), buffer, &reported)
                     .map(|(at, hasher)| (at, Some(hasher)))
             }
         };
@@ -193,12 +192,12 @@ impl Filling<'_> {
         if is_seen || !may_share || job.refusals.range.has(pair) {
             return Ok(false);
         }
-        let told = |count| {
-            receiver.told(count);
+        let reported = |count| {
+            receiver.reported(count);
             (self.go_on)()
         };
         let to = (&receiver.stage.file, there);
-        let copied = data::copy_ranges(self.open.file.as_fd(), to, layout, &told);
+        let copied = data::copy_ranges(self.open.file.as_fd(), to, layout, &reported);
         match self.taken(receiver, copied)? {
             Some(false) => {
                 job.refusals.range.add(pair);
@@ -232,11 +231,11 @@ impl Filling<'_> {
         };
         let mut piece = Vec::new();
         let mut is_one = true;
-        let mut told = |step: Step<'_>| {
+        let mut reported = |step: Step<'_>| {
             for ((receiver, begun), output) in written.iter().zip(step.outputs) {
                 is_one &= begun.agrees(&step);
                 if output.has_got(step.end) {
-                    receiver.told(step.count);
+                    receiver.reported(step.count);
                     receiver.job.written.fetch_add(step.count, Relaxed);
                     self.record(receiver, &step, &mut piece);
                 }
@@ -244,7 +243,7 @@ impl Filling<'_> {
             is_one && (self.go_on)()
         };
         let from = self.open.file.as_fd();
-        let read = read_hash_write(from, &mut outputs, layout, digesting, buffer, &mut told);
+        let read = read_hash_write(from, &mut outputs, layout, digesting, buffer, &mut reported);
         let errors: Vec<_> = outputs.into_iter().map(|output| output.error).collect();
         for ((receiver, _), error) in written.iter_mut().zip(errors) {
             if let Some(error) = error {

@@ -147,11 +147,11 @@ impl Worker<'_> {
             stage::remove(dir, &name);
             return Err(error);
         }
-        self.told(place, None)
+        self.reported(place, None)
     }
 
     /// Reports the entry that has its name now.
-    fn told(&self, place: &Place, digest: Option<Digest>) -> Result<(), Error> {
+    fn reported(&self, place: &Place, digest: Option<Digest>) -> Result<(), Error> {
         let job = self.job;
         let shown = job.shown(&place.target);
         (job.observer)(match place.over {
@@ -272,7 +272,7 @@ impl Worker<'_> {
             stage::remove(to, &stage);
             return Err(error);
         }
-        self.told(&place, job.results.digest(first))?;
+        self.reported(&place, job.results.digest(first))?;
         Ok(true)
     }
 

@@ -233,10 +233,10 @@ fn are_two(first: &OwnedFd, second: &OwnedFd) -> bool {
     };
     // That of ext4 comes from its UUID.
     let numbers = [first, second].map(|dir| rustix::fs::fstatvfs(dir).ok().map(|stat| stat.f_fsid));
-    let told = numbers
+    let reported = numbers
         .iter()
         .all(|number| number.is_some_and(|number| number != 0));
-    if (one, other) == (EXT4, EXT4) && told && numbers[0] != numbers[1] {
+    if (one, other) == (EXT4, EXT4) && reported && numbers[0] != numbers[1] {
         return true;
     }
     let in_memory = [one, other].iter().any(|kind| MEMORY.contains(kind));

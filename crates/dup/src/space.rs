@@ -33,7 +33,7 @@ pub(crate) struct Space {
     pub(crate) inline: bool,
     /// True if its file system does not report what files take: then `own` is a guess from the
     /// size.
-    pub(crate) untold: bool,
+    pub(crate) unreported: bool,
 }
 
 impl Space {
@@ -42,7 +42,7 @@ impl Space {
         let asked = Space::and_map(file, stat, traits, Dirty::Leave);
         let space = asked.map_or_else(|| Space::allocated(stat), |(space, _)| space);
         Space {
-            untold: traits.blocks == Answer::No,
+            unreported: traits.blocks == Answer::No,
             ..space
         }
     }

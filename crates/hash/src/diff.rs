@@ -370,7 +370,7 @@ mod tests {
                     }
                 }
                 // Every name that only one side has is reported at least once.
-                let told = |path: &[u8]| {
+                let reported = |path: &[u8]| {
                     all(&got).into_iter().any(|change| match change {
                         DiffEntry::Moved { from, to } => from == path || to == path,
                         change => change.key().0 == path,
@@ -379,7 +379,10 @@ mod tests {
                 for (one, other) in [(old, new), (new, old)] {
                     for (path, _) in one {
                         let path = path.as_bytes();
-                        assert!(at(other, path).is_some() || told(path), "{old:?} {new:?}");
+                        assert!(
+                            at(other, path).is_some() || reported(path),
+                            "{old:?} {new:?}"
+                        );
                     }
                 }
             }
@@ -400,22 +403,22 @@ mod tests {
             ("e", "5"),
         ]);
         let part = [items(&[("a", "1")]), vec![unread("d"), unread("z")]].concat();
-        let told = |old: &[FileDigests], new: &[FileDigests]| {
+        let reported = |old: &[FileDigests], new: &[FileDigests]| {
             let got = diff_digests(old.iter().cloned(), new.iter().cloned()).unwrap();
             let words = got.changes().map(|change| format!("{change:?}"));
             (words.collect::<Vec<_>>(), got.same())
         };
         let removed = ["d-", "e"].map(|path| format!("{:?}", DiffEntry::Removed(path.as_bytes())));
-        assert_eq!(told(&whole, &part), (removed.to_vec(), 1));
+        assert_eq!(reported(&whole, &part), (removed.to_vec(), 1));
         let added = ["d-", "e"].map(|path| format!("{:?}", DiffEntry::Added(path.as_bytes())));
-        assert_eq!(told(&part, &whole), (added.to_vec(), 1));
+        assert_eq!(reported(&part, &whole), (added.to_vec(), 1));
         // A record with a digest beside it says what it is.
         let both = [items(&[("d", "2")]), vec![unread("d")]].concat();
-        assert_eq!(told(&whole[1..2], &both), (vec![], 1));
+        assert_eq!(reported(&whole[1..2], &both), (vec![], 1));
         // Nothing but that could be read.
-        assert_eq!(told(&whole, &[unread("a")]).0.len(), 4);
-        assert_eq!(told(&whole[..1], &[unread("a")]), (vec![], 0));
-        assert_eq!(told(&[unread("a")], &[unread("a")]), (vec![], 0));
+        assert_eq!(reported(&whole, &[unread("a")]).0.len(), 4);
+        assert_eq!(reported(&whole[..1], &[unread("a")]), (vec![], 0));
+        assert_eq!(reported(&[unread("a")], &[unread("a")]), (vec![], 0));
     }
 
     #[test]

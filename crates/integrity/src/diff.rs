@@ -11,7 +11,7 @@ use crate::input::{ManifestFile, Trust};
 use crate::known_damage::KnownDamage;
 use crate::manifest_stream::Prefetch;
 use crate::setting::Setting;
-use crate::soundness::{Soundness, told_of_sound};
+use crate::soundness::{Soundness, reported_of_sound};
 use crate::summary::ComparisonSummary;
 use crate::unread::UnreadDirs;
 use crate::verify::report_failed;
@@ -88,7 +88,7 @@ pub fn diff(what: &DiffOptions<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error
     }
     let sound = [what.old, what.new].map(|file| Soundness::of(file, what.trust));
     let sound = [&sound[0], &sound[1]];
-    let mut told = told_of_sound(&sound, sink);
+    let mut told = reported_of_sound(&sound, sink);
     let known = KnownDamage::of(what.old, what.trust);
     let mut comparison = Comparison::new(what.rules, what.detail, &mut told).knowing(&known);
     let (mut unread_old, mut unread_new) = (UnreadDirs::default(), UnreadDirs::default());

@@ -126,8 +126,11 @@ fn look_through(path: &Path, links: AtFlags) -> Option<(Identity, Option<u64>)> 
     let flags = links | AtFlags::NO_AUTOMOUNT;
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
     let stat = rustix::fs::statx(CWD, path, flags, wanted).ok()?;
-    let told = stat.stx_mask & StatxFlags::MNT_ID.bits() != 0;
-    Some((FileStat::from(&stat).id, told.then_some(stat.stx_mnt_id)))
+    let reported = stat.stx_mask & StatxFlags::MNT_ID.bits() != 0;
+    Some((
+        FileStat::from(&stat).id,
+        reported.then_some(stat.stx_mnt_id),
+    ))
 }
 
 #[cfg(test)]

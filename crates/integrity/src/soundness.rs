@@ -57,7 +57,7 @@ impl<'a> Soundness<'a> {
 }
 
 /// Passes changes to `sink` only after the manifests were found sound.
-pub(crate) fn told_of_sound<'s>(
+pub(crate) fn reported_of_sound<'s>(
     manifests: &'s [&'s Soundness<'s>],
     sink: &'s mut Sink<'_>,
 ) -> impl FnMut(&Change) -> io::Result<()> + 's {

@@ -254,7 +254,7 @@ pub fn update_reported(
         scrubbed = updater.scrub(&chosen, time, work)?;
         scrubbed.read.ids().for_each(|id| plan.read(id));
     }
-    if !plan.differs && !plan.tell && what.detail != Detail::All {
+    if !plan.differs && !plan.report && what.detail != Detail::All {
         let (skipped, directories) = (tree.listing.skipped().clone(), tree.listing.directories());
         let summary = ComparisonSummary::all_ok(plan.seen);
         let (problems, totals) = (plan.problems, Totals::default());

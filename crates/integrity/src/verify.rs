@@ -28,7 +28,7 @@ use crate::options::{MissingMounts, RootCheck, TreeOptions, Work};
 use crate::passing::{Passing, Run};
 use crate::place::{is_elsewhere, why_suspicious};
 use crate::setting::Setting;
-use crate::soundness::{Soundness, told_of_sound};
+use crate::soundness::{Soundness, reported_of_sound};
 use crate::summary::ComparisonSummary;
 use crate::tree::Tree;
 use crate::unmounted::{Lost, Unmounted, why_lost};
@@ -134,7 +134,7 @@ pub fn verify(
 
     let soundness = Soundness::of(what.manifest, what.trust);
     let manifests = [&soundness];
-    let mut told = told_of_sound(&manifests, sink);
+    let mut told = reported_of_sound(&manifests, sink);
     let known = KnownDamage::of(what.manifest, what.trust);
     let mut comparison = Comparison::new(what.rules, what.detail, &mut told).knowing(&known);
     let is_elsewhere = is_elsewhere(&tree, &header);

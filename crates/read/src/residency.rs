@@ -72,7 +72,7 @@ impl Asked {
     /// Notes that the data asked for were resident.
     pub(crate) fn hit(&mut self) {
         if self.misses > 0 {
-            self.tell(0);
+            self.report(0);
         }
     }
 
@@ -80,7 +80,7 @@ impl Asked {
     pub(crate) fn miss(&mut self) {
         let most = ONE_OF.len() as u8 - 1;
         self.passed = 0;
-        self.tell((self.misses + 1).min(most));
+        self.report((self.misses + 1).min(most));
     }
 
     /// Notes that a call was made without a question.
@@ -90,11 +90,11 @@ impl Asked {
 
     /// Shares the misses; others' lines of the cache are written to only when something has
     /// changed.
-    fn tell(&mut self, misses: u8) {
+    fn report(&mut self, misses: u8) {
         self.misses = misses;
-        let told = &self.residency.0.misses[self.call as usize];
-        if told.load(Ordering::Relaxed) != misses {
-            told.store(misses, Ordering::Relaxed);
+        let reported = &self.residency.0.misses[self.call as usize];
+        if reported.load(Ordering::Relaxed) != misses {
+            reported.store(misses, Ordering::Relaxed);
         }
     }
 }

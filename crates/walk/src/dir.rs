@@ -376,13 +376,13 @@ impl<'w> Worker<'w> {
         if let Some(reason) = reason
             && (options.skipped == SkippedDetail::Paths || Declined::may_be(options, reason))
         {
-            self.tell_skipped(task, name, reason);
+            self.report_skipped(task, name, reason);
         }
         skips
     }
 
     /// Records the path of an entry that is left out, as far as it is asked for.
-    fn tell_skipped(&mut self, task: &Task, name: Option<&[u8]>, reason: SkipReason) {
+    fn report_skipped(&mut self, task: &Task, name: Option<&[u8]>, reason: SkipReason) {
         let (context, path) = (self.context, self.printed(task, name));
         let options = context.options;
         let prefix = context.walk_roots[task.walk_root as usize].prefix;

@@ -11,7 +11,7 @@ use super::output::tell;
 use super::run::{look, plan};
 use crate::dup::args::PruneArgs;
 use crate::dup::interactive::{self, Offer, Pick};
-use crate::dup::output::{self as told, Printed};
+use crate::dup::output::{self as reported, Printed};
 use crate::dup::plan::PrunePlan;
 use crate::dup::search::search;
 use crate::dup::terminal::count;
@@ -41,7 +41,7 @@ pub fn prune(args: &PruneArgs) -> Outcome<Exit> {
         return Ok(session.end(Exit::Done));
     }
     tell(&session, &found, &answer, &dirs_options);
-    told::originals(&session, &found.report().all_originals(), MOVED_BEFORE);
+    reported::originals(&session, &found.report().all_originals(), MOVED_BEFORE);
     options.references = found.references.clone();
     options.earlier = journals::earlier(args.journal.as_deref());
     let report = DirsReport {
@@ -75,12 +75,12 @@ pub fn prune(args: &PruneArgs) -> Outcome<Exit> {
         &options,
         journal.as_mut(),
         &session.cancel,
-        &mut |event| told::prune_event(event, &mut printed),
+        &mut |event| reported::prune_event(event, &mut printed),
     );
     printed.finish();
-    told::unmatched(&session, &options.rules, &summary);
-    told::totals(&session, &summary, options.mode, path.as_deref());
-    Ok(told::end_prune(session, &summary))
+    reported::unmatched(&session, &options.rules, &summary);
+    reported::totals(&session, &summary, options.mode, path.as_deref());
+    Ok(reported::end_prune(session, &summary))
 }
 
 /// Message about the original of a file whose directory an earlier version was moving to another

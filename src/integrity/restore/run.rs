@@ -24,21 +24,21 @@ pub fn restore(args: &RestoreArgs) -> Outcome<Exit> {
     let output = args.format.of(opened(&session, None)?);
     let own = own_files(None, &output);
     let options = plan(args, &manifest, &own);
-    let teller = Teller::new(&session, output, args.format);
-    teller.begin(&options, algorithm);
+    let reporter = Teller::new(&session, output, args.format);
+    reporter.begin(&options, algorithm);
     let restored = working_shown(&session, Some(algorithm), "verify", |work, display| {
-        let told = |event: RestoreEvent<'_>| match event {
+        let reported = |event: RestoreEvent<'_>| match event {
             RestoreEvent::Begins { what, files, bytes } => display.phase(what, files, bytes),
-            event => teller.tell(event),
+            event => reporter.tell(event),
         };
-        match bc_copy::restore(&options, work, &told) {
+        match bc_copy::restore(&options, work, &reported) {
             Ok(restored) => Ok(Ok(restored)),
             Err(RestoreError::Verify(error)) => Err(Stop::Engine(error)),
             Err(RestoreError::Restore(error)) => Ok(Err(error)),
         }
     })?;
     let Some(restored) = restored else {
-        teller.finish(None)?;
+        reporter.finish(None)?;
         return Ok(session.end(Exit::Done));
     };
     let restored = restored.map_err(|error| match error.kind() {
@@ -46,7 +46,7 @@ pub fn restore(args: &RestoreArgs) -> Outcome<Exit> {
         bc_copy::ErrorKind::Panic => Exit::Fatal,
         _ => session.fatal(&error),
     })?;
-    teller.finish(Some(&restored))?;
+    reporter.finish(Some(&restored))?;
     if restored.wanted > 0 && options.manifest.is_of_others() && !options.trust_metadata {
         let text =
             "--trust-metadata gives what such a manifest says of owners, modes and links, too";

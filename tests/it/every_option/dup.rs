@@ -146,14 +146,14 @@ pub const CASES: &[Case] = &[
         copies(g);
         std::fs::rename(g.t.join("two/f"), g.t.join("two/g")).unwrap();
         let both = "one/\ntwo/\n";
-        let told = |line| g.bc(line).code(0).text().contains(both);
-        assert!(!told("dup dirs one two") && told("dup dirs --ignore-names one two"));
+        let reported = |line| g.bc(line).code(0).text().contains(both);
+        assert!(!reported("dup dirs one two") && reported("dup dirs --ignore-names one two"));
     }),
     ("dup dirs", "similar", |g| {
         copies(g);
         g.t.write("one/1", "1").write("two/2", "2");
-        let told = |line| g.bc(line).code(0).text().contains("in common");
-        assert!(!told("dup dirs one two") && told("dup dirs --similar=90 one two"));
+        let reported = |line| g.bc(line).code(0).text().contains("in common");
+        assert!(!reported("dup dirs one two") && reported("dup dirs --similar=90 one two"));
     }),
     ("dup dirs", "min-files", |g| {
         copies(g);

@@ -63,8 +63,10 @@ impl Faults {
     }
 
     /// Notes the differences, if there are any.
-    fn differences(&mut self, when: &str, told: &[String]) {
-        self.unless(told.is_empty(), || format!("{when}: {}", shown(told)));
+    fn differences(&mut self, when: &str, reported: &[String]) {
+        self.unless(reported.is_empty(), || {
+            format!("{when}: {}", shown(reported))
+        });
     }
 
     /// Returns an error of all faults, if there are any.

@@ -47,7 +47,7 @@ impl Snapshot {
     /// Returns the differences now, name by name: kind, content, link target, mode, owner, mtime,
     /// and the sets of names that are one file.
     pub(super) fn differences(&self, now: &Snapshot) -> Vec<String> {
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for name in self
             .entries
             .keys()
@@ -56,11 +56,11 @@ impl Snapshot {
         {
             let shown = name.escape_ascii();
             match (self.entries.get(name), now.entries.get(name)) {
-                (Some(_), None) => told.push(format!("{shown} is gone")),
-                (None, Some(_)) => told.push(format!("{shown} is new")),
+                (Some(_), None) => reported.push(format!("{shown} is gone")),
+                (None, Some(_)) => reported.push(format!("{shown} is new")),
                 (Some(old), Some(new)) => {
                     if let Some(what) = difference(old, new) {
-                        told.push(format!("{shown} has another {what}"));
+                        reported.push(format!("{shown} has another {what}"));
                     }
                 }
                 (None, None) => {}
@@ -69,12 +69,12 @@ impl Snapshot {
         let (old, new) = (self.partition(), now.partition());
         if let Some(names) = old.symmetric_difference(&new).next() {
             let first = names.first().map(|n| n.escape_ascii().to_string());
-            told.push(format!(
+            reported.push(format!(
                 "other names are one file: {}",
                 first.unwrap_or_default()
             ));
         }
-        told
+        reported
     }
 
     /// Returns the number of directories that have another mtime now.
@@ -148,10 +148,10 @@ fn difference(old: &(Found, Vec<u8>), new: &(Found, Vec<u8>)) -> Option<&'static
 }
 
 /// Returns the first of some findings, and how many there are.
-pub(super) fn shown(told: &[String]) -> String {
-    match told {
+pub(super) fn shown(reported: &[String]) -> String {
+    match reported {
         [] => "nothing".to_owned(),
         [one] => one.clone(),
-        [first, ..] => format!("{first}; {} in all", told.len()),
+        [first, ..] => format!("{first}; {} in all", reported.len()),
     }
 }

@@ -276,10 +276,10 @@ fn what_had_the_name_before_is_known_still() {
     let now = existing(20);
     let source = origin(identity(11), stamp());
     let all: Vec<Before> = known.file(b"a", source, (&now, true)).collect();
-    let told: Vec<_> = all
+    let reported: Vec<_> = all
         .iter()
         .map(|one| (one.is_proven, one.outdated))
         .collect();
-    assert_eq!(told, [(false, false), (true, true)]);
+    assert_eq!(reported, [(false, false), (true, true)]);
     assert!(known.has_made(b"a", 20) && known.has_made(b"a", 21) && !known.has_made(b"a", 22));
 }

@@ -66,9 +66,9 @@ impl Healer<'_, '_> {
             (Ok(stat), _) => {
                 let by_us = restore.touched().contains(&stat.id);
                 let same = need.seen.fits(&stat) || by_us && need.seen.fits_but_for_ctime(&stat);
-                let is_told = need.seen.fits(&stat) && !need.seen.has_no_stamp();
+                let is_reported = need.seen.fits(&stat) && !need.seen.has_no_stamp();
                 let same = same && stat.kind() == FileKind::File;
-                if !same || !is_told && !self.holds(need) {
+                if !same || !is_reported && !self.holds(need) {
                     return said("changed since it was verified: left as it is");
                 }
                 let digest = need.seen.digest;

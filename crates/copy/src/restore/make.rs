@@ -266,7 +266,7 @@ impl<'r, 'a> Healer<'r, 'a> {
             false => Layout::solid(size),
         };
         // Work that does not take long is finished.
-        let mut told = |step: Step<'_>| {
+        let mut reported = |step: Step<'_>| {
             restore.progress.bytes.fetch_add(step.count, Relaxed);
             restore.written.fetch_add(step.count, Relaxed);
             size < HUGE || !restore.cancel.is_cancelled()
@@ -274,7 +274,14 @@ impl<'r, 'a> Healer<'r, 'a> {
         let digesting = Digesting::new(Some(restore.algorithm), layout.size);
         let mut outputs = [Output::new(&stage.file, 0)];
         let buffer = &mut self.buffer;
-        let read = read_hash_write(file, &mut outputs, &layout, digesting, buffer, &mut told);
+        let read = read_hash_write(
+            file,
+            &mut outputs,
+            &layout,
+            digesting,
+            buffer,
+            &mut reported,
+        );
         let [output] = outputs;
         match output.error.map_or(read, Err) {
             Ok(digest) => digest.ok_or(Stop::NotIt),

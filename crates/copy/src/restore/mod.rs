@@ -21,12 +21,12 @@ mod needs;
 mod options;
 mod plain;
 mod put;
+mod reporting;
 mod sources;
 mod stages;
 mod start;
 #[cfg(test)]
 mod tests;
-mod told;
 
 use std::collections::HashSet;
 use std::os::fd::AsFd;

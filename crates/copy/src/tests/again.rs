@@ -51,8 +51,8 @@ fn what_was_copied_from_another_volume_is_in_the_way() {
     std::fs::remove_file(ground.at("from/picture")).unwrap();
     ground.write("from/picture", b"card 2");
     settle();
-    let (copied, told) = run(&options);
-    assert_eq!(copied.unwrap().failed, 2, "{told:#?}");
+    let (copied, reported) = run(&options);
+    assert_eq!(copied.unwrap().failed, 2, "{reported:#?}");
     assert_eq!(std::fs::read(ground.at("to/picture")).unwrap(), b"card 1");
 }
 
@@ -96,9 +96,13 @@ fn metadata_that_is_lacking_is_given_by_a_run_that_goes_on() {
         }
         options.preserve = Preserve::ALL;
         options.strict = true;
-        let (copied, told) = run(&options);
-        assert_eq!(copied.unwrap().failed, 1, "{told:#?}");
-        assert_eq!(mode(&ground.at("to/a")), 0o604, "{is_lacking}: {told:#?}");
+        let (copied, reported) = run(&options);
+        assert_eq!(copied.unwrap().failed, 1, "{reported:#?}");
+        assert_eq!(
+            mode(&ground.at("to/a")),
+            0o604,
+            "{is_lacking}: {reported:#?}"
+        );
     }
 }
 
@@ -135,8 +139,8 @@ fn what_failed_is_not_done_the_next_time() {
     let mut options = ground.options(&["from"], "to");
     options.target = Target::Exactly;
     for turn in 0..3 {
-        let (copied, told) = run(&options);
-        assert_eq!(copied.unwrap().failed, 1, "{turn}: {told:#?}");
+        let (copied, reported) = run(&options);
+        assert_eq!(copied.unwrap().failed, 1, "{turn}: {reported:#?}");
         assert_eq!(mode(&ground.at("to/pipe")), 0o600);
     }
 }
@@ -153,8 +157,8 @@ fn a_file_with_other_metadata_is_in_the_way_after_a_restart() {
     let mut options = ground.options(&["from"], "to");
     options.target = Target::Exactly;
     for turn in 0..3 {
-        let (copied, told) = run(&options);
-        assert_eq!(copied.unwrap().failed, 1, "{turn}: {told:#?}");
+        let (copied, reported) = run(&options);
+        assert_eq!(copied.unwrap().failed, 1, "{turn}: {reported:#?}");
         assert_eq!(mode(&ground.at("to/a")), 0o666);
         // Another start of the system.
         rewrite_journal(&ground, |kind, body| {
@@ -200,10 +204,10 @@ fn a_journal_outlives_a_source() {
     let options = ground.options(&["one", "two"], "to");
     assert_eq!(run(&options).0.unwrap().failed, 1);
     std::fs::remove_dir_all(ground.at("one")).unwrap();
-    let (copied, told) = run(&options);
+    let (copied, reported) = run(&options);
     let copied = copied.unwrap();
     // The source, and the file that is in the way.
-    assert_eq!((copied.failed, copied.before), (2, 2), "{told:#?}");
+    assert_eq!((copied.failed, copied.before), (2, 2), "{reported:#?}");
 }
 
 /// A destination that is away for a while, and another one in its place.
@@ -223,9 +227,9 @@ fn a_journal_waits_for_its_destination() {
     assert_eq!(journal(&ground), Some(first));
     std::fs::remove_dir_all(ground.at("to")).unwrap();
     std::fs::rename(ground.at("away"), ground.at("to")).unwrap();
-    let (copied, told) = run(&options);
+    let (copied, reported) = run(&options);
     let copied = copied.unwrap();
-    assert_eq!((copied.failed, copied.before), (1, 2), "{told:#?}");
+    assert_eq!((copied.failed, copied.before), (1, 2), "{reported:#?}");
     std::fs::remove_file(ground.at("to/from/b")).unwrap();
     done(&options);
     assert_eq!(journal(&ground), None);
@@ -259,8 +263,8 @@ fn a_named_manifest_is_not_left_out_in_silence() {
     done(&ground.options(&["from"], "copied"));
     std::fs::create_dir(ground.at("to")).unwrap();
     let options = ground.options(&[&format!("copied/{MANIFEST_NAME}")], "to");
-    let (copied, told) = run(&options);
-    assert_eq!(copied.unwrap().failed, 1, "{told:#?}");
+    let (copied, reported) = run(&options);
+    assert_eq!(copied.unwrap().failed, 1, "{reported:#?}");
     // Of a directory that is copied it is a part, for which the new one stands.
     let mut options = ground.options(&["copied"], "other");
     options.target = Target::Exactly;

@@ -207,8 +207,8 @@ fn nothing_is_copied_into_itself() {
         "from/new", "from/a", "from/a/x", "way", "way/new", "from", ".",
     ] {
         let before = seen(&ground.at("from"));
-        let (refused, told) = run(&ground.options(&["from"], to));
-        assert!(refused.is_err(), "{to} {told:?}");
+        let (refused, reported) = run(&ground.options(&["from"], to));
+        assert!(refused.is_err(), "{to} {reported:?}");
         assert_eq!(seen(&ground.at("from")), before, "{to}");
     }
 }
@@ -221,16 +221,16 @@ fn links_in_the_destination_are_not_followed() {
     std::fs::create_dir_all(ground.at("into/from")).unwrap();
     std::fs::create_dir(ground.at("elsewhere")).unwrap();
     symlink("../../elsewhere", ground.at("into/from/a")).unwrap();
-    let (copied, told) = run(&ground.options(&["from"], "into"));
+    let (copied, reported) = run(&ground.options(&["from"], "into"));
     let copied = copied.unwrap();
     assert_eq!(
         (copied.walked, copied.copied, copied.failed),
         (4, 2, 2),
-        "{told:?}"
+        "{reported:?}"
     );
     assert!(
-        told.iter().any(|line| line.contains("symbolic link")),
-        "{told:?}"
+        reported.iter().any(|line| line.contains("symbolic link")),
+        "{reported:?}"
     );
     assert_eq!(
         std::fs::read_dir(ground.at("elsewhere")).unwrap().count(),
@@ -268,12 +268,12 @@ fn what_is_done_with_a_name_that_is_taken() {
         set("from/3", long_ago);
         let mut options = ground.options(&["from"], "into");
         options.on_conflict = policy;
-        let (copied, told) = run(&options);
+        let (copied, reported) = run(&options);
         let copied = copied.unwrap();
         assert_eq!(
             (copied.skipped, copied.failed),
             (skipped, failed),
-            "{policy:?} {told:?}"
+            "{policy:?} {reported:?}"
         );
         for (name, content) in ["1", "2", "3"].iter().zip(expected) {
             let path = ground.at("into/from").join(name);
@@ -307,10 +307,10 @@ fn roots_that_are_no_directories() {
         std::fs::read_link(ground.at("into/link")).unwrap(),
         Path::new("nowhere")
     );
-    let (copied, told) = run(&ground.options(&["from/link", "none"], "into"));
+    let (copied, reported) = run(&ground.options(&["from/link", "none"], "into"));
     let copied = copied.unwrap();
     // The link is what an earlier copy has made of it.
-    assert_eq!((copied.walked, copied.failed), (2, 1), "{told:?}");
+    assert_eq!((copied.walked, copied.failed), (2, 1), "{reported:?}");
 }
 
 impl crate::CopyOptions {

@@ -80,7 +80,7 @@ impl History {
         history
     }
 
-    fn tell(&mut self, text: impl Into<String>) {
+    fn report(&mut self, text: impl Into<String>) {
         self.story.push(text.into());
     }
 
@@ -143,7 +143,7 @@ impl History {
         let name = self.name();
         let path = self.ground.at("to").join(name);
         let kind = self.rng.below(11);
-        self.tell(format!("{name}: change {kind}"));
+        self.report(format!("{name}: change {kind}"));
         // An edit in the moment of the renaming looks like none.
         let begun = coarse_now();
         while coarse_now() == begun {
@@ -204,7 +204,7 @@ impl History {
         }
         let kind = self.rng.below(5);
         let cut = self.rng.below(12);
-        self.tell(format!("journal: change {kind}, {cut}"));
+        self.report(format!("journal: change {kind}, {cut}"));
         let (mut nth, mut settled) = (0, self.rng.below(2) == 0);
         if self.options.durability == Durability::None && kind == 3 {
             settled = false;
@@ -240,7 +240,7 @@ impl History {
         else {
             return;
         };
-        self.tell(format!("{name}: torn"));
+        self.report(format!("{name}: torn"));
         let file = File::options().write(true).open(&path).unwrap();
         let time = file.metadata().unwrap().modified().unwrap();
         let at = self.rng.below(content.len().max(1) as u64);
@@ -266,11 +266,12 @@ impl History {
             0 => self.rng.below(6) as usize,
             _ => usize::MAX,
         };
-        self.tell(format!("run: {policy:?} {} {stop}", self.options.restart));
-        let (cancel, count, told) = (Cancel::new(), AtomicUsize::new(0), Mutex::new(Vec::new()));
+        self.report(format!("run: {policy:?} {} {stop}", self.options.restart));
+        let (cancel, count, reported) =
+            (Cancel::new(), AtomicUsize::new(0), Mutex::new(Vec::new()));
         let observer = |event: Event<'_>| {
             let shown = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
-            told.lock().unwrap().push(match event {
+            reported.lock().unwrap().push(match event {
                 Event::Made(path) | Event::Copied(path) => format!("+ {}", shown(path)),
                 Event::Replaced(path) => format!("~ {}", shown(path)),
                 Event::Skipped(path, why) => format!("= {}: {}", shown(path), why.text()),
@@ -285,9 +286,9 @@ impl History {
             }
         };
         let copied = copy(&self.options, &cancel, &CopyProgress::default(), &observer).unwrap();
-        let told = told.into_inner().unwrap();
+        let reported = reported.into_inner().unwrap();
         let after = self.files("to");
-        let context = |name: &str| format!("{name}: {:#?}\n{told:#?}\n{copied:?}", self.story);
+        let context = |name: &str| format!("{name}: {:#?}\n{reported:#?}\n{copied:?}", self.story);
         for (name, was) in &before {
             let now = after.get(name);
             let from = source.get(name);
@@ -310,11 +311,11 @@ impl History {
         if !cancel.is_cancelled() {
             for (name, from) in &source {
                 let path = format!("to/{name}");
-                let is_told = |line: &String| {
+                let is_reported = |line: &String| {
                     let is_it = line.contains(&path) && !line.ends_with("done by an earlier run");
                     is_it && (line.starts_with("! ") || line.starts_with("= "))
                 };
-                let is_right = after.get(name) == Some(from) || told.iter().any(is_told);
+                let is_right = after.get(name) == Some(from) || reported.iter().any(is_reported);
                 assert!(is_right, "unsaid: {}", context(name));
             }
         }
@@ -327,7 +328,7 @@ impl History {
                         (line.starts_with("+ ") || line.starts_with("~ ")) && line.ends_with(&path)
                     };
                     // An equal file is as good as copied.
-                    if told.iter().any(is_given) || source.get(name) == Some(now) {
+                    if reported.iter().any(is_given) || source.get(name) == Some(now) {
                         self.ours
                             .entry(name.clone())
                             .or_default()
@@ -341,8 +342,8 @@ impl History {
     fn end(mut self) {
         self.options.restart = false;
         self.options.on_conflict = OnConflict::Verify;
-        let (copied, told) = super::run(&self.options);
-        let context = format!("{:#?}\n{told:#?}", self.story);
+        let (copied, reported) = super::run(&self.options);
+        let context = format!("{:#?}\n{reported:#?}", self.story);
         assert_eq!(copied.unwrap().failed, 0, "{context}");
         assert_eq!(self.files("to"), self.files("from"), "{context}");
         assert_eq!(self.ground.litter(), Vec::<PathBuf>::new(), "{context}");
@@ -363,7 +364,7 @@ fn history(seed: u64) {
                 2 => {
                     let name = history.name();
                     history.change_source(name);
-                    history.tell(format!("{name}: other source"));
+                    history.report(format!("{name}: other source"));
                 }
                 3 | 4 => history.change_journal(),
                 _ => history.tear(),

@@ -77,8 +77,8 @@ fn an_edit_in_place_meets_the_policy_whatever_happened() {
                 let edited = std::fs::read(ground.at("to/edited")).unwrap();
                 since.happens(&ground);
                 options.on_conflict = policy;
-                let (copied, told) = run(&options);
-                let context = format!("{since:?} {is_secret} {policy:?}: {told:#?}");
+                let (copied, reported) = run(&options);
+                let context = format!("{since:?} {is_secret} {policy:?}: {reported:#?}");
                 let now = std::fs::read(ground.at("to/edited")).unwrap();
                 let is_replaced = matches!(policy, OnConflict::Replace | OnConflict::Verify);
                 assert_eq!(now != edited, is_replaced, "{context}");
@@ -96,8 +96,8 @@ fn a_file_of_the_users_that_was_in_the_way_stays_in_the_way() {
     for since in Since::ALL {
         let (ground, options) = left();
         since.happens(&ground);
-        let (copied, told) = run(&options);
-        assert_eq!(copied.unwrap().failed, 1, "{since:?}: {told:#?}");
+        let (copied, reported) = run(&options);
+        assert_eq!(copied.unwrap().failed, 1, "{since:?}: {reported:#?}");
         let mine = std::fs::read(ground.at("to/mine")).unwrap();
         assert_eq!(mine, b"the user's", "{since:?}");
     }
@@ -112,8 +112,8 @@ fn a_file_that_the_user_has_made_between_two_runs_stays_in_the_way() {
         ground.write("to/kept", b"of my own");
         assert_eq!(run(&options).0.unwrap().failed, 2, "{since:?}");
         since.happens(&ground);
-        let (copied, told) = run(&options);
-        assert_eq!(copied.unwrap().failed, 2, "{since:?}: {told:#?}");
+        let (copied, reported) = run(&options);
+        assert_eq!(copied.unwrap().failed, 2, "{since:?}: {reported:#?}");
         let kept = std::fs::read(ground.at("to/kept")).unwrap();
         assert_eq!(kept, b"of my own", "{since:?}");
     }
@@ -162,10 +162,10 @@ fn what_was_only_touched_is_still_ours() {
         file.set_modified(std::time::SystemTime::now()).unwrap();
         ground.write("from/kept", b"other words");
         since.happens(&ground);
-        let (copied, told) = run(&options);
-        assert_eq!(copied.unwrap().failed, 1, "{since:?}: {told:#?}");
+        let (copied, reported) = run(&options);
+        assert_eq!(copied.unwrap().failed, 1, "{since:?}: {reported:#?}");
         let kept = std::fs::read(ground.at("to/kept")).unwrap();
-        assert_eq!(kept, b"other words", "{since:?}: {told:#?}");
+        assert_eq!(kept, b"other words", "{since:?}: {reported:#?}");
     }
 }
 
@@ -178,10 +178,10 @@ fn a_restart_replaces_what_the_copy_has_made_alone() {
         let edited = std::fs::read(ground.at("to/edited")).unwrap();
         since.happens(&ground);
         options.restart = true;
-        let (copied, told) = run(&options);
-        assert_eq!(copied.unwrap().failed, 2, "{since:?}: {told:#?}");
+        let (copied, reported) = run(&options);
+        assert_eq!(copied.unwrap().failed, 2, "{since:?}: {reported:#?}");
         let is_kept = |line: &String| line.starts_with('~') && line.ends_with("/kept");
-        assert!(told.iter().any(is_kept), "{since:?}: {told:#?}");
+        assert!(reported.iter().any(is_kept), "{since:?}: {reported:#?}");
         let now = std::fs::read(ground.at("to/edited")).unwrap();
         assert_eq!(now, edited, "{since:?}");
     }
@@ -207,8 +207,8 @@ fn copies_that_were_linked_since_are_replaced_each() {
     for name in ["one", "two"] {
         ground.write(&format!("from/{name}"), name.as_bytes());
     }
-    let (copied, told) = run(&options);
-    assert_eq!(copied.unwrap().failed, 1, "{told:#?}");
+    let (copied, reported) = run(&options);
+    assert_eq!(copied.unwrap().failed, 1, "{reported:#?}");
     for name in ["one", "two"] {
         let path = ground.at("to").join(name);
         assert_eq!(std::fs::read(path).unwrap(), name.as_bytes());

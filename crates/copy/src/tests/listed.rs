@@ -26,9 +26,9 @@ fn listed(ground: &Ground, to: &str, paths: &[&str]) -> CopyOptions {
 }
 
 /// Returns the reported failures, without the place.
-fn failures(ground: &Ground, told: &[String]) -> Vec<String> {
+fn failures(ground: &Ground, reported: &[String]) -> Vec<String> {
     let from = format!("! {}/", ground.at("from").display());
-    let failures = told.iter().filter_map(|text| text.strip_prefix(&from));
+    let failures = reported.iter().filter_map(|text| text.strip_prefix(&from));
     failures.map(str::to_owned).collect()
 }
 
@@ -42,9 +42,9 @@ fn what_is_not_there_fails_once() {
     for list in [&["a", "gone", "gone"][..], &["gone"]] {
         let to = format!("to{}", list.len());
         let options = listed(&ground, &to, list);
-        let (copied, told) = run(&options);
+        let (copied, reported) = run(&options);
         let copied = copied.unwrap();
-        assert_eq!(failures(&ground, &told), [format!("gone: {GONE}")]);
+        assert_eq!(failures(&ground, &reported), [format!("gone: {GONE}")]);
         // The top, and what is there of the list.
         let there = if list.len() == 1 { 1 } else { 2 };
         assert_eq!((copied.copied, copied.failed), (there, 1), "{copied:?}");
@@ -54,9 +54,9 @@ fn what_is_not_there_fails_once() {
         assert_eq!(ground.at(&to).join("a").exists(), there == 2);
         let mut dry = listed(&ground, "dry", list);
         dry.dry_run = true;
-        let (copied, told) = run(&dry);
+        let (copied, reported) = run(&dry);
         assert_eq!(
-            (copied.unwrap().failed, told.len()),
+            (copied.unwrap().failed, reported.len()),
             (1, 1 + there as usize)
         );
     }
@@ -98,16 +98,16 @@ fn unproven(ground: &Ground, to: &str) -> Vec<PathBuf> {
     let manifest = ground.at(to).join(MANIFEST_NAME);
     let file = BufReader::new(File::open(manifest).unwrap());
     let mut reader = Reader::new(file, Policy::Strict).unwrap();
-    let mut told = HashMap::new();
+    let mut reported = HashMap::new();
     while let Some(entry) = reader.read().unwrap() {
         assert!(
-            told.insert(entry.path.clone(), entry).is_none(),
+            reported.insert(entry.path.clone(), entry).is_none(),
             "an entry comes twice"
         );
     }
     let mut unproven = Vec::new();
     for path in seen(&ground.at(to)).into_keys() {
-        let entry = told.get(path.as_os_str().as_encoded_bytes());
+        let entry = reported.get(path.as_os_str().as_encoded_bytes());
         let whole = ground.at(to).join(&path);
         let is_proven = entry.is_some_and(|entry| {
             let content = || bc_digest::hash(Algorithm::Blake3, &std::fs::read(&whole).unwrap());
@@ -173,12 +173,14 @@ fn another_list_goes_on_and_loses_nothing() {
     assert!(!ground.at("to").join(MANIFEST_NAME).exists());
     let there = seen(&ground.at("to")).len();
 
-    let (copied, told) = run(&listed(&ground, "to", &["late"]));
+    let (copied, reported) = run(&listed(&ground, "to", &["late"]));
     let copied = copied.unwrap();
-    assert_eq!((copied.failed, copied.left), (0, 0), "{told:?}");
+    assert_eq!((copied.failed, copied.left), (0, 0), "{reported:?}");
     assert!(
-        told.iter().any(|text| text.starts_with("# goes on from")),
-        "{told:?}"
+        reported
+            .iter()
+            .any(|text| text.starts_with("# goes on from")),
+        "{reported:?}"
     );
     assert!(ground.litter().is_empty(), "{:?}", ground.litter());
     assert!(seen(&ground.at("to")).len() >= there);
@@ -234,8 +236,8 @@ fn what_is_something_else_now_is_not_recorded() {
     settle();
     let _ = std::fs::remove_file(ground.at("to/link"));
     std::os::unix::fs::symlink("mine", ground.at("to/link")).unwrap();
-    let (copied, told) = run(&listed(&ground, "to", &["c"]));
-    assert_eq!(copied.unwrap().failed, 0, "{told:?}");
+    let (copied, reported) = run(&listed(&ground, "to", &["c"]));
+    assert_eq!(copied.unwrap().failed, 0, "{reported:?}");
     assert_eq!(unproven(&ground, "to"), ["a", "link"].map(PathBuf::from));
 }
 

@@ -121,7 +121,7 @@ pub(super) type Told = Vec<String>;
 
 /// Copies, and returns the reported events.
 pub(super) fn run(options: &CopyOptions) -> (Result<Copied, Error>, Told) {
-    let told = Mutex::new(Told::new());
+    let reported = Mutex::new(Told::new());
     let shown = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
     let observer = |event: Event<'_>| {
         let text = match event {
@@ -132,18 +132,18 @@ pub(super) fn run(options: &CopyOptions) -> (Result<Copied, Error>, Told) {
             Event::Incomplete(error) => format!("? {error}"),
             Event::Note(text) | Event::Warning(text) => format!("# {text}"),
         };
-        told.lock().unwrap().push(text);
+        reported.lock().unwrap().push(text);
     };
     let done = copy(options, &Cancel::new(), &CopyProgress::default(), &observer);
-    (done, told.into_inner().unwrap())
+    (done, reported.into_inner().unwrap())
 }
 
 /// Copies without errors.
 #[track_caller]
 pub(super) fn done(options: &CopyOptions) -> Copied {
-    let (done, told) = run(options);
+    let (done, reported) = run(options);
     let done = done.unwrap();
-    assert_eq!((done.failed, done.left), (0, 0), "{told:#?}");
+    assert_eq!((done.failed, done.left), (0, 0), "{reported:#?}");
     assert_eq!(done.walked, done.copied + done.skipped, "{done:?}");
     done
 }

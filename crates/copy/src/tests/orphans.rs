@@ -68,14 +68,15 @@ fn other_copy(ground: &Ground, days: u32) -> Told {
     options.on_conflict = crate::OnConflict::Replace;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     options.now = (now.unwrap() + days * DAY).as_nanos() as i64;
-    let (done, told) = run(&options);
-    assert_eq!(done.unwrap().failed, 0, "{told:?}");
-    told
+    let (done, reported) = run(&options);
+    assert_eq!(done.unwrap().failed, 0, "{reported:?}");
+    reported
 }
 
-fn is_named(told: &Told, path: &Path, why: &str) -> bool {
+fn is_named(reported: &Told, path: &Path, why: &str) -> bool {
     let path = path.display().to_string();
-    told.iter()
+    reported
+        .iter()
         .any(|line| line.contains(&path) && line.contains(why) && line.contains("left alone"))
 }
 
@@ -95,10 +96,10 @@ fn orphaned() -> (Ground, CopyOptions, PathBuf, PathBuf) {
 fn after_a_week_they_are_removed() {
     let (ground, options, small, huge) = orphaned();
     let journal = journal_file(&ground);
-    let mut told = other_copy(&ground, 6);
+    let mut reported = other_copy(&ground, 6);
     assert!(
         small.exists() && huge.exists() && journal.exists(),
-        "{told:?}"
+        "{reported:?}"
     );
     // A clock that was set wrong makes nothing old.
     let file = std::fs::File::options()
@@ -106,22 +107,23 @@ fn after_a_week_they_are_removed() {
         .open(&journal)
         .unwrap();
     file.set_modified(SystemTime::now() + 30 * DAY).unwrap();
-    told = other_copy(&ground, 8);
+    reported = other_copy(&ground, 8);
     assert!(
         small.exists() && huge.exists() && journal.exists(),
-        "{told:?}"
+        "{reported:?}"
     );
     file.set_modified(SystemTime::now()).unwrap();
     drop(file);
-    told = other_copy(&ground, 8);
+    reported = other_copy(&ground, 8);
     assert!(
         !small.exists() && !huge.exists() && !journal.exists(),
-        "{told:?}"
+        "{reported:?}"
     );
     assert!(
-        told.iter()
+        reported
+            .iter()
             .any(|line| line.contains("its journal and 2 stages")),
-        "{told:?}"
+        "{reported:?}"
     );
     // It starts again, in the directory that is there now.
     done(&options);
@@ -169,12 +171,21 @@ fn what_is_not_ours_is_named_and_left() {
     let journal = journal_file(&ground);
     let foreign = ground.at("state/copy/foreign.journal");
     std::fs::write(&foreign, vec![7; 100]).unwrap();
-    let told = other_copy(&ground, 8);
-    assert!(is_named(&told, &small, "others may write it"), "{told:?}");
-    assert!(is_named(&told, &huge, "several names"), "{told:?}");
-    assert!(is_named(&told, &link, ""), "{told:?}");
-    assert!(is_named(&told, &dir, "not a regular file"), "{told:?}");
-    assert!(is_named(&told, &foreign, "not a journal"), "{told:?}");
+    let reported = other_copy(&ground, 8);
+    assert!(
+        is_named(&reported, &small, "others may write it"),
+        "{reported:?}"
+    );
+    assert!(is_named(&reported, &huge, "several names"), "{reported:?}");
+    assert!(is_named(&reported, &link, ""), "{reported:?}");
+    assert!(
+        is_named(&reported, &dir, "not a regular file"),
+        "{reported:?}"
+    );
+    assert!(
+        is_named(&reported, &foreign, "not a journal"),
+        "{reported:?}"
+    );
     for path in [&small, &huge, &dir, &foreign] {
         assert!(path.exists(), "{}", path.display());
     }
@@ -183,8 +194,11 @@ fn what_is_not_ours_is_named_and_left() {
     if bc_testkit::is_root() {
         let (ground, _, small, _) = orphaned();
         std::os::unix::fs::chown(&small, Some(bc_testkit::NOBODY), None).unwrap();
-        let told = other_copy(&ground, 8);
-        assert!(is_named(&told, &small, "belongs to user"), "{told:?}");
+        let reported = other_copy(&ground, 8);
+        assert!(
+            is_named(&reported, &small, "belongs to user"),
+            "{reported:?}"
+        );
         assert!(small.exists());
     }
 }

@@ -16,15 +16,15 @@ pub(super) fn verify(root: &Path, manifest: &Path) -> Vec<String> {
     let work = Work::new(1.into(), &reading, &cancel, &progress);
     let manifest = ManifestFile::open(manifest).unwrap();
     let what = VerifyOptions::new(root.as_os_str(), &manifest);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let done = bc_integrity::verify(&what, &work, &mut |change| {
-        told.push(format!("{:?} {}", change.class, change.path.escape_ascii()));
+        reported.push(format!("{:?} {}", change.class, change.path.escape_ascii()));
         Ok(())
     });
     let done = done.unwrap();
     assert!(done.problems.is_empty(), "{:?}", done.problems);
     assert!(done.summary.reconciles());
-    told
+    reported
 }
 
 fn tree(ground: &Ground) {
@@ -115,9 +115,9 @@ fn failures_are_in_it() {
     ground.write("to/a/b", b"mine");
     let mut options = ground.options(&["from"], "to");
     options.target = Target::Exactly;
-    let (copied, told) = run(&options);
+    let (copied, reported) = run(&options);
     let copied = copied.unwrap();
-    assert_eq!(copied.failed, 1, "{told:?}");
+    assert_eq!(copied.failed, 1, "{reported:?}");
     let text = std::fs::read_to_string(ground.at("to").join(MANIFEST_NAME)).unwrap();
     let line = text.lines().find(|line| line.contains("\"a/b\"")).unwrap();
     assert!(line.contains("\"error\""), "{line}");

@@ -39,8 +39,8 @@ fn fill(ground: &Ground, rng: &mut Rng, root: &str) {
 }
 
 /// Lines by path, but for those about the run as a whole.
-fn lines(told: Told) -> Vec<String> {
-    let mut lines = told;
+fn lines(reported: Told) -> Vec<String> {
+    let mut lines = reported;
     lines.retain(|line| !line.starts_with('#'));
     lines.sort();
     lines
@@ -65,12 +65,12 @@ fn a_dry_run_reports_what_the_run_does() {
             let there = || ground.at("to").exists().then(|| seen(&ground.at("to")));
             let before = there();
             options.dry_run = true;
-            let (dry, told_dry) = run(&options);
+            let (dry, reported_dry) = run(&options);
             assert_eq!(there(), before);
             options.dry_run = false;
-            let (done, told) = run(&options);
+            let (done, reported) = run(&options);
             let context = format!("seed {seed}, {turn}, {policy:?}");
-            assert_eq!(lines(told_dry), lines(told), "{context}");
+            assert_eq!(lines(reported_dry), lines(reported), "{context}");
             let counts = |copied: crate::Copied| {
                 (copied.walked, copied.copied, copied.skipped, copied.failed)
             };
@@ -132,8 +132,8 @@ fn a_journal_that_tells_no_volume_is_gone_on_from() {
     let path = super::journal(&ground).unwrap();
     assert_eq!(path.file_stem().unwrap().to_str(), Some(&names.own[..]));
     std::fs::rename(&path, path.with_file_name(format!("{earlier}.journal"))).unwrap();
-    let (copied, told) = run(&options);
-    assert_eq!(copied.unwrap().before, 1, "{told:#?}");
+    let (copied, reported) = run(&options);
+    assert_eq!(copied.unwrap().before, 1, "{reported:#?}");
     options.on_conflict = OnConflict::Replace;
     assert_eq!(super::done(&options).before, 1);
     assert_eq!(super::journal(&ground), None);

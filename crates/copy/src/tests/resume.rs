@@ -153,12 +153,12 @@ fn what_changed_meanwhile_is_copied_anew_and_what_was_in_the_way_stays() {
     settle();
     let mut options = ground.options(&["from"], "to");
     options.target = crate::Target::Exactly;
-    let (first, told) = run(&options);
+    let (first, reported) = run(&options);
     let first = first.unwrap();
-    assert_eq!((first.failed, first.resumable), (1, true), "{told:?}");
+    assert_eq!((first.failed, first.resumable), (1, true), "{reported:?}");
     std::fs::write(ground.at("from/a"), b"edited").unwrap();
-    let (second, told) = run(&options);
-    assert_eq!(second.unwrap().failed, 1, "{told:?}");
+    let (second, reported) = run(&options);
+    assert_eq!(second.unwrap().failed, 1, "{reported:?}");
     assert_eq!(std::fs::read(ground.at("to/a")).unwrap(), b"edited");
     assert_eq!(std::fs::read(ground.at("to/b")).unwrap(), b"mine");
     options.on_conflict = OnConflict::Replace;
@@ -261,12 +261,12 @@ fn after_a_power_cut_what_is_there_is_read_first() {
         file.set_modified(time).unwrap();
     }
     as_of_another_boot(&ground, &[b"unrecorded", b"unrecorded-lost"]);
-    let (second, told) = run(&options);
+    let (second, reported) = run(&options);
     let second = second.unwrap();
-    assert_eq!((second.failed, second.before), (1, 2), "{told:#?}");
+    assert_eq!((second.failed, second.before), (1, 2), "{reported:#?}");
     for name in ["whole", "lost", "unrecorded", "unrecorded-lost"] {
         let found = std::fs::read(ground.at("to").join(name)).unwrap();
-        assert_eq!(found, name.as_bytes(), "{told:#?}");
+        assert_eq!(found, name.as_bytes(), "{reported:#?}");
     }
     // A file from before the copy belongs to another process.
     assert_eq!(std::fs::read(ground.at("to/mine")).unwrap(), b"somebody's");
@@ -297,10 +297,10 @@ fn what_came_since_the_last_run_stays() {
     }
     std::fs::remove_file(ground.at("to/later")).unwrap();
     ground.write("to/later", b"not of any run");
-    let (second, told) = run(&options);
-    assert_eq!(second.unwrap().failed, 2, "{told:#?}");
+    let (second, reported) = run(&options);
+    assert_eq!(second.unwrap().failed, 2, "{reported:#?}");
     let later = std::fs::read(ground.at("to/later")).unwrap();
-    assert_eq!(later, b"not of any run", "{told:#?}");
+    assert_eq!(later, b"not of any run", "{reported:#?}");
 }
 
 /// With `batch` and `file` a power cut is no reason to read files in the recorded state: bytes that

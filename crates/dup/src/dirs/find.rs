@@ -56,9 +56,9 @@ pub fn find(
         let sums = Sums::new(&tree);
         let classes = Classes::new(&tree, &sums, options.names);
         let mut found = look(&tree, (&sums, &classes), &contents, scan, options, cancel);
-        let told = told(&found);
+        let reported = reported(&found);
         let mut is_stale = false;
-        for dir in &told {
+        for dir in &reported {
             is_stale |= check.below(&mut tree, *dir, &mut errors);
         }
         if is_stale && !cancel.is_cancelled() {
@@ -90,7 +90,7 @@ pub fn find(
 }
 
 /// Returns every directory in the report.
-fn told(found: &Directories) -> Vec<DirId> {
+fn reported(found: &Directories) -> Vec<DirId> {
     let groups = found
         .groups
         .iter()
@@ -111,15 +111,15 @@ fn look(
 ) -> Directories {
     let groups = Groups::new(tree, sums, classes, options);
     let repeated = repeated::repeated(tree);
-    let told = groups::largest(tree, classes, &groups, scan, options, &repeated);
+    let reported = groups::largest(tree, classes, &groups, scan, options, &repeated);
     let mut found = Directories {
-        files: told.files,
+        files: reported.files,
         repeated,
         ..Directories::default()
     };
     let space = Space::new(tree, scan);
     let group = |class: u32| group(tree, sums, &space, scan, groups.members(class));
-    found.groups = told.dirs.into_iter().map(group).collect();
+    found.groups = reported.dirs.into_iter().map(group).collect();
     let path = |dir: DirId| tree.listing.dir_path(dir);
     found.groups.sort_by_cached_key(|group| {
         let sizes = [group.wasted, group.bytes, group.files].map(Reverse);

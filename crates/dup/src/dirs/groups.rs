@@ -90,7 +90,7 @@ pub(crate) fn largest(
         names: options.names,
         parents: Vec::new(),
     };
-    let is_told = |class: &u32| {
+    let is_reported = |class: &u32| {
         let members = groups.members(*class);
         !members.is_empty()
             && is_wanted(tree, scan, options, members)
@@ -100,7 +100,7 @@ pub(crate) fn largest(
                     .map(|dir| (tree.above(*dir), tree.name(*dir))),
             )
     };
-    let dirs = (0..classes.len() as u32).filter(is_told).collect();
+    let dirs = (0..classes.len() as u32).filter(is_reported).collect();
     let mut files = Vec::new();
     for (number, group) in scan.groups().enumerate() {
         let names = group.files().flat_map(|file| file.names);

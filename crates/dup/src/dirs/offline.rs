@@ -58,10 +58,10 @@ pub fn offline_dirs(
     let least = min_files.max(1);
     let dirs = tree.dirs().filter(|dir| {
         let above = tree.above(*dir);
-        let is_told = above.is_some_and(is_whole);
-        is_whole(*dir) && known[dir.0 as usize].files >= least && !is_told
+        let is_reported = above.is_some_and(is_whole);
+        is_whole(*dir) && known[dir.0 as usize].files >= least && !is_reported
     });
-    let mut told: Vec<OfflineDir> = dirs
+    let mut reported: Vec<OfflineDir> = dirs
         .map(|dir| {
             let known = &known[dir.0 as usize];
             OfflineDir {
@@ -73,11 +73,11 @@ pub fn offline_dirs(
             }
         })
         .collect();
-    told.sort_by_cached_key(|one| {
+    reported.sort_by_cached_key(|one| {
         let sizes = [one.bytes, one.files].map(Reverse);
         (sizes, listing.dir_path(one.dir))
     });
-    told
+    reported
 }
 
 fn of_all(tree: &Tree<'_>, answers: &HashMap<EntryId, usize>) -> Vec<Known> {

@@ -40,7 +40,7 @@ pub(crate) fn similar(
     cancel: &Cancel,
 ) -> Vec<Similar> {
     let percent = u128::from(percent.clamp(1, 100));
-    let told: HashSet<_> = contained
+    let reported: HashSet<_> = contained
         .iter()
         .map(|one| pair(one.dir, one.within))
         .collect();
@@ -55,7 +55,7 @@ pub(crate) fn similar(
         if !search.is_subject(dir) || sum.bytes == 0 {
             continue;
         }
-        let Some((other, shared)) = most_similar(search, dir, percent, &sizes, &told) else {
+        let Some((other, shared)) = most_similar(search, dir, percent, &sizes, &reported) else {
             continue;
         };
         search.set_done(dir);
@@ -102,12 +102,12 @@ fn most_similar(
     dir: DirId,
     percent: u128,
     sizes: &[u64],
-    told: &HashSet<(DirId, DirId)>,
+    reported: &HashSet<(DirId, DirId)>,
 ) -> Option<(DirId, u64)> {
     let contents = search.places.all_contents(search.tree, dir);
     let mut best: Option<(DirId, u64)> = None;
     for other in candidates(search, dir, &contents, percent, sizes) {
-        if told.contains(&pair(dir, other)) {
+        if reported.contains(&pair(dir, other)) {
             continue;
         }
         let others = search.places.all_contents(search.tree, other);

@@ -314,17 +314,17 @@ fn may_share_seeds(uuid: Option<&str>) -> bool {
     let mut devices = devices.peekable();
     devices.peek().is_none()
         || devices.any(|device| {
-            let told = device.and_then(|device| std::fs::read(device.path().join("writeable")));
-            !told.is_ok_and(|told| told.starts_with(b"1"))
+            let reported = device.and_then(|device| std::fs::read(device.path().join("writeable")));
+            !reported.is_ok_and(|reported| reported.starts_with(b"1"))
         })
 }
 
 /// The mount that a path without links lies on.
 fn mount_of<'m>(real: &Path, mounts: &'m [MountEntry]) -> Option<&'m MountEntry> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
-    let told = rustix::fs::statx(CWD, real, flags, StatxFlags::MNT_ID).ok();
-    let told = told.filter(|stat| stat.stx_mask & StatxFlags::MNT_ID.bits() != 0);
-    if let Some(stat) = told
+    let reported = rustix::fs::statx(CWD, real, flags, StatxFlags::MNT_ID).ok();
+    let reported = reported.filter(|stat| stat.stx_mask & StatxFlags::MNT_ID.bits() != 0);
+    if let Some(stat) = reported
         && let Some(found) = mounts.iter().find(|mount| mount.id == stat.stx_mnt_id)
     {
         return Some(found);

@@ -86,8 +86,8 @@ impl<'m, 't> Origin<'m, 't> {
 
     /// Returns true if an entry may be of one of the files in question.
     pub(super) fn may_be_own(&mut self, reference_copy: &ReferenceCopy<'_>) -> bool {
-        let told = self.systems.as_ref();
-        if told.is_some_and(|systems| systems.may_have(reference_copy, self.trees)) {
+        let reported = self.systems.as_ref();
+        if reported.is_some_and(|systems| systems.may_have(reference_copy, self.trees)) {
             return true;
         }
         let path = Path::new(OsStr::from_bytes(reference_copy.path));

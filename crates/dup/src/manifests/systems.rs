@@ -32,12 +32,12 @@ pub(super) fn devices(trees: &Subtrees) -> Vec<Device> {
     let mounts = bc_fs::mount::entries().unwrap_or_default();
     let mut traits = Mounts::default();
     let device = |(dev, path): (u64, &[u8])| {
-        let told = traits.of(dev, || sys::open_root(path).ok());
-        let is_own = told.shows == Shows::Own;
+        let reported = traits.of(dev, || sys::open_root(path).ok());
+        let is_own = reported.shows == Shows::Own;
         Device {
             dev,
             file_system: FileSystem::at(Path::new(OsStr::from_bytes(path)), &mounts),
-            is_numbered: is_own && told.inodes == Inodes::Stable,
+            is_numbered: is_own && reported.inodes == Inodes::Stable,
             is_own,
         }
     };

@@ -34,14 +34,14 @@ impl<'a> Events<'a> {
         }
     }
 
-    pub(super) fn tell(&mut self, event: PruneEvent<'_>) {
-        if !self.is_told(event) {
+    pub(super) fn report(&mut self, event: PruneEvent<'_>) {
+        if !self.is_reported(event) {
             (self.observer)(event);
         }
     }
 
     /// Returns true if this was reported before, and need not be reported again.
-    fn is_told(&mut self, event: PruneEvent<'_>) -> bool {
+    fn is_reported(&mut self, event: PruneEvent<'_>) -> bool {
         match event {
             PruneEvent::Step(_, StepOutcome::Skipped(skip)) => match skip {
                 Skip::Unable(unable) => !self.lacks.insert(*unable),

@@ -132,8 +132,8 @@ impl<'g> Ledger<'g> {
                 stock.space.content()
             }
             _ if links_left > 0 => return 0,
-            _ if stock.space.untold => {
-                summary.untold += 1;
+            _ if stock.space.unreported => {
+                summary.unreported += 1;
                 return 0;
             }
             _ => stock.space.own,

@@ -41,12 +41,12 @@ pub fn prune(
     observer: &mut dyn FnMut(PruneEvent<'_>),
 ) -> PruneSummary {
     let events = RefCell::new(Events::new(observer));
-    let mut tell = |event: PruneEvent<'_>| events.borrow_mut().tell(event);
+    let mut report = |event: PruneEvent<'_>| events.borrow_mut().report(event);
     let (journal, shared) = (journal.map(|journal| &*journal), Shared::default());
-    let mut run = Run::new(options, journal, cancel, shared, &mut tell);
+    let mut run = Run::new(options, journal, cancel, shared, &mut report);
     if workers::may_share(options) {
-        let mut tell = |event: PruneEvent<'_>| events.borrow_mut().tell(event);
-        workers::prune(groups.into_iter(), &mut run, &mut tell);
+        let mut report = |event: PruneEvent<'_>| events.borrow_mut().report(event);
+        workers::prune(groups.into_iter(), &mut run, &mut report);
     } else {
         groups.into_iter().for_each(|group| run.files(group));
     }
@@ -243,7 +243,7 @@ impl Run<'_> {
         if !state.is_last || !self.tells_later {
             keeper.release();
         }
-        self.tell(&step, &outcome);
+        self.report(&step, &outcome);
         promoted
     }
 

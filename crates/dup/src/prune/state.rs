@@ -123,7 +123,7 @@ impl<'a> Run<'a> {
         (self.observer)(event);
     }
 
-    pub(super) fn tell(&mut self, step: &Step, outcome: &StepOutcome) {
+    pub(super) fn report(&mut self, step: &Step, outcome: &StepOutcome) {
         match outcome {
             StepOutcome::Done { freed, .. } | StepOutcome::Would { freed } => {
                 self.summary.freed += freed;

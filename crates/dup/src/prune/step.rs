@@ -234,7 +234,7 @@ pub struct PruneSummary {
     pub layers_unknown: u64,
     /// Files that are gone, or would be, whose space is unknown: their file system does not report
     /// it.
-    pub untold: u64,
+    pub unreported: u64,
     /// Number of those changed that lost something other than content.
     pub incomplete: u64,
     /// Leftovers of killed runs that were removed.
@@ -260,7 +260,7 @@ impl PruneSummary {
             freed,
             used,
             layers_unknown,
-            untold,
+            unreported,
             incomplete,
             leftovers,
             skipped,
@@ -272,7 +272,7 @@ impl PruneSummary {
         self.freed += freed;
         self.used += used;
         self.layers_unknown += layers_unknown;
-        self.untold += untold;
+        self.unreported += unreported;
         self.incomplete += incomplete;
         self.leftovers += leftovers;
         self.errors += errors;

@@ -38,7 +38,7 @@ impl Run<'_> {
             Err(skip) => StepOutcome::Skipped(skip),
         };
         keeper.release();
-        self.tell(&step, &outcome);
+        self.report(&step, &outcome);
     }
 
     fn remove_left_over(
@@ -199,7 +199,7 @@ impl Run<'_> {
                 Ok(()) => StepOutcome::Would { freed: 0 },
                 Err(failed) => StepOutcome::Skipped(failed.into()),
             };
-            self.tell(&step, &outcome);
+            self.report(&step, &outcome);
         }
     }
 }

@@ -263,10 +263,10 @@ pub(crate) fn is_mount_root(dir: impl AsFd) -> Option<bool> {
     let flags = AtFlags::EMPTY_PATH;
     let found = call("stat", || fs::statx(&dir, c"", flags, StatxFlags::empty()));
     let found = found.ok()?;
-    let told = found
+    let reported = found
         .stx_attributes_mask
         .contains(StatxAttributes::MOUNT_ROOT);
-    told.then(|| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+    reported.then(|| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
 /// True if two mounts are known to be two.

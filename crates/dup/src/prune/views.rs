@@ -327,8 +327,8 @@ fn written_alike(one: &FileStat, other: &FileStat) -> bool {
 pub(crate) fn equally_large(one: &OwnedFd, other: &OwnedFd) -> bool {
     let size = |dir| {
         let found = rustix::fs::fstatvfs(dir).ok()?;
-        let is_told = found.f_blocks > 0 && found.f_bfree < found.f_blocks;
-        is_told.then_some((found.f_frsize.saturating_mul(found.f_blocks), found.f_files))
+        let is_reported = found.f_blocks > 0 && found.f_bfree < found.f_blocks;
+        is_reported.then_some((found.f_frsize.saturating_mul(found.f_blocks), found.f_files))
     };
     match (size(one), size(other)) {
         (Some(one), Some(other)) => one == other,

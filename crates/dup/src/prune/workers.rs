@@ -75,7 +75,7 @@ pub(super) fn may_share(options: &PruneOptions) -> bool {
 pub(super) fn prune(
     groups: impl Iterator<Item = FileGroup>,
     run: &mut Run<'_>,
-    tell: &mut dyn FnMut(PruneEvent<'_>),
+    report: &mut dyn FnMut(PruneEvent<'_>),
 ) {
     let mut batches = Batches::new(groups, run.cancel);
     let first: Vec<Batch> = batches.by_ref().take(2).collect();
@@ -93,7 +93,7 @@ pub(super) fn prune(
             batches: Mutex::new(receiver),
             is_lost: AtomicBool::new(false),
         };
-        if let Some(done) = common.work(&mut all, sender, tell) {
+        if let Some(done) = common.work(&mut all, sender, report) {
             run.summary.add(&done);
         }
     }
@@ -113,7 +113,7 @@ impl Common<'_> {
         &self,
         batches: &mut impl Iterator<Item = Batch>,
         sender: Sender<Batch>,
-        tell: &mut dyn FnMut(PruneEvent<'_>),
+        report: &mut dyn FnMut(PruneEvent<'_>),
     ) -> Option<PruneSummary> {
         let (reporter, reports) = channel();
         let totals = thread::scope(|scope| {
@@ -124,7 +124,7 @@ impl Common<'_> {
                 })
                 .ok()?;
             let _alarm = Alarm(|| self.is_lost.store(true, Ordering::Relaxed));
-            hand_out(batches, sender, &reports, tell);
+            hand_out(batches, sender, &reports, report);
             Some(threads.join())
         })?;
         let totals = match totals {
@@ -173,14 +173,14 @@ fn hand_out(
     batches: &mut impl Iterator<Item = Batch>,
     sender: Sender<Batch>,
     reports: &Receiver<Report>,
-    tell: &mut dyn FnMut(PruneEvent<'_>),
+    report: &mut dyn FnMut(PruneEvent<'_>),
 ) {
     let mut sender = Some(sender);
-    let (mut sent, mut told) = (0, 0);
+    let (mut sent, mut reported) = (0, 0);
     let mut early = BTreeMap::new();
     loop {
         while let Some(out) = &sender
-            && sent < told + AHEAD
+            && sent < reported + AHEAD
         {
             match batches.next().map(|batch| out.send(batch)) {
                 Some(Ok(())) => sent += 1,
@@ -196,14 +196,14 @@ fn hand_out(
             }
             Err(_) => break,
         };
-        while let Some(events) = early.remove(&told) {
-            events.iter().for_each(|event: &Kept| tell(event.event()));
-            told += 1;
+        while let Some(events) = early.remove(&reported) {
+            events.iter().for_each(|event: &Kept| report(event.event()));
+            reported += 1;
         }
     }
     // Batches after a lost one were done all the same.
     for events in early.into_values() {
-        events.iter().for_each(|event| tell(event.event()));
+        events.iter().for_each(|event| report(event.event()));
     }
 }
 

@@ -12,25 +12,25 @@ pub(super) fn note(
     refused: &[EntryId],
     found: &mut Contents,
 ) -> Vec<Error> {
-    let mut told = refused.to_vec();
+    let mut reported = refused.to_vec();
     for (row, names) in found.rows_mut() {
         if matches!(row.presence, Presence::Nowhere | Presence::Unread) {
             continue;
         }
-        let before = told.len();
+        let before = reported.len();
         let written = names
             .iter()
             .filter(|name| writers.binary_search(name).is_ok());
-        told.extend(written);
-        if told.len() > before {
+        reported.extend(written);
+        if reported.len() > before {
             row.presence = Presence::Unread;
         }
     }
-    told.sort_unstable();
-    told.dedup();
+    reported.sort_unstable();
+    reported.dedup();
     let error = |entry| {
         let text = "is open for writing, and what is written may not show";
         Error::with_message(listing.path(entry), "search", text)
     };
-    told.into_iter().map(error).collect()
+    reported.into_iter().map(error).collect()
 }

@@ -27,7 +27,7 @@ struct Device {
     traits: Option<Traits>,
     mount: u64,
     /// True if it has a record of this run.
-    told: bool,
+    reported: bool,
 }
 
 impl<'a> Keeper<'a> {
@@ -82,8 +82,8 @@ impl<'a> Keeper<'a> {
     fn record(&mut self, resume: &Resume, entry: EntryId, stat: &FileStat, digests: &[Digest]) {
         let at = self.device(entry, stat);
         let device = &mut self.devices[at];
-        if !device.told {
-            device.told = true;
+        if !device.reported {
+            device.reported = true;
             record::push_device(&mut self.piece, device.dev, device.mount);
         }
         if self.piece.is_empty() {
@@ -106,7 +106,7 @@ impl<'a> Keeper<'a> {
             // The records of devices went with it.
             self.devices
                 .iter_mut()
-                .for_each(|device| device.told = false);
+                .for_each(|device| device.reported = false);
         }
         self.since = Instant::now();
     }
@@ -138,7 +138,7 @@ impl<'a> Keeper<'a> {
                 dev,
                 traits,
                 mount,
-                told: false,
+                reported: false,
             });
             self.devices.len() - 1
         })

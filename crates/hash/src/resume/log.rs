@@ -114,7 +114,7 @@ pub(super) struct Log {
     after: Duration,
     /// Bytes of records that are kept back.
     early: usize,
-    tell: Tell,
+    report: Tell,
 }
 
 struct Inner {
@@ -152,14 +152,14 @@ impl fmt::Debug for Log {
 }
 
 impl Log {
-    fn new(state: State, before: Before, after: Duration, early: usize, tell: Tell) -> Log {
+    fn new(state: State, before: Before, after: Duration, early: usize, report: Tell) -> Log {
         Log {
             off: AtomicBool::new(matches!(state, State::Over(_))),
             state: Mutex::new(Inner { state, before }),
             begun: Instant::now(),
             after,
             early,
-            tell,
+            report,
         }
     }
 
@@ -170,28 +170,28 @@ impl Log {
         before: Before,
         after: Duration,
         early: usize,
-        tell: Tell,
+        report: Tell,
     ) -> Log {
         let state = State::Waiting(site, Vec::new());
-        Log::new(state, before, after, early, tell)
+        Log::new(state, before, after, early, report)
     }
 
     /// Makes a log of an existing journal; `head` are the first records of this run.
-    pub(super) fn going_on(mut journal: Journal, mut head: Vec<u8>, tell: Tell) -> Log {
+    pub(super) fn going_on(mut journal: Journal, mut head: Vec<u8>, report: Tell) -> Log {
         let state = match journal.append(&mut head) {
             Ok(()) => State::Open(Open::new(journal)),
             Err(error) => {
-                tell(&format!("write: {error}"));
+                report(&format!("write: {error}"));
                 State::Over(Some(journal))
             }
         };
-        Log::new(state, Before::default(), Duration::ZERO, 0, tell)
+        Log::new(state, Before::default(), Duration::ZERO, 0, report)
     }
 
     /// Makes a log that takes nothing.
-    pub(super) fn off(journal: Option<Journal>, tell: Tell) -> Log {
+    pub(super) fn off(journal: Option<Journal>, report: Tell) -> Log {
         let (state, before) = (State::Over(journal), Before::default());
-        Log::new(state, before, Duration::ZERO, 0, tell)
+        Log::new(state, before, Duration::ZERO, 0, report)
     }
 
     pub(super) fn is_off(&self) -> bool {
@@ -252,7 +252,7 @@ impl Log {
         };
         if let Err(why) = written {
             self.off.store(true, Ordering::Relaxed);
-            (self.tell)(&why);
+            (self.report)(&why);
         }
         let State::Open(open) = state else {
             return None;
@@ -269,7 +269,7 @@ impl Log {
         if let State::Open(open) = std::mem::replace(&mut inner.state, State::Over(None)) {
             inner.state = State::Over(Some(open.journal));
             self.off.store(true, Ordering::Relaxed);
-            (self.tell)(why);
+            (self.report)(why);
         }
     }
 

@@ -76,7 +76,7 @@ impl Resume {
             }
             Err(why) if going_on => return Err(Refused::new(why)),
             Err(why) => {
-                let log = Log::off(None, options.tell);
+                let log = Log::off(None, options.report);
                 return Ok((resume(log, None, now), Beginning::Without(why)));
             }
         };
@@ -94,7 +94,7 @@ impl Resume {
             // A cancelled run ends before it could do anything with it.
             let nothing = Beginning::GoesOn { files: 0, lost: 0 };
             return match cancel.is_cancelled() {
-                true => Ok((resume(Log::off(None, options.tell), None, now), nothing)),
+                true => Ok((resume(Log::off(None, options.report), None, now), nothing)),
                 false => Err(Refused::new("damaged: its first record is not whole")),
             };
         };
@@ -113,7 +113,7 @@ impl Resume {
             files: known.files(),
             lost: journal.length() - end,
         };
-        let log = go_on(journal, end, boot, options.tell);
+        let log = go_on(journal, end, boot, options.report);
         Ok((resume(log, Some(known), created_at), beginning))
     }
 
@@ -173,8 +173,8 @@ impl ResumeOptions {
     fn new_log(self, before: Before) -> Log {
         // A record has a longest length: a run with so many roots is not recorded.
         if self.job.encoded_len() + 64 > LONGEST {
-            (self.tell)("too many roots and options for its first record");
-            return Log::off(None, self.tell);
+            (self.report)("too many roots and options for its first record");
+            return Log::off(None, self.report);
         }
         let after = match self.earlier {
             Earlier::SetAside => self.pace.after,
@@ -186,7 +186,7 @@ impl ResumeOptions {
             created_at: self.now,
             job: self.job,
         };
-        Log::waiting(site, before, after, self.pace.early, self.tell)
+        Log::waiting(site, before, after, self.pace.early, self.report)
     }
 }
 
@@ -211,14 +211,14 @@ fn look(options: &ResumeOptions) -> Result<Option<Journal>, String> {
 }
 
 /// Cuts a journal after its last whole record and begins this run's part of it.
-fn go_on(mut journal: Journal, end: u64, boot: Boot, tell: Tell) -> Log {
+fn go_on(mut journal: Journal, end: u64, boot: Boot, report: Tell) -> Log {
     if let Err(error) = journal.cut(end) {
-        tell(&format!("truncate: {error}"));
-        return Log::off(Some(journal), tell);
+        report(&format!("truncate: {error}"));
+        return Log::off(Some(journal), report);
     }
     let mut head = Vec::new();
     record::push_session(&mut head, &boot);
-    Log::going_on(journal, head, tell)
+    Log::going_on(journal, head, report)
 }
 
 #[cfg(test)]

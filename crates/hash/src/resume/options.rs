@@ -76,7 +76,7 @@ pub struct ResumeOptions {
     /// The time now, in nanoseconds since 1970.
     pub now: i64,
     /// Called if no more can be recorded; the run continues.
-    pub tell: Tell,
+    pub report: Tell,
 }
 
 impl ResumeOptions {
@@ -88,7 +88,7 @@ impl ResumeOptions {
         job: Job,
         algorithms: Vec<Algorithm>,
         now: i64,
-        tell: Tell,
+        report: Tell,
     ) -> ResumeOptions {
         ResumeOptions {
             place,
@@ -98,7 +98,7 @@ impl ResumeOptions {
             earlier: Earlier::default(),
             pace: Pace::default(),
             now,
-            tell,
+            report,
         }
     }
 }

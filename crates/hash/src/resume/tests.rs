@@ -23,7 +23,7 @@ type Digests = BTreeMap<Vec<u8>, Vec<String>>;
 struct Ground {
     tree: TestTree,
     algorithms: Vec<Algorithm>,
-    told: Arc<Mutex<Vec<String>>>,
+    reported: Arc<Mutex<Vec<String>>>,
 }
 
 /// Every file is recorded at once.
@@ -39,7 +39,7 @@ impl Ground {
         Ground {
             tree: TestTree::new(),
             algorithms: vec![Algorithm::Sha256],
-            told: Arc::default(),
+            reported: Arc::default(),
         }
     }
 
@@ -50,7 +50,7 @@ impl Ground {
     /// Returns options for a later run: no program can set a ctime, so that a file that was written
     /// just now has to be old for it.
     fn options(&self, earlier: Earlier) -> ResumeOptions {
-        let told = Arc::clone(&self.told);
+        let reported = Arc::clone(&self.reported);
         let now = std::time::SystemTime::now();
         let now = now.duration_since(std::time::UNIX_EPOCH).unwrap();
         let out = Place::find(self.tree.scratch("out")).unwrap();
@@ -62,7 +62,7 @@ impl Ground {
             earlier,
             pace: AT_ONCE,
             now: (now + Duration::from_secs(10)).as_nanos() as i64,
-            tell: Box::new(move |why| told.lock().unwrap().push(why.to_owned())),
+            report: Box::new(move |why| reported.lock().unwrap().push(why.to_owned())),
         }
     }
 
@@ -155,8 +155,8 @@ impl Ground {
         }
     }
 
-    fn told(&self) -> Vec<String> {
-        self.told.lock().unwrap().clone()
+    fn reported(&self) -> Vec<String> {
+        self.reported.lock().unwrap().clone()
     }
 }
 
@@ -251,7 +251,7 @@ fn a_resumed_run_equals_one_that_was_not_interrupted() {
         assert!(created <= ground.options(Earlier::GoOn).now);
         resume.done();
         assert!(!ground.journal().exists());
-        assert_eq!(ground.told(), Vec::<String>::new());
+        assert_eq!(ground.reported(), Vec::<String>::new());
     }
 }
 
@@ -523,7 +523,7 @@ fn a_short_run_leaves_nothing_and_a_long_one_what_came_early_too() {
         resume.done();
         assert!(!ground.journal().exists());
     }
-    assert_eq!(ground.told(), Vec::<String>::new());
+    assert_eq!(ground.reported(), Vec::<String>::new());
 }
 
 #[test]
@@ -538,7 +538,7 @@ fn a_run_whose_journal_cannot_be_made_goes_on_without() {
     let (resume, _) = ground.begin(options);
     assert_eq!(ground.hashed(Some(&resume), 2).0, ground.hashed(None, 1).0);
     assert_eq!(
-        ground.told(),
+        ground.reported(),
         ["create: there is no directory for the key of journals"]
     );
     assert!(!resume.is_kept());
@@ -561,11 +561,11 @@ fn a_full_disk_keeps_what_was_written() {
     };
     let resume = at(ground.options(Earlier::GoOn));
     let expected = ground.hashed(Some(&resume), 2).0;
-    let told = ground.told();
-    assert_eq!(told.len(), 1, "{told:?}");
+    let reported = ground.reported();
+    assert_eq!(reported.len(), 1, "{reported:?}");
     assert!(
-        told[0].starts_with("write: No space left on device"),
-        "{told:?}"
+        reported[0].starts_with("write: No space left on device"),
+        "{reported:?}"
     );
     assert!(resume.is_kept());
     drop(resume);

@@ -37,7 +37,7 @@ pub(super) struct Plan<'a> {
     pub(super) differs: bool,
     /// True if there is anything to report, even if there is nothing to write: known damage,
     /// unreadable paths, and mount points that are none.
-    pub(super) tell: bool,
+    pub(super) report: bool,
     /// Mount points with another file system than they had.
     pub(super) replaced: Replaced,
     /// New names of files that lost theirs.
@@ -74,7 +74,7 @@ impl<'a> Plan<'a> {
             candidates: Vec::new(),
             seen: 0,
             differs: false,
-            tell: false,
+            report: false,
             replaced: Replaced::default(),
             renames: Renames::default(),
             evidence: Evidence::default(),
@@ -169,7 +169,7 @@ impl<'a> Plan<'a> {
             self.gone(entry, &mut unmounted);
         }
         self.settle_copies();
-        self.tell |= self.replaced.any();
+        self.report |= self.replaced.any();
         self.problems = old.problems().to_vec();
         self.differs |= !self.problems.is_empty();
         Ok(())
@@ -209,7 +209,7 @@ impl<'a> Plan<'a> {
         let unseen = self.tree.why_unseen(&entry.path).is_some();
         if !unseen {
             if unmounted.see(entry, None) != Lost::No {
-                self.tell = true;
+                self.report = true;
                 return;
             }
             if self.tree.is_left_out(&entry.path) {
@@ -309,7 +309,7 @@ impl<'a> Plan<'a> {
         if unchanged == Unchanged::IfCopied {
             self.if_copied.push((id, (!same).then_some(weight)));
         }
-        self.tell |= entry.found.is_some();
+        self.report |= entry.found.is_some();
         if what.reread != Reread::None {
             if self.candidates.is_empty() {
                 // Grown step by step, it would be there twice for a moment. Pages that turn out not
@@ -371,11 +371,11 @@ impl Sides for Pass<'_, '_> {
                     Lost::No => plan.both(entry, new, self.made, self.what),
                     Lost::Here | Lost::Below | Lost::Nowhere => {
                         plan.seen += 1;
-                        plan.tell = true;
+                        plan.report = true;
                     }
                 }
             }
-            None if unmounted.covers(new.path) => plan.tell = true,
+            None if unmounted.covers(new.path) => plan.report = true,
             None => {
                 plan.differs = true;
                 if let (Some(id), Kind::File) = (new.id, new.view.kind) {

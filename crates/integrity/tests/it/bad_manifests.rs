@@ -185,13 +185,13 @@ fn nothing_is_said_of_a_manifest_out_of_order() {
                     .rules(CompareRules::default())
                     .detail(detail)
                     .trust(Trust::Checked);
-                let mut told = 0;
+                let mut reported = 0;
                 let compared = bc_integrity::diff(&what, &mut |_| {
-                    told += 1;
+                    reported += 1;
                     Ok(())
                 });
                 assert_eq!(compared.unwrap_err().kind(), ErrorKind::Manifest);
-                assert_eq!(told, 0, "{from} {to} {detail:?}");
+                assert_eq!(reported, 0, "{from} {to} {detail:?}");
             }
         }
     }

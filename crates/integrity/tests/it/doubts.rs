@@ -113,9 +113,9 @@ fn what_was_found_damaged_stays_damaged() {
         act(&tree);
         // Every night, and by every command.
         for _ in 0..3 {
-            let (told, summary) = verified(tree.path(), &manifest, How::default());
+            let (reported, summary) = verified(tree.path(), &manifest, How::default());
             let (text, conclusion, _) = update(&tree, &manifest);
-            for text in [&told, &text] {
+            for text in [&reported, &text] {
                 for path in bad {
                     assert!(text.contains(&format!("!! {path}: ")), "{deed}: {text}");
                 }
@@ -220,9 +220,9 @@ fn every_name_of_a_damaged_file_is_named() {
     rot(&tree, "b", 0, b'X');
     tree.hard_link("b", "b1");
     for _ in 0..2 {
-        let (told, _) = verified(tree.path(), &manifest, How::default());
+        let (reported, _) = verified(tree.path(), &manifest, How::default());
         let (text, _, _) = update(&tree, &manifest);
-        for text in [told, text] {
+        for text in [reported, text] {
             for path in ["a1", "a2", "d/a3", "b", "b1"] {
                 assert!(text.contains(&format!("!! {path}: ")), "{path}: {text}");
             }
@@ -251,9 +251,9 @@ fn of_two_that_swap_names_the_sound_one_is_sound() {
             rot(&tree, "b", 0, b'X');
         }
         for _ in 0..2 {
-            let (told, _) = verified(tree.path(), &manifest, How::default());
+            let (reported, _) = verified(tree.path(), &manifest, How::default());
             let (text, conclusion, _) = update(&tree, &manifest);
-            for text in [told, text] {
+            for text in [reported, text] {
                 assert!(text.contains("!! b: "), "{text}");
                 assert!(!text.contains("!! a"), "{text}");
             }
@@ -273,9 +273,9 @@ fn a_file_that_takes_the_name_of_its_like_is_no_damage() {
     let manifest = record(&tree);
     rename(&tree, "b", "c");
     rename(&tree, "a", "b");
-    let (told, _) = verified(tree.path(), &manifest, How::default());
+    let (reported, _) = verified(tree.path(), &manifest, How::default());
     let (text, _, _) = update(&tree, &manifest);
-    for text in [told, text] {
+    for text in [reported, text] {
         assert_eq!(of_files(&text), "- a\n~c b\n~c c\n", "{text}");
     }
     assert_eq!(verified(tree.path(), &manifest, How::default()).0, "");
@@ -304,18 +304,18 @@ fn a_link_in_the_place_of_its_like_is_no_damage() {
             fs::hard_link(tree.join("a"), &spare).unwrap();
         }
         fs::rename(&spare, tree.join("b")).unwrap();
-        let (told, _) = verified(tree.path(), &manifest, How::default());
+        let (reported, _) = verified(tree.path(), &manifest, How::default());
         let now = manifest_of(tree.path());
         let (offline, _) = diffed(&before, &now, Default::default()).unwrap();
         let (text, conclusion, _) = update(&tree, &manifest);
-        for text in [&told, &offline, &text] {
+        for text in [&reported, &offline, &text] {
             let text = &of_files(text);
             match rotten {
                 false => assert!(text.starts_with("~c b") && !text.contains("!!"), "{text}"),
                 true => assert!(text.contains("!! a: "), "{outside}: {text}"),
             }
         }
-        for text in [&told, &text] {
+        for text in [&reported, &text] {
             assert_eq!(text.contains("!! b: "), rotten, "{outside}: {text}");
         }
         assert_eq!(conclusion == Conclusion::Damaged, rotten);

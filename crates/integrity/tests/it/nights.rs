@@ -236,7 +236,7 @@ impl History {
         assert!(summary.reconciles(), "{summary:?}: {}", self.say());
         let damaged = self.damaged_of(&changes);
         for change in &changes {
-            let _ = writeln!(self.log, "    {}", told(change));
+            let _ = writeln!(self.log, "    {}", reported(change));
         }
         assert_eq!(summary.undecided, 0, "{}", self.say());
         let is_damaged = summary.conclusion() == Conclusion::Damaged;
@@ -296,7 +296,7 @@ impl History {
         });
         let done = done.unwrap_or_else(|error| panic!("{error}: {}", self.say()));
         assert!(done.summary.reconciles(), "{}", self.say());
-        let text: Vec<String> = changes.iter().map(told).collect();
+        let text: Vec<String> = changes.iter().map(reported).collect();
         let say = || format!("{text:#?}: {}", self.say());
         let damaged = self.damaged_of(&changes);
         let bad: BTreeSet<String> = self
@@ -319,7 +319,7 @@ impl History {
     }
 }
 
-fn told(change: &Change) -> String {
+fn reported(change: &Change) -> String {
     let to = change.to.as_deref().map(String::from_utf8_lossy);
     let path = String::from_utf8_lossy(&change.path);
     format!("{} {path} {to:?} {:?}", change.class.name(), change.reason)

@@ -157,8 +157,8 @@ fn two_manifests_say_what_a_tree_does() {
         let (_, [inside, _, sub, x]) = below("in vault: ");
         let unlisted = [dir.clone(), inside, sub, x].concat();
         assert!(text.ends_with(&unlisted), "{text}");
-        let (told, summary) = diffed(&open, &locked, how.rules).unwrap();
-        assert_eq!(told, text);
+        let (reported, summary) = diffed(&open, &locked, how.rules).unwrap();
+        assert_eq!(reported, text);
         assert_eq!(
             summary.count(Class::Unreadable),
             verified.count(Class::Unreadable)
@@ -178,8 +178,8 @@ fn two_manifests_say_what_a_tree_does() {
         let (_, unrecorded) = below("not recorded: in vault: ");
         let unrecorded = [vec![dir], unrecorded.to_vec()].concat().concat();
         assert_eq!(text, unrecorded);
-        let (told, summary) = diffed(&locked, &now, how.rules).unwrap();
-        assert_eq!(told, text);
+        let (reported, summary) = diffed(&locked, &now, how.rules).unwrap();
+        assert_eq!(reported, text);
         assert_eq!((summary.unrecorded, summary.added_unread), (4, 0));
         assert_eq!(summary.unrecorded, verified.unrecorded);
         assert_eq!(summary.conclusion(), Conclusion::Different);
@@ -255,9 +255,9 @@ fn names_exchanged_with_what_cannot_be_read() {
         }
         let case = format!("{recorded} {known}");
         for _ in 0..2 {
-            let (told, _) = verified(tree.path(), &manifest, How::default());
+            let (reported, _) = verified(tree.path(), &manifest, How::default());
             let (text, done) = updated(&what).unwrap();
-            for text in [told, text] {
+            for text in [reported, text] {
                 assert!(text.contains("!! closed: "), "{case}: {text}");
                 assert!(text.contains("?? bad: "), "{case}: {text}");
             }
@@ -286,8 +286,8 @@ fn damage_copied_over_what_could_not_be_read() {
     let what = an_update(tree.path().as_os_str(), &manifest);
     for _ in 0..2 {
         let (text, done) = updated(&what).unwrap();
-        let (told, _) = verified(tree.path(), &manifest, How::default());
-        for text in [told, text] {
+        let (reported, _) = verified(tree.path(), &manifest, How::default());
+        for text in [reported, text] {
             assert!(text.contains("!! copy: "), "{text}");
         }
         assert_eq!(done.summary.count(Class::Damaged), 2);
@@ -322,9 +322,9 @@ fn damage_set_aside_unread_is_not_forgotten() {
         let last = names[names.len() - 1];
         tree.mode(last, 0o644);
         for _ in 0..2 {
-            let (told, _) = verified(tree.path(), &manifest, How::default());
+            let (reported, _) = verified(tree.path(), &manifest, How::default());
             let (text, _) = updated(&what).unwrap();
-            for text in [told, text] {
+            for text in [reported, text] {
                 assert!(text.contains(&format!("!! {last}: ")), "{text}");
                 assert_eq!(text.matches("!!").count(), 1, "{text}");
             }

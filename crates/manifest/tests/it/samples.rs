@@ -123,11 +123,11 @@ fn nul_separated_is_noticed() {
     let expected = (names(&["one", "two\\nlines\\\\"]), vec![], 0);
     assert_eq!(sha256("nul-separated.sha256"), expected);
     let separator = Separator::Nul;
-    let told = read(
+    let reported = read(
         &data("nul-separated.sha256"),
         Options::default().separator(separator),
     );
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     let separator = Separator::Newline;
     let wrong = read(
         &data("nul-separated.sha256"),

@@ -28,7 +28,7 @@ pub(super) fn check(place: &mut Place<'_>, states: &[&str]) -> Result<Verdict> {
         ));
     }
     let mut faults = Faults::default();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for words in [&["hash", "--type=sha256"][..], &["dup", "scan"]] {
         for &state in states {
             let (mut failed, mut tries) = (more(place, words, state)?, 1);
@@ -50,11 +50,14 @@ pub(super) fn check(place: &mut Place<'_>, states: &[&str]) -> Result<Verdict> {
                     words[0]
                 )
             });
-            told.push(format!("{} {state} {all}", words[0]));
+            reported.push(format!("{} {state} {all}", words[0]));
         }
     }
     faults.result()?;
-    Ok(Verdict::Ok(format!("of {MANY} files: {}", told.join(", "))))
+    Ok(Verdict::Ok(format!(
+        "of {MANY} files: {}",
+        reported.join(", ")
+    )))
 }
 
 /// Failing calls of one pair of runs.

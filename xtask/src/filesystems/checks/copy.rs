@@ -45,16 +45,16 @@ fn verified(
         word(&manifest),
     ];
     for when in ["at once", "later"] {
-        let told = place.lab.bc(&verify)?;
+        let reported = place.lab.bc(&verify)?;
         ensure!(
-            told.code == 0 && told.out.is_empty(),
+            reported.code == 0 && reported.out.is_empty(),
             "verify {when}: exit code {}: {} {}",
-            told.code,
-            String::from_utf8_lossy(&told.out)
+            reported.code,
+            String::from_utf8_lossy(&reported.out)
                 .lines()
                 .next()
                 .unwrap_or(""),
-            told.said()
+            reported.said()
         );
         std::thread::sleep(FORGOTTEN);
     }

@@ -68,12 +68,12 @@ pub(super) fn cache(place: &mut Place<'_>) -> Result<Verdict> {
 }
 
 fn same(ours: &Groups, expected: &Groups, when: &str) -> Result<()> {
-    let tell = |more: &BTreeSet<Vec<u8>>| {
+    let report = |more: &BTreeSet<Vec<u8>>| {
         let first = more.first().map(|n| n.escape_ascii().to_string());
         format!("{} files with {}", more.len(), first.unwrap_or_default())
     };
-    let more: Vec<String> = ours.difference(expected).map(tell).collect();
-    let less: Vec<String> = expected.difference(ours).map(tell).collect();
+    let more: Vec<String> = ours.difference(expected).map(report).collect();
+    let less: Vec<String> = expected.difference(ours).map(report).collect();
     ensure!(
         more.is_empty() && less.is_empty(),
         "{when}: groups only ours: {}; groups only of the plain comparison: {}",

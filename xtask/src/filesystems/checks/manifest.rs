@@ -39,13 +39,13 @@ pub(super) fn check(place: &mut Place<'_>) -> Result<Verdict> {
     ];
     let outcome = place.lab.bc(&words)?;
     if moved > 0 && outcome.code == 1 {
-        let told = outcome.lines().len();
+        let reported = outcome.lines().len();
         ensure!(
             outcome.lines().iter().all(|line| line.starts_with(b"~m ")),
             "verify tells more than the {moved} times that the remount changed"
         );
         return Ok(Verdict::Ok(format!(
-            "the remount changed the times of {moved} directories, verify tells {told}"
+            "the remount changed the times of {moved} directories, verify tells {reported}"
         )));
     }
     ensure!(

@@ -300,8 +300,8 @@ impl<'p, 'l> Action<'p, 'l> {
     fn undo(&mut self, journal: &std::path::Path) -> Result<&'static str> {
         let words = ["dup".into(), "undo".into(), journal.as_os_str().to_owned()];
         let undone = self.place.lab.bc(&words)?;
-        let told = self.before.differences(&Snapshot::of(&self.place.tree())?);
-        self.faults.differences("after undo", &told);
+        let reported = self.before.differences(&Snapshot::of(&self.place.tree())?);
+        self.faults.differences("after undo", &reported);
         if undone.code == 1 && self.before.numbers_names_apart() && only_links_are_lost(&undone) {
             return Ok(
                 ", undo cannot know which names were one file, as each has a number of its own, and says so",

@@ -36,14 +36,14 @@ pub(super) fn check(spaces: &[(&str, Freed)]) -> Result<Verdict> {
         });
     }
     faults.result()?;
-    let told: Vec<String> = spaces
+    let reported: Vec<String> = spaces
         .iter()
         .map(|(action, freed)| {
             let relation = if freed.at_least { "at least" } else { "=" };
             format!("{action} {} {relation} {}", freed.seen, freed.claimed)
         })
         .collect();
-    Ok(Verdict::Ok(told.join(", ")))
+    Ok(Verdict::Ok(reported.join(", ")))
 }
 
 #[cfg(test)]

@@ -33,14 +33,17 @@ fn damage_is_healed_and_kept_beside() {
     let before = ground.seen("root");
     ground.damage("root/a/one");
     ground.damage("root/a/b/large");
-    let (done, told) = ground.heal(&["copy"], |_| {});
-    assert_eq!((done.mended, done.others), (2, 0), "{told:#?}");
+    let (done, reported) = ground.heal(&["copy"], |_| {});
+    assert_eq!((done.mended, done.others), (2, 0), "{reported:#?}");
     let mut after = ground.seen("root");
     // But for the second names, everything is as it was: times of directories, too.
     after.retain(|path, _| !path.to_string_lossy().contains(".damaged-"));
     assert_eq!(after, before);
-    let kept = told.iter().filter(|line| line.contains(" kept ")).count();
-    assert_eq!(kept, 2, "{told:#?}");
+    let kept = reported
+        .iter()
+        .filter(|line| line.contains(" kept "))
+        .count();
+    assert_eq!(kept, 2, "{reported:#?}");
     let again = ground.heal(&["copy"], |_| {});
     assert_eq!(again.0.wanted, 0, "{:#?}", again.1);
     assert_eq!(again.0.others, 2);
@@ -54,20 +57,20 @@ fn what_is_gone_comes_back_whole() {
     for path in ["root/empty", "root/link"] {
         fs::remove_file(ground.at(path)).unwrap();
     }
-    let (done, told) = ground.heal(&["copy"], |options| {
+    let (done, reported) = ground.heal(&["copy"], |options| {
         options.dry_run = true;
         options.root_check = bc_integrity::RootCheck::Forced;
     });
     assert_eq!(
         (done.mended, done.missing, done.bytes),
         (7, 0, 0),
-        "{told:#?}"
+        "{reported:#?}"
     );
     assert_eq!(ground.seen("root").len(), 2);
-    let (done, told) = ground.heal(&["copy"], |options| {
+    let (done, reported) = ground.heal(&["copy"], |options| {
         options.root_check = bc_integrity::RootCheck::Forced
     });
-    assert_eq!((done.mended, done.missing), (7, 0), "{told:#?}");
+    assert_eq!((done.mended, done.missing), (7, 0), "{reported:#?}");
     let (mut before, mut after) = (before, ground.seen("root"));
     // The root's own time was not as recorded when this began.
     before.remove(Path::new(""));
@@ -85,10 +88,10 @@ fn any_name_will_do_and_single_files() {
     ground.damage("root/a/one");
     fs::remove_file(ground.at("root/a/two")).unwrap();
     ground.damage("root/a/b/large");
-    let (done, told) = ground.heal(&["attic", "single"], |_| {});
-    assert_eq!((done.mended, done.missing), (2, 1), "{told:#?}");
-    assert_eq!(told[0], "! a/b/large: no copy holds it");
-    assert!(told[2].ends_with("a/two from single"), "{told:#?}");
+    let (done, reported) = ground.heal(&["attic", "single"], |_| {});
+    assert_eq!((done.mended, done.missing), (2, 1), "{reported:#?}");
+    assert_eq!(reported[0], "! a/b/large: no copy holds it");
+    assert!(reported[2].ends_with("a/two from single"), "{reported:#?}");
     assert_eq!(ground.text("root/a/one"), "content of one");
     assert_eq!(
         fs::metadata(ground.at("root/a/two")).unwrap().mode() & 0o777,
@@ -109,8 +112,8 @@ fn links_to_copies() {
     for path in ["root/a/one", "root/a/b/large"] {
         ground.damage(path);
     }
-    let (done, told) = ground.heal(&["links/again", "links/tree"], |_| {});
-    assert_eq!((done.mended, done.missing), (2, 0), "{told:#?}");
+    let (done, reported) = ground.heal(&["links/again", "links/tree"], |_| {});
+    assert_eq!((done.mended, done.missing), (2, 0), "{reported:#?}");
     assert_eq!(ground.text("root/a/one"), "content of one");
 }
 
@@ -123,13 +126,13 @@ fn copies_are_compared() {
     ground.damage("copy/a/one");
     ground.write("copy/a/other", "content of onf");
     let before = ground.seen("root");
-    let (done, told) = ground.heal(&["copy", "root"], |_| {});
-    assert_eq!((done.mended, done.missing), (0, 1), "{told:#?}");
+    let (done, reported) = ground.heal(&["copy", "root"], |_| {});
+    assert_eq!((done.mended, done.missing), (0, 1), "{reported:#?}");
     assert_eq!(ground.seen("root"), before);
     // Nor is one that is the damaged file itself, by another name.
     fs::hard_link(ground.at("root/a/one"), ground.at("copy/its-name")).unwrap();
-    let (done, told) = ground.heal(&["copy", "better"], |_| {});
-    assert_eq!(done.mended, 1, "{told:#?}");
+    let (done, reported) = ground.heal(&["copy", "better"], |_| {});
+    assert_eq!(done.mended, 1, "{reported:#?}");
     assert_eq!(ground.text("root/a/one"), "content of one");
 }
 
@@ -141,8 +144,8 @@ fn trees_within_each_other() {
     ground.record();
     fs::remove_dir_all(ground.at("copy")).unwrap();
     ground.damage("root/a/one");
-    let (done, told) = ground.heal(&["", "root", "root/a"], |_| {});
-    assert_eq!(done.mended, 1, "{told:#?}");
+    let (done, reported) = ground.heal(&["", "root", "root/a"], |_| {});
+    assert_eq!(done.mended, 1, "{reported:#?}");
     assert_eq!(ground.text("root/a/one"), "content of one");
 }
 
@@ -157,16 +160,19 @@ fn names_of_one_file_stay_one_file() {
     ground.write("copy/x", "content");
     ground.damage("root/d/one");
     fs::remove_file(ground.at("root/four")).unwrap();
-    let (done, told) = ground.heal(&["copy"], |_| {});
-    assert_eq!(done.mended, 4, "{told:#?}");
+    let (done, reported) = ground.heal(&["copy"], |_| {});
+    assert_eq!(done.mended, 4, "{reported:#?}");
     let inode = ground.inode("root/d/one");
     for name in ["root/d/two", "root/three", "root/four"] {
         assert_eq!(ground.inode(name), inode, "{name}");
         assert_eq!(ground.text(name), "content");
     }
     // The damaged file is kept once.
-    let kept: Vec<_> = told.iter().filter(|line| line.contains("kept")).collect();
-    assert_eq!(kept.len(), 1, "{told:#?}");
+    let kept: Vec<_> = reported
+        .iter()
+        .filter(|line| line.contains("kept"))
+        .collect();
+    assert_eq!(kept.len(), 1, "{reported:#?}");
     let names = ground.seen("root");
     let kept = names
         .keys()
@@ -174,8 +180,8 @@ fn names_of_one_file_stay_one_file() {
     assert_eq!(kept.count(), 1);
     // One that is gone is a name of those that are there, without any copy.
     fs::remove_file(ground.at("root/three")).unwrap();
-    let (done, told) = ground.heal(&[], |_| {});
-    assert_eq!(done.mended, 1, "{told:#?}");
+    let (done, reported) = ground.heal(&[], |_| {});
+    assert_eq!(done.mended, 1, "{reported:#?}");
     assert_eq!(ground.inode("root/three"), inode);
 }
 
@@ -203,10 +209,10 @@ fn no_name_is_given_to_a_file_that_was_never_recorded() {
             _ => {}
         }
         fs::rename(&path, ground.at("root/a/one")).unwrap();
-        let (done, told) = ground.heal(&["copy"], |_| {});
-        assert_eq!((done.mended, done.wanted), (1, 1), "{other}: {told:#?}");
+        let (done, reported) = ground.heal(&["copy"], |_| {});
+        assert_eq!((done.mended, done.wanted), (1, 1), "{other}: {reported:#?}");
         let is_joined = ground.inode("root/three") == ground.inode("root/a/one");
-        assert_eq!(is_joined, other == "alike", "{other}: {told:#?}");
+        assert_eq!(is_joined, other == "alike", "{other}: {reported:#?}");
     }
 }
 
@@ -218,8 +224,8 @@ fn moved_files_stay_and_are_healed_where_they_are() {
     fs::rename(ground.at("root/a/b/large"), ground.at("root/new/large")).unwrap();
     fs::remove_dir(ground.at("root/a/b")).unwrap();
     ground.damage("root/new/large");
-    let (done, told) = ground.heal(&["copy"], |_| {});
-    assert_eq!((done.mended, done.missing), (1, 0), "{told:#?}");
+    let (done, reported) = ground.heal(&["copy"], |_| {});
+    assert_eq!((done.mended, done.missing), (1, 0), "{reported:#?}");
     assert_eq!(
         fs::read(ground.at("root/new/large")).unwrap(),
         vec![5; 700_000]
@@ -229,8 +235,8 @@ fn moved_files_stay_and_are_healed_where_they_are() {
     // One that is damaged under a name that another file had.
     fs::rename(ground.at("root/a/two"), ground.at("root/a/one")).unwrap();
     ground.damage("root/a/one");
-    let (done, told) = ground.heal(&["copy"], |_| {});
-    assert_eq!(done.missing + done.failed, 0, "{told:#?}");
+    let (done, reported) = ground.heal(&["copy"], |_| {});
+    assert_eq!(done.missing + done.failed, 0, "{reported:#?}");
     assert_eq!(ground.text("root/a/one"), "the content of two");
 }
 
@@ -241,16 +247,16 @@ fn edits_come_back_only_if_that_is_asked_for() {
     let (done, _) = ground.heal(&["copy"], |_| {});
     assert_eq!((done.wanted, done.others), (0, 1));
     assert_eq!(ground.text("root/a/one"), "an edit");
-    let (done, told) = ground.heal(&["copy"], |options| options.only = vec![Loss::Modified]);
-    assert_eq!(done.mended, 1, "{told:#?}");
+    let (done, reported) = ground.heal(&["copy"], |options| options.only = vec![Loss::Modified]);
+    assert_eq!(done.mended, 1, "{reported:#?}");
     assert_eq!(ground.text("root/a/one"), "content of one");
-    let (_, kept) = told[0].split_once(" kept ").unwrap();
+    let (_, kept) = reported[0].split_once(" kept ").unwrap();
     assert_eq!(ground.text(format!("root/a/{kept}")), "an edit");
     for (only, path) in [(Loss::Damaged, "root/a/two"), (Loss::Removed, "root/empty")] {
         ground.damage("root/a/one");
         fs::remove_file(ground.at("root/empty")).unwrap();
-        let (done, told) = ground.heal(&["copy"], |options| options.only = vec![only]);
-        assert_eq!(done.mended, 1, "{told:#?}");
+        let (done, reported) = ground.heal(&["copy"], |options| options.only = vec![only]);
+        assert_eq!(done.mended, 1, "{reported:#?}");
         assert!(ground.at(path).exists());
         ground.heal(&["copy"], |_| {});
     }
@@ -279,8 +285,8 @@ fn short_digests() {
             ground.record_by(algorithm, XattrPolicy::Skip);
             ground.write(path, "content");
             ground.damage("root/one");
-            let (done, told) = ground.heal(&["copy"], |_| {});
-            assert_eq!(done.mended, expected, "{algorithm:?} {path} {told:#?}");
+            let (done, reported) = ground.heal(&["copy"], |_| {});
+            assert_eq!(done.mended, expected, "{algorithm:?} {path} {reported:#?}");
         }
     }
 }
@@ -320,10 +326,10 @@ fn manifests_of_others_give_content_only() {
         fs::remove_file(ground.at(path)).unwrap();
     }
     fs::remove_file(ground.at("copy/link")).unwrap();
-    let (done, told) = ground.heal(&["copy"], |_| {});
-    assert_eq!((done.mended, done.missing), (3, 1), "{told:#?}");
+    let (done, reported) = ground.heal(&["copy"], |_| {});
+    assert_eq!((done.mended, done.missing), (3, 1), "{reported:#?}");
     let warned = |line: &String| line.starts_with('#') && line.contains("not trusted");
-    assert!(told.iter().any(warned), "{told:#?}");
+    assert!(reported.iter().any(warned), "{reported:#?}");
     let mode = |path| fs::metadata(ground.at(path)).unwrap().mode() & 0o7777;
     // The mode of the previous file; that of a new file.
     assert_eq!(mode("root/a/one"), 0o600);
@@ -331,8 +337,8 @@ fn manifests_of_others_give_content_only() {
     assert_eq!(mode("root/a/two"), mode("new"));
     // A copy that has the link speaks for it.
     symlink("a/one", ground.at("copy/link")).unwrap();
-    let (done, told) = ground.heal(&["copy"], |_| {});
-    assert_eq!(done.mended, 1, "{told:#?}");
+    let (done, reported) = ground.heal(&["copy"], |_| {});
+    assert_eq!(done.mended, 1, "{reported:#?}");
     fs::remove_file(ground.at("root/a/two")).unwrap();
     ground.heal(&["copy"], |options| options.trust_metadata = true);
     assert_eq!(mode("root/a/two"), 0o640);
@@ -347,22 +353,25 @@ fn guards() {
         fs::create_dir(ground.at("root")).unwrap();
     };
     empty(&ground);
-    let (done, told) = ground.try_heal(&["copy"], |_| {});
-    assert!(matches!(done, Err(RestoreError::Verify(_))), "{told:#?}");
+    let (done, reported) = ground.try_heal(&["copy"], |_| {});
+    assert!(
+        matches!(done, Err(RestoreError::Verify(_))),
+        "{reported:#?}"
+    );
     assert_eq!(ground.seen("root").len(), 1);
-    let (done, told) = ground.heal(&["copy"], |options| {
+    let (done, reported) = ground.heal(&["copy"], |options| {
         options.root_check = RootCheck::Forced;
     });
     assert_eq!(
         (done.mended, done.missing + done.failed),
         (8, 0),
-        "{told:#?}"
+        "{reported:#?}"
     );
     // A copy that is not there, and one that looks unmounted.
     assert!(ground.try_heal(&["none"], |_| {}).0.is_err());
     fs::create_dir(ground.at("nothing")).unwrap();
-    let (_, told) = ground.heal(&["nothing"], |_| {});
-    assert!(told[0].contains("is empty"), "{told:#?}");
+    let (_, reported) = ground.heal(&["nothing"], |_| {});
+    assert!(reported[0].contains("is empty"), "{reported:#?}");
 }
 
 /// A file that changed since verify looked is left, in any case.
@@ -376,9 +385,9 @@ fn what_changes_meanwhile_is_left() {
     let root = ground.at("root");
     let mut options = super::RestoreOptions::new(root.as_os_str(), &manifest);
     options.from = vec![ground.at("copy").into()];
-    let told = std::sync::Mutex::new(Vec::new());
+    let reported = std::sync::Mutex::new(Vec::new());
     // When repairing begins, verify has ended.
-    let tell = |event: super::RestoreEvent<'_>| {
+    let report = |event: super::RestoreEvent<'_>| {
         if let super::RestoreEvent::Begins {
             what: "restore", ..
         } = event
@@ -388,11 +397,13 @@ fn what_changes_meanwhile_is_left() {
             ground.write("new", vec![6; 700_000]);
             fs::rename(ground.at("new"), ground.at("root/a/b/large")).unwrap();
         }
-        told.lock().unwrap().extend(super::words(event));
+        reported.lock().unwrap().extend(super::words(event));
     };
-    let done = super::with_work(&Cancel::new(), |work| super::restore(&options, work, &tell));
-    let told = told.into_inner().unwrap();
-    assert_eq!(done.unwrap().failed, 3, "{told:#?}");
+    let done = super::with_work(&Cancel::new(), |work| {
+        super::restore(&options, work, &report)
+    });
+    let reported = reported.into_inner().unwrap();
+    assert_eq!(done.unwrap().failed, 3, "{reported:#?}");
     assert_eq!(
         (ground.text("root/a/one"), ground.text("root/a/two")),
         ("newer".into(), "newer".into())
@@ -402,8 +413,8 @@ fn what_changes_meanwhile_is_left() {
         vec![6; 700_000]
     );
     assert!(
-        told.iter().all(|line| line.contains("left as it is")),
-        "{told:#?}"
+        reported.iter().all(|line| line.contains("left as it is")),
+        "{reported:#?}"
     );
 }
 
@@ -421,8 +432,8 @@ fn an_empty_directory_comes_back_as_it_was_recorded() {
     ground.record();
     let before = ground.seen("root");
     fs::remove_dir(&bare).unwrap();
-    let (done, told) = ground.heal(&["copy"], |_| {});
-    assert_eq!((done.mended, done.incomplete), (1, 0), "{told:#?}");
+    let (done, reported) = ground.heal(&["copy"], |_| {});
+    assert_eq!((done.mended, done.incomplete), (1, 0), "{reported:#?}");
     let (after, bare) = (ground.seen("root"), Path::new("bare"));
     assert_eq!(after[bare], before[bare]);
 }
@@ -434,16 +445,18 @@ fn heal_beside(ground: &Ground, neighbour: impl Fn() + Sync) -> (crate::Restored
     let root = ground.at("root");
     let mut options = super::RestoreOptions::new(root.as_os_str(), &manifest);
     options.from = vec![ground.at("copy").into()];
-    let told = std::sync::Mutex::new(Vec::new());
+    let reported = std::sync::Mutex::new(Vec::new());
     let once = std::sync::Once::new();
-    let tell = |event: super::RestoreEvent<'_>| {
+    let report = |event: super::RestoreEvent<'_>| {
         if matches!(event, super::RestoreEvent::Mended(mended) if mended.from.is_some()) {
             once.call_once(&neighbour);
         }
-        told.lock().unwrap().extend(super::words(event));
+        reported.lock().unwrap().extend(super::words(event));
     };
-    let done = super::with_work(&Cancel::new(), |work| super::restore(&options, work, &tell));
-    (done.unwrap(), told.into_inner().unwrap())
+    let done = super::with_work(&Cancel::new(), |work| {
+        super::restore(&options, work, &report)
+    });
+    (done.unwrap(), reported.into_inner().unwrap())
 }
 
 /// Its name leads to a directory that is closed to those for whom it was open.
@@ -462,13 +475,13 @@ fn another_directory_is_given_nothing() {
             false => ground.damage("root/a/b/large"),
         }
         let before = secret.metadata().unwrap();
-        let (done, told) = heal_beside(&ground, || {
+        let (done, reported) = heal_beside(&ground, || {
             fs::rename(&b, ground.at("root/moved")).unwrap();
             fs::rename(&secret, &b).unwrap();
         });
-        assert_eq!((done.failed, done.incomplete), (0, 1), "{told:#?}");
+        assert_eq!((done.failed, done.incomplete), (0, 1), "{reported:#?}");
         let named = |line: &String| line.starts_with('?') && line.contains("another directory");
-        assert!(told.iter().any(named), "{told:#?}");
+        assert!(reported.iter().any(named), "{reported:#?}");
         let after = b.metadata().unwrap();
         assert_eq!(
             (after.mode(), after.modified().unwrap()),
@@ -490,11 +503,11 @@ fn interrupted_it_says_what_is_left() {
     let root = ground.at("root");
     let options = super::RestoreOptions::new(root.as_os_str(), &manifest);
     let cancel = Cancel::new();
-    let tell = |event: super::RestoreEvent<'_>| {
+    let report = |event: super::RestoreEvent<'_>| {
         if let super::RestoreEvent::Begins { .. } = event {
             cancel.cancel(15);
         }
     };
-    let done = super::with_work(&cancel, |work| super::restore(&options, work, &tell)).unwrap();
+    let done = super::with_work(&cancel, |work| super::restore(&options, work, &report)).unwrap();
     assert_eq!((done.wanted, done.left), (1, 1));
 }

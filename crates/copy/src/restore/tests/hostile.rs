@@ -76,11 +76,11 @@ fn paths_that_lead_elsewhere_are_refused_before_anything_is_done() {
         entries.splice(1..1, paths.iter().map(|path| entry(path, "content")));
         ground.manifest(&forged(&entries));
         let before = ground.seen("");
-        let (done, told) = ground.try_heal(&["from"], |_| {});
+        let (done, reported) = ground.try_heal(&["from"], |_| {});
         let shown = String::from_utf8_lossy(paths[0]).into_owned();
         assert!(
             matches!(done, Err(RestoreError::Verify(_))),
-            "{shown:?}: {told:#?}"
+            "{shown:?}: {reported:#?}"
         );
         assert_eq!(ground.seen(""), before, "{shown:?}");
     }
@@ -92,8 +92,8 @@ fn paths_that_lead_elsewhere_are_refused_before_anything_is_done() {
         entry(b"first", "content"),
         entry(b"keep", "kept"),
     ]));
-    let (done, told) = ground.heal(&["from"], |_| {});
-    assert_eq!(done.mended, 1, "{told:#?}");
+    let (done, reported) = ground.heal(&["from"], |_| {});
+    assert_eq!(done.mended, 1, "{reported:#?}");
 }
 
 #[test]
@@ -110,8 +110,11 @@ fn a_manifest_that_was_cut_or_altered_is_refused() {
     assert_ne!(text, altered);
     for bytes in [&whole[..whole.len() - 9], altered.as_bytes()] {
         ground.manifest(bytes);
-        let (done, told) = ground.try_heal(&["copy"], |_| {});
-        assert!(matches!(done, Err(RestoreError::Verify(_))), "{told:#?}");
+        let (done, reported) = ground.try_heal(&["copy"], |_| {});
+        assert!(
+            matches!(done, Err(RestoreError::Verify(_))),
+            "{reported:#?}"
+        );
         assert_eq!(ground.seen("root"), before);
     }
 }
@@ -127,8 +130,8 @@ fn nothing_is_written_through_links() {
     fs::remove_dir_all(ground.at("root/d")).unwrap();
     fs::create_dir(ground.at("outside")).unwrap();
     symlink("../outside", ground.at("root/d")).unwrap();
-    let (done, told) = ground.heal(&["copy"], |_| {});
-    assert_eq!((done.mended, done.failed), (0, 1), "{told:#?}");
+    let (done, reported) = ground.heal(&["copy"], |_| {});
+    assert_eq!((done.mended, done.failed), (0, 1), "{reported:#?}");
     assert_eq!(fs::read_dir(ground.at("outside")).unwrap().count(), 0);
     // Nor is anything read through them.
     let ground = Ground::new();
@@ -139,8 +142,8 @@ fn nothing_is_written_through_links() {
     fs::create_dir(ground.at("from")).unwrap();
     symlink("../secret", ground.at("from/d")).unwrap();
     fs::remove_file(ground.at("root/d/one")).unwrap();
-    let (done, told) = ground.heal(&["from"], |_| {});
-    assert_eq!(done.missing, 1, "{told:#?}");
+    let (done, reported) = ground.heal(&["from"], |_| {});
+    assert_eq!(done.missing, 1, "{reported:#?}");
 }
 
 /// A file with a second name's name is never replaced, nor is one with the name of a directory.
@@ -153,8 +156,8 @@ fn names_that_are_taken() {
     ground.copy("root", "copy");
     fs::remove_dir_all(ground.at("root/d")).unwrap();
     ground.write("root/d", "a file now");
-    let (done, told) = ground.heal(&["copy"], |_| {});
-    assert_eq!(done.failed, 1, "{told:#?}");
+    let (done, reported) = ground.heal(&["copy"], |_| {});
+    assert_eq!(done.failed, 1, "{reported:#?}");
     assert_eq!(ground.text("root/d"), "a file now");
 }
 
@@ -175,8 +178,8 @@ fn an_inode_number_that_was_given_again() {
     });
     let entries = [gone, entry(b"keep", "kept"), entry(b"old", "content")];
     ground.manifest(&forged(&entries));
-    let (done, told) = ground.heal(&["from"], |_| {});
-    assert_eq!(done.mended, 1, "{told:#?}");
+    let (done, reported) = ground.heal(&["from"], |_| {});
+    assert_eq!(done.mended, 1, "{reported:#?}");
     assert_eq!(ground.text("root/gone"), "another");
     assert_eq!(ground.text("root/moved"), "content");
     assert_eq!(ground.seen("root").len(), 4);

@@ -57,12 +57,12 @@ fn next(ground: &Ground) -> (Result<crate::Restored, RestoreError>, Told) {
 
 #[track_caller]
 fn is_healed(ground: &Ground) -> Told {
-    let (done, told) = next(ground);
-    assert_eq!(done.unwrap().failed, 0, "{told:#?}");
-    assert_eq!(ground.text("root/a/one"), "content of one", "{told:#?}");
+    let (done, reported) = next(ground);
+    assert_eq!(done.unwrap().failed, 0, "{reported:#?}");
+    assert_eq!(ground.text("root/a/one"), "content of one", "{reported:#?}");
     let journals = fs::read_dir(ground.at("state/copy")).unwrap().count();
-    assert_eq!(journals, 0, "{told:#?}");
-    told
+    assert_eq!(journals, 0, "{reported:#?}");
+    reported
 }
 
 #[test]
@@ -96,11 +96,11 @@ fn the_next_run_removes_it() {
     ];
     for (context, then) in cases {
         let path = killed(&ground, then);
-        let told = is_healed(&ground);
-        assert!(path.symlink_metadata().is_err(), "{context}: {told:#?}");
+        let reported = is_healed(&ground);
+        assert!(path.symlink_metadata().is_err(), "{context}: {reported:#?}");
         assert_eq!(ground.text("root/a/two"), "the content of two", "{context}");
-        let warned = told.iter().any(|line| line.starts_with('#'));
-        assert!(!warned, "{context}: {told:#?}");
+        let warned = reported.iter().any(|line| line.starts_with('#'));
+        assert!(!warned, "{context}: {reported:#?}");
     }
 }
 
@@ -125,13 +125,13 @@ fn what_may_have_been_there_before_stays() {
             fs::rename(path.with_file_name("healed"), one).unwrap();
         });
         let before = fs::read(&path).unwrap();
-        let told = next(&ground).1;
-        assert_eq!(fs::read(&path).unwrap(), before, "{told:#?}");
+        let reported = next(&ground).1;
+        assert_eq!(fs::read(&path).unwrap(), before, "{reported:#?}");
         let name = path.file_name().unwrap().to_str().unwrap();
-        let named = told
+        let named = reported
             .iter()
             .any(|line| line.contains(name) && line.contains("left alone"));
-        assert!(named, "{told:#?}");
+        assert!(named, "{reported:#?}");
     }
 }
 
@@ -172,8 +172,8 @@ fn nor_before_it_is_verified() {
 fn no_journal_stays() {
     let ground = ground();
     is_healed(&ground);
-    let told = is_healed(&ground);
-    assert!(told.is_empty(), "{told:#?}");
+    let reported = is_healed(&ground);
+    assert!(reported.is_empty(), "{reported:#?}");
 }
 
 /// A tree that is not repaired again.

@@ -106,12 +106,12 @@ impl Ground {
             .map(|path| OsString::from(self.at(path)))
             .collect();
         change(&mut options);
-        let told = Mutex::new(Told::new());
-        let tell = |event: RestoreEvent<'_>| told.lock().unwrap().extend(words(event));
-        let done = with_work(&Cancel::new(), |work| restore(&options, work, &tell));
-        let mut told = told.into_inner().unwrap();
-        told.sort();
-        (done, told)
+        let reported = Mutex::new(Told::new());
+        let report = |event: RestoreEvent<'_>| reported.lock().unwrap().extend(words(event));
+        let done = with_work(&Cancel::new(), |work| restore(&options, work, &report));
+        let mut reported = reported.into_inner().unwrap();
+        reported.sort();
+        (done, reported)
     }
 
     /// Restores without errors: all counts are of paths that were reported.
@@ -121,14 +121,16 @@ impl Ground {
         from: &[&str],
         change: impl FnOnce(&mut RestoreOptions<'_>),
     ) -> (Restored, Told) {
-        let (done, told) = self.try_heal(from, change);
+        let (done, reported) = self.try_heal(from, change);
         let done = done.unwrap();
         let sum = done.mended + done.missing + done.failed + done.left;
-        assert_eq!(done.wanted, sum, "{done:?} {told:#?}");
-        let lines = told.iter().filter(|line| line.starts_with(['+', '!', 'x']));
-        assert_eq!(lines.count() as u64, sum, "{done:?} {told:#?}");
+        assert_eq!(done.wanted, sum, "{done:?} {reported:#?}");
+        let lines = reported
+            .iter()
+            .filter(|line| line.starts_with(['+', '!', 'x']));
+        assert_eq!(lines.count() as u64, sum, "{done:?} {reported:#?}");
         assert!(self.litter().is_empty(), "{:?}", self.litter());
-        (done, told)
+        (done, reported)
     }
 
     /// Stages that were left.

@@ -82,8 +82,8 @@ fn heal(ground: &Ground, (line, early): (&str, bool)) -> (Result<Restored, Resto
     let root = ground.at("root");
     let mut options = RestoreOptions::new(root.as_os_str(), &manifest);
     options.from = vec![ground.at("copy").into()];
-    let told = std::sync::Mutex::new(Told::new());
-    let tell = |event: RestoreEvent<'_>| {
+    let reported = std::sync::Mutex::new(Told::new());
+    let report = |event: RestoreEvent<'_>| {
         if let RestoreEvent::Begins {
             what: "restore", ..
         } = event
@@ -91,7 +91,7 @@ fn heal(ground: &Ground, (line, early): (&str, bool)) -> (Result<Restored, Resto
         {
             run(ground, line);
         }
-        told.lock().unwrap().extend(words(event));
+        reported.lock().unwrap().extend(words(event));
     };
     let reading = |_| {
         if early {
@@ -101,8 +101,8 @@ fn heal(ground: &Ground, (line, early): (&str, bool)) -> (Result<Restored, Resto
     };
     let (cancel, progress) = (Cancel::new(), HashProgress::default());
     let work = Work::new(1.into(), &reading, &cancel, &progress);
-    let done = restore(&options, &work, &tell);
-    (done, told.into_inner().unwrap())
+    let done = restore(&options, &work, &report);
+    (done, reported.into_inner().unwrap())
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn nothing_is_written_to_another_file_system() {
     for line in ["umount -l root/disk", over, "mount -t tmpfs two root/disk"] {
         for early in [true, false] {
             let ground = ground();
-            let (done, told) = heal(&ground, (line, early));
+            let (done, reported) = heal(&ground, (line, early));
             match early {
                 true => {
                     let refused = done.unwrap_err().to_string();
@@ -122,9 +122,9 @@ fn nothing_is_written_to_another_file_system() {
                 }
                 false => {
                     let failed = done.unwrap().failed;
-                    assert_eq!(failed, 2, "{line}: {told:#?}");
-                    let named = told.iter().filter(|line| line.contains("unmounted"));
-                    assert_eq!(named.count(), 2, "{line}: {told:#?}");
+                    assert_eq!(failed, 2, "{line}: {reported:#?}");
+                    let named = reported.iter().filter(|line| line.contains("unmounted"));
+                    assert_eq!(named.count(), 2, "{line}: {reported:#?}");
                 }
             }
             assert!(!ground.at("root/a").exists() && !ground.at("root/disk/d/f").exists());
@@ -137,8 +137,8 @@ fn nothing_is_written_to_another_file_system() {
     // What is mounted elsewhere is of no concern.
     for early in [true, false] {
         let ground = ground();
-        let (done, told) = heal(&ground, ("mount -t tmpfs two other", early));
-        assert_eq!(done.unwrap().mended, 2, "{told:#?}");
+        let (done, reported) = heal(&ground, ("mount -t tmpfs two other", early));
+        assert_eq!(done.unwrap().mended, 2, "{reported:#?}");
         unmount(&ground);
     }
 }
@@ -165,13 +165,13 @@ fn a_full_disk_stops_what_is_on_it() {
         if full {
             assert!(fs::write(ground.at("root/disk/filler"), vec![1; 1 << 20]).is_err());
         }
-        let (done, told) = heal(&ground, (line, false));
+        let (done, reported) = heal(&ground, (line, false));
         let done = done.unwrap();
-        assert!(done.stopped.is_some(), "{told:#?}");
+        assert!(done.stopped.is_some(), "{reported:#?}");
         // Those on the disk come first, and the second of them is not begun.
         let counts = (done.failed, done.left, done.mended);
-        assert_eq!(counts, (1, 1, 1), "{told:#?}");
-        assert!(ground.at("root/z").exists(), "{told:#?}");
+        assert_eq!(counts, (1, 1, 1), "{reported:#?}");
+        assert!(ground.at("root/z").exists(), "{reported:#?}");
         unmount(&ground);
     }
 }

@@ -27,8 +27,8 @@ fn no_content_is_gone_and_what_a_copy_holds_is_healed() {
     let fresh = now.unwrap().subsec_nanos();
     let fresh = (0..bc_testkit::cases(1) as u64).map(|nth| u64::from(fresh) + nth);
     for seed in SEEDS.into_iter().chain(fresh) {
-        let told = std::panic::catch_unwind(|| once(seed));
-        assert!(told.is_ok(), "failed, see above: seed {seed}");
+        let reported = std::panic::catch_unwind(|| once(seed));
+        assert!(reported.is_ok(), "failed, see above: seed {seed}");
     }
 }
 
@@ -62,14 +62,14 @@ fn once(seed: u64) {
     };
     let (foreseen, _) = heal(&|options| options.dry_run = true);
     assert_eq!(files(&ground), before, "seed {seed}: a dry run");
-    let (done, told) = heal(&|options| options.discard_damaged = discards);
+    let (done, reported) = heal(&|options| options.discard_damaged = discards);
     let after = files(&ground);
-    let say = |path: &Path| format!("seed {seed}: {}: {told:#?}", path.display());
-    assert_eq!(done.failed, 0, "seed {seed}: {told:#?}");
+    let say = |path: &Path| format!("seed {seed}: {}: {reported:#?}", path.display());
+    assert_eq!(done.failed, 0, "seed {seed}: {reported:#?}");
     assert_eq!(
         (foreseen.mended, foreseen.missing),
         (done.mended, done.missing),
-        "seed {seed}: {told:#?}"
+        "seed {seed}: {reported:#?}"
     );
 
     let good: BTreeSet<&Content> = recorded.values().collect();
@@ -106,11 +106,11 @@ fn once(seed: u64) {
         }
     }
     // Once more there is nothing to do but what no copy holds.
-    let (again, told) = heal(&|_| {});
+    let (again, reported) = heal(&|_| {});
     assert_eq!(
         (again.mended, again.missing),
         (0, done.missing),
-        "seed {seed}: {told:#?}"
+        "seed {seed}: {reported:#?}"
     );
     assert_eq!(files(&ground), after, "seed {seed}");
 }

@@ -70,21 +70,21 @@ fn a_recorded_name_gets_its_own_content() {
     for (what, change) in all {
         let ground = ground(&["k", "x", "y", "z"]);
         change(&ground);
-        let (done, told) = ground.heal(&["copy"], |_| {});
-        assert_eq!((done.mended, done.wanted), (2, 2), "{what}: {told:#?}");
+        let (done, reported) = ground.heal(&["copy"], |_| {});
+        assert_eq!((done.mended, done.wanted), (2, 2), "{what}: {reported:#?}");
         for name in ["x", "y", "z"] {
-            assert_eq!(text(&ground, name), name.repeat(3), "{what}: {told:#?}");
+            assert_eq!(text(&ground, name), name.repeat(3), "{what}: {reported:#?}");
         }
-        let (again, told) = ground.heal(&["copy"], |_| {});
-        assert_eq!(again.wanted, 0, "{what}: {told:#?}");
+        let (again, reported) = ground.heal(&["copy"], |_| {});
+        assert_eq!(again.wanted, 0, "{what}: {reported:#?}");
     }
     // An edit at the old name is no reason.
     let ground = ground(&["k", "x", "y", "z"]);
     put(&ground, "x", "zzz");
     mv(&ground, "x", "y");
     ground.write("root/x", "an edit");
-    let (done, told) = ground.heal(&["copy"], |_| {});
-    assert_eq!((done.mended, done.wanted), (1, 1), "{told:#?}");
+    let (done, reported) = ground.heal(&["copy"], |_| {});
+    assert_eq!((done.mended, done.wanted), (1, 1), "{reported:#?}");
     assert_eq!(
         (&*text(&ground, "x"), &*text(&ground, "y")),
         ("an edit", "yyy")
@@ -99,8 +99,8 @@ fn swapped_names_stay_swapped() {
     mv(&ground, "x", "t");
     mv(&ground, "y", "x");
     mv(&ground, "t", "y");
-    let (done, told) = ground.heal(&["copy"], |_| {});
-    assert_eq!((done.mended, done.wanted), (1, 1), "{told:#?}");
+    let (done, reported) = ground.heal(&["copy"], |_| {});
+    assert_eq!((done.mended, done.wanted), (1, 1), "{reported:#?}");
     assert_eq!((&*text(&ground, "x"), &*text(&ground, "y")), ("yyy", "xxx"));
 }
 
@@ -112,9 +112,9 @@ fn what_is_left_is_named() {
     mv(&ground, "x", "n");
     ground.write("root/x", "an edit");
     let before = ground.seen("root");
-    let (done, told) = ground.heal(&["copy"], |_| {});
-    assert_eq!((done.missing, done.wanted), (1, 1), "{told:#?}");
-    assert!(told[0].starts_with("! n: ") && told[0].ends_with("left as it is"));
+    let (done, reported) = ground.heal(&["copy"], |_| {});
+    assert_eq!((done.missing, done.wanted), (1, 1), "{reported:#?}");
+    assert!(reported[0].starts_with("! n: ") && reported[0].ends_with("left as it is"));
     assert_eq!(ground.seen("root"), before);
 }
 
@@ -138,12 +138,12 @@ fn known_damage_under_other_names() {
         ground.write("root/new", "000");
         mv(&ground, "new", name);
     }
-    let (done, told) = ground.heal(&["copy"], |_| {});
+    let (done, reported) = ground.heal(&["copy"], |_| {});
     assert_eq!(
         (text(&ground, "a"), text(&ground, "b")),
         ("aaa".into(), "bbb".into())
     );
-    assert_eq!((done.mended, done.wanted), (3, 3), "{told:#?}");
-    let (again, told) = ground.heal(&["copy"], |_| {});
-    assert_eq!(again.wanted, 0, "{told:#?}");
+    assert_eq!((done.mended, done.wanted), (3, 3), "{reported:#?}");
+    let (again, reported) = ground.heal(&["copy"], |_| {});
+    assert_eq!(again.wanted, 0, "{reported:#?}");
 }

@@ -108,8 +108,10 @@ impl Answer {
         let groups: Vec<_> = self.scan.groups().collect();
         let names = |number: &u32| {
             let names = groups[*number as usize].files().flat_map(|file| file.names);
-            let told = names.filter(|name| !self.found.repeated.contains(name));
-            let mut paths: Vec<_> = told.map(|id| self.below(self.listing.path(*id))).collect();
+            let reported = names.filter(|name| !self.found.repeated.contains(name));
+            let mut paths: Vec<_> = reported
+                .map(|id| self.below(self.listing.path(*id)))
+                .collect();
             paths.sort();
             paths
         };

@@ -160,10 +160,10 @@ impl Reference {
     /// Returns the groups that are reported.
     pub(super) fn largest(&self, names: DirNames, least: u64) -> Vec<Vec<Path8>> {
         let all = self.equal(names, least);
-        let told = all
+        let reported = all
             .iter()
             .filter(|group| !self.is_covered(&all, names, group));
-        told.cloned().collect()
+        reported.cloned().collect()
     }
 
     /// Returns the groups of files that are reported: all names.
@@ -277,10 +277,10 @@ impl Reference {
         percent: u64,
     ) -> Vec<(Path8, Path8, u64)> {
         let mut done = self.equals(names, least);
-        let mut told: BTreeSet<(Path8, Path8)> = BTreeSet::new();
+        let mut reported: BTreeSet<(Path8, Path8)> = BTreeSet::new();
         let ordered = |a: &Path8, b: &Path8| (a.min(b).clone(), a.max(b).clone());
         for (dir, within, _) in self.all_contained(names, least) {
-            told.insert(ordered(&dir, &within));
+            reported.insert(ordered(&dir, &within));
             done.insert(dir);
         }
         let mut found: BTreeMap<(Path8, Path8), u64> = BTreeMap::new();
@@ -295,7 +295,7 @@ impl Reference {
             let mut best: Option<(u64, u64, &Path8)> = None;
             for other in self.dirs.keys() {
                 let larger = bytes.max(self.sizes(other).0);
-                if are_related(dir, other) || told.contains(&ordered(dir, other)) {
+                if are_related(dir, other) || reported.contains(&ordered(dir, other)) {
                     continue;
                 }
                 let is_in = |inner: &Path8| is_below(inner, other) && split(inner).0 == *other;

@@ -337,9 +337,9 @@ impl Journal {
 
     /// Returns the volume that a target is on, if no step recorded it for that device.
     fn volume_of(&self, target: &OpenFile) -> Option<String> {
-        let mut told = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_new = told.insert(target.stat.id.dev);
-        drop(told);
+        let mut reported = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = reported.insert(target.stat.id.dev);
+        drop(reported);
         is_new.then(|| match target.stat.kind() {
             FileKind::Dir => sys::volume(&*target.file),
             _ => sys::volume(&**target.dir),

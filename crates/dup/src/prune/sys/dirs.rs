@@ -47,8 +47,8 @@ pub(crate) fn is_subvolume(dir: impl AsFd, above: impl AsFd) -> Result<bool> {
         let found = call("stat", || fs::statx(at, c"", AtFlags::EMPTY_PATH, wanted));
         match found {
             Ok(found) => {
-                let told = StatxFlags::from_bits_retain(found.stx_mask).contains(SUBVOLUME);
-                let part = told.then_some(found.stx_subvol);
+                let reported = StatxFlags::from_bits_retain(found.stx_mask).contains(SUBVOLUME);
+                let part = reported.then_some(found.stx_subvol);
                 Ok((FileStat::from(&found).id, part))
             }
             // Some filters do not know the call.

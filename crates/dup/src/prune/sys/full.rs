@@ -49,10 +49,10 @@ impl From<&Stat> for FullStat {
 }
 
 fn birth(found: &Statx) -> Option<u64> {
-    let told = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME);
+    let reported = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME);
     let seconds = u64::try_from(found.stx_btime.tv_sec)
         .ok()
-        .filter(|_| told)?;
+        .filter(|_| reported)?;
     let born = seconds.checked_mul(1_000_000_000)?;
     born.checked_add(u64::from(found.stx_btime.tv_nsec))
         .filter(|born| *born > 0)

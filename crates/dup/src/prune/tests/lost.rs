@@ -429,10 +429,10 @@ fn what_lies_beside_the_copy_is_foreseen() {
         mode: RunMode::DryRun,
         ..given.clone()
     };
-    let (foreseen, told) = run(&tree, &dry);
+    let (foreseen, reported) = run(&tree, &dry);
     assert!(part.exists() && left.exists());
     let (done, lines) = run(&tree, &given);
-    assert_eq!(foreseen.leftovers, done.leftovers, "{told:?} {lines:?}");
+    assert_eq!(foreseen.leftovers, done.leftovers, "{reported:?} {lines:?}");
     if sys::born_ns(fs::File::open(&one).unwrap()).is_some() {
         assert!(!part.exists() && !left.exists(), "{lines:?}");
     }

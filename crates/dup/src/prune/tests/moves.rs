@@ -62,11 +62,11 @@ fn names_that_part_are_told() {
     fs::hard_link(tree.join("b/one"), tree.scratch("another")).unwrap();
     let (summary, lines) = run_journalled(&tree, &options(action(to.path())));
     assert_eq!((summary.changed, summary.incomplete), (3, 1), "{lines:?}");
-    let told = "hard links: 1 other name of the file did not move";
+    let reported = "hard links: 1 other name of the file did not move";
     assert!(
         lines
             .iter()
-            .any(|line| line.contains("b/one") && line.contains(told)),
+            .any(|line| line.contains("b/one") && line.contains(reported)),
         "{lines:?}"
     );
     let (undone, lines) = undo_all(&tree);

@@ -97,11 +97,11 @@ fn where_there_are_no_leases_that_is_said_once() {
     let (summary, lines) = run(&tree, &options(Action::Delete));
     fail::disarm();
     assert!(summary.is_clean() && summary.changed == 3, "{lines:?}");
-    let told = lines
+    let reported = lines
         .iter()
         .filter(|line| line.contains("no lease: 22"))
         .count();
-    assert_eq!(told, 1, "{lines:?}");
+    assert_eq!(reported, 1, "{lines:?}");
 }
 
 /// Nothing of ours holds a file's writers up once the run is over.

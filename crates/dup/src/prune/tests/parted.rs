@@ -61,8 +61,11 @@ fn a_name_that_stays_where_another_goes_is_told() {
         assert_eq!((summary.changed, summary.errors), (1, 1), "{context}");
         // Which one stays is not known yet where it comes last.
         if stays == "b" {
-            let told = "hard links: 1 other name of the file did not move";
-            assert!(lines.iter().any(|line| line.contains(told)), "{context}");
+            let reported = "hard links: 1 other name of the file did not move";
+            assert!(
+                lines.iter().any(|line| line.contains(reported)),
+                "{context}"
+            );
         }
         let (undone, lines) = undo_all(&tree);
         let context = format!("{context}, then {lines:?}");

@@ -50,8 +50,8 @@ fn what_is_immutable_or_append_only() {
                 // A kept file that cannot be changed may stay all the same.
                 let keeper_alone = marked == ["a/keep"];
                 let refused = !keeper_alone || action == Action::Hardlink;
-                let told = real.0.skipped.contains_key("not permitted");
-                assert_eq!(told, refused, "{context}: {:?}", real.1);
+                let reported = real.0.skipped.contains_key("not permitted");
+                assert_eq!(reported, refused, "{context}: {:?}", real.1);
                 check_invariant(&tree, &before, &action, &context);
                 assert!(temporaries(tree.path()).is_empty(), "{context}");
                 let one = tree.join("b/one");

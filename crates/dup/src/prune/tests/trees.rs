@@ -143,7 +143,7 @@ fn all_of(root: &Path, times: bool) -> BTreeMap<PathBuf, String> {
     below(root, root, &mut names);
     let ours = |path: &Path| leftover::is_ours(path.file_name().unwrap().as_bytes());
     names.retain(|(path, _)| !ours(path));
-    let told = |(path, _): (PathBuf, FileRef)| {
+    let reported = |(path, _): (PathBuf, FileRef)| {
         let whole = root.join(&path);
         let meta = whole.symlink_metadata().unwrap();
         let what = match meta {
@@ -154,7 +154,7 @@ fn all_of(root: &Path, times: bool) -> BTreeMap<PathBuf, String> {
         };
         (path, format!("{:o} {what}", meta.mode()))
     };
-    names.into_iter().map(told).collect()
+    names.into_iter().map(reported).collect()
 }
 
 /// Checks that the directory that stays is as it was, and so are unrelated files; each content of

@@ -304,7 +304,7 @@ fn set_user_id_needs_the_recorded_owner() {
         tree
     };
     let mode = |tree: &TestTree| tree.join("b/one").metadata().unwrap().mode() & 0o7777;
-    let told = "set-user-ID and set-group-ID";
+    let reported = "set-user-ID and set-group-ID";
 
     let tree = program();
     let (summary, lines) = undo_all(&tree, RunMode::Execute);
@@ -329,7 +329,10 @@ fn set_user_id_needs_the_recorded_owner() {
     let (_, lines) = undo_all(&tree, RunMode::Execute);
     fail::disarm();
     assert_eq!(mode(&tree) & 0o6000, 0, "{lines:?}");
-    assert!(lines.iter().any(|line| line.contains(told)), "{lines:?}");
+    assert!(
+        lines.iter().any(|line| line.contains(reported)),
+        "{lines:?}"
+    );
 
     // The content is another user's by now.
     let tree = program();
@@ -337,7 +340,10 @@ fn set_user_id_needs_the_recorded_owner() {
     let (_, lines) = undo_all(&tree, RunMode::Execute);
     assert_eq!(tree.join("b/one").metadata().unwrap().uid(), 0);
     assert_eq!(mode(&tree) & 0o6000, 0, "{lines:?}");
-    assert!(lines.iter().any(|line| line.contains(told)), "{lines:?}");
+    assert!(
+        lines.iter().any(|line| line.contains(reported)),
+        "{lines:?}"
+    );
 }
 
 /// A directory that was moved out of the searched ones meanwhile is not in the run's directories: a

@@ -248,8 +248,11 @@ fn what_an_earlier_undo_could_not_give_back_is_not_in_place() {
         // It was that of the file that has two names.
         let (second, lines) = undo_as_foreseen(&tree);
         assert_eq!((second.restored, second.failed), (0, 2), "{lines:?}");
-        let told = "Incomplete(\"mode\")";
-        assert!(lines.iter().any(|line| line.contains(told)), "{lines:?}");
+        let reported = "Incomplete(\"mode\")";
+        assert!(
+            lines.iter().any(|line| line.contains(reported)),
+            "{lines:?}"
+        );
     }
 }
 
@@ -286,15 +289,15 @@ fn what_is_wrong_with_the_kept_file_is_told_of_that() {
         }),
         ("KeeperChanged", |path| fs::write(path, "edited").unwrap()),
     ];
-    for (told, spoil) in ways {
+    for (reported, spoil) in ways {
         let tree = sample();
         pruned(&tree, &Action::Delete);
         spoil(&tree.join("a/keep"));
         let (summary, lines) = undo_as_foreseen(&tree);
         assert_eq!((summary.restored, summary.failed), (0, 3), "{lines:?}");
         assert!(
-            lines.iter().all(|line| line.contains(told)),
-            "{told}: {lines:?}"
+            lines.iter().all(|line| line.contains(reported)),
+            "{reported}: {lines:?}"
         );
     }
     if bc_testkit::is_root() {

@@ -55,10 +55,10 @@ fn the_original_stays_where_the_copy_does_not() {
         assert_eq!(tree.read("b/one"), content(), "{context}");
         assert_eq!((summary.changed, summary.errors), (0, 1), "{context}");
         assert!(what != "edit" || somewhere(&paths, is_edited), "{context}");
-        let told = lines
+        let reported = lines
             .iter()
             .any(|line| line.contains("a copy of it is now"));
-        assert_eq!(told, one.exists(), "{context}");
+        assert_eq!(reported, one.exists(), "{context}");
         let left = [temporaries(tree.path()), temporaries(to.path())].concat();
         assert!(left.is_empty(), "{context}: {left:?}");
     }

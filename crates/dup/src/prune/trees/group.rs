@@ -102,7 +102,7 @@ impl Run<'_> {
                 done.gone.extend(target.dirs());
             }
             let outcome = outcome.unwrap_or_else(StepOutcome::Skipped);
-            self.tell_tree(&pair.step(self.options), &outcome);
+            self.report_tree(&pair.step(self.options), &outcome);
         }
         done.stamps = state.stamps;
     }
@@ -207,7 +207,7 @@ impl Run<'_> {
         }
     }
 
-    fn tell_tree(&mut self, step: &TreeStep, outcome: &StepOutcome) {
+    fn report_tree(&mut self, step: &TreeStep, outcome: &StepOutcome) {
         match outcome {
             StepOutcome::Done { freed, lost } => {
                 self.summary.freed += freed;

@@ -151,9 +151,9 @@ pub fn prune_trees(
         "directories are deleted or moved"
     );
     let mut events = Events::new(observer);
-    let mut tell = |event: PruneEvent<'_>| events.tell(event);
+    let mut report = |event: PruneEvent<'_>| events.report(event);
     let (journal, shared) = (journal.map(|journal| &*journal), Shared::default());
-    let mut run = Run::new(options, journal, cancel, shared, &mut tell);
+    let mut run = Run::new(options, journal, cancel, shared, &mut report);
     let mut done = Done::new(run.journal, options);
     for group in groups {
         if cancel.is_cancelled() {

@@ -120,8 +120,8 @@ impl Leftovers {
         // the whole tree its own is, and the name identifies the copy's original.
         let size = entry.target.stamp().size;
         let is_it = |held: &OpenFile| {
-            let told = other.is_some() && leftover::aside_for(held.name.as_bytes()) == other;
-            (told || held.stat.id.ino == id.ino)
+            let reported = other.is_some() && leftover::aside_for(held.name.as_bytes()) == other;
+            (reported || held.stat.id.ino == id.ino)
                 && held.stat.stamp.size == size
                 && digest(&held.file, size, cancel).is_ok_and(|it| Some(it) == entry.digest())
         };

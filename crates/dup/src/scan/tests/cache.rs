@@ -230,15 +230,15 @@ fn damaged_caches_are_set_aside_under_new_names() {
         }
         samples.push(damaged);
     }
-    let mut told = 1;
+    let mut reported = 1;
     for sample in samples {
         write_private(&file, &sample);
         let mut used = cache(&file);
         let (listing, scan) = search_with(tree.path(), &options, &mut used);
         assert_eq!(paths(&listing, &scan, &options), expected);
         if !used.messages().is_empty() {
-            told += 1;
-            let aside = tree.scratch(format!("cache.damaged-{told}"));
+            reported += 1;
+            let aside = tree.scratch(format!("cache.damaged-{reported}"));
             assert_eq!(fs::read(aside).unwrap(), sample);
         }
         // The next search is served by a sound one again.
@@ -247,7 +247,7 @@ fn damaged_caches_are_set_aside_under_new_names() {
         assert_eq!(paths(&listing, &scan, &options), expected);
         assert!(next.messages().is_empty(), "{:?}", next.messages());
     }
-    assert!(told > 4, "{told}");
+    assert!(reported > 4, "{reported}");
     let own = fs::read(tree.scratch("cache.damaged")).unwrap();
     assert_eq!(own, b"the user's own");
 }

@@ -49,35 +49,35 @@ fn asked(t: &TestTree, references: &[&str], change: impl FnOnce(&TestTree)) -> (
     change(t);
     found.look_again(&listing(t, &["card"]), 2).unwrap();
     let own = t.path().as_os_str().len() + 1;
-    let told = found.errors.iter();
-    let told = told.map(|error| error.to_string()[own..].to_owned());
+    let reported = found.errors.iter();
+    let reported = reported.map(|error| error.to_string()[own..].to_owned());
     let known = |presence| matches!(presence, Presence::Directory { .. } | Presence::Another);
     let all = found.contents().all(|content| known(content.presence));
-    (told.collect(), all)
+    (reported.collect(), all)
 }
 
 #[test]
 fn what_changes_meanwhile_is_noticed() {
     assert_eq!(after(|_| ()), (vec![], true));
     for name in ["card/sub/b", "ref/a"] {
-        let (told, all) = after(|t| {
+        let (reported, all) = after(|t| {
             t.write(name, "another!");
         });
-        let is_it = told[0].starts_with(&format!("{name}: "));
-        assert!(is_it && told.len() == 1 && !all, "{told:?}");
+        let is_it = reported[0].starts_with(&format!("{name}: "));
+        assert!(is_it && reported.len() == 1 && !all, "{reported:?}");
     }
-    let (told, all) = after(|t| {
+    let (reported, all) = after(|t| {
         t.remove("ref/b");
     });
-    assert!(told[0].starts_with("ref/b: ") && !all, "{told:?}");
-    let (told, _) = after(|t| {
+    assert!(reported[0].starts_with("ref/b: ") && !all, "{reported:?}");
+    let (reported, _) = after(|t| {
         t.write("card/a0", "new").write("card/z/z", "new");
     });
     let came = "search: came to be there meanwhile";
     let all = ["card/a0", "card/z/z"].map(|name| format!("{name}: {came}"));
-    assert_eq!(told, all);
-    let (told, _) = after(|t| std::fs::rename(t.join("card/a"), t.join("card/c")).unwrap());
-    assert_eq!(told, [format!("card/c: {came}")]);
+    assert_eq!(reported, all);
+    let (reported, _) = after(|t| std::fs::rename(t.join("card/a"), t.join("card/c")).unwrap());
+    assert_eq!(reported, [format!("card/c: {came}")]);
 }
 
 #[test]
@@ -90,18 +90,18 @@ fn without_references_each_copy_has_to_stay() {
     };
     assert_eq!(asked(&tree(), &[], |_| ()), (vec![], true));
     for name in ["card/a", "card/sub/b"] {
-        let (told, all) = asked(&tree(), &[], |t| {
+        let (reported, all) = asked(&tree(), &[], |t| {
             t.remove(name);
         });
-        let is_it = told[0].starts_with(&format!("{name}: "));
-        assert!(is_it && told.len() == 1 && !all, "{told:?}");
+        let is_it = reported[0].starts_with(&format!("{name}: "));
+        assert!(is_it && reported.len() == 1 && !all, "{reported:?}");
     }
-    let (told, _) = asked(&tree(), &[], |t| {
+    let (reported, _) = asked(&tree(), &[], |t| {
         t.write("card/empty", "no more");
     });
     assert!(
-        told[0].starts_with("card/empty: ") && told.len() == 1,
-        "{told:?}"
+        reported[0].starts_with("card/empty: ") && reported.len() == 1,
+        "{reported:?}"
     );
 }
 
@@ -114,26 +114,29 @@ fn what_a_link_leads_to_is_looked_at() {
         t
     };
     assert_eq!(asked(&tree(), &["ref"], |_| ()), (vec![], true));
-    let (told, all) = asked(&tree(), &["ref"], |t| {
+    let (reported, all) = asked(&tree(), &["ref"], |t| {
         t.write("elsewhere", "a photo!");
     });
     assert!(
-        told[0].starts_with("ref/a: ") && told.len() == 1 && !all,
-        "{told:?}"
+        reported[0].starts_with("ref/a: ") && reported.len() == 1 && !all,
+        "{reported:?}"
     );
 }
 
 #[test]
 fn another_tree_in_its_place_is_noticed() {
     for swapped in ["card", "card/sub"] {
-        let (told, _) = after(|t| {
+        let (reported, _) = after(|t| {
             t.write("other/a", "b").write("other/sub/b", "a");
             let [here, there, aside] =
                 [swapped, &swapped.replace("card", "other"), "aside"].map(|name| t.join(name));
             std::fs::rename(&here, aside).unwrap();
             std::fs::rename(there, here).unwrap();
         });
-        assert!(!told.is_empty(), "{swapped}");
-        assert!(told.iter().all(|one| one.starts_with(swapped)), "{told:?}");
+        assert!(!reported.is_empty(), "{swapped}");
+        assert!(
+            reported.iter().all(|one| one.starts_with(swapped)),
+            "{reported:?}"
+        );
     }
 }

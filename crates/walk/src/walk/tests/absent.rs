@@ -16,7 +16,7 @@ fn only(paths: &[&str]) -> WalkOptions {
 }
 
 /// Returns the reports, below the tree, as `path: operation: reason`.
-fn told(tree: &Tree, listing: &Listing) -> Vec<String> {
+fn reported(tree: &Tree, listing: &Listing) -> Vec<String> {
     let skip = tree.root().len() + 1;
     let text = |error: &Error| error.to_string()[skip..].to_owned();
     listing.absent().iter().map(text).collect()
@@ -46,7 +46,7 @@ fn what_is_not_there_is_told_once_by_its_path() {
             format!("gone: {GONE}"),
             format!("link/b: {NO_DIR}"),
         ];
-        assert_eq!(told(&tree, &listing), expected, "{entries:?}");
+        assert_eq!(reported(&tree, &listing), expected, "{entries:?}");
     }
 }
 
@@ -67,7 +67,7 @@ fn what_is_left_out_is_there() {
         let options = options.clone().entries(entries);
         let (_, listing) = walked(&tree, &[], &options);
         let expected = [format!("gone: {GONE}")];
-        assert_eq!(told(&tree, &listing), expected, "{entries:?}");
+        assert_eq!(reported(&tree, &listing), expected, "{entries:?}");
     }
     let options = options.max_depth(Some(0));
     let (_, listing) = walked(&tree, &[], &options);
@@ -81,7 +81,7 @@ fn each_root_has_what_it_has() {
     let (_, listing) = walked(&tree, &["1", "2", "2/in"], &options);
     // Files below the inner root are that one's.
     let expected = ["1/in/b", "2/a", "2/in/a", "2/in/in/b"].map(|path| format!("{path}: {GONE}"));
-    assert_eq!(told(&tree, &listing), expected);
+    assert_eq!(reported(&tree, &listing), expected);
     let cancel = Cancel::new();
     cancel.stop();
     let listing = walk(&[tree.path(b"1")], &options, 1, &cancel).unwrap();

@@ -174,9 +174,9 @@ fn what_they_were_killed_over_comes_back() {
         );
         let dry = dry.unwrap();
         let undone = undo_all(&tree);
-        let told = |undone: &UndoSummary| (undone.restored, undone.failed, undone.incomplete);
+        let reported = |undone: &UndoSummary| (undone.restored, undone.failed, undone.incomplete);
         assert_eq!((undone.failed, undone.incomplete), (0, 0), "{context}");
-        assert_eq!(told(&dry), told(&undone), "{context}");
+        assert_eq!(reported(&dry), reported(&undone), "{context}");
         check_back(&tree, &before, &context);
         super::kill::check_whole(&tree, &whole, &context);
         let left = all_of(other.path(), false);
