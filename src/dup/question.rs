@@ -105,7 +105,7 @@ fn question(options: &PruneOptions, planned: &Planned, dirs: u64, references: bo
     {
         rules.push("the first".to_owned());
     }
-    let keeper = match (rules.is_empty(), dirs) {
+    let kept_file = match (rules.is_empty(), dirs) {
         // Of a directory there are no hard links.
         (true, 1..) => "the first".to_owned(),
         (true, 0) => "the one with most hard links, then the first".to_owned(),
@@ -121,7 +121,7 @@ fn question(options: &PruneOptions, planned: &Planned, dirs: u64, references: bo
         Roots::Any | Roots::Chosen => "",
         Roots::Across => ", and what lies under the same PATH",
     };
-    format!("{done}, keeping {first}{keeper}{each}{beside}?")
+    format!("{done}, keeping {first}{kept_file}{each}{beside}?")
 }
 
 /// Returns `Delete 12 files (3.1 GiB) of 9 groups`

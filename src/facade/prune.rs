@@ -410,7 +410,7 @@ impl PruneStep {
     fn new(step: &Step, outcome: &StepOutcome) -> PruneStep {
         PruneStep {
             path: path_of(&step.target),
-            kept: path_of(&step.keeper),
+            kept: path_of(&step.kept_file),
             moved_to: match &step.kind {
                 StepKind::Move(to) => Some(path_of(to)),
                 _ => None,

@@ -123,8 +123,8 @@ impl RestoreJob<'_> {
     pub fn run(mut self) -> Result<RestoreReport, Error> {
         Run::begin()?;
         let mut tell = self.run.report.take();
-        let healed = self.heal(&mut tell);
-        Run::came_to(&self.run.cancel, healed)
+        let repaired = self.heal(&mut tell);
+        Run::came_to(&self.run.cancel, repaired)
     }
 
     fn heal(&self, tell: &mut Option<super::run::Tell<'_>>) -> Result<RestoreReport, Error> {
@@ -164,7 +164,7 @@ impl RestoreJob<'_> {
 #[non_exhaustive]
 pub struct RestoreReport {
     /// Paths that are as recorded again, or would be.
-    pub healed: Vec<HealedPath>,
+    pub repaired: Vec<HealedPath>,
     /// Paths that are not restored, since no copy has their content.
     pub missing: Vec<MissingPath>,
     /// Paths that failed, or changed meanwhile.
@@ -189,12 +189,12 @@ pub struct RestoreReport {
 impl RestoreReport {
     fn hear(&mut self, root: &Path, event: RestoreEvent<'_>) {
         match event {
-            RestoreEvent::Mended(mended) => self.healed.push(HealedPath {
-                path: below(root, mended.path),
-                loss: mended.loss,
-                from: mended.from.map(path_of),
-                linked_to: mended.linked.map(|path| below(root, path)),
-                kept_as: mended.kept.map(|path| below(root, path)),
+            RestoreEvent::Repaired(repaired) => self.repaired.push(HealedPath {
+                path: below(root, repaired.path),
+                loss: repaired.loss,
+                from: repaired.from.map(path_of),
+                linked_to: repaired.linked.map(|path| below(root, path)),
+                kept_as: repaired.kept.map(|path| below(root, path)),
             }),
             RestoreEvent::Missing { path, loss, why } => self.missing.push(MissingPath {
                 path: below(root, path),

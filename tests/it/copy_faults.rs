@@ -193,7 +193,7 @@ fn a_descriptor_that_was_short_once_costs_no_file() {
     if !strace::is_able() {
         return;
     }
-    let mut healed = 0;
+    let mut repaired = 0;
     for (line, _) in &LINES[..3] {
         for call in ["openat", "openat2"] {
             let calls = strace::counted(&tree(), &[call], line);
@@ -212,11 +212,11 @@ fn a_descriptor_that_was_short_once_costs_no_file() {
                 }
                 assert_eq!((failed, left), (0, 0), "{context}");
                 nothing_is_half_done(&t, "to", &context);
-                healed += u32::from(out.status.code() == Some(0));
+                repaired += u32::from(out.status.code() == Some(0));
             }
         }
     }
-    assert!(healed > 0);
+    assert!(repaired > 0);
 }
 
 /// Records cannot be written any more when names still can be given: what has its name is no

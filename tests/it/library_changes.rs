@@ -147,15 +147,15 @@ fn a_tree_is_healed_from_its_copies() {
     let restore = || bit_crafts::restore(&d, &m).from([&backup]);
     let planned = restore().dry_run().run().unwrap();
     assert!(planned.dry_run && !t.exists("d/sub/b"));
-    assert_eq!(planned.healed.len(), 1);
+    assert_eq!(planned.repaired.len(), 1);
     let restored = restore().run().unwrap();
-    let healed = &restored.healed[0];
+    let repaired = &restored.repaired[0];
     assert_eq!(
-        (&healed.path, healed.loss),
+        (&repaired.path, repaired.loss),
         (&t.join("d/sub/b"), Loss::Removed)
     );
     assert_eq!(
-        healed.from.as_deref(),
+        repaired.from.as_deref(),
         Some(t.join("backup/sub/b").as_path())
     );
     assert_eq!(t.read("d/sub/b"), b"b");
@@ -163,7 +163,7 @@ fn a_tree_is_healed_from_its_copies() {
     let error = restored.complete().unwrap_err();
     assert_eq!(error.path(), Some(t.join("d/only").as_path()));
     let none = restore().only(Loss::Damaged).run().unwrap();
-    assert!(none.is_complete() && none.healed.is_empty());
+    assert!(none.is_complete() && none.repaired.is_empty());
 }
 
 /// What is asked for by name is copied, whatever its bytes are, and nothing beside it.

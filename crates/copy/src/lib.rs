@@ -107,7 +107,7 @@ pub use options::{
     When,
 };
 pub use restore::{
-    Loss, Mended, RestoreError, RestoreEvent, RestoreObserver, RestoreOptions, Restored, restore,
+    Loss, Repaired, RestoreError, RestoreEvent, RestoreObserver, RestoreOptions, Restored, restore,
 };
 
 /// Runs the examples of the registry's page too.

@@ -63,7 +63,7 @@ pub fn hash_with<S: DigestSink>(
         consumer.counter.publish();
         consumer.hand_over();
         stats.merge(consumer.alone.done);
-        let (threads, taken) = (consumer.alone.threads, consumer.keeper.taken);
+        let (threads, taken) = (consumer.alone.threads, consumer.records.taken);
         (consumer.sink, stats, threads, taken)
     })?;
     let mut totals = Totals {

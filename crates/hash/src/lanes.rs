@@ -12,7 +12,7 @@ use bc_walk::{EntryId, Error, ErrorKind, FileStat, Identity};
 use crate::large::{self, Alone};
 use crate::links::{Claim, Links};
 use crate::options::{DigestSink, HashProgress};
-use crate::resume::Keeper;
+use crate::resume::WorkerRecords;
 
 /// Feeds pieces to a batch whose messages have the numbers of their slots; those that are used up
 /// go to `consumed`.
@@ -65,7 +65,7 @@ pub(crate) struct Lanes<'a, S> {
     links: &'a Links<'a>,
     /// Properties of devices that hold files of several names, as far as this worker knows them.
     mounts: Mounts,
-    pub(crate) keeper: Keeper<'a>,
+    pub(crate) records: WorkerRecords<'a>,
     /// Files being read that are the first of several names.
     firsts: Vec<(EntryId, Identity)>,
 }
@@ -91,14 +91,14 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
             alone,
             links,
             mounts: Mounts::default(),
-            keeper: Keeper::new(options.resume.as_deref(), listing),
+            records: WorkerRecords::new(options.resume.as_deref(), listing),
             firsts: Vec::new(),
         }
     }
 
     /// Hands over the records and results that this worker has kept to itself so far.
     pub(crate) fn hand_over(&mut self) {
-        self.keeper.hand_over();
+        self.records.hand_over();
         self.sink.hand_over();
     }
 
@@ -115,7 +115,7 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
                 self.alone.done.bytes += stat.stamp.size;
                 self.digests.clear();
                 self.digests.extend(digests);
-                self.keeper.keep(entry, &stat, &self.digests);
+                self.records.keep(entry, &stat, &self.digests);
                 self.sink.file(entry, Ok((&stat, &self.digests)));
                 // The result for another state proves nothing about the claimed one.
                 let claimed = stat.stamp == opened.stat.stamp;
@@ -134,7 +134,7 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
     #[inline]
     fn was_read(&mut self, opened: &Opened) -> bool {
         let (entry, stat) = (opened.entry, &opened.stat);
-        if !self.keeper.knows(entry, stat, &mut self.digests) {
+        if !self.records.knows(entry, stat, &mut self.digests) {
             return false;
         }
         self.counter.file();
@@ -264,7 +264,7 @@ impl<S: DigestSink> Consumer for Lanes<'_, S> {
             Ok(opened) => {
                 self.digests.clear();
                 self.digests.extend(self.batch.digests(slot));
-                self.keeper.keep(entry, &opened.stat, &self.digests);
+                self.records.keep(entry, &opened.stat, &self.digests);
                 self.sink.file(entry, Ok((&opened.stat, &self.digests)));
                 self.pass_on(entry, Ok(&opened.stat), true);
             }

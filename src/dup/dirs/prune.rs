@@ -157,7 +157,7 @@ impl Picks {
             .into_iter()
             .map(Some)
             .collect();
-        let taken = pick.keeper.iter().map(|at| (0, *at));
+        let taken = pick.kept_file.iter().map(|at| (0, *at));
         let taken = taken.chain(pick.targets.iter().map(|at| (1, *at)));
         group.copies = taken
             .filter_map(|(root, at)| {

@@ -25,7 +25,7 @@ pub struct Offer<'a> {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Pick {
     /// Names of the file that stays, with which the others are compared.
-    pub keeper: Vec<usize>,
+    pub kept_file: Vec<usize>,
     /// Names that go; none, if all are to be kept.
     pub targets: Vec<usize>,
 }
@@ -155,8 +155,8 @@ fn pick(
     kept: &[usize],
     options: &PruneOptions,
 ) -> Option<Pick> {
-    let keeper = inodes.get(*kept.first()?)?;
-    let root = group.files[keeper.names[0]].root;
+    let kept_file = inodes.get(*kept.first()?)?;
+    let root = group.files[kept_file.names[0]].root;
     let may_go = |at: &usize| options.rules.roots == Roots::Any || group.files[*at].root != root;
     let goes = (0..inodes.len()).filter(|at| !kept.contains(at));
     let targets: Vec<usize> = goes
@@ -164,7 +164,7 @@ fn pick(
         .filter(may_go)
         .collect();
     Some(Pick {
-        keeper: keeper.names.clone(),
+        kept_file: kept_file.names.clone(),
         targets,
     })
 }
@@ -179,10 +179,10 @@ impl Pick {
                 file
             }
         };
-        let keeper = self.keeper.iter().map(named(0));
+        let kept_file = self.kept_file.iter().map(named(0));
         let targets = self.targets.iter().map(named(1));
         FileGroup {
-            files: keeper.chain(targets).collect(),
+            files: kept_file.chain(targets).collect(),
         }
     }
 }
@@ -237,7 +237,7 @@ fn plan(offers: &[Offer<'_>], picks: &[Option<Pick>]) {
             let path = bc_fs::escape(&group.files[*at].path);
             format!("{path}{}", offer.suffix)
         };
-        text += &format!("keep {}\n", path(&pick.keeper[0]));
+        text += &format!("keep {}\n", path(&pick.kept_file[0]));
         for target in &pick.targets {
             text += &format!("  not {}\n", path(target));
         }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bc_copy::{Loss, Mended, RestoreEvent, RestoreOptions, Restored};
+use bc_copy::{Loss, Repaired, RestoreEvent, RestoreOptions, Restored};
 use bc_digest::Algorithm;
 use bc_fs::escape;
 use bc_manifest::ErrorRecord;
@@ -113,8 +113,12 @@ impl<'a> Teller<'a> {
     pub fn tell(&self, event: RestoreEvent<'_>) {
         let report = &self.session.report;
         match (event, self.format) {
-            (RestoreEvent::Mended(mended), Format::Text) => self.line(|to| mended_line(to, mended)),
-            (RestoreEvent::Mended(mended), Format::Json) => self.object(&mended_object(mended)),
+            (RestoreEvent::Repaired(repaired), Format::Text) => {
+                self.line(|to| repaired_line(to, repaired))
+            }
+            (RestoreEvent::Repaired(repaired), Format::Json) => {
+                self.object(&repaired_object(repaired))
+            }
             (RestoreEvent::Missing { path, loss, why }, Format::Text) => self.line(|to| {
                 to.paint(Meaning::Bad, b"!!")?;
                 writeln!(to, " {}: {}: {why}", escape(path), loss.name())
@@ -156,27 +160,27 @@ impl<'a> Teller<'a> {
     }
 }
 
-fn mended_line(output: &mut Output, mended: &Mended<'_>) -> io::Result<()> {
+fn repaired_line(output: &mut Output, repaired: &Repaired<'_>) -> io::Result<()> {
     output.paint(Meaning::Added, b"+")?;
-    write!(output, " {}", escape(mended.path))?;
-    if let Some(from) = mended.from {
+    write!(output, " {}", escape(repaired.path))?;
+    if let Some(from) = repaired.from {
         write!(output, ": from {}", escape(from))?;
     }
-    if let Some(linked) = mended.linked {
+    if let Some(linked) = repaired.linked {
         write!(output, ": linked to {}", escape(linked))?;
     }
-    if let Some(kept) = mended.kept {
+    if let Some(kept) = repaired.kept {
         write!(output, "; what was there is {}", escape(kept))?;
     }
     output.write_all(b"\n")
 }
 
-fn mended_object(mended: &Mended<'_>) -> Map<String, Value> {
-    let mut object = of_path("mended", mended.path, mended.loss);
+fn repaired_object(repaired: &Repaired<'_>) -> Map<String, Value> {
+    let mut object = of_path("mended", repaired.path, repaired.loss);
     for (key, path) in [
-        ("from", mended.from),
-        ("linked", mended.linked),
-        ("kept", mended.kept),
+        ("from", repaired.from),
+        ("linked", repaired.linked),
+        ("kept", repaired.kept),
     ] {
         if let Some(path) = path {
             insert_path(&mut object, key, path);
@@ -215,7 +219,7 @@ fn summary(restored: &Restored) -> Map<String, Value> {
     let value = json!({
         "type": "summary",
         "wanted": restored.wanted,
-        "mended": restored.mended,
+        "mended": restored.repaired,
         "missing": restored.missing,
         "failed": restored.failed,
         "left": restored.left,
@@ -239,7 +243,11 @@ pub fn conclude(session: &mut Session, restored: &Restored, dry_run: bool) -> Ex
         ("files", "Files read.", read.files),
         ("read_bytes", "Bytes read.", read.bytes),
         ("restore_wanted", "Paths to be healed.", restored.wanted),
-        ("restore_mended", "Paths that were healed.", restored.mended),
+        (
+            "restore_mended",
+            "Paths that were healed.",
+            restored.repaired,
+        ),
         (
             "restore_missing",
             "Paths that no copy holds.",
@@ -253,7 +261,7 @@ pub fn conclude(session: &mut Session, restored: &Restored, dry_run: bool) -> Ex
     }
     let mut parts = Vec::new();
     for (count, what) in [
-        (restored.mended, "restored"),
+        (restored.repaired, "restored"),
         (restored.missing, "that no copy holds"),
         (restored.failed, "failed"),
         (restored.left, "not begun"),

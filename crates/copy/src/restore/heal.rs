@@ -10,7 +10,7 @@ use super::Reach;
 use super::groups::Group;
 use super::make::{Healer, Kept, Name, NotLinked, Source, Stop};
 use super::needs::Need;
-use super::options::{Loss, Mended};
+use super::options::{Loss, Repaired};
 use super::put::{self, Present};
 use super::sources::{Candidate, Index, open_regular};
 use crate::beneath::{self, DestDir};
@@ -241,9 +241,9 @@ impl Healer<'_, '_> {
                 }
             };
             let need = self.need(&first);
-            restore.mended(
+            restore.repaired(
                 first.need,
-                &Mended {
+                &Repaired {
                     path: &need.path,
                     loss: need.loss,
                     from,
@@ -286,9 +286,9 @@ impl Healer<'_, '_> {
             match self.link(&name, source, kept) {
                 Ok(second) => {
                     let need = self.need(&name);
-                    restore.mended(
+                    restore.repaired(
                         name.need,
-                        &Mended {
+                        &Repaired {
                             path: &need.path,
                             loss: need.loss,
                             from: None,
@@ -330,9 +330,9 @@ impl Healer<'_, '_> {
                 continue;
             }
             let from = candidate.filter(|_| linked.is_none());
-            restore.mended(
+            restore.repaired(
                 name.need,
-                &Mended {
+                &Repaired {
                     path: &need.path,
                     loss: need.loss,
                     from: from.map(|candidate| &candidate.shown[..]),

@@ -59,7 +59,7 @@ use stages::Stages;
 use start::{Top, look, refuse_another_tree};
 
 pub use options::{
-    Loss, Mended, RestoreError, RestoreEvent, RestoreObserver, RestoreOptions, Restored,
+    Loss, Repaired, RestoreError, RestoreEvent, RestoreObserver, RestoreOptions, Restored,
 };
 
 /// Files of a worker: each is read, written and forced to the disk, so that few are enough.
@@ -105,7 +105,7 @@ struct Restore<'a> {
     observer: &'a RestoreObserver<'a>,
     /// For each need, true once its outcome is known.
     settled: Vec<AtomicBool>,
-    mended: AtomicU64,
+    repaired: AtomicU64,
     missing: AtomicU64,
     failed: AtomicU64,
     incomplete: AtomicU64,
@@ -194,7 +194,7 @@ pub fn restore(
         progress: work.progress,
         observer,
         settled,
-        mended: AtomicU64::new(0),
+        repaired: AtomicU64::new(0),
         missing: AtomicU64::new(0),
         failed: AtomicU64::new(0),
         incomplete: AtomicU64::new(0),

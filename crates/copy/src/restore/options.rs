@@ -89,7 +89,7 @@ impl<'a> RestoreOptions<'a> {
 /// A path that is as recorded again, or would be.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Mended<'a> {
+pub struct Repaired<'a> {
     /// Path below the root.
     pub path: &'a [u8],
     /// Loss that it had.
@@ -116,7 +116,7 @@ pub enum RestoreEvent<'a> {
         bytes: u64,
     },
     /// A path is as recorded again, or would be.
-    Mended(&'a Mended<'a>),
+    Repaired(&'a Repaired<'a>),
     /// A path is not restored, since no copy has its content.
     Missing {
         /// The path.
@@ -159,7 +159,7 @@ pub struct Restored {
     /// Paths that were to be repaired: the sum of the next four.
     pub wanted: u64,
     /// As recorded again, or would be.
-    pub mended: u64,
+    pub repaired: u64,
     /// Paths whose content no copy has.
     pub missing: u64,
     /// Paths that failed, or changed meanwhile.

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::Restore;
 use super::dirs::NotOpened;
 use super::needs::Need;
-use super::options::Mended;
+use super::options::Repaired;
 use super::put::{self, NotPut};
 use crate::beneath;
 use crate::meta;
@@ -53,9 +53,9 @@ pub(super) fn restore(restore: &Restore<'_>) {
             }
         };
         match made {
-            Ok(()) => restore.mended(
+            Ok(()) => restore.repaired(
                 number,
-                &Mended {
+                &Repaired {
                     path: &need.path,
                     loss: need.loss,
                     from: None,

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::dirs::Volume;
 use super::needs::Need;
-use super::options::{Mended, RestoreEvent, Restored};
+use super::options::{Repaired, RestoreEvent, Restored};
 use super::{Reach, Restore};
 use crate::job::shown_below;
 use crate::meta::Lost;
@@ -49,9 +49,9 @@ impl Restore<'_> {
         count.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn mended(&self, need: usize, mended: &Mended<'_>) {
-        self.settle(need, &self.mended);
-        (self.observer)(RestoreEvent::Mended(mended));
+    pub(super) fn repaired(&self, need: usize, repaired: &Repaired<'_>) {
+        self.settle(need, &self.repaired);
+        (self.observer)(RestoreEvent::Repaired(repaired));
     }
 
     pub(super) fn failed(&self, number: usize, error: &Error) {
@@ -141,10 +141,10 @@ impl Restore<'_> {
         let left: u64 = left
             .filter_map(|number| self.needs[number].entry.size())
             .sum();
-        let settled = count(&self.mended) + count(&self.missing) + count(&self.failed);
+        let settled = count(&self.repaired) + count(&self.missing) + count(&self.failed);
         Restored {
             wanted,
-            mended: count(&self.mended),
+            repaired: count(&self.repaired),
             missing: count(&self.missing),
             failed: count(&self.failed),
             left: wanted - settled,

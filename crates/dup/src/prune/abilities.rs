@@ -78,13 +78,13 @@ impl<'a> Abilities<'a> {
     /// Refuses an action that is impossible with any file of `target`'s file system.
     pub(super) fn able(
         &mut self,
-        keeper: &OpenFile,
+        kept_file: &OpenFile,
         target: &OpenFile,
         kind: &StepKind,
     ) -> Result<(), Skip> {
         let traits = self.traits(target);
         let lack = match kind {
-            StepKind::Reflink => self.lack_of_reflinks(keeper, target, &traits)?,
+            StepKind::Reflink => self.lack_of_reflinks(kept_file, target, &traits)?,
             StepKind::Symlink(text) if !traits.read_only => {
                 self.lack_of_symlinks(target, &traits, text)
             }
@@ -98,7 +98,7 @@ impl<'a> Abilities<'a> {
     /// `None` if it can.
     fn lack_of_reflinks(
         &self,
-        keeper: &OpenFile,
+        kept_file: &OpenFile,
         target: &OpenFile,
         traits: &Traits,
     ) -> Result<Option<Lack>, Skip> {
@@ -109,7 +109,7 @@ impl<'a> Abilities<'a> {
             return Ok(None);
         }
         // Asks for no bytes at all, and so changes none.
-        let asked = bc_read::dedupe::dedupe_range(&keeper.file, &target.file, 0, 0);
+        let asked = bc_read::dedupe::dedupe_range(&kept_file.file, &target.file, 0, 0);
         let refused = |error: &std::io::Error| Errno::from_io_error(error);
         Ok(match asked {
             Err(error) if refused(&error) == Some(Errno::ROFS) => Some(Lack::Writing),
@@ -140,13 +140,13 @@ impl<'a> Abilities<'a> {
     /// Refuses a dry run where only the run itself can find out if `held` is another name of the
     /// kept file, as the names of one file may be numbered differently. Copies that were made at
     /// one moment and have several names look the same.
-    pub(super) fn apart(&mut self, keeper: &OpenFile, held: &OpenFile) -> Result<(), Skip> {
-        let one_device = held.stat.id.dev == keeper.stat.id.dev;
+    pub(super) fn apart(&mut self, kept_file: &OpenFile, held: &OpenFile) -> Result<(), Skip> {
+        let one_device = held.stat.id.dev == kept_file.stat.id.dev;
         if !one_device || !self.foresees_names(held) {
             return Ok(());
         }
         let (one, other) = (
-            sys::stat_now(&keeper.file, c"")?,
+            sys::stat_now(&kept_file.file, c"")?,
             sys::stat_now(&held.file, c"")?,
         );
         let alike = one.stamp == other.stamp && one.nlink == other.nlink && one.nlink > 1;
@@ -192,7 +192,7 @@ impl<'a> Abilities<'a> {
     /// failure is one of all files there.
     pub(super) fn learn(
         &mut self,
-        keeper: &OpenFile,
+        kept_file: &OpenFile,
         target: &OpenFile,
         kind: &StepKind,
         skip: Skip,
@@ -205,7 +205,7 @@ impl<'a> Abilities<'a> {
                 op: "dedupe",
                 errno,
             } => errno,
-            Skip::LinkDiffers => return self.learn_links(keeper, target),
+            Skip::LinkDiffers => return self.learn_links(kept_file, target),
             _ => return skip,
         };
         let dev = target.stat.id.dev;
@@ -250,10 +250,10 @@ impl<'a> Abilities<'a> {
 
     /// Handles a link to the kept file that was another file: the kept file's name was given away
     /// meanwhile, or the file system numbers each name separately.
-    fn learn_links(&mut self, keeper: &OpenFile, target: &OpenFile) -> Skip {
+    fn learn_links(&mut self, kept_file: &OpenFile, target: &OpenFile) -> Skip {
         let traits = self.traits(target);
-        if traits.inodes == Inodes::Stable || keeper.check_name().is_err() {
-            return Skip::KeeperChanged;
+        if traits.inodes == Inodes::Stable || kept_file.check_name().is_err() {
+            return Skip::KeptFileChanged;
         }
         self.refused.insert(target.stat.id.dev);
         self.unable(target, Lack::LinkNumbers)

@@ -55,7 +55,7 @@ impl Copies {
     pub(super) fn acceptable<'a>(
         &'a self,
         options: &'a PruneOptions,
-        keeper: &'a OpenFile,
+        kept_file: &'a OpenFile,
         target: &OpenFile,
         to: &[u8],
     ) -> Acceptable<'a> {
@@ -63,7 +63,7 @@ impl Copies {
         Acceptable {
             known: unfinished.and_then(|known| known.at(to, target)),
             traces: &self.traces,
-            keeper,
+            kept_file,
             references: &options.references,
             placed: &self.placed,
             force: options.force,

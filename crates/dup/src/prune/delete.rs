@@ -6,18 +6,18 @@ use super::skip::Skip;
 use super::sys;
 use super::temp::{Temps, remove};
 
-pub(crate) fn act(keeper: &OpenFile, target: &OpenFile, temps: &Temps) -> Result<(), Skip> {
-    if keeper.stat.id == target.stat.id {
+pub(crate) fn act(kept_file: &OpenFile, target: &OpenFile, temps: &Temps) -> Result<(), Skip> {
+    if kept_file.stat.id == target.stat.id {
         return Err(Skip::AlreadyLinked);
     }
-    remove(target, temps, || keeper.outlives(target))
+    remove(target, temps, || kept_file.outlives(target))
 }
 
 /// Removes a leftover name that is another name of the kept file.
-pub(crate) fn extra_link(keeper: &OpenFile, target: &OpenFile) -> Result<(), Skip> {
-    keeper.check_name().map_err(Skip::of_keeper)?;
+pub(crate) fn extra_link(kept_file: &OpenFile, target: &OpenFile) -> Result<(), Skip> {
+    kept_file.check_name().map_err(Skip::of_kept_file)?;
     match identity_at(&target.dir, &target.name)? {
-        Some(id) if id == keeper.stat.id => Ok(sys::unlink(&target.dir, &target.name)?),
+        Some(id) if id == kept_file.stat.id => Ok(sys::unlink(&target.dir, &target.name)?),
         Some(_) => Err(Skip::Changed),
         None => Err(Skip::Gone),
     }

@@ -40,7 +40,7 @@ pub(crate) struct Acceptable<'a> {
     /// them, and the file that this name says each is a copy of.
     pub(crate) traces: &'a HashSet<(Mark, Identity)>,
     /// The kept file: neither this one nor one that cannot be distinguished from it counts.
-    pub(crate) keeper: &'a OpenFile,
+    pub(crate) kept_file: &'a OpenFile,
     /// Never one of these.
     pub(crate) references: &'a Subtrees,
     /// Files that this run has placed, each with the file that it was before: two files may have
@@ -97,8 +97,8 @@ impl Acceptable<'_> {
             OpenFile::find(dir, &name.to_owned(), to).map_err(|_| exists("it cannot be read"))?;
         self.check_identity(held.stat.id, target)?;
         if self.force == Force::No {
-            let apart =
-                distinct::check(target, &held).and_then(|()| distinct::check(self.keeper, &held));
+            let apart = distinct::check(target, &held)
+                .and_then(|()| distinct::check(self.kept_file, &held));
             apart.map_err(|why| match why {
                 Skip::SameVolume => exists("it may be the file itself on another device"),
                 _ => exists("its file system has no stable inode numbers"),
@@ -128,7 +128,7 @@ impl Acceptable<'_> {
         let source = target.stat.id;
         if id == source {
             Err(exists(ITSELF))
-        } else if id == self.keeper.stat.id {
+        } else if id == self.kept_file.stat.id {
             Err(exists("it is the kept file"))
         } else if self.references.has_file(id) {
             Err(exists("it is a reference's file"))
@@ -211,7 +211,7 @@ fn in_the_way(why: Skip) -> Skip {
         Skip::ContentDiffers => exists(CONTENT),
         Skip::SameFile => exists(ITSELF),
         Skip::OpenForWriting | Skip::KeeperOpenForWriting => exists("it is open for writing"),
-        Skip::Changed | Skip::Gone | Skip::KeeperChanged => exists(BUSY),
+        Skip::Changed | Skip::Gone | Skip::KeptFileChanged => exists(BUSY),
         other => other,
     }
 }

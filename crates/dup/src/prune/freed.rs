@@ -65,14 +65,14 @@ impl<'g> Ledger<'g> {
     pub(super) fn take_stock(
         &mut self,
         abilities: &mut Abilities<'_>,
-        keeper: &OpenFile,
+        kept_file: &OpenFile,
         held: &OpenFile,
         kind: &StepKind,
     ) -> Stock {
         let traits = abilities.traits(held);
         let mut stock = match traits.copy_up {
             Answer::Yes => Stock {
-                copied: copied_up(keeper, held, kind),
+                copied: copied_up(kept_file, held, kind),
                 unknown: layer_of(&held.file) == Layer::Unknown,
                 ..Stock::default()
             },
@@ -190,7 +190,7 @@ impl Abilities<'_> {
     /// although `held` can be.
     pub(super) fn check_layers(
         &mut self,
-        keeper: &OpenFile,
+        kept_file: &OpenFile,
         held: &OpenFile,
         kind: &StepKind,
     ) -> Result<bool, Skip> {
@@ -200,9 +200,8 @@ impl Abilities<'_> {
             return Ok(true);
         }
         match layer_of(&held.file) {
-            Layer::Upper => {
-                Ok(layer_of(&keeper.file) == Layer::Upper || !is_one_mount(&keeper.dir, &held.dir))
-            }
+            Layer::Upper => Ok(layer_of(&kept_file.file) == Layer::Upper
+                || !is_one_mount(&kept_file.dir, &held.dir)),
             Layer::Unknown if *kind == StepKind::Hardlink => Err(Skip::UnknownLayer),
             Layer::Lower | Layer::Unknown => Err(Skip::NotShareable(BELOW)),
         }
@@ -211,20 +210,21 @@ impl Abilities<'_> {
     /// Returns true if a link would have to lead to another file system, or to another mount of the
     /// same: the kernel lets none lead from one mount to another, bind mounts and mounted files
     /// included.
-    pub(super) fn across(&mut self, keeper: &OpenFile, held: &OpenFile) -> sys::Result<bool> {
-        if sys::differ(keeper.mount, held.dir.facts()?.mount) {
+    pub(super) fn across(&mut self, kept_file: &OpenFile, held: &OpenFile) -> sys::Result<bool> {
+        if sys::differ(kept_file.mount, held.dir.facts()?.mount) {
             return Ok(true);
         }
         Ok(match self.traits(held).copy_up {
-            Answer::Yes => !is_one_mount(&keeper.dir, &held.dir),
-            Answer::No | Answer::Unknown => keeper.stat.id.dev != held.stat.id.dev,
+            Answer::Yes => !is_one_mount(&kept_file.dir, &held.dir),
+            Answer::No | Answer::Unknown => kept_file.stat.id.dev != held.stat.id.dev,
         })
     }
 
     /// Refuses a reflink of a file that has no blocks of its own.
-    pub(super) fn shareable(&mut self, keeper: &OpenFile, held: &OpenFile) -> Result<(), Skip> {
+    pub(super) fn shareable(&mut self, kept_file: &OpenFile, held: &OpenFile) -> Result<(), Skip> {
         let traits = self.traits(held);
-        if traits.inline != Answer::No && (self.space(held).inline || self.space(keeper).inline) {
+        if traits.inline != Answer::No && (self.space(held).inline || self.space(kept_file).inline)
+        {
             return Err(Skip::NotShareable(
                 "content that small lies in the metadata",
             ));
@@ -232,7 +232,7 @@ impl Abilities<'_> {
         // Blocks that `nodatasum` left without checksums are noticed when it is tried.
         if traits.name == sys::BTRFS {
             let is_plain = |file: &OpenFile| Ok::<_, Skip>(file.flags()?.chattr() & NO_COPY != 0);
-            if is_plain(keeper)? != is_plain(held)? {
+            if is_plain(kept_file)? != is_plain(held)? {
                 return Err(Skip::StoredOtherwise);
             }
         }
@@ -247,9 +247,9 @@ const NO_COPY: u32 = 0x0080_0000;
 /// Returns the file that a step copies up, and the bytes which that takes at most: to link the kept
 /// one, and to move one to another place of its mount. A file that is copied to be removed takes
 /// none.
-fn copied_up(keeper: &OpenFile, held: &OpenFile, kind: &StepKind) -> Option<(Identity, u64)> {
+fn copied_up(kept_file: &OpenFile, held: &OpenFile, kind: &StepKind) -> Option<(Identity, u64)> {
     let file = match kind {
-        StepKind::Hardlink => keeper,
+        StepKind::Hardlink => kept_file,
         StepKind::Move(to) if is_in_mount_of(held, to) => held,
         _ => return None,
     };

@@ -357,19 +357,19 @@ impl KeepRules {
         inodes
     }
 
-    /// Returns true if `target`, a name of `inode`, is to be acted on when `keeper` stays.
-    pub(crate) fn acts_on(&self, inode: &Inode, keeper: &FileRef, target: &FileRef) -> bool {
+    /// Returns true if `target`, a name of `inode`, is to be acted on when `kept_file` stays.
+    pub(crate) fn acts_on(&self, inode: &Inode, kept_file: &FileRef, target: &FileRef) -> bool {
         let left_over = leftover::is_ours(target.name()) && !target.protected;
-        let stays = inode.id == keeper.id || inode.protected;
-        target.path != keeper.path && (left_over || !stays && self.allow(keeper, target))
+        let stays = inode.id == kept_file.id || inode.protected;
+        target.path != kept_file.path && (left_over || !stays && self.allow(kept_file, target))
     }
 
-    /// Returns true if `target` may be acted on when `keeper` stays.
-    pub(crate) fn allow(&self, keeper: &FileRef, target: &FileRef) -> bool {
+    /// Returns true if `target` may be acted on when `kept_file` stays.
+    pub(crate) fn allow(&self, kept_file: &FileRef, target: &FileRef) -> bool {
         let is_other = match self.roots {
             Roots::Any => true,
-            Roots::Across => keeper.root != target.root,
-            Roots::Chosen => self.may_stay(keeper) && !self.may_stay(target),
+            Roots::Across => kept_file.root != target.root,
+            Roots::Chosen => self.may_stay(kept_file) && !self.may_stay(target),
         };
         !target.protected && is_other
     }

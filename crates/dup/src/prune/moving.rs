@@ -58,7 +58,7 @@ impl Run<'_> {
     pub(super) fn check_destination(
         &mut self,
         to: &[u8],
-        keeper: &OpenFile,
+        kept_file: &OpenFile,
         target: &OpenFile,
     ) -> Result<(), Skip> {
         if self.taken.contains(to) {
@@ -81,7 +81,7 @@ impl Run<'_> {
         let metadata = target.metadata()?;
         let standing = self
             .copies
-            .acceptable(self.options, keeper, target, to)
+            .acceptable(self.options, kept_file, target, to)
             .find((&dir, &name), to, target, &metadata, self.cancel)?;
         if let Some(errno) = standing.unwatched {
             self.unwatched(to, errno);
@@ -170,7 +170,7 @@ impl Run<'_> {
     pub(super) fn relocate(
         &mut self,
         place: Option<(OwnedFd, CString)>,
-        keeper: &OpenFile,
+        kept_file: &OpenFile,
         target: &OpenFile,
         to: &[u8],
         number: Option<u64>,
@@ -192,7 +192,7 @@ impl Run<'_> {
             true => How::Copy,
             false => How::Rename,
         };
-        let acceptable = self.copies.acceptable(self.options, keeper, target, to);
+        let acceptable = self.copies.acceptable(self.options, kept_file, target, to);
         let journal = self.journal.zip(number);
         let means = Means {
             temps: &self.shared.temps,
@@ -216,7 +216,7 @@ impl Run<'_> {
             stays: None,
             acceptable: Some(acceptable),
         }
-        .go(means, || keeper.outlives(target))
+        .go(means, || kept_file.outlives(target))
         .map_err(|why| self.foreseen(to, why))?;
         self.copies.placed.insert(placed.id, source);
         if let Some(why) = placed.stays {

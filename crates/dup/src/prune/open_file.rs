@@ -371,7 +371,7 @@ impl OpenFile {
     /// No list of file systems is complete, and names may be cached. But a rename moves a file's
     /// ctime, under all its mounts.
     pub(crate) fn outlives(&self, target: &OpenFile) -> Result<(), Skip> {
-        self.check_content().map_err(Skip::of_keeper)?;
+        self.check_content().map_err(Skip::of_kept_file)?;
         let named = sys::stat_now(&self.dir, &self.name).map_err(|failed| match failed.errno {
             Errno::NOENT => Skip::SameFile,
             _ => failed.into(),
@@ -390,7 +390,7 @@ impl OpenFile {
             return Err(Skip::SameFile);
         }
         if moved || now.nlink < self.stat.nlink || named.id != self.stat.id {
-            return Err(Skip::KeeperChanged);
+            return Err(Skip::KeptFileChanged);
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ const MARKED: &str = "it is append-only or immutable (chattr)";
 /// Refuses steps that the kernel would refuse.
 pub(super) fn check(
     caller: &Caller,
-    keeper: &OpenFile,
+    kept_file: &OpenFile,
     target: &OpenFile,
     kind: &StepKind,
 ) -> Result<(), Skip> {
@@ -44,16 +44,16 @@ pub(super) fn check(
     if *kind != StepKind::Hardlink {
         return Ok(());
     }
-    if keeper.marks.intersects(fixed) {
+    if kept_file.marks.intersects(fixed) {
         let why = "the kept file is append-only or immutable (chattr)";
         return Err(denied("link", why));
     }
     // The temporary name is one of the kept file.
-    if !caller.may_remove(&dir.stat, owner(keeper)) {
+    if !caller.may_remove(&dir.stat, owner(kept_file)) {
         return Err(denied("rename", STUCK));
     }
     let why = "the kept file is another user's (fs.protected_hardlinks)";
-    match may_link(caller, keeper) {
+    match may_link(caller, kept_file) {
         true => Ok(()),
         false => Err(denied("link", why)),
     }

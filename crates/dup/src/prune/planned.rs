@@ -49,7 +49,7 @@ fn of_group(group: &FileGroup, options: &PruneOptions, mounts: &mut Mounts) -> (
     let Some(kept) = inodes.first() else {
         return (0, 0);
     };
-    let keeper = &group.files[kept.names[0]];
+    let kept_file = &group.files[kept.names[0]];
     let mut look = |index: &usize| Some((*index, find(&group.files[*index], mounts)?));
     let found: Vec<Vec<(usize, Found)>> = inodes
         .iter()
@@ -65,7 +65,7 @@ fn of_group(group: &FileGroup, options: &PruneOptions, mounts: &mut Mounts) -> (
         };
         let acted = |(index, _): &&(usize, Found)| {
             let target = &group.files[*index];
-            options.rules.acts_on(inode, keeper, target)
+            options.rules.acts_on(inode, kept_file, target)
         };
         let names = found.iter().filter(acted).count() as u64;
         files += names;

@@ -44,7 +44,7 @@ impl Run<'_> {
     /// Everything that has to hold before `file` may be changed.
     pub(super) fn precheck(
         &mut self,
-        keeper: &mut OpenFile,
+        kept_file: &mut OpenFile,
         file: &FileRef,
         state: &mut State<'_>,
         kind: &mut StepKind,
@@ -64,12 +64,12 @@ impl Run<'_> {
         };
         let mut held = opened.or_else(|why| {
             let found = open_file::identity_at(&dir, &entry.1)?;
-            Err(match found == Some(keeper.stat.id) {
+            Err(match found == Some(kept_file.stat.id) {
                 true => Skip::AlreadyLinked,
                 false => why,
             })
         })?;
-        if held.stat.id == keeper.stat.id {
+        if held.stat.id == kept_file.stat.id {
             return Err(Skip::AlreadyLinked.into());
         }
         if held.is_mounted() {
@@ -79,41 +79,41 @@ impl Run<'_> {
             return Err(Skip::AlreadyShared.into());
         }
         if !std::mem::take(&mut state.is_fresh) {
-            keeper.check().map_err(Skip::of_keeper)?;
+            kept_file.check().map_err(Skip::of_kept_file)?;
         }
-        let (room, metadata) = self.refuse(keeper, &held, kind)?;
+        let (room, metadata) = self.refuse(kept_file, &held, kind)?;
         self.abilities.writable(&held, kind)?;
-        permitted::check(&self.abilities.caller, keeper, &held, kind)?;
-        let room = match self.abilities.check_layers(keeper, &held, kind)? {
+        permitted::check(&self.abilities.caller, kept_file, &held, kind)?;
+        let room = match self.abilities.check_layers(kept_file, &held, kind)? {
             true => room,
             false => Room::Below,
         };
-        self.abilities.able(keeper, &held, kind)?;
+        self.abilities.able(kept_file, &held, kind)?;
         if *kind == StepKind::Reflink {
-            self.abilities.shareable(keeper, &held)?;
+            self.abilities.shareable(kept_file, &held)?;
         }
         let disk = Arc::clone(&self.shared.disk);
         let mut _turn = None;
-        if keeper.stat.stamp.size > LONG {
+        if kept_file.stat.stamp.size > LONG {
             self.parents.let_go();
-            keeper.dir.unlock();
+            kept_file.dir.unlock();
             held.dir.unlock();
             // Two pairs at a time would keep the heads of a disk on their way. Nothing is leased yet.
             let seeks = |file: &OpenFile| bc_read::order::seeks(&file.file, file.stat.id.dev);
-            if seeks(keeper) || seeks(&held) {
+            if seeks(kept_file) || seeks(&held) {
                 _turn = Some(disk.lock().unwrap_or_else(PoisonError::into_inner));
             }
         }
         // The kernel compares the ranges that it is to share under its own lock, and the target is
         // opened for writing then, which a lease of ours would hold up.
         if *kind != StepKind::Reflink {
-            self.watch(keeper).map_err(Skip::of_keeper)?;
+            self.watch(kept_file).map_err(Skip::of_kept_file)?;
             self.watch(&mut held)?;
             if self.abilities.traits(&held).network == Answer::No {
                 held.file.lock(self.options.mode)?;
             }
         }
-        let digest = self.compare(keeper, &held)?;
+        let digest = self.compare(kept_file, &held)?;
         match room {
             Room::Free => {}
             Room::Full => return Err(Refusal::Keep(Box::new(held), Skip::NewKeeper)),
@@ -130,7 +130,7 @@ impl Run<'_> {
         held.links = links_left + 1;
         let stock = state
             .ledger
-            .take_stock(&mut self.abilities, keeper, &held, kind);
+            .take_stock(&mut self.abilities, kept_file, &held, kind);
         state.entries.insert(entry);
         Ok(Ready {
             id: held.stat.id,
@@ -152,14 +152,14 @@ impl Run<'_> {
     }
 
     /// Proves that both files have the same bytes and are unchanged.
-    pub(super) fn compare(&self, keeper: &OpenFile, held: &OpenFile) -> Result<Digest, Skip> {
-        let size = keeper.stat.stamp.size;
+    pub(super) fn compare(&self, kept_file: &OpenFile, held: &OpenFile) -> Result<Digest, Skip> {
+        let size = kept_file.stat.stamp.size;
         let unwritten = || {
-            keeper.check_lease().map_err(Skip::of_keeper)?;
+            kept_file.check_lease().map_err(Skip::of_kept_file)?;
             held.check_lease()
         };
-        let digest = compare_while(&keeper.file, &held.file, size, self.cancel, unwritten)?;
-        keeper.check().map_err(Skip::of_keeper)?;
+        let digest = compare_while(&kept_file.file, &held.file, size, self.cancel, unwritten)?;
+        kept_file.check().map_err(Skip::of_kept_file)?;
         held.check()?;
         unwritten()?;
         Ok(digest)
@@ -168,14 +168,14 @@ impl Run<'_> {
     /// Refuses the steps that can be refused without reading.
     fn refuse(
         &mut self,
-        keeper: &OpenFile,
+        kept_file: &OpenFile,
         held: &OpenFile,
         kind: &mut StepKind,
     ) -> Result<(Room, Option<(Metadata, Metadata)>), Skip> {
         let options = self.options;
-        let across = self.abilities.across(keeper, held)?;
+        let across = self.abilities.across(kept_file, held)?;
         let same_metadata = || -> Result<Option<(Metadata, Metadata)>, Skip> {
-            let (kept, flags) = (keeper.flags()?, held.flags()?);
+            let (kept, flags) = (kept_file.flags()?, held.flags()?);
             if !kept.same_encryption(flags) {
                 return Err(Skip::EncryptionDiffers);
             }
@@ -185,7 +185,7 @@ impl Run<'_> {
             if let Some(what) = flags.difference(kept) {
                 return Err(Skip::MetadataDiffers(what));
             }
-            let (kept, own) = (keeper.metadata()?, held.metadata()?);
+            let (kept, own) = (kept_file.metadata()?, held.metadata()?);
             match kept.difference(&own) {
                 Some(what) => Err(Skip::MetadataDiffers(what)),
                 None => Ok(Some((own, kept))),
@@ -199,32 +199,32 @@ impl Run<'_> {
             }),
             StepKind::Hardlink => {
                 metadata = same_metadata()?;
-                let most = self.abilities.max_links(keeper);
+                let most = self.abilities.max_links(kept_file);
                 let most = options.max_links.unwrap_or(most).min(most);
-                Ok(if keeper.links < most {
+                Ok(if kept_file.links < most {
                     Room::Free
                 } else {
                     Room::Full
                 })
             }
-            StepKind::Reflink => reflink::check(keeper, held).map(|()| Room::Free),
+            StepKind::Reflink => reflink::check(kept_file, held).map(|()| Room::Free),
             StepKind::Symlink(text) => {
                 metadata = same_metadata()?;
-                self.distinct(keeper, held)?;
-                self.abilities.apart(keeper, held)?;
-                *text = symlink::text(keeper, held, self.shared.real_places())?;
+                self.distinct(kept_file, held)?;
+                self.abilities.apart(kept_file, held)?;
+                *text = symlink::text(kept_file, held, self.shared.real_places())?;
                 Ok(Room::Free)
             }
             StepKind::Delete => {
-                self.distinct(keeper, held)?;
-                self.abilities.apart(keeper, held)?;
+                self.distinct(kept_file, held)?;
+                self.abilities.apart(kept_file, held)?;
                 Ok(Room::Free)
             }
             StepKind::Move(to) => {
-                self.distinct(keeper, held)?;
-                self.abilities.apart(keeper, held)?;
+                self.distinct(kept_file, held)?;
+                self.abilities.apart(kept_file, held)?;
                 self.sweep_destination(to);
-                self.check_destination(to, keeper, held)?;
+                self.check_destination(to, kept_file, held)?;
                 Ok(Room::Free)
             }
             StepKind::Leftover => Ok(Room::Free),
@@ -232,10 +232,10 @@ impl Run<'_> {
         Ok((room?, metadata))
     }
 
-    pub(super) fn distinct(&self, keeper: &OpenFile, held: &OpenFile) -> Result<(), Skip> {
+    pub(super) fn distinct(&self, kept_file: &OpenFile, held: &OpenFile) -> Result<(), Skip> {
         match self.options.force {
             Force::Yes => Ok(()),
-            Force::No => distinct::check(keeper, held),
+            Force::No => distinct::check(kept_file, held),
         }
     }
 }

@@ -17,7 +17,7 @@ use super::sys::{self, Access, Failed};
 /// range locked meanwhile.
 const RANGE: u64 = 16 << 20;
 
-pub(crate) fn act(keeper: &OpenFile, target: &OpenFile, cancel: &Cancel) -> Result<(), Skip> {
+pub(crate) fn act(kept_file: &OpenFile, target: &OpenFile, cancel: &Cancel) -> Result<(), Skip> {
     // The owner may dedupe through a read-only descriptor: files that are
     // being executed, and snapshots that are read-only to writers.
     let file = match sys::open_file(&target.dir, &target.name, Access::Write) {
@@ -41,7 +41,7 @@ pub(crate) fn act(keeper: &OpenFile, target: &OpenFile, cancel: &Cancel) -> Resu
         let length = RANGE.min(size - at);
         let deduped = point("dedupe")
             .and_then(|()| {
-                let ask = || dedupe_range(&keeper.file, file, at, length);
+                let ask = || dedupe_range(&kept_file.file, file, at, length);
                 retry_on_intr(|| ask().map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO)))
             })
             .map_err(|errno| Failed {
@@ -72,9 +72,9 @@ pub(crate) fn act(keeper: &OpenFile, target: &OpenFile, cancel: &Cancel) -> Resu
 }
 
 /// Proves that there are blocks to share, and that the two files do not share them already.
-pub(crate) fn check(keeper: &OpenFile, target: &OpenFile) -> Result<(), Skip> {
+pub(crate) fn check(kept_file: &OpenFile, target: &OpenFile) -> Result<(), Skip> {
     let listed = |file: &OpenFile| extents(&file.file, Dirty::Leave);
-    let (one, other) = (listed(keeper), listed(target));
+    let (one, other) = (listed(kept_file), listed(target));
     if other.as_ref().is_ok_and(Vec::is_empty) && target.stat.blocks == 0 {
         return Err(Skip::NotShareable("it has no blocks"));
     }

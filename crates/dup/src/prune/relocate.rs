@@ -303,8 +303,8 @@ impl Move<'_> {
     /// as well, should the original have changed.
     fn take_back(&self, arrival: &mut Arrival, means: &mut Means<'_>) -> Result<(), Skip> {
         let kept = || {
-            let keeper = self.acceptable.as_ref().map(|found| found.keeper);
-            keeper.is_some_and(|keeper| keeper.check().is_ok())
+            let kept_file = self.acceptable.as_ref().map(|found| found.kept_file);
+            kept_file.is_some_and(|kept_file| kept_file.check().is_ok())
         };
         let made = arrival.metadata.clone();
         let copy = arrival.as_left()?;

@@ -102,7 +102,7 @@ impl Run<'_> {
             ledger: Ledger::new(files.collect()),
             ..State::default()
         };
-        let mut keeper = None;
+        let mut kept_file = None;
         let mut unusable = HashSet::new();
         for inode in &inodes {
             if had_reference && !inode.protected || self.cancel.is_cancelled() {
@@ -117,13 +117,13 @@ impl Run<'_> {
             if lasting.is_empty() {
                 continue;
             }
-            keeper = lasting.into_iter().find_map(|file| self.open_keeper(file));
-            if keeper.is_some() {
+            kept_file = lasting.into_iter().find_map(|file| self.open_keeper(file));
+            if kept_file.is_some() {
                 break;
             }
             unusable.insert(inode.id);
         }
-        let Some((mut keeper, mut keeper_ref)) = keeper else {
+        let Some((mut kept_file, mut kept_file_ref)) = kept_file else {
             return;
         };
         state.is_fresh = true;
@@ -135,7 +135,7 @@ impl Run<'_> {
             }
             let rules = &self.options.rules;
             let names = inode.names.iter().map(|index| &group.files[*index]);
-            let acted = names.filter(|name| rules.acts_on(inode, keeper_ref, name));
+            let acted = names.filter(|name| rules.acts_on(inode, kept_file_ref, name));
             state.pending = acted.count() as u64 + 1;
             // Leftovers of killed runs first: the other names follow to where one arrived.
             let ours = |index: &&usize| leftover::is_ours(group.files[**index].name());
@@ -144,7 +144,7 @@ impl Run<'_> {
             let last = end.filter(|_| left == 0);
             let end = end.map(|index| &group.files[*index]);
             let mut names = inode.names.iter().map(|index| &group.files[*index]);
-            let mut stays = names.find(|name| !rules.acts_on(inode, keeper_ref, name));
+            let mut stays = names.find(|name| !rules.acts_on(inode, kept_file_ref, name));
             for index in ours.into_iter().chain(rest) {
                 let target = &group.files[*index];
                 state.is_last = last == Some(index);
@@ -153,19 +153,19 @@ impl Run<'_> {
                 if self.cancel.is_cancelled() {
                     return;
                 }
-                if !self.options.rules.acts_on(inode, keeper_ref, target) {
+                if !self.options.rules.acts_on(inode, kept_file_ref, target) {
                     continue;
                 }
                 state.pending = state.pending.saturating_sub(1);
                 let changed = self.summary.changed;
                 let promoted = if left_over {
-                    self.left_over(&mut keeper, target, &mut state);
+                    self.left_over(&mut kept_file, target, &mut state);
                     None
                 } else {
-                    self.target(&mut keeper, target, &mut state)
+                    self.target(&mut kept_file, target, &mut state)
                 };
                 if let Some(held) = promoted.filter(|_| rules.may_stay(target)) {
-                    (keeper, keeper_ref) = (held, target);
+                    (kept_file, kept_file_ref) = (held, target);
                     break;
                 }
                 if self.summary.changed == changed {
@@ -193,7 +193,7 @@ impl Run<'_> {
     /// Processes one target; returns it where it has to be the kept file from here on.
     fn target(
         &mut self,
-        keeper: &mut OpenFile,
+        kept_file: &mut OpenFile,
         file: &FileRef,
         state: &mut State<'_>,
     ) -> Option<OpenFile> {
@@ -204,14 +204,14 @@ impl Run<'_> {
             Action::Delete => StepKind::Delete,
             Action::Move(dir) => StepKind::Move(relocate::destination(dir, &file.path)),
         };
-        let mut step = self.step(kind, file, keeper);
-        state.catch_up(keeper);
-        let mut proven = self.precheck(keeper, file, state, &mut step.kind);
+        let mut step = self.step(kind, file, kept_file);
+        state.catch_up(kept_file);
+        let mut proven = self.precheck(kept_file, file, state, &mut step.kind);
         if let Err(Refusal::Skip(Skip::System { errno, .. })) = &proven
             && dir::is_shortage(Errno::from_raw_os_error(*errno))
         {
             self.parents.let_go();
-            proven = self.precheck(keeper, file, state, &mut step.kind);
+            proven = self.precheck(kept_file, file, state, &mut step.kind);
         }
         let mut promoted = None;
         let outcome = match proven {
@@ -220,7 +220,7 @@ impl Run<'_> {
                 promoted = Some(*held);
                 StepOutcome::Skipped(why)
             }
-            Ok(mut ready) => match self.perform(keeper, &mut ready, &step.kind, state) {
+            Ok(mut ready) => match self.perform(kept_file, &mut ready, &step.kind, state) {
                 Ok(outcome) => outcome,
                 // EMLINK: nothing was changed, the target serves as the next kept file.
                 Err(Skip::System { errno, .. })
@@ -230,18 +230,20 @@ impl Run<'_> {
                     StepOutcome::Skipped(Skip::NewKeeper)
                 }
                 Err(skip) => {
-                    let learnt = self.abilities.learn(keeper, &ready.held, &step.kind, skip);
+                    let learnt = self
+                        .abilities
+                        .learn(kept_file, &ready.held, &step.kind, skip);
                     StepOutcome::Skipped(learnt)
                 }
             },
         };
         if let Some(promoted) = &mut promoted {
-            state.catch_up(keeper);
+            state.catch_up(kept_file);
             promoted.release();
         }
         // Where events are reported only after the file is closed, that ends it soon enough.
         if !state.is_last || !self.tells_later {
-            keeper.release();
+            kept_file.release();
         }
         self.report(&step, &outcome);
         promoted
@@ -250,7 +252,7 @@ impl Run<'_> {
     /// Does it, or says that it would be done.
     pub(super) fn perform(
         &mut self,
-        keeper: &mut OpenFile,
+        kept_file: &mut OpenFile,
         ready: &mut Ready,
         kind: &StepKind,
         state: &mut State<'_>,
@@ -260,15 +262,15 @@ impl Run<'_> {
             *state.linked.entry(found).or_default() += 1;
         }
         match self.options.mode {
-            RunMode::DryRun => self.foresee(keeper, ready, kind, state),
-            RunMode::Execute => self.execute(keeper, ready, kind, state),
+            RunMode::DryRun => self.foresee(kept_file, ready, kind, state),
+            RunMode::Execute => self.execute(kept_file, ready, kind, state),
         }
     }
 
     /// Records the effects that the step would have had.
     fn foresee(
         &mut self,
-        keeper: &mut OpenFile,
+        kept_file: &mut OpenFile,
         ready: &Ready,
         kind: &StepKind,
         state: &mut State<'_>,
@@ -279,7 +281,7 @@ impl Run<'_> {
             state.links.insert(ready.id, ready.links_left);
         }
         if *kind == StepKind::Hardlink {
-            keeper.links += 1;
+            kept_file.links += 1;
         }
         if let StepKind::Move(to) = kind {
             self.taken.insert(to.clone());
@@ -290,21 +292,21 @@ impl Run<'_> {
 
     fn execute(
         &mut self,
-        keeper: &mut OpenFile,
+        kept_file: &mut OpenFile,
         ready: &mut Ready,
         kind: &StepKind,
         state: &mut State<'_>,
     ) -> Result<StepOutcome, Skip> {
-        keeper.settle()?;
+        kept_file.settle()?;
         self.keep_off(&ready.held)?;
         self.keep_destination_off(kind)?;
-        let _claim = self.claim(kind, keeper, &ready.held)?;
+        let _claim = self.claim(kind, kept_file, &ready.held)?;
         let place = self.open_destination(kind, &ready.held)?;
         if *kind == StepKind::Hardlink && ready.stock.copies_up(&state.ledger) {
             // First, so that the journal knows it by the number that it has from here on.
-            hardlink::copy_up(keeper, &ready.held, &self.shared.temps)?;
+            hardlink::copy_up(kept_file, &ready.held, &self.shared.temps)?;
             state.ledger.book_copy(&ready.stock, &mut self.summary);
-            state.ledger.copied_up(keeper.stat.id);
+            state.ledger.copied_up(kept_file.stat.id);
         }
         let destination = match kind {
             StepKind::Move(to) => Some(to.as_slice()),
@@ -325,26 +327,26 @@ impl Run<'_> {
                     .as_ref()
                     .map(|((dir, _, name), other)| (dir, name.as_c_str(), other.path.as_slice())),
             };
-            journal.begin(action, (target, keeper), about)
+            journal.begin(action, (target, kept_file), about)
         };
         let number = self.journal.map(begin).transpose()?;
         if !matches!(kind, StepKind::Hardlink | StepKind::Reflink) {
-            keeper.wait_for_tick();
+            kept_file.wait_for_tick();
         }
         let mut lost = Vec::new();
         let acted = match kind {
-            StepKind::Hardlink => hardlink::act(keeper, target, &self.shared.temps),
-            StepKind::Symlink(text) => symlink::act(keeper, target, text, &self.shared.temps),
-            StepKind::Reflink => reflink::act(keeper, target, self.cancel),
+            StepKind::Hardlink => hardlink::act(kept_file, target, &self.shared.temps),
+            StepKind::Symlink(text) => symlink::act(kept_file, target, text, &self.shared.temps),
+            StepKind::Reflink => reflink::act(kept_file, target, self.cancel),
             StepKind::Move(to) => self
-                .relocate(place, keeper, target, to, number, state)
+                .relocate(place, kept_file, target, to, number, state)
                 .map(|found| lost = found),
             StepKind::Delete | StepKind::Leftover => {
-                delete::act(keeper, target, &self.shared.temps)
+                delete::act(kept_file, target, &self.shared.temps)
             }
         };
         self.end(number, &acted, target);
-        state.update(keeper, ready, kind, acted.is_ok());
+        state.update(kept_file, ready, kind, acted.is_ok());
         if acted.is_ok() {
             self.taken.extend(destination.map(<[u8]>::to_vec));
         }
@@ -382,7 +384,7 @@ impl Run<'_> {
     fn claim(
         &mut self,
         kind: &StepKind,
-        keeper: &OpenFile,
+        kept_file: &OpenFile,
         target: &OpenFile,
     ) -> Result<Option<Rc<claim::Claim>>, Skip> {
         if matches!(kind, StepKind::Reflink | StepKind::Move(_)) {
@@ -402,7 +404,7 @@ impl Run<'_> {
         if matches!(kind, StepKind::Hardlink) {
             // Its temporary name is one of the kept file.
             let caller = &self.abilities.caller;
-            claim.check_removable(caller, permitted::owner(keeper))?;
+            claim.check_removable(caller, permitted::owner(kept_file))?;
             claim.check_removable(caller, permitted::owner(target))?;
         }
         Ok(Some(claim))
@@ -411,21 +413,21 @@ impl Run<'_> {
 
 impl State<'_> {
     /// Takes the state that a step left the kept file in, before the next.
-    pub(super) fn catch_up(&mut self, keeper: &mut OpenFile) {
+    pub(super) fn catch_up(&mut self, kept_file: &mut OpenFile) {
         if !std::mem::take(&mut self.is_stale) {
             return;
         }
         // Our changes of names moved the ctime; anything more shows up as a change.
-        if keeper.refresh().is_ok() {
-            self.stamps.insert(keeper.stat.id, keeper.stat.stamp);
+        if kept_file.refresh().is_ok() {
+            self.stamps.insert(kept_file.stat.id, kept_file.stat.stamp);
         }
     }
 
     /// Takes the states that a step left both files in.
-    fn update(&mut self, keeper: &mut OpenFile, ready: &mut Ready, kind: &StepKind, done: bool) {
+    fn update(&mut self, kept_file: &mut OpenFile, ready: &mut Ready, kind: &StepKind, done: bool) {
         self.is_stale = true;
         if matches!(kind, StepKind::Reflink | StepKind::Move(_)) {
-            self.catch_up(keeper);
+            self.catch_up(kept_file);
         }
         let (id, held) = (ready.id, &mut ready.held);
         // A file that has no other name is not asked for again.

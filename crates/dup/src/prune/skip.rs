@@ -44,7 +44,7 @@ pub enum Skip {
     /// Another file, or another state of it, than was scanned.
     Changed,
     /// The kept file has changed.
-    KeeperChanged,
+    KeptFileChanged,
     /// A link to the kept file turned out to be another file.
     LinkDiffers,
     /// Another process has it open for writing.
@@ -189,9 +189,9 @@ pub enum Skip {
 
 impl Skip {
     /// Converts a reason about a file into the same one about the kept file.
-    pub(crate) fn of_keeper(skip: Skip) -> Skip {
+    pub(crate) fn of_kept_file(skip: Skip) -> Skip {
         match skip {
-            Skip::Changed | Skip::Gone | Skip::NotRegular => Skip::KeeperChanged,
+            Skip::Changed | Skip::Gone | Skip::NotRegular => Skip::KeptFileChanged,
             Skip::OpenForWriting => Skip::KeeperOpenForWriting,
             other => other,
         }
@@ -265,7 +265,7 @@ impl Skip {
             Skip::NewKeeper => "too many links",
             Skip::Gone | Skip::Missing(_) => "gone",
             Skip::Changed | Skip::Displaced(_) => "changed since the scan",
-            Skip::KeeperChanged | Skip::LinkDiffers => "kept file changed",
+            Skip::KeptFileChanged | Skip::LinkDiffers => "kept file changed",
             Skip::OpenForWriting | Skip::KeeperOpenForWriting => "open for writing",
             Skip::SameFile | Skip::SameVolume => "same file under another mount",
             Skip::Deleted => "deleted already",
@@ -344,7 +344,7 @@ impl fmt::Display for Skip {
             Skip::Gone => f.write_str("no longer there"),
             Skip::Missing(path) => write!(f, "{} is no longer there", Escaped(path)),
             Skip::Changed => f.write_str("changed since it was scanned"),
-            Skip::KeeperChanged => f.write_str("the kept file changed"),
+            Skip::KeptFileChanged => f.write_str("the kept file changed"),
             Skip::LinkDiffers => f.write_str("a link to the kept file is another file"),
             Skip::OpenForWriting => f.write_str("open for writing"),
             Skip::KeeperOpenForWriting => f.write_str("the kept file is open for writing"),

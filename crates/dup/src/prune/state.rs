@@ -141,13 +141,13 @@ impl<'a> Run<'a> {
         (self.observer)(PruneEvent::Step(step, outcome));
     }
 
-    pub(super) fn step(&self, kind: StepKind, target: &FileRef, keeper: &OpenFile) -> Step {
+    pub(super) fn step(&self, kind: StepKind, target: &FileRef, kept_file: &OpenFile) -> Step {
         Step {
             kind,
             target: target.path.clone(),
-            keeper: keeper.path.clone(),
-            reference: keeper.protected,
-            size: keeper.stat.stamp.size,
+            kept_file: kept_file.path.clone(),
+            reference: kept_file.protected,
+            size: kept_file.stat.stamp.size,
         }
     }
 }

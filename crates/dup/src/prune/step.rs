@@ -63,7 +63,7 @@ pub struct Step {
     /// The name it is done to.
     pub target: Vec<u8>,
     /// The file that stays.
-    pub keeper: Vec<u8>,
+    pub kept_file: Vec<u8>,
     /// True if that is a reference's file.
     pub reference: bool,
     /// Bytes of the content.
@@ -104,25 +104,25 @@ impl StepKind {
 
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (target, keeper) = (Escaped(&self.target), Escaped(&self.keeper));
+        let (target, kept_file) = (Escaped(&self.target), Escaped(&self.kept_file));
         let (alone, beside) = match self.reference {
             true => (" (reference)", ", reference"),
             false => ("", ""),
         };
         match &self.kind {
-            StepKind::Hardlink => write!(f, "hardlink {target} to {keeper}{alone}"),
-            StepKind::Reflink => write!(f, "reflink {target} from {keeper}{alone}"),
-            StepKind::Symlink(_) => write!(f, "symlink {target} to {keeper}{alone}"),
-            StepKind::Delete => write!(f, "delete {target} (kept: {keeper}{beside})"),
+            StepKind::Hardlink => write!(f, "hardlink {target} to {kept_file}{alone}"),
+            StepKind::Reflink => write!(f, "reflink {target} from {kept_file}{alone}"),
+            StepKind::Symlink(_) => write!(f, "symlink {target} to {kept_file}{alone}"),
+            StepKind::Delete => write!(f, "delete {target} (kept: {kept_file}{beside})"),
             StepKind::Move(to) => {
                 let to = Escaped(to);
-                write!(f, "move {target} to {to} (kept: {keeper}{beside})")
+                write!(f, "move {target} to {to} (kept: {kept_file}{beside})")
             }
             StepKind::Leftover => {
                 write!(f, "remove {target}, left over by a run that was killed")?;
-                match self.keeper.is_empty() {
+                match self.kept_file.is_empty() {
                     true => Ok(()),
-                    false => write!(f, " (kept: {keeper}{beside})"),
+                    false => write!(f, " (kept: {kept_file}{beside})"),
                 }
             }
         }
@@ -135,7 +135,7 @@ pub struct TreeStep {
     /// The directory that goes.
     pub target: Vec<u8>,
     /// The one that stays.
-    pub keeper: Vec<u8>,
+    pub kept_file: Vec<u8>,
     /// New path, if it is moved.
     pub to: Option<Vec<u8>>,
     /// True if the directory that stays is a reference's.
@@ -148,14 +148,14 @@ pub struct TreeStep {
 
 impl fmt::Display for TreeStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (target, keeper) = (Escaped(&self.target), Escaped(&self.keeper));
+        let (target, kept_file) = (Escaped(&self.target), Escaped(&self.kept_file));
         match &self.to {
             Some(to) => write!(f, "move {target}/ to {}/", Escaped(to))?,
             None => write!(f, "delete {target}/")?,
         }
         let (files, s) = (self.files, if self.files == 1 { "" } else { "s" });
         let beside = if self.reference { ", reference" } else { "" };
-        write!(f, " with {files} file{s} (kept: {keeper}/{beside})")
+        write!(f, " with {files} file{s} (kept: {kept_file}/{beside})")
     }
 }
 

@@ -25,44 +25,44 @@ impl Run<'_> {
     /// like a duplicate that is deleted.
     pub(super) fn left_over(
         &mut self,
-        keeper: &mut OpenFile,
+        kept_file: &mut OpenFile,
         file: &FileRef,
         state: &mut State<'_>,
     ) {
-        let step = self.step(StepKind::Leftover, file, keeper);
-        state.catch_up(keeper);
+        let step = self.step(StepKind::Leftover, file, kept_file);
+        state.catch_up(kept_file);
         self.parents.let_go();
-        keeper.dir.unlock();
-        let outcome = match self.remove_left_over(keeper, file, state) {
+        kept_file.dir.unlock();
+        let outcome = match self.remove_left_over(kept_file, file, state) {
             Ok(outcome) => outcome,
             Err(skip) => StepOutcome::Skipped(skip),
         };
-        keeper.release();
+        kept_file.release();
         self.report(&step, &outcome);
     }
 
     fn remove_left_over(
         &mut self,
-        keeper: &mut OpenFile,
+        kept_file: &mut OpenFile,
         file: &FileRef,
         state: &mut State<'_>,
     ) -> Result<StepOutcome, Skip> {
         let stamp = state.stamps.get(&file.id).copied().unwrap_or(file.stamp);
-        let stamp = if file.id == keeper.stat.id {
-            keeper.stat.stamp
+        let stamp = if file.id == kept_file.stat.id {
+            kept_file.stat.stamp
         } else {
             stamp
         };
         let mut held = open_file::open(file, stamp)?;
         self.keep_off(&held)?;
-        keeper.check().map_err(Skip::of_keeper)?;
-        let same = held.stat.id == keeper.stat.id;
+        kept_file.check().map_err(Skip::of_kept_file)?;
+        let same = held.stat.id == kept_file.stat.id;
         let mut freed = 0;
         if !same {
-            self.distinct(keeper, &held)?;
-            self.watch(keeper).map_err(Skip::of_keeper)?;
+            self.distinct(kept_file, &held)?;
+            self.watch(kept_file).map_err(Skip::of_kept_file)?;
             self.watch(&mut held)?;
-            self.compare(keeper, &held)?;
+            self.compare(kept_file, &held)?;
             if held.stat.nlink == 1 {
                 freed = self.abilities.space(&held).own;
             }
@@ -72,7 +72,7 @@ impl Run<'_> {
         }
         // Of an original it is not enough that its content is the kept file's.
         let copy = match leftover::aside_for(file.name()) {
-            Some(copy) if !same => Some(self.find_copy(keeper, &held, copy)?),
+            Some(copy) if !same => Some(self.find_copy(kept_file, &held, copy)?),
             _ => None,
         };
         let _claim = claim::alone(&held.dir).ok_or(Skip::InUse)?;
@@ -82,17 +82,17 @@ impl Run<'_> {
             }
             return Ok(StepOutcome::Would { freed });
         }
-        keeper.settle()?;
+        kept_file.settle()?;
         if same {
-            delete::extra_link(keeper, &held)?;
+            delete::extra_link(kept_file, &held)?;
         } else {
-            keeper.wait_for_tick();
+            kept_file.wait_for_tick();
             match copy {
-                None => delete::act(keeper, &held, &self.shared.temps)?,
+                None => delete::act(kept_file, &held, &self.shared.temps)?,
                 Some(copy) => {
                     let own = held.metadata()?;
                     let id = copy.mark();
-                    let proof = || keeper.outlives(&held).and_then(|()| copy.check());
+                    let proof = || kept_file.outlives(&held).and_then(|()| copy.check());
                     let last = || copy.check();
                     give_up(&held, &own, id, &self.shared.temps, proof, last)?;
                     self.sweep_beside(&copy);
@@ -102,7 +102,7 @@ impl Run<'_> {
             }
         }
         // One name less moved the ctime.
-        let _ = keeper.refresh();
+        let _ = kept_file.refresh();
         if !same && held.refresh().is_ok() {
             state.stamps.insert(file.id, held.stat.stamp);
         }
@@ -116,7 +116,7 @@ impl Run<'_> {
     /// [`Skip::Original`] if it is not proven to be there.
     fn find_copy(
         &self,
-        keeper: &OpenFile,
+        kept_file: &OpenFile,
         original: &OpenFile,
         copy: Mark,
     ) -> Result<OpenFile, Skip> {
@@ -128,7 +128,7 @@ impl Run<'_> {
         if !copy.proves_mounted(&found.mark()) {
             return Err(Skip::Original);
         }
-        if found.stat.id == keeper.stat.id || found.stat.id == original.stat.id {
+        if found.stat.id == kept_file.stat.id || found.stat.id == original.stat.id {
             return Err(Skip::Original);
         }
         self.distinct(original, &found)?;
@@ -190,7 +190,7 @@ impl Run<'_> {
             let step = Step {
                 kind: StepKind::Leftover,
                 target: path,
-                keeper: Vec::new(),
+                kept_file: Vec::new(),
                 reference: false,
                 size: 0,
             };

@@ -21,7 +21,7 @@ pub(crate) fn leads_up(text: &[u8]) -> bool {
 
 /// Puts a link with this [text] in the target's place.
 pub(crate) fn act(
-    keeper: &OpenFile,
+    kept_file: &OpenFile,
     target: &OpenFile,
     text: &[u8],
     temps: &Temps,
@@ -35,9 +35,9 @@ pub(crate) fn act(
     };
     // The file that the path really leads to, whatever it looks like.
     let why = match sys::stat_through(&target.dir, &temp) {
-        Ok(stat) if stat.id == keeper.stat.id => None,
-        Ok(_) => Some(Skip::KeeperChanged),
-        Err(failed) if failed.errno == Errno::NOENT => Some(Skip::KeeperChanged),
+        Ok(stat) if stat.id == kept_file.stat.id => None,
+        Ok(_) => Some(Skip::KeptFileChanged),
+        Err(failed) if failed.errno == Errno::NOENT => Some(Skip::KeptFileChanged),
         // The server of an sshfs may refuse to say where a link leads.
         Err(failed) => Some(Skip::System {
             op: FOLLOW,
@@ -47,14 +47,14 @@ pub(crate) fn act(
     if let Some(why) = why {
         return Err(discard(target, &temp, made, why));
     }
-    replace(target, &temp, made, || keeper.outlives(target))
+    replace(target, &temp, made, || kept_file.outlives(target))
 }
 
 /// Returns the link's text: from the target's directory to the kept file, both as the kernel names
 /// them, so that no link on the way can bend it. A file that is seen through a bind mount is named
 /// by its own place, so that the link still leads there without the mount.
 pub(crate) fn text(
-    keeper: &OpenFile,
+    kept_file: &OpenFile,
     target: &OpenFile,
     places: &RealPlaces,
 ) -> Result<Vec<u8>, Skip> {
@@ -62,14 +62,18 @@ pub(crate) fn text(
         op: "read link",
         errno: rustix::io::Errno::NOENT.raw_os_error(),
     };
-    if keeper.is_mounted() {
+    if kept_file.is_mounted() {
         return Err(Skip::BindMount);
     }
-    let (Some(from), Some(to)) = (sys::real_path(&target.dir), sys::real_path(&keeper.dir)) else {
+    let (Some(from), Some(to)) = (sys::real_path(&target.dir), sys::real_path(&kept_file.dir))
+    else {
         return Err(unknown);
     };
-    let real = (places.of(&target.dir, &from), places.of(&keeper.dir, &to));
-    let text = |from: &[u8], dir: &[u8]| relative(from, &join(dir, keeper.name.as_bytes()));
+    let real = (
+        places.of(&target.dir, &from),
+        places.of(&kept_file.dir, &to),
+    );
+    let text = |from: &[u8], dir: &[u8]| relative(from, &join(dir, kept_file.name.as_bytes()));
     let (from_real, to_real) = match &real {
         (None, None) => return Ok(text(&from, &to)),
         (from_real, to_real) => (
@@ -82,7 +86,7 @@ pub(crate) fn text(
     // without.
     let leads = |dir: &OwnedFd| {
         let name = sys::name(&text)?;
-        sys::stat_through(dir, &name).map(|found| found.id == keeper.stat.id)
+        sys::stat_through(dir, &name).map(|found| found.id == kept_file.stat.id)
     };
     let everywhere = [Some(&**target.dir), real.0.as_ref().map(|(_, dir)| dir)];
     match everywhere

@@ -16,11 +16,11 @@
 
 mod boot;
 mod job;
-mod keeper;
 mod known;
 mod log;
 mod options;
 mod record;
+mod worker_records;
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -34,9 +34,9 @@ use known::{Known, Loaded};
 use log::{Before, Log, Site};
 
 pub use job::Job;
-pub(crate) use keeper::Keeper;
 pub use log::Tell;
 pub use options::{Beginning, Earlier, Pace, Refused, ResumeOptions, Taken};
+pub(crate) use worker_records::WorkerRecords;
 
 /// A run that is recorded, and the records of an earlier one.
 #[derive(Debug)]

@@ -248,10 +248,10 @@ impl<'a> Plan<'a> {
         // One name more, which may be one that is not recorded yet.
         let linked = old.ino == new.view.ino && old.nlink < new.view.nlink;
         // Where a good copy is in place of what was damaged, that may be beside it.
-        let healed = entry.found == Some(Found::Damaged)
+        let repaired = entry.found == Some(Found::Damaged)
             && is_same_but_for_number(&old, &new.view)
             && new.id.is_none_or(|id| self.judge.has_stable_numbers(id));
-        if renamed || linked || healed {
+        if renamed || linked || repaired {
             self.renames.removed(entry);
         }
         if let (Some(id), Kind::File) = (new.id, new.view.kind) {

@@ -34,7 +34,7 @@ fn damage_is_healed_and_kept_beside() {
     ground.damage("root/a/one");
     ground.damage("root/a/b/large");
     let (done, reported) = ground.heal(&["copy"], |_| {});
-    assert_eq!((done.mended, done.others), (2, 0), "{reported:#?}");
+    assert_eq!((done.repaired, done.others), (2, 0), "{reported:#?}");
     let mut after = ground.seen("root");
     // But for the second names, everything is as it was: times of directories, too.
     after.retain(|path, _| !path.to_string_lossy().contains(".damaged-"));
@@ -62,7 +62,7 @@ fn what_is_gone_comes_back_whole() {
         options.root_check = bc_integrity::RootCheck::Forced;
     });
     assert_eq!(
-        (done.mended, done.missing, done.bytes),
+        (done.repaired, done.missing, done.bytes),
         (7, 0, 0),
         "{reported:#?}"
     );
@@ -70,7 +70,7 @@ fn what_is_gone_comes_back_whole() {
     let (done, reported) = ground.heal(&["copy"], |options| {
         options.root_check = bc_integrity::RootCheck::Forced
     });
-    assert_eq!((done.mended, done.missing), (7, 0), "{reported:#?}");
+    assert_eq!((done.repaired, done.missing), (7, 0), "{reported:#?}");
     let (mut before, mut after) = (before, ground.seen("root"));
     // The root's own time was not as recorded when this began.
     before.remove(Path::new(""));
@@ -89,7 +89,7 @@ fn any_name_will_do_and_single_files() {
     fs::remove_file(ground.at("root/a/two")).unwrap();
     ground.damage("root/a/b/large");
     let (done, reported) = ground.heal(&["attic", "single"], |_| {});
-    assert_eq!((done.mended, done.missing), (2, 1), "{reported:#?}");
+    assert_eq!((done.repaired, done.missing), (2, 1), "{reported:#?}");
     assert_eq!(reported[0], "! a/b/large: no copy holds it");
     assert!(reported[2].ends_with("a/two from single"), "{reported:#?}");
     assert_eq!(ground.text("root/a/one"), "content of one");
@@ -113,7 +113,7 @@ fn links_to_copies() {
         ground.damage(path);
     }
     let (done, reported) = ground.heal(&["links/again", "links/tree"], |_| {});
-    assert_eq!((done.mended, done.missing), (2, 0), "{reported:#?}");
+    assert_eq!((done.repaired, done.missing), (2, 0), "{reported:#?}");
     assert_eq!(ground.text("root/a/one"), "content of one");
 }
 
@@ -127,12 +127,12 @@ fn copies_are_compared() {
     ground.write("copy/a/other", "content of onf");
     let before = ground.seen("root");
     let (done, reported) = ground.heal(&["copy", "root"], |_| {});
-    assert_eq!((done.mended, done.missing), (0, 1), "{reported:#?}");
+    assert_eq!((done.repaired, done.missing), (0, 1), "{reported:#?}");
     assert_eq!(ground.seen("root"), before);
     // Nor is one that is the damaged file itself, by another name.
     fs::hard_link(ground.at("root/a/one"), ground.at("copy/its-name")).unwrap();
     let (done, reported) = ground.heal(&["copy", "better"], |_| {});
-    assert_eq!(done.mended, 1, "{reported:#?}");
+    assert_eq!(done.repaired, 1, "{reported:#?}");
     assert_eq!(ground.text("root/a/one"), "content of one");
 }
 
@@ -145,7 +145,7 @@ fn trees_within_each_other() {
     fs::remove_dir_all(ground.at("copy")).unwrap();
     ground.damage("root/a/one");
     let (done, reported) = ground.heal(&["", "root", "root/a"], |_| {});
-    assert_eq!(done.mended, 1, "{reported:#?}");
+    assert_eq!(done.repaired, 1, "{reported:#?}");
     assert_eq!(ground.text("root/a/one"), "content of one");
 }
 
@@ -161,7 +161,7 @@ fn names_of_one_file_stay_one_file() {
     ground.damage("root/d/one");
     fs::remove_file(ground.at("root/four")).unwrap();
     let (done, reported) = ground.heal(&["copy"], |_| {});
-    assert_eq!(done.mended, 4, "{reported:#?}");
+    assert_eq!(done.repaired, 4, "{reported:#?}");
     let inode = ground.inode("root/d/one");
     for name in ["root/d/two", "root/three", "root/four"] {
         assert_eq!(ground.inode(name), inode, "{name}");
@@ -181,7 +181,7 @@ fn names_of_one_file_stay_one_file() {
     // One that is gone is a name of those that are there, without any copy.
     fs::remove_file(ground.at("root/three")).unwrap();
     let (done, reported) = ground.heal(&[], |_| {});
-    assert_eq!(done.mended, 1, "{reported:#?}");
+    assert_eq!(done.repaired, 1, "{reported:#?}");
     assert_eq!(ground.inode("root/three"), inode);
 }
 
@@ -210,7 +210,11 @@ fn no_name_is_given_to_a_file_that_was_never_recorded() {
         }
         fs::rename(&path, ground.at("root/a/one")).unwrap();
         let (done, reported) = ground.heal(&["copy"], |_| {});
-        assert_eq!((done.mended, done.wanted), (1, 1), "{other}: {reported:#?}");
+        assert_eq!(
+            (done.repaired, done.wanted),
+            (1, 1),
+            "{other}: {reported:#?}"
+        );
         let is_joined = ground.inode("root/three") == ground.inode("root/a/one");
         assert_eq!(is_joined, other == "alike", "{other}: {reported:#?}");
     }
@@ -225,7 +229,7 @@ fn moved_files_stay_and_are_healed_where_they_are() {
     fs::remove_dir(ground.at("root/a/b")).unwrap();
     ground.damage("root/new/large");
     let (done, reported) = ground.heal(&["copy"], |_| {});
-    assert_eq!((done.mended, done.missing), (1, 0), "{reported:#?}");
+    assert_eq!((done.repaired, done.missing), (1, 0), "{reported:#?}");
     assert_eq!(
         fs::read(ground.at("root/new/large")).unwrap(),
         vec![5; 700_000]
@@ -248,7 +252,7 @@ fn edits_come_back_only_if_that_is_asked_for() {
     assert_eq!((done.wanted, done.others), (0, 1));
     assert_eq!(ground.text("root/a/one"), "an edit");
     let (done, reported) = ground.heal(&["copy"], |options| options.only = vec![Loss::Modified]);
-    assert_eq!(done.mended, 1, "{reported:#?}");
+    assert_eq!(done.repaired, 1, "{reported:#?}");
     assert_eq!(ground.text("root/a/one"), "content of one");
     let (_, kept) = reported[0].split_once(" kept ").unwrap();
     assert_eq!(ground.text(format!("root/a/{kept}")), "an edit");
@@ -256,7 +260,7 @@ fn edits_come_back_only_if_that_is_asked_for() {
         ground.damage("root/a/one");
         fs::remove_file(ground.at("root/empty")).unwrap();
         let (done, reported) = ground.heal(&["copy"], |options| options.only = vec![only]);
-        assert_eq!(done.mended, 1, "{reported:#?}");
+        assert_eq!(done.repaired, 1, "{reported:#?}");
         assert!(ground.at(path).exists());
         ground.heal(&["copy"], |_| {});
     }
@@ -286,7 +290,10 @@ fn short_digests() {
             ground.write(path, "content");
             ground.damage("root/one");
             let (done, reported) = ground.heal(&["copy"], |_| {});
-            assert_eq!(done.mended, expected, "{algorithm:?} {path} {reported:#?}");
+            assert_eq!(
+                done.repaired, expected,
+                "{algorithm:?} {path} {reported:#?}"
+            );
         }
     }
 }
@@ -327,7 +334,7 @@ fn manifests_of_others_give_content_only() {
     }
     fs::remove_file(ground.at("copy/link")).unwrap();
     let (done, reported) = ground.heal(&["copy"], |_| {});
-    assert_eq!((done.mended, done.missing), (3, 1), "{reported:#?}");
+    assert_eq!((done.repaired, done.missing), (3, 1), "{reported:#?}");
     let warned = |line: &String| line.starts_with('#') && line.contains("not trusted");
     assert!(reported.iter().any(warned), "{reported:#?}");
     let mode = |path| fs::metadata(ground.at(path)).unwrap().mode() & 0o7777;
@@ -338,7 +345,7 @@ fn manifests_of_others_give_content_only() {
     // A copy that has the link speaks for it.
     symlink("a/one", ground.at("copy/link")).unwrap();
     let (done, reported) = ground.heal(&["copy"], |_| {});
-    assert_eq!(done.mended, 1, "{reported:#?}");
+    assert_eq!(done.repaired, 1, "{reported:#?}");
     fs::remove_file(ground.at("root/a/two")).unwrap();
     ground.heal(&["copy"], |options| options.trust_metadata = true);
     assert_eq!(mode("root/a/two"), 0o640);
@@ -363,7 +370,7 @@ fn guards() {
         options.root_check = RootCheck::Forced;
     });
     assert_eq!(
-        (done.mended, done.missing + done.failed),
+        (done.repaired, done.missing + done.failed),
         (8, 0),
         "{reported:#?}"
     );
@@ -433,7 +440,7 @@ fn an_empty_directory_comes_back_as_it_was_recorded() {
     let before = ground.seen("root");
     fs::remove_dir(&bare).unwrap();
     let (done, reported) = ground.heal(&["copy"], |_| {});
-    assert_eq!((done.mended, done.incomplete), (1, 0), "{reported:#?}");
+    assert_eq!((done.repaired, done.incomplete), (1, 0), "{reported:#?}");
     let (after, bare) = (ground.seen("root"), Path::new("bare"));
     assert_eq!(after[bare], before[bare]);
 }
@@ -448,7 +455,7 @@ fn heal_beside(ground: &Ground, neighbour: impl Fn() + Sync) -> (crate::Restored
     let reported = std::sync::Mutex::new(Vec::new());
     let once = std::sync::Once::new();
     let report = |event: super::RestoreEvent<'_>| {
-        if matches!(event, super::RestoreEvent::Mended(mended) if mended.from.is_some()) {
+        if matches!(event, super::RestoreEvent::Repaired(repaired) if repaired.from.is_some()) {
             once.call_once(&neighbour);
         }
         reported.lock().unwrap().extend(super::words(event));

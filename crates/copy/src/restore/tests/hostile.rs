@@ -93,7 +93,7 @@ fn paths_that_lead_elsewhere_are_refused_before_anything_is_done() {
         entry(b"keep", "kept"),
     ]));
     let (done, reported) = ground.heal(&["from"], |_| {});
-    assert_eq!(done.mended, 1, "{reported:#?}");
+    assert_eq!(done.repaired, 1, "{reported:#?}");
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn nothing_is_written_through_links() {
     fs::create_dir(ground.at("outside")).unwrap();
     symlink("../outside", ground.at("root/d")).unwrap();
     let (done, reported) = ground.heal(&["copy"], |_| {});
-    assert_eq!((done.mended, done.failed), (0, 1), "{reported:#?}");
+    assert_eq!((done.repaired, done.failed), (0, 1), "{reported:#?}");
     assert_eq!(fs::read_dir(ground.at("outside")).unwrap().count(), 0);
     // Nor is anything read through them.
     let ground = Ground::new();
@@ -179,7 +179,7 @@ fn an_inode_number_that_was_given_again() {
     let entries = [gone, entry(b"keep", "kept"), entry(b"old", "content")];
     ground.manifest(&forged(&entries));
     let (done, reported) = ground.heal(&["from"], |_| {});
-    assert_eq!(done.mended, 1, "{reported:#?}");
+    assert_eq!(done.repaired, 1, "{reported:#?}");
     assert_eq!(ground.text("root/gone"), "another");
     assert_eq!(ground.text("root/moved"), "content");
     assert_eq!(ground.seen("root").len(), 4);

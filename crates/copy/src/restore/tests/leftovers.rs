@@ -56,7 +56,7 @@ fn next(ground: &Ground) -> (Result<crate::Restored, RestoreError>, Told) {
 }
 
 #[track_caller]
-fn is_healed(ground: &Ground) -> Told {
+fn is_repaired(ground: &Ground) -> Told {
     let (done, reported) = next(ground);
     assert_eq!(done.unwrap().failed, 0, "{reported:#?}");
     assert_eq!(ground.text("root/a/one"), "content of one", "{reported:#?}");
@@ -96,7 +96,7 @@ fn the_next_run_removes_it() {
     ];
     for (context, then) in cases {
         let path = killed(&ground, then);
-        let reported = is_healed(&ground);
+        let reported = is_repaired(&ground);
         assert!(path.symlink_metadata().is_err(), "{context}: {reported:#?}");
         assert_eq!(ground.text("root/a/two"), "the content of two", "{context}");
         let warned = reported.iter().any(|line| line.starts_with('#'));
@@ -145,7 +145,7 @@ fn a_second_run_is_refused_while_one_is_at_work() {
         assert!(path.exists());
         assert_ne!(ground.text("root/a/one"), "content of one");
     });
-    is_healed(&ground);
+    is_repaired(&ground);
     assert!(!path.exists());
 }
 
@@ -164,15 +164,15 @@ fn nor_before_it_is_verified() {
     let refused = next(&ground).0.unwrap_err().to_string();
     assert!(refused.contains("another restore"), "{refused}");
     drop(first);
-    is_healed(&ground);
+    is_repaired(&ground);
 }
 
 /// Nothing is kept of a run that is over, nor of one that has nothing to do.
 #[test]
 fn no_journal_stays() {
     let ground = ground();
-    is_healed(&ground);
-    let reported = is_healed(&ground);
+    is_repaired(&ground);
+    let reported = is_repaired(&ground);
     assert!(reported.is_empty(), "{reported:#?}");
 }
 

@@ -123,7 +123,7 @@ impl Ground {
     ) -> (Restored, Told) {
         let (done, reported) = self.try_heal(from, change);
         let done = done.unwrap();
-        let sum = done.mended + done.missing + done.failed + done.left;
+        let sum = done.repaired + done.missing + done.failed + done.left;
         assert_eq!(done.wanted, sum, "{done:?} {reported:#?}");
         let lines = reported
             .iter()
@@ -156,7 +156,7 @@ pub(super) type Told = Vec<String>;
 fn words(event: RestoreEvent<'_>) -> Option<String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Some(match event {
-        RestoreEvent::Mended(mended) => {
+        RestoreEvent::Repaired(repaired) => {
             let part = |what: &str, path: Option<&[u8]>| {
                 path.map_or_else(String::new, |path| {
                     let name = text(path);
@@ -165,10 +165,10 @@ fn words(event: RestoreEvent<'_>) -> Option<String> {
             };
             format!(
                 "+ {}{}{}{}",
-                text(mended.path),
-                part("from", mended.from),
-                part("linked", mended.linked),
-                part("kept", mended.kept)
+                text(repaired.path),
+                part("from", repaired.from),
+                part("linked", repaired.linked),
+                part("kept", repaired.kept)
             )
         }
         RestoreEvent::Missing { path, why, .. } => format!("! {}: {why}", text(path)),

@@ -138,7 +138,7 @@ fn nothing_is_written_to_another_file_system() {
     for early in [true, false] {
         let ground = ground();
         let (done, reported) = heal(&ground, ("mount -t tmpfs two other", early));
-        assert_eq!(done.unwrap().mended, 2, "{reported:#?}");
+        assert_eq!(done.unwrap().repaired, 2, "{reported:#?}");
         unmount(&ground);
     }
 }
@@ -169,7 +169,7 @@ fn a_full_disk_stops_what_is_on_it() {
         let done = done.unwrap();
         assert!(done.stopped.is_some(), "{reported:#?}");
         // Those on the disk come first, and the second of them is not begun.
-        let counts = (done.failed, done.left, done.mended);
+        let counts = (done.failed, done.left, done.repaired);
         assert_eq!(counts, (1, 1, 1), "{reported:#?}");
         assert!(ground.at("root/z").exists(), "{reported:#?}");
         unmount(&ground);

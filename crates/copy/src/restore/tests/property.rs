@@ -67,8 +67,8 @@ fn once(seed: u64) {
     let say = |path: &Path| format!("seed {seed}: {}: {reported:#?}", path.display());
     assert_eq!(done.failed, 0, "seed {seed}: {reported:#?}");
     assert_eq!(
-        (foreseen.mended, foreseen.missing),
-        (done.mended, done.missing),
+        (foreseen.repaired, foreseen.missing),
+        (done.repaired, done.missing),
         "seed {seed}: {reported:#?}"
     );
 
@@ -108,7 +108,7 @@ fn once(seed: u64) {
     // Once more there is nothing to do but what no copy holds.
     let (again, reported) = heal(&|_| {});
     assert_eq!(
-        (again.mended, again.missing),
+        (again.repaired, again.missing),
         (0, done.missing),
         "seed {seed}: {reported:#?}"
     );

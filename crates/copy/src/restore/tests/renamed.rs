@@ -71,7 +71,11 @@ fn a_recorded_name_gets_its_own_content() {
         let ground = ground(&["k", "x", "y", "z"]);
         change(&ground);
         let (done, reported) = ground.heal(&["copy"], |_| {});
-        assert_eq!((done.mended, done.wanted), (2, 2), "{what}: {reported:#?}");
+        assert_eq!(
+            (done.repaired, done.wanted),
+            (2, 2),
+            "{what}: {reported:#?}"
+        );
         for name in ["x", "y", "z"] {
             assert_eq!(text(&ground, name), name.repeat(3), "{what}: {reported:#?}");
         }
@@ -84,7 +88,7 @@ fn a_recorded_name_gets_its_own_content() {
     mv(&ground, "x", "y");
     ground.write("root/x", "an edit");
     let (done, reported) = ground.heal(&["copy"], |_| {});
-    assert_eq!((done.mended, done.wanted), (1, 1), "{reported:#?}");
+    assert_eq!((done.repaired, done.wanted), (1, 1), "{reported:#?}");
     assert_eq!(
         (&*text(&ground, "x"), &*text(&ground, "y")),
         ("an edit", "yyy")
@@ -100,7 +104,7 @@ fn swapped_names_stay_swapped() {
     mv(&ground, "y", "x");
     mv(&ground, "t", "y");
     let (done, reported) = ground.heal(&["copy"], |_| {});
-    assert_eq!((done.mended, done.wanted), (1, 1), "{reported:#?}");
+    assert_eq!((done.repaired, done.wanted), (1, 1), "{reported:#?}");
     assert_eq!((&*text(&ground, "x"), &*text(&ground, "y")), ("yyy", "xxx"));
 }
 
@@ -143,7 +147,7 @@ fn known_damage_under_other_names() {
         (text(&ground, "a"), text(&ground, "b")),
         ("aaa".into(), "bbb".into())
     );
-    assert_eq!((done.mended, done.wanted), (3, 3), "{reported:#?}");
+    assert_eq!((done.repaired, done.wanted), (3, 3), "{reported:#?}");
     let (again, reported) = ground.heal(&["copy"], |_| {});
     assert_eq!(again.wanted, 0, "{reported:#?}");
 }

@@ -292,11 +292,11 @@ impl Journal {
     pub(crate) fn begin_tree(
         &self,
         action: TreeAction,
-        (target, keeper): (&OpenFile, &OpenFile),
+        (target, kept_file): (&OpenFile, &OpenFile),
         destination: Option<&[u8]>,
         text: Option<&[u8]>,
     ) -> Result<u64, Skip> {
-        let entry = self.entry(action.name(), (target, keeper), None, destination)?;
+        let entry = self.entry(action.name(), (target, kept_file), None, destination)?;
         self.write(&Entry {
             text: text.map(JsonPath::new),
             ..entry
@@ -307,26 +307,29 @@ impl Journal {
     fn entry(
         &self,
         action: &str,
-        (target, keeper): (&OpenFile, &OpenFile),
+        (target, kept_file): (&OpenFile, &OpenFile),
         known: Option<&(Metadata, Metadata)>,
         destination: Option<&[u8]>,
     ) -> Result<Entry, Skip> {
         let target_path = self.bounds.path_of(target).ok_or(Skip::Changed)?;
-        let keeper_path = match Rc::ptr_eq(&keeper.dir, &target.dir) {
-            true => sibling(&target_path, keeper.name.as_bytes()),
-            false => self.bounds.path_of(keeper).ok_or(Skip::KeeperChanged)?,
+        let keeper_path = match Rc::ptr_eq(&kept_file.dir, &target.dir) {
+            true => sibling(&target_path, kept_file.name.as_bytes()),
+            false => self
+                .bounds
+                .path_of(kept_file)
+                .ok_or(Skip::KeptFileChanged)?,
         };
         let destination = destination
             .map(|to| self.bounds.destination_of(to).ok_or(Skip::Changed))
             .transpose()?;
         let volume = self.volume_of(target);
         let target = Recorded::with_flags(target, &target_path, known.map(|(own, _)| own))?;
-        let keeper = Recorded::new(keeper, &keeper_path, known.map(|(_, kept)| kept))?;
+        let kept_file = Recorded::new(kept_file, &keeper_path, known.map(|(_, kept)| kept))?;
         Ok(Entry {
             step: self.steps.fetch_add(1, Ordering::Relaxed) + 1,
             action: action.to_owned(),
             target,
-            keeper,
+            kept_file,
             digest: String::new(),
             destination: destination.map(|path| JsonPath::new(&path)),
             text: None,

@@ -111,7 +111,7 @@ pub(crate) struct Entry {
     pub(super) step: u64,
     pub(crate) action: String,
     pub(crate) target: Recorded,
-    pub(crate) keeper: Recorded,
+    pub(crate) kept_file: Recorded,
     /// XXH128 of the content.
     pub(super) digest: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -368,20 +368,22 @@ impl Entry {
             return Some(format!("unknown action '{action}'"));
         }
         let destination = self.destination();
-        let (Some(target), Some(keeper), true) =
-            (self.target.path(), self.keeper.path(), self.is_complete())
-        else {
+        let (Some(target), Some(kept_file), true) = (
+            self.target.path(),
+            self.kept_file.path(),
+            self.is_complete(),
+        ) else {
             return Some("a step without absolute paths, metadata and digest".to_owned());
         };
         // No file is larger: offsets are signed.
-        if [&self.target, &self.keeper]
+        if [&self.target, &self.kept_file]
             .iter()
             .any(|file| i64::try_from(file.size).is_err())
         {
             return Some("a size that no file can have".to_owned());
         }
         let roots = roots?;
-        [Some(target), Some(keeper), destination, self.other()]
+        [Some(target), Some(kept_file), destination, self.other()]
             .into_iter()
             .flatten()
             .find(|path| !super::roots::contain(roots, path))

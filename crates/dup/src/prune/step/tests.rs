@@ -10,7 +10,7 @@ fn steps_read_as_sentences() {
     let mut step = Step {
         kind: StepKind::Hardlink,
         target: b"b/x\n".to_vec(),
-        keeper: b"a/x".to_vec(),
+        kept_file: b"a/x".to_vec(),
         reference: false,
         size: 3,
     };

@@ -198,7 +198,7 @@ fn what_is_less_than_the_copy_is_in_the_way() {
 #[test]
 fn a_whole_copy_counts_as_made_and_stays() {
     for across in [true, false] {
-        for keeper_gone in [true, false] {
+        for kept_file_gone in [true, false] {
             let Some((tree, other)) = two_file_systems() else {
                 return;
             };
@@ -223,11 +223,11 @@ fn a_whole_copy_counts_as_made_and_stays() {
             assert_eq!((would.changed, summary.changed), (3, 3), "{lines:?}");
             assert!(summary.is_clean() && !tree.exists("b/one"), "{lines:?}");
             // The content comes from where it is still.
-            match keeper_gone {
+            match kept_file_gone {
                 true => tree.remove("a/keep").remove("a/keep2"),
                 false => tree.write("b/new", "something"),
             };
-            if !keeper_gone {
+            if !kept_file_gone {
                 fs::remove_file(&one).unwrap();
             }
             let (undone, lines) = undo_all(&tree);
@@ -243,7 +243,7 @@ fn a_whole_copy_counts_as_made_and_stays() {
                     before.mtime_nsec()
                 )
             );
-            if keeper_gone {
+            if kept_file_gone {
                 let after = one.metadata().unwrap();
                 assert_eq!((after.ino(), after.nlink()), (before.ino(), 1));
                 assert_eq!(files(&to), [one]);

@@ -71,7 +71,7 @@ impl Run<'_> {
             return;
         };
         let copies: Vec<&TreeCopy> = order.iter().map(|at| &group.copies[*at]).collect();
-        let (keeper, rest) = (copies[0], &copies[1..]);
+        let (kept_file, rest) = (copies[0], &copies[1..]);
         let files = copies.iter().flat_map(|copy| {
             let files = copy.of(TreeKind::File);
             files.map(|at| copy.at(at))
@@ -85,11 +85,11 @@ impl Run<'_> {
         for target in rest {
             let rules = &self.options.rules;
             let acts = !target.dir.protected
-                && (rules.allow(&keeper.dir, &target.dir) || !rules.may_stay(&keeper.dir));
+                && (rules.allow(&kept_file.dir, &target.dir) || !rules.may_stay(&kept_file.dir));
             if !acts || self.cancel.is_cancelled() {
                 continue;
             }
-            let pair = Pair { keeper, target };
+            let pair = Pair { kept_file, target };
             let outcome = match group.filtered {
                 0 => self
                     .may_go(&pair, done)
@@ -97,8 +97,8 @@ impl Run<'_> {
                 filtered => Err(Skip::Filtered(filtered)),
             };
             if outcome.is_ok() || matches!(outcome, Err(Skip::Stopped { .. })) {
-                done.kept.extend(keeper.dirs());
-                done.kept_roots.insert(keeper.dir.id);
+                done.kept.extend(kept_file.dirs());
+                done.kept_roots.insert(kept_file.dir.id);
                 done.gone.extend(target.dirs());
             }
             let outcome = outcome.unwrap_or_else(StepOutcome::Skipped);
@@ -110,7 +110,7 @@ impl Run<'_> {
     /// Proves that nothing of the target has to stay for another group, and that what stays instead
     /// was not left to chance where somebody chose.
     fn may_go(&self, pair: &Pair<'_>, done: &Done) -> Result<(), Skip> {
-        if !self.options.rules.may_stay(&pair.keeper.dir) {
+        if !self.options.rules.may_stay(&pair.kept_file.dir) {
             return Err(Skip::NoneChosen);
         }
         if done.keeps(pair.target) {

@@ -176,7 +176,7 @@ enum Way {
 
 /// A directory that is to go, and the one that stays in its place.
 struct Pair<'p> {
-    keeper: &'p TreeCopy,
+    kept_file: &'p TreeCopy,
     target: &'p TreeCopy,
 }
 
@@ -185,12 +185,12 @@ impl Pair<'_> {
         let (files, bytes) = self.target.amount();
         TreeStep {
             target: self.target.dir.path.clone(),
-            keeper: self.keeper.dir.path.clone(),
+            kept_file: self.kept_file.dir.path.clone(),
             to: match &options.action {
                 Action::Move(dir) => Some(relocate::destination(dir, &self.target.dir.path)),
                 _ => None,
             },
-            reference: self.keeper.dir.protected,
+            reference: self.kept_file.dir.protected,
             files,
             bytes,
         }
@@ -198,7 +198,7 @@ impl Pair<'_> {
 
     /// An entry of the target behind its twin; or both directories themselves.
     fn both(&self, at: Option<u32>) -> (FileRef, FileRef) {
-        (self.keeper.at(at), self.target.at(at))
+        (self.kept_file.at(at), self.target.at(at))
     }
 
     /// Returns the directory, and then each one in it, before its own entries.

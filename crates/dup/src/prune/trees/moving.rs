@@ -22,7 +22,7 @@ impl Run<'_> {
         self.keep_destination_off(&StepKind::Move(to.to_vec()))?;
         let dir = &pair.target.dir;
         let held = hold(dir)?;
-        let kept = hold(&pair.keeper.dir).map_err(Skip::of_keeper)?;
+        let kept = hold(&pair.kept_file.dir).map_err(Skip::of_kept_file)?;
         let (to_dir, name) = relocate::open_parent(root, to, &dir.path)?;
         let action = TreeAction::MoveDirectory;
         let number = match &mut self.journal {

@@ -70,7 +70,7 @@ impl Run<'_> {
                 .check_dir(&held.file)
                 .map_err(|why| why.of(&dir.path))?;
             self.changeable(&held).map_err(|why| why.of(&dir.path))?;
-            open_dir(&twin).map_err(|why| Skip::of_keeper(why).of(&twin.path))?;
+            open_dir(&twin).map_err(|why| Skip::of_kept_file(why).of(&twin.path))?;
             let expected = names.get(&at).map_or(&[][..], Vec::as_slice);
             check_names(&held, expected)?;
         }
@@ -99,7 +99,7 @@ impl Run<'_> {
         link: &FileRef,
     ) -> Result<(OpenFile, OpenFile, Vec<u8>), Skip> {
         let (held, text) = open_link(link)?;
-        let (kept, kept_text) = open_link(twin).map_err(Skip::of_keeper)?;
+        let (kept, kept_text) = open_link(twin).map_err(Skip::of_kept_file)?;
         if text != kept_text {
             return Err(Skip::ContentDiffers);
         }
@@ -118,9 +118,9 @@ impl Run<'_> {
         // Its directory is renamed, or it goes: permission for a deletion is enough.
         let mut kind = StepKind::Delete;
         state.pending = 1;
-        let mut keeper = open_twin(twin, state)?;
+        let mut kept_file = open_twin(twin, state)?;
         let ready = match self.options.mode {
-            RunMode::DryRun => self.precheck(&mut keeper, file, state, &mut kind),
+            RunMode::DryRun => self.precheck(&mut kept_file, file, state, &mut kind),
             // It is proven again right before it goes, and then taken note of.
             RunMode::Execute => {
                 let mut scratch = State {
@@ -128,7 +128,7 @@ impl Run<'_> {
                     pending: 1,
                     ..State::default()
                 };
-                let ready = self.precheck(&mut keeper, file, &mut scratch, &mut kind);
+                let ready = self.precheck(&mut kept_file, file, &mut scratch, &mut kind);
                 state.stamps = scratch.stamps;
                 ready
             }
@@ -136,19 +136,19 @@ impl Run<'_> {
         let mut ready = ready.map_err(refused)?;
         self.keep_off(&ready.held)?;
         match self.options.mode {
-            RunMode::DryRun => self.freed_by(&mut keeper, &mut ready, &kind, state),
+            RunMode::DryRun => self.freed_by(&mut kept_file, &mut ready, &kind, state),
             RunMode::Execute => Ok(0),
         }
     }
 
     fn freed_by(
         &mut self,
-        keeper: &mut OpenFile,
+        kept_file: &mut OpenFile,
         ready: &mut Ready,
         kind: &StepKind,
         state: &mut State<'_>,
     ) -> Result<u64, Skip> {
-        match self.perform(keeper, ready, kind, state)? {
+        match self.perform(kept_file, ready, kind, state)? {
             StepOutcome::Would { freed } => Ok(freed),
             StepOutcome::Done { .. } | StepOutcome::Skipped(_) => Ok(0),
         }
@@ -161,7 +161,7 @@ pub(super) fn open_twin(twin: &FileRef, state: &State<'_>) -> Result<OpenFile, S
         None => open_file::open(twin, twin.stamp),
         Some(stamp) => open_file::open_again(twin, *stamp),
     };
-    opened.map_err(Skip::of_keeper)
+    opened.map_err(Skip::of_kept_file)
 }
 
 pub(super) fn refused(refusal: Refusal) -> Skip {
@@ -187,15 +187,15 @@ impl Pair<'_> {
     /// Proves that both have the same names of the same kinds, no temporary of a run among them,
     /// and no file in common.
     fn check_shape(&self) -> Result<(), Skip> {
-        let (keeper, target) = (&self.keeper.entries, &self.target.entries);
+        let (kept_file, target) = (&self.kept_file.entries, &self.target.entries);
         let alike = |(twin, entry): (&TreeEntry, &TreeEntry)| {
             (twin.parent, &twin.name, twin.kind) == (entry.parent, &entry.name, entry.kind)
         };
-        let alike = keeper.len() == target.len() && keeper.iter().zip(target).all(alike);
-        if !alike || self.keeper.dir.id == self.target.dir.id {
+        let alike = kept_file.len() == target.len() && kept_file.iter().zip(target).all(alike);
+        if !alike || self.kept_file.dir.id == self.target.dir.id {
             return Err(Skip::Changed);
         }
-        let kept: HashSet<Identity> = keeper.iter().map(|entry| entry.id).collect();
+        let kept: HashSet<Identity> = kept_file.iter().map(|entry| entry.id).collect();
         let holds = |what, is_it: &dyn Fn(&TreeEntry) -> bool| match target.iter().position(is_it) {
             Some(nth) => {
                 let path = self.target.at(Some(nth as u32)).path;
@@ -205,7 +205,7 @@ impl Pair<'_> {
         };
         holds("a temporary of a run", &|entry| is_stage(&entry.name))?;
         // In either, as both have the same names.
-        let both = || self.keeper.entries.iter().chain(&self.target.entries);
+        let both = || self.kept_file.entries.iter().chain(&self.target.entries);
         let fleeting = |entry: &TreeEntry| {
             entry.kind == TreeKind::File && !lasting::lasts(&entry.name, entry.nlink)
         };

@@ -87,7 +87,7 @@ impl Run<'_> {
     /// Records a directory's state before the first name in it goes, which changes its times.
     fn record_dir(&mut self, (twin, dir): (&FileRef, &FileRef)) -> Result<(), Skip> {
         let held = open_dir(dir)?;
-        let kept = open_dir(twin).map_err(Skip::of_keeper)?;
+        let kept = open_dir(twin).map_err(Skip::of_kept_file)?;
         let number = match &mut self.journal {
             Some(journal) => {
                 Some(journal.begin_tree(TreeAction::Empty, (&held, &kept), None, None)?)
@@ -104,11 +104,11 @@ impl Run<'_> {
         state: &mut State<'_>,
     ) -> Result<u64, Skip> {
         let mut kind = StepKind::Delete;
-        let mut keeper = open_twin(twin, state)?;
+        let mut kept_file = open_twin(twin, state)?;
         let mut ready = self
-            .precheck(&mut keeper, file, state, &mut kind)
+            .precheck(&mut kept_file, file, state, &mut kind)
             .map_err(refused)?;
-        match self.perform(&mut keeper, &mut ready, &kind, state)? {
+        match self.perform(&mut kept_file, &mut ready, &kind, state)? {
             StepOutcome::Done { freed, .. } | StepOutcome::Would { freed } => Ok(freed),
             StepOutcome::Skipped(why) => Err(why),
         }
@@ -124,7 +124,7 @@ impl Run<'_> {
         };
         let stays = || match open_link(twin)? {
             (_, found) if found == text => Ok(()),
-            _ => Err(Skip::KeeperChanged),
+            _ => Err(Skip::KeptFileChanged),
         };
         let acted = remove(&held, &self.shared.temps, stays);
         self.end(number, &acted, &held);
@@ -134,7 +134,7 @@ impl Run<'_> {
     /// Removes an empty directory, if it is the one that was proven.
     fn remove_dir(&mut self, twin: &FileRef, dir: &FileRef) -> Result<(), Skip> {
         let held = open_dir(dir)?;
-        let kept = open_dir(twin).map_err(Skip::of_keeper)?;
+        let kept = open_dir(twin).map_err(Skip::of_kept_file)?;
         let action = TreeAction::RemoveDirectory;
         let number = match &mut self.journal {
             Some(journal) => Some(journal.begin_tree(action, (&held, &kept), None, None)?),

@@ -91,7 +91,7 @@ impl Undo<'_> {
         if another.is_none() {
             let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
             let is_file = |held: &&OpenFile| held.stat.kind() == FileKind::File;
-            let path = entry.keeper.path().unwrap_or_default();
+            let path = entry.kept_file.path().unwrap_or_default();
             // What it would lead to by then is to be seen elsewhere, or is still to be made.
             let stands = matches!(self.stand_ins.get(&path), Some(Some(_)));
             let foreseen = || self.foresees(&path, entry) && !stands;
@@ -100,7 +100,7 @@ impl Undo<'_> {
                 Some(held) => Some(held),
                 None if foreseen() => None,
                 None => {
-                    kept = self.keeper(entry)?;
+                    kept = self.kept_file(entry)?;
                     Some(&kept)
                 }
             };

@@ -317,7 +317,7 @@ fn is_last(entry: &Entry, dir: &OwnedFd, name: &CStr, cancel: &Cancel) -> bool {
     if leftover::is_probe(name) || !alone || !bears(dir, name) {
         return false;
     }
-    let recorded = [&entry.target, &entry.keeper];
+    let recorded = [&entry.target, &entry.kept_file];
     let mut places = recorded
         .into_iter()
         .filter_map(|recorded| dir::open_parent(&reference(&recorded.path()?, recorded)).ok());

@@ -411,10 +411,10 @@ impl Undo<'_> {
         let there = found.hold(path)?;
         let ours = match entry.action.as_str() {
             "symlink" if there.stat.kind() == FileKind::Symlink => {
-                let kept = || entry.keeper.path().unwrap_or_default();
+                let kept = || entry.kept_file.path().unwrap_or_default();
                 match sys::stat_through(&there.dir, &there.name) {
                     Ok(leads) => {
-                        leads.id == entry.keeper.id() || Some(leads.id) == self.kept_now(entry)
+                        leads.id == entry.kept_file.id() || Some(leads.id) == self.kept_now(entry)
                     }
                     Err(_) if self.foresees(&kept(), entry) => true,
                     Err(failed) => return Err(of_kept(entry, failed.into())),
@@ -422,7 +422,7 @@ impl Undo<'_> {
             }
             "hardlink" => {
                 let shared = || there.stat.nlink > 1 && Some(there.stat.id) == self.kept_now(entry);
-                may_be(&there.mark(), &entry.keeper.mark()) || shared()
+                may_be(&there.mark(), &entry.kept_file.mark()) || shared()
             }
             _ => false,
         };

@@ -57,7 +57,7 @@ impl Undo<'_> {
         let source = match there {
             Some(held) if held.stat.kind() == FileKind::File => held,
             _ => {
-                kept = self.keeper(entry)?;
+                kept = self.kept_file(entry)?;
                 &kept
             }
         };
@@ -79,7 +79,7 @@ impl Undo<'_> {
         made.refused.extend(left_out);
         if made.digest != expected {
             let _ = sys::unlink(dir, &made.name);
-            return Err(of_kept(entry, Skip::KeeperChanged));
+            return Err(of_kept(entry, Skip::KeptFileChanged));
         }
         Ok(made)
     }
@@ -89,15 +89,15 @@ impl Undo<'_> {
         let size = entry.target.stamp().size;
         match digest(&held.file, size, self.cancel) {
             Ok(found) if Some(found) == entry.digest() => Ok(()),
-            Ok(_) => Err(of_kept(entry, Skip::KeeperChanged)),
+            Ok(_) => Err(of_kept(entry, Skip::KeptFileChanged)),
             Err(why) => Err(of_kept(entry, why)),
         }
     }
 
     /// The file that was kept by the step.
-    pub(super) fn keeper(&self, entry: &Entry) -> Result<OpenFile, Skip> {
-        let path = entry.keeper.path().ok_or(Skip::Gone)?;
-        let found = self.find(&path, &entry.keeper);
+    pub(super) fn kept_file(&self, entry: &Entry) -> Result<OpenFile, Skip> {
+        let path = entry.kept_file.path().ok_or(Skip::Gone)?;
+        let found = self.find(&path, &entry.kept_file);
         let is_file = |held: OpenFile| match held.stat.kind() {
             FileKind::File => Ok(held),
             _ => Err(Skip::NotRegular),
@@ -110,7 +110,7 @@ impl Undo<'_> {
 
     /// Returns the identity of the regular file that the path of the kept one leads to by now.
     pub(super) fn kept_now(&self, entry: &Entry) -> Option<Identity> {
-        let found = self.find(&entry.keeper.path()?, &entry.keeper).ok()?;
+        let found = self.find(&entry.kept_file.path()?, &entry.kept_file).ok()?;
         let stat = found.stat.filter(|stat| stat.kind() == FileKind::File)?;
         Some(stat.id)
     }
@@ -118,10 +118,10 @@ impl Undo<'_> {
 
 /// Converts a failure into one of the kept file, with its path.
 pub(super) fn of_kept(entry: &Entry, why: Skip) -> Skip {
-    match (entry.keeper.path(), why) {
+    match (entry.kept_file.path(), why) {
         (Some(path), Skip::Gone) => Skip::Missing(path),
         (Some(path), why @ Skip::NotRegular) => why.of(&path),
-        (Some(path), why) => Skip::of_keeper(why).of(&path),
-        (None, why) => Skip::of_keeper(why),
+        (Some(path), why) => Skip::of_kept_file(why).of(&path),
+        (None, why) => Skip::of_kept_file(why),
     }
 }

@@ -92,18 +92,18 @@ fn nearest(path: &[u8], recorded: &Recorded) -> Option<OwnedFd> {
 /// Returns true if a directory with this device is on the kept file's file system, while the step's
 /// file was on another.
 fn is_the_keepers(entry: &Entry, dir: &OwnedFd, dev: u64) -> bool {
-    if entry.keeper.id().dev == entry.target.id().dev {
+    if entry.kept_file.id().dev == entry.target.id().dev {
         return false;
     }
     // There, files of one file system may have several numbers.
     if sys::traits(dir).is_ok_and(|traits| traits.copy_up == Answer::Yes) {
         return false;
     }
-    let keeper = entry
-        .keeper
+    let kept_file = entry
+        .kept_file
         .path()
-        .and_then(|path| dir::open_parent(&reference(&path, &entry.keeper)).ok());
-    keeper
+        .and_then(|path| dir::open_parent(&reference(&path, &entry.kept_file)).ok());
+    kept_file
         .and_then(|(dir, _)| sys::stat(&dir).ok())
         .is_some_and(|stat| stat.id.dev == dev)
 }

@@ -9,7 +9,7 @@ use bc_walk::{EntryId, FileStat, Listing};
 use super::{Resume, Taken, record};
 
 /// One worker's records of its files, and its access to those of an earlier run.
-pub(crate) struct Keeper<'a> {
+pub(crate) struct WorkerRecords<'a> {
     resume: Option<&'a Resume>,
     listing: &'a Listing,
     /// Records that the others do not have yet, and the time when they were last passed on.
@@ -30,9 +30,9 @@ struct Device {
     reported: bool,
 }
 
-impl<'a> Keeper<'a> {
-    pub(crate) fn new(resume: Option<&'a Resume>, listing: &'a Listing) -> Keeper<'a> {
-        Keeper {
+impl<'a> WorkerRecords<'a> {
+    pub(crate) fn new(resume: Option<&'a Resume>, listing: &'a Listing) -> WorkerRecords<'a> {
+        WorkerRecords {
             resume,
             listing,
             piece: Vec::new(),
