@@ -13,12 +13,12 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug)]
 pub struct Diagnostic {
     text: String,
-    failed: Option<Failed>,
+    failed: Option<FailedPath>,
 }
 
 /// The path, and the operation that failed there.
 #[derive(Clone, Debug)]
-struct Failed {
+struct FailedPath {
     path: Vec<u8>,
     operation: String,
     errno: Option<i32>,
@@ -43,7 +43,7 @@ impl Diagnostic {
         errno: Option<i32>,
         reason: &str,
     ) -> Diagnostic {
-        self.failed = Some(Failed {
+        self.failed = Some(FailedPath {
             path: path.to_vec(),
             operation: operation.to_owned(),
             errno,

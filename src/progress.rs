@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::args::{Choice, Common, LogFormat};
-pub use line::{Counts, size, thousands};
+pub use line::{ProgressCounts, size, thousands};
 use line::{Rate, render};
 
 /// Time between two drawings.
@@ -39,7 +39,7 @@ struct Phase {
     bytes_total: u64,
     /// Start of the phase, and the counts at that time.
     since: Instant,
-    before: Counts,
+    before: ProgressCounts,
 }
 
 /// A running display; [`Display::stop`] or drop takes it off the screen.
@@ -51,7 +51,7 @@ pub struct Display {
 }
 
 /// Reads how far the work is. Totals it does not know stay 0.
-pub type Reading = dyn Fn() -> Counts + Send + Sync;
+pub type Reading = dyn Fn() -> ProgressCounts + Send + Sync;
 
 /// Reads an engine's counters.
 pub fn reading(progress: &Arc<bc_hash::HashProgress>) -> Arc<Reading> {
@@ -60,11 +60,11 @@ pub fn reading(progress: &Arc<bc_hash::HashProgress>) -> Arc<Reading> {
 }
 
 /// Returns the counts without totals.
-pub fn counts(files: &AtomicU64, bytes: &AtomicU64) -> Counts {
-    Counts {
+pub fn counts(files: &AtomicU64, bytes: &AtomicU64) -> ProgressCounts {
+    ProgressCounts {
         files: files.load(Ordering::Relaxed),
         bytes: bytes.load(Ordering::Relaxed),
-        ..Counts::default()
+        ..ProgressCounts::default()
     }
 }
 
@@ -77,7 +77,7 @@ impl Display {
                 files_total: 0,
                 bytes_total: 0,
                 since: Instant::now(),
-                before: Counts::default(),
+                before: ProgressCounts::default(),
             })),
             reading: Arc::clone(&reading),
             stop: Arc::default(),
@@ -182,7 +182,7 @@ fn draw_until(
 }
 
 impl Phase {
-    fn line(&self, mut counts: Counts, rate: Rate, now: Instant, width: usize) -> String {
+    fn line(&self, mut counts: ProgressCounts, rate: Rate, now: Instant, width: usize) -> String {
         counts.files_total = counts.files_total.max(self.files_total);
         counts.bytes_total = counts.bytes_total.max(self.bytes_total);
         // Only this phase's work counts: earlier work had another speed.
@@ -200,11 +200,16 @@ impl Phase {
 
 /// Counts of the last few seconds, with their times.
 #[derive(Default)]
-struct Recent(VecDeque<(Instant, Counts)>);
+struct Recent(VecDeque<(Instant, ProgressCounts)>);
 
 impl Recent {
     /// Returns the work per second since `begun`, the phase's beginning, or of its last [`RECENT`].
-    fn rate(&mut self, begun: (Instant, Counts), now: Instant, counts: Counts) -> Rate {
+    fn rate(
+        &mut self,
+        begun: (Instant, ProgressCounts),
+        now: Instant,
+        counts: ProgressCounts,
+    ) -> Rate {
         while self.0.front().is_some_and(|(then, _)| *then < begun.0) {
             self.0.pop_front();
         }
@@ -301,11 +306,11 @@ impl<W: Write> Write for Shared<W> {
 mod tests {
     use super::*;
 
-    fn at(bytes: u64) -> Counts {
-        Counts {
+    fn at(bytes: u64) -> ProgressCounts {
+        ProgressCounts {
             files: bytes / 100,
             bytes,
-            ..Counts::default()
+            ..ProgressCounts::default()
         }
     }
 

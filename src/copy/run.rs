@@ -15,7 +15,7 @@ use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::overlap::Given;
-use crate::progress::{Counts, Display};
+use crate::progress::{Display, ProgressCounts};
 use crate::run::{Outcome, Session};
 
 pub fn copy(args: &CopyArgs) -> Outcome<Exit> {
@@ -78,7 +78,7 @@ fn display(session: &Session, progress: &Arc<CopyProgress>) -> Display {
     let progress = Arc::clone(progress);
     let reading = move || {
         let total = progress.files_total.load(Relaxed);
-        Counts {
+        ProgressCounts {
             files_total: total,
             bytes_total: progress.bytes_total.load(Relaxed),
             phase: (total > 0).then_some("copy"),

@@ -15,7 +15,7 @@ use bc_walk::Listing;
 
 use crate::budget::Kept;
 use crate::diagnostic::Diagnostic;
-use crate::progress::{Counts, Display};
+use crate::progress::{Display, ProgressCounts};
 use crate::run::{Outcome, Session};
 
 use super::offline_manifests::{self, OfflineManifests};
@@ -134,7 +134,7 @@ fn ask(
 
 fn display(session: &Session, progress: &Arc<ScanProgress>) -> Display {
     let counters = Arc::clone(progress);
-    let reading = move || Counts {
+    let reading = move || ProgressCounts {
         phase: counters.whole.load(Relaxed).then_some("whole files"),
         files_total: counters.planned.load(Relaxed),
         bytes_total: counters.planned_bytes.load(Relaxed),

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::tree::{self, Choice, Command};
+use super::tree::{self, Command, CompletionOption};
 use crate::names::Names;
 
 /// Finds the command (`path`), the option whose value is being typed (`option`, with `=` after it
@@ -82,7 +82,7 @@ pub(super) fn script(names: &Names) -> String {
 }
 
 /// Returns the ways to write an option before its value.
-fn patterns(command: &Command, option: &Choice) -> String {
+fn patterns(command: &Command, option: &CompletionOption) -> String {
     let key = command.key();
     let mut patterns = format!("{key}:--{}=", option.long);
     if !option.needs_equals {
@@ -94,7 +94,7 @@ fn patterns(command: &Command, option: &Choice) -> String {
     patterns
 }
 
-fn reply(option: &Choice) -> String {
+fn reply(option: &CompletionOption) -> String {
     let values = option.values.join(" ");
     if values.is_empty() {
         return "COMPREPLY=($(compgen -P \"$head\" -f -- \"$cur\")); compopt -o filenames"

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::tree::{self, Choice, quoted};
+use super::tree::{self, CompletionOption, quoted};
 use crate::names::Names;
 
 /// Values may follow others and a comma.
@@ -55,7 +55,7 @@ pub(super) fn script(names: &Names) -> String {
     out
 }
 
-fn line(option: &Choice) -> String {
+fn line(option: &CompletionOption) -> String {
     let short = option.short.map(|short| format!(" -s {short}"));
     let values = option.values.join(" ");
     let value = match (option.value.is_some(), values.is_empty()) {

@@ -14,7 +14,7 @@ pub(super) struct Command {
 }
 
 /// An option as completions offer it.
-pub(super) struct Choice {
+pub(super) struct CompletionOption {
     /// Name without its dashes.
     pub long: String,
     /// Letter without its dash.
@@ -48,18 +48,18 @@ impl Command {
     }
 
     /// Returns the options that are not hidden.
-    pub fn options(&self) -> impl Iterator<Item = Choice> {
+    pub fn options(&self) -> impl Iterator<Item = CompletionOption> {
         let all = self.clap.get_arguments();
         all.filter(|arg| !arg.is_hide_set()).filter_map(choice)
     }
 }
 
-fn choice(arg: &clap::Arg) -> Option<Choice> {
+fn choice(arg: &clap::Arg) -> Option<CompletionOption> {
     let takes = arg.get_action().takes_values();
     let name = arg.get_value_names().and_then(|names| names.first());
     let name = name.map_or("VALUE".to_owned(), ToString::to_string);
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
-    Some(Choice {
+    Some(CompletionOption {
         long: arg.get_long()?.to_owned(),
         short: arg.get_short(),
         value: takes.then_some(name),

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::tree::{self, Choice, quoted};
+use super::tree::{self, CompletionOption, quoted};
 use crate::names::Names;
 
 pub(super) fn script(names: &Names) -> String {
@@ -47,7 +47,7 @@ pub(super) fn script(names: &Names) -> String {
 }
 
 /// Returns the option's long name and, where it has one, its short.
-fn line(option: &Choice) -> String {
+fn line(option: &CompletionOption) -> String {
     let help = quoted(&option.help)
         .replace(['[', ']'], "")
         .replace(':', "\\:");

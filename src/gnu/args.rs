@@ -147,7 +147,7 @@ fn refused(lines: impl IntoIterator<Item = Vec<u8>>) -> Stop {
 
 /// Options as given, before they are checked together.
 #[derive(Default)]
-struct Given {
+struct GivenOptions {
     family: Option<Family>,
     length: Option<(usize, OsString)>,
     check: bool,
@@ -177,7 +177,7 @@ pub fn parse(family: Option<Family>, argv: &[OsString]) -> Result<Args, Stop> {
     options.extend_from_slice(LAST);
     let posixly = std::env::var_os("POSIXLY_CORRECT").is_some();
     let mut getopt = Getopt::new(&options, argv, posixly);
-    let mut given = Given::default();
+    let mut given = GivenOptions::default();
     while let Some(met) = getopt.next() {
         let (id, argument) = met.map_err(wrong)?;
         given.take(id, argument.unwrap_or_default())?;
@@ -186,7 +186,7 @@ pub fn parse(family: Option<Family>, argv: &[OsString]) -> Result<Args, Stop> {
     given.plan(family, operands)
 }
 
-impl Given {
+impl GivenOptions {
     fn take(&mut self, id: Id, argument: OsString) -> Result<(), Stop> {
         match id {
             Id::Help => return Err(Stop::Help),

@@ -10,7 +10,7 @@ use bc_manifest::gnu;
 use bc_pool::dispatch::Threads;
 
 use super::board::{InOrder, Job};
-use super::family::Hashed;
+use super::family::FamilyResult;
 use super::getopt::{Getopt, Opt, flag, value};
 use super::listed::{self, Listed, Nul};
 use super::order::{self, Stop};
@@ -178,7 +178,7 @@ pub fn run(argv: &[OsString], out: &mut Out) -> Result<Result<bool, Stop>, Early
 
 fn sums(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
     let jobs = Job::each(&args.files, Algorithm::Blake3);
-    let mut printer = Printer {
+    let mut printer = B3sumPrinter {
         args,
         jobs: &jobs,
         out,
@@ -188,15 +188,15 @@ fn sums(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
     Ok(printer.well)
 }
 
-struct Printer<'a> {
+struct B3sumPrinter<'a> {
     args: &'a Args,
     jobs: &'a [Job],
     out: &'a mut Out,
     well: bool,
 }
 
-impl InOrder for Printer<'_> {
-    fn result(&mut self, index: usize, result: io::Result<Hashed>) -> Result<(), Lost> {
+impl InOrder for B3sumPrinter<'_> {
+    fn result(&mut self, index: usize, result: io::Result<FamilyResult>) -> Result<(), Lost> {
         let path = &self.jobs[index].path;
         let digest = match result {
             Ok(hashed) => hashed.digest,
@@ -264,7 +264,7 @@ fn check(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
             let shown = bc_fs::Escaped(file.as_bytes());
             out.say(format!("{shown}: line {line} is no BLAKE3 checksum"));
         }
-        let mut verdicts = Verdicts {
+        let mut verdicts = B3sumVerdicts {
             quiet: args.quiet,
             listed: &listed,
             out,
@@ -281,15 +281,15 @@ fn check(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
     Ok(failed == 0)
 }
 
-struct Verdicts<'a> {
+struct B3sumVerdicts<'a> {
     quiet: bool,
     listed: &'a Listed,
     out: &'a mut Out,
     failed: &'a mut u64,
 }
 
-impl InOrder for Verdicts<'_> {
-    fn result(&mut self, index: usize, result: io::Result<Hashed>) -> Result<(), Lost> {
+impl InOrder for B3sumVerdicts<'_> {
+    fn result(&mut self, index: usize, result: io::Result<FamilyResult>) -> Result<(), Lost> {
         let path = &self.listed.jobs[index].path;
         let mut line = one_line(path);
         let verdict = match result {

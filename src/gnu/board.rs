@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bc_digest::Algorithm;
 
-use super::family::{Hashed, Sum};
+use super::family::{FamilyResult, Sum};
 use super::setup::Setup;
 use super::stdout::Lost;
 use super::turn;
@@ -41,7 +41,7 @@ impl Job {
 /// Gets the results, one after the other.
 pub trait InOrder: Send {
     /// Takes the result of the job with this index.
-    fn result(&mut self, index: usize, result: io::Result<Hashed>) -> Result<(), Lost>;
+    fn result(&mut self, index: usize, result: io::Result<FamilyResult>) -> Result<(), Lost>;
     /// Prepares for a result that may take its time: nothing may wait for it.
     fn pause(&mut self) -> Result<(), Lost>;
 }
@@ -53,7 +53,7 @@ pub struct Board<'a> {
     /// The job of the first slot.
     first: usize,
     /// Result of each job; `None` inside is a result that is computed when its turn comes.
-    slots: Vec<OnceLock<Option<Hashed>>>,
+    slots: Vec<OnceLock<Option<FamilyResult>>>,
     giver: Mutex<Giver<'a>>,
 }
 
@@ -97,7 +97,7 @@ impl<'a> Board<'a> {
     }
 
     /// Leaves the result of a job; `None` if its turn has to bring it.
-    pub fn put(&self, index: usize, hashed: Option<Hashed>) {
+    pub fn put(&self, index: usize, hashed: Option<FamilyResult>) {
         // It is put once.
         let _ = self.slots[index - self.first].set(hashed);
     }
@@ -183,7 +183,7 @@ impl<'a> Board<'a> {
             };
             let thread = std::thread::Builder::new().spawn_scoped(scope, flush);
             // Without a thread to spare lines wait until there are enough of them.
-            let _over = Over(&over, thread.as_ref().ok().map(|thread| thread.thread()));
+            let _over = EndOnDrop(&over, thread.as_ref().ok().map(|thread| thread.thread()));
             work()
         })
     }
@@ -197,9 +197,9 @@ impl<'a> Board<'a> {
 }
 
 /// Ends the flushing thread when it is dropped, also when the work panics.
-struct Over<'o>(&'o AtomicBool, Option<&'o std::thread::Thread>);
+struct EndOnDrop<'o>(&'o AtomicBool, Option<&'o std::thread::Thread>);
 
-impl Drop for Over<'_> {
+impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
         if let Some(thread) = self.1 {

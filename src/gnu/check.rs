@@ -8,7 +8,7 @@ use bc_manifest::base64;
 
 use super::args::{Args, Saying};
 use super::board::{InOrder, Job};
-use super::family::{Hashed, Sum};
+use super::family::{FamilyResult, Sum};
 use super::line::{Line, Lines, base64_length};
 use super::order::{self, Stop};
 use super::quote;
@@ -64,7 +64,7 @@ fn one(
             return Ok(false);
         }
     };
-    let mut check = Check {
+    let mut check = ListCheck {
         args,
         shown,
         is_stdin,
@@ -72,7 +72,7 @@ fn one(
         number: 0,
         counts: Counts::default(),
     };
-    let mut batches = Batches::new(opened);
+    let mut batches = LineBatches::new(opened);
     while let Some(text) = batches.next() {
         let Ok(text) = text else {
             check.say(b": read error");
@@ -93,7 +93,7 @@ struct Counts {
     proper: u64,
 }
 
-struct Check<'a> {
+struct ListCheck<'a> {
     args: &'a Args,
     /// The name of the file of lines, quoted.
     shown: Vec<u8>,
@@ -104,7 +104,7 @@ struct Check<'a> {
     counts: Counts,
 }
 
-impl Check<'_> {
+impl ListCheck<'_> {
     fn say(&mut self, text: &[u8]) {
         self.out.say([self.shown.as_slice(), text].concat());
     }
@@ -233,7 +233,7 @@ impl<W: Iterator<Item = (usize, Vec<u8>)>> Verdicts<'_, W> {
 }
 
 impl<W: Iterator<Item = (usize, Vec<u8>)> + Send> InOrder for Verdicts<'_, W> {
-    fn result(&mut self, index: usize, result: io::Result<Hashed>) -> Result<(), Lost> {
+    fn result(&mut self, index: usize, result: io::Result<FamilyResult>) -> Result<(), Lost> {
         self.warn_before(index);
         let line = &self.lines[index];
         let verdict: &[u8] = match result {
@@ -268,7 +268,7 @@ impl<W: Iterator<Item = (usize, Vec<u8>)> + Send> InOrder for Verdicts<'_, W> {
     }
 }
 
-fn matches(is_cksum: bool, line: &Line, hashed: &Hashed) -> bool {
+fn matches(is_cksum: bool, line: &Line, hashed: &FamilyResult) -> bool {
     let mut text = Vec::new();
     if is_cksum && line.digest.len() == base64_length(line.bits / 8) {
         base64::encode(&mut text, hashed.digest.as_bytes());
@@ -279,7 +279,7 @@ fn matches(is_cksum: bool, line: &Line, hashed: &Hashed) -> bool {
 }
 
 /// A file in pieces of whole lines.
-struct Batches {
+struct LineBatches {
     file: File,
     /// At most so many bytes at once, unless one line has more.
     most: usize,
@@ -289,14 +289,14 @@ struct Batches {
     ended: bool,
 }
 
-impl Batches {
-    fn new(file: File) -> Batches {
+impl LineBatches {
+    fn new(file: File) -> LineBatches {
         let size = file.metadata().ok().filter(|meta| meta.is_file());
         let most = match size {
             Some(meta) => MUCH.min(meta.len() as usize + 1),
             None => AS_IT_COMES,
         };
-        Batches {
+        LineBatches {
             file,
             most: most.max(4096),
             text: Vec::new(),

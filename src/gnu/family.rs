@@ -155,7 +155,7 @@ impl Sum {
 
 /// Result for one file.
 #[derive(Clone, Copy, Debug)]
-pub struct Hashed {
+pub struct FamilyResult {
     /// Its digest.
     pub digest: Digest,
     /// The bytes that were read; known for sums that go with them.

@@ -20,7 +20,7 @@ use bc_walk::{EntryId, Error, ErrorKind, FileStat, Listing};
 use rustix::fs::{FileType, Mode, OFlags};
 
 use super::board::{Board, InOrder, Job};
-use super::family::{Hashed, Sum};
+use super::family::{FamilyResult, Sum};
 use super::setup::Setup;
 use super::stdout::Lost;
 use super::turn;
@@ -54,7 +54,7 @@ pub fn run(jobs: &[Job], setup: &Setup, to: &mut dyn InOrder) -> Result<(), Stop
         return Ok(());
     }
     bc_walk::raise_nofile_limit();
-    let files = Files::look_up(jobs, setup)?;
+    let files = JobFiles::look_up(jobs, setup)?;
     let mut from = 0;
     while from < jobs.len() {
         let ahead = &files.of_jobs[from..];
@@ -95,15 +95,15 @@ enum Kind {
 }
 
 /// The files of all jobs as they were found.
-struct Files {
+struct JobFiles {
     listing: Listing,
     /// The jobs whose paths the listing was given.
     named: Vec<usize>,
     of_jobs: Vec<Kind>,
 }
 
-impl Files {
-    fn look_up(jobs: &[Job], setup: &Setup) -> Result<Files, Stop> {
+impl JobFiles {
+    fn look_up(jobs: &[Job], setup: &Setup) -> Result<JobFiles, Stop> {
         let is_stdin = |index: &usize| jobs[*index].path == b"-";
         let (stdin, named): (Vec<usize>, Vec<usize>) = (0..jobs.len()).partition(is_stdin);
         let paths = named
@@ -125,7 +125,7 @@ impl Files {
         let left = |index: &usize| of_jobs[*index] == Kind::Failing;
         let left: Vec<usize> = named.iter().copied().filter(left).collect();
         find_special(jobs, &listing, &left, &mut of_jobs);
-        Ok(Files {
+        Ok(JobFiles {
             listing,
             named,
             of_jobs,
@@ -172,7 +172,7 @@ fn find_special(jobs: &[Job], listing: &Listing, left: &[usize], of_jobs: &mut [
 const WINDOW: usize = 4096;
 
 /// Returns the files from `from` on that are in work together.
-fn window(range: &Range<usize>, from: usize, files: &Files, sums: &[Sum]) -> Range<usize> {
+fn window(range: &Range<usize>, from: usize, files: &JobFiles, sums: &[Sum]) -> Range<usize> {
     let next = (from + WINDOW).min(range.end);
     let huge = |index: &usize| files.is_huge(*index);
     if sums.len() > 1 || (from..next).any(|index| huge(&index)) {
@@ -185,7 +185,7 @@ fn window(range: &Range<usize>, from: usize, files: &Files, sums: &[Sum]) -> Ran
 fn segment(
     jobs: &[Job],
     range: Range<usize>,
-    files: &Files,
+    files: &JobFiles,
     setup: &Setup,
     to: &mut dyn InOrder,
 ) -> Result<(), Stop> {
@@ -232,7 +232,7 @@ fn segment(
 /// Hashes regular files by the engine of `bc hash`.
 fn in_lanes(
     indices: Vec<usize>,
-    files: &Files,
+    files: &JobFiles,
     algorithm: Algorithm,
     setup: &Setup,
     board: &Board<'_>,
@@ -248,7 +248,7 @@ fn in_lanes(
     let state = bc_hash::hashing_memory(&files.listing, &[algorithm]);
     let options = setup.options(algorithm, state).map_err(Stop::Fatal)?;
     let plan = Plan::new(order, options.workers);
-    let sink = |_| Collector { board, files };
+    let sink = |_| BoardWriter { board, files };
     let progress = HashProgress::default();
     bc_hash::hash_with(
         &files.listing,
@@ -263,15 +263,15 @@ fn in_lanes(
 }
 
 /// A worker's way to the board.
-struct Collector<'c, 'b> {
+struct BoardWriter<'c, 'b> {
     board: &'c Board<'b>,
-    files: &'c Files,
+    files: &'c JobFiles,
 }
 
-impl DigestSink for Collector<'_, '_> {
+impl DigestSink for BoardWriter<'_, '_> {
     fn file(&mut self, entry: EntryId, result: Result<(&FileStat, &[Digest]), Error>) {
         let hashed = match result {
-            Ok((stat, digests)) => digests.first().map(|digest| Hashed {
+            Ok((stat, digests)) => digests.first().map(|digest| FamilyResult {
                 digest: *digest,
                 bytes: stat.stamp.size,
             }),
@@ -285,7 +285,7 @@ impl DigestSink for Collector<'_, '_> {
 /// Hashes each file by one of several threads, from its beginning to its end.
 fn one_by_one(
     indices: &[usize],
-    files: &Files,
+    files: &JobFiles,
     setup: &Setup,
     board: &Board<'_>,
 ) -> Result<(), Stop> {

@@ -9,7 +9,7 @@ use bc_manifest::{base64, gnu, sum};
 
 use super::args::{Args, Writing};
 use super::board::{InOrder, Job};
-use super::family::{Family, Hashed, Sum};
+use super::family::{Family, FamilyResult, Sum};
 use super::order::{self, Stop};
 use super::quote;
 use super::setup::Setup;
@@ -53,7 +53,7 @@ struct Printer<'a> {
 }
 
 impl InOrder for Printer<'_> {
-    fn result(&mut self, index: usize, result: io::Result<Hashed>) -> Result<(), Lost> {
+    fn result(&mut self, index: usize, result: io::Result<FamilyResult>) -> Result<(), Lost> {
         let path = &self.jobs[index].path;
         match result {
             Ok(hashed) => {
@@ -95,7 +95,7 @@ fn report(family: Family, cpu: CpuFeatures, out: &mut Out) {
 }
 
 /// Writes one line, or the raw bytes.
-fn write(to: &mut Vec<u8>, args: &Args, hashed: &Hashed, path: &[u8]) {
+fn write(to: &mut Vec<u8>, args: &Args, hashed: &FamilyResult, path: &[u8]) {
     let digest = hashed.digest.as_bytes();
     if args.writing == Writing::Raw {
         return to.extend_from_slice(digest);

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bc_digest::CpuFeatures;
 use bc_fs::streams::{self, Stream};
 
-use super::family::{Hashed, Sum};
+use super::family::{FamilyResult, Sum};
 
 /// Bytes read at once.
 const BUFFER: usize = 128 << 10;
@@ -19,7 +19,7 @@ const BUFFER: usize = 128 << 10;
 static READ_STDIN: AtomicBool = AtomicBool::new(false);
 
 /// Hashes standard input if the path is `-`, else the file.
-pub fn hash(path: &[u8], sum: Sum, cpu: CpuFeatures) -> io::Result<Hashed> {
+pub fn hash(path: &[u8], sum: Sum, cpu: CpuFeatures) -> io::Result<FamilyResult> {
     match path {
         b"-" => hash_file(stdin()?, sum, cpu),
         _ => hash_file(File::open(OsStr::from_bytes(path))?, sum, cpu),
@@ -41,7 +41,7 @@ pub fn closing_stdin() -> io::Result<()> {
 }
 
 /// Hashes the rest of an open file.
-pub fn hash_file(mut file: File, sum: Sum, cpu: CpuFeatures) -> io::Result<Hashed> {
+pub fn hash_file(mut file: File, sum: Sum, cpu: CpuFeatures) -> io::Result<FamilyResult> {
     let mut hasher = sum.hasher(cpu);
     let mut buffer = vec![0; BUFFER];
     let mut bytes = 0;
@@ -56,7 +56,7 @@ pub fn hash_file(mut file: File, sum: Sum, cpu: CpuFeatures) -> io::Result<Hashe
             Err(error) => return Err(error),
         }
     }
-    Ok(Hashed {
+    Ok(FamilyResult {
         digest: hasher.finalize(),
         bytes,
     })

@@ -8,7 +8,7 @@ use bc_digest::Algorithm;
 use bc_manifest::gnu;
 
 use super::board::{InOrder, Job};
-use super::family::Hashed;
+use super::family::FamilyResult;
 use super::listed::{self, Listed, Nul};
 use super::order::{self, Stop};
 use super::setup::Setup;
@@ -172,7 +172,7 @@ struct Printer<'a> {
 }
 
 impl InOrder for Printer<'_> {
-    fn result(&mut self, index: usize, result: io::Result<Hashed>) -> Result<(), Lost> {
+    fn result(&mut self, index: usize, result: io::Result<FamilyResult>) -> Result<(), Lost> {
         let path = &self.jobs[index].path;
         let digest = match result {
             Ok(hashed) => hashed.digest,
@@ -244,7 +244,7 @@ fn check(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
                 continue;
             }
         };
-        let mut verdicts = Verdicts {
+        let mut verdicts = XxhsumVerdicts {
             args,
             file: shown,
             listed: &listed,
@@ -260,7 +260,7 @@ fn check(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
     Ok(well)
 }
 
-struct Verdicts<'a> {
+struct XxhsumVerdicts<'a> {
     args: &'a Args,
     file: &'a [u8],
     listed: &'a Listed,
@@ -271,7 +271,7 @@ struct Verdicts<'a> {
     warned: usize,
 }
 
-impl Verdicts<'_> {
+impl XxhsumVerdicts<'_> {
     fn warn_before(&mut self, index: usize) {
         while let Some((before, line)) = self.listed.improper.get(self.warned)
             && *before <= index
@@ -321,8 +321,8 @@ impl Verdicts<'_> {
     }
 }
 
-impl InOrder for Verdicts<'_> {
-    fn result(&mut self, index: usize, result: io::Result<Hashed>) -> Result<(), Lost> {
+impl InOrder for XxhsumVerdicts<'_> {
+    fn result(&mut self, index: usize, result: io::Result<FamilyResult>) -> Result<(), Lost> {
         self.warn_before(index);
         let path = one_line(&self.listed.jobs[index].path);
         let (expected, line) = self.listed.expected[index];

@@ -15,12 +15,12 @@ use crate::input::Input;
 
 /// The lines of one manifest; errors are fragments such as `read: Is a directory`.
 pub struct Lines {
-    source: Source,
+    source: LineSource,
     /// True if a JSON list has begun, and its summary is still to come.
     open: bool,
 }
 
-enum Source {
+enum LineSource {
     Reader(Box<Reader<BufReader<Input>>>),
     /// Files of a JSON document, which is read whole.
     Document(std::vec::IntoIter<Value>),
@@ -77,7 +77,7 @@ pub fn open(name: &OsStr, zero: bool, cancel: &Cancel) -> Result<Lines, Diagnost
     });
     let reader =
         Reader::new(input, options).map_err(|error| format!("{shown}: {}", reason(&error)))?;
-    Ok(Lines::of(Source::Reader(Box::new(reader))))
+    Ok(Lines::of(LineSource::Reader(Box::new(reader))))
 }
 
 fn document(mut input: BufReader<Input>) -> Result<Lines, String> {
@@ -88,7 +88,7 @@ fn document(mut input: BufReader<Input>) -> Result<Lines, String> {
         return Err("JSON: not a manifest of a known schema".to_owned());
     }
     match value["files"].take() {
-        Value::Array(files) => Ok(Lines::of(Source::Document(files.into_iter()))),
+        Value::Array(files) => Ok(Lines::of(LineSource::Document(files.into_iter()))),
         _ => Err("JSON: not a manifest: no list of files".to_owned()),
     }
 }
@@ -101,7 +101,7 @@ fn reason(error: &bc_manifest::Error) -> String {
 }
 
 impl Lines {
-    fn of(source: Source) -> Lines {
+    fn of(source: LineSource) -> Lines {
         Lines {
             source,
             open: false,
@@ -114,8 +114,8 @@ impl Iterator for Lines {
 
     fn next(&mut self) -> Option<Result<Raw, String>> {
         match &mut self.source {
-            Source::Ended => None,
-            Source::Reader(reader) => match reader.read() {
+            LineSource::Ended => None,
+            LineSource::Reader(reader) => match reader.read() {
                 // Lists may follow one another.
                 Ok(Some(Item::Header(_))) => {
                     Some(Ok(match std::mem::replace(&mut self.open, true) {
@@ -133,11 +133,11 @@ impl Iterator for Lines {
                 Ok(None) => std::mem::take(&mut self.open).then_some(Ok(Raw::CutShort)),
                 Err(error) => {
                     let text = reason(&error);
-                    self.source = Source::Ended;
+                    self.source = LineSource::Ended;
                     Some(Err(text))
                 }
             },
-            Source::Document(files) => {
+            LineSource::Document(files) => {
                 // Each of its files equals a JSON line.
                 let line = files.next()?.to_string();
                 let reader = Reader::new(Cursor::new(line), bc_manifest::Options::default());

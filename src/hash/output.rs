@@ -39,7 +39,7 @@ const CHUNK: usize = 64 << 10;
 
 /// Writes all of it.
 pub fn write(to: &mut dyn Write, hashed: &Hashed<'_>) -> io::Result<()> {
-    let mut writer = Writer {
+    let mut writer = ResultsWriter {
         to,
         hashed,
         plan: hashed.plan,
@@ -79,7 +79,7 @@ impl Hashed<'_> {
     }
 }
 
-struct Writer<'a> {
+struct ResultsWriter<'a> {
     to: &'a mut dyn Write,
     hashed: &'a Hashed<'a>,
     plan: &'a Plan<'a>,
@@ -87,7 +87,7 @@ struct Writer<'a> {
     first: bool,
 }
 
-impl Writer<'_> {
+impl ResultsWriter<'_> {
     fn rows(&mut self) -> io::Result<()> {
         let hashed = self.hashed;
         let mut stdin = hashed.stdin.as_ref().filter(|s| !s.digests.is_empty());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Progress of the work at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct ProgressCounts {
     /// Files finished.
     pub files: u64,
     /// Bytes read.
@@ -35,7 +35,13 @@ struct Piece {
 const BAR: usize = 16;
 
 /// Returns the line for `counts` after `elapsed` of this phase, in at most `width` columns.
-pub fn render(phase: &str, counts: Counts, rate: Rate, elapsed: Duration, width: usize) -> String {
+pub fn render(
+    phase: &str,
+    counts: ProgressCounts,
+    rate: Rate,
+    elapsed: Duration,
+    width: usize,
+) -> String {
     let mut files = thousands(counts.files);
     if counts.files_total > 0 {
         files += &format!("/{}", thousands(counts.files_total));
@@ -89,7 +95,7 @@ fn bar(share: f64) -> String {
 
 /// Returns the share of the work that is done, and its unit: bytes where they are known, else
 /// files. The two differ much where sizes do.
-fn share(counts: Counts) -> Option<(f64, &'static str)> {
+fn share(counts: ProgressCounts) -> Option<(f64, &'static str)> {
     let of = |done: u64, total: u64, what| {
         (total > 0).then(|| ((done as f64 / total as f64).min(1.0), what))
     };
@@ -179,10 +185,10 @@ mod tests {
     #[test]
     fn eta_appears_once_the_total_is_known() {
         let line = |counts| render("hash", counts, RATE, Duration::from_secs(2), 200);
-        let mut counts = Counts {
+        let mut counts = ProgressCounts {
             files: 10,
             bytes: 1024,
-            ..Counts::default()
+            ..ProgressCounts::default()
         };
         assert_eq!(line(counts), "hash  10 files  1.0 KiB  5 files/s  512 B/s");
         counts.files_total = 40;
@@ -203,7 +209,7 @@ mod tests {
 
     #[test]
     fn narrow_terminals_lose_the_least_important_first() {
-        let counts = Counts {
+        let counts = ProgressCounts {
             files: 1256,
             bytes: 5 << 30,
             files_total: 30_002,

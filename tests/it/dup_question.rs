@@ -2,7 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use bc_testkit::{Pty, Session, TestTree, is_heeded};
+use bc_testkit::{Pty, PtySession, TestTree, is_heeded};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::{BC, Bc};
@@ -19,11 +19,11 @@ fn tree() -> TestTree {
     t
 }
 
-fn at_terminal(t: &TestTree, line: &str) -> Option<Session> {
+fn at_terminal(t: &TestTree, line: &str) -> Option<PtySession> {
     Pty::new(200, 24).lead(t, BC, line.split_whitespace())
 }
 
-fn asked(session: &Session) -> String {
+fn asked(session: &PtySession) -> String {
     session.wait_for("the question", |bytes| {
         String::from_utf8_lossy(bytes).contains("[y/N] ")
     });

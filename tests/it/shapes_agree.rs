@@ -16,7 +16,7 @@ use bc_integrity::report::{ChangeFormat, ChangeReport};
 use bc_integrity::{CreateOptions, ManifestFile, Reading, VerifyOptions, Work, create, verify};
 use bc_pool::Cancel;
 use bc_pool::dispatch::Start;
-use bc_testkit::reference::{self, Links};
+use bc_testkit::reference::{self, LinkCounting};
 use bc_testkit::{Rng, TestTree, left_out};
 use bc_walk::{Listing, Metadata};
 
@@ -79,7 +79,7 @@ impl Shape {
         });
         Shape {
             digests: digests.collect(),
-            duplicates: reference::duplicates(tree.path(), Links::Together).unwrap(),
+            duplicates: reference::duplicates(tree.path(), LinkCounting::Together).unwrap(),
             contents,
             tree,
         }

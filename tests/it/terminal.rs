@@ -4,7 +4,7 @@ use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
-use bc_testkit::{Pty, Screen, Session, TestTree};
+use bc_testkit::{Pty, PtySession, Screen, TestTree};
 
 use crate::common::{ABC, BC, Bc};
 
@@ -34,7 +34,7 @@ fn drew(count: usize) -> impl Fn(&[u8]) -> bool {
 
 /// `bc` with stdout and stderr in a terminal of `columns` and a pipe as its input, so that the
 /// test decides how long it runs.
-fn fed(t: &TestTree, line: &str, columns: u16) -> Session {
+fn fed(t: &TestTree, line: &str, columns: u16) -> PtySession {
     let pty = Pty::new(columns, 24);
     let mut command = t.bc_line(line).env("TERM", "xterm").command();
     command
@@ -45,7 +45,7 @@ fn fed(t: &TestTree, line: &str, columns: u16) -> Session {
 }
 
 /// Feeds `bc hash -` until its line was drawn `times` times in different words, ends its input.
-fn feed_until_drawn(session: &mut Session, times: usize) {
+fn feed_until_drawn(session: &mut PtySession, times: usize) {
     let mut input = session.child().stdin.take().unwrap();
     let begun = std::time::Instant::now();
     while !drew(times)(&session.bytes()) {
@@ -152,7 +152,7 @@ fn follows_a_change_of_width() {
     let t = TestTree::new();
     let mut session = fed(&t, "hash --output=out -", 90);
     let mut input = session.child().stdin.take().unwrap();
-    let mut until = |session: &Session, test: &dyn Fn(&str) -> bool| {
+    let mut until = |session: &PtySession, test: &dyn Fn(&str) -> bool| {
         let begun = std::time::Instant::now();
         while !drawn(&session.bytes()).last().is_some_and(|l| test(l)) {
             assert!(begun.elapsed() < PATIENCE, "{:?}", drawn(&session.bytes()));
@@ -191,7 +191,7 @@ fn messages_stand_on_lines_of_their_own() {
 }
 
 /// `bc` in a session of its own whose terminal is the test's; None without setsid.
-fn at_terminal(t: &TestTree, line: &str) -> Option<Session> {
+fn at_terminal(t: &TestTree, line: &str) -> Option<PtySession> {
     Pty::new(100, 24).lead(t, BC, line.split_whitespace())
 }
 

@@ -33,7 +33,7 @@ use anyhow::{Context, Result, bail};
 use crate::args::Args;
 use crate::{correctness, sh};
 use place::Place;
-use record::{Record, Row, Target};
+use record::{BenchRecord, Row, Target};
 
 pub(crate) use walk::run as walk;
 
@@ -101,7 +101,7 @@ fn draw(files: &[String]) -> Result<ExitCode> {
         bail!("bench draw needs the .json of one record");
     };
     let file = Path::new(file).canonicalize()?;
-    let record = Record::load(&file)?;
+    let record = BenchRecord::load(&file)?;
     let folder = file.parent().expect("a file lies in a folder");
     let own = folder == sh::root().join("benches/record");
     let place = Place::new(
@@ -115,7 +115,7 @@ fn draw(files: &[String]) -> Result<ExitCode> {
 
 /// State of a bench run: settings, and the results so far.
 pub(crate) struct Bench {
-    record: Record,
+    record: BenchRecord,
     /// Part of the record the rows belong to.
     area: &'static str,
     place: Option<Place>,
@@ -231,8 +231,8 @@ impl Bench {
             bail!("--resume needs a record to go on with");
         };
         let path = place.json(&self.record);
-        let before = Record::load(&path)?;
-        let same = |a: &Record| (a.commit.clone(), a.tree.clone(), a.tree_files);
+        let before = BenchRecord::load(&path)?;
+        let same = |a: &BenchRecord| (a.commit.clone(), a.tree.clone(), a.tree_files);
         if same(&before) != same(&self.record) {
             bail!("{}: of another commit or tree", path.display());
         }

@@ -63,7 +63,7 @@ enum Stat {
 }
 
 /// Directories found and not yet read; a thread shares its own only when another has none.
-struct Shared {
+struct SharedDirs {
     directories: Mutex<Vec<CString>>,
     wake: Condvar,
     outstanding: AtomicUsize,
@@ -72,7 +72,7 @@ struct Shared {
 
 /// Reads every directory below the current one with getdents64, and takes statx of every entry.
 fn walk(threads: usize, stat: Stat) -> Result<()> {
-    let shared = Shared {
+    let shared = SharedDirs {
         directories: Mutex::new(vec![c".".to_owned()]),
         wake: Condvar::new(),
         outstanding: AtomicUsize::new(1),
@@ -105,7 +105,7 @@ fn walk(threads: usize, stat: Stat) -> Result<()> {
     })
 }
 
-fn take(shared: &Shared) -> Option<CString> {
+fn take(shared: &SharedDirs) -> Option<CString> {
     let mut directories = shared.directories.lock().expect("no thread panics");
     loop {
         if let Some(directory) = directories.pop() {
@@ -125,7 +125,7 @@ fn read_directory(
     stat: Stat,
     buffer: &mut [MaybeUninit<u8>],
     own: &mut Vec<CString>,
-    shared: &Shared,
+    shared: &SharedDirs,
 ) -> rustix::io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let fd: OwnedFd = openat(CWD, directory, flags, Mode::empty())?;

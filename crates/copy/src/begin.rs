@@ -12,8 +12,8 @@ use rustix::fs::AtFlags;
 
 use crate::error::{Error, ErrorKind};
 use crate::event::{Event, Observer};
-use crate::journal::{self, Earlier, Free, Log, Site, boot_id};
-use crate::known::Known;
+use crate::journal::{self, EarlierRuns, Free, Log, Site, boot_id};
+use crate::known::KnownWork;
 use crate::options::CopyOptions;
 use crate::orphans;
 use crate::place::coarse_now;
@@ -28,7 +28,7 @@ pub(crate) struct Begun {
     pub(crate) id: JobId,
     /// For stages whose names are taken.
     pub(crate) spare: JobId,
-    pub(crate) known: Known,
+    pub(crate) known: KnownWork,
     /// Time at which the first run began, if this one resumes an earlier run; nanoseconds since
     /// 1970.
     pub(crate) went_on: Option<i64>,
@@ -74,7 +74,7 @@ pub(crate) fn begin(
 }
 
 /// Begins a copy that resumes an unfinished one.
-fn gone_on(options: &CopyOptions, found: Earlier, top: Top) -> Result<Begun, Error> {
+fn gone_on(options: &CopyOptions, found: EarlierRuns, top: Top) -> Result<Begun, Error> {
     let mut known = found.known;
     known.keep_digests_of(algorithm(options));
     if options.restart {
@@ -99,7 +99,7 @@ fn anew(top: Top, free: Option<Free>) -> Result<Begun, Error> {
         top,
         id: JobId(random()?),
         spare: JobId(random()?),
-        known: Known::default(),
+        known: KnownWork::default(),
         went_on: None,
         began: coarse_now(),
         log: Log::default(),
@@ -111,7 +111,7 @@ fn anew(top: Top, free: Option<Free>) -> Result<Begun, Error> {
 const MOST_JOURNALS: usize = 8;
 
 /// An unfinished run and its destination, or where a journal is to be made.
-type FoundJournal = (Option<(Box<Earlier>, Top)>, Option<Free>);
+type FoundJournal = (Option<(Box<EarlierRuns>, Top)>, Option<Free>);
 
 fn find_journal(
     options: &CopyOptions,
@@ -206,7 +206,7 @@ fn look(
 fn still_fits(
     options: &CopyOptions,
     sources: &[Source],
-    Earlier { job, known, .. }: &Earlier,
+    EarlierRuns { job, known, .. }: &EarlierRuns,
     is_of_volume: bool,
 ) -> Option<Top> {
     let top = target::find(options, sources, Some(job.into)).ok()?;

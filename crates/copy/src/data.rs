@@ -278,7 +278,7 @@ mod tests {
 
     use bc_digest::{Algorithm, Digest, hash};
 
-    use crate::read_once::{Digesting, Output, read_hash_write};
+    use crate::read_once::{ByteSink, Digesting, read_hash_write};
 
     fn pattern(length: usize) -> Vec<u8> {
         (0..length).map(|i| (i * 7 % 251) as u8 + 1).collect()
@@ -290,7 +290,7 @@ mod tests {
         layout: &Layout,
         algorithm: Option<Algorithm>,
     ) -> Result<Option<Digest>, DataError> {
-        let mut outputs = [Output::new(to, 0)];
+        let mut outputs = [ByteSink::new(to, 0)];
         let digesting = Digesting::new(algorithm, layout.size);
         let (from, buffer) = (from.as_fd(), &mut Vec::new());
         read_hash_write(from, &mut outputs, layout, digesting, buffer, &mut |_| true)
@@ -379,11 +379,11 @@ mod tests {
         let (whole, rest, closed) = (file("whole"), file("rest"), from.try_clone().unwrap());
         let there = 2 * PART as u64;
         std::os::unix::fs::FileExt::write_all_at(&rest, &content[..2 * PART], 0).unwrap();
-        let mut outputs =
-            [(&closed, 0), (&rest, there), (&whole, 0)].map(|(file, from)| Output::new(file, from));
+        let mut outputs = [(&closed, 0), (&rest, there), (&whole, 0)]
+            .map(|(file, from)| ByteSink::new(file, from));
         let digesting = Digesting::new(Some(Algorithm::Sha256), size);
         let mut read = 0;
-        let mut reported = |step: crate::read_once::Step<'_>| {
+        let mut reported = |step: crate::read_once::ReadProgress<'_>| {
             read += step.count;
             let got = step.outputs.iter().map(|output| output.has_got(step.end));
             assert_eq!(got.collect::<Vec<_>>(), [false, step.end > there, true]);

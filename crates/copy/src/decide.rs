@@ -13,12 +13,12 @@ use rustix::io::{Errno, retry_on_intr};
 use crate::beneath::DestDir;
 use crate::event::{Event, Why};
 use crate::existing::Existing;
-use crate::known::{Before, Origin};
-use crate::meta::Wanted;
+use crate::known::{NamedRecord, SourceOrigin};
+use crate::meta::WantedMeta;
 use crate::options::OnConflict;
 use crate::place::{Place, is_settled};
 use crate::record::Placed;
-use crate::results::{Outcome, Proof, State, meta_of};
+use crate::results::{EntryOutcome, Proof, State, meta_of};
 use crate::stage::{self, Over, refuse_foreign};
 use crate::stamp::{Ends, LINKS, Lasting};
 use crate::worker::Worker;
@@ -28,7 +28,7 @@ pub(crate) enum Decision {
     /// The file is copied.
     Copy(Place),
     /// Nothing is copied; this is the outcome.
-    Settled(Outcome),
+    Settled(EntryOutcome),
 }
 
 impl Decision {
@@ -42,7 +42,7 @@ impl Decision {
     /// Adds to a settled outcome the evidence that the manifest may cite.
     fn with(self, proof: Proof) -> Decision {
         match self {
-            Decision::Settled(outcome) => Decision::Settled(Outcome { proof, ..outcome }),
+            Decision::Settled(outcome) => Decision::Settled(EntryOutcome { proof, ..outcome }),
             copy => copy,
         }
     }
@@ -70,7 +70,7 @@ impl Worker<'_> {
             let text = "is the source itself";
             return Err(Error::with_message(path, "copy", text));
         }
-        let origin = Origin {
+        let origin = SourceOrigin {
             id: source.id,
             stamp: source.stamp,
             volume: &volume,
@@ -80,16 +80,16 @@ impl Worker<'_> {
         if let Some(before) = before.filter(|before| !before.is_foreign) {
             let lacks = before.lacks;
             let same = match before {
-                Before { outdated: true, .. } => None,
+                NamedRecord { outdated: true, .. } => None,
                 // What it lacks is to be given to it now, or counts as a failure.
                 _ if lacks && job.options.strict => None,
-                Before {
+                NamedRecord {
                     given: Some(given), ..
                 } if job.given & !given & !LINKS != 0 => None,
-                Before {
+                NamedRecord {
                     unsettled: true, ..
                 } => self.same_content(&place, now, source)?,
-                Before { digest, .. } => Some(digest),
+                NamedRecord { digest, .. } => Some(digest),
             };
             if let Some(digest) = same {
                 if !before.is_proven {
@@ -141,8 +141,8 @@ impl Worker<'_> {
         &mut self,
         place: &Place,
         there: &Existing,
-        source: Origin<'_>,
-    ) -> Result<Option<Before>, Error> {
+        source: SourceOrigin<'_>,
+    ) -> Result<Option<NamedRecord>, Error> {
         let job = self.job;
         let now = (there, job.states_prove(&place.dir, there));
         let records = job.known.file(&place.target, source, now);
@@ -161,7 +161,7 @@ impl Worker<'_> {
         dir: &DestDir,
         name: &[u8],
         there: &Existing,
-        before: &Before,
+        before: &NamedRecord,
     ) -> Result<bool, Error> {
         let Some((algorithm, digest)) = before.content else {
             return Ok(false);
@@ -259,7 +259,7 @@ impl Worker<'_> {
     }
 
     /// Whether what is there has the metadata that it would be given now.
-    fn has_all(&mut self, wanted: &Wanted, there: BorrowedFd<'_>, now: &FileStat) -> bool {
+    fn has_all(&mut self, wanted: &WantedMeta, there: BorrowedFd<'_>, now: &FileStat) -> bool {
         let preserve = self.job.options.preserve;
         let mut found = || self.xattrs.of_file(there);
         wanted.is_given_as_far(now, preserve)
@@ -336,7 +336,7 @@ impl Worker<'_> {
             self.job.progress.bytes.fetch_add(now.stamp.size, Relaxed);
         }
         (self.job.observer)(Event::Skipped(&shown, why));
-        Decision::Settled(Outcome {
+        Decision::Settled(EntryOutcome {
             item: place.item,
             state,
             meta: self.job.has_manifest().then(|| meta_of(now)),

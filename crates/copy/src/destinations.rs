@@ -68,15 +68,15 @@ pub(crate) fn observers<'a>(
 }
 
 /// Location of a destination: its directory, if there is one, and all directories above it.
-struct Site {
+struct DestinationSite {
     own: Option<Identity>,
     above: Vec<Identity>,
     /// Parent directory and name, if the destination does not exist yet.
     name: (Identity, Vec<u8>),
 }
 
-impl Site {
-    fn of(top: &Top) -> Result<Site, Error> {
+impl DestinationSite {
+    fn of(top: &Top) -> Result<DestinationSite, Error> {
         let above = ancestors(top.fd.as_fd());
         let mut above = above.map_err(|errno| Error::system(&top.path, "stat", errno))?;
         let name = match &top.names[..] {
@@ -94,10 +94,10 @@ impl Site {
         };
         above.extend(own);
         let name = (top.id, name);
-        Ok(Site { own, above, name })
+        Ok(DestinationSite { own, above, name })
     }
 
-    fn holds(&self, other: &Site) -> bool {
+    fn holds(&self, other: &DestinationSite) -> bool {
         self.own.is_some_and(|own| other.above.contains(&own))
     }
 }
@@ -107,9 +107,9 @@ pub(crate) fn refuse_nested(tops: &[(&CopyOptions, &Top)]) -> Result<(), Error> 
     if tops.len() < 2 {
         return Ok(());
     }
-    let mut sites: Vec<(&[u8], Site)> = Vec::with_capacity(tops.len());
+    let mut sites: Vec<(&[u8], DestinationSite)> = Vec::with_capacity(tops.len());
     for (options, top) in tops {
-        let (path, site) = (options.destination.as_bytes(), Site::of(top)?);
+        let (path, site) = (options.destination.as_bytes(), DestinationSite::of(top)?);
         for (known, earlier) in &sites {
             let is_same =
                 site.name == earlier.name || site.own.is_some() && site.own == earlier.own;

@@ -12,11 +12,11 @@ use rustix::io::{Errno, retry_on_intr};
 
 use crate::beneath::own_path;
 use crate::event::Event;
-use crate::meta::{self, Wanted};
+use crate::meta::{self, WantedMeta};
 use crate::record::{self, RootRecord};
-use crate::results::{Outcome, Proof, State, meta_of};
+use crate::results::{EntryOutcome, Proof, State, meta_of};
 use crate::small::incomplete;
-use crate::tree::{Item, parts};
+use crate::tree::{RootItem, parts};
 use crate::worker::{BATCH, FILES_EACH, Worker};
 use crate::workers::run_workers;
 
@@ -24,16 +24,16 @@ use crate::workers::run_workers;
 /// afterwards are finished first, by all workers; the others last, the deepest first.
 pub(crate) fn finish_dirs(main: &mut Worker<'_>) -> Result<(), crate::error::Error> {
     let job = main.job;
-    let is_dir = |item: &Item| job.tree.kind(*item) == FileKind::Dir;
-    let dirs = (0..job.tree.len()).map(Item).filter(is_dir);
-    let stays_open = |item: &Item| {
+    let is_dir = |item: &RootItem| job.tree.kind(*item) == FileKind::Dir;
+    let dirs = (0..job.tree.len()).map(RootItem).filter(is_dir);
+    let stays_open = |item: &RootItem| {
         let stat = job
             .tree
             .entry(*item)
             .and_then(|(listing, id)| listing.stat(id));
         stat.is_some_and(|stat| stat.mode & 0o700 == 0o700)
     };
-    let (open, mut closed): (Vec<Item>, Vec<Item>) = dirs.partition(stays_open);
+    let (open, mut closed): (Vec<RootItem>, Vec<RootItem>) = dirs.partition(stays_open);
     let workers = job
         .options
         .workers
@@ -57,8 +57,8 @@ impl Worker<'_> {
     /// Makes the directories of a root, or finds them.
     pub(crate) fn make_dirs(&mut self, root: usize) -> Result<(), crate::error::Error> {
         let job = self.job;
-        let is_dir = |item: &Item| job.tree.kind(*item) == FileKind::Dir;
-        let mut dirs = job.tree.items_of(root).map(Item).filter(is_dir);
+        let is_dir = |item: &RootItem| job.tree.kind(*item) == FileKind::Dir;
+        let mut dirs = job.tree.items_of(root).map(RootItem).filter(is_dir);
         let Some(first) = dirs.next() else {
             return Ok(());
         };
@@ -75,7 +75,7 @@ impl Worker<'_> {
             Err(error) => job.fail(first, &error),
         }
         // Directories of one depth are made at the same time: their parents exist by then.
-        let mut others: Vec<(usize, Item)> = dirs
+        let mut others: Vec<(usize, RootItem)> = dirs
             .map(|item| {
                 job.tree.write_target(item, &mut target);
                 (target.iter().filter(|byte| **byte == b'/').count(), item)
@@ -100,7 +100,7 @@ impl Worker<'_> {
     }
 
     /// Directories of one depth.
-    fn make_level(&mut self, level: &[(usize, Item)]) {
+    fn make_level(&mut self, level: &[(usize, RootItem)]) {
         let job = self.job;
         let mut target = Vec::new();
         for (_, item) in level {
@@ -117,7 +117,7 @@ impl Worker<'_> {
     }
 
     /// Makes a directory; returns false if it existed.
-    fn make_dir(&mut self, item: Item, target: &[u8]) -> Result<bool, Error> {
+    fn make_dir(&mut self, item: RootItem, target: &[u8]) -> Result<bool, Error> {
         let job = self.job;
         if target.is_empty() {
             return Ok(false);
@@ -225,7 +225,7 @@ impl Worker<'_> {
     }
 
     /// Gives directories the metadata of their sources.
-    pub(crate) fn finish_dirs(&mut self, items: &[Item]) {
+    pub(crate) fn finish_dirs(&mut self, items: &[RootItem]) {
         let job = self.job;
         let mut target = Vec::new();
         for &item in items {
@@ -246,7 +246,7 @@ impl Worker<'_> {
     pub(crate) fn root_times(&mut self, below: &[u8]) {
         let job = self.job;
         for root in 0..job.tree.roots.len() {
-            let item = Item(job.tree.items_of(root).start);
+            let item = RootItem(job.tree.items_of(root).start);
             let is_dir = job.tree.roots[root].source.stat.kind() == FileKind::Dir;
             if !is_dir || job.tree.items_of(root).is_empty() || !job.options.preserve.times {
                 continue;
@@ -274,13 +274,13 @@ impl Worker<'_> {
         (0..job.tree.roots.len()).all(|root| {
             let items = job.tree.items_of(root);
             let is_dir = job.tree.roots[root].source.stat.kind() == FileKind::Dir;
-            job.tree.write_target(Item(items.start), &mut target);
+            job.tree.write_target(RootItem(items.start), &mut target);
             if !is_dir || items.is_empty() || target != below {
                 return true;
             }
             let dir = self.open_dir(&target);
             let found = dir.map(|dir| self.xattrs.of_file(dir.as_fd()));
-            let wanted = self.dir_wanted(Item(items.start));
+            let wanted = self.dir_wanted(RootItem(items.start));
             matches!((found, wanted), (Ok(Ok(found)), Ok(wanted)) if wanted.has_xattrs(&found))
         })
     }
@@ -296,7 +296,7 @@ impl Worker<'_> {
         rustix::fs::utimensat(&dir.fd, name, times, AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    fn finish_dir(&mut self, item: Item, target: &[u8]) -> Result<Outcome, Error> {
+    fn finish_dir(&mut self, item: RootItem, target: &[u8]) -> Result<EntryOutcome, Error> {
         let job = self.job;
         let wanted = self.dir_wanted(item)?;
         // Before it is opened, for which it may have to be made accessible.
@@ -328,7 +328,7 @@ impl Worker<'_> {
             return Err(incomplete(job.shown(target)));
         }
         let stat = meta::fstat(&dir).map_err(|errno| job.refused(target, "stat", errno))?;
-        Ok(Outcome {
+        Ok(EntryOutcome {
             item,
             state: State::Copied,
             meta: job.has_manifest().then(|| meta_of(&FileStat::from(&stat))),
@@ -341,17 +341,17 @@ impl Worker<'_> {
     /// metadata.
     fn unchanged_dir(
         &mut self,
-        item: Item,
-        wanted: &Wanted,
+        item: RootItem,
+        wanted: &WantedMeta,
         dir: BorrowedFd<'_>,
-    ) -> Option<Outcome> {
+    ) -> Option<EntryOutcome> {
         let job = self.job;
         let recorded = job.recorded().of(item)?.0;
         let now = FileStat::from(&meta::fstat(dir).ok()?);
         let is_same = recorded.fits_dir(&now) && wanted.is_given(&now) && wanted.has_times(&now);
         let mut found = || self.xattrs.of_file(dir);
         let is_same = is_same && found().is_ok_and(|found| wanted.has_xattrs(&found));
-        is_same.then(|| Outcome {
+        is_same.then(|| EntryOutcome {
             item,
             state: State::Before,
             meta: job.has_manifest().then(|| meta_of(&now)),
@@ -360,7 +360,7 @@ impl Worker<'_> {
         })
     }
 
-    fn dir_wanted(&mut self, item: Item) -> Result<Wanted, Error> {
+    fn dir_wanted(&mut self, item: RootItem) -> Result<WantedMeta, Error> {
         let job = self.job;
         let path = || job.tree.source_path(item);
         let place = self.source_dir(item)?;
@@ -383,7 +383,7 @@ impl Worker<'_> {
         };
         let failed = |errno| Error::new(path(), "getxattr", errno);
         if !preserve.xattrs {
-            let wanted = Wanted::new(&raw, Vec::new());
+            let wanted = WantedMeta::new(&raw, Vec::new());
             if !preserve.mode {
                 return Ok(wanted);
             }
@@ -401,7 +401,7 @@ impl Worker<'_> {
             Err(Errno::NOENT) => self.xattrs.of_file(open().map_err(failed)?.as_fd()),
             xattrs => xattrs,
         };
-        Ok(Wanted::new(&raw, xattrs.map_err(failed)?))
+        Ok(WantedMeta::new(&raw, xattrs.map_err(failed)?))
     }
 
     /// The permission bits of a directory of the destination.

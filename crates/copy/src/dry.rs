@@ -8,18 +8,18 @@ use rustix::io::Errno;
 use crate::decide::Decision;
 use crate::event::Event;
 use crate::job::Job;
-use crate::links::Links;
-use crate::results::{Outcome, Proof, State};
+use crate::links::HardLinks;
+use crate::results::{EntryOutcome, Proof, State};
 use crate::stage::Over;
-use crate::tree::Item;
+use crate::tree::RootItem;
 use crate::worker::Worker;
 
 /// Reports what would become of each entry.
 pub(crate) fn run(job: &Job<'_>) {
     let mut worker = Worker::new(job);
     let mut target = Vec::new();
-    let links = Links::find(job);
-    for item in (0..job.tree.len()).map(Item) {
+    let links = HardLinks::find(job);
+    for item in (0..job.tree.len()).map(RootItem) {
         if job.is_over() {
             return;
         }
@@ -38,7 +38,7 @@ pub(crate) fn run(job: &Job<'_>) {
 
 impl Job<'_> {
     /// Reports what would become of an entry.
-    pub(crate) fn would_be(&self, item: Item, target: &[u8], over: Over) {
+    pub(crate) fn would_be(&self, item: RootItem, target: &[u8], over: Over) {
         let shown = self.shown(target);
         (self.observer)(match over {
             Over::Nothing if self.tree.kind(item) == FileKind::Dir => Event::Made(&shown),
@@ -49,8 +49,8 @@ impl Job<'_> {
     }
 }
 
-fn done(item: Item) -> Outcome {
-    Outcome {
+fn done(item: RootItem) -> EntryOutcome {
+    EntryOutcome {
         proof: Proof::None,
         item,
         state: State::Copied,
@@ -62,8 +62,8 @@ fn done(item: Item) -> Outcome {
 /// Returns how an entry would be copied; `None` where it is settled otherwise.
 fn one(
     worker: &mut Worker<'_>,
-    item: Item,
-    (target, links): (&[u8], &Links),
+    item: RootItem,
+    (target, links): (&[u8], &HardLinks),
 ) -> Result<Option<Over>, Error> {
     let job = worker.job;
     let place = match worker.place(item) {

@@ -21,14 +21,14 @@ use crate::finish::{
 };
 use crate::huge;
 use crate::job::Job;
-use crate::links::Links;
+use crate::links::HardLinks;
 use crate::options::{CopyOptions, Durability, ManifestPlace, ReadBack};
 use crate::relay::Relay;
 use crate::single::medium;
 use crate::small::{SMALL, small};
 use crate::sources::{look, refuse_within, unopened, walk};
 use crate::target::{Source, Top};
-use crate::tree::{Item, Tree, Walked};
+use crate::tree::{RootItem, SourceTree, Walked};
 use crate::unnamed;
 use crate::worker::{BATCH, FILES_EACH, Worker};
 use crate::workers::run_workers;
@@ -162,7 +162,7 @@ fn begin_each(
 }
 
 /// The observer of a destination, and the way to it.
-type Told<'a> = (&'a Observer<'a>, &'a Relay<'a>);
+type DestinationObserver<'a> = (&'a Observer<'a>, &'a Relay<'a>);
 
 /// Begins the copy to one destination. `tops`: the file systems of all of them.
 fn start<'a>(
@@ -170,9 +170,9 @@ fn start<'a>(
     mut begun: Begun,
     walked: &[Walked],
     tops: &[u64],
-    (progress, reported, cancel): (&'a CopyProgress, Told<'a>, &'a Cancel),
+    (progress, reported, cancel): (&'a CopyProgress, DestinationObserver<'a>, &'a Cancel),
 ) -> Job<'a> {
-    let tree = Tree::new(walked, &begun.top.names);
+    let tree = SourceTree::new(walked, &begun.top.names);
     let bytes = survey(&tree, progress);
     let observer = reported.0;
     let there = tops.iter().filter(|dev| **dev == begun.top.id.dev).count();
@@ -219,8 +219,8 @@ fn check(options: &CopyOptions) -> Result<(), Error> {
 }
 
 /// Counts the entries and bytes that are to be copied.
-fn survey(tree: &Tree, progress: &CopyProgress) -> u64 {
-    let items = (0..tree.len()).map(Item);
+fn survey(tree: &SourceTree, progress: &CopyProgress) -> u64 {
+    let items = (0..tree.len()).map(RootItem);
     let files = items.filter(|item| tree.kind(*item) == FileKind::File);
     let bytes = files.map(|item| tree.size(item)).sum();
     progress.files_total.fetch_add(tree.len().into(), Relaxed);
@@ -245,21 +245,21 @@ fn warn_of_space(top: &Top, bytes: u64, observer: &Observer<'_>) {
 /// Entries by the way in which they are copied.
 #[derive(Default)]
 struct Shares {
-    small: Vec<Item>,
-    medium: Vec<Item>,
-    huge: Vec<Item>,
-    special: Vec<Item>,
+    small: Vec<RootItem>,
+    medium: Vec<RootItem>,
+    huge: Vec<RootItem>,
+    special: Vec<RootItem>,
 }
 
 /// Sorts the entries that any of the destinations takes by the way in which they are copied. The
 /// entries are the same at all of them.
-fn share_out(jobs: &[Job<'_>], links: &Links) -> Shares {
+fn share_out(jobs: &[Job<'_>], links: &HardLinks) -> Shares {
     let mut shares = Shares::default();
     let Some(first) = jobs.first() else {
         return shares;
     };
     let huge = huge::is_possible(first.options);
-    for item in (0..first.tree.len()).map(Item) {
+    for item in (0..first.tree.len()).map(RootItem) {
         let mut takers = jobs.len();
         for job in jobs.iter().filter(|job| job.is_manifest(item)) {
             job.leave_manifest(item);
@@ -293,7 +293,7 @@ fn run(jobs: &[Job<'_>]) -> Result<(), Error> {
     for main in &mut mains {
         (0..main.job.tree.roots.len()).try_for_each(|root| main.make_dirs(root))?;
     }
-    let links = Links::find(first);
+    let links = HardLinks::find(first);
     let shares = share_out(jobs, &links);
     mains.iter_mut().for_each(Worker::let_go);
     share(jobs, &shares)?;

@@ -18,12 +18,12 @@ use crate::job::{Job, shown_below};
 use crate::manifest::{self, Plan};
 use crate::meta;
 use crate::options::{CopyOptions, Durability, MANIFEST_NAME, ManifestPlace};
-use crate::recorded::Recorded;
+use crate::recorded::TreeRecords;
 use crate::results::{Rows, State};
 use crate::stage::{self, NoStage, is_stage, refuse_foreign};
 use crate::stamp::Lasting;
 use crate::target::{Source, Top};
-use crate::tree::{Content, Item, Tree, Walked, parts};
+use crate::tree::{RootItem, SourceContent, SourceTree, Walked, parts};
 use crate::unread::Unread;
 use crate::worker::Worker;
 
@@ -136,7 +136,7 @@ fn count(job: &Job<'_>, rows: &Rows, missing: u64) -> Copied {
         incomplete: job.incomplete.load(Relaxed),
         ..Copied::default()
     };
-    for item in (0..job.tree.len()).map(Item) {
+    for item in (0..job.tree.len()).map(RootItem) {
         let state = rows.state(item);
         let is_file = job.tree.kind(item) == FileKind::File;
         if is_file && matches!(state, State::Copied | State::Before) {
@@ -157,7 +157,7 @@ fn count(job: &Job<'_>, rows: &Rows, missing: u64) -> Copied {
         }
     }
     for root in &job.tree.roots {
-        if let Content::Listing(listing) = &*root.content {
+        if let SourceContent::Listing(listing) = &*root.content {
             copied.filtered.add(listing.skipped());
             copied.directories += listing.directories();
         }
@@ -191,7 +191,11 @@ fn manifest_file(options: &CopyOptions, top: &Top, first: &Source) -> Option<Pat
 }
 
 /// Returns the path of the manifest below the top, if it has its usual place there.
-pub(crate) fn manifest_target(options: &CopyOptions, top: &Top, tree: &Tree) -> Option<Vec<u8>> {
+pub(crate) fn manifest_target(
+    options: &CopyOptions,
+    top: &Top,
+    tree: &SourceTree,
+) -> Option<Vec<u8>> {
     let first = &tree.roots.first()?.source;
     let usual = options.manifest == ManifestPlace::Destination && options.algorithm.is_some();
     manifest_file(options, top, first).filter(|_| usual)?;
@@ -264,9 +268,9 @@ pub(crate) fn is_done(job: &Job<'_>) -> bool {
 }
 
 /// Reads the records of an earlier copy to the same place, as far as they concern what is copied.
-pub(crate) fn recorded(options: &CopyOptions, top: &Top, tree: &Tree) -> Recorded {
+pub(crate) fn recorded(options: &CopyOptions, top: &Top, tree: &SourceTree) -> TreeRecords {
     let first = tree.roots.first().map(|root| &root.source);
-    let none = Recorded::none;
+    let none = TreeRecords::none;
     let Some(first) = first.filter(|_| options.algorithm.is_some()) else {
         return none();
     };

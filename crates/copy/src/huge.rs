@@ -21,8 +21,8 @@ use crate::options::CopyOptions;
 use crate::place::Open;
 use crate::receiver::{Receiver, begin, complete, give_up, one_state, stages};
 use crate::record;
-use crate::stage::{Before, Stage};
-use crate::tree::Item;
+use crate::stage::{Stage, StageContent};
+use crate::tree::RootItem;
 use crate::worker::Worker;
 
 /// True if files can be copied in blocks: only BLAKE3 digests can be joined from those of parts.
@@ -31,7 +31,7 @@ pub(crate) fn is_possible(options: &CopyOptions) -> bool {
 }
 
 /// Values of a block's parts, by its number.
-type Values = Vec<(u64, Vec<[u8; 32]>)>;
+type PartValues = Vec<(u64, Vec<[u8; 32]>)>;
 
 /// One of the destinations of a file.
 struct Lane<'a> {
@@ -46,7 +46,7 @@ struct Lane<'a> {
 }
 
 /// State shared by the workers of one file.
-struct Shared<'a> {
+struct HugeShared<'a> {
     from: BorrowedFd<'a>,
     lanes: Vec<Lane<'a>>,
     layout: &'a Layout,
@@ -62,7 +62,7 @@ struct Shared<'a> {
 }
 
 /// Copies a huge file with all workers.
-pub(crate) fn huge(workers: &mut [Worker<'_>], item: Item) {
+pub(crate) fn huge(workers: &mut [Worker<'_>], item: RootItem) {
     if let Some((places, open)) = begin(workers, item) {
         let mut receivers = stages(workers, places, Some(&open.stat));
         match fill(&mut receivers, &open) {
@@ -81,7 +81,7 @@ fn fill(receivers: &mut [Receiver<'_>], open: &Open) -> Result<FileStat, Error> 
     let (job, item) = (first.job, first.place.item);
     let mut again = false;
     let (stat, _) = one_state(job, item, open, |stat, go_on| {
-        let reading = Reading {
+        let reading = SourceReading {
             open,
             layout: &layout(job.options.sparse, open, stat),
             again: std::mem::replace(&mut again, true),
@@ -95,7 +95,7 @@ fn fill(receivers: &mut [Receiver<'_>], open: &Open) -> Result<FileStat, Error> 
 }
 
 /// One reading of a source.
-struct Reading<'a> {
+struct SourceReading<'a> {
     open: &'a Open,
     layout: &'a Layout,
     /// True if it is not the first reading: nothing written before counts.
@@ -103,7 +103,7 @@ struct Reading<'a> {
     go_on: &'a (dyn Fn() -> bool + Sync),
 }
 
-impl Reading<'_> {
+impl SourceReading<'_> {
     fn bytes(&self, receivers: &mut [Receiver<'_>]) -> Result<(), Error> {
         let mut written = Vec::with_capacity(receivers.len());
         for receiver in receivers {
@@ -125,7 +125,7 @@ impl Reading<'_> {
         };
         let job = first.job;
         let lanes: Vec<Lane<'_>> = receivers.iter().map(|one| self.lane(one)).collect();
-        let shared = Shared {
+        let shared = HugeShared {
             from: match is_clone {
                 true => lanes[0].stage.file.as_fd(),
                 false => self.open.file.as_fd(),
@@ -170,7 +170,7 @@ impl Reading<'_> {
 }
 
 /// Copies all blocks and returns the digest of the whole.
-fn all(shared: &Shared<'_>, workers: usize) -> Result<Digest, DataError> {
+fn all(shared: &HugeShared<'_>, workers: usize) -> Result<Digest, DataError> {
     let size = shared.layout.size;
     let done = bc_pool::run(workers, |_| work(shared));
     let failure = shared
@@ -187,7 +187,7 @@ fn all(shared: &Shared<'_>, workers: usize) -> Result<Digest, DataError> {
     for lane in shared.living() {
         lane.take(data::end_at(&lane.stage.file, size));
     }
-    let mut all: Values = done.into_iter().flatten().collect();
+    let mut all: PartValues = done.into_iter().flatten().collect();
     all.sort_unstable_by_key(|(block, _)| *block);
     let parts = all.into_iter().flat_map(|(_, parts)| parts);
     let parts: Vec<Subtree> = parts.map(Subtree::from_bytes).collect();
@@ -198,8 +198,8 @@ fn all(shared: &Shared<'_>, workers: usize) -> Result<Digest, DataError> {
     Ok(root(&parts))
 }
 
-fn work(shared: &Shared<'_>) -> Values {
-    let mut values = Values::new();
+fn work(shared: &HugeShared<'_>) -> PartValues {
+    let mut values = PartValues::new();
     let mut buffer = vec![0; PART];
     let mut piece = Vec::new();
     while !shared.stop.load(Relaxed) {
@@ -224,7 +224,7 @@ fn work(shared: &Shared<'_>) -> Values {
 
 /// Copies one block to the lanes that are not proven to have it.
 fn one(
-    shared: &Shared<'_>,
+    shared: &HugeShared<'_>,
     block: u64,
     buffer: &mut [u8],
     piece: &mut Vec<u8>,
@@ -272,7 +272,7 @@ fn one(
     Ok(parts)
 }
 
-impl Shared<'_> {
+impl HugeShared<'_> {
     /// Returns the lanes that take more.
     fn living(&self) -> impl Iterator<Item = &Lane<'_>> {
         self.lanes
@@ -345,7 +345,7 @@ fn is_proven(stage: &Stage, range: Range<u64>, parts: &[[u8; 32]], buffer: &mut 
 
 /// Returns true if holes may be left in a block: it is empty, or it could be emptied.
 fn clear(stage: &Stage, layout: &Layout, range: Range<u64>) -> bool {
-    if stage.before == Before::New || !layout.has_holes() {
+    if stage.before == StageContent::New || !layout.has_holes() {
         return true;
     }
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;

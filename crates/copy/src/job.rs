@@ -19,19 +19,19 @@ use crate::beneath::DestDir;
 use crate::event::{CopyProgress, Event, Observer, Why};
 use crate::existing::Existing;
 use crate::journal::Log;
-use crate::known::Known;
+use crate::known::KnownWork;
 use crate::meta::{Giving, Lost};
 use crate::named::Named;
 use crate::options::{CopyOptions, MANIFEST_NAME, ManifestPlace};
 use crate::place::is_settled_at;
 use crate::record::RootRecord;
-use crate::recorded::Recorded;
+use crate::recorded::TreeRecords;
 use crate::relay::Relay;
-use crate::results::{Outcome, Proof, Results, State, meta_of};
+use crate::results::{EntryOutcome, Proof, Results, State, meta_of};
 use crate::stage::JobId;
 use crate::stamp::{Session, Systems, given};
 use crate::target::Top;
-use crate::tree::{Item, Tree, parts};
+use crate::tree::{RootItem, SourceTree, parts};
 
 /// Largest number of files reported that could not be given the same metadata for the same reason.
 const MOST_TOLD: u64 = 20;
@@ -39,17 +39,17 @@ const MOST_TOLD: u64 = 20;
 /// One copy.
 pub(crate) struct Job<'a> {
     pub(crate) options: &'a CopyOptions,
-    pub(crate) tree: Tree,
+    pub(crate) tree: SourceTree,
     pub(crate) top: Top,
     /// Path of the manifest, below the top.
     manifest_target: Option<Vec<u8>>,
     pub(crate) id: JobId,
     /// Names stages where those of the job are taken by files that are not ours.
     pub(crate) spare: JobId,
-    pub(crate) known: Known,
+    pub(crate) known: KnownWork,
     /// Time at which the first of its runs began, in nanoseconds since 1970; `None` for a new copy.
     pub(crate) went_on: Option<i64>,
-    recorded: OnceLock<Recorded>,
+    recorded: OnceLock<TreeRecords>,
     /// True if the copy was complete before this run.
     pub(crate) was_done: AtomicBool,
     /// Time at which this run began, before anything was looked at, in nanoseconds since 1970 by
@@ -80,7 +80,7 @@ pub(crate) struct Job<'a> {
     pub(crate) inherits: AtomicBool,
     pub(crate) refusals: Refusals,
     /// The entry that gives way to the manifest, once it is known.
-    left_out: OnceLock<Item>,
+    left_out: OnceLock<RootItem>,
     stopped: Mutex<Option<Errno>>,
     stops: AtomicBool,
     pub(crate) written: AtomicU64,
@@ -97,10 +97,10 @@ pub(crate) struct Job<'a> {
     pub(crate) shortage: Shortage,
     /// Entries whose copies failed for want of descriptors: they are copied again in the end, when
     /// no other worker has any open. `None` from then on.
-    put_off: Mutex<Option<Vec<Item>>>,
+    put_off: Mutex<Option<Vec<RootItem>>>,
     unrecorded: AtomicBool,
     /// Directories that were there before.
-    found: Mutex<HashSet<Item>>,
+    found: Mutex<HashSet<RootItem>>,
 }
 
 /// Operations that pairs of file systems are known to refuse, so that they are not tried again.
@@ -134,9 +134,9 @@ impl<'a> Job<'a> {
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn new(
         options: &'a CopyOptions,
-        (tree, top, manifest_target): (Tree, Top, Option<Vec<u8>>),
+        (tree, top, manifest_target): (SourceTree, Top, Option<Vec<u8>>),
         (id, spare): (JobId, JobId),
-        (known, went_on, began): (Known, Option<i64>, i64),
+        (known, went_on, began): (KnownWork, Option<i64>, i64),
         log: Log,
         progress: &'a CopyProgress,
         (observer, relay): (&'a Observer<'a>, &'a Relay<'a>),
@@ -201,13 +201,13 @@ impl<'a> Job<'a> {
     }
 
     /// Takes down that a directory was there already.
-    pub(crate) fn found(&self, item: Item) {
+    pub(crate) fn found(&self, item: RootItem) {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         found.insert(item);
     }
 
     /// True if a directory was there before the copy, and is the user's.
-    pub(crate) fn was_there(&self, item: Item) -> bool {
+    pub(crate) fn was_there(&self, item: RootItem) -> bool {
         let (root, _) = self.tree.root(item);
         if self.known_root(root).is_some_and(|known| known.made) {
             // An earlier run has made all of it.
@@ -223,13 +223,13 @@ impl<'a> Job<'a> {
     }
 
     /// Returns the manifest of an earlier, complete copy: an empty one before it is known.
-    pub(crate) fn recorded(&self) -> &Recorded {
-        static NONE: Recorded = Recorded::none();
+    pub(crate) fn recorded(&self) -> &TreeRecords {
+        static NONE: TreeRecords = TreeRecords::none();
         self.recorded.get().unwrap_or(&NONE)
     }
 
     /// Sets the records of that manifest.
-    pub(crate) fn know_recorded(&self, recorded: Recorded) {
+    pub(crate) fn know_recorded(&self, recorded: TreeRecords) {
         let _ = self.recorded.set(recorded);
     }
 
@@ -297,14 +297,14 @@ impl<'a> Job<'a> {
         Error::new(self.shown(target), "open directory", errno)
     }
 
-    pub(crate) fn fail(&self, item: Item, error: &Error) {
+    pub(crate) fn fail(&self, item: RootItem, error: &Error) {
         self.fail_unreported(item, error);
         (self.observer)(Event::Failed(error));
     }
 
     /// Takes down that an entry is to be copied again in the end, if it failed for want of
     /// descriptors; false if it has failed for good.
-    pub(crate) fn puts_off(&self, item: Item, error: &Error) -> bool {
+    pub(crate) fn puts_off(&self, item: RootItem, error: &Error) -> bool {
         if !is_shortage(error.errno()) {
             return false;
         }
@@ -317,19 +317,19 @@ impl<'a> Job<'a> {
     }
 
     /// Returns the entries that were put off. What fails from now on has failed for good.
-    pub(crate) fn take_put_off(&self) -> Vec<Item> {
+    pub(crate) fn take_put_off(&self) -> Vec<RootItem> {
         let mut put_off = self.put_off.lock().unwrap_or_else(PoisonError::into_inner);
         put_off.take().unwrap_or_default()
     }
 
     /// Records a failure that another destination has reported.
-    pub(crate) fn fail_unreported(&self, item: Item, error: &Error) {
+    pub(crate) fn fail_unreported(&self, item: RootItem, error: &Error) {
         self.results.fail(item, error);
         self.progress.files.fetch_add(1, Relaxed);
     }
 
     /// Records the outcomes of entries.
-    pub(crate) fn done(&self, outcomes: Vec<Outcome>) {
+    pub(crate) fn done(&self, outcomes: Vec<EntryOutcome>) {
         self.progress
             .files
             .fetch_add(outcomes.len() as u64, Relaxed);
@@ -339,17 +339,17 @@ impl<'a> Job<'a> {
     /// Returns the outcome of an entry that has its name.
     pub(crate) fn outcome(
         &self,
-        item: Item,
+        item: RootItem,
         state: State,
         dir: &DestDir,
         name: &[u8],
         digest: Option<Digest>,
-    ) -> Result<Outcome, Errno> {
+    ) -> Result<EntryOutcome, Errno> {
         let meta = match self.has_manifest() {
             false => None,
             true => Some(meta_of(&self.look(dir, name)?.stat)),
         };
-        Ok(Outcome {
+        Ok(EntryOutcome {
             item,
             state,
             meta,
@@ -380,7 +380,7 @@ impl<'a> Job<'a> {
     }
 
     /// True if a source is in the state in which it was walked.
-    pub(crate) fn is_as_walked(&self, item: Item, source: &FileStat) -> bool {
+    pub(crate) fn is_as_walked(&self, item: RootItem, source: &FileStat) -> bool {
         let entry = self.tree.entry(item);
         let walked = entry.and_then(|(listing, id)| listing.stat(id));
         walked.is_some_and(|walked| {
@@ -431,7 +431,7 @@ impl<'a> Job<'a> {
 
     /// True if an entry, usually the manifest of an earlier copy, would have the path of this
     /// copy's manifest.
-    pub(crate) fn is_manifest(&self, item: Item) -> bool {
+    pub(crate) fn is_manifest(&self, item: RootItem) -> bool {
         let Some(manifest) = &self.manifest_target else {
             return false;
         };
@@ -444,12 +444,12 @@ impl<'a> Job<'a> {
     }
 
     /// True if this is the entry that was left out for the manifest.
-    pub(crate) fn is_left_out(&self, item: Item) -> bool {
+    pub(crate) fn is_left_out(&self, item: RootItem) -> bool {
         self.left_out.get() == Some(&item)
     }
 
     /// Leaves such an entry out and reports it as skipped.
-    pub(crate) fn leave_manifest(&self, item: Item) {
+    pub(crate) fn leave_manifest(&self, item: RootItem) {
         let _ = self.left_out.set(item);
         let mut target = Vec::new();
         self.tree.write_target(item, &mut target);
@@ -460,7 +460,7 @@ impl<'a> Job<'a> {
             return self.fail(item, &error);
         }
         (self.observer)(Event::Skipped(&self.shown(&target), Why::Manifest));
-        self.done(vec![Outcome {
+        self.done(vec![EntryOutcome {
             item,
             state: State::Skipped,
             meta: None,

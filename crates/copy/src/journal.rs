@@ -16,13 +16,13 @@ use bc_fs::journal::{Claim, Found, Journal, Key, Locked};
 use bc_fs::place::Place;
 use bc_walk::OwnFile;
 
-use crate::known::Known;
+use crate::known::KnownWork;
 use crate::record::{self, JobRecord};
 
 /// State found of earlier runs.
-pub(crate) struct Earlier {
+pub(crate) struct EarlierRuns {
     pub(crate) job: JobRecord,
-    pub(crate) known: Known,
+    pub(crate) known: KnownWork,
     pub(crate) journal: Journal,
 }
 
@@ -37,7 +37,7 @@ pub(crate) enum Site {
     /// There is no journal yet. Its place is held, if that was asked for.
     Free(Option<Free>),
     /// An unfinished run.
-    Earlier(Box<Earlier>),
+    Earlier(Box<EarlierRuns>),
     /// A run in progress.
     Busy,
     /// A file that is not ours; with the reason.
@@ -86,7 +86,7 @@ pub(crate) fn look(state: &Path, name: &str, boot: &[u8; 16], claim: bool) -> io
         Found::Journal(mut journal) => match load(&journal, boot)? {
             Some((job, known, end)) => {
                 journal.cut(end)?;
-                let earlier = Earlier {
+                let earlier = EarlierRuns {
                     job,
                     known,
                     journal,
@@ -106,7 +106,7 @@ pub(crate) fn look(state: &Path, name: &str, boot: &[u8; 16], claim: bool) -> io
 pub(crate) fn load(
     journal: &Journal,
     boot: &[u8; 16],
-) -> io::Result<Option<(JobRecord, Known, u64)>> {
+) -> io::Result<Option<(JobRecord, KnownWork, u64)>> {
     let mut records = journal.records();
     let first = records.next_record()?;
     let job = first.filter(|first| first.kind == record::JOB);
@@ -115,7 +115,7 @@ pub(crate) fn load(
     };
     let written = journal.file().metadata()?;
     let written_ns = written.mtime().saturating_mul(1_000_000_000);
-    let mut known = Known::written_at(written_ns.saturating_add(written.mtime_nsec()));
+    let mut known = KnownWork::written_at(written_ns.saturating_add(written.mtime_nsec()));
     while let Some(found) = records.next_record()? {
         let body = found.body;
         match found.kind {

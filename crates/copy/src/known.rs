@@ -20,7 +20,7 @@ pub(crate) type Blocks = HashMap<u64, Vec<[u8; 32]>>;
 
 /// Work that earlier runs of the same copy have done.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct KnownWork {
     /// Files by their path below the top.
     files: HashMap<Vec<u8>, KnownFile>,
     /// Blocks of stages, by the stage's name, as the last run has recorded them and those before it
@@ -113,7 +113,7 @@ impl Placed {
 
 /// Record of a file that has its name.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Before {
+pub(crate) struct NamedRecord {
     /// Digest of its content, if this run takes digests of the same kind.
     pub(crate) digest: Option<Digest>,
     /// The digest of its content, and its kind.
@@ -137,18 +137,18 @@ pub(crate) struct Before {
 
 /// A source of a file: which it is, its state, and the volume that it is on, if that has a name.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Origin<'a> {
+pub(crate) struct SourceOrigin<'a> {
     pub(crate) id: Identity,
     pub(crate) stamp: Stamp,
     pub(crate) volume: &'a str,
 }
 
-impl Known {
+impl KnownWork {
     /// Returns an empty state, for a journal that was last written to at that time.
-    pub(crate) fn written_at(written_ns: i64) -> Known {
-        Known {
+    pub(crate) fn written_at(written_ns: i64) -> KnownWork {
+        KnownWork {
             written_ns,
-            ..Known::default()
+            ..KnownWork::default()
         }
     }
 
@@ -157,15 +157,15 @@ impl Known {
     pub(crate) fn file(
         &self,
         path: &[u8],
-        source: Origin<'_>,
+        source: SourceOrigin<'_>,
         (now, states_prove): (&Existing, bool),
-    ) -> impl Iterator<Item = Before> {
+    ) -> impl Iterator<Item = NamedRecord> {
         let first = self.files.get(path);
         if let Some(known) = first {
             known.seen.store(true, Relaxed);
         }
         let all = std::iter::successors(first, |known| known.earlier.as_deref());
-        all.enumerate().map(move |(nth, known)| Before {
+        all.enumerate().map(move |(nth, known)| NamedRecord {
             // Devices have other numbers after a restart.
             outdated: self.anew
                 || nth > 0
@@ -176,10 +176,10 @@ impl Known {
         })
     }
 
-    fn before(&self, known: &KnownFile, now: &Existing, states_prove: bool) -> Before {
+    fn before(&self, known: &KnownFile, now: &Existing, states_prove: bool) -> NamedRecord {
         let name = self.run(known.run).map_or("", |run| &run.algorithm);
         let is_proven = |placed: &KnownPlaced| !self.is_lost(placed) && placed.state.is(now);
-        Before {
+        NamedRecord {
             digest: known.digest.filter(|_| name == self.algorithm),
             content: Algorithm::from_name(name).zip(known.digest),
             size: known.stamp.size,
@@ -209,7 +209,12 @@ impl Known {
     }
 
     /// Returns the last record of such a file, where `now` is there.
-    pub(crate) fn other(&self, path: &[u8], now: &Existing, states_prove: bool) -> Option<Before> {
+    pub(crate) fn other(
+        &self,
+        path: &[u8],
+        now: &Existing,
+        states_prove: bool,
+    ) -> Option<NamedRecord> {
         let known = self.files.get(path)?;
         Some(self.before(known, now, states_prove))
     }

@@ -8,29 +8,29 @@ use bc_walk::{FileKind, Identity};
 use crate::existing::Existing;
 use crate::job::Job;
 use crate::record::Placed;
-use crate::results::{Outcome, Proof, State, meta_of};
+use crate::results::{EntryOutcome, Proof, State, meta_of};
 use crate::single::medium;
 use crate::small::{SMALL, small};
-use crate::tree::Item;
+use crate::tree::RootItem;
 use crate::worker::{BATCH, USUAL, Worker};
 
 /// Files with several names.
 #[derive(Default)]
-pub(crate) struct Links {
+pub(crate) struct HardLinks {
     /// Entry that each file is copied as; missing where there is no copy.
-    firsts: HashMap<Identity, Item>,
+    firsts: HashMap<Identity, RootItem>,
     /// Further names, in order.
-    further: Vec<(Item, Identity)>,
+    further: Vec<(RootItem, Identity)>,
 }
 
-impl Links {
+impl HardLinks {
     /// Finds files with several names, unless links are not preserved.
-    pub(crate) fn find(job: &Job<'_>) -> Links {
-        let mut links = Links::default();
+    pub(crate) fn find(job: &Job<'_>) -> HardLinks {
+        let mut links = HardLinks::default();
         if !job.options.preserve.links {
             return links;
         }
-        for item in (0..job.tree.len()).map(Item) {
+        for item in (0..job.tree.len()).map(RootItem) {
             let stat = match job.tree.entry(item) {
                 Some((listing, id)) => listing.meta(id),
                 None => Some(job.tree.root(item).1.source.stat.meta()),
@@ -48,13 +48,13 @@ impl Links {
     }
 
     /// True if an entry is another name of one that comes before it.
-    pub(crate) fn is_further(&self, item: Item) -> bool {
+    pub(crate) fn is_further(&self, item: RootItem) -> bool {
         let found = self.further.binary_search_by_key(&item, |(item, _)| *item);
         found.is_ok()
     }
 
     /// Returns the entry of which this one is another name.
-    pub(crate) fn first_of(&self, item: Item) -> Option<Item> {
+    pub(crate) fn first_of(&self, item: RootItem) -> Option<RootItem> {
         let at = self.further.binary_search_by_key(&item, |(item, _)| *item);
         self.firsts.get(&self.further[at.ok()?].1).copied()
     }
@@ -111,11 +111,11 @@ impl Links {
 /// is recorded again unless another process has changed the file meanwhile. Without a manifest the
 /// state is unknown, and the next run reads the file.
 #[derive(Default)]
-struct States(HashMap<Item, (Existing, bool)>);
+struct States(HashMap<RootItem, (Existing, bool)>);
 
 impl States {
     /// Looks at a file that is to get a further name.
-    fn before(&mut self, worker: &mut Worker<'_>, first: Item) {
+    fn before(&mut self, worker: &mut Worker<'_>, first: RootItem) {
         let job = worker.job;
         if !job.log.is_kept() || job.tree.kind(first) != FileKind::File {
             return;
@@ -137,7 +137,7 @@ impl States {
     }
 
     /// Notes that the file has another name, that of `item`.
-    fn after(&mut self, worker: &Worker<'_>, first: Item, item: Item) {
+    fn after(&mut self, worker: &Worker<'_>, first: RootItem, item: RootItem) {
         if let (Some((state, is_ours)), Some(meta)) =
             (self.0.get_mut(&first), worker.job.results.meta(item))
         {
@@ -160,8 +160,8 @@ impl States {
 }
 
 /// Records names before they are given.
-fn record(worker: &Worker<'_>, names: &[(Item, Identity)]) {
-    let target = |(item, _): &(Item, Identity)| {
+fn record(worker: &Worker<'_>, names: &[(RootItem, Identity)]) {
+    let target = |(item, _): &(RootItem, Identity)| {
         let mut target = Vec::with_capacity(USUAL);
         worker.job.tree.write_target(*item, &mut target);
         target
@@ -174,7 +174,11 @@ fn record(worker: &Worker<'_>, names: &[(Item, Identity)]) {
 
 /// Updates the outcomes of entries whose number of names was changed by each further name. What is
 /// proven of the first name holds for the others that were its names when they were walked.
-fn look_again(worker: &mut Worker<'_>, mut items: Vec<Item>, origins: &HashMap<Item, Item>) {
+fn look_again(
+    worker: &mut Worker<'_>,
+    mut items: Vec<RootItem>,
+    origins: &HashMap<RootItem, RootItem>,
+) {
     let job = worker.job;
     if !job.has_manifest() {
         return;
@@ -198,11 +202,11 @@ fn look_again(worker: &mut Worker<'_>, mut items: Vec<Item>, origins: &HashMap<I
         job.ask_anew(&place.dir, place.name());
         let found = job.outcome(item, state, &place.dir, place.name(), digest);
         job.results
-            .put(found.map(|found| Outcome { proof, ..found }));
+            .put(found.map(|found| EntryOutcome { proof, ..found }));
     }
 }
 
-fn alone(worker: &mut Worker<'_>, item: Item) {
+fn alone(worker: &mut Worker<'_>, item: RootItem) {
     let tree = &worker.job.tree;
     let (kind, size) = (tree.kind(item), tree.size(item));
     let alone = std::slice::from_mut(worker);

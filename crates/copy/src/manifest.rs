@@ -31,15 +31,15 @@ use crate::job::Job;
 use crate::options::ManifestPlace;
 use crate::results::{Proof, Rows, State};
 use crate::stamp::{Ends, Lasting, Stamp};
-use crate::tree::Item;
+use crate::tree::RootItem;
 use crate::unread::Unlisted;
 use crate::worker::{USUAL, Worker};
 use about::{header, scope};
 pub(crate) use again::read as read_recorded;
 pub(crate) use allowed::{refuse_copied, refuse_foreign};
 use earlier::{Earlier, ExistingManifest, Whole};
-use heads::{Head, Next, heads, push};
-use pipe::Entries;
+use heads::{ManifestHead, Next, heads, push};
+use pipe::EntrySink;
 pub(crate) use plan::Plan;
 pub(crate) use whole::is_done;
 
@@ -47,17 +47,17 @@ pub(crate) use whole::is_done;
 type Found<'a> = (&'a Rows, &'a [Unlisted]);
 
 /// A manifest that is in its place.
-pub(crate) struct Written {
+pub(crate) struct WrittenManifest {
     /// Its path as it is shown.
     pub(crate) shown: Vec<u8>,
     /// True if it is the earlier one, which says the same.
     pub(crate) is_old: bool,
 }
 
-impl Written {
-    fn old(shown: Vec<u8>) -> Written {
+impl WrittenManifest {
+    fn old(shown: Vec<u8>) -> WrittenManifest {
         let is_old = true;
-        Written { shown, is_old }
+        WrittenManifest { shown, is_old }
     }
 }
 
@@ -67,10 +67,10 @@ pub(crate) fn write(
     plan: &Plan,
     found: Found<'_>,
     lasting: Lasting,
-) -> Result<Written, Error> {
+) -> Result<WrittenManifest, Error> {
     let shown = plan.file.as_os_str().as_bytes().to_vec();
     if job.was_done.load(Relaxed) {
-        return Ok(Written::old(shown));
+        return Ok(WrittenManifest::old(shown));
     }
     let beside = beside::find(job, plan, found.0);
     let about = About {
@@ -85,13 +85,13 @@ pub(crate) fn write(
             found.1.is_empty() && recorded.is_all(&about.header(Some(scope)).0, &job.tree, found.0)
         });
     let written = match is_all && !found.0.has_new_proofs() {
-        true => return Ok(Written::old(shown)),
+        true => return Ok(WrittenManifest::old(shown)),
         false => replace(&about, &shown, lasting),
     };
     match written {
         // That more could be proven is no reason to fail.
-        Err(_) if is_all => Ok(Written::old(shown)),
-        written => written.map(|()| Written {
+        Err(_) if is_all => Ok(WrittenManifest::old(shown)),
+        written => written.map(|()| WrittenManifest {
             shown,
             is_old: false,
         }),
@@ -248,7 +248,7 @@ fn fill(
     is_part: bool,
     mut earlier: Option<Earlier>,
     lasting: Lasting,
-    out: &mut Entries<'_>,
+    out: &mut EntrySink<'_>,
 ) -> Result<Map<String, Value>, bc_manifest::Error> {
     let &About {
         job,
@@ -262,7 +262,7 @@ fn fill(
     // True while all that is written belongs to this copy.
     let mut is_all = true;
     let mut last = Vec::new();
-    while let Some(Head { path, next }) = heads.pop().filter(|_| !out.is_over()) {
+    while let Some(ManifestHead { path, next }) = heads.pop().filter(|_| !out.is_over()) {
         if path == last {
             continue;
         }
@@ -281,7 +281,7 @@ fn fill(
         let is_root = path == ROOT;
         let entry = match next {
             Next::Item(item, end) => {
-                push(job, plan, &mut heads, Item(item.0 + 1), end);
+                push(job, plan, &mut heads, RootItem(item.0 + 1), end);
                 entry(&mut worker, (rows, item), path, known, lasting)
             }
             Next::Unlisted(nth) => Some(unlisted_entry(path, &unlisted[nth])),
@@ -312,7 +312,7 @@ fn fill(
 }
 
 /// Returns the path of an entry in the manifest.
-fn path_in(job: &Job<'_>, plan: &Plan, item: Item) -> Vec<u8> {
+fn path_in(job: &Job<'_>, plan: &Plan, item: RootItem) -> Vec<u8> {
     let mut path = Vec::with_capacity(USUAL);
     job.tree.write_target(item, &mut path);
     below(plan, path)
@@ -339,7 +339,7 @@ fn unlisted_entry(path: Vec<u8>, unlisted: &Unlisted) -> Entry {
 /// Returns the manifest's entry for an item, of which an earlier manifest has the entry `known`.
 fn entry(
     worker: &mut Worker<'_>,
-    (rows, item): (&Rows, Item),
+    (rows, item): (&Rows, RootItem),
     path: Vec<u8>,
     known: Option<Entry>,
     lasting: Lasting,
@@ -414,7 +414,7 @@ fn entry(
 /// Returns the stamp of a file whose copy is proven to be what its source was when it was walked.
 fn stamp(
     worker: &mut Worker<'_>,
-    item: Item,
+    item: RootItem,
     (copy, digest): (&Meta, Digest),
     lasting: Lasting,
 ) -> Option<Stamp> {
@@ -436,7 +436,7 @@ fn is_damaged(known: &Entry, now: &Entry) -> bool {
 }
 
 /// Returns the digest of a file that was left at the destination and of which nothing is known.
-fn digest_there(worker: &mut Worker<'_>, item: Item) -> Option<Digest> {
+fn digest_there(worker: &mut Worker<'_>, item: RootItem) -> Option<Digest> {
     let job = worker.job;
     let place = worker.place(item).ok()?;
     let file = open_there(&place).ok()?;

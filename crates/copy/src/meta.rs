@@ -29,7 +29,7 @@ pub(crate) type Xattrs = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// Metadata of a source that its copy is to have.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct WantedMeta {
     mode: u32,
     uid: u32,
     gid: u32,
@@ -39,13 +39,13 @@ pub(crate) struct Wanted {
 
 // The fields' widths differ between architectures.
 #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
-impl Wanted {
-    pub(crate) fn new(stat: &Stat, xattrs: Xattrs) -> Wanted {
+impl WantedMeta {
+    pub(crate) fn new(stat: &Stat, xattrs: Xattrs) -> WantedMeta {
         let time = |seconds, nanoseconds| Timespec {
             tv_sec: seconds,
             tv_nsec: nanoseconds,
         };
-        Wanted {
+        WantedMeta {
             mode: stat.st_mode as u32,
             uid: stat.st_uid,
             gid: stat.st_gid,
@@ -64,7 +64,7 @@ impl Wanted {
         (uid, gid): (u32, u32),
         mtime_ns: Option<i64>,
         mut xattrs: Xattrs,
-    ) -> Wanted {
+    ) -> WantedMeta {
         let omitted = Timespec {
             tv_sec: 0,
             tv_nsec: UTIME_OMIT,
@@ -75,7 +75,7 @@ impl Wanted {
             tv_nsec: time.rem_euclid(1_000_000_000) as _,
         });
         xattrs.sort_by_key(|(name, _)| rank(name));
-        Wanted {
+        WantedMeta {
             mode,
             uid,
             gid,
@@ -89,7 +89,7 @@ impl Wanted {
 
     /// The same without the attributes of its source, which has this access control list, if any:
     /// its permission bits for the group are the list's mask, not what the group may do.
-    pub(crate) fn without_acl(mut self, list: Option<&[u8]>) -> Wanted {
+    pub(crate) fn without_acl(mut self, list: Option<&[u8]>) -> WantedMeta {
         if let Some(list) = list {
             self.mode = mode_without_acl(self.mode, list);
         }
@@ -136,7 +136,7 @@ impl Giving {
 }
 
 #[allow(clippy::unnecessary_cast)]
-impl Wanted {
+impl WantedMeta {
     /// Returns the permission bits with which a new file can be made, so that neither owner nor
     /// mode need be given to it afterwards; `None` where it would be open to more users, or open
     /// for writing to others, before it is complete.
@@ -296,7 +296,7 @@ pub(crate) fn is_root() -> bool {
 /// inherited an access control list from its directory.
 pub(crate) fn give(
     file: &Subject<'_>,
-    wanted: &Wanted,
+    wanted: &WantedMeta,
     giving: &Giving,
     inherits: bool,
     lost: &mut Vec<Lost>,
@@ -309,7 +309,7 @@ pub(crate) fn give(
 /// source are not wanted.
 pub(crate) fn give_existing(
     dir: &Subject<'_>,
-    wanted: &Wanted,
+    wanted: &WantedMeta,
     giving: &Giving,
     bits: u32,
     lost: &mut Vec<Lost>,
@@ -329,7 +329,7 @@ pub(crate) fn give_existing(
 /// Owner and permission bits.
 fn give_mode(
     file: &Subject<'_>,
-    wanted: &Wanted,
+    wanted: &WantedMeta,
     giving: &Giving,
     inherits: bool,
     lost: &mut Vec<Lost>,
@@ -357,7 +357,7 @@ fn give_mode(
 /// Gives attributes and times, which follow owner and permission bits.
 pub(crate) fn give_rest(
     file: &Subject<'_>,
-    wanted: &Wanted,
+    wanted: &WantedMeta,
     giving: &Giving,
     lost: &mut Vec<Lost>,
 ) {
@@ -394,7 +394,7 @@ pub(crate) fn chmod_dir_at(dir: BorrowedFd<'_>, name: &[u8], mode: Mode) -> Resu
 /// Changes the owner as far as this user may, and returns the bits of the mode that must not be set
 /// then. It is no failure that users other than root cannot give files away.
 fn own(
-    wanted: &Wanted,
+    wanted: &WantedMeta,
     lost: &mut Vec<Lost>,
     change: impl Fn(Option<Uid>, Option<Gid>) -> Result<(), Errno>,
 ) -> u32 {
@@ -437,7 +437,7 @@ mod tests {
         let stat = rustix::fs::stat("/").unwrap();
         let one = |name: &[u8], value: &[u8]| (name.to_vec(), value.to_vec());
         let (a, b) = (one(b"user.a", b"1"), one(b"user.b", b"2"));
-        let wanted = Wanted::new(&stat, vec![one(LABEL, b"x"), a.clone(), b.clone()]);
+        let wanted = WantedMeta::new(&stat, vec![one(LABEL, b"x"), a.clone(), b.clone()]);
         assert!(wanted.has_xattrs(&vec![b.clone(), a.clone()]));
         assert!(wanted.has_xattrs(&vec![b.clone(), one(LABEL, b"y"), a.clone()]));
         assert!(!wanted.has_xattrs(&vec![a.clone()]));

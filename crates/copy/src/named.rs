@@ -10,7 +10,7 @@ use bc_walk::{FileStat, Identity};
 
 use crate::options::OnConflict;
 use crate::place::Place;
-use crate::tree::Item;
+use crate::tree::RootItem;
 
 /// The entries that have their names.
 pub(crate) struct Named {
@@ -23,12 +23,12 @@ pub(crate) struct Named {
 }
 
 /// First two of the entries whose paths differ in case alone, so that one differs from any entry.
-type Firsts = [Option<Item>; 2];
+type Firsts = [Option<RootItem>; 2];
 
 #[derive(Default)]
 pub(crate) struct Maps {
     /// Entries by the files that their names lead to.
-    pub(crate) files: HashMap<Identity, Item>,
+    pub(crate) files: HashMap<Identity, RootItem>,
     /// Entries by hashes of their paths without regard to case: where case does not count a file
     /// need not have the same number under both names.
     paths: HashMap<u64, Firsts>,
@@ -81,7 +81,7 @@ impl Named {
     }
 
     /// Returns the entries whose paths differ from that of a place in case alone, or are it.
-    pub(crate) fn alike(&self, maps: &Maps, place: &Place) -> impl Iterator<Item = Item> {
+    pub(crate) fn alike(&self, maps: &Maps, place: &Place) -> impl Iterator<Item = RootItem> {
         let found = maps.paths.get(&self.hash(&place.target));
         found.copied().unwrap_or_default().into_iter().flatten()
     }

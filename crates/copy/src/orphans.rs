@@ -28,7 +28,7 @@ use crate::beneath::{DestDir, open_named};
 use crate::event::{Event, Observer};
 use crate::job::shown_below;
 use crate::journal::load;
-use crate::known::Known;
+use crate::known::KnownWork;
 use crate::meta::fstat;
 use crate::record::{self, JobRecord};
 use crate::stage::{self, JobId, is_stage};
@@ -186,7 +186,7 @@ fn top(job: &JobRecord, at: &[u8]) -> Option<DestDir> {
 /// Returns the stages that a job may have left: directory, name, and path to show.
 fn stages<'a>(
     job: &'a JobRecord,
-    known: &'a Known,
+    known: &'a KnownWork,
     (top, at): (&'a DestDir, &'a [u8]),
 ) -> impl Iterator<Item = (Rc<DestDir>, String, Vec<u8>)> {
     let mut last: Option<(&[u8], Rc<DestDir>)> = None;

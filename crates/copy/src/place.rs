@@ -10,7 +10,7 @@ use rustix::fs::Stat;
 use crate::beneath::DestDir;
 use crate::existing::Existing;
 use crate::stage::Over;
-use crate::tree::{Item, parts};
+use crate::tree::{RootItem, parts};
 
 /// An open source.
 pub(crate) struct Open {
@@ -24,7 +24,7 @@ pub(crate) struct Open {
 /// Place of an entry at the destination.
 #[derive(Clone)]
 pub(crate) struct Place {
-    pub(crate) item: Item,
+    pub(crate) item: RootItem,
     /// Path below the top.
     pub(crate) target: Vec<u8>,
     pub(crate) dir: Rc<DestDir>,

@@ -9,12 +9,17 @@ use bc_walk::Identity;
 use crate::beneath::own_path;
 use crate::record;
 use crate::stamp::{Ends, KIND, Lasting, Proving, Session, Stamp, of_text};
-use crate::tree::Item;
+use crate::tree::RootItem;
 use crate::worker::Worker;
 
 impl Worker<'_> {
     /// Returns the stamp of a copy, if both its file systems allow one.
-    pub(crate) fn stamp(&mut self, item: Item, ends: &Ends<'_>, lasting: Lasting) -> Option<Stamp> {
+    pub(crate) fn stamp(
+        &mut self,
+        item: RootItem,
+        ends: &Ends<'_>,
+        lasting: Lasting,
+    ) -> Option<Stamp> {
         let job = self.job;
         let session = match lasting {
             Lasting::Durable => None,
@@ -26,7 +31,7 @@ impl Worker<'_> {
     }
 
     /// True if that is the stamp of the two ends in their current state.
-    pub(crate) fn is_stamp(&mut self, item: Item, ends: &Ends<'_>, stamp: &Stamp) -> bool {
+    pub(crate) fn is_stamp(&mut self, item: RootItem, ends: &Ends<'_>, stamp: &Stamp) -> bool {
         let job = self.job;
         let Some(from) = self.proving(item, ends.source.id, ends.copy.ino) else {
             return false;
@@ -39,7 +44,7 @@ impl Worker<'_> {
 
     /// Returns the name of the file system of an entry's source, if the results of `stat` prove the
     /// content there, and that of an inode with this number at the destination.
-    pub(crate) fn proving(&mut self, item: Item, source: Identity, copy: u64) -> Option<&str> {
+    pub(crate) fn proving(&mut self, item: RootItem, source: Identity, copy: u64) -> Option<&str> {
         let from = self.met_at(item, source.dev)?;
         let Proving { traits, name, .. } = &self.met[from].1;
         let is_proof = traits.identity_proves_content(source.ino)
@@ -48,14 +53,14 @@ impl Worker<'_> {
     }
 
     /// The volume that an entry's source is on, with that device number; empty where it has no name.
-    pub(crate) fn volume(&mut self, item: Item, dev: u64) -> &str {
+    pub(crate) fn volume(&mut self, item: RootItem, dev: u64) -> &str {
         match self.met_at(item, dev) {
             Some(at) => &self.met[at].1.volume,
             None => "",
         }
     }
 
-    fn met_at(&mut self, item: Item, dev: u64) -> Option<usize> {
+    fn met_at(&mut self, item: RootItem, dev: u64) -> Option<usize> {
         match self.met.iter().position(|(known, _)| *known == dev) {
             Some(at) => Some(at),
             None => self.meet(item, dev),
@@ -64,7 +69,7 @@ impl Worker<'_> {
 
     /// Gets to know the file system that an entry's source is on, and records its volume before any
     /// file that was copied from it.
-    fn meet(&mut self, item: Item, dev: u64) -> Option<usize> {
+    fn meet(&mut self, item: RootItem, dev: u64) -> Option<usize> {
         let systems = &self.job.systems;
         let lock = || systems.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = lock().iter().find(|(known, _)| *known == dev).cloned();

@@ -15,7 +15,7 @@ use crate::named::Maps;
 use crate::place::Place;
 use crate::record::Placed;
 use crate::stage::{self, Look, Over};
-use crate::tree::Item;
+use crate::tree::RootItem;
 
 impl Job<'_> {
     /// Gives a stage, or a link to a file with another name, its name; the caller removes it
@@ -85,12 +85,17 @@ impl Job<'_> {
     }
 
     /// Returns the other entry that has the name of a place, if there is one.
-    fn other_there(&self, maps: &Maps, place: &Place, stage: &str) -> Result<Option<Item>, Errno> {
+    fn other_there(
+        &self,
+        maps: &Maps,
+        place: &Place,
+        stage: &str,
+    ) -> Result<Option<RootItem>, Errno> {
         let there = match id_of(place, place.name()) {
             Err(Errno::NOENT) => return Ok(None),
             there => there?,
         };
-        let is_other = |item: &Item| *item != place.item;
+        let is_other = |item: &RootItem| *item != place.item;
         let same = maps.files.get(&there).copied().filter(is_other);
         let alike = || {
             let other = self.named.alike(maps, place).find(is_other)?;
@@ -102,7 +107,7 @@ impl Job<'_> {
     }
 
     /// Returns the failure of a name that leads to another entry.
-    fn taken_by(&self, place: &Place, first: Item) -> Error {
+    fn taken_by(&self, place: &Place, first: RootItem) -> Error {
         let mut target = Vec::new();
         self.tree.write_target(first, &mut target);
         let (first, second) = (self.shown(&target), self.shown(&place.target));

@@ -14,7 +14,7 @@ use crate::job::Job;
 use crate::options::Durability;
 use crate::place::Place;
 use crate::record::{self, Placed};
-use crate::results::{Outcome, Proof, State, meta_of};
+use crate::results::{EntryOutcome, Proof, State, meta_of};
 use crate::stage::{self, Over, Stage};
 use crate::unnamed;
 
@@ -24,7 +24,7 @@ const BATCH_FILES: usize = 4096;
 const BATCH_BYTES: u64 = 64 << 20;
 
 /// A stage that is complete and waits for its name.
-struct Waiting {
+struct WaitingStage {
     place: Place,
     /// Name of the stage; it is closed.
     stage: String,
@@ -38,7 +38,7 @@ struct Waiting {
 /// Complete files of one worker.
 #[derive(Default)]
 pub(crate) struct Queue {
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingStage>,
     bytes: u64,
     piece: Vec<u8>,
 }
@@ -68,7 +68,7 @@ impl Queue {
             }
         };
         self.bytes += source.stamp.size;
-        self.waiting.push(Waiting {
+        self.waiting.push(WaitingStage {
             place,
             unnamed,
             stage: name,
@@ -155,7 +155,7 @@ impl Queue {
     }
 
     /// Records files before they get their names; returns false if there is no journal.
-    fn record(&mut self, job: &Job<'_>, waiting: &[Waiting]) -> bool {
+    fn record(&mut self, job: &Job<'_>, waiting: &[WaitingStage]) -> bool {
         if !job.log.is_kept() {
             return false;
         }
@@ -191,9 +191,9 @@ impl Queue {
 /// Gives a stage its name. `piece`: buffer for the record of the state that it has then.
 fn publish(
     job: &Job<'_>,
-    waiting: &mut Waiting,
+    waiting: &mut WaitingStage,
     piece: Option<&mut Vec<u8>>,
-) -> Result<Outcome, Error> {
+) -> Result<EntryOutcome, Error> {
     let unnamed = waiting.unnamed.take();
     let waiting = &*waiting;
     let Place {
@@ -209,7 +209,7 @@ fn publish(
         let now = unnamed::publish(job, &waiting.place, file)?;
         (job.observer)(Event::Copied(&job.shown(target)));
         push_state(piece, waiting, &now);
-        return Ok(Outcome {
+        return Ok(EntryOutcome {
             item: *item,
             state: State::Copied,
             meta: job.has_manifest().then(|| meta_of(&now.stat)),
@@ -241,7 +241,7 @@ fn publish(
     if let Some(now) = &now {
         push_state(piece, waiting, now);
     }
-    Ok(Outcome {
+    Ok(EntryOutcome {
         item: *item,
         state: State::Copied,
         meta: now
@@ -253,7 +253,7 @@ fn publish(
 }
 
 /// Records the state of what has its name, unless that was changed since.
-fn push_state(piece: Option<&mut Vec<u8>>, waiting: &Waiting, now: &Existing) {
+fn push_state(piece: Option<&mut Vec<u8>>, waiting: &WaitingStage, now: &Existing) {
     let state = |stat: &FileStat| (stat.id.ino, stat.stamp.size, stat.stamp.mtime_ns);
     let target = &waiting.place.target;
     if let Some(piece) = piece
@@ -264,7 +264,7 @@ fn push_state(piece: Option<&mut Vec<u8>>, waiting: &Waiting, now: &Existing) {
     }
 }
 
-fn proof(job: &Job<'_>, waiting: &Waiting) -> Proof {
+fn proof(job: &Job<'_>, waiting: &WaitingStage) -> Proof {
     let place = &waiting.place;
     let is_proven = place.settled
         && place.is_whole

@@ -9,7 +9,7 @@ use bc_digest::{Algorithm, Digest, Hasher, hash};
 use crate::data::{DataError, Layout, PART, end_at, read_part};
 
 /// One of the destinations of a file's bytes.
-pub(crate) struct Output<'a> {
+pub(crate) struct ByteSink<'a> {
     file: &'a std::fs::File,
     /// Offset before which all bytes are there already: whole parts, or all.
     from: u64,
@@ -17,9 +17,9 @@ pub(crate) struct Output<'a> {
     pub(crate) error: Option<DataError>,
 }
 
-impl<'a> Output<'a> {
-    pub(crate) fn new(file: &'a std::fs::File, from: u64) -> Output<'a> {
-        Output {
+impl<'a> ByteSink<'a> {
+    pub(crate) fn new(file: &'a std::fs::File, from: u64) -> ByteSink<'a> {
+        ByteSink {
             file,
             from,
             error: None,
@@ -100,24 +100,24 @@ impl Digesting {
 }
 
 /// Progress of reading, hashing and writing a file.
-pub(crate) struct Step<'a> {
+pub(crate) struct ReadProgress<'a> {
     /// Bytes of the last part, and the offset of its end.
     pub(crate) count: u64,
     pub(crate) end: u64,
     /// The digest of all up to there.
     pub(crate) digesting: &'a Digesting,
     /// Outputs of the file.
-    pub(crate) outputs: &'a [Output<'a>],
+    pub(crate) outputs: &'a [ByteSink<'a>],
 }
 
 /// Callback for each step, which returns whether to continue.
-pub(crate) type Steps<'a> = dyn FnMut(Step<'_>) -> bool + 'a;
+pub(crate) type Steps<'a> = dyn FnMut(ReadProgress<'_>) -> bool + 'a;
 
 /// Reads all bytes that any output lacks once, hashes them, and writes them to each output from the
 /// same buffer. An output that takes no more is left behind. `digesting` has the bytes before.
 pub(crate) fn read_hash_write(
     from: BorrowedFd<'_>,
-    outputs: &mut [Output<'_>],
+    outputs: &mut [ByteSink<'_>],
     layout: &Layout,
     mut digesting: Digesting,
     buffer: &mut Vec<u8>,
@@ -134,7 +134,7 @@ pub(crate) fn read_hash_write(
             output.take(layout, part, at);
         }
         at += length as u64;
-        let step = Step {
+        let step = ReadProgress {
             count: length as u64,
             end: at,
             digesting: &digesting,

@@ -14,8 +14,8 @@ use crate::job::Job;
 use crate::options::When;
 use crate::place::{Open, Place};
 use crate::record;
-use crate::stage::{Before, Content, Stage};
-use crate::tree::Item;
+use crate::stage::{Stage, StageContent, StageUse};
+use crate::tree::RootItem;
 use crate::worker::Worker;
 
 /// Places of a file, by the numbers of the workers whose destinations take it.
@@ -37,7 +37,7 @@ pub(crate) struct Receiver<'a> {
 }
 
 /// Decides about a file at each destination and opens it; `None` where there is nothing to do.
-pub(crate) fn begin(workers: &mut [Worker<'_>], item: Item) -> Option<(Places, Open)> {
+pub(crate) fn begin(workers: &mut [Worker<'_>], item: RootItem) -> Option<(Places, Open)> {
     let job = workers[0].job;
     let tree = &job.tree;
     let walked = tree.entry(item).and_then(|(list, id)| list.stat(id));
@@ -82,7 +82,7 @@ pub(crate) fn numbers(places: &Places) -> Vec<usize> {
 }
 
 /// Records the failure of a source for all these destinations, and reports it once.
-pub(crate) fn source_failed(workers: &[Worker<'_>], nths: &[usize], item: Item, error: &Error) {
+pub(crate) fn source_failed(workers: &[Worker<'_>], nths: &[usize], item: RootItem, error: &Error) {
     // Cancelled entries have no outcome.
     if error.kind() == ErrorKind::Cancelled {
         return;
@@ -112,7 +112,7 @@ pub(crate) fn stages<'a>(
         let worker = &mut workers[nth];
         let job = worker.job;
         let version = version.filter(|_| job.log.is_kept());
-        match worker.stage(&place, version.map_or(Content::Fresh, Content::Kept)) {
+        match worker.stage(&place, version.map_or(StageUse::Fresh, StageUse::Kept)) {
             Ok(stage) => {
                 let receiver = Receiver {
                     nth,
@@ -216,7 +216,7 @@ impl Receiver<'_> {
             return;
         }
         // A stage that can be resumed from stays until it is known how much of it is of use.
-        let is_of_use = self.is_kept || self.stage.before == Before::New;
+        let is_of_use = self.is_kept || self.stage.before == StageContent::New;
         let emptied = match again || !is_of_use {
             true => data::end_at(&self.stage.file, 0).map_err(|error| self.data_error(error)),
             false => Ok(()),
@@ -290,7 +290,7 @@ impl Receiver<'_> {
 /// Makes `copy` read one state of an open source.
 pub(crate) fn one_state<T: PartialEq>(
     job: &Job<'_>,
-    item: Item,
+    item: RootItem,
     open: &Open,
     mut copy: impl FnMut(&FileStat, &(dyn Fn() -> bool + Sync)) -> Result<T, Error>,
 ) -> Result<(FileStat, T), Error> {

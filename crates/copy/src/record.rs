@@ -78,9 +78,9 @@ pub(crate) struct Done {
     pub(crate) digest: Option<Digest>,
 }
 
-struct Reader<'a>(&'a [u8]);
+struct RecordReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> RecordReader<'a> {
     fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (bytes, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
@@ -114,7 +114,7 @@ pub(crate) fn push_job(piece: &mut Vec<u8>, job: &JobRecord) {
 }
 
 pub(crate) fn job(body: &[u8]) -> Option<JobRecord> {
-    let mut read = Reader(body);
+    let mut read = RecordReader(body);
     let id = read.id()?;
     let (began_ns, into) = (read.number()? as i64, read.number()? != 0);
     let (dev, ino) = (read.number()?, read.number()?);
@@ -149,7 +149,7 @@ pub(crate) fn push_session(piece: &mut Vec<u8>, session: &SessionRecord) {
 }
 
 pub(crate) fn session(body: &[u8]) -> Option<SessionRecord> {
-    let mut read = Reader(body);
+    let mut read = RecordReader(body);
     Some(SessionRecord {
         boot: read.id()?,
         mount: read.number()?,
@@ -166,7 +166,7 @@ pub(crate) fn push_volume(piece: &mut Vec<u8>, dev: u64, name: &str) {
 
 /// A device number and the name of the volume.
 pub(crate) fn volume(body: &[u8]) -> Option<(u64, String)> {
-    let mut read = Reader(body);
+    let mut read = RecordReader(body);
     Some((read.number()?, String::from_utf8(read.0.to_vec()).ok()?))
 }
 
@@ -175,7 +175,7 @@ pub(crate) fn push_given(piece: &mut Vec<u8>, given: u64) {
 }
 
 pub(crate) fn given(body: &[u8]) -> Option<u64> {
-    Reader(body).number()
+    RecordReader(body).number()
 }
 
 pub(crate) fn push_lacking(piece: &mut Vec<u8>, path: &[u8]) {
@@ -199,7 +199,7 @@ pub(crate) fn push_root(piece: &mut Vec<u8>, root: &RootRecord) {
 }
 
 pub(crate) fn root(body: &[u8]) -> Option<RootRecord> {
-    let mut read = Reader(body);
+    let mut read = RecordReader(body);
     let root = read.number()?;
     let (dev, ino) = (read.number()?, read.number()?);
     Some(RootRecord {
@@ -224,7 +224,7 @@ pub(crate) fn push_done(piece: &mut Vec<u8>, done: &Done) {
 }
 
 pub(crate) fn done(body: &[u8]) -> Option<Done> {
-    let mut read = Reader(body);
+    let mut read = RecordReader(body);
     let source = Identity {
         dev: read.number()?,
         ino: read.number()?,
@@ -291,7 +291,7 @@ pub(crate) fn push_placed(piece: &mut Vec<u8>, path: &[u8], state: &Placed) {
 }
 
 pub(crate) fn placed(body: &[u8]) -> Option<(Vec<u8>, Placed)> {
-    let mut read = Reader(body);
+    let mut read = RecordReader(body);
     let (ino, size) = (read.number()?, read.number()?);
     let (is_kept, born) = (read.number()? != 0, read.number()? as i64);
     let state = Placed {
@@ -314,7 +314,7 @@ pub(crate) fn push_stage(piece: &mut Vec<u8>, stage: &str, path: &[u8]) {
 }
 
 pub(crate) fn stage(body: &[u8]) -> Option<(String, Vec<u8>)> {
-    let mut read = Reader(body);
+    let mut read = RecordReader(body);
     let length = usize::from(*read.bytes(1)?.first()?);
     let name = String::from_utf8(read.bytes(length)?.to_vec()).ok()?;
     Some((name, read.0.to_vec()))
@@ -339,7 +339,7 @@ pub(crate) fn push_made(piece: &mut Vec<u8>, path: &[u8], made: Made) {
 }
 
 pub(crate) fn made(body: &[u8]) -> Option<(Vec<u8>, Made)> {
-    let mut read = Reader(body);
+    let mut read = RecordReader(body);
     let (ino, is_stamped) = (read.number()?, read.number()? != 0);
     let stamp = (read.number()?, read.number()? as i64);
     let stamp = is_stamped.then_some(stamp);
@@ -361,7 +361,7 @@ pub(crate) fn push_block(piece: &mut Vec<u8>, stage: &str, block: u64, parts: &[
 pub(crate) type Block = (String, u64, Vec<[u8; 32]>);
 
 pub(crate) fn block(body: &[u8]) -> Option<Block> {
-    let mut read = Reader(body);
+    let mut read = RecordReader(body);
     let length = usize::from(*read.bytes(1)?.first()?);
     let name = String::from_utf8(read.bytes(length)?.to_vec()).ok()?;
     let block = read.number()?;

@@ -6,10 +6,10 @@ use bc_walk::{FileKind, FileStat};
 
 use crate::results::{Rows, State};
 use crate::stamp::Stamp;
-use crate::tree::{Item, Tree};
+use crate::tree::{RootItem, SourceTree};
 
 /// Records of a tree.
-pub(crate) struct Recorded {
+pub(crate) struct TreeRecords {
     rows: Vec<Option<Row>>,
     digests: Vec<u8>,
     stride: usize,
@@ -73,10 +73,10 @@ impl Row {
     }
 }
 
-impl Recorded {
+impl TreeRecords {
     /// Returns no records, where there is no manifest that is carried on.
-    pub(crate) const fn none() -> Recorded {
-        Recorded {
+    pub(crate) const fn none() -> TreeRecords {
+        TreeRecords {
             rows: Vec::new(),
             digests: Vec::new(),
             stride: 0,
@@ -92,8 +92,8 @@ impl Recorded {
         stride: usize,
         scope: Option<Scope>,
         root: Option<Vec<u8>>,
-    ) -> Recorded {
-        Recorded {
+    ) -> TreeRecords {
+        TreeRecords {
             rows: vec![None; entries as usize],
             digests: vec![0; entries as usize * stride],
             stride,
@@ -104,7 +104,7 @@ impl Recorded {
     }
 
     /// Adds the record of an entry.
-    pub(crate) fn put(&mut self, item: Item, row: Row, digest: Option<Digest>) {
+    pub(crate) fn put(&mut self, item: RootItem, row: Row, digest: Option<Digest>) {
         let at = item.0 as usize;
         self.rows[at] = Some(row);
         if let Some(digest) = digest
@@ -120,7 +120,7 @@ impl Recorded {
     }
 
     /// Returns the record of an entry, with the digest of a file.
-    pub(crate) fn of(&self, item: Item) -> Option<(Row, Option<Digest>)> {
+    pub(crate) fn of(&self, item: RootItem) -> Option<(Row, Option<Digest>)> {
         let at = item.0 as usize;
         let row = (*self.rows.get(at)?)?;
         let digest = &self.digests[at * self.stride..][..self.stride];
@@ -129,13 +129,13 @@ impl Recorded {
     }
 
     /// True if the existing manifest says all that this copy's would.
-    pub(crate) fn is_all(&self, header: &Header, tree: &Tree, rows: &Rows) -> bool {
+    pub(crate) fn is_all(&self, header: &Header, tree: &SourceTree, rows: &Rows) -> bool {
         let scope = self.scope().and_then(Option::as_ref).map(Scope::to_json);
         let is_about = scope.unwrap_or_default() == header.scope && self.root == header.root;
         if self.has_others || !is_about {
             return false;
         }
-        (0..tree.len()).map(Item).all(|item| {
+        (0..tree.len()).map(RootItem).all(|item| {
             let is_before = rows.state(item) == State::Before && rows.failure(item).is_none();
             is_before
                 && self.of(item).is_some_and(|(row, digest)| {

@@ -7,7 +7,7 @@ use bc_manifest::Failure;
 use bc_manifest::integrity::Meta;
 use bc_walk::FileStat;
 
-use crate::tree::Item;
+use crate::tree::RootItem;
 
 /// Outcome of an entry.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -54,12 +54,12 @@ pub(crate) struct Rows {
     /// Digests by number of the entry, each of `stride` bytes.
     digests: Vec<u8>,
     stride: usize,
-    failures: Vec<(Item, Failure)>,
+    failures: Vec<(RootItem, Failure)>,
 }
 
 /// One outcome on its way to the rows.
-pub(crate) struct Outcome {
-    pub(crate) item: Item,
+pub(crate) struct EntryOutcome {
+    pub(crate) item: RootItem,
     pub(crate) state: State,
     pub(crate) meta: Option<Meta>,
     pub(crate) digest: Option<Digest>,
@@ -77,33 +77,33 @@ impl Results {
         }))
     }
 
-    pub(crate) fn put(&self, outcomes: impl IntoIterator<Item = Outcome>) {
+    pub(crate) fn put(&self, outcomes: impl IntoIterator<Item = EntryOutcome>) {
         let mut rows = self.lock();
         for outcome in outcomes {
             rows.put(outcome);
         }
     }
 
-    pub(crate) fn fail(&self, item: Item, error: &bc_walk::Error) {
+    pub(crate) fn fail(&self, item: RootItem, error: &bc_walk::Error) {
         let mut rows = self.lock();
         rows.rows[item.0 as usize].state = State::Failed;
         rows.failures.push((item, failure(error)));
     }
 
-    pub(crate) fn state(&self, item: Item) -> State {
+    pub(crate) fn state(&self, item: RootItem) -> State {
         self.lock().rows[item.0 as usize].state
     }
 
-    pub(crate) fn proof(&self, item: Item) -> Proof {
+    pub(crate) fn proof(&self, item: RootItem) -> Proof {
         self.lock().proof(item)
     }
 
-    pub(crate) fn meta(&self, item: Item) -> Option<Meta> {
+    pub(crate) fn meta(&self, item: RootItem) -> Option<Meta> {
         self.lock().meta(item)
     }
 
     /// Returns the digest of an entry that was copied, now or before.
-    pub(crate) fn digest(&self, item: Item) -> Option<Digest> {
+    pub(crate) fn digest(&self, item: RootItem) -> Option<Digest> {
         self.lock().digest(item)
     }
 
@@ -120,7 +120,7 @@ impl Results {
 }
 
 impl Rows {
-    fn put(&mut self, outcome: Outcome) {
+    fn put(&mut self, outcome: EntryOutcome) {
         let at = outcome.item.0 as usize;
         self.rows[at] = Row {
             state: outcome.state,
@@ -134,11 +134,11 @@ impl Rows {
         }
     }
 
-    pub(crate) fn state(&self, item: Item) -> State {
+    pub(crate) fn state(&self, item: RootItem) -> State {
         self.rows[item.0 as usize].state
     }
 
-    pub(crate) fn proof(&self, item: Item) -> Proof {
+    pub(crate) fn proof(&self, item: RootItem) -> Proof {
         self.rows[item.0 as usize].proof
     }
 
@@ -147,12 +147,12 @@ impl Rows {
         self.rows.iter().any(|row| row.proof == Proof::New)
     }
 
-    pub(crate) fn meta(&self, item: Item) -> Option<Meta> {
+    pub(crate) fn meta(&self, item: RootItem) -> Option<Meta> {
         self.rows[item.0 as usize].meta
     }
 
     /// Returns the digest of an entry; `None` where none was taken: nothing hashes to zeros.
-    pub(crate) fn digest(&self, item: Item) -> Option<Digest> {
+    pub(crate) fn digest(&self, item: RootItem) -> Option<Digest> {
         let bytes = &self.digests[item.0 as usize * self.stride..][..self.stride];
         let is_set = bytes.iter().any(|byte| *byte != 0);
         is_set.then(|| Digest::from_slice(bytes)).flatten()
@@ -160,7 +160,7 @@ impl Rows {
 
     /// Adds the failures of entries that are there and are not known in full; their other records
     /// stay. In order of entries, as other failures.
-    pub(crate) fn add_unread(&mut self, unread: &[(Item, Failure)]) {
+    pub(crate) fn add_unread(&mut self, unread: &[(RootItem, Failure)]) {
         for (item, failure) in unread {
             let row = &mut self.rows[item.0 as usize];
             let at = self.failures.binary_search_by_key(item, |(item, _)| *item);
@@ -172,7 +172,7 @@ impl Rows {
     }
 
     /// Returns the failure of an entry.
-    pub(crate) fn failure(&self, item: Item) -> Option<&Failure> {
+    pub(crate) fn failure(&self, item: RootItem) -> Option<&Failure> {
         let at = self.failures.binary_search_by_key(&item, |(item, _)| *item);
         at.ok().map(|at| &self.failures[at].1)
     }

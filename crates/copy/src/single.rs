@@ -12,15 +12,15 @@ use crate::decide::digest_of;
 use crate::options::When;
 use crate::place::Open;
 use crate::prefix::{self, block_before};
-use crate::read_once::{Digesting, Output, Step, read_hash_write};
+use crate::read_once::{ByteSink, Digesting, ReadProgress, read_hash_write};
 use crate::receiver::{Places, Receiver, begin, complete, give_up, one_state, stages};
 use crate::record;
-use crate::stage::Before;
-use crate::tree::Item;
+use crate::stage::StageContent;
+use crate::tree::RootItem;
 use crate::worker::Worker;
 
 /// Copies a file that was not small when it was walked.
-pub(crate) fn medium(workers: &mut [Worker<'_>], item: Item) {
+pub(crate) fn medium(workers: &mut [Worker<'_>], item: RootItem) {
     if let Some((places, open)) = begin(workers, item) {
         single(workers, places, open);
     }
@@ -150,7 +150,7 @@ impl Filling<'_> {
         receiver: &mut Receiver<'_>,
         buffer: &mut Vec<u8>,
     ) -> Result<Option<Begun>, Error> {
-        if self.again || receiver.stage.before == Before::New || !receiver.is_kept {
+        if self.again || receiver.stage.before == StageContent::New || !receiver.is_kept {
             return Ok(Some(Begun::default()));
         }
         let job = receiver.job;
@@ -221,7 +221,7 @@ impl Filling<'_> {
         let algorithm = written[0].0.job.options.algorithm;
         let mut outputs = Vec::with_capacity(written.len());
         for (receiver, begun) in written.iter() {
-            outputs.push(Output::new(&receiver.stage.file, begun.at));
+            outputs.push(ByteSink::new(&receiver.stage.file, begun.at));
         }
         // Reading begins where the destination that has least resumes.
         let least = written.iter().min_by_key(|(_, begun)| begun.at);
@@ -231,7 +231,7 @@ impl Filling<'_> {
         };
         let mut piece = Vec::new();
         let mut is_one = true;
-        let mut reported = |step: Step<'_>| {
+        let mut reported = |step: ReadProgress<'_>| {
             for ((receiver, begun), output) in written.iter().zip(step.outputs) {
                 is_one &= begun.agrees(&step);
                 if output.has_got(step.end) {
@@ -262,7 +262,7 @@ impl Filling<'_> {
     }
 
     /// Records the complete blocks of a stage, so that a later run can prove them.
-    fn record(&self, receiver: &Receiver<'_>, step: &Step<'_>, piece: &mut Vec<u8>) {
+    fn record(&self, receiver: &Receiver<'_>, step: &ReadProgress<'_>, piece: &mut Vec<u8>) {
         let is_of_use = receiver.is_kept && self.open.settled && !self.again;
         if let Some(block) = block_before(step.end).filter(|_| is_of_use)
             && let Some(digest) = step.digesting.so_far()
@@ -285,7 +285,7 @@ struct Begun {
 
 impl Begun {
     /// True if the bytes read again for another destination match those that this one has.
-    fn agrees(&self, step: &Step<'_>) -> bool {
+    fn agrees(&self, step: &ReadProgress<'_>) -> bool {
         let own = self.hasher.as_ref().filter(|_| step.end == self.at);
         own.is_none_or(|own| step.digesting.so_far() == Some(own.finalize()))
     }

@@ -12,13 +12,13 @@ use bc_walk::{Error, ErrorKind, FileStat};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::decide::read_full;
-use crate::meta::{self, Wanted};
+use crate::meta::{self, WantedMeta};
 use crate::options::When;
 use crate::place::{Open, Place};
 use crate::receiver::{Places, begin, numbers, renamed, source_failed};
 use crate::single::single;
-use crate::stage::{self, Content, NoStage, Over, Stage};
-use crate::tree::Item;
+use crate::stage::{self, NoStage, Over, Stage, StageUse};
+use crate::tree::RootItem;
 use crate::unnamed;
 use crate::worker::Worker;
 
@@ -41,12 +41,12 @@ const ATTEMPTS: u32 = 3;
 struct Held {
     places: Places,
     source: FileStat,
-    wanted: Wanted,
+    wanted: WantedMeta,
     bytes: Range<usize>,
 }
 
 /// Copies files that were small when they were walked.
-pub(crate) fn small(workers: &mut [Worker<'_>], items: &[Item]) {
+pub(crate) fn small(workers: &mut [Worker<'_>], items: &[RootItem]) {
     let mut held = Vec::with_capacity(items.len());
     let mut used = 0;
     for worker in &mut *workers {
@@ -71,7 +71,7 @@ pub(crate) fn small(workers: &mut [Worker<'_>], items: &[Item]) {
 }
 
 /// Reads a file behind the used part of the buffer; `None` where it was dealt with otherwise.
-fn read(workers: &mut [Worker<'_>], item: Item, used: &mut usize) -> Option<Held> {
+fn read(workers: &mut [Worker<'_>], item: RootItem, used: &mut usize) -> Option<Held> {
     let (places, open) = begin(workers, item)?;
     let reader = &mut workers[0];
     if !reader.is_plain(&open.stat) {
@@ -138,7 +138,7 @@ fn write(workers: &mut [Worker<'_>], held: &mut Vec<Held>) {
 
 impl Worker<'_> {
     /// Records a failure, unless the run is cancelled: then the file stays open for the next run.
-    pub(crate) fn failed(&self, item: Item, error: &Error) {
+    pub(crate) fn failed(&self, item: RootItem, error: &Error) {
         if error.kind() != ErrorKind::Cancelled && !self.job.puts_off(item, error) {
             self.job.fail(item, error);
         }
@@ -148,10 +148,10 @@ impl Worker<'_> {
     /// would give it another time.
     fn take(
         &mut self,
-        item: Item,
+        item: RootItem,
         open: &Open,
         from: usize,
-    ) -> Result<(FileStat, Range<usize>, Wanted, bool), Error> {
+    ) -> Result<(FileStat, Range<usize>, WantedMeta, bool), Error> {
         let (source, bytes) = self.read_into(item, open, from)?;
         let mut settled = open.settled;
         let wanted = self.wanted(item, &mut settled, open, &source)?;
@@ -169,7 +169,7 @@ impl Worker<'_> {
     /// Reads one state of a file.
     fn read_into(
         &mut self,
-        item: Item,
+        item: RootItem,
         open: &Open,
         from: usize,
     ) -> Result<(FileStat, Range<usize>), Error> {
@@ -238,7 +238,7 @@ impl Worker<'_> {
         &mut self,
         place: Place,
         source: &FileStat,
-        wanted: &Wanted,
+        wanted: &WantedMeta,
         (bytes, digest): (&[u8], Option<Digest>),
     ) -> Result<(), Error> {
         let job = self.job;
@@ -253,7 +253,7 @@ impl Worker<'_> {
             });
         let stage = match without_name {
             Some(stage) => stage,
-            None => self.stage(&place, mode.map_or(Content::Fresh, Content::FreshWith))?,
+            None => self.stage(&place, mode.map_or(StageUse::Fresh, StageUse::FreshWith))?,
         };
         let written = stage.file.write_all_at(bytes, 0);
         let written = written.map_err(|error| job.refused_io(&place.target, "write", error));
@@ -273,7 +273,7 @@ impl Worker<'_> {
         mut place: Place,
         stage: Stage,
         source: FileStat,
-        wanted: &Wanted,
+        wanted: &WantedMeta,
         digest: Option<Digest>,
     ) -> Result<(), Error> {
         let staged = match self.give(&place, &stage, wanted) {
@@ -294,7 +294,12 @@ impl Worker<'_> {
     }
 
     /// Gives a stage its metadata, and returns its `stat` afterwards.
-    fn give(&mut self, place: &Place, stage: &Stage, wanted: &Wanted) -> Result<FileStat, Error> {
+    fn give(
+        &mut self,
+        place: &Place,
+        stage: &Stage,
+        wanted: &WantedMeta,
+    ) -> Result<FileStat, Error> {
         let (file, giving) = (Subject::open(stage.file.as_fd()), &self.job.giving);
         if stage.made_with.is_some() {
             meta::give_rest(&file, wanted, giving, &mut self.lost);
@@ -316,11 +321,11 @@ impl Worker<'_> {
     }
 
     /// Creates the stage of a file.
-    pub(crate) fn stage(&mut self, place: &Place, content: Content<'_>) -> Result<Stage, Error> {
+    pub(crate) fn stage(&mut self, place: &Place, content: StageUse<'_>) -> Result<Stage, Error> {
         let job = self.job;
         let version = match content {
-            Content::Kept(source) => Some(source),
-            Content::Fresh | Content::FreshWith(_) => None,
+            StageUse::Kept(source) => Some(source),
+            StageUse::Fresh | StageUse::FreshWith(_) => None,
         };
         let name = job.id.stage(&place.dir, &place.target, version);
         match stage::open(&place.dir, name, content) {
@@ -333,7 +338,7 @@ impl Worker<'_> {
                 );
                 (job.observer)(crate::event::Event::Warning(&text));
                 let name = job.spare.stage(&place.dir, &place.target, version);
-                stage::open(&place.dir, name, Content::Fresh)
+                stage::open(&place.dir, name, StageUse::Fresh)
                     .map_err(|_| job.refused(&place.target, "create", Errno::EXIST))
             }
         }

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::event::{Event, Observer};
 use crate::options::CopyOptions;
 use crate::target::{self, Source, Top};
-use crate::tree::{Content, Walked};
+use crate::tree::{SourceContent, Walked};
 
 /// Returns the existing sources, and the number of missing ones.
 pub(crate) fn look(
@@ -64,13 +64,13 @@ pub(crate) fn walk(
                 for error in listing.errors().iter().chain(listing.absent()) {
                     observer(Event::Failed(error));
                 }
-                Content::Listing(Box::new(listing))
+                SourceContent::Listing(Box::new(listing))
             }
             _ => match alone(&source) {
-                Ok((dir, name)) => Content::Alone(dir, name),
+                Ok((dir, name)) => SourceContent::Alone(dir, name),
                 Err(error) => {
                     observer(Event::Failed(&error));
-                    Content::Nothing
+                    SourceContent::Nothing
                 }
             },
         };
@@ -95,9 +95,9 @@ fn alone(source: &Source) -> Result<(OwnedFd, std::ffi::CString), bc_walk::Error
 /// they were reported already. The manifest does not list them.
 pub(crate) fn unopened(walked: &[Walked]) -> u64 {
     let missing = |one: &Walked| match &*one.content {
-        Content::Nothing => 1,
-        Content::Listing(listing) => listing.absent().len() as u64,
-        Content::Alone(..) => 0,
+        SourceContent::Nothing => 1,
+        SourceContent::Listing(listing) => listing.absent().len() as u64,
+        SourceContent::Alone(..) => 0,
     };
     walked.iter().map(missing).sum()
 }
@@ -115,7 +115,7 @@ pub(crate) fn refuse_within(
         own.extend(there.ok().map(|there| FileStat::from(&there).id));
     }
     for one in walked {
-        let Content::Listing(listing) = &*one.content else {
+        let SourceContent::Listing(listing) = &*one.content else {
             continue;
         };
         let mut dirs = listing

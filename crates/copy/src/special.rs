@@ -13,14 +13,14 @@ use rustix::io::Errno;
 use crate::beneath::own_path;
 use crate::decide::{Decision, is_newer};
 use crate::event::{Event, Why};
-use crate::known::Origin;
-use crate::meta::{self, Wanted};
+use crate::known::SourceOrigin;
+use crate::meta::{self, WantedMeta};
 use crate::options::OnConflict;
 use crate::place::Place;
 use crate::results::State;
 use crate::small::incomplete;
 use crate::stage::{self, NoStage, Over, refuse_foreign};
-use crate::tree::{Content, Item};
+use crate::tree::{RootItem, SourceContent};
 use crate::worker::Worker;
 
 /// Link or node that is to be made.
@@ -40,7 +40,7 @@ impl Owned {
 
 impl Worker<'_> {
     /// Makes links and nodes.
-    pub(crate) fn special(&mut self, items: &[Item]) {
+    pub(crate) fn special(&mut self, items: &[RootItem]) {
         for &item in items {
             if self.job.is_over() {
                 return;
@@ -55,14 +55,14 @@ impl Worker<'_> {
     }
 
     /// Makes one of them, or, in a dry run, reports that it would.
-    pub(crate) fn try_special(&mut self, item: Item) -> Result<(), Error> {
+    pub(crate) fn try_special(&mut self, item: RootItem) -> Result<(), Error> {
         let job = self.job;
         let mut place = self.place(item)?;
         let path = || job.tree.source_path(item);
         let (stat, thing, wanted) = {
             let opened;
             let (dir, name): (BorrowedFd<'_>, &CStr) = match &*job.tree.root(item).1.content {
-                Content::Alone(dir, name) => (dir.as_fd(), name),
+                SourceContent::Alone(dir, name) => (dir.as_fd(), name),
                 _ => {
                     let (listing, id) = job
                         .tree
@@ -84,18 +84,21 @@ impl Worker<'_> {
             let path = [own_path(dir).as_bytes(), b"/", name.to_bytes()].concat();
             let preserve = job.options.preserve;
             let wanted = match preserve.xattrs {
-                true => self.xattrs.at(&path).map(|found| Wanted::new(&raw, found)),
+                true => self
+                    .xattrs
+                    .at(&path)
+                    .map(|found| WantedMeta::new(&raw, found)),
                 false if preserve.mode && stat.kind() != FileKind::Symlink => {
                     let list = self.xattrs.acl_at(&path);
-                    list.map(|list| Wanted::new(&raw, Vec::new()).without_acl(list))
+                    list.map(|list| WantedMeta::new(&raw, Vec::new()).without_acl(list))
                 }
-                false => Ok(Wanted::new(&raw, Vec::new())),
+                false => Ok(WantedMeta::new(&raw, Vec::new())),
             };
             let wanted = match wanted {
                 // It was there just now: there is no way to it without /proc.
                 Err(Errno::NOENT) => {
                     self.lost.push(("getxattr", Errno::NOENT));
-                    Wanted::new(&raw, Vec::new()).without_acl(Some(&[]))
+                    WantedMeta::new(&raw, Vec::new()).without_acl(Some(&[]))
                 }
                 wanted => wanted.map_err(failed("getxattr"))?,
             };
@@ -121,7 +124,7 @@ impl Worker<'_> {
         self.make(&place, thing.thing(), &wanted)
     }
 
-    fn make(&mut self, place: &Place, thing: Thing<'_>, wanted: &Wanted) -> Result<(), Error> {
+    fn make(&mut self, place: &Place, thing: Thing<'_>, wanted: &WantedMeta) -> Result<(), Error> {
         let job = self.job;
         let dir = place.dir.fd.as_fd();
         let name = job.id.stage(&place.dir, &place.target, None);
@@ -170,7 +173,7 @@ impl Worker<'_> {
         &mut self,
         place: &Place,
         source: &FileStat,
-        (thing, wanted): (Thing<'_>, &Wanted),
+        (thing, wanted): (Thing<'_>, &WantedMeta),
     ) -> Result<Result<Over, Decision>, Error> {
         let job = self.job;
         let Some(there) = self.existing(place)? else {
@@ -228,14 +231,14 @@ impl Worker<'_> {
 
     /// True if the existing entry is the one that an earlier copy has made, with the metadata that
     /// it would be given now. There is no content that could be another one.
-    fn is_recorded(&mut self, place: &Place, wanted: &Wanted, now: &FileStat) -> bool {
+    fn is_recorded(&mut self, place: &Place, wanted: &WantedMeta, now: &FileStat) -> bool {
         let recorded = self.job.recorded().of(place.item);
         recorded.is_some_and(|(row, _)| row.fits(now)) && self.has_all_at(place, wanted, now)
     }
 
     /// Whether what is there has the owner, the permission bits and the attributes that it would be
     /// given now.
-    fn has_all_at(&mut self, place: &Place, wanted: &Wanted, now: &FileStat) -> bool {
+    fn has_all_at(&mut self, place: &Place, wanted: &WantedMeta, now: &FileStat) -> bool {
         let preserve = self.job.options.preserve;
         // A link has no permission bits of its own, and they are the same everywhere.
         if !wanted.is_given_as_far(now, preserve) {
@@ -248,7 +251,7 @@ impl Worker<'_> {
 
     /// Gives a copy of `first` the name of another of its source's names. Returns `Ok(false)` where
     /// that cannot be, and the file is to be copied.
-    pub(crate) fn link(&mut self, item: Item, first: Item) -> Result<bool, Error> {
+    pub(crate) fn link(&mut self, item: RootItem, first: RootItem) -> Result<bool, Error> {
         let job = self.job;
         let (place, origin) = (self.place(item)?, self.place(first)?);
         let Some(found) = self.there(&origin)? else {
@@ -281,7 +284,7 @@ impl Worker<'_> {
     pub(crate) fn decide_link(
         &mut self,
         place: Place,
-        first: Item,
+        first: RootItem,
         id: Option<Identity>,
     ) -> Result<Option<Decision>, Error> {
         let job = self.job;
@@ -299,7 +302,7 @@ impl Worker<'_> {
             return Ok(None);
         };
         let volume = self.volume(place.item, walked.id.dev).to_owned();
-        let origin = Origin {
+        let origin = SourceOrigin {
             id: walked.id,
             stamp: walked.stamp,
             volume: &volume,

@@ -71,7 +71,7 @@ pub(crate) fn is_named_so(path: &[u8]) -> bool {
 
 /// Content of a stage when it was opened.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Before {
+pub(crate) enum StageContent {
     /// It is new.
     New,
     /// Something: an earlier run made it.
@@ -83,7 +83,7 @@ pub(crate) struct Stage {
     pub(crate) file: File,
     /// Empty if it has none.
     pub(crate) name: String,
-    pub(crate) before: Before,
+    pub(crate) before: StageContent,
     /// The permission bits that it was made with, if they are those of the copy.
     pub(crate) made_with: Option<u32>,
 }
@@ -105,7 +105,7 @@ impl From<Errno> for NoStage {
 
 /// Use of the content that an earlier run has put into a stage.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Content<'a> {
+pub(crate) enum StageUse<'a> {
     /// None: the stage is made again.
     Fresh,
     /// None, and the stage is made with these permission bits, which are those of the copy.
@@ -115,10 +115,10 @@ pub(crate) enum Content<'a> {
 }
 
 /// Opens the stage of that name, or makes it.
-pub(crate) fn open(dir: &DestDir, name: String, content: Content<'_>) -> Result<Stage, NoStage> {
+pub(crate) fn open(dir: &DestDir, name: String, content: StageUse<'_>) -> Result<Stage, NoStage> {
     let made_with = match content {
-        Content::FreshWith(mode) => Some(mode),
-        Content::Fresh | Content::Kept(_) => None,
+        StageUse::FreshWith(mode) => Some(mode),
+        StageUse::Fresh | StageUse::Kept(_) => None,
     };
     match create(dir, &name, made_with) {
         Err(Errno::EXIST) => {}
@@ -126,19 +126,19 @@ pub(crate) fn open(dir: &DestDir, name: String, content: Content<'_>) -> Result<
             return Ok(Stage {
                 file: made?,
                 name,
-                before: Before::New,
+                before: StageContent::New,
                 made_with,
             });
         }
     }
     refuse_foreign(dir.fd.as_fd(), &name)?;
-    if let Content::Kept(source) = content
+    if let StageUse::Kept(source) = content
         && let Some(file) = kept(dir, &name, source)
     {
         return Ok(Stage {
             file,
             name,
-            before: Before::Something,
+            before: StageContent::Something,
             made_with: None,
         });
     }
@@ -147,7 +147,7 @@ pub(crate) fn open(dir: &DestDir, name: String, content: Content<'_>) -> Result<
     Ok(Stage {
         file: create(dir, &name, made_with)?,
         name,
-        before: Before::New,
+        before: StageContent::New,
         made_with,
     })
 }
@@ -203,7 +203,7 @@ impl Stage {
         Stage {
             file,
             name: String::new(),
-            before: Before::New,
+            before: StageContent::New,
             made_with: Some(mode),
         }
     }
@@ -381,9 +381,9 @@ mod tests {
                 std::fs::write(&path, "begun").unwrap();
                 std::os::unix::fs::chown(&path, owner, None).unwrap();
                 std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
-                let opened = open(&dest, "stage".to_owned(), Content::Kept(&source)).unwrap();
+                let opened = open(&dest, "stage".to_owned(), StageUse::Kept(&source)).unwrap();
                 let expected = expected && owner != Some(13);
-                let is_kept = opened.before == Before::Something;
+                let is_kept = opened.before == StageContent::Something;
                 assert_eq!(is_kept, expected, "{owner:?} {mode:o}");
                 let meta = path.metadata().unwrap();
                 assert_eq!(meta.mode() & 0o777, 0o600);
@@ -401,26 +401,29 @@ mod tests {
         std::fs::write(dir.path().join("victim"), "kept").unwrap();
         std::fs::hard_link(dir.path().join("victim"), dir.path().join("stage")).unwrap();
         assert!(matches!(
-            open(Content::Kept(&source)),
+            open(StageUse::Kept(&source)),
             Err(NoStage::Foreign(_))
         ));
         std::fs::remove_file(dir.path().join("stage")).unwrap();
         std::fs::create_dir(dir.path().join("stage")).unwrap();
         assert!(matches!(
-            open(Content::Kept(&source)),
+            open(StageUse::Kept(&source)),
             Err(NoStage::Foreign(_))
         ));
         assert_eq!(std::fs::read(dir.path().join("victim")).unwrap(), b"kept");
         std::fs::remove_dir(dir.path().join("stage")).unwrap();
         // A link is replaced, and not followed.
         std::os::unix::fs::symlink("victim", dir.path().join("stage")).unwrap();
-        assert_eq!(open(Content::Kept(&source)).unwrap().before, Before::New);
+        assert_eq!(
+            open(StageUse::Kept(&source)).unwrap().before,
+            StageContent::New
+        );
         assert_eq!(std::fs::read(dir.path().join("victim")).unwrap(), b"kept");
         assert_eq!(
-            open(Content::Kept(&source)).unwrap().before,
-            Before::Something
+            open(StageUse::Kept(&source)).unwrap().before,
+            StageContent::Something
         );
-        assert_eq!(open(Content::Fresh).unwrap().before, Before::New);
+        assert_eq!(open(StageUse::Fresh).unwrap().before, StageContent::New);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::target::{Source, split};
 /// A source and its content.
 pub(crate) struct Walked {
     pub(crate) source: Source,
-    pub(crate) content: Arc<Content>,
+    pub(crate) content: Arc<SourceContent>,
 }
 
 /// A source at a destination.
@@ -24,11 +24,11 @@ pub(crate) struct Root {
     /// Its first entry among those of all roots.
     pub(crate) base: u32,
     /// Content of the source, shared by all destinations.
-    pub(crate) content: Arc<Content>,
+    pub(crate) content: Arc<SourceContent>,
 }
 
 /// Entries of a source, by the way in which they were found.
-pub(crate) enum Content {
+pub(crate) enum SourceContent {
     /// Found by a walk.
     Listing(Box<Listing>),
     /// A single link or special file, in this directory.
@@ -40,25 +40,25 @@ pub(crate) enum Content {
 impl Root {
     fn len(&self) -> u32 {
         match &*self.content {
-            Content::Listing(listing) => listing.len() as u32,
-            Content::Alone(..) => 1,
-            Content::Nothing => 0,
+            SourceContent::Listing(listing) => listing.len() as u32,
+            SourceContent::Alone(..) => 1,
+            SourceContent::Nothing => 0,
         }
     }
 }
 
 /// All sources.
-pub(crate) struct Tree {
+pub(crate) struct SourceTree {
     pub(crate) roots: Vec<Root>,
 }
 
 /// An entry of any of the roots: in order of the roots, and in path order within one.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub(crate) struct Item(pub(crate) u32);
+pub(crate) struct RootItem(pub(crate) u32);
 
-impl Tree {
+impl SourceTree {
     /// Numbers the entries of sources that have these names at a destination.
-    pub(crate) fn new(walked: &[Walked], names: &[Vec<u8>]) -> Tree {
+    pub(crate) fn new(walked: &[Walked], names: &[Vec<u8>]) -> SourceTree {
         let mut roots = Vec::with_capacity(walked.len());
         let mut base = 0;
         for (walked, name) in walked.iter().zip(names) {
@@ -71,7 +71,7 @@ impl Tree {
             base += root.len();
             roots.push(root);
         }
-        Tree { roots }
+        SourceTree { roots }
     }
 
     /// Returns the number of entries of all roots.
@@ -86,17 +86,17 @@ impl Tree {
     }
 
     /// Returns the root of an entry, and its number.
-    pub(crate) fn root(&self, item: Item) -> (usize, &Root) {
+    pub(crate) fn root(&self, item: RootItem) -> (usize, &Root) {
         let at = self.roots.partition_point(|root| root.base <= item.0) - 1;
         // Roots without entries have the number of the next.
         (at, &self.roots[at])
     }
 
     /// Returns the listing that has an entry, unless the source is a single one.
-    pub(crate) fn entry(&self, item: Item) -> Option<(&Listing, EntryId)> {
+    pub(crate) fn entry(&self, item: RootItem) -> Option<(&Listing, EntryId)> {
         let root = self.root(item).1;
         match &*root.content {
-            Content::Listing(listing) => Some((listing, EntryId(item.0 - root.base))),
+            SourceContent::Listing(listing) => Some((listing, EntryId(item.0 - root.base))),
             _ => None,
         }
     }
@@ -104,13 +104,13 @@ impl Tree {
     /// True if no part of the sources was missed.
     pub(crate) fn is_all_read(&self) -> bool {
         self.roots.iter().all(|root| match &*root.content {
-            Content::Listing(listing) => listing.errors().is_empty(),
-            Content::Alone(..) => true,
-            Content::Nothing => false,
+            SourceContent::Listing(listing) => listing.errors().is_empty(),
+            SourceContent::Alone(..) => true,
+            SourceContent::Nothing => false,
         })
     }
 
-    pub(crate) fn kind(&self, item: Item) -> FileKind {
+    pub(crate) fn kind(&self, item: RootItem) -> FileKind {
         match self.entry(item) {
             Some((listing, id)) => listing.kind(id),
             None => self.root(item).1.source.stat.kind(),
@@ -118,13 +118,13 @@ impl Tree {
     }
 
     /// Returns the size of a file in bytes, as the walk found it.
-    pub(crate) fn size(&self, item: Item) -> u64 {
+    pub(crate) fn size(&self, item: RootItem) -> u64 {
         let size = self.entry(item).and_then(|(listing, id)| listing.size(id));
         size.unwrap_or(0)
     }
 
     /// Replaces `path` by the target of an entry, below the top: empty for the top itself.
-    pub(crate) fn write_target(&self, item: Item, path: &mut Vec<u8>) {
+    pub(crate) fn write_target(&self, item: RootItem, path: &mut Vec<u8>) {
         path.clear();
         let root = self.root(item).1;
         path.extend_from_slice(&root.name);
@@ -142,7 +142,7 @@ impl Tree {
     }
 
     /// True if the target of an entry may end in that name.
-    pub(crate) fn may_be_called(&self, item: Item, name: &[u8]) -> bool {
+    pub(crate) fn may_be_called(&self, item: RootItem, name: &[u8]) -> bool {
         let root = self.root(item).1;
         let own = self
             .entry(item)
@@ -151,7 +151,7 @@ impl Tree {
     }
 
     /// Returns the path of an entry's source, as it is shown.
-    pub(crate) fn source_path(&self, item: Item) -> Vec<u8> {
+    pub(crate) fn source_path(&self, item: RootItem) -> Vec<u8> {
         match self.entry(item) {
             Some((listing, id)) => listing.path(id),
             None => self.root(item).1.source.path.as_bytes().to_vec(),

@@ -22,7 +22,7 @@ use crate::meta::fstat;
 use crate::options::{Durability, OnConflict, ReadBack};
 use crate::place::Place;
 use crate::publish::id_of;
-use crate::stage::{self, Content, NoStage};
+use crate::stage::{self, NoStage, StageUse};
 use crate::workers::descriptors;
 
 /// File systems on which unnamed stages are quicker. On Btrfs they are not always.
@@ -109,7 +109,7 @@ fn by_name(job: &Job<'_>, place: &Place, file: &File) -> Result<Existing, Error>
     let raw = fstat(file).map_err(|errno| refused("stat", errno))?;
     let stat = FileStat::from(&raw);
     let name = job.id.stage(&place.dir, &place.target, None);
-    let made = stage::open(&place.dir, name, Content::FreshWith(stat.mode & 0o7777));
+    let made = stage::open(&place.dir, name, StageUse::FreshWith(stat.mode & 0o7777));
     let made = made.map_err(|error| match error {
         NoStage::System(errno) => refused("create", errno),
         NoStage::Foreign(_) => refused("create", Errno::EXIST),

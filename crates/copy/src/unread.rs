@@ -9,13 +9,13 @@ use bc_walk::{EntryId, FileKind, Listing};
 
 use crate::job::shown_below;
 use crate::results::failure;
-use crate::tree::{Content, Item, Root, Tree};
+use crate::tree::{Root, RootItem, SourceContent, SourceTree};
 
 /// Parts of the sources that could not be read.
 #[derive(Default)]
 pub(crate) struct Unread {
     /// Entries, directories as a rule, with the reasons; in order.
-    pub(crate) entries: Vec<(Item, Failure)>,
+    pub(crate) entries: Vec<(RootItem, Failure)>,
     /// Paths without an entry.
     pub(crate) unlisted: Vec<Unlisted>,
 }
@@ -31,10 +31,10 @@ pub(crate) struct Unlisted {
 
 impl Unread {
     /// Collects the errors of the walks; each was reported when it happened.
-    pub(crate) fn find(tree: &Tree) -> Unread {
+    pub(crate) fn find(tree: &SourceTree) -> Unread {
         let mut unread = Unread::default();
         for root in &tree.roots {
-            if let Content::Listing(listing) = &*root.content {
+            if let SourceContent::Listing(listing) = &*root.content {
                 unread.look_at(root, listing);
             }
         }
@@ -53,7 +53,7 @@ impl Unread {
             let relative = relative(error.path(), root.source.path.as_bytes());
             let failure = failure(error);
             match find(listing, relative) {
-                Some(EntryId(id)) => self.entries.push((Item(root.base + id), failure)),
+                Some(EntryId(id)) => self.entries.push((RootItem(root.base + id), failure)),
                 None => self.unlisted.push(unlisted(root, relative, failure)),
             }
         }

@@ -12,14 +12,14 @@ use rustix::io::Errno;
 
 use crate::beneath::DestDir;
 use crate::job::Job;
-use crate::meta::{Lost, Wanted, XattrReader, fstat};
+use crate::meta::{Lost, WantedMeta, XattrReader, fstat};
 use crate::options::Durability;
 use crate::place::{Open, Place, is_settled};
 use crate::queue::Queue;
 use crate::record::{self, Placed};
 use crate::stage::{Over, Stage};
 use crate::stamp::Met;
-use crate::tree::{Item, parts};
+use crate::tree::{RootItem, parts};
 use crate::workers::descriptors;
 
 /// Small files, or directories, that a worker takes at once.
@@ -89,7 +89,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Opens a source that is a regular file, and checks that it is the one that was walked.
-    pub(crate) fn open(&mut self, item: Item) -> Result<Open, Error> {
+    pub(crate) fn open(&mut self, item: RootItem) -> Result<Open, Error> {
         let job = self.job;
         let (root, _) = job.tree.root(item);
         let Some((listing, id)) = job.tree.entry(item) else {
@@ -118,11 +118,11 @@ impl<'a> Worker<'a> {
     /// `settled` becomes false where a later write may leave the source with the time that it has.
     pub(crate) fn wanted(
         &mut self,
-        item: Item,
+        item: RootItem,
         settled: &mut bool,
         open: &Open,
         read: &FileStat,
-    ) -> Result<Wanted, Error> {
+    ) -> Result<WantedMeta, Error> {
         let tree = &self.job.tree;
         let failed = |op| move |errno| Error::new(tree.source_path(item), op, errno);
         let mut raw = open.raw;
@@ -138,7 +138,7 @@ impl<'a> Worker<'a> {
         let file = open.file.as_fd();
         let preserve = self.job.options.preserve;
         if !preserve.xattrs {
-            let wanted = Wanted::new(&raw, Vec::new());
+            let wanted = WantedMeta::new(&raw, Vec::new());
             if !preserve.mode {
                 return Ok(wanted);
             }
@@ -146,11 +146,11 @@ impl<'a> Worker<'a> {
             return Ok(wanted.without_acl(list));
         }
         let xattrs = self.xattrs.of_file(file).map_err(failed("getxattr"))?;
-        Ok(Wanted::new(&raw, xattrs))
+        Ok(WantedMeta::new(&raw, xattrs))
     }
 
     /// Opens the directory that an entry of a listing is in, at its source.
-    pub(crate) fn source_dir(&mut self, item: Item) -> Result<Rc<OwnedFd>, Error> {
+    pub(crate) fn source_dir(&mut self, item: RootItem) -> Result<Rc<OwnedFd>, Error> {
         let (root, _) = self.job.tree.root(item);
         let Some((listing, id)) = self.job.tree.entry(item) else {
             let path = self.job.tree.source_path(item);
@@ -229,7 +229,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Returns the place of an entry, as far as it is known before the entry is looked at.
-    pub(crate) fn place(&mut self, item: Item) -> Result<Place, Error> {
+    pub(crate) fn place(&mut self, item: RootItem) -> Result<Place, Error> {
         let mut target = Vec::with_capacity(USUAL);
         self.job.tree.write_target(item, &mut target);
         // It is the file that cannot be copied because of its directory.

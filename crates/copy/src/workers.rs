@@ -9,7 +9,7 @@ use rustix::process::{Resource, getrlimit};
 use crate::error::Error;
 use crate::job::Job;
 use crate::options::Durability;
-use crate::tree::Content;
+use crate::tree::SourceContent;
 
 /// Descriptors of a run that are no worker's: journals, sources and destinations.
 const OTHERS: u64 = 24;
@@ -48,9 +48,9 @@ pub(crate) fn run_workers<'j, 'o: 'j>(
         named.extend(job.log.descriptor());
         for root in &job.tree.roots {
             match &*root.content {
-                Content::Listing(listing) => named.extend(listing.descriptors()),
-                Content::Alone(dir, _) => named.push(dir.as_fd()),
-                Content::Nothing => {}
+                SourceContent::Listing(listing) => named.extend(listing.descriptors()),
+                SourceContent::Alone(dir, _) => named.push(dir.as_fd()),
+                SourceContent::Nothing => {}
             }
         }
     }

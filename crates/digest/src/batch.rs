@@ -48,7 +48,7 @@ use crate::{Algorithm, CpuFeatures};
 /// }
 /// ```
 pub struct Batch {
-    engines: Vec<Engine>,
+    engines: Vec<BatchEngine>,
     pending: Pending,
     /// Pieces, per algorithm, that it is through with during a call and others still need.
     ahead: Vec<usize>,
@@ -57,7 +57,7 @@ pub struct Batch {
 /// Value of `ahead` for an algorithm that is through with all pieces of the call.
 const NOTHING_LEFT: usize = usize::MAX;
 
-enum Engine {
+enum BatchEngine {
     Md5(Box<Scheduler<Md5>>),
     Sha1(Box<Scheduler<Sha1>>),
     Sha256(Box<Scheduler<Sha256>>),
@@ -69,46 +69,48 @@ enum Engine {
 macro_rules! each {
     ($engine:expr, $e:ident => $body:expr) => {
         match $engine {
-            Engine::Md5($e) => $body,
-            Engine::Sha1($e) => $body,
-            Engine::Sha256($e) => $body,
-            Engine::Sha512($e) => $body,
-            Engine::Blake2b($e) => $body,
-            Engine::Streaming($e) => $body,
+            BatchEngine::Md5($e) => $body,
+            BatchEngine::Sha1($e) => $body,
+            BatchEngine::Sha256($e) => $body,
+            BatchEngine::Sha512($e) => $body,
+            BatchEngine::Blake2b($e) => $body,
+            BatchEngine::Streaming($e) => $body,
         }
     };
 }
 
-impl Engine {
-    fn new(algorithm: Algorithm, cpu: CpuFeatures) -> Engine {
+impl BatchEngine {
+    fn new(algorithm: Algorithm, cpu: CpuFeatures) -> BatchEngine {
         match algorithm {
-            Algorithm::Md5 => Engine::Md5(Box::new(Scheduler::new(algorithm, family::MD5_IV, cpu))),
-            Algorithm::Sha1 => {
-                Engine::Sha1(Box::new(Scheduler::new(algorithm, family::SHA1_IV, cpu)))
+            Algorithm::Md5 => {
+                BatchEngine::Md5(Box::new(Scheduler::new(algorithm, family::MD5_IV, cpu)))
             }
-            Algorithm::Sha224 | Algorithm::Sha256 => Engine::Sha256(Box::new(Scheduler::new(
+            Algorithm::Sha1 => {
+                BatchEngine::Sha1(Box::new(Scheduler::new(algorithm, family::SHA1_IV, cpu)))
+            }
+            Algorithm::Sha224 | Algorithm::Sha256 => BatchEngine::Sha256(Box::new(Scheduler::new(
                 algorithm,
                 family::sha256_iv(algorithm),
                 cpu,
             ))),
-            Algorithm::Sha384 | Algorithm::Sha512 | Algorithm::Sha512_256 => Engine::Sha512(
+            Algorithm::Sha384 | Algorithm::Sha512 | Algorithm::Sha512_256 => BatchEngine::Sha512(
                 Box::new(Scheduler::new(algorithm, family::sha512_iv(algorithm), cpu)),
             ),
-            Algorithm::Blake2b | Algorithm::Blake2b256 => Engine::Blake2b(Box::new(
+            Algorithm::Blake2b | Algorithm::Blake2b256 => BatchEngine::Blake2b(Box::new(
                 Scheduler::new(algorithm, family::blake2b_iv(algorithm), cpu),
             )),
-            _ => Engine::Streaming(Streaming::new(algorithm, cpu)),
+            _ => BatchEngine::Streaming(Streaming::new(algorithm, cpu)),
         }
     }
 
     fn width(&self) -> usize {
         match self {
-            Engine::Md5(e) => e.width(),
-            Engine::Sha1(e) => e.width(),
-            Engine::Sha256(e) => e.width(),
-            Engine::Sha512(e) => e.width(),
-            Engine::Blake2b(e) => e.width(),
-            Engine::Streaming(_) => 1,
+            BatchEngine::Md5(e) => e.width(),
+            BatchEngine::Sha1(e) => e.width(),
+            BatchEngine::Sha256(e) => e.width(),
+            BatchEngine::Sha512(e) => e.width(),
+            BatchEngine::Blake2b(e) => e.width(),
+            BatchEngine::Streaming(_) => 1,
         }
     }
 }
@@ -124,7 +126,10 @@ impl Batch {
         let count = u8::try_from(algorithms.len()).expect("at most 255 algorithms");
         assert!(count > 0, "a batch needs an algorithm");
         Batch {
-            engines: algorithms.iter().map(|&a| Engine::new(a, cpu)).collect(),
+            engines: algorithms
+                .iter()
+                .map(|&a| BatchEngine::new(a, cpu))
+                .collect(),
             pending: Pending::new(count),
             ahead: vec![0; algorithms.len()],
         }
@@ -138,7 +143,12 @@ impl Batch {
     /// that gained 2 % for SHA-256 and 8 % for MD5 on a Zen 5 core with AVX-512; twice the lanes
     /// gained nothing more and need twice the cache.
     pub fn width(&self) -> usize {
-        let widest = self.engines.iter().map(Engine::width).max().unwrap_or(1);
+        let widest = self
+            .engines
+            .iter()
+            .map(BatchEngine::width)
+            .max()
+            .unwrap_or(1);
         let in_lanes = self.engines.iter().filter(|e| e.width() > 1).count();
         match in_lanes {
             0 => 1,
@@ -196,7 +206,7 @@ impl Batch {
         // An engine without lanes to keep full goes through all new pieces, fresh in the cache as
         // they are.
         for (engine, ahead) in engines.iter_mut().zip(ahead.iter_mut()) {
-            if let Engine::Streaming(streaming) = engine {
+            if let BatchEngine::Streaming(streaming) = engine {
                 streaming.work(chunks, pending, consumed);
                 *ahead = NOTHING_LEFT;
             }

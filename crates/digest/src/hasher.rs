@@ -5,9 +5,9 @@ use xxhash_rust::xxh64::Xxh64;
 
 use crate::digest::Digest;
 use crate::lanes::family::{self, Blake2b, Md5, Sha1, Sha256, Sha512};
-use crate::lanes::stream::Stream;
+use crate::lanes::stream::MessageStream;
 use crate::rustcrypto::RustCrypto;
-use crate::sums::Sum;
+use crate::sums::RunningSum;
 use crate::xxh3::{self, Xxh3};
 use crate::{Algorithm, CpuFeatures};
 
@@ -31,18 +31,18 @@ pub struct Hasher {
 
 #[derive(Clone)]
 enum State {
-    Md5(Box<Stream<Md5>>),
-    Sha1(Box<Stream<Sha1>>),
-    Sha256(Box<Stream<Sha256>>),
-    Sha512(Box<Stream<Sha512>>),
-    Blake2b(Box<Stream<Blake2b>>),
+    Md5(Box<MessageStream<Md5>>),
+    Sha1(Box<MessageStream<Sha1>>),
+    Sha256(Box<MessageStream<Sha256>>),
+    Sha512(Box<MessageStream<Sha512>>),
+    Blake2b(Box<MessageStream<Blake2b>>),
     Blake3(Box<blake3::Hasher>),
     Xxh32(Xxh32),
     Xxh64(Xxh64),
     /// Both lengths differ only at the end.
     Xxh3(Box<Xxh3>),
     Crc32c(u32),
-    Sum(Sum),
+    Sum(RunningSum),
     RustCrypto(Box<RustCrypto>),
 }
 
@@ -59,7 +59,7 @@ impl Hasher {
     /// If they are not 1 to 64.
     pub fn blake2b(bytes: usize, cpu: CpuFeatures) -> Hasher {
         assert!((1..=64).contains(&bytes), "BLAKE2b of {bytes} bytes");
-        let stream = Stream::new(&family::blake2b_iv_of(bytes), cpu);
+        let stream = MessageStream::new(&family::blake2b_iv_of(bytes), cpu);
         Hasher {
             algorithm: Algorithm::Blake2b,
             len: bytes,
@@ -71,24 +71,25 @@ impl Hasher {
     /// benchmarks, and where the user forbids some of it.
     pub fn with_cpu(algorithm: Algorithm, k: CpuFeatures) -> Hasher {
         let state = match algorithm {
-            Algorithm::Md5 => State::Md5(Box::new(Stream::new(&family::MD5_IV, k))),
-            Algorithm::Sha1 => State::Sha1(Box::new(Stream::new(&family::SHA1_IV, k))),
-            Algorithm::Sha224 | Algorithm::Sha256 => {
-                State::Sha256(Box::new(Stream::new(&family::sha256_iv(algorithm), k)))
-            }
-            Algorithm::Sha384 | Algorithm::Sha512 | Algorithm::Sha512_256 => {
-                State::Sha512(Box::new(Stream::new(&family::sha512_iv(algorithm), k)))
-            }
-            Algorithm::Blake2b | Algorithm::Blake2b256 => {
-                State::Blake2b(Box::new(Stream::new(&family::blake2b_iv(algorithm), k)))
-            }
+            Algorithm::Md5 => State::Md5(Box::new(MessageStream::new(&family::MD5_IV, k))),
+            Algorithm::Sha1 => State::Sha1(Box::new(MessageStream::new(&family::SHA1_IV, k))),
+            Algorithm::Sha224 | Algorithm::Sha256 => State::Sha256(Box::new(MessageStream::new(
+                &family::sha256_iv(algorithm),
+                k,
+            ))),
+            Algorithm::Sha384 | Algorithm::Sha512 | Algorithm::Sha512_256 => State::Sha512(
+                Box::new(MessageStream::new(&family::sha512_iv(algorithm), k)),
+            ),
+            Algorithm::Blake2b | Algorithm::Blake2b256 => State::Blake2b(Box::new(
+                MessageStream::new(&family::blake2b_iv(algorithm), k),
+            )),
             Algorithm::Blake3 => State::Blake3(Box::default()),
             Algorithm::Xxh32 => State::Xxh32(Xxh32::new(0)),
             Algorithm::Xxh64 => State::Xxh64(Xxh64::new(0)),
             Algorithm::Xxh3 | Algorithm::Xxh128 => State::Xxh3(Box::new(Xxh3::new(k))),
             Algorithm::Crc32c => State::Crc32c(0),
             Algorithm::Crc | Algorithm::Crc32b | Algorithm::Bsd | Algorithm::Sysv => {
-                State::Sum(Sum::new(algorithm, k).expect("one of the sums listed there"))
+                State::Sum(RunningSum::new(algorithm, k).expect("one of the sums listed there"))
             }
             other => {
                 let function = RustCrypto::new(other).expect("one of the functions listed there");

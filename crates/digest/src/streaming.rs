@@ -9,14 +9,14 @@ use crate::{Algorithm, CpuFeatures};
 pub(crate) struct Streaming {
     algorithm: Algorithm,
     cpu: CpuFeatures,
-    messages: Vec<Message>,
+    messages: Vec<StreamedMessage>,
     /// Chunks not yet hashed, during a call.
     waiting: Vec<u32>,
 }
 
 #[derive(Clone)]
-struct Message {
-    progress: Progress,
+struct StreamedMessage {
+    progress: MessageProgress,
     /// True if this algorithm is through with the current piece.
     through: bool,
     /// State that is kept from message to message; untouched by messages of a single piece.
@@ -24,7 +24,7 @@ struct Message {
 }
 
 #[derive(Clone)]
-enum Progress {
+enum MessageProgress {
     /// No byte seen.
     Fresh,
     /// Some pieces are in the hasher.
@@ -44,8 +44,8 @@ impl Streaming {
 
     pub(crate) fn reserve(&mut self, messages: usize) {
         if messages > self.messages.len() {
-            let new = Message {
-                progress: Progress::Fresh,
+            let new = StreamedMessage {
+                progress: MessageProgress::Fresh,
                 through: false,
                 hasher: Hasher::with_cpu(self.algorithm, self.cpu),
             };
@@ -55,13 +55,13 @@ impl Streaming {
     }
 
     pub(crate) fn begin(&mut self, message: usize) {
-        self.messages[message].progress = Progress::Fresh;
+        self.messages[message].progress = MessageProgress::Fresh;
         self.messages[message].through = false;
     }
 
     pub(crate) fn digest(&self, message: usize) -> Digest {
         match self.messages[message].progress {
-            Progress::Ended(digest) => digest,
+            MessageProgress::Ended(digest) => digest,
             _ => panic!("message {message} has not ended"),
         }
     }
@@ -95,19 +95,21 @@ impl Streaming {
                 continue; // the same message twice among the chunks
             }
             match (&message.progress, chunk.end) {
-                (Progress::Fresh, true) => {
+                (MessageProgress::Fresh, true) => {
                     let digest = hash_with(self.algorithm, self.cpu, chunk.data);
-                    message.progress = Progress::Ended(digest);
+                    message.progress = MessageProgress::Ended(digest);
                 }
-                (Progress::Ended(_), _) => panic!("message {} fed after its end", chunk.message),
+                (MessageProgress::Ended(_), _) => {
+                    panic!("message {} fed after its end", chunk.message)
+                }
                 (progress, end) => {
-                    if matches!(progress, Progress::Fresh) {
+                    if matches!(progress, MessageProgress::Fresh) {
                         message.hasher.reset();
                     }
                     message.hasher.update(chunk.data);
                     message.progress = match end {
-                        true => Progress::Ended(message.hasher.finalize()),
-                        false => Progress::Begun,
+                        true => MessageProgress::Ended(message.hasher.finalize()),
+                        false => MessageProgress::Begun,
                     };
                 }
             }

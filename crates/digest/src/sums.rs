@@ -6,7 +6,7 @@ use crate::{Algorithm, CpuFeatures, Digest};
 
 /// A message on its way through one of them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sum {
+pub(crate) struct RunningSum {
     kind: Kind,
     cpu: CpuFeatures,
 }
@@ -39,11 +39,11 @@ impl Kind {
     }
 }
 
-impl Sum {
+impl RunningSum {
     /// Returns a new sum; `None` if the algorithm is none of these.
-    pub(crate) fn new(algorithm: Algorithm, cpu: CpuFeatures) -> Option<Sum> {
+    pub(crate) fn new(algorithm: Algorithm, cpu: CpuFeatures) -> Option<RunningSum> {
         let kind = Kind::new(algorithm, cpu)?;
-        Some(Sum { kind, cpu })
+        Some(RunningSum { kind, cpu })
     }
 
     pub(crate) fn update(&mut self, data: &[u8]) {

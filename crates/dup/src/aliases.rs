@@ -20,13 +20,13 @@ use crate::traces::{Kin, Trace};
 pub(crate) struct Aliases<'a> {
     trees: &'a Subtrees,
     views: Views,
-    known: HashMap<u64, Device>,
+    known: HashMap<u64, DeviceRelation>,
     cancel: &'a Cancel,
 }
 
 /// Relation of one device to the trees' devices.
 #[derive(Clone, Debug)]
-struct Device {
+struct DeviceRelation {
     /// True if directories there may be the trees' under other numbers.
     involved: bool,
     /// An overlay that may show entries of the trees, under whatever names and times.
@@ -97,7 +97,7 @@ impl<'a> Aliases<'a> {
             }
         }
         let is_layered = shows == Shows::Layers && has_layer_of(self.trees, dir);
-        let device = Device {
+        let device = DeviceRelation {
             involved,
             is_layered,
             others,

@@ -32,7 +32,7 @@ pub enum Files {
 /// Files and directories that were named, and everything below the directories.
 #[derive(Debug, Default)]
 pub struct Subtrees {
-    tops: Vec<Top>,
+    tops: Vec<SubtreeTop>,
     dirs: HashSet<Identity>,
     files: HashSet<Identity>,
     /// Devices of the directories, each with the path of one directory on it.
@@ -45,7 +45,7 @@ pub struct Subtrees {
 }
 
 #[derive(Debug)]
-struct Top {
+struct SubtreeTop {
     path: Vec<u8>,
     id: Identity,
     /// Held open so that its inode number cannot be reused while identities are compared.
@@ -62,7 +62,7 @@ impl Subtrees {
     pub fn open(paths: impl IntoIterator<Item = Vec<u8>>) -> Result<Subtrees, Error> {
         let mut found = Subtrees::default();
         for path in paths {
-            let top = Top::open(path)?;
+            let top = SubtreeTop::open(path)?;
             match top.kind {
                 FileKind::Dir => found.dirs.insert(top.id),
                 _ => found.files.insert(top.id),
@@ -160,7 +160,7 @@ impl Subtrees {
     /// For the first path that leads elsewhere or nowhere.
     pub fn check(&self) -> Result<(), Error> {
         for top in &self.tops {
-            if Top::open(top.path.clone())?.id != top.id {
+            if SubtreeTop::open(top.path.clone())?.id != top.id {
                 let path = top.path.clone();
                 return Err(Error::of_kind(path, "open", ErrorKind::Changed));
             }
@@ -255,7 +255,7 @@ fn identity(listing: &Listing, dir: bc_walk::DirId) -> Option<Identity> {
     Some(sys::stat(&opened).ok()?.id)
 }
 
-impl Top {
+impl SubtreeTop {
     /// The directory itself, or the one that the file's path leads to.
     fn directory(&self) -> &[u8] {
         match self.kind {
@@ -264,7 +264,7 @@ impl Top {
         }
     }
 
-    fn open(path: Vec<u8>) -> Result<Top, Error> {
+    fn open(path: Vec<u8>) -> Result<SubtreeTop, Error> {
         let failed = |errno: Errno| Error::new(path.clone(), "open", errno);
         if path.is_empty() {
             return Err(failed(Errno::NOENT));
@@ -273,7 +273,7 @@ impl Top {
         let fd = opened?;
         let stat = sys::stat(&fd).map_err(|why| failed(why.errno))?;
         match stat.kind() {
-            kind @ (FileKind::Dir | FileKind::File) => Ok(Top {
+            kind @ (FileKind::Dir | FileKind::File) => Ok(SubtreeTop {
                 id: stat.id,
                 path,
                 fd,

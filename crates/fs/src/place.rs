@@ -61,11 +61,11 @@ impl Place {
                 link
             } else {
                 match step(&directory, &name)? {
-                    Step::Directory(next) => {
+                    WayStep::Directory(next) => {
                         directory = next;
                         continue;
                     }
-                    Step::Link(link) => link,
+                    WayStep::Link(link) => link,
                 }
             };
             links += 1;
@@ -205,7 +205,7 @@ impl Place {
     }
 }
 
-enum Step {
+enum WayStep {
     Directory(OwnedFd),
     Link(OwnedFd),
 }
@@ -239,9 +239,9 @@ fn components(path: &OsStr) -> VecDeque<OsString> {
 }
 
 /// Opens one component that is not the last.
-fn step(directory: &OwnedFd, name: &OsStr) -> io::Result<Step> {
+fn step(directory: &OwnedFd, name: &OsStr) -> io::Result<WayStep> {
     match descend(directory, name, OFlags::DIRECTORY | OFlags::NOFOLLOW) {
-        Ok(next) => return Ok(Step::Directory(next)),
+        Ok(next) => return Ok(WayStep::Directory(next)),
         Err(Errno::NOTDIR | Errno::LOOP) => {}
         Err(errno) => return Err(errno.into()),
     }
@@ -251,13 +251,13 @@ fn step(directory: &OwnedFd, name: &OsStr) -> io::Result<Step> {
     }
     // The text of those in /proc is not always the path of their target.
     if rustix::fs::fstatfs(directory)?.f_type == PROC_SUPER_MAGIC {
-        return Ok(Step::Directory(descend(
+        return Ok(WayStep::Directory(descend(
             directory,
             name,
             OFlags::DIRECTORY,
         )?));
     }
-    Ok(Step::Link(link))
+    Ok(WayStep::Link(link))
 }
 
 /// Returns the last component, if it is a link.

@@ -134,10 +134,10 @@ impl Spill {
     }
 
     /// Takes note of a failure and asks for the end. Allocates, but nothing large.
-    fn fail(&self, error: &Failed) {
+    fn fail(&self, error: &SpillFailure) {
         let text = match (&self.directory, error) {
             (Err(unfit), _) => unfit.clone(),
-            (Ok(directory), Failed { op, errno }) => {
+            (Ok(directory), SpillFailure { op, errno }) => {
                 let path = escape(directory.path.as_os_str().as_encoded_bytes());
                 format!("{path}: {op}: {}", std::io::Error::from(*errno))
             }
@@ -150,13 +150,13 @@ impl Spill {
 
 /// A failed operation and its error number.
 #[derive(Debug)]
-struct Failed {
+struct SpillFailure {
     op: &'static str,
     errno: Errno,
 }
 
-impl Failed {
-    fn at(op: &'static str) -> impl Fn(Errno) -> Failed {
-        move |errno| Failed { op, errno }
+impl SpillFailure {
+    fn at(op: &'static str) -> impl Fn(Errno) -> SpillFailure {
+        move |errno| SpillFailure { op, errno }
     }
 }

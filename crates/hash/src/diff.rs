@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use crate::FileDigests;
 use moves::moves;
-use packed::{Record, Side};
+use packed::{PackedRecord, Side};
 
 /// One difference. Sorted by path; a move by the path it came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,10 +74,13 @@ pub struct Differences {
 /// A change, by its records in the old and the new manifest.
 #[derive(Clone, Copy, Debug)]
 enum Packed {
-    Added(Record),
-    Removed(Record),
-    Modified(Record),
-    Moved { from: Record, to: Record },
+    Added(PackedRecord),
+    Removed(PackedRecord),
+    Modified(PackedRecord),
+    Moved {
+        from: PackedRecord,
+        to: PackedRecord,
+    },
 }
 
 impl Differences {
@@ -178,7 +181,10 @@ fn changes(old: &Side, new: &Side) -> Result<(Vec<Packed>, u64), Incomparable> {
 
 /// Returns whether the digests of one path are the same on both sides, as far as they are of the
 /// same algorithms; `None` if none are.
-fn compare((old, was): (&Side, Range<Record>), (new, is): (&Side, Range<Record>)) -> Option<bool> {
+fn compare(
+    (old, was): (&Side, Range<PackedRecord>),
+    (new, is): (&Side, Range<PackedRecord>),
+) -> Option<bool> {
     let new_in_old = new.digests(is.clone());
     let new_in_old = new_in_old.filter_map(|digest| old.confirms(was.clone(), digest));
     let old_in_new = old.digests(was.clone());

@@ -10,7 +10,7 @@ use bc_read::{Consumer, Counter, Feed, Growth, Opened, Plan, Waiting};
 use bc_walk::{EntryId, Error, ErrorKind, FileStat, Identity};
 
 use crate::large::{self, Alone};
-use crate::links::{Claim, Links};
+use crate::links::{Links, NameTreatment};
 use crate::options::{DigestSink, HashProgress};
 use crate::resume::WorkerRecords;
 
@@ -223,15 +223,15 @@ impl<S: DigestSink> Consumer for Lanes<'_, S> {
     fn knows(&mut self, opened: &Opened, _file: BorrowedFd<'_>) -> bool {
         if opened.stat.nlink >= 2 {
             match self.links.claim(opened, &mut self.mounts) {
-                Claim::Read => {}
-                Claim::ReadFirst(id) => {
+                NameTreatment::Read => {}
+                NameTreatment::ReadFirst(id) => {
                     let claimed = (opened.entry, id);
                     if !self.firsts.contains(&claimed) {
                         self.firsts.push(claimed);
                     }
                 }
-                Claim::Wait => return true,
-                Claim::Known(digests) => {
+                NameTreatment::Wait => return true,
+                NameTreatment::Known(digests) => {
                     self.counter.file();
                     self.sink.file(opened.entry, Ok((&opened.stat, &digests)));
                     return true;

@@ -35,9 +35,9 @@ const SHARDS: usize = 64;
 /// Inodes that one lock guards, in cache lines of their own: two, for they are fetched in pairs.
 #[derive(Default)]
 #[repr(align(128))]
-struct Shard(Mutex<HashMap<Identity, Inode>>);
+struct Shard(Mutex<HashMap<Identity, LinkedInode>>);
 
-struct Inode {
+struct LinkedInode {
     /// The name that is read.
     first: EntryId,
     stamp: Stamp,
@@ -45,17 +45,17 @@ struct Inode {
     settled: bool,
     /// Names that were not met yet.
     left: u64,
-    reading: Reading,
+    reading: LinkReading,
 }
 
-enum Reading {
+enum LinkReading {
     /// Under way, with the names that wait for it.
     Now(Vec<EntryId>),
     Done(Vec<Digest>),
 }
 
 /// Treatment of a name.
-pub(crate) enum Claim {
+pub(crate) enum NameTreatment {
     /// Read it; no other name is concerned.
     Read,
     /// Read it, and report the result. Given again if its reading begins again.
@@ -76,10 +76,10 @@ impl<'a> Links<'a> {
 
     /// Returns the treatment of a file that was just opened; `mounts` caches the properties of
     /// devices.
-    pub(crate) fn claim(&self, opened: &Opened, mounts: &mut Mounts) -> Claim {
+    pub(crate) fn claim(&self, opened: &Opened, mounts: &mut Mounts) -> NameTreatment {
         let stat = &opened.stat;
         if stat.nlink < 2 {
-            return Claim::Read;
+            return NameTreatment::Read;
         }
         let dir = || {
             let dir = self.listing.dir(opened.entry);
@@ -87,43 +87,43 @@ impl<'a> Links<'a> {
         };
         let traits = mounts.of(stat.id.dev, dir);
         if !traits.identity_proves_content(stat.id.ino) {
-            return Claim::Read;
+            return NameTreatment::Read;
         }
         let mut inodes = self.lock(&stat.id);
         let Some(inode) = inodes.get_mut(&stat.id) else {
             if !is_settled(&stat.stamp) {
-                return Claim::Read;
+                return NameTreatment::Read;
             }
-            let inode = Inode {
+            let inode = LinkedInode {
                 first: opened.entry,
                 stamp: stat.stamp,
                 settled: true,
                 left: stat.nlink - 1,
-                reading: Reading::Now(Vec::new()),
+                reading: LinkReading::Now(Vec::new()),
             };
             inodes.insert(stat.id, inode);
-            return Claim::ReadFirst(stat.id);
+            return NameTreatment::ReadFirst(stat.id);
         };
         if inode.first == opened.entry {
             inode.stamp = stat.stamp;
             inode.settled = is_settled(&stat.stamp);
-            return Claim::ReadFirst(stat.id);
+            return NameTreatment::ReadFirst(stat.id);
         }
         if inode.stamp != stat.stamp {
-            return Claim::Read;
+            return NameTreatment::Read;
         }
         inode.left = inode.left.saturating_sub(1);
         let digests = match &mut inode.reading {
-            Reading::Now(waiting) => {
+            LinkReading::Now(waiting) => {
                 waiting.push(opened.entry);
-                return Claim::Wait;
+                return NameTreatment::Wait;
             }
-            Reading::Done(digests) => digests.clone(),
+            LinkReading::Done(digests) => digests.clone(),
         };
         if inode.left == 0 {
             inodes.remove(&stat.id);
         }
-        Claim::Known(digests)
+        NameTreatment::Known(digests)
     }
 
     /// Ends the reading of the first name; returns the names that waited for it: names of the same
@@ -134,18 +134,18 @@ impl<'a> Links<'a> {
         let Some(mut inode) = inodes.remove(&id) else {
             return Vec::new();
         };
-        let waited = match std::mem::replace(&mut inode.reading, Reading::Done(Vec::new())) {
-            Reading::Now(waiting) => waiting,
-            Reading::Done(_) => Vec::new(),
+        let waited = match std::mem::replace(&mut inode.reading, LinkReading::Done(Vec::new())) {
+            LinkReading::Now(waiting) => waiting,
+            LinkReading::Done(_) => Vec::new(),
         };
         if let (Some(digests), true) = (digests, inode.left > 0 && inode.settled) {
-            inode.reading = Reading::Done(digests.to_vec());
+            inode.reading = LinkReading::Done(digests.to_vec());
             inodes.insert(id, inode);
         }
         waited
     }
 
-    fn lock(&self, id: &Identity) -> MutexGuard<'_, HashMap<Identity, Inode>> {
+    fn lock(&self, id: &Identity) -> MutexGuard<'_, HashMap<Identity, LinkedInode>> {
         let Shard(inodes) = &self.shards[shard(id)];
         inodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -262,16 +262,16 @@ mod tests {
     #[test]
     fn names_met_while_the_first_is_read_wait_and_later_ones_know() {
         with_names(|links, listing, mounts| {
-            let Claim::ReadFirst(id) = links.claim(&opened(0, listing, 1), mounts) else {
+            let NameTreatment::ReadFirst(id) = links.claim(&opened(0, listing, 1), mounts) else {
                 panic!("not the first");
             };
             assert!(matches!(
                 links.claim(&opened(1, listing, 1), mounts),
-                Claim::Wait
+                NameTreatment::Wait
             ));
             assert_eq!(links.finished(id, Some(&digests())), [EntryId(1)]);
             let known = links.claim(&opened(2, listing, 1), mounts);
-            assert!(matches!(known, Claim::Known(known) if known == digests()));
+            assert!(matches!(known, NameTreatment::Known(known) if known == digests()));
             // All names have been met: nothing is kept.
             assert!(
                 links
@@ -285,16 +285,16 @@ mod tests {
     #[test]
     fn another_state_is_read_and_a_failure_is_nobody_elses() {
         with_names(|links, listing, mounts| {
-            let Claim::ReadFirst(id) = links.claim(&opened(0, listing, 1), mounts) else {
+            let NameTreatment::ReadFirst(id) = links.claim(&opened(0, listing, 1), mounts) else {
                 panic!("not the first");
             };
             assert!(matches!(
                 links.claim(&opened(1, listing, 2), mounts),
-                Claim::Read
+                NameTreatment::Read
             ));
             assert!(links.finished(id, None).is_empty());
             let again = links.claim(&opened(2, listing, 2), mounts);
-            assert!(matches!(again, Claim::ReadFirst(_)));
+            assert!(matches!(again, NameTreatment::ReadFirst(_)));
         });
     }
 
@@ -303,20 +303,21 @@ mod tests {
         with_names(|links, listing, mounts| {
             assert!(matches!(
                 links.claim(&opened(0, listing, 1), mounts),
-                Claim::ReadFirst(_)
+                NameTreatment::ReadFirst(_)
             ));
             assert!(matches!(
                 links.claim(&opened(1, listing, 1), mounts),
-                Claim::Wait
+                NameTreatment::Wait
             ));
             // Written to meanwhile, just now: later names are not answered for.
-            let Claim::ReadFirst(id) = links.claim(&opened(0, listing, i64::MAX), mounts) else {
+            let NameTreatment::ReadFirst(id) = links.claim(&opened(0, listing, i64::MAX), mounts)
+            else {
                 panic!("waits for itself");
             };
             assert_eq!(links.finished(id, Some(&digests())), [EntryId(1)]);
             assert!(matches!(
                 links.claim(&opened(2, listing, i64::MAX), mounts),
-                Claim::Read
+                NameTreatment::Read
             ));
         });
     }

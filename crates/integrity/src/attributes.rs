@@ -30,7 +30,7 @@ pub(crate) fn read(
     let workers = workers.min(range.len().div_ceil(STEP));
     let cursor = Cursor::with_batch(range.len(), workers, STEP, STEP);
     let found = bc_pool::run(workers, |_| {
-        let mut reader = Reader::new(listing);
+        let mut reader = AttributeReader::new(listing);
         let mut found = Vec::new();
         while let Some(batch) = cursor.next() {
             let ids = batch.clone().map(|at| EntryId(range.start + at as u32));
@@ -45,7 +45,7 @@ pub(crate) fn read(
 }
 
 /// State of one thread.
-struct Reader<'a> {
+struct AttributeReader<'a> {
     listing: &'a Listing,
     dirs: DirFdCache<'a>,
     dir: Option<(DirId, Rc<OwnedFd>)>,
@@ -54,9 +54,9 @@ struct Reader<'a> {
     value: Vec<u8>,
 }
 
-impl<'a> Reader<'a> {
-    fn new(listing: &'a Listing) -> Reader<'a> {
-        Reader {
+impl<'a> AttributeReader<'a> {
+    fn new(listing: &'a Listing) -> AttributeReader<'a> {
+        AttributeReader {
             listing,
             dirs: DirFdCache::new(listing),
             dir: None,

@@ -19,9 +19,9 @@ use crate::devices::Devices;
 use crate::entry_ref::EntryRef;
 use crate::error::{Error, ErrorKind};
 use crate::flow::Flow;
-use crate::hashing::{Outcome, Window};
+use crate::hashing::{HashOutcome, Window};
 use crate::options::{Work, XattrPolicy};
-use crate::tree::{Item, Link, Tree, failure};
+use crate::tree::{Link, PathItem, Tree, failure};
 
 /// One entry of the tree.
 pub(crate) struct LoadedEntry<'a> {
@@ -129,7 +129,7 @@ impl<'a> EntryLoader<'a> {
             let mut path = std::mem::take(&mut self.path);
             self.write_path(item, &mut path);
             let flow = match item {
-                Item::Unlisted(unlisted) => {
+                PathItem::Unlisted(unlisted) => {
                     let view = EntryRef {
                         error: Some(&unlisted.failure),
                         ..EntryRef::new(Kind::File)
@@ -143,7 +143,7 @@ impl<'a> EntryLoader<'a> {
                         link: Link::No,
                     })
                 }
-                Item::Entry(id) => self.entry(id, &path, window, &mut see),
+                PathItem::Entry(id) => self.entry(id, &path, window, &mut see),
             };
             self.path = path;
             if flow? == Flow::Stop {
@@ -155,14 +155,14 @@ impl<'a> EntryLoader<'a> {
 
     /// Replaces `path` by the path of an item. Neighbours are mostly in the
     /// same directory: then only the name is written.
-    fn write_path(&mut self, item: Item<'_>, path: &mut Vec<u8>) {
+    fn write_path(&mut self, item: PathItem<'_>, path: &mut Vec<u8>) {
         match item {
-            Item::Unlisted(unlisted) => {
+            PathItem::Unlisted(unlisted) => {
                 path.clear();
                 path.extend_from_slice(&unlisted.path);
                 self.prefix = None;
             }
-            Item::Entry(id) => {
+            PathItem::Entry(id) => {
                 let listing = &self.tree.listing;
                 let (dir, name) = (listing.dir(id), listing.name(id).to_bytes());
                 match self.prefix {
@@ -188,11 +188,11 @@ impl<'a> EntryLoader<'a> {
         see: &mut impl FnMut(&LoadedEntry<'_>) -> Result<Flow, Error>,
     ) -> Result<Flow, Error> {
         let tree = self.tree;
-        let outcome = window.map_or(Outcome::NotRead, |window| window.outcome(id));
+        let outcome = window.map_or(HashOutcome::NotRead, |window| window.outcome(id));
         let mut unseen = None;
         let looked;
         let stat = match outcome {
-            Outcome::Digest(_, stat) => stat,
+            HashOutcome::Digest(_, stat) => stat,
             // It was left to the reading, which failed.
             _ if window.is_some() && tree.listing.meta(id).is_none() => match self.stat(id) {
                 Ok(stat) => {
@@ -211,12 +211,12 @@ impl<'a> EntryLoader<'a> {
         let target;
         let xattrs;
         match outcome {
-            Outcome::Digest(digest, _) => view.digest = Some(digest),
-            Outcome::Failed(error) => {
+            HashOutcome::Digest(digest, _) => view.digest = Some(digest),
+            HashOutcome::Failed(error) => {
                 failed = unseen.unwrap_or_else(|| failure(error));
                 view.error = Some(&failed);
             }
-            Outcome::NotRead if view.kind == Kind::Symlink => match self.target(id) {
+            HashOutcome::NotRead if view.kind == Kind::Symlink => match self.target(id) {
                 Ok(found) => {
                     target = found;
                     view.target = Some(&target);
@@ -226,7 +226,7 @@ impl<'a> EntryLoader<'a> {
                     view.error = Some(&failed);
                 }
             },
-            Outcome::NotRead => {}
+            HashOutcome::NotRead => {}
         }
         let holds_manifest = view.kind == Kind::Dir
             && self.touched.is_some()

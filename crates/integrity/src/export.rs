@@ -94,7 +94,7 @@ pub fn export<W: Write>(
         line.clear();
         match entries.take()? {
             Some(entry) => {
-                if writer.entry(format, entry, &mut line) == Written::No {
+                if writer.entry(format, entry, &mut line) == Completeness::No {
                     inexpressible(&entry.path);
                 }
             }
@@ -114,7 +114,7 @@ enum Parents {
 
 /// Completeness of an entry's lines.
 #[derive(Clone, Copy, Eq, PartialEq)]
-enum Written {
+enum Completeness {
     Yes,
     No,
 }
@@ -145,13 +145,13 @@ impl Lines {
         }
     }
 
-    fn entry(&mut self, format: Foreign, entry: &Entry, line: &mut Vec<u8>) -> Written {
+    fn entry(&mut self, format: Foreign, entry: &Entry, line: &mut Vec<u8>) -> Completeness {
         if entry.kind == Kind::File && entry.digest.is_none() {
             self.done.without_digest += 1;
         }
         match (format, &entry.digest) {
             (Foreign::Mtree, _) => self.mtree(entry, line),
-            (_, None) => return Written::Yes,
+            (_, None) => return Completeness::Yes,
             (Foreign::Gnu, Some(digest)) => {
                 // A bare dash would be read as standard input.
                 let path = if entry.path == b"-" {
@@ -167,7 +167,7 @@ impl Lines {
                 let breaks = entry.path.contains(&b'\n') || entry.path.ends_with(b"\r");
                 let (Some(size), false) = (entry.size(), breaks) else {
                     self.done.inexpressible += 1;
-                    return Written::No;
+                    return Completeness::No;
                 };
                 line.extend_from_slice(format!("{size},{digest},./").as_bytes());
                 line.extend_from_slice(&entry.path);
@@ -175,7 +175,7 @@ impl Lines {
             }
         }
         self.done.entries += 1;
-        Written::Yes
+        Completeness::Yes
     }
 
     /// Full paths with octal escapes, which mtree undoes before it looks for

@@ -60,7 +60,7 @@ enum Have {
 }
 
 /// Result of one file.
-pub(crate) enum Outcome<'a> {
+pub(crate) enum HashOutcome<'a> {
     /// The digest, and the stat of the descriptor read if it is not the walked one.
     Digest(&'a [u8], Option<&'a FileStat>),
     Failed(&'a bc_walk::Error),
@@ -80,19 +80,19 @@ impl Window {
         }
     }
 
-    pub(crate) fn outcome(&self, entry: EntryId) -> Outcome<'_> {
+    pub(crate) fn outcome(&self, entry: EntryId) -> HashOutcome<'_> {
         let at = (entry.0 - self.start) as usize;
         let have = self.have.get(at).copied().unwrap_or(Have::Nothing);
         if have != Have::Nothing {
             let stat = (have == Have::Both).then(|| &self.stats[at]);
-            return Outcome::Digest(&self.digests[at * self.stride..][..self.stride], stat);
+            return HashOutcome::Digest(&self.digests[at * self.stride..][..self.stride], stat);
         }
         match self
             .errors
             .binary_search_by_key(&entry, |(entry, _)| *entry)
         {
-            Ok(found) => Outcome::Failed(&self.errors[found].1),
-            Err(_) => Outcome::NotRead,
+            Ok(found) => HashOutcome::Failed(&self.errors[found].1),
+            Err(_) => HashOutcome::NotRead,
         }
     }
 
@@ -122,12 +122,12 @@ impl Window {
 /// Results of files that were read before the windows are: a time limit orders those in its own
 /// way.
 #[derive(Debug, Default)]
-pub(crate) struct Earlier(Vec<(EntryId, EarlierResult)>);
+pub(crate) struct EarlierResults(Vec<(EntryId, EarlierResult)>);
 
 /// As [`Gathered`] has it, in less memory where the stat is the walked one, as it nearly always is.
 type EarlierResult = Result<(Digest, Option<Box<FileStat>>), bc_walk::Error>;
 
-impl Earlier {
+impl EarlierResults {
     /// Reads the files of `plan`.
     pub(crate) fn read(
         &mut self,
@@ -139,7 +139,7 @@ impl Earlier {
     ) -> Result<Totals, Error> {
         let sink = |_| ToEarlier {
             listing,
-            read: Earlier::default(),
+            read: EarlierResults::default(),
         };
         let (sinks, totals) = hash_with(listing, plan, options, cancel, progress, sink)?;
         self.0
@@ -155,7 +155,7 @@ impl Earlier {
 /// A worker's way to the earlier results.
 struct ToEarlier<'a> {
     listing: &'a Listing,
-    read: Earlier,
+    read: EarlierResults,
 }
 
 impl DigestSink for ToEarlier<'_> {
@@ -318,13 +318,13 @@ pub(crate) fn in_order(
     progress: &HashProgress,
     take: impl FnMut(Range<u32>, &Window) -> Result<Flow, Error>,
 ) -> Result<Totals, Error> {
-    let earlier = Earlier::default();
+    let earlier = EarlierResults::default();
     in_order_after(earlier, listing, wanted, options, cancel, progress, take)
 }
 
 /// As [`in_order`], with the results of what was read before, which is not read again.
 pub(crate) fn in_order_after(
-    Earlier(mut earlier): Earlier,
+    EarlierResults(mut earlier): EarlierResults,
     listing: &Listing,
     wanted: impl Fn(EntryId) -> bool,
     options: &bc_hash::HashOptions,
@@ -551,7 +551,7 @@ mod tests {
         assert_eq!(window.left, 0);
         let outcomes = (0..100).map(|entry| window.outcome(EntryId(entry)));
         for outcome in outcomes {
-            assert!(matches!(outcome, Outcome::Digest(bytes, _) if bytes == digest.as_bytes()));
+            assert!(matches!(outcome, HashOutcome::Digest(bytes, _) if bytes == digest.as_bytes()));
         }
     }
 

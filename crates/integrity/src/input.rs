@@ -22,10 +22,10 @@ use bc_walk::{Identity, OwnFile};
 
 use crate::error::{Error, ErrorKind};
 use crate::manifest_stream::{
-    BATCH, BATCHES, End, Lines, ManifestStream, Message, Prefetch, fill, problems,
+    BATCH, BATCHES, Lines, LinesEnd, ManifestStream, Message, Prefetch, fill, problems,
 };
 use crate::passing::Passing;
-use lines::{Input, Plain};
+use lines::{LineInput, Plain};
 
 /// Treatment of a manifest whose trailer is missing or wrong.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -323,14 +323,14 @@ impl ManifestFile {
     }
 
     /// Returns its lines from the first on, unpacked.
-    pub(crate) fn lines(&self) -> Result<Input, Error> {
+    pub(crate) fn lines(&self) -> Result<LineInput, Error> {
         let bytes = self.bytes();
         if !self.is_compressed() {
-            return Ok(Input::Plain(Plain::new(bytes)));
+            return Ok(LineInput::Plain(Plain::new(bytes)));
         }
         let unpacked = compress::decompress(FromStart { bytes, offset: 0 });
         unpacked
-            .map(Input::Unpacked)
+            .map(LineInput::Unpacked)
             .map_err(|error| self.unreadable(&error))
     }
 
@@ -411,9 +411,9 @@ impl ManifestFile {
             let (count, end) = fill(&mut reader, &mut passing, &mut batch, BATCH);
             listens = sender.send(Message::Batch(batch, count)).is_ok();
             match end {
-                End::No => {}
-                End::Yes => break,
-                End::Failed(error) => return Err(self.refused(&error)),
+                LinesEnd::No => {}
+                LinesEnd::Yes => break,
+                LinesEnd::Failed(error) => return Err(self.refused(&error)),
             }
         }
         Ok(problems(&reader))

@@ -14,7 +14,7 @@ use bc_manifest::integrity::{Entry, Header, Kind, Reader, path_order};
 
 use crate::error::{Error, ErrorKind};
 use crate::flow::Flow;
-use crate::input::lines::Input;
+use crate::input::lines::LineInput;
 use crate::options::Work;
 use crate::passing::{Passing, Run};
 
@@ -46,7 +46,7 @@ pub(crate) const BATCHES: usize = 4;
 const BATCH_BYTES: usize = 128 << 10;
 
 /// Lines of a manifest, from any source.
-pub(crate) type Lines = Reader<Input>;
+pub(crate) type Lines = Reader<LineInput>;
 
 /// Message of the thread that reads a manifest.
 pub(crate) enum Message {
@@ -60,7 +60,7 @@ pub(crate) enum Message {
 }
 
 /// End of the lines.
-pub(crate) enum End {
+pub(crate) enum LinesEnd {
     No,
     Yes,
     Failed(bc_manifest::Error),
@@ -73,16 +73,16 @@ pub(crate) fn fill(
     passing: &mut Passing,
     batch: &mut Vec<Entry>,
     most: usize,
-) -> (usize, End) {
+) -> (usize, LinesEnd) {
     let mut bytes = 0;
     for count in 0..most {
         if bytes >= BATCH_BYTES {
-            return (count, End::No);
+            return (count, LinesEnd::No);
         }
         match passing.pass(lines) {
             Ok(Flow::Continue) => {}
-            Ok(Flow::Stop) => return (count, End::Yes),
-            Err(error) => return (count, End::Failed(error)),
+            Ok(Flow::Stop) => return (count, LinesEnd::Yes),
+            Err(error) => return (count, LinesEnd::Failed(error)),
         }
         if count == batch.len() {
             batch.push(Entry::new(Vec::new(), Kind::File));
@@ -90,11 +90,11 @@ pub(crate) fn fill(
         let entry = &mut batch[count];
         match lines.read_into(entry) {
             Ok(true) => bytes += entry.path.len(),
-            Ok(false) => return (count, End::Yes),
-            Err(error) => return (count, End::Failed(error)),
+            Ok(false) => return (count, LinesEnd::Yes),
+            Err(error) => return (count, LinesEnd::Failed(error)),
         }
     }
-    (most, End::No)
+    (most, LinesEnd::No)
 }
 
 /// Position of an entry relative to a path.
@@ -109,7 +109,7 @@ pub(crate) enum Position {
 /// Streams a manifest's entries beside another sorted side.
 pub(crate) struct ManifestStream {
     header: Header,
-    source: Stream,
+    source: LineStream,
     batch: Vec<Entry>,
     /// Number of entries of the batch that count, and of those that are taken.
     count: usize,
@@ -121,7 +121,7 @@ pub(crate) struct ManifestStream {
 /// Conversion of an error of reading, which adds the manifest that it is about.
 pub(crate) type Blame = Box<dyn Fn(&bc_manifest::Error) -> Error>;
 
-enum Stream {
+enum LineStream {
     Direct(Box<(Lines, Passing)>, Blame),
     Prefetched {
         receiver: Receiver<Message>,
@@ -148,7 +148,7 @@ impl ManifestStream {
     pub(crate) fn direct(lines: Lines, blame: Blame) -> ManifestStream {
         let header = lines.header().clone();
         let direct = Box::new((lines, Passing::default()));
-        ManifestStream::new(header, Stream::Direct(direct, blame))
+        ManifestStream::new(header, LineStream::Direct(direct, blame))
     }
 
     /// Takes the batches that a thread sends, and sends them back.
@@ -159,7 +159,7 @@ impl ManifestStream {
         go: Sender<Passing>,
         thread: JoinHandle<()>,
     ) -> ManifestStream {
-        let source = Stream::Prefetched {
+        let source = LineStream::Prefetched {
             receiver,
             back,
             go: Some(go),
@@ -171,8 +171,8 @@ impl ManifestStream {
     /// Leaves entries out, before the first is taken.
     pub(crate) fn leave_out(&mut self, what: Passing) {
         match &mut self.source {
-            Stream::Direct(direct, _) => direct.1 = what,
-            Stream::Prefetched { go, .. } => {
+            LineStream::Direct(direct, _) => direct.1 = what,
+            LineStream::Prefetched { go, .. } => {
                 // If the thread has ended, it reports the reason.
                 let _ = go.take().map(|go| go.send(what));
             }
@@ -182,14 +182,14 @@ impl ManifestStream {
     /// Restricts a stream that reads in the caller's thread to the entries of `run`, before the
     /// first is taken.
     pub(crate) fn only(mut self, run: &Run) -> ManifestStream {
-        if let Stream::Direct(direct, _) = &mut self.source {
+        if let LineStream::Direct(direct, _) = &mut self.source {
             let (lines, passing) = &mut **direct;
             *passing = Passing::all_but(run, lines);
         }
         self
     }
 
-    fn new(header: Header, source: Stream) -> ManifestStream {
+    fn new(header: Header, source: LineStream) -> ManifestStream {
         ManifestStream {
             header,
             source,
@@ -207,7 +207,7 @@ impl ManifestStream {
 
     /// Waits until the manifest has been found unaltered.
     pub(crate) fn prove(&mut self) -> Result<(), Error> {
-        let Stream::Prefetched { receiver, .. } = &self.source else {
+        let LineStream::Prefetched { receiver, .. } = &self.source else {
             return Ok(());
         };
         match receiver.recv() {
@@ -219,7 +219,7 @@ impl ManifestStream {
 
     /// Makes the next entry the one at `taken`, unless there is none.
     fn fill(&mut self) -> Result<(), Error> {
-        if let Stream::Prefetched { go, .. } = &mut self.source {
+        if let LineStream::Prefetched { go, .. } = &mut self.source {
             // Nothing is left out, unless it was said before.
             *go = None;
         }
@@ -227,20 +227,20 @@ impl ManifestStream {
             self.taken = 0;
             self.count = 0;
             match &mut self.source {
-                Stream::Direct(direct, blame) => {
+                LineStream::Direct(direct, blame) => {
                     let (lines, passing) = &mut **direct;
                     let (count, end) = fill(lines, passing, &mut self.batch, 1);
                     self.count = count;
                     match end {
-                        End::No => {}
-                        End::Yes => {
+                        LinesEnd::No => {}
+                        LinesEnd::Yes => {
                             self.over = true;
                             self.problems = problems(lines);
                         }
-                        End::Failed(error) => return Err(blame(&error)),
+                        LinesEnd::Failed(error) => return Err(blame(&error)),
                     }
                 }
-                Stream::Prefetched { receiver, back, .. } => match receiver.recv() {
+                LineStream::Prefetched { receiver, back, .. } => match receiver.recv() {
                     Ok(Message::Proven) => {}
                     Ok(Message::Batch(batch, count)) => {
                         let used = std::mem::replace(&mut self.batch, batch);
@@ -367,9 +367,9 @@ mod tests {
             seen += count;
             counts.push(count);
             match end {
-                End::No => assert!(count == BATCH || bytes >= BATCH_BYTES),
-                End::Yes => break,
-                End::Failed(error) => panic!("{error}"),
+                LinesEnd::No => assert!(count == BATCH || bytes >= BATCH_BYTES),
+                LinesEnd::Yes => break,
+                LinesEnd::Failed(error) => panic!("{error}"),
             }
         }
         assert_eq!(seen, paths.len());

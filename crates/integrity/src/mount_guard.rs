@@ -15,7 +15,7 @@ use crate::evidence::Weight;
 use crate::options::{MissingMounts, RootCheck};
 use crate::setting::Setting;
 use crate::tree::Tree;
-use crate::unmounted::{Knows, Lost, Replaced, why_lost};
+use crate::unmounted::{Knows, MissingMount, Replaced, why_lost};
 
 /// State of the mounts below a root, as found so far.
 pub(crate) struct MountGuard<'a> {
@@ -49,7 +49,7 @@ impl<'a> MountGuard<'a> {
 
     /// Takes an entry on a file system that is not mounted; refuses it unless missing mounts are
     /// only reported.
-    pub(crate) fn lost(&self, entry: &Entry, lost: Lost) -> Result<(), Error> {
+    pub(crate) fn lost(&self, entry: &Entry, lost: MissingMount) -> Result<(), Error> {
         match why_lost(entry, lost).filter(|_| self.refuses) {
             Some(why) => Err(self.refused(&entry.path, why)),
             None => Ok(()),

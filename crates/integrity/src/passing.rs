@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bc_manifest::integrity::{Passed, Reader};
 
 use crate::flow::Flow;
-use crate::input::lines::Input;
+use crate::input::lines::LineInput;
 
 /// Neighbouring lines of a manifest, and the entries of the tree that they describe.
 #[derive(Clone, Debug)]
@@ -64,7 +64,7 @@ impl Passing {
     }
 
     /// Skips everything but the lines of `run`.
-    pub(crate) fn all_but(run: &Run, lines: &mut Reader<Input>) -> Passing {
+    pub(crate) fn all_but(run: &Run, lines: &mut Reader<LineInput>) -> Passing {
         lines.get_mut().go_to(run.bytes.start);
         Passing {
             end: Some(run.bytes.end),
@@ -73,7 +73,10 @@ impl Passing {
     }
 
     /// Moves `lines` to the next wanted one, if there is one.
-    pub(crate) fn pass(&mut self, lines: &mut Reader<Input>) -> Result<Flow, bc_manifest::Error> {
+    pub(crate) fn pass(
+        &mut self,
+        lines: &mut Reader<LineInput>,
+    ) -> Result<Flow, bc_manifest::Error> {
         let mut at = lines.get_mut().offset();
         while let (Some(run), Some(offset)) = (self.runs.get(self.next), at)
             && run.bytes.start <= offset

@@ -114,7 +114,7 @@ fn parse(text: &str) -> Option<Reread> {
 
 /// An unchanged file. 16 bytes; its size is looked up elsewhere.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Candidate {
+pub(crate) struct RereadCandidate {
     /// The run that tried it last, 0 if none did.
     pub(crate) run: u32,
     /// Time at which it was last tried, in nanoseconds since 1970.
@@ -130,20 +130,20 @@ pub(crate) struct Candidate {
 /// run has tried since runs are counted. There, a time after `now` was stamped by a clock that was
 /// wrong, then or now, and counts as never; such files are ordered by how far ahead they are.
 pub(crate) fn choose(
-    mut candidates: Vec<Candidate>,
+    mut candidates: Vec<RereadCandidate>,
     files: &impl Files,
     reread: Reread,
     now: i64,
 ) -> Vec<EntryId> {
     // Ties in path order, so that a scrub resumes where the last one stopped.
-    let never = |c: &Candidate| c.last > now;
+    let never = |c: &RereadCandidate| c.last > now;
     candidates.sort_unstable_by_key(|c| match never(c) {
         true => (c.run, false, !c.last, c.entry),
         false => (c.run, true, c.last, c.entry),
     });
     let mut others = other_names(&mut candidates, files);
     // A byte for the name: a part of many empty files is a part all the same.
-    let cost = |c: &Candidate| u128::from(files.size(c.entry)) + 1;
+    let cost = |c: &RereadCandidate| u128::from(files.size(c.entry)) + 1;
     let total: u128 = candidates.iter().map(cost).sum();
     let limit = match reread {
         Reread::None => 0,
@@ -194,7 +194,7 @@ impl Files for Listing {
 /// once, whatever its names, and the digest is recorded for all of them: a name that kept an older
 /// digest would contradict the others.
 fn other_names(
-    candidates: &mut Vec<Candidate>,
+    candidates: &mut Vec<RereadCandidate>,
     files: &impl Files,
 ) -> HashMap<Identity, Vec<EntryId>> {
     let mut others: HashMap<Identity, Vec<EntryId>> = HashMap::new();
@@ -300,8 +300,8 @@ mod tests {
 
     #[test]
     fn names_of_one_file_are_chosen_together() {
-        let all: Vec<Candidate> = (0..6)
-            .map(|entry| Candidate {
+        let all: Vec<RereadCandidate> = (0..6)
+            .map(|entry| RereadCandidate {
                 run: 0,
                 last: i64::from(entry),
                 entry: EntryId(entry),
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn the_least_recently_verified_come_first() {
-        let candidate = |last, entry| Candidate {
+        let candidate = |last, entry| RereadCandidate {
             run: 0,
             last,
             entry: EntryId(entry),
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn runs_count_before_times() {
         let all = [(2, 1), (0, 9), (1, 99), (1, 5), (0, i64::MAX)];
-        let all = (0..).zip(all).map(|(entry, (run, last))| Candidate {
+        let all = (0..).zip(all).map(|(entry, (run, last))| RereadCandidate {
             run,
             last,
             entry: EntryId(entry),
@@ -363,7 +363,7 @@ mod tests {
     #[test]
     fn times_that_are_not_over_are_never() {
         let times = [i64::MIN, -1, 0, 7, 8, 9, i64::MAX];
-        let all = (0..).zip(times).map(|(entry, last)| Candidate {
+        let all = (0..).zip(times).map(|(entry, last)| RereadCandidate {
             run: 0,
             last,
             entry: EntryId(entry),

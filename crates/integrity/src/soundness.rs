@@ -10,7 +10,7 @@ use crate::change::Change;
 use crate::compare::Sink;
 use crate::error::Error;
 use crate::input::{ManifestFile, Trust};
-use crate::manifest_stream::{End, fill};
+use crate::manifest_stream::{LinesEnd, fill};
 use crate::passing::{Passing, Run};
 
 /// Check of one manifest, whose SHA-256 was found right.
@@ -46,9 +46,9 @@ impl<'a> Soundness<'a> {
         let mut entry = Vec::new();
         loop {
             match fill(&mut lines, &mut passing, &mut entry, 1).1 {
-                End::No => {}
-                End::Yes => break,
-                End::Failed(error) => return Err(self.manifest.refused(&error)),
+                LinesEnd::No => {}
+                LinesEnd::Yes => break,
+                LinesEnd::Failed(error) => return Err(self.manifest.refused(&error)),
             }
         }
         self.is_proven.set(true);

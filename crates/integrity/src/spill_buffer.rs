@@ -109,11 +109,11 @@ impl SpillBuffer {
                 file.read_exact_at(&mut len, offset)?;
                 let mut packed = vec![0; u32::from_le_bytes(len) as usize];
                 file.read_exact_at(&mut packed, offset + 4)?;
-                return Ok(unpack(&mut Input(&packed)));
+                return Ok(unpack(&mut PackedInput(&packed)));
             }
             (at, _) => &self.bytes[at.unwrap_or(0) as usize + 4..],
         };
-        Ok(unpack(&mut Input(packed)))
+        Ok(unpack(&mut PackedInput(packed)))
     }
 
     /// Returns all changes in order, with their offsets.
@@ -142,7 +142,7 @@ impl SpillBuffer {
                 packed.resize(u32::from_le_bytes(len) as usize, 0);
                 input.read_exact(&mut packed)?;
                 offset += 4 + packed.len() as u64;
-                Ok((at, unpack(&mut Input(&packed))))
+                Ok((at, unpack(&mut PackedInput(&packed))))
             };
             Some(next())
         })
@@ -258,9 +258,9 @@ fn put_failed(out: &mut Vec<u8>, failed: Option<&FailedAt>) {
 }
 
 /// Reads back the bytes that `pack` wrote; no others ever get here.
-struct Input<'a>(&'a [u8]);
+struct PackedInput<'a>(&'a [u8]);
 
-impl<'a> Input<'a> {
+impl<'a> PackedInput<'a> {
     fn take(&mut self, count: usize) -> &'a [u8] {
         let (taken, rest) = self.0.split_at(count);
         self.0 = rest;
@@ -326,7 +326,7 @@ impl<'a> Input<'a> {
     }
 }
 
-fn unpack(input: &mut Input<'_>) -> Change {
+fn unpack(input: &mut PackedInput<'_>) -> Change {
     let class = Class::ALL[input.index()];
     let path = input.bytes();
     let to = input.optional();

@@ -49,7 +49,7 @@ pub(crate) struct Tree {
 
 /// One path of the tree, in path order.
 #[derive(Clone, Copy)]
-pub(crate) enum Item<'a> {
+pub(crate) enum PathItem<'a> {
     Entry(EntryId),
     Unlisted(&'a Unlisted),
 }
@@ -174,7 +174,10 @@ impl Tree {
 
     /// Returns the paths of a range of entries, unlisted ones before each included; those behind
     /// the last entry of all come with the range that ends there.
-    pub(crate) fn items_of(&self, range: std::ops::Range<u32>) -> impl Iterator<Item = Item<'_>> {
+    pub(crate) fn items_of(
+        &self,
+        range: std::ops::Range<u32>,
+    ) -> impl Iterator<Item = PathItem<'_>> {
         let all = &self.unread.unlisted;
         let from = all.partition_point(|unlisted| unlisted.before < range.start);
         let end = range.end;
@@ -188,8 +191,8 @@ impl Tree {
                 None => is_last,
             };
             match unlisted.next_if(due) {
-                Some(unlisted) => Some(Item::Unlisted(unlisted)),
-                None => ids.next().map(|id| Item::Entry(EntryId(id))),
+                Some(unlisted) => Some(PathItem::Unlisted(unlisted)),
+                None => ids.next().map(|id| PathItem::Entry(EntryId(id))),
             }
         })
     }

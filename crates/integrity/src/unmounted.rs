@@ -27,7 +27,7 @@ pub(crate) struct Unmounted {
 
 /// Relation of an entry of the manifest to the missing mount points.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Lost {
+pub(crate) enum MissingMount {
     /// None.
     No,
     /// It is a missing mount point.
@@ -57,9 +57,9 @@ impl Unmounted {
     }
 
     /// Looks at the next entry of the manifest and at the entry at its path now.
-    pub(crate) fn see(&mut self, old: &Entry, new: Option<&LoadedEntry<'_>>) -> Lost {
+    pub(crate) fn see(&mut self, old: &Entry, new: Option<&LoadedEntry<'_>>) -> MissingMount {
         if self.covers(&old.path) {
-            return Lost::Below;
+            return MissingMount::Below;
         }
         // A directory that cannot be listed is an error of its own, which keeps the entries below
         // as well.
@@ -78,15 +78,15 @@ impl Unmounted {
         let nowhere = new.is_some_and(|new| new.link == Link::Broken) && old.kind != Kind::Symlink;
         let missed = (was.is_some() && !mounted || hidden || other || nowhere) && old.path != ROOT;
         if !missed || self.check == RootCheck::Forced {
-            return Lost::No;
+            return MissingMount::No;
         }
         let mut below = old.path.clone();
         below.push(b'/');
         let at = self.below.partition_point(|known| *known < below);
         self.below.insert(at, below);
         match nowhere {
-            true => Lost::Nowhere,
-            false => Lost::Here,
+            true => MissingMount::Nowhere,
+            false => MissingMount::Here,
         }
     }
 
@@ -255,11 +255,11 @@ fn names_one_disk(source: &str) -> bool {
 }
 
 /// Returns the reason for which an entry is not visible, for the one that is missing itself.
-pub(crate) fn why_lost(entry: &Entry, lost: Lost) -> Option<String> {
+pub(crate) fn why_lost(entry: &Entry, lost: MissingMount) -> Option<String> {
     match lost {
-        Lost::Here => Some(reason(entry)),
-        Lost::Nowhere => Some(nowhere(entry)),
-        Lost::No | Lost::Below => None,
+        MissingMount::Here => Some(reason(entry)),
+        MissingMount::Nowhere => Some(nowhere(entry)),
+        MissingMount::No | MissingMount::Below => None,
     }
 }
 
@@ -316,21 +316,21 @@ mod tests {
             ..Entry::new(path.into(), Kind::Dir)
         };
         for (path, mount, expected) in [
-            (".", Some("/dev/sda"), Lost::No),
-            ("a", Some(""), Lost::Here),
-            ("a-b", Some("/dev/sdb"), Lost::Here),
-            ("a-b/c", Some("/dev/sdb"), Lost::Below),
-            ("a-c", None, Lost::No),
-            ("a/b", None, Lost::Below),
-            ("a/b/c", Some("x"), Lost::Below),
-            ("a0", None, Lost::No),
-            ("b", Some("x"), Lost::Here),
+            (".", Some("/dev/sda"), MissingMount::No),
+            ("a", Some(""), MissingMount::Here),
+            ("a-b", Some("/dev/sdb"), MissingMount::Here),
+            ("a-b/c", Some("/dev/sdb"), MissingMount::Below),
+            ("a-c", None, MissingMount::No),
+            ("a/b", None, MissingMount::Below),
+            ("a/b/c", Some("x"), MissingMount::Below),
+            ("a0", None, MissingMount::No),
+            ("b", Some("x"), MissingMount::Here),
         ] {
             assert_eq!(unmounted.see(&entry(path, mount), None), expected, "{path}");
         }
         assert!(unmounted.covers(b"b/new") && !unmounted.covers(b"b"));
         let mut forced = Unmounted::new(RootCheck::Forced);
-        assert_eq!(forced.see(&entry("a", Some("x")), None), Lost::No);
+        assert_eq!(forced.see(&entry("a", Some("x")), None), MissingMount::No);
         assert!(!forced.covers(b"a/b"));
     }
 

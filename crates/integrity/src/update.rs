@@ -28,7 +28,7 @@ use crate::entry_loader::EntryLoader;
 use crate::error::{Error, ErrorKind};
 use crate::fields::{CompareMode, CompareRules, Fields};
 use crate::flow::Flow;
-use crate::hashing::{self, Earlier};
+use crate::hashing::{self, EarlierResults};
 use crate::hint::Hints;
 use crate::input::{ManifestFile, Trust};
 use crate::known_damage::KnownDamage;
@@ -274,7 +274,7 @@ pub fn update_reported(
 /// Results of files that were read again before a time limit was over.
 #[derive(Default)]
 struct Scrubbed {
-    read: Earlier,
+    read: EarlierResults,
     totals: Totals,
 }
 

@@ -31,7 +31,7 @@ use crate::setting::Setting;
 use crate::soundness::{Soundness, reported_of_sound};
 use crate::summary::ComparisonSummary;
 use crate::tree::Tree;
-use crate::unmounted::{Lost, Unmounted, why_lost};
+use crate::unmounted::{MissingMount, Unmounted, why_lost};
 use crate::unread::UnreadDirs;
 
 /// Options of a verification.
@@ -408,7 +408,7 @@ impl Sides for Merge<'_, '_> {
                 let site = self.hints.at(new.id, new.view.device);
                 self.guard.see(self.tree, entry, new);
                 match self.unmounted.see(entry, Some(new)) {
-                    Lost::No => {
+                    MissingMount::No => {
                         let compared = new.compared();
                         let class = self.comparison.both(new.path, &old, &compared, site);
                         class.map(|class| self.guard.judged(entry, &compared, class))
@@ -454,10 +454,10 @@ fn gone(
     let reported = match tree.why_unseen(&entry.path) {
         Some(why) => comparison.unseen(&entry.path, &view, why),
         None => match unmounted.see(entry, None) {
-            Lost::No if tree.is_left_out(&entry.path) => {
+            MissingMount::No if tree.is_left_out(&entry.path) => {
                 comparison.left_out(&entry.path, entry.kind)
             }
-            Lost::No => {
+            MissingMount::No => {
                 guard.gone(entry);
                 comparison.removed(&entry.path, &view)
             }
@@ -474,7 +474,7 @@ fn gone(
 pub(crate) fn lose(
     comparison: &mut Comparison<'_>,
     entry: &Entry,
-    lost: Lost,
+    lost: MissingMount,
     here: Here,
 ) -> std::io::Result<()> {
     let reason = why_lost(entry, lost);

@@ -112,25 +112,25 @@ struct File<'a> {
     path_b64: Option<Text<'a>>,
     size: Option<u64>,
     #[serde(default)]
-    digests: Digests,
+    digests: LineDigests,
     error: Option<Failure>,
 }
 
 /// Digests in the order of the line, which a map would lose.
 #[derive(Default)]
-struct Digests(Vec<(Option<Name>, Digest)>);
+struct LineDigests(Vec<(Option<Name>, Digest)>);
 
-impl<'de> Deserialize<'de> for Digests {
+impl<'de> Deserialize<'de> for LineDigests {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct DigestsVisitor;
         impl<'de> Visitor<'de> for DigestsVisitor {
-            type Value = Digests;
+            type Value = LineDigests;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object of hexadecimal digests")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Digests, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<LineDigests, A::Error> {
                 use serde::de::Error;
                 let mut digests: Vec<(Option<Name>, Digest)> = Vec::new();
                 while let Some((Text(name), Text(hex))) = map.next_entry::<Text<'_>, Text<'_>>()? {
@@ -147,7 +147,7 @@ impl<'de> Deserialize<'de> for Digests {
                     }
                     digests.push((Some(intern(&name)), digest));
                 }
-                Ok(Digests(digests))
+                Ok(LineDigests(digests))
             }
         }
         deserializer.deserialize_map(DigestsVisitor)

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Mount point of one hierarchy, and our group's directory in it.
 #[derive(Debug, Eq, PartialEq)]
-struct Group {
+struct CgroupMount {
     version: Version,
     mount: PathBuf,
     directory: PathBuf,
@@ -39,7 +39,7 @@ fn read(path: &Path) -> Option<String> {
     Some(text)
 }
 
-fn smallest_on_the_way_up(group: &Group) -> Option<f64> {
+fn smallest_on_the_way_up(group: &CgroupMount) -> Option<f64> {
     let mut smallest: Option<f64> = None;
     for directory in group.directory.ancestors() {
         if let Some(quota) = quota_of(group.version, directory) {
@@ -78,7 +78,7 @@ fn ratio(quota: &str, period: &str) -> Option<f64> {
 }
 
 /// Returns our groups with a CPU controller, from `/proc/self/cgroup` and `/proc/self/mountinfo`.
-fn groups(memberships: &str, mounts: &str) -> Vec<Group> {
+fn groups(memberships: &str, mounts: &str) -> Vec<CgroupMount> {
     memberships
         .lines()
         .filter_map(|line| {
@@ -100,7 +100,7 @@ fn groups(memberships: &str, mounts: &str) -> Vec<Group> {
 }
 
 /// Returns the group's directory, if this line of mountinfo mounts its hierarchy.
-fn locate(mount: &str, version: Version, path: &str) -> Option<Group> {
+fn locate(mount: &str, version: Version, path: &str) -> Option<CgroupMount> {
     // `ID PARENT MAJOR:MINOR ROOT MOUNT-POINT OPTIONS [TAGS…] - TYPE SOURCE SUPER-OPTIONS`
     let (left, right) = mount.split_once(" - ")?;
     let mut left = left.split(' ');
@@ -120,7 +120,7 @@ fn locate(mount: &str, version: Version, path: &str) -> Option<Group> {
     // that part cannot be seen: what is mounted is the best there is.
     let below = Path::new(path).strip_prefix(root).unwrap_or(Path::new(""));
     let mount = PathBuf::from(point);
-    Some(Group {
+    Some(CgroupMount {
         version,
         directory: mount.join(below),
         mount,
@@ -160,7 +160,7 @@ mod tests {
         );
         assert_eq!(
             groups,
-            [Group {
+            [CgroupMount {
                 version: Version::Two,
                 mount: "/sys/fs/cgroup".into(),
                 directory: "/sys/fs/cgroup/user.slice/user-1000.slice".into(),
@@ -178,7 +178,7 @@ mod tests {
         );
         assert_eq!(
             groups,
-            [Group {
+            [CgroupMount {
                 version: Version::One,
                 mount: "/sys/fs/cgroup/cpu".into(),
                 directory: "/sys/fs/cgroup/cpu/".into(),
@@ -199,7 +199,7 @@ mod tests {
         fs::create_dir_all(&inner).unwrap();
         fs::write(root.join("outer/cpu.max"), "200000 100000\n").unwrap();
         fs::write(inner.join("cpu.max"), "max 100000\n").unwrap();
-        let group = |directory: &Path| Group {
+        let group = |directory: &Path| CgroupMount {
             version: Version::Two,
             mount: root.clone(),
             directory: directory.to_owned(),

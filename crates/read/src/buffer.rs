@@ -147,11 +147,11 @@ impl DerefMut for Buffer {
 /// back is the one still in the cache.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    classes: Vec<Class>,
+    classes: Vec<BufferClass>,
 }
 
 #[derive(Debug)]
-struct Class {
+struct BufferClass {
     size: usize,
     /// Number of buffers that may still be made.
     left: usize,
@@ -159,7 +159,7 @@ struct Class {
     chunk: Option<Chunk>,
 }
 
-impl Class {
+impl BufferClass {
     fn make(&mut self) -> Result<Buffer, Errno> {
         loop {
             if let Some(buffer) = self.chunk.as_mut().and_then(|chunk| chunk.cut(self.size)) {
@@ -174,9 +174,9 @@ impl Class {
 impl Pool {
     /// Makes a pool of classes `(number, bytes)` in ascending order of bytes, at least one.
     pub(crate) fn new(classes: &[(usize, usize)]) -> Pool {
-        let classes: Vec<Class> = classes
+        let classes: Vec<BufferClass> = classes
             .iter()
-            .map(|&(left, size)| Class {
+            .map(|&(left, size)| BufferClass {
                 size: size.max(1).next_multiple_of(PAGE),
                 left,
                 free: Vec::with_capacity(left),

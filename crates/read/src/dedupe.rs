@@ -31,7 +31,7 @@ struct Head {
 
 /// The header and one destination, as the kernel lays them out.
 #[repr(C)]
-struct Request {
+struct DedupeRequest {
     head: Head,
     destination: Destination,
 }
@@ -65,7 +65,7 @@ pub fn dedupe_range(
     offset: u64,
     length: u64,
 ) -> io::Result<Deduped> {
-    let mut request = Request {
+    let mut request = DedupeRequest {
         head: Head {
             offset,
             length,
@@ -87,7 +87,7 @@ pub fn dedupe_range(
     unsafe {
         ioctl(
             source.as_fd(),
-            Updater::<FIDEDUPERANGE, Request>::new(&mut request),
+            Updater::<FIDEDUPERANGE, DedupeRequest>::new(&mut request),
         )?;
     }
     match request.destination.status {
@@ -107,7 +107,7 @@ mod tests {
         #[cfg(target_arch = "x86_64")]
         assert_eq!(FIDEDUPERANGE, 0xC018_9436);
         assert_eq!(size_of::<Head>(), 24);
-        assert_eq!(size_of::<Request>(), 56);
+        assert_eq!(size_of::<DedupeRequest>(), 56);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use bc_walk::Error;
 use rustix::io::Errno;
 
-use crate::residency::{Asked, Call, Residency};
+use crate::residency::{Call, CallHistory, Residency};
 use crate::types::{Backend, Choice};
 use crate::uring::{Done, Ring};
 
@@ -18,12 +18,12 @@ pub(crate) struct Queue<'a> {
     /// Reads in a row that found their data resident.
     hits: u32,
     /// Misses of open and read, by [`Call`].
-    asked: [Asked; 2],
+    asked: [CallHistory; 2],
 }
 
 /// First way to try a call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Way {
+pub(crate) enum FirstTry {
     /// By a call that does not wait for the disk.
     Cached,
     /// Waiting if need be.
@@ -53,16 +53,18 @@ impl<'a> Queue<'a> {
 
     /// Returns the way to open a file, or to read on in it: while all is resident both are asked
     /// alike, for they see the same count of hits.
-    pub(crate) fn way(&self, call: Call) -> Way {
+    pub(crate) fn way(&self, call: Call) -> FirstTry {
         #[cfg(test)]
         if crate::tests::pretends_miss() {
-            return Way::Ring;
+            return FirstTry::Ring;
         }
         match self.choice {
-            Choice::Auto if !self.asked[call as usize].is_due() => Way::Ring,
-            Choice::Auto if self.hits < STEADY || self.hits.is_multiple_of(SAMPLE) => Way::Cached,
-            Choice::Auto => Way::Plain,
-            Choice::Sync | Choice::Uring => Way::Ring,
+            Choice::Auto if !self.asked[call as usize].is_due() => FirstTry::Ring,
+            Choice::Auto if self.hits < STEADY || self.hits.is_multiple_of(SAMPLE) => {
+                FirstTry::Cached
+            }
+            Choice::Auto => FirstTry::Plain,
+            Choice::Sync | Choice::Uring => FirstTry::Ring,
         }
     }
 
@@ -73,11 +75,11 @@ impl<'a> Queue<'a> {
 
     /// Returns the way to read a file for which the ring need not be considered: plain calls are
     /// all there is, or the read before found its data resident.
-    pub(crate) fn direct(&self) -> Option<Way> {
+    pub(crate) fn direct(&self) -> Option<FirstTry> {
         match (self.way(Call::Read), self.choice) {
-            (way @ (Way::Cached | Way::Plain), _) => (self.hits > 0).then_some(way),
-            (Way::Ring, Choice::Sync) => Some(Way::Plain),
-            (Way::Ring, _) => None,
+            (way @ (FirstTry::Cached | FirstTry::Plain), _) => (self.hits > 0).then_some(way),
+            (FirstTry::Ring, Choice::Sync) => Some(FirstTry::Plain),
+            (FirstTry::Ring, _) => None,
         }
     }
 
@@ -172,11 +174,11 @@ mod tests {
         let mut queue = queue(Choice::Auto);
         let mut asked = 0;
         for _ in 0..STEADY {
-            assert_eq!(queue.way(Call::Read), Way::Cached);
+            assert_eq!(queue.way(Call::Read), FirstTry::Cached);
             queue.hit();
         }
         for _ in 0..100 * SAMPLE {
-            asked += u32::from(queue.way(Call::Read) == Way::Cached);
+            asked += u32::from(queue.way(Call::Read) == FirstTry::Cached);
             queue.hit();
         }
         assert_eq!(asked, 100);
@@ -185,11 +187,11 @@ mod tests {
         queue.hit();
         assert_eq!(queue.hits, STEADY);
         queue.miss(Call::Read);
-        while queue.way(Call::Read) == Way::Ring {
+        while queue.way(Call::Read) == FirstTry::Ring {
             queue.passed(Call::Read);
         }
         for _ in 0..STEADY {
-            assert_eq!(queue.way(Call::Read), Way::Cached);
+            assert_eq!(queue.way(Call::Read), FirstTry::Cached);
             queue.hit();
         }
     }
@@ -199,7 +201,7 @@ mod tests {
         for choice in [Choice::Sync, Choice::Uring] {
             let mut queue = queue(choice);
             for _ in 0..2 * STEADY {
-                assert_eq!(queue.way(Call::Read), Way::Ring);
+                assert_eq!(queue.way(Call::Read), FirstTry::Ring);
                 queue.hit();
             }
         }

@@ -36,7 +36,7 @@ const BELIEVED: u8 = 2;
 
 /// One worker's memory of how one of the calls went.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct CallHistory {
     call: Call,
     misses: u8,
     /// Calls since the last question.
@@ -46,9 +46,9 @@ pub(crate) struct Asked {
 
 impl Residency {
     /// Returns the memory of a worker that begins.
-    pub(crate) fn asked(&self, call: Call) -> Asked {
+    pub(crate) fn asked(&self, call: Call) -> CallHistory {
         let misses = self.0.misses[call as usize].load(Ordering::Relaxed);
-        Asked {
+        CallHistory {
             call,
             misses: misses.min(BELIEVED),
             passed: 0,
@@ -63,7 +63,7 @@ impl Residency {
     }
 }
 
-impl Asked {
+impl CallHistory {
     /// True if the next call is to be asked.
     pub(crate) fn is_due(&self) -> bool {
         self.passed + 1 >= ONE_OF[usize::from(self.misses)]
@@ -105,7 +105,7 @@ mod tests {
 
     /// Returns the number of questions and that of negative answers, for `files` files whose
     /// residency `is_resident` returns.
-    fn ask(asked: &mut Asked, files: u32, is_resident: impl Fn(u32) -> bool) -> (u32, u32) {
+    fn ask(asked: &mut CallHistory, files: u32, is_resident: impl Fn(u32) -> bool) -> (u32, u32) {
         let (mut questions, mut failed) = (0, 0);
         for file in 0..files {
             if !asked.is_due() {

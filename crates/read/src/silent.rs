@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 
 use crate::residency::Residency;
-use crate::slot::{Active, Plain};
+use crate::slot::{Active, PlainRead};
 
 /// File systems that cannot report what is resident (`RWF_NOWAIT`): FUSE, tmpfs, overlays, images.
 /// Each is asked once, not with every file. They are learned instead of looked up because the
@@ -24,19 +24,19 @@ impl Silent {
     }
 
     /// Reads the bytes asked for as far as they are resident.
-    pub(crate) fn read(&mut self, active: &mut Active) -> Result<Plain, Errno> {
+    pub(crate) fn read(&mut self, active: &mut Active) -> Result<PlainRead, Errno> {
         let dev = active.opened.stat.id.dev;
         if self.devs.contains(&dev) {
-            return Ok(Plain::Unknown);
+            return Ok(PlainRead::Unknown);
         }
         let plain = active.read_cached()?;
-        if matches!(plain, Plain::Unsupported) {
+        if matches!(plain, PlainRead::Unsupported) {
             self.devs.push(dev);
             let mut all = self.residency.silent();
             if !all.contains(&dev) {
                 all.push(dev);
             }
-            return Ok(Plain::Unknown);
+            return Ok(PlainRead::Unknown);
         }
         Ok(plain)
     }

@@ -63,7 +63,7 @@ pub(crate) enum Seek {
 }
 
 /// Result of a plain read that does not wait.
-pub(crate) enum Plain {
+pub(crate) enum PlainRead {
     Read(usize),
     /// Needs to wait for the disk.
     Miss,
@@ -139,10 +139,10 @@ impl Active {
     }
 
     /// Reads the bytes asked for as far as they are resident.
-    pub(crate) fn read_cached(&mut self) -> Result<Plain, Errno> {
+    pub(crate) fn read_cached(&mut self) -> Result<PlainRead, Errno> {
         #[cfg(test)]
         if crate::tests::pretends_unknown() {
-            return Ok(Plain::Unknown);
+            return Ok(PlainRead::Unknown);
         }
         use rustix::io::ReadWriteFlags;
         let file = self.file.as_ref().expect("no read in flight");
@@ -153,10 +153,10 @@ impl Active {
             rustix::io::preadv2(file, &mut rooms, self.cursor.pos(), ReadWriteFlags::NOWAIT)
         });
         match result {
-            Ok(n) => Ok(Plain::Read(n)),
-            Err(Errno::AGAIN) => Ok(Plain::Miss),
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(Plain::Unsupported),
-            Err(Errno::INVAL | Errno::SPIPE | Errno::PERM) => Ok(Plain::Unknown),
+            Ok(n) => Ok(PlainRead::Read(n)),
+            Err(Errno::AGAIN) => Ok(PlainRead::Miss),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(PlainRead::Unsupported),
+            Err(Errno::INVAL | Errno::SPIPE | Errno::PERM) => Ok(PlainRead::Unknown),
             Err(errno) => Err(errno),
         }
     }

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use tempfile::TempDir;
 
-use crate::fuse::{Answer, Input, attr, attr_out, entry_out, message, push_entry};
+use crate::fuse::{FuseReply, Input, attr, attr_out, entry_out, message, push_entry};
 use crate::loop_disk::apart;
 
 /// Content that no close stores: files that contain these bytes lose all their content.
@@ -327,14 +327,14 @@ impl Server {
     }
 
     /// Answers an operation by its number in `linux/fuse.h`.
-    fn answer(&mut self, input: &mut Input<'_>) -> Answer {
+    fn answer(&mut self, input: &mut Input<'_>) -> FuseReply {
         const OPENED: [u8; 16] = [0; 16];
         let (number, owner) = (input.node, input.owner);
         let out = match input.operation {
             // FORGET, INTERRUPT, BATCH_FORGET: no process waits.
-            2 | 36 | 42 => return Answer::Nothing,
+            2 | 36 | 42 => return FuseReply::Nothing,
             // INIT
-            26 => return Answer::Bytes(crate::fuse::init_out()),
+            26 => return FuseReply::Bytes(crate::fuse::init_out()),
             // LOOKUP
             1 => {
                 let name = input.name();
@@ -431,7 +431,7 @@ impl Server {
             }
             _ => Err(Errno::NOSYS),
         };
-        out.map_or_else(Answer::Error, Answer::Bytes)
+        out.map_or_else(FuseReply::Error, FuseReply::Bytes)
     }
 }
 

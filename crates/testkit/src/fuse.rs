@@ -63,7 +63,7 @@ impl<'a> Input<'a> {
 }
 
 /// Answer to the kernel.
-pub(crate) enum Answer {
+pub(crate) enum FuseReply {
     Bytes(Vec<u8>),
     Error(Errno),
     /// No answer, as the kernel does not wait for one.
@@ -71,11 +71,11 @@ pub(crate) enum Answer {
 }
 
 /// Returns an answer with its header.
-pub(crate) fn message(unique: u64, answer: Answer) -> Option<Vec<u8>> {
+pub(crate) fn message(unique: u64, answer: FuseReply) -> Option<Vec<u8>> {
     let (error, bytes) = match answer {
-        Answer::Bytes(bytes) => (0, bytes),
-        Answer::Error(errno) => (-errno.raw_os_error(), Vec::new()),
-        Answer::Nothing => return None,
+        FuseReply::Bytes(bytes) => (0, bytes),
+        FuseReply::Error(errno) => (-errno.raw_os_error(), Vec::new()),
+        FuseReply::Nothing => return None,
     };
     let mut message = Vec::with_capacity(16 + bytes.len());
     message.extend_from_slice(&(16 + bytes.len() as u32).to_ne_bytes());

@@ -53,7 +53,7 @@ pub use fleet::{Fleet, KnownAnswer};
 pub use full_disk::{FullDisk, full_disk};
 pub use loop_disk::{LoopDisk, loop_disk};
 pub use privilege::{NOBODY, as_nobody, is_root};
-pub use pty::{Pty, Session};
+pub use pty::{Pty, PtySession};
 pub use remove::remove_tree;
 pub use rng::Rng;
 pub use run::{Outcome, Run, copy_program};

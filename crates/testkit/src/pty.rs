@@ -25,7 +25,7 @@ pub struct Pty {
 
 /// A program that runs in a terminal.
 #[derive(Debug)]
-pub struct Session {
+pub struct PtySession {
     ours: OwnedFd,
     child: Child,
     shown: Arc<Mutex<Vec<u8>>>,
@@ -59,7 +59,7 @@ impl Pty {
 
     /// Starts `command` with all its streams in the terminal.
     #[track_caller]
-    pub fn start_in(self, mut command: Command) -> Session {
+    pub fn start_in(self, mut command: Command) -> PtySession {
         command
             .stdin(self.stream())
             .stdout(self.stream())
@@ -75,7 +75,7 @@ impl Pty {
         tree: &TestTree,
         program: &'a str,
         args: impl IntoIterator<Item = &'a str>,
-    ) -> Option<Session> {
+    ) -> Option<PtySession> {
         if crate::tool("setsid").is_none() {
             crate::left_out("setsid is not installed");
             return None;
@@ -100,7 +100,7 @@ impl Pty {
     /// Starts `command`, whose streams the caller has set to [`stream`](Pty::stream) or others. A
     /// command that Ctrl-C is to reach is started by [`lead`](Pty::lead) instead.
     #[track_caller]
-    pub fn start(self, mut command: Command) -> Session {
+    pub fn start(self, mut command: Command) -> PtySession {
         let child = command
             .spawn()
             .unwrap_or_else(|e| panic!("{command:?}: {e}"));
@@ -110,7 +110,7 @@ impl Pty {
         let from = self.ours.try_clone().expect("a descriptor");
         let to = Arc::clone(&shown);
         let columns = rustix::termios::tcgetwinsize(&self.ours).map_or(80, |size| size.ws_col);
-        Session {
+        PtySession {
             ours: self.ours,
             child,
             shown,
@@ -138,7 +138,7 @@ fn resize(terminal: &OwnedFd, columns: u16, rows: u16) -> rustix::io::Result<()>
     tcsetwinsize(terminal, size)
 }
 
-impl Session {
+impl PtySession {
     /// Returns all bytes written to the terminal so far.
     pub fn bytes(&self) -> Vec<u8> {
         self.shown.lock().unwrap().clone()

@@ -141,7 +141,7 @@ pub fn read(root: &Path, path: &[u8]) -> io::Result<Vec<u8>> {
 
 /// Counting of the names of one inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Links {
+pub enum LinkCounting {
     /// Every name counts: two hard links are duplicates of each other.
     Apart,
     /// Names count once for an inode, the bytewise first one.
@@ -154,7 +154,7 @@ pub enum Links {
 ///
 /// # Errors
 /// As [`listing`].
-pub fn duplicates(root: &Path, links: Links) -> io::Result<Vec<Vec<Vec<u8>>>> {
+pub fn duplicates(root: &Path, links: LinkCounting) -> io::Result<Vec<Vec<Vec<u8>>>> {
     let mut by_size: BTreeMap<i64, Vec<Found>> = BTreeMap::new();
     for found in listing(root)? {
         if found.kind() == FileType::RegularFile && found.stat.st_size > 0 {
@@ -166,7 +166,7 @@ pub fn duplicates(root: &Path, links: Links) -> io::Result<Vec<Vec<Vec<u8>>>> {
         let mut seen = std::collections::HashSet::new();
         let mut by_content: BTreeMap<Vec<u8>, Vec<Vec<u8>>> = BTreeMap::new();
         for file in files {
-            if links == Links::Together && !seen.insert(file.identity()) {
+            if links == LinkCounting::Together && !seen.insert(file.identity()) {
                 continue;
             }
             if let Ok(content) = read(root, &file.path) {
@@ -214,9 +214,9 @@ mod tests {
                 .map(|n| n.as_bytes().to_vec())
                 .collect::<Vec<_>>()
         };
-        let apart = duplicates(tree.path(), Links::Apart).unwrap();
+        let apart = duplicates(tree.path(), LinkCounting::Apart).unwrap();
         assert_eq!(apart, [names(&["a", "c/d"]), names(&["b", "g"])]);
-        let together = duplicates(tree.path(), Links::Together).unwrap();
+        let together = duplicates(tree.path(), LinkCounting::Together).unwrap();
         assert_eq!(together, [names(&["a", "c/d"])]);
     }
 }

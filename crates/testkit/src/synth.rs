@@ -239,7 +239,7 @@ mod tests {
         .build(tree.path())
         .unwrap();
         assert!(built.duplicates > 15 && built.near > 3, "{built:?}");
-        let groups = reference::duplicates(tree.path(), reference::Links::Together).unwrap();
+        let groups = reference::duplicates(tree.path(), reference::LinkCounting::Together).unwrap();
         let found: usize = groups.iter().map(|group| group.len() - 1).sum();
         // Some duplicates repeat an empty file; a tiny near one may equal another by chance.
         assert!(

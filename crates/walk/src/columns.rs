@@ -12,7 +12,7 @@ const UNKNOWN: u32 = u32::MAX;
 /// instead of 20. A source tree has a handful.
 /// 20. A source tree has a handful.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(crate) struct Class {
+pub(crate) struct AttributeClass {
     dev: u64,
     nlink: u32,
     /// Mode; `None` where no more than the basic metadata is kept.
@@ -22,10 +22,10 @@ pub(crate) struct Class {
     is_device: bool,
 }
 
-impl Class {
-    pub(crate) fn of(level: Metadata, stat: &FileStat) -> Class {
+impl AttributeClass {
+    pub(crate) fn of(level: Metadata, stat: &FileStat) -> AttributeClass {
         let is_full = level >= Metadata::Full;
-        Class {
+        AttributeClass {
             dev: stat.id.dev,
             // The kernel's own field (`stx_nlink`) has 32 bits.
             nlink: u32::try_from(stat.nlink).unwrap_or(u32::MAX),
@@ -49,12 +49,12 @@ impl Class {
 /// All classes met so far, each with its number.
 #[derive(Debug, Default)]
 pub(crate) struct Classes {
-    all: Vec<Class>,
-    numbers: HashMap<Class, u32>,
+    all: Vec<AttributeClass>,
+    numbers: HashMap<AttributeClass, u32>,
 }
 
 impl Classes {
-    pub(crate) fn number(&mut self, class: Class) -> u32 {
+    pub(crate) fn number(&mut self, class: AttributeClass) -> u32 {
         *self.numbers.entry(class).or_insert_with(|| {
             self.all.push(class);
             // Fewer than there are entries, which are counted.
@@ -63,21 +63,21 @@ impl Classes {
     }
 
     /// Returns all classes by number.
-    pub(crate) fn into_all(self) -> Vec<Class> {
+    pub(crate) fn into_all(self) -> Vec<AttributeClass> {
         self.all
     }
 }
 
 /// The classes that one worker met last: most entries have one of a few.
 #[derive(Debug, Default)]
-pub(crate) struct Recent([Option<(Class, u32)>; Recent::LEN]);
+pub(crate) struct Recent([Option<(AttributeClass, u32)>; Recent::LEN]);
 
 impl Recent {
     const LEN: usize = 16;
 
     /// Returns the number of a class, asked for by `find` if it is not known here.
     #[inline]
-    pub(crate) fn number(&mut self, class: &Class, find: impl FnOnce() -> u32) -> u32 {
+    pub(crate) fn number(&mut self, class: &AttributeClass, find: impl FnOnce() -> u32) -> u32 {
         let known = &mut self.0[class.bucket(Recent::LEN)];
         match known {
             Some((same, number)) if same == class => *number,
@@ -113,7 +113,7 @@ pub(crate) struct Run {
 impl Columns {
     /// Adds an entry; `number` is the one under which its class is known.
     #[inline]
-    pub(crate) fn push(&mut self, stat: &FileStat, class: &Class, number: u32) {
+    pub(crate) fn push(&mut self, stat: &FileStat, class: &AttributeClass, number: u32) {
         self.size.push(match class.is_device {
             true => stat.rdev,
             false => stat.stamp.size,
@@ -169,27 +169,32 @@ impl Columns {
             }));
     }
 
-    pub(crate) fn size(&self, index: usize, classes: &[Class]) -> Option<u64> {
+    pub(crate) fn size(&self, index: usize, classes: &[AttributeClass]) -> Option<u64> {
         Some(self.size_in(index, self.class(index, classes)?))
     }
 
-    fn size_in(&self, index: usize, class: &Class) -> u64 {
+    fn size_in(&self, index: usize, class: &AttributeClass) -> u64 {
         match class.is_device {
             true => 0,
             false => self.size[index],
         }
     }
 
-    pub(crate) fn dev(&self, index: usize, classes: &[Class]) -> Option<u64> {
+    pub(crate) fn dev(&self, index: usize, classes: &[AttributeClass]) -> Option<u64> {
         Some(self.class(index, classes)?.dev)
     }
 
-    fn class<'c>(&self, index: usize, classes: &'c [Class]) -> Option<&'c Class> {
+    fn class<'c>(&self, index: usize, classes: &'c [AttributeClass]) -> Option<&'c AttributeClass> {
         // None for `UNKNOWN`.
         classes.get(*self.class.get(index)? as usize)
     }
 
-    pub(crate) fn meta(&self, index: usize, ino: u64, classes: &[Class]) -> Option<BasicStat> {
+    pub(crate) fn meta(
+        &self,
+        index: usize,
+        ino: u64,
+        classes: &[AttributeClass],
+    ) -> Option<BasicStat> {
         let class = self.class(index, classes)?;
         Some(BasicStat {
             id: Identity {
@@ -206,7 +211,12 @@ impl Columns {
     }
 
     /// Returns an entry's metadata; `None` if less than everything was asked for.
-    pub(crate) fn stat(&self, index: usize, ino: u64, classes: &[Class]) -> Option<FileStat> {
+    pub(crate) fn stat(
+        &self,
+        index: usize,
+        ino: u64,
+        classes: &[AttributeClass],
+    ) -> Option<FileStat> {
         let class = self.class(index, classes)?;
         let mode = class.mode?;
         let meta = self.meta(index, ino, classes)?;

@@ -14,7 +14,7 @@ use rustix::fs::RawDir;
 use rustix::io::Errno;
 
 use crate::absent::Declined;
-use crate::columns::{Class, Recent};
+use crate::columns::{AttributeClass, Recent};
 use crate::ignores::Ignores;
 use crate::kept::Own;
 use crate::listing::Tag;
@@ -58,7 +58,7 @@ pub(crate) struct Worker<'w> {
 }
 
 /// The directory being read.
-struct Reading<'t> {
+struct DirReading<'t> {
     fd: BorrowedFd<'t>,
     depth: u32,
     /// Length of its path below the root with a closing slash.
@@ -132,7 +132,7 @@ impl<'w> Worker<'w> {
     ) {
         let options = self.context.options;
         let walk_root = &self.context.walk_roots[task.walk_root as usize];
-        let mut reading = Reading {
+        let mut reading = DirReading {
             fd: fd.as_fd(),
             depth: task.depth,
             prefix: self.path.len(),
@@ -204,7 +204,7 @@ impl<'w> Worker<'w> {
     }
 
     /// Reads all names; returns whether that is all of them.
-    fn read_entries(&mut self, task: &Task, reading: &Reading<'_>) -> bool {
+    fn read_entries(&mut self, task: &Task, reading: &DirReading<'_>) -> bool {
         let mut buffer = std::mem::take(&mut self.buffer);
         let mut entries = RawDir::new(reading.fd, buffer.spare_capacity_mut());
         let mut count = 0_usize;
@@ -282,7 +282,7 @@ impl<'w> Worker<'w> {
             _ if level == Metadata::None => {}
             None => columns.push_blank(),
             Some(stat) => {
-                let class = Class::of(level, stat);
+                let class = AttributeClass::of(level, stat);
                 let shared = self.context.shared;
                 let number = self.classes.number(&class, || shared.class_number(class));
                 columns.push(stat, &class, number);
@@ -296,7 +296,7 @@ impl<'w> Worker<'w> {
         &mut self,
         task: &Task,
         fd: &Arc<OwnedFd>,
-        reading: &Reading<'_>,
+        reading: &DirReading<'_>,
         mut ticket: u32,
         mut push: impl FnMut(Task),
     ) {

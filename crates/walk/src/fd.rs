@@ -30,7 +30,7 @@ pub(crate) const PATH_DIR: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(
 
 /// Permission for a path to lead through a mount point.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Mounts {
+pub(crate) enum MountCrossing {
     Cross,
     /// Answer with `EXDEV`. Only if [`Opener::notices_mounts`].
     Refuse,
@@ -75,7 +75,7 @@ impl Opener {
         path: &[u8],
         flags: OFlags,
         symlinks: Symlinks,
-        mounts: Mounts,
+        mounts: MountCrossing,
     ) -> Result<OwnedFd, Errno> {
         if path.is_empty() {
             return retry(|| openat(base, c".", flags, Mode::empty()));
@@ -168,12 +168,12 @@ fn open_stepwise(
     reached.ok_or(Errno::NOENT)
 }
 
-fn resolve_flags(symlinks: Symlinks, mounts: Mounts) -> ResolveFlags {
+fn resolve_flags(symlinks: Symlinks, mounts: MountCrossing) -> ResolveFlags {
     let mut resolve = ResolveFlags::NO_MAGICLINKS;
     if symlinks == Symlinks::Skip {
         resolve |= ResolveFlags::NO_SYMLINKS;
     }
-    if mounts == Mounts::Refuse {
+    if mounts == MountCrossing::Refuse {
         resolve |= ResolveFlags::NO_XDEV;
     }
     resolve
@@ -263,7 +263,7 @@ mod tests {
     fn links_are_refused_everywhere_in_the_path() {
         everywhere(|opener, base| {
             let open = |path: &[u8], symlinks| {
-                opener.open_below(base, path, READ_DIR, symlinks, Mounts::Cross)
+                opener.open_below(base, path, READ_DIR, symlinks, MountCrossing::Cross)
             };
             for path in [&b""[..], b"a", b"a/b", b"a/b/c"] {
                 open(path, Symlinks::Skip).unwrap();

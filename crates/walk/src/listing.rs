@@ -8,8 +8,8 @@ use bc_fs::mount::Decompression;
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
-use crate::columns::{Class, Columns};
-use crate::fd::{Mounts, Opener, PATH_DIR, open_following};
+use crate::columns::{AttributeClass, Columns};
+use crate::fd::{MountCrossing, Opener, PATH_DIR, open_following};
 use crate::shortage::Shortage;
 use crate::{
     BasicStat, DirectorySet, Error, ErrorKind, FileKind, FileStat, Gap, Identity, Metadata,
@@ -32,10 +32,10 @@ pub struct EntryId(pub u32);
 /// [`Metadata`](crate::Metadata), if that is asked for, whether basic or full.
 #[derive(Debug)]
 pub struct Listing {
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<PackedEntry>,
     pub(crate) columns: Columns,
     /// Classes that the columns refer to, by number.
-    pub(crate) classes: Vec<Class>,
+    pub(crate) classes: Vec<AttributeClass>,
     pub(crate) dirs: Vec<Dir>,
     /// The places where walks began.
     pub(crate) began: Vec<Began>,
@@ -73,7 +73,7 @@ pub(crate) struct Began {
 
 /// 16 bytes. The kind is in the tag before the name.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct PackedEntry {
     /// Offset of the tag from the directory's first name.
     pub(crate) name: u32,
     pub(crate) dir: u32,
@@ -160,9 +160,9 @@ impl Listing {
     /// Returns the bytes of memory of entries, names and metadata.
     pub fn memory(&self) -> u64 {
         let names: usize = self.arenas.iter().map(Vec::capacity).sum();
-        let entries = self.entries.capacity() * size_of::<Entry>();
+        let entries = self.entries.capacity() * size_of::<PackedEntry>();
         let dirs = self.dirs.capacity() * size_of::<Dir>();
-        let classes = self.classes.capacity() * size_of::<Class>();
+        let classes = self.classes.capacity() * size_of::<AttributeClass>();
         (names + entries + dirs + classes) as u64 + self.columns.memory()
     }
 
@@ -418,7 +418,7 @@ impl Listing {
     /// Opens a directory of this listing from one above it, as a place.
     pub(crate) fn open_below(&self, from: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
         self.opener
-            .open_below(from, path, PATH_DIR, self.symlinks, Mounts::Cross)
+            .open_below(from, path, PATH_DIR, self.symlinks, MountCrossing::Cross)
     }
 
     /// Returns the parent of a directory; `None` for a root, and for the directory of roots that
@@ -490,7 +490,7 @@ impl Listing {
         self.directories
     }
 
-    fn entry(&self, entry: EntryId) -> &Entry {
+    fn entry(&self, entry: EntryId) -> &PackedEntry {
         &self.entries[entry.0 as usize]
     }
 

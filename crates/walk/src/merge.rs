@@ -4,13 +4,13 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::ops::Range;
 
-use crate::columns::{Class, Columns, Run};
+use crate::columns::{AttributeClass, Columns, Run};
 use crate::fd::Opener;
 use crate::listing::{
-    Began, Dir, DirId, Entry, EntryId, Listing, NO_PARENT, NO_WALK_ROOT, PathPrefix, Tag,
+    Began, Dir, DirId, EntryId, Listing, NO_PARENT, NO_WALK_ROOT, PackedEntry, PathPrefix, Tag,
 };
 use crate::roots::ListedFile;
-use crate::tree::{Shared, WalkRoot};
+use crate::tree::{SharedTree, WalkRoot};
 use crate::worker_output::{NO_CHILD, WorkerOutput};
 use crate::{DirectorySet, Entries, Error, Gap, Metadata, Skipped, SkippedPath, Symlinks};
 
@@ -26,7 +26,7 @@ pub(crate) struct Parts {
     pub(crate) walk_roots: Vec<WalkRoot>,
     /// Sorted by path.
     pub(crate) files: Vec<ListedFile>,
-    pub(crate) shared: Shared,
+    pub(crate) shared: SharedTree,
     pub(crate) outputs: Vec<WorkerOutput>,
     pub(crate) errors: Vec<Error>,
     pub(crate) skipped: Skipped,
@@ -61,7 +61,7 @@ struct Frame {
 struct Builder<'p> {
     outputs: &'p [WorkerOutput],
     places: Vec<Place>,
-    entries: Vec<Entry>,
+    entries: Vec<PackedEntry>,
     runs: Vec<Run>,
     dirs: Vec<Dir>,
     /// Gaps by ticket.
@@ -265,7 +265,7 @@ struct FilePlace<'p> {
     own: &'p mut WorkerOutput,
     prefixes: &'p mut Vec<PathPrefix>,
     metadata: Metadata,
-    shared: &'p Shared,
+    shared: &'p SharedTree,
     /// Directories of the files so far, by the beginning of their paths: a subdirectory may come
     /// between two files of one.
     dirs: &'p mut HashMap<Vec<u8>, u32>,
@@ -295,7 +295,7 @@ impl Builder<'_> {
             let entries = items.iter().take_while(|item| item.child == NO_CHILD);
             let dir = frame.dir;
             let before = self.entries.len();
-            self.entries.extend(entries.map(|item| Entry {
+            self.entries.extend(entries.map(|item| PackedEntry {
                 name: item.name,
                 dir,
                 ino: item.ino,
@@ -410,7 +410,7 @@ impl Builder<'_> {
         let names = self.dirs[dir as usize].names;
         let tag = own.push_name(Tag::following(kind), name) as u64;
         let run_start = own.items.len();
-        self.entries.push(Entry {
+        self.entries.push(PackedEntry {
             name: (tag - names) as u32,
             dir,
             ino: file.stat.id.ino,
@@ -422,7 +422,7 @@ impl Builder<'_> {
             ino: 0,
         });
         if metadata != Metadata::None {
-            let class = Class::of(metadata, &file.stat);
+            let class = AttributeClass::of(metadata, &file.stat);
             let number = shared.class_number(class);
             own.columns.push(&file.stat, &class, number);
         }

@@ -17,7 +17,7 @@ use crate::fd::{PATH_DIR, READ_DIR, open_following, open_following_from, stat_at
 use crate::listing::PathPrefix;
 use crate::places::{Places, way_where_needed};
 use crate::shard::ROOT;
-use crate::tree::{Listed, Shared, WalkRoot};
+use crate::tree::{Listed, SharedTree, WalkRoot};
 use crate::tuning::Tuning;
 use crate::{
     Entries, Error, ErrorKind, FileKind, FileStat, Identity, Metadata, SkipReason, Skipped,
@@ -80,7 +80,7 @@ pub(crate) fn resolve(
     paths: Vec<Vec<u8>>,
     options: &WalkOptions,
     workers: &dyn Fn() -> Workers,
-    shared: &Shared,
+    shared: &SharedTree,
     cancel: &Cancel,
     tuning: &Tuning,
 ) -> Result<Roots, WorkerPanic> {
@@ -142,7 +142,7 @@ impl Roots {
         &mut self,
         root: u32,
         path: &[u8],
-        shared: &Shared,
+        shared: &SharedTree,
         seen: &mut Places<()>,
         options: &WalkOptions,
     ) -> Result<(), (&'static str, ErrorKind)> {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bc_fs::mount::Traits;
 use bc_pool::Cancel;
 
-use crate::columns::{Class, Classes};
+use crate::columns::{AttributeClass, Classes};
 use crate::fd::Opener;
 use crate::ignores::Ignores;
 use crate::kept::KeptDirs;
@@ -75,17 +75,17 @@ pub(crate) struct Context<'w> {
     pub(crate) listed: &'w Listed,
     /// Inode numbers of directories whose identity matters; all others need no `fstat`.
     pub(crate) watched: &'w HashSet<u64>,
-    pub(crate) shared: &'w Shared,
+    pub(crate) shared: &'w SharedTree,
 }
 
 /// Shared state that grows while workers run.
 #[derive(Debug, Default)]
-pub(crate) struct Shared {
+pub(crate) struct SharedTree {
     tickets: AtomicU64,
     classes: Mutex<Classes>,
 }
 
-impl Shared {
+impl SharedTree {
     /// Takes numbers for `count` directories, the first of which is returned.
     ///
     /// # Panics
@@ -105,7 +105,7 @@ impl Shared {
     }
 
     /// Returns the number under which columns know a class.
-    pub(crate) fn class_number(&self, class: Class) -> u32 {
+    pub(crate) fn class_number(&self, class: AttributeClass) -> u32 {
         self.classes
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -113,7 +113,7 @@ impl Shared {
     }
 
     /// Returns all classes, by number.
-    pub(crate) fn into_classes(self) -> Vec<Class> {
+    pub(crate) fn into_classes(self) -> Vec<AttributeClass> {
         self.classes
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner)

@@ -16,13 +16,13 @@ use rustix::io::Errno;
 
 use crate::absent::Declined;
 use crate::dir::Worker;
-use crate::fd::{Mounts, Opener, PATH_DIR, open_following};
+use crate::fd::{MountCrossing, Opener, PATH_DIR, open_following};
 use crate::kept::KeptDirs;
 use crate::listing::PathPrefix;
 use crate::merge::{Parts, merge};
 use crate::places::{Places, way_where_needed};
 use crate::roots::{Given, Roots, resolve};
-use crate::tree::{Context, Listed, Shared, Task, WalkRoot};
+use crate::tree::{Context, Listed, SharedTree, Task, WalkRoot};
 use crate::tuning::Tuning;
 use crate::worker_output::{Pending, WorkerOutput, take_declined};
 use crate::{
@@ -147,7 +147,7 @@ struct Walk<'w> {
     inner_roots: Places<()>,
     listed: Listed,
     watched: HashSet<u64>,
-    shared: Shared,
+    shared: SharedTree,
     /// One for each worker that ever ran.
     outputs: Vec<Mutex<WorkerOutput>>,
     errors: Vec<Error>,
@@ -167,7 +167,7 @@ pub(crate) fn list_with(
     tuning: &Tuning,
     opener: Opener,
 ) -> Result<Listing, WorkerPanic> {
-    let shared = Shared::default();
+    let shared = SharedTree::default();
     let workers = LazyCell::new(workers);
     let ask = || *workers;
     let roots = resolve(given, paths, options, &ask, &shared, cancel, tuning)?;
@@ -373,9 +373,13 @@ impl Walk<'_> {
             None => Arc::new(open_following(&prefix.path, PATH_DIR)?),
         };
         let symlinks = self.options.symlinks;
-        let fd =
-            self.opener
-                .open_below(prefix_fd.as_fd(), path, PATH_DIR, symlinks, Mounts::Cross)?;
+        let fd = self.opener.open_below(
+            prefix_fd.as_fd(),
+            path,
+            PATH_DIR,
+            symlinks,
+            MountCrossing::Cross,
+        )?;
         let traits = basic_traits(&fd)?;
         let way = way_where_needed(&fd, &traits);
         Ok((FileStat::from(&fstat(&fd)?).id, traits, way))

@@ -18,7 +18,7 @@ use crate::budget::Kept;
 use crate::dup::references;
 use crate::exit::Exit;
 use crate::output::{Output, Written};
-use crate::progress::{Counts, Display};
+use crate::progress::{Display, ProgressCounts};
 use crate::run::{Outcome, Session};
 
 pub fn unique(args: &UniqueArgs) -> Outcome<Exit> {
@@ -219,7 +219,7 @@ fn display(session: &Session, progress: &Arc<ScanProgress>, hashed: &Arc<HashPro
     let (search, hashed) = (Arc::clone(progress), Arc::clone(hashed));
     let reading = move || {
         let known = hashed.files.load(Relaxed);
-        let mut counts = Counts {
+        let mut counts = ProgressCounts {
             phase: search.whole.load(Relaxed).then_some("whole files"),
             files_total: search.planned.load(Relaxed),
             bytes_total: search.planned_bytes.load(Relaxed),

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::record::{Record, Row};
+use super::record::{BenchRecord, Row};
 
 /// Areas that get a chart, with its title and the meaning of the bars.
 const CHARTS: &[(&str, &str, &str)] = &[
@@ -44,7 +44,9 @@ text{font:12px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;fill:#1f2328
 .halo{stroke:#0d1117}}";
 
 /// Returns the name and title of each chart that the record has rows for.
-pub(crate) fn names(record: &Record) -> impl Iterator<Item = (&'static str, &'static str)> + '_ {
+pub(crate) fn names(
+    record: &BenchRecord,
+) -> impl Iterator<Item = (&'static str, &'static str)> + '_ {
     let wanted = |chart: &&(&str, &str, &str)| record.rows_of(chart.0).next().is_some();
     CHARTS
         .iter()
@@ -53,7 +55,7 @@ pub(crate) fn names(record: &Record) -> impl Iterator<Item = (&'static str, &'st
 }
 
 /// Returns the name and text of each chart.
-pub(crate) fn all(record: &Record) -> Vec<(&'static str, String)> {
+pub(crate) fn all(record: &BenchRecord) -> Vec<(&'static str, String)> {
     let mut charts = Vec::new();
     for (name, title, meaning) in CHARTS {
         let rows: Vec<&Row> = record.rows_of(name).collect();
@@ -65,11 +67,11 @@ pub(crate) fn all(record: &Record) -> Vec<(&'static str, String)> {
 }
 
 /// Returns a chart of rows whose bars are times.
-pub(crate) fn of_times(record: &Record, title: &str, rows: &[&Row]) -> String {
+pub(crate) fn of_times(record: &BenchRecord, title: &str, rows: &[&Row]) -> String {
     of(record, title, TIMES, rows)
 }
 
-fn of(record: &Record, title: &str, meaning: &str, rows: &[&Row]) -> String {
+fn of(record: &BenchRecord, title: &str, meaning: &str, rows: &[&Row]) -> String {
     let below = format!("{}; {}, {}", record.tree, record.cpu, record.date);
     svg(title, meaning, &below, rows)
 }

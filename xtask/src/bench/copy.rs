@@ -21,29 +21,29 @@ const MIB: u64 = 1 << 20;
 const PIECES: u64 = 64;
 
 /// Source of a copy.
-struct What {
+struct CopySource {
     job: &'static str,
     /// Path as the commands name it.
     source: &'static str,
     is_tree: bool,
 }
 
-const TREE: What = What {
+const TREE: CopySource = CopySource {
     job: "copy of the tree",
     source: "$TREE",
     is_tree: true,
 };
-const LARGE: What = What {
+const LARGE: CopySource = CopySource {
     job: "copy of one file of 2 GiB",
     source: "$SHAPE/two",
     is_tree: false,
 };
-const SMALL: What = What {
+const SMALL: CopySource = CopySource {
     job: "copy of 10,000 × 64 KiB",
     source: "$SHAPE/small",
     is_tree: true,
 };
-const SPARSE: What = What {
+const SPARSE: CopySource = CopySource {
     job: "copy of 8 GiB of holes and 64 MiB",
     source: "$SHAPE/holes",
     is_tree: false,
@@ -92,8 +92,8 @@ pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
 }
 
 /// Runs a copy of one source by every program, with a digest and without.
-fn copies(bench: &mut Bench, what: &What) -> Result<()> {
-    let &What { job, source, .. } = what;
+fn copies(bench: &mut Bench, what: &CopySource) -> Result<()> {
+    let &CopySource { job, source, .. } = what;
     bench.prepare = Some("rm -rf $SHAPE/out".to_owned());
     for (job, algorithm) in [
         (job.to_owned(), ""),

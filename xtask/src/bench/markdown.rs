@@ -3,16 +3,16 @@
 use std::fmt::Write;
 
 use super::chart;
-use super::record::{Record, Row, Target};
+use super::record::{BenchRecord, Row, Target};
 
 /// Returns the whole record.
-pub(crate) fn text(record: &Record) -> String {
+pub(crate) fn text(record: &BenchRecord) -> String {
     let mut out = String::new();
     let _ = write(&mut out, record);
     out
 }
 
-fn write(out: &mut String, record: &Record) -> std::fmt::Result {
+fn write(out: &mut String, record: &BenchRecord) -> std::fmt::Result {
     writeln!(out, "# {} on {}\n", record.date, record.cpu)?;
     let stem = record.stem();
     writeln!(
@@ -105,7 +105,7 @@ fn section(out: &mut String, title: &str, rows: &[(usize, &Row)]) -> std::fmt::R
 
 /// Lists every target that was missed, with the ratio of the floor: a program that only makes the
 /// system calls would reach that much.
-fn misses(out: &mut String, record: &Record) -> std::fmt::Result {
+fn misses(out: &mut String, record: &BenchRecord) -> std::fmt::Result {
     let missed: Vec<(&Row, Target)> = record
         .rows
         .iter()
@@ -148,7 +148,7 @@ fn misses(out: &mut String, record: &Record) -> std::fmt::Result {
     )
 }
 
-fn facts(out: &mut String, record: &Record) -> std::fmt::Result {
+fn facts(out: &mut String, record: &BenchRecord) -> std::fmt::Result {
     writeln!(out, "| | |\n|---|---|")?;
     for (name, value) in &record.facts {
         writeln!(out, "| {name} | {value} |")?;
@@ -173,7 +173,7 @@ fn facts(out: &mut String, record: &Record) -> std::fmt::Result {
     )
 }
 
-fn correctness(out: &mut String, record: &Record) -> std::fmt::Result {
+fn correctness(out: &mut String, record: &BenchRecord) -> std::fmt::Result {
     let Some(found) = &record.correctness else {
         return Ok(());
     };
@@ -235,7 +235,7 @@ fn lines(row: &Row) -> Vec<(String, String)> {
 }
 
 /// Prints the targets missed, and how many were met.
-pub(crate) fn summary(record: &Record) {
+pub(crate) fn summary(record: &BenchRecord) {
     println!();
     for row in &record.rows {
         for (target, (ratio, shown)) in row.targets.iter().zip(lines(row)) {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::record::Record;
+use super::record::BenchRecord;
 use super::{chart, markdown, readme};
 use crate::sh;
 
@@ -24,12 +24,12 @@ impl Place {
         Ok(Place { folder, readme })
     }
 
-    pub(crate) fn json(&self, record: &Record) -> PathBuf {
+    pub(crate) fn json(&self, record: &BenchRecord) -> PathBuf {
         self.folder.join(format!("{}.json", record.stem()))
     }
 
     /// Writes the figures and the Markdown.
-    pub(crate) fn save(&self, record: &Record) -> Result<()> {
+    pub(crate) fn save(&self, record: &BenchRecord) -> Result<()> {
         let mut json = serde_json::to_string(record)?;
         // A row a line, so that two runs can be compared.
         for (from, to) in [
@@ -44,7 +44,7 @@ impl Place {
     }
 
     /// Writes the charts too, and README's table where it is this run's.
-    pub(crate) fn finish(&self, record: &Record) -> Result<()> {
+    pub(crate) fn finish(&self, record: &BenchRecord) -> Result<()> {
         for (name, svg) in chart::all(record).into_iter().chain(readme::drawn(record)) {
             let path = self.folder.join(format!("{}-{name}.svg", record.stem()));
             replace(&path, &svg)?;

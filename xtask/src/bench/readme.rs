@@ -6,7 +6,7 @@ use std::fmt::Write;
 use anyhow::{Context, Result};
 
 use super::chart;
-use super::record::{Record, Row};
+use super::record::{BenchRecord, Row};
 
 const TABLE: [&str; 2] = ["<!-- bench:begin -->", "<!-- bench:end -->"];
 const CHART: [&str; 2] = ["<!-- chart:begin -->", "<!-- chart:end -->"];
@@ -61,7 +61,7 @@ const ROWS: &[(&str, &str, &str)] = &[
 ];
 
 /// Returns README with this record's chart and table in it.
-pub(crate) fn updated(readme: &str, record: &Record) -> Result<String> {
+pub(crate) fn updated(readme: &str, record: &BenchRecord) -> Result<String> {
     let readme = between(readme, CHART, &chart(record))?;
     between(&readme, TABLE, &table(record))
 }
@@ -77,14 +77,14 @@ fn between(text: &str, [begin, end]: [&str; 2], new: &str) -> Result<String> {
     Ok(format!("{before}{begin}\n{new}{end}{after}"))
 }
 
-fn chart(record: &Record) -> String {
+fn chart(record: &BenchRecord) -> String {
     let stem = record.stem();
     format!("![{TITLE}](benches/record/{stem}-{NAME}.svg)\n")
 }
 
 /// Returns the name and text of README's chart: the rows of its table, and neither targets nor
 /// floors.
-pub(crate) fn drawn(record: &Record) -> Option<(&'static str, String)> {
+pub(crate) fn drawn(record: &BenchRecord) -> Option<(&'static str, String)> {
     let rows: Vec<Row> = rows(record)
         .map(|(title, row)| Row {
             job: title.to_owned(),
@@ -98,7 +98,7 @@ pub(crate) fn drawn(record: &Record) -> Option<(&'static str, String)> {
 }
 
 /// Returns the rows that README has of a record, with its words for each.
-fn rows(record: &Record) -> impl Iterator<Item = (&'static str, &Row)> {
+fn rows(record: &BenchRecord) -> impl Iterator<Item = (&'static str, &Row)> {
     ROWS.iter().filter_map(|(title, job, peer)| {
         let mut rows = record.rows.iter();
         let row = rows.find(|row| row.job == *job && row.peer == *peer)?;
@@ -106,13 +106,13 @@ fn rows(record: &Record) -> impl Iterator<Item = (&'static str, &Row)> {
     })
 }
 
-fn table(record: &Record) -> String {
+fn table(record: &BenchRecord) -> String {
     let mut out = String::new();
     let _ = write(&mut out, record);
     out
 }
 
-fn write(out: &mut String, record: &Record) -> std::fmt::Result {
+fn write(out: &mut String, record: &BenchRecord) -> std::fmt::Result {
     let fact = |name: &str| {
         let fact = record.facts.iter().find(|(key, _)| key == name);
         fact.map_or("", |(_, value)| value.as_str())
@@ -146,10 +146,10 @@ fn write(out: &mut String, record: &Record) -> std::fmt::Result {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::{Record, Row, STRETCH, Target};
+    use super::super::record::{BenchRecord, Row, STRETCH, Target};
     use super::{CHART, TABLE, drawn, updated};
 
-    fn record() -> Record {
+    fn record() -> BenchRecord {
         let row = |peer: &str, theirs: f64, target: Target| Row {
             area: "hash".to_owned(),
             job: "SHA-256 of the tree".to_owned(),
@@ -163,7 +163,7 @@ mod tests {
                 (Target::AtLeast(9.0), STRETCH.to_owned()),
             ],
         };
-        Record {
+        BenchRecord {
             area: "all".to_owned(),
             date: "2026-01-02".to_owned(),
             cpu: "Some CPU".to_owned(),

@@ -91,7 +91,7 @@ impl Row {
 
 /// Results of one run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Record {
+pub(crate) struct BenchRecord {
     pub(crate) area: String,
     pub(crate) date: String,
     pub(crate) cpu: String,
@@ -112,7 +112,7 @@ pub(crate) struct Record {
     pub(crate) finished: bool,
 }
 
-impl Record {
+impl BenchRecord {
     /// Returns the name without an ending: `2026-11-21-amd-epyc`, and the area unless it is all.
     pub(crate) fn stem(&self) -> String {
         let cpu = self.cpu.to_lowercase();
@@ -153,16 +153,16 @@ impl Record {
         self.rows.iter().filter(move |row| row.area == area)
     }
 
-    pub(crate) fn load(path: &Path) -> Result<Record> {
+    pub(crate) fn load(path: &Path) -> Result<BenchRecord> {
         let text = std::fs::read(path).with_context(|| path.display().to_string())?;
         serde_json::from_slice(&text).with_context(|| path.display().to_string())
     }
 }
 
 /// Returns a record of the day and the machine, with nothing measured yet.
-pub(crate) fn begin(area: &str, runs: usize, tree: &Path, tree_files: usize) -> Record {
+pub(crate) fn begin(area: &str, runs: usize, tree: &Path, tree_files: usize) -> BenchRecord {
     let facts = machine::facts(tree);
-    Record {
+    BenchRecord {
         area: area.to_owned(),
         date: machine::date(),
         cpu: machine::cpu(),

@@ -113,7 +113,7 @@ fn scan(
             }
             "use" if next(1) != "<" => {
                 let exported = at > 0 && (tokens[at - 1].is("pub") || tokens[at - 1].is(")"));
-                let mut tree = Tree { tokens, at: at + 1 };
+                let mut tree = UseTree { tokens, at: at + 1 };
                 tree.leaves(&mut Vec::new(), exported, &mut module.imports);
                 at = tree.at;
                 continue;
@@ -156,12 +156,12 @@ fn path_at(tokens: &[Token], at: usize) -> Name {
 }
 
 /// The tree of a `use`, taken apart from `at` on.
-struct Tree<'a> {
+struct UseTree<'a> {
     tokens: &'a [Token],
     at: usize,
 }
 
-impl Tree<'_> {
+impl UseTree<'_> {
     fn text(&self) -> &str {
         self.tokens.get(self.at).map_or(";", |t| t.text.as_str())
     }

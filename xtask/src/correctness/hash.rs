@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
 
-use super::peers::{GNU_CHECK, Lines, Names, PEERS, Peer};
+use super::peers::{GNU_CHECK, Lines, PEERS, Peer, PeerNames};
 use super::{Checks, Tree, expect_code, listing, same, sorted};
 use crate::sh;
 
@@ -43,7 +43,7 @@ pub(super) fn check(checks: &mut Checks, tree: &Tree) -> Result<()> {
         if !peer.check.is_empty() {
             verified(checks, tree, peer, lines)?;
         }
-        if peer.names == Names::Any {
+        if peer.names == PeerNames::Any {
             zero(checks, tree, peer, &files);
         }
         if !peer.tag.is_empty() {
@@ -62,7 +62,7 @@ pub(super) fn check(checks: &mut Checks, tree: &Tree) -> Result<()> {
 /// Returns the paths a peer is given.
 fn paths(peer: &Peer, files: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let keep =
-        |p: &&Vec<u8>| listing::openable(p) && (peer.names == Names::Any || listing::plain(p));
+        |p: &&Vec<u8>| listing::openable(p) && (peer.names == PeerNames::Any || listing::plain(p));
     files.iter().filter(keep).cloned().collect()
 }
 
@@ -70,7 +70,7 @@ fn paths(peer: &Peer, files: &[Vec<u8>]) -> Vec<Vec<u8>> {
 fn comparable(peer: &Peer, lines: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let keep = |line: &&Vec<u8>| {
         listing::gnu_path(line).is_none_or(|path| {
-            listing::openable(&path) && (peer.names == Names::Any || listing::plain(&path))
+            listing::openable(&path) && (peer.names == PeerNames::Any || listing::plain(&path))
         })
     };
     lines.iter().filter(keep).cloned().collect()

@@ -2,7 +2,7 @@
 
 /// Names that a tool writes as we do.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Names {
+pub(super) enum PeerNames {
     /// GNU's escaping.
     Any,
     /// Only names that need no escaping.
@@ -22,7 +22,7 @@ pub(super) enum Lines {
 pub(super) struct Peer {
     pub(super) algorithm: &'static str,
     pub(super) tool: &'static [&'static str],
-    pub(super) names: Names,
+    pub(super) names: PeerNames,
     pub(super) lines: Lines,
     /// Words that make it write BSD tags, if it can.
     pub(super) tag: &'static [&'static str],
@@ -38,7 +38,7 @@ const fn gnu(algorithm: &'static str, tool: &'static [&'static str]) -> Peer {
     Peer {
         algorithm,
         tool,
-        names: Names::Any,
+        names: PeerNames::Any,
         lines: Lines::Same,
         tag: TAG,
         check: GNU_CHECK,
@@ -49,7 +49,7 @@ const fn pairs(algorithm: &'static str, tool: &'static [&'static str]) -> Peer {
     Peer {
         algorithm,
         tool,
-        names: Names::Plain,
+        names: PeerNames::Plain,
         lines: Lines::Pairs,
         tag: &[],
         check: &[],
@@ -61,7 +61,7 @@ const fn sum(algorithm: &'static str, tool: &'static [&'static str]) -> Peer {
     Peer {
         algorithm,
         tool,
-        names: Names::Plain,
+        names: PeerNames::Plain,
         lines: Lines::Same,
         tag: &[],
         check: &[],
@@ -72,7 +72,7 @@ const fn xxh(algorithm: &'static str, tool: &'static [&'static str], lines: Line
     Peer {
         algorithm,
         tool,
-        names: Names::Plain,
+        names: PeerNames::Plain,
         lines,
         tag: TAG,
         check: OWN_CHECK,
@@ -96,7 +96,7 @@ pub(super) const PEERS: &[Peer] = &[
     Peer {
         algorithm: "blake3",
         tool: &["b3sum"],
-        names: Names::Plain,
+        names: PeerNames::Plain,
         lines: Lines::Same,
         tag: TAG,
         check: OWN_CHECK,

@@ -17,7 +17,7 @@ pub(super) struct Lab {
 }
 
 /// Exit code and output of a command.
-pub(super) struct Outcome {
+pub(super) struct ToolOutcome {
     /// -1 after a signal.
     pub(super) code: i32,
     pub(super) out: Vec<u8>,
@@ -38,12 +38,12 @@ impl Lab {
     }
 
     /// Runs `bc` with these words, away from the user's own configuration and cache.
-    pub(super) fn bc<S: AsRef<std::ffi::OsStr>>(&self, words: &[S]) -> Result<Outcome> {
+    pub(super) fn bc<S: AsRef<std::ffi::OsStr>>(&self, words: &[S]) -> Result<ToolOutcome> {
         self.run(Command::new(&self.bc).args(words))
     }
 
     /// Runs any command likewise; one that hangs is ended, and fails.
-    pub(super) fn run(&self, command: &mut Command) -> Result<Outcome> {
+    pub(super) fn run(&self, command: &mut Command) -> Result<ToolOutcome> {
         let mut bounded = Command::new("timeout");
         bounded
             .args(["--kill-after=5", PATIENCE])
@@ -63,7 +63,7 @@ impl Lab {
                 command.get_program()
             );
         }
-        Ok(Outcome {
+        Ok(ToolOutcome {
             code,
             out: output.stdout,
             err: String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -71,9 +71,9 @@ impl Lab {
     }
 }
 
-impl Outcome {
+impl ToolOutcome {
     /// Returns the outcome if the exit code is `code`, else an error that quotes stderr.
-    pub(super) fn expect(self, code: i32, who: &str) -> Result<Outcome> {
+    pub(super) fn expect(self, code: i32, who: &str) -> Result<ToolOutcome> {
         if self.code != code {
             bail!(
                 "{who}: exit code {}, not {code}: {}",

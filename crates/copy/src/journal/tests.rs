@@ -6,13 +6,13 @@ use bc_fs::journal::push;
 use bc_walk::{Identity, Stamp};
 
 use crate::existing::Existing;
-use crate::known::{Before, Origin};
+use crate::known::{NamedRecord, SourceOrigin};
 use crate::record::{Done, Placed, RootRecord, SessionRecord};
 
 const NOW: [u8; 16] = [7; 16];
 
-fn origin(id: Identity, stamp: Stamp) -> Origin<'static> {
-    Origin {
+fn origin(id: Identity, stamp: Stamp) -> SourceOrigin<'static> {
+    SourceOrigin {
         id,
         stamp,
         volume: "",
@@ -62,7 +62,7 @@ fn push_file(piece: &mut Vec<u8>, path: &str) {
 }
 
 /// Returns the last record of a file, where `now` is there.
-fn last(known: &Known, path: &str, now: &Existing) -> Option<Before> {
+fn last(known: &KnownWork, path: &str, now: &Existing) -> Option<NamedRecord> {
     let source = origin(identity(10), stamp());
     known.file(path.as_bytes(), source, (now, true)).next()
 }
@@ -77,7 +77,7 @@ fn session(piece: &mut Vec<u8>, boot: &[u8; 16], mount: u64, algorithm: &str) {
 }
 
 /// Loads a journal of `a` and `b`, whose records have `between` them.
-fn known(boot: &[u8; 16], mount: u64, between: impl Fn(&mut Vec<u8>)) -> Known {
+fn known(boot: &[u8; 16], mount: u64, between: impl Fn(&mut Vec<u8>)) -> KnownWork {
     let dir = tempfile::tempdir().unwrap();
     let Site::Free(Some(free)) = look(dir.path(), "name", &NOW, true).unwrap() else {
         panic!("something is there");
@@ -100,7 +100,7 @@ fn known(boot: &[u8; 16], mount: u64, between: impl Fn(&mut Vec<u8>)) -> Known {
     let Site::Earlier(earlier) = look(dir.path(), "name", &NOW, true).unwrap() else {
         panic!("no journal");
     };
-    let Earlier {
+    let EarlierRuns {
         job: found,
         mut known,
         ..
@@ -111,7 +111,7 @@ fn known(boot: &[u8; 16], mount: u64, between: impl Fn(&mut Vec<u8>)) -> Known {
     known
 }
 
-fn doubts(known: &Known) -> [bool; 2] {
+fn doubts(known: &KnownWork) -> [bool; 2] {
     ["a", "b"].map(|path| !last(known, path, &existing(20)).unwrap().is_proven)
 }
 
@@ -141,7 +141,7 @@ fn what_a_power_cut_may_have_undone_is_doubted() {
 /// Runs of one copy may take different digests, and those of one kind look like those of another.
 #[test]
 fn digests_are_those_of_the_run_that_took_them() {
-    let blocks = |known: &Known| known.blocks.contains_key("stage");
+    let blocks = |known: &KnownWork| known.blocks.contains_key("stage");
     let block = |piece: &mut Vec<u8>| record::push_block(piece, "stage", 0, &[[1; 32]]);
     let second = |piece: &mut Vec<u8>| {
         block(piece);
@@ -275,7 +275,7 @@ fn what_had_the_name_before_is_known_still() {
     let known = known(&NOW, 3, again);
     let now = existing(20);
     let source = origin(identity(11), stamp());
-    let all: Vec<Before> = known.file(b"a", source, (&now, true)).collect();
+    let all: Vec<NamedRecord> = known.file(b"a", source, (&now, true)).collect();
     let reported: Vec<_> = all
         .iter()
         .map(|one| (one.is_proven, one.outdated))

@@ -11,7 +11,7 @@ use bc_walk::FileStat;
 use super::plan::Plan;
 use super::{below, path_in};
 use crate::job::Job;
-use crate::tree::Item;
+use crate::tree::RootItem;
 use crate::unread::Unlisted;
 
 /// Returns the scope of the manifest, unless it describes all that is below its root.
@@ -38,7 +38,7 @@ pub(super) fn scope(
                 let items = job
                     .tree
                     .items_of(root)
-                    .map(|item| path_in(job, plan, Item(item)));
+                    .map(|item| path_in(job, plan, RootItem(item)));
                 paths.extend(items.filter(is_direct));
             }
         }

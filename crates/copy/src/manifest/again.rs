@@ -5,32 +5,32 @@ use std::collections::BinaryHeap;
 use bc_manifest::integrity::{Entry, path_order};
 
 use super::earlier::{ExistingManifest, Whole, look};
-use super::{Head, Plan, below};
+use super::{ManifestHead, Plan, below};
 use crate::options::CopyOptions;
-use crate::recorded::{Recorded, Row};
-use crate::tree::{Item, Tree};
+use crate::recorded::{Row, TreeRecords};
+use crate::tree::{RootItem, SourceTree};
 
 /// Reads the manifest in the place where this copy's goes. One that is not whole yields nothing:
 /// the end of the copy reports it.
-pub(crate) fn read(options: &CopyOptions, plan: &Plan, tree: &Tree) -> Recorded {
+pub(crate) fn read(options: &CopyOptions, plan: &Plan, tree: &SourceTree) -> TreeRecords {
     let stride = options.algorithm.map_or(0, |one| one.digest_len());
     let ExistingManifest::Manifest(mut earlier) = look(options, plan, Whole::Later) else {
-        return Recorded::none();
+        return TreeRecords::none();
     };
     let header = earlier.header();
     let (scope, root) = (earlier.scope.clone(), header.root.clone());
-    let mut found = Recorded::new(tree.len(), stride, scope, root);
+    let mut found = TreeRecords::new(tree.len(), stride, scope, root);
     let mut heads = BinaryHeap::new();
-    let push = |heads: &mut BinaryHeap<Head>, item: Item, end: u32| {
+    let push = |heads: &mut BinaryHeap<ManifestHead>, item: RootItem, end: u32| {
         if item.0 < end {
             let mut path = Vec::new();
             tree.write_target(item, &mut path);
-            heads.push(Head::of_item(below(plan, path), item, end));
+            heads.push(ManifestHead::of_item(below(plan, path), item, end));
         }
     };
     for root in 0..tree.roots.len() {
         let items = tree.items_of(root);
-        push(&mut heads, Item(items.start), items.end);
+        push(&mut heads, RootItem(items.start), items.end);
     }
     let mut entry = earlier.take();
     while let (Some(head), Ok(Some(known))) = (heads.peek(), &entry) {
@@ -46,7 +46,7 @@ pub(crate) fn read(options: &CopyOptions, plan: &Plan, tree: &Tree) -> Recorded 
             && let Some(head) = heads.pop()
             && let Some((item, end)) = head.item_and_end()
         {
-            push(&mut heads, Item(item.0 + 1), end);
+            push(&mut heads, RootItem(item.0 + 1), end);
         }
     }
     found.has_others |= !matches!(entry, Ok(None));
@@ -54,10 +54,10 @@ pub(crate) fn read(options: &CopyOptions, plan: &Plan, tree: &Tree) -> Recorded 
         entry = earlier.take();
     }
     // Its end proves that it is whole.
-    entry.map_or_else(|_| Recorded::none(), |_| found)
+    entry.map_or_else(|_| TreeRecords::none(), |_| found)
 }
 
-fn put(found: &mut Recorded, item: Option<Item>, known: &Entry) {
+fn put(found: &mut TreeRecords, item: Option<RootItem>, known: &Entry) {
     if let (Some(item), Some(meta), None) = (item, known.meta, &known.error) {
         // An entry that an update has found changed is not done.
         let stamp = known.copy_stamp.filter(|_| known.found.is_none());

@@ -20,7 +20,7 @@ use crate::job::Job;
 use crate::options::{CopyOptions, ManifestPlace};
 use crate::results::Rows;
 use crate::target::Top;
-use crate::tree::{Content, Item, Tree, Walked};
+use crate::tree::{RootItem, SourceContent, SourceTree, Walked};
 
 /// Refuses, before anything is copied, to replace a file at the manifest's named path that this
 /// copy would not carry on, unless the options allow it.
@@ -81,13 +81,13 @@ pub(crate) fn refuse_copied(
     let Some(target) = target_of(top, &plan.file) else {
         return Ok(());
     };
-    let tree = Tree::new(walked, &top.names);
+    let tree = SourceTree::new(walked, &top.names);
     let mut path = Vec::new();
-    let mut is_copied = |item: Item| {
+    let mut is_copied = |item: RootItem| {
         tree.write_target(item, &mut path);
         path == target
     };
-    match (0..tree.len()).map(Item).any(&mut is_copied) {
+    match (0..tree.len()).map(RootItem).any(&mut is_copied) {
         true => Err(refused(plan, "is where a file is copied to")),
         false => Ok(()),
     }
@@ -101,7 +101,7 @@ fn refuse_source(
     directory: Option<Identity>,
 ) -> Result<(), Error> {
     let source = &one.source;
-    let Content::Listing(listing) = &*one.content else {
+    let SourceContent::Listing(listing) = &*one.content else {
         return match file == Some(source.stat.id) {
             true => Err(refused(plan, "is what is copied")),
             false => Ok(()),
@@ -138,11 +138,11 @@ pub(super) fn refuse_now(job: &Job<'_>, plan: &Plan, rows: &Rows) -> Result<(), 
         return Ok(());
     };
     let there = FileStat::from(&stat);
-    let is_there = |item: Item| {
+    let is_there = |item: RootItem| {
         let ino = rows.meta(item).map(|meta| meta.ino);
         ino == Some(there.id.ino) && job.tree.kind(item) != FileKind::Dir
     };
-    if there.id.dev == job.top.id.dev && (0..job.tree.len()).map(Item).any(is_there) {
+    if there.id.dev == job.top.id.dev && (0..job.tree.len()).map(RootItem).any(is_there) {
         return Err(refused(plan, "is one of the files that were copied"));
     }
     match job.options.replace_manifest {

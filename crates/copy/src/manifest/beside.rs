@@ -16,7 +16,7 @@ use crate::job::Job;
 use crate::meta::fstat;
 use crate::place::STEP_NS;
 use crate::results::{Rows, meta_of};
-use crate::tree::{Item, parts};
+use crate::tree::{RootItem, parts};
 use crate::worker::Worker;
 
 /// Returns the files that are still as that run made them, links and other entries without content,
@@ -131,7 +131,10 @@ impl Beside<'_> {
     ) {
         let job = self.worker.job;
         let wanted: HashSet<u64> = names.iter().map(|(_, now)| now.id.ino).collect();
-        for item in (0..job.tree.len()).map(Item).filter(|_| !names.is_empty()) {
+        for item in (0..job.tree.len())
+            .map(RootItem)
+            .filter(|_| !names.is_empty())
+        {
             let is_wanted = rows
                 .meta(item)
                 .is_some_and(|meta| wanted.contains(&meta.ino));

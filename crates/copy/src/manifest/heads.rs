@@ -7,11 +7,11 @@ use bc_manifest::integrity::{Entry, path_order};
 
 use super::{Plan, below, path_in};
 use crate::job::Job;
-use crate::tree::Item;
+use crate::tree::RootItem;
 use crate::unread::Unlisted;
 
 /// An entry on its way into the manifest: ordered by path, the first at the top of a heap.
-pub(super) struct Head {
+pub(super) struct ManifestHead {
     pub(super) path: Vec<u8>,
     pub(super) next: Next,
 }
@@ -21,50 +21,50 @@ pub(super) struct Head {
 #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum Next {
     /// An item of a root whose entries end before this number.
-    Item(Item, u32),
+    Item(RootItem, u32),
     /// A path without an entry: its number among those that could not be looked at.
     Unlisted(usize),
     /// An entry of an earlier run that is not part of this copy, by its number.
     Beside(usize),
 }
 
-impl Head {
-    pub(super) fn of_item(path: Vec<u8>, item: Item, end: u32) -> Head {
+impl ManifestHead {
+    pub(super) fn of_item(path: Vec<u8>, item: RootItem, end: u32) -> ManifestHead {
         let next = Next::Item(item, end);
-        Head { path, next }
+        ManifestHead { path, next }
     }
 
-    pub(super) fn item_and_end(&self) -> Option<(Item, u32)> {
+    pub(super) fn item_and_end(&self) -> Option<(RootItem, u32)> {
         match self.next {
             Next::Item(item, end) => Some((item, end)),
             Next::Unlisted(_) | Next::Beside(_) => None,
         }
     }
 
-    pub(super) fn item(&self) -> Option<Item> {
+    pub(super) fn item(&self) -> Option<RootItem> {
         self.item_and_end().map(|(item, _)| item)
     }
 }
 
-impl Ord for Head {
-    fn cmp(&self, other: &Head) -> Ordering {
+impl Ord for ManifestHead {
+    fn cmp(&self, other: &ManifestHead) -> Ordering {
         path_order(&other.path, &self.path).then_with(|| other.next.cmp(&self.next))
     }
 }
 
-impl PartialOrd for Head {
-    fn partial_cmp(&self, other: &Head) -> Option<Ordering> {
+impl PartialOrd for ManifestHead {
+    fn partial_cmp(&self, other: &ManifestHead) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Head {
-    fn eq(&self, other: &Head) -> bool {
+impl PartialEq for ManifestHead {
+    fn eq(&self, other: &ManifestHead) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Head {}
+impl Eq for ManifestHead {}
 
 /// Collects the first entry of each kind.
 pub(super) fn heads(
@@ -72,26 +72,32 @@ pub(super) fn heads(
     plan: &Plan,
     unlisted: &[Unlisted],
     beside: &[Entry],
-) -> BinaryHeap<Head> {
-    let unlisted = unlisted.iter().enumerate().map(|(nth, one)| Head {
+) -> BinaryHeap<ManifestHead> {
+    let unlisted = unlisted.iter().enumerate().map(|(nth, one)| ManifestHead {
         path: below(plan, one.target.clone()),
         next: Next::Unlisted(nth),
     });
-    let beside = beside.iter().enumerate().map(|(nth, entry)| Head {
+    let beside = beside.iter().enumerate().map(|(nth, entry)| ManifestHead {
         path: entry.path.clone(),
         next: Next::Beside(nth),
     });
-    let mut heads: BinaryHeap<Head> = unlisted.chain(beside).collect();
+    let mut heads: BinaryHeap<ManifestHead> = unlisted.chain(beside).collect();
     for root in 0..job.tree.roots.len() {
         let items = job.tree.items_of(root);
-        push(job, plan, &mut heads, Item(items.start), items.end);
+        push(job, plan, &mut heads, RootItem(items.start), items.end);
     }
     heads
 }
 
 /// Adds the entry of this number, if it is one of the root whose entries end there.
-pub(super) fn push(job: &Job<'_>, plan: &Plan, heads: &mut BinaryHeap<Head>, item: Item, end: u32) {
+pub(super) fn push(
+    job: &Job<'_>,
+    plan: &Plan,
+    heads: &mut BinaryHeap<ManifestHead>,
+    item: RootItem,
+    end: u32,
+) {
     if item.0 < end {
-        heads.push(Head::of_item(path_in(job, plan, item), item, end));
+        heads.push(ManifestHead::of_item(path_in(job, plan, item), item, end));
     }
 }

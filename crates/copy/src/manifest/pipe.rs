@@ -18,14 +18,14 @@ const BATCH: usize = 256;
 const WAITING: usize = 4;
 
 /// Sink for entries, in order.
-pub(super) struct Entries<'a> {
+pub(super) struct EntrySink<'a> {
     batch: Vec<Entry>,
     /// Takes a batch; `false` where it is of no use to pass on more.
     pass_on: &'a mut dyn FnMut(Vec<Entry>) -> bool,
     is_over: bool,
 }
 
-impl Entries<'_> {
+impl EntrySink<'_> {
     pub(super) fn put(&mut self, entry: Entry) {
         self.batch.push(entry);
         if self.batch.len() == BATCH {
@@ -46,10 +46,10 @@ impl Entries<'_> {
 
 /// Runs `fill`, whose entries `pass_on` takes; returns what is added to the trailer.
 fn filled(
-    fill: impl FnOnce(&mut Entries<'_>) -> Result<Map<String, Value>, Error>,
+    fill: impl FnOnce(&mut EntrySink<'_>) -> Result<Map<String, Value>, Error>,
     pass_on: &mut dyn FnMut(Vec<Entry>) -> bool,
 ) -> Result<Map<String, Value>, Error> {
-    let mut entries = Entries {
+    let mut entries = EntrySink {
         batch: Vec::with_capacity(BATCH),
         pass_on,
         is_over: false,
@@ -66,7 +66,7 @@ pub(super) fn write<W: Write + Send>(
     out: W,
     header: &Header,
     workers: usize,
-    fill: impl FnOnce(&mut Entries<'_>) -> Result<Map<String, Value>, Error>,
+    fill: impl FnOnce(&mut EntrySink<'_>) -> Result<Map<String, Value>, Error>,
 ) -> Result<(), Error> {
     if workers < 2 {
         return write_alone(out, header, fill);
@@ -109,7 +109,7 @@ fn write_all<W: Write>(
 fn write_alone<W: Write>(
     out: W,
     header: &Header,
-    fill: impl FnOnce(&mut Entries<'_>) -> Result<Map<String, Value>, Error>,
+    fill: impl FnOnce(&mut EntrySink<'_>) -> Result<Map<String, Value>, Error>,
 ) -> Result<(), Error> {
     let mut writer = Writer::new(out, header)?;
     let mut written = Ok(());

@@ -27,9 +27,9 @@ use crate::beneath;
 use crate::event::{Event, Why};
 use crate::job::Job;
 use crate::options::OnConflict;
-use crate::results::{Outcome, Proof, Rows, State, meta_of};
+use crate::results::{EntryOutcome, Proof, Rows, State, meta_of};
 use crate::stamp::{Lasting, Stamp, of_text, push_state};
-use crate::tree::{Item, parts};
+use crate::tree::{RootItem, parts};
 use crate::worker::Worker;
 use crate::workers::run_workers;
 
@@ -59,7 +59,9 @@ pub(super) fn trailer(
     let mut extra = Map::new();
     let proven = unlisted.is_empty() && job.is_complete() && all_proven(job, rows);
     let metas: Option<Vec<Meta>> = match proven {
-        true => (0..job.tree.len()).map(|at| rows.meta(Item(at))).collect(),
+        true => (0..job.tree.len())
+            .map(|at| rows.meta(RootItem(at)))
+            .collect(),
         false => None,
     };
     let session = match lasting {
@@ -82,7 +84,7 @@ pub(super) fn trailer(
 /// True if each entry has all that its source had when it was walked, and a later change of the
 /// source shows.
 fn all_proven(job: &Job<'_>, rows: &Rows) -> bool {
-    (0..job.tree.len()).map(Item).all(|item| {
+    (0..job.tree.len()).map(RootItem).all(|item| {
         let is_there = matches!(rows.state(item), State::Copied | State::Before);
         let walked = job.tree.entry(item).and_then(|(list, id)| list.stat(id));
         let is_file = job.tree.kind(item) == FileKind::File;
@@ -113,7 +115,7 @@ fn body(worker: &mut Worker<'_>, plan: &Plan, copies: &[Meta]) -> Option<Digest>
     let mut dev = None;
     let mut path = Vec::new();
     for (at, copy) in copies.iter().enumerate() {
-        let item = Item(at as u32);
+        let item = RootItem(at as u32);
         let (listing, id) = job.tree.entry(item)?;
         let source = listing.stat(id)?;
         let name = worker.proving(item, source.id, copy.ino)?;
@@ -257,7 +259,7 @@ fn look_at_all(job: &Job<'_>) -> Option<Vec<Meta>> {
             metas.clear();
             for at in batch.clone() {
                 let is_missing = || *missing.lock().unwrap_or_else(PoisonError::into_inner);
-                match look.at(Item(at as u32)) {
+                match look.at(RootItem(at as u32)) {
                     Ok(Some(meta)) => metas.push(meta),
                     _ => *missing.lock().unwrap_or_else(PoisonError::into_inner) = true,
                 }
@@ -294,7 +296,7 @@ impl<'a, 'j> Look<'a, 'j> {
 
     /// Returns the metadata of an entry there; `None` where it is on another file system than the
     /// top.
-    fn at(&mut self, item: Item) -> Result<Option<Meta>, Errno> {
+    fn at(&mut self, item: RootItem) -> Result<Option<Meta>, Errno> {
         let tree = &self.job.tree;
         let (nth, root) = tree.root(item);
         let (listing, id) = tree.entry(item).ok_or(Errno::INVAL)?;
@@ -319,7 +321,7 @@ impl<'a, 'j> Look<'a, 'j> {
         Ok((now.id.dev == self.job.top.id.dev).then(|| meta_of(&now)))
     }
 
-    fn dir(&mut self, key: (usize, DirId), item: Item) -> Result<&OwnedFd, Errno> {
+    fn dir(&mut self, key: (usize, DirId), item: RootItem) -> Result<&OwnedFd, Errno> {
         match self.dirs.iter().rposition(|(known, _)| *known == key) {
             Some(at) => self.dirs[at..].rotate_left(1),
             None => {
@@ -337,7 +339,7 @@ impl<'a, 'j> Look<'a, 'j> {
 
 /// Records all entries as done by an earlier run.
 fn take_down(job: &Job<'_>, found: Vec<Meta>) {
-    let items = || (0..job.tree.len()).map(Item);
+    let items = || (0..job.tree.len()).map(RootItem);
     let mut bytes = 0;
     let mut target = Vec::new();
     // The path of the entry before, and how much of it is that of the directory that both are in.
@@ -368,7 +370,7 @@ fn take_down(job: &Job<'_>, found: Vec<Meta>) {
         (job.observer)(Event::Skipped(&shown, Why::Done));
     }
     job.progress.bytes.fetch_add(bytes, Relaxed);
-    let outcomes = items().zip(found).map(|(item, meta)| Outcome {
+    let outcomes = items().zip(found).map(|(item, meta)| EntryOutcome {
         item,
         state: State::Before,
         meta: Some(meta),

@@ -12,7 +12,7 @@ use rustix::io::{Errno, retry_on_intr};
 use super::{Orphan, top};
 use crate::beneath::DestDir;
 use crate::job::shown_below;
-use crate::known::Known;
+use crate::known::KnownWork;
 use crate::record::{JobRecord, Made};
 use crate::stage::JobId;
 use crate::tree::parts;
@@ -21,7 +21,7 @@ use crate::tree::parts;
 pub(crate) fn remove_left(
     job: &JobRecord,
     at: &[u8],
-    known: &Known,
+    known: &KnownWork,
     left: &dyn Fn(&[u8], &str),
 ) -> bool {
     let Some(top) = top(job, at) else {

@@ -17,7 +17,7 @@ use super::Restore;
 use super::needs::above;
 use super::put::look;
 use crate::beneath::{DestDir, own_path};
-use crate::meta::{self, Wanted, fstat};
+use crate::meta::{self, WantedMeta, fstat};
 use crate::tree::parts;
 
 /// Directories that files are put into.
@@ -145,7 +145,7 @@ impl Dirs {
         let now = FileStat::from(&stat).stamp.mtime_ns;
         let recorded = self.record(path).and_then(|entry| entry.meta);
         let fits = recorded.is_some_and(|meta| meta.mtime_ns == now);
-        let times = fits.then(|| Wanted::new(&stat, Vec::new()).times().clone());
+        let times = fits.then(|| WantedMeta::new(&stat, Vec::new()).times().clone());
         state.times.insert(path.to_vec(), (dir.id, times));
         Ok(())
     }

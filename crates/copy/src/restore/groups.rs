@@ -6,11 +6,11 @@ use std::hash::Hash;
 use bc_digest::Digest;
 use bc_walk::Identity;
 
-use super::needs::{Inode, Need};
+use super::needs::{Need, RecordedInode};
 
 /// Names of one file, by the numbers of the needs.
 #[derive(Debug, Default, Eq, PartialEq)]
-pub(super) struct Group {
+pub(super) struct NameGroup {
     pub(super) needs: Vec<usize>,
 }
 
@@ -18,7 +18,7 @@ pub(super) struct Group {
 #[derive(Eq, Hash, PartialEq)]
 enum Key {
     /// They had one inode when they were recorded.
-    Recorded(Inode),
+    Recorded(RecordedInode),
     /// They have one inode now.
     Now(Identity, Digest),
 }
@@ -28,7 +28,7 @@ pub(super) fn groups(
     needs: &[Need],
     trusts: bool,
     now: impl Fn(&Need) -> Option<Identity>,
-) -> Vec<Group> {
+) -> Vec<NameGroup> {
     let keys = needs.iter().enumerate().filter_map(|(nth, need)| {
         let digest = need.digest()?;
         let recorded = need.recorded_inode().filter(|_| trusts).map(Key::Recorded);
@@ -36,7 +36,10 @@ pub(super) fn groups(
         Some((nth, [recorded, now]))
     });
     let joined = join(keys.map(|(nth, keys)| (nth, keys.into_iter().flatten())));
-    joined.into_iter().map(|needs| Group { needs }).collect()
+    joined
+        .into_iter()
+        .map(|needs| NameGroup { needs })
+        .collect()
 }
 
 /// Joins numbers that share a key, directly or by others, in the order of the first of each.

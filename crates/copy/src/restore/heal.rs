@@ -7,12 +7,12 @@ use bc_walk::{Error, FileKind, FileStat, Identity};
 use rustix::io::Errno;
 
 use super::Reach;
-use super::groups::Group;
-use super::make::{Healer, Kept, Name, NotLinked, Source, Stop};
+use super::groups::NameGroup;
+use super::make::{Healer, LinkSource, Name, NotLinked, SecondNames, Stop};
 use super::needs::Need;
 use super::options::{Loss, Repaired};
 use super::put::{self, Present};
-use super::sources::{Candidate, Index, open_regular};
+use super::sources::{Candidate, SourceIndex, open_regular};
 use crate::beneath::{self, DestDir};
 use crate::decide::digest_of;
 use crate::tree::parts;
@@ -20,7 +20,7 @@ use crate::tree::parts;
 impl Healer<'_, '_> {
     /// Repairs names from files at their recorded paths, or, with an index, from any. Names without
     /// a source stay unsettled.
-    pub(super) fn heal(&mut self, group: &Group, index: Option<&Index>) {
+    pub(super) fn heal(&mut self, group: &NameGroup, index: Option<&SourceIndex>) {
         let names = self.names(group);
         let Some(first) = names.first() else {
             return;
@@ -36,7 +36,7 @@ impl Healer<'_, '_> {
     }
 
     /// Returns the names of a group that are as verify has found them.
-    fn names(&mut self, group: &Group) -> Vec<Name> {
+    fn names(&mut self, group: &NameGroup) -> Vec<Name> {
         let restore = self.restore;
         let mut names = Vec::with_capacity(group.needs.len());
         for &need in group
@@ -130,7 +130,7 @@ impl Healer<'_, '_> {
         }
     }
 
-    fn anywhere(&mut self, mut names: Vec<Name>, wanted: Digest, index: &Index) {
+    fn anywhere(&mut self, mut names: Vec<Name>, wanted: Digest, index: &SourceIndex) {
         let restore = self.restore;
         for id in index.holders(&wanted) {
             if names.is_empty() {
@@ -170,12 +170,12 @@ impl Healer<'_, '_> {
         };
         let id = candidate.stat.id;
         restore.touched().insert(id);
-        let source = Source {
+        let source = LinkSource {
             dir: &dir,
             path,
             id,
         };
-        self.link_all(names, &source, &mut Kept::new(), Some(&candidate))
+        self.link_all(names, &source, &mut SecondNames::new(), Some(&candidate))
     }
 
     /// True if a file of the tree that has the name of a recorded one is that, or replaces it, so
@@ -217,7 +217,7 @@ impl Healer<'_, '_> {
             return self.foresee(names, candidate);
         }
         let from = candidate.map(|candidate| &candidate.shown[..]);
-        let mut kept = Kept::new();
+        let mut kept = SecondNames::new();
         while !names.is_empty() {
             let first = names.remove(0);
             let (dir, stage, id) = match self.stage(&first, candidate) {
@@ -252,7 +252,7 @@ impl Healer<'_, '_> {
                 },
             );
             let path = &need.path;
-            let source = Source {
+            let source = LinkSource {
                 dir: &dir,
                 path,
                 id,
@@ -276,8 +276,8 @@ impl Healer<'_, '_> {
     fn link_all(
         &mut self,
         names: Vec<Name>,
-        source: &Source<'_>,
-        kept: &mut Kept,
+        source: &LinkSource<'_>,
+        kept: &mut SecondNames,
         candidate: Option<&Candidate>,
     ) -> Vec<Name> {
         let restore = self.restore;

@@ -18,8 +18,8 @@ use crate::beneath::{DestDir, own_path};
 use crate::data::{DataError, HUGE, Layout};
 use crate::job::shown_below;
 use crate::meta::{self, Lost, XattrReader};
-use crate::read_once::{Digesting, Output, Step, read_hash_write};
-use crate::stage::{self, Content, NoStage, Stage};
+use crate::read_once::{ByteSink, Digesting, ReadProgress, read_hash_write};
+use crate::stage::{self, NoStage, Stage, StageUse};
 use crate::tree::parts;
 
 /// State of one worker.
@@ -38,7 +38,7 @@ pub(super) struct Name {
 }
 
 /// File that names are linked to.
-pub(super) struct Source<'s> {
+pub(super) struct LinkSource<'s> {
     pub(super) dir: &'s DestDir,
     /// Path below the root.
     pub(super) path: &'s [u8],
@@ -61,7 +61,7 @@ pub(super) enum NotLinked {
 }
 
 /// Files that have a second name already.
-pub(super) type Kept = Vec<Identity>;
+pub(super) type SecondNames = Vec<Identity>;
 
 impl<'r, 'a> Healer<'r, 'a> {
     pub(super) fn new(restore: &'r Restore<'a>) -> Healer<'r, 'a> {
@@ -80,8 +80,8 @@ impl<'r, 'a> Healer<'r, 'a> {
     pub(super) fn link(
         &mut self,
         name: &Name,
-        source: &Source<'_>,
-        kept: &mut Kept,
+        source: &LinkSource<'_>,
+        kept: &mut SecondNames,
     ) -> Result<Option<Vec<u8>>, NotLinked> {
         let restore = self.restore;
         let need = self.need(name);
@@ -124,7 +124,7 @@ impl<'r, 'a> Healer<'r, 'a> {
         dir: &DestDir,
         stage: &str,
         name: &Name,
-        kept: &mut Kept,
+        kept: &mut SecondNames,
     ) -> Result<Option<Vec<u8>>, Error> {
         let need = self.need(name);
         let (above, last) = parts(&need.path);
@@ -194,7 +194,7 @@ impl<'r, 'a> Healer<'r, 'a> {
         let stage = stage::open(
             &dir,
             restore.id.stage(&dir, &need.path, None),
-            Content::Fresh,
+            StageUse::Fresh,
         );
         let stage = stage.map_err(|error| match error {
             NoStage::System(errno) => failed("create", errno),
@@ -266,13 +266,13 @@ impl<'r, 'a> Healer<'r, 'a> {
             false => Layout::solid(size),
         };
         // Work that does not take long is finished.
-        let mut reported = |step: Step<'_>| {
+        let mut reported = |step: ReadProgress<'_>| {
             restore.progress.bytes.fetch_add(step.count, Relaxed);
             restore.written.fetch_add(step.count, Relaxed);
             size < HUGE || !restore.cancel.is_cancelled()
         };
         let digesting = Digesting::new(Some(restore.algorithm), layout.size);
-        let mut outputs = [Output::new(&stage.file, 0)];
+        let mut outputs = [ByteSink::new(&stage.file, 0)];
         let buffer = &mut self.buffer;
         let read = read_hash_write(
             file,

@@ -46,15 +46,15 @@ use rustix::io::Errno;
 use crate::begin::random;
 use crate::beneath;
 use crate::job::shown_below;
-use crate::meta::{Giving, Wanted, Xattrs};
+use crate::meta::{Giving, WantedMeta, Xattrs};
 use crate::options::Preserve;
 use crate::stage::JobId;
 use crate::tree::parts;
 use dirs::{Dirs, Volume};
-use groups::{Group, groups};
+use groups::{NameGroup, groups};
 use make::Healer;
 use needs::{Collector, Need, Records, describe};
-use sources::{Backup, Index, Means};
+use sources::{Backup, Means, SourceIndex};
 use stages::Stages;
 use start::{Top, look, refuse_another_tree};
 
@@ -236,7 +236,7 @@ impl Restore<'_> {
                 progress: work.progress,
             };
             let begins = |files, bytes| self.begins("search", files, bytes);
-            let (index, errors) = Index::of(&self.from, &wanted, means, begins)?;
+            let (index, errors) = SourceIndex::of(&self.from, &wanted, means, begins)?;
             errors.iter().for_each(|error| self.unreadable(error));
             self.heal(&groups, workers, Some(&index))?;
         }
@@ -249,9 +249,9 @@ impl Restore<'_> {
 
     fn heal(
         &self,
-        groups: &[Group],
+        groups: &[NameGroup],
         workers: usize,
-        index: Option<&Index>,
+        index: Option<&SourceIndex>,
     ) -> Result<(), RestoreError> {
         let next = AtomicUsize::new(0);
         let workers = workers.min(groups.len().div_ceil(GROUPS_EACH)).max(1);
@@ -268,8 +268,8 @@ impl Restore<'_> {
     }
 
     /// Returns contents that are still to be restored, and may come from any path.
-    fn looked_for(&self, groups: &[Group]) -> sources::Contents {
-        let mut wanted = sources::Contents::default();
+    fn looked_for(&self, groups: &[NameGroup]) -> sources::WantedContents {
+        let mut wanted = sources::WantedContents::default();
         let numbers = groups.iter().flat_map(|group| &group.needs);
         for &number in
             numbers.filter(|number| !self.is_settled(**number) && !self.is_left(**number))
@@ -311,7 +311,7 @@ impl Restore<'_> {
         entry: Option<&Entry>,
         present: Option<(&FileStat, Xattrs)>,
         new_mode: u32,
-    ) -> (Wanted, Giving) {
+    ) -> (WantedMeta, Giving) {
         let mut giving = self.giving;
         let meta = entry.and_then(|entry| entry.meta);
         let mtime = meta.map(|meta| meta.mtime_ns);
@@ -330,15 +330,15 @@ impl Restore<'_> {
         giving.preserve.xattrs = xattrs.is_some();
         let xattrs = xattrs.unwrap_or_default();
         let wanted = match (trusted, stat) {
-            (Some(meta), _) => Wanted::recorded(meta.mode, (meta.uid, meta.gid), mtime, xattrs),
+            (Some(meta), _) => WantedMeta::recorded(meta.mode, (meta.uid, meta.gid), mtime, xattrs),
             (None, Some(stat)) => {
                 let mtime = mtime.or(Some(stat.stamp.mtime_ns));
-                Wanted::recorded(stat.mode, (stat.uid, stat.gid), mtime, xattrs)
+                WantedMeta::recorded(stat.mode, (stat.uid, stat.gid), mtime, xattrs)
             }
             (None, None) => {
                 giving.preserve.mode = false;
                 giving.preserve.owner = false;
-                Wanted::recorded(new_mode, (0, 0), mtime, xattrs)
+                WantedMeta::recorded(new_mode, (0, 0), mtime, xattrs)
             }
         };
         (wanted, giving)

@@ -21,7 +21,7 @@ pub(super) struct Need {
     /// Recorded path.
     pub(super) recorded_at: Vec<u8>,
     pub(super) loss: Loss,
-    pub(super) seen: Seen,
+    pub(super) seen: SeenFile,
     /// Reason for which it is left, where it may be a file that is recorded nowhere.
     pub(super) held_back: Option<&'static str>,
     /// Its record in the manifest.
@@ -35,14 +35,14 @@ impl Need {
     }
 
     /// Returns the recorded identity of the file, if it had several names.
-    pub(super) fn recorded_inode(&self) -> Option<Inode> {
+    pub(super) fn recorded_inode(&self) -> Option<RecordedInode> {
         inode_of(&self.entry)
     }
 }
 
 /// The state in which verify found the file that has the name.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct SeenFile {
     ino: Option<u64>,
     size: Option<u64>,
     mtime_ns: Option<i64>,
@@ -52,12 +52,12 @@ pub(super) struct Seen {
     unread: bool,
 }
 
-impl Seen {
+impl SeenFile {
     /// Takes the current state from a change: only fields that differ from the record are in it.
-    fn of(change: &Change) -> Seen {
-        let mut seen = Seen {
+    fn of(change: &Change) -> SeenFile {
+        let mut seen = SeenFile {
             unread: change.class == Class::Unreadable,
-            ..Seen::default()
+            ..SeenFile::default()
         };
         for difference in &change.differences {
             match (difference.field, &difference.new) {
@@ -177,7 +177,7 @@ impl<'a> Collector<'a> {
         if change.class == Class::Moved || change.to.is_some() {
             self.moved.push(change.path.clone());
         }
-        let seen = Seen::of(change).digest;
+        let seen = SeenFile::of(change).digest;
         if change.class == Class::Added {
             self.added.extend(seen.map(beginning));
         }
@@ -285,9 +285,9 @@ pub(super) fn above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// Identity of a recorded file that had several names: the manifest's number of the device, the
 /// inode, the content.
-pub(super) type Inode = (Option<u32>, u64, Digest);
+pub(super) type RecordedInode = (Option<u32>, u64, Digest);
 
-fn inode_of(entry: &Entry) -> Option<Inode> {
+fn inode_of(entry: &Entry) -> Option<RecordedInode> {
     let meta = entry
         .meta
         .filter(|meta| meta.nlink > 1 && entry.kind == Kind::File)?;
@@ -302,7 +302,7 @@ pub(super) struct Records {
     /// The directories above them.
     pub(super) dirs: HashMap<Vec<u8>, Entry>,
     /// Other names of the files that had several.
-    pub(super) siblings: HashMap<Inode, Vec<Vec<u8>>>,
+    pub(super) siblings: HashMap<RecordedInode, Vec<Vec<u8>>>,
 }
 
 const DOUBTFUL: &str =
@@ -338,7 +338,7 @@ pub(super) fn describe(
     }
     let elsewhere = found.iter().filter(|(change, _)| is_elsewhere(change));
     let doubted: HashSet<Digest> = elsewhere
-        .filter_map(|(change, _)| Seen::of(change).digest)
+        .filter_map(|(change, _)| SeenFile::of(change).digest)
         .collect();
     let mut good = HashSet::new();
     let mut entries: Vec<Option<Entry>> = vec![None; found.len()];
@@ -405,7 +405,7 @@ pub(super) fn describe(
         }
         needs.push(need);
     }
-    let inodes: HashSet<Inode> = needs.iter().filter_map(Need::recorded_inode).collect();
+    let inodes: HashSet<RecordedInode> = needs.iter().filter_map(Need::recorded_inode).collect();
     if !inodes.is_empty() {
         let lost: HashSet<&[u8]> = needs.iter().map(|need| &need.recorded_at[..]).collect();
         for entry in manifest.entries()? {
@@ -422,8 +422,8 @@ pub(super) fn describe(
 
 /// The state in which verify found it. What does not differ is as in the record that the change is
 /// about: of the file that is expected there, or of what the name had.
-fn seen_of(change: &Change, entry: &Entry, own: Option<&Entry>) -> Seen {
-    let mut seen = Seen::of(change);
+fn seen_of(change: &Change, entry: &Entry, own: Option<&Entry>) -> SeenFile {
+    let mut seen = SeenFile::of(change);
     let about = match own {
         // It cannot be told which; the content can.
         Some(own) if own.digest == entry.digest => None,
@@ -449,7 +449,7 @@ fn came(found: &[(Change, Loss)], good: &HashSet<Digest>) -> HashMap<Digest, usi
     let moved = found
         .iter()
         .filter(|(change, _)| is_elsewhere(change) && change.to.is_some());
-    let contents = moved.filter_map(|(change, _)| Seen::of(change).digest);
+    let contents = moved.filter_map(|(change, _)| SeenFile::of(change).digest);
     for digest in contents.filter(|digest| good.contains(digest)) {
         *names.entry(digest).or_default() += 1;
     }

@@ -136,14 +136,14 @@ pub(super) fn open_regular(
 
 /// Contents that are searched for everywhere.
 #[derive(Default)]
-pub(super) struct Contents {
+pub(super) struct WantedContents {
     pub(super) digests: HashSet<Digest>,
     pub(super) sizes: HashSet<u64>,
     /// True if a size is not known, so that any will do.
     pub(super) any_size: bool,
 }
 
-impl Contents {
+impl WantedContents {
     /// Adds a content.
     pub(super) fn add(&mut self, digest: Digest, size: Option<u64>) {
         self.digests.insert(digest);
@@ -165,7 +165,7 @@ pub(super) struct Means<'a> {
 }
 
 /// Files of the trees that hold each of the contents.
-pub(super) struct Index {
+pub(super) struct SourceIndex {
     listing: Listing,
     found: HashMap<Digest, Vec<EntryId>>,
 }
@@ -189,15 +189,15 @@ impl DigestSink for Sink<'_> {
     }
 }
 
-impl Index {
+impl SourceIndex {
     /// Searches the trees: hashes the files that have a wanted size. Returns the files that could
     /// not be read as well. `begins` is called with the number of files and bytes.
     pub(super) fn of(
         from: &[Backup],
-        wanted: &Contents,
+        wanted: &WantedContents,
         means: Means<'_>,
         begins: impl FnOnce(u64, u64),
-    ) -> Result<(Index, Vec<bc_walk::Error>), RestoreError> {
+    ) -> Result<(SourceIndex, Vec<bc_walk::Error>), RestoreError> {
         let roots: Vec<OsString> = from.iter().map(|from| from.path.clone()).collect();
         let walk = WalkOptions::default().metadata(Metadata::Basic);
         let listing = bc_walk::walk(&roots, &walk, means.walk_workers, means.cancel)?;
@@ -237,7 +237,7 @@ impl Index {
         for (id, digest) in all {
             found.entry(digest).or_default().push(id);
         }
-        Ok((Index { listing, found }, errors))
+        Ok((SourceIndex { listing, found }, errors))
     }
 
     /// Returns the files that held a content when they were looked at.

@@ -29,13 +29,13 @@ use crate::target::file_system;
 
 /// Journal of the stages.
 pub(super) struct Stages<'a> {
-    site: Option<Site>,
+    site: Option<StageSite>,
     /// The journal, once there is something to record.
     log: OnceLock<Log>,
     observer: &'a RestoreObserver<'a>,
 }
 
-struct Site {
+struct StageSite {
     state: PathBuf,
     file: PathBuf,
     job: JobRecord,
@@ -71,7 +71,7 @@ impl<'a> Stages<'a> {
             file_system: file_system(&top.path, FileStat::from(&stat).id.dev),
         };
         let file = state.join("copy").join(name(options.root, &job));
-        let site = Site {
+        let site = StageSite {
             state: state.clone(),
             file,
             job,
@@ -162,7 +162,7 @@ impl<'a> Stages<'a> {
     }
 }
 
-impl Site {
+impl StageSite {
     /// Removes the leftovers of an earlier run; returns true if a journal may be made then.
     fn clear(&self, observer: &RestoreObserver<'_>) -> Result<bool, Error> {
         if self.file.symlink_metadata().is_err() {

@@ -7,24 +7,24 @@ use super::message::{Message, Next, set_rows};
 use crate::CpuFeatures;
 
 /// A message and the kernel for it.
-pub(crate) struct Stream<F: Family> {
+pub(crate) struct MessageStream<F: Family> {
     message: Message<F>,
     tail: [u8; TAIL],
     kernel: &'static StreamKernel<F::Word>,
 }
 
-impl<F: Family> Clone for Stream<F> {
+impl<F: Family> Clone for MessageStream<F> {
     fn clone(&self) -> Self {
-        Stream {
+        MessageStream {
             message: self.message.clone(),
             ..*self
         }
     }
 }
 
-impl<F: Family> Stream<F> {
-    pub(crate) fn new(iv: &State<F::Word>, cpu: CpuFeatures) -> Stream<F> {
-        Stream {
+impl<F: Family> MessageStream<F> {
+    pub(crate) fn new(iv: &State<F::Word>, cpu: CpuFeatures) -> MessageStream<F> {
+        MessageStream {
             message: Message::new(iv),
             tail: [0; TAIL],
             kernel: F::select(cpu).stream,

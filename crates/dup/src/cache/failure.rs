@@ -1,7 +1,7 @@
 //! Reasons why a cache is not used.
 
 /// Reason why the store is not used.
-pub(crate) enum Failure {
+pub(crate) enum CacheFailure {
     /// Another run holds it.
     Busy,
     /// It cannot be read or written.
@@ -12,17 +12,17 @@ pub(crate) enum Failure {
     Foreign(String),
 }
 
-impl From<redb::Error> for Failure {
-    fn from(error: redb::Error) -> Failure {
+impl From<redb::Error> for CacheFailure {
+    fn from(error: redb::Error) -> CacheFailure {
         use std::io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
         match error {
-            redb::Error::DatabaseAlreadyOpen => Failure::Busy,
+            redb::Error::DatabaseAlreadyOpen => CacheFailure::Busy,
             redb::Error::Io(error)
                 if !matches!(error.kind(), InvalidData | UnexpectedEof | InvalidInput) =>
             {
-                Failure::Unusable(error.to_string())
+                CacheFailure::Unusable(error.to_string())
             }
-            error => Failure::Damaged(error.to_string()),
+            error => CacheFailure::Damaged(error.to_string()),
         }
     }
 }

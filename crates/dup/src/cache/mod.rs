@@ -26,13 +26,13 @@ use bc_walk::{EntryId, Listing, Stamp};
 use rustix::fs::OFlags;
 
 use crate::clock::now_ns;
-use failure::Failure;
+use failure::CacheFailure;
 use place::{CachePlace, Found};
 use trust::Trust;
 
-pub(crate) use record::{Record, Scope};
+pub(crate) use record::{CacheRecord, Scope};
 pub use store::panic_is_expected;
-pub(crate) use store::{News, Wanted};
+pub(crate) use store::{CacheLookup, News};
 
 /// Files changed this shortly before the search are not recorded.
 const RACY_NS: i64 = 2_000_000_000;
@@ -116,7 +116,7 @@ impl Cache {
         }
         match store::check_place(&cache.place) {
             // Perhaps no longer when it is needed.
-            Ok(()) | Err(Failure::Busy) => {}
+            Ok(()) | Err(CacheFailure::Busy) => {}
             Err(failure) => cache.note(failure),
         }
         match cache.refused.take() {
@@ -172,8 +172,8 @@ impl Cache {
     pub(crate) fn load(
         &mut self,
         algorithm: Algorithm,
-        wanted: &[Wanted],
-        f: impl FnMut(u32, &Record),
+        wanted: &[CacheLookup],
+        f: impl FnMut(u32, &CacheRecord),
     ) {
         if let Some(message) = self.trust.message() {
             self.messages
@@ -190,7 +190,7 @@ impl Cache {
     pub(crate) fn load_prefixes(
         &mut self,
         algorithm: Algorithm,
-        wanted: &[Wanted],
+        wanted: &[CacheLookup],
         f: impl FnMut(u32, Stamp, Vec<Digest>),
     ) {
         if self.usable
@@ -219,29 +219,31 @@ impl Cache {
         }
     }
 
-    fn note(&mut self, failure: Failure) {
+    fn note(&mut self, failure: CacheFailure) {
         let path = self.place.path();
         let text = match failure {
-            Failure::Damaged(reason) if self.place.was_ours() => match self.place.set_aside() {
-                Ok(aside) => {
-                    let aside = bc_fs::Escaped(aside.as_os_str().as_encoded_bytes());
-                    self.messages
-                        .push(format!("{path}: {reason}, set aside as {aside}"));
-                    return;
+            CacheFailure::Damaged(reason) if self.place.was_ours() => {
+                match self.place.set_aside() {
+                    Ok(aside) => {
+                        let aside = bc_fs::Escaped(aside.as_os_str().as_encoded_bytes());
+                        self.messages
+                            .push(format!("{path}: {reason}, set aside as {aside}"));
+                        return;
+                    }
+                    Err(error) => format!("{path}: {reason}, done without ({error})"),
                 }
-                Err(error) => format!("{path}: {reason}, done without ({error})"),
-            },
-            Failure::Damaged(_) => {
+            }
+            CacheFailure::Damaged(_) => {
                 self.refused = Some("not a cache of bc dup".to_owned());
                 format!("{path}: not a cache of bc dup, done without")
             }
-            Failure::Foreign(reason) => {
+            CacheFailure::Foreign(reason) => {
                 let text = format!("{path}: {reason}, done without");
                 self.refused = Some(reason);
                 text
             }
-            Failure::Busy => format!("{path}: in use by another run, done without"),
-            Failure::Unusable(reason) => format!("{path}: {reason}, done without"),
+            CacheFailure::Busy => format!("{path}: in use by another run, done without"),
+            CacheFailure::Unusable(reason) => format!("{path}: {reason}, done without"),
         };
         self.usable = false;
         self.messages.push(text);

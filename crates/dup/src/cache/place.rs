@@ -18,7 +18,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::Location;
-use super::failure::Failure;
+use super::failure::CacheFailure;
 
 /// The first bytes of every `redb` file.
 const MAGIC: &[u8] = b"redb\x1a\x0a\xa9\x0d\x0a";
@@ -57,18 +57,18 @@ impl CachePlace {
     }
 
     /// Opens the file there, to be read, or to be written as well.
-    pub(crate) fn look(&self, access: OFlags) -> Result<Found, Failure> {
+    pub(crate) fn look(&self, access: OFlags) -> Result<Found, CacheFailure> {
         let found = self.look_at_content(access)?;
         if let Found::Cache(_, file) = &found
             && file.metadata().map_err(unusable)?.mode() & 0o022 != 0
         {
-            return Err(Failure::Damaged("others may write to it".to_owned()));
+            return Err(CacheFailure::Damaged("others may write to it".to_owned()));
         }
         Ok(found)
     }
 
     /// Opens the file without a check of whether others may write to it.
-    fn look_at_content(&self, access: OFlags) -> Result<Found, Failure> {
+    fn look_at_content(&self, access: OFlags) -> Result<Found, CacheFailure> {
         let place = Place::find(&self.path).map_err(of_the_way)?;
         // Before it is opened: for a device that alone can be an order.
         match place.existing().map_err(of_the_way)? {
@@ -83,7 +83,7 @@ impl CachePlace {
         }
         if meta.uid() != rustix::process::geteuid().as_raw() {
             let text = format!("belongs to user {}, not believed", meta.uid());
-            return Err(Failure::Foreign(text));
+            return Err(CacheFailure::Foreign(text));
         }
         if meta.len() == 0 {
             return Ok(Found::Nothing(place));
@@ -93,7 +93,7 @@ impl CachePlace {
         if magic[..read] != *MAGIC {
             return Err(match self.location {
                 Location::Named => no_cache(),
-                Location::Usual => Failure::Damaged("damaged".to_owned()),
+                Location::Usual => CacheFailure::Damaged("damaged".to_owned()),
             });
         }
         Ok(Found::Cache(place, file))
@@ -186,12 +186,12 @@ fn holds(file: &File, bytes: &[u8]) -> io::Result<bool> {
 }
 
 /// Converts an error on the way to the file, or one about its owner, into a [`Failure`].
-fn of_the_way(error: io::Error) -> Failure {
+fn of_the_way(error: io::Error) -> CacheFailure {
     match error.kind() {
         io::ErrorKind::IsADirectory => no_cache(),
         // With the reason: another user's link or file.
         io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
-            Failure::Foreign(error.to_string())
+            CacheFailure::Foreign(error.to_string())
         }
         _ => unusable(error),
     }
@@ -201,10 +201,10 @@ fn is_regular(mode: u32) -> bool {
     FileType::from_raw_mode(mode) == FileType::RegularFile
 }
 
-fn no_cache() -> Failure {
-    Failure::Foreign("not a cache of bc dup".to_owned())
+fn no_cache() -> CacheFailure {
+    CacheFailure::Foreign("not a cache of bc dup".to_owned())
 }
 
-fn unusable(error: io::Error) -> Failure {
-    Failure::Unusable(error.to_string())
+fn unusable(error: io::Error) -> CacheFailure {
+    CacheFailure::Unusable(error.to_string())
 }

@@ -28,7 +28,7 @@ impl Scope {
 
 /// One file in one state.
 #[derive(Clone, Debug)]
-pub(crate) struct Record {
+pub(crate) struct CacheRecord {
     pub(crate) id: Identity,
     pub(crate) stamp: Stamp,
     pub(crate) scope: Scope,
@@ -37,9 +37,9 @@ pub(crate) struct Record {
     pub(crate) digest: [u8; 32],
 }
 
-impl Record {
-    pub(crate) fn new(id: Identity, stamp: Stamp) -> Record {
-        Record {
+impl CacheRecord {
+    pub(crate) fn new(id: Identity, stamp: Stamp) -> CacheRecord {
+        CacheRecord {
             id,
             stamp,
             scope: Scope(0),
@@ -71,7 +71,10 @@ pub(crate) fn key(algorithm: Algorithm, page: (u64, u64)) -> Vec<u8> {
 const FIXED: usize = 2 + 1 + 4 + 4 * 8;
 
 /// Packs records of one page, sorted by inode number.
-pub(crate) fn pack<'r>(algorithm: Algorithm, records: impl Iterator<Item = &'r Record>) -> Vec<u8> {
+pub(crate) fn pack<'r>(
+    algorithm: Algorithm,
+    records: impl Iterator<Item = &'r CacheRecord>,
+) -> Vec<u8> {
     let mut page = Vec::new();
     for record in records {
         let low = (record.id.ino & ((1 << PAGE_BITS) - 1)) as u16;
@@ -103,7 +106,7 @@ pub(crate) fn unpack(
     algorithm: Algorithm,
     page: (u64, u64),
     records: &[u8],
-) -> impl Iterator<Item = Record> {
+) -> impl Iterator<Item = CacheRecord> {
     let size = FIXED + algorithm.digest_len();
     records.chunks_exact(size).filter_map(move |record| {
         let word = |at: usize| Some(u64::from_le_bytes(record.get(at..at + 8)?.try_into().ok()?));
@@ -117,7 +120,7 @@ pub(crate) fn unpack(
             mtime_ns: word(15)? as i64,
             ctime_ns: word(23)? as i64,
         };
-        let mut found = Record::new(id, stamp);
+        let mut found = CacheRecord::new(id, stamp);
         found.scope = Scope(record[2] & 3);
         found.blocks = u32::from_le_bytes(record.get(3..7)?.try_into().ok()?);
         found.fast = word(31)?;
@@ -161,13 +164,13 @@ pub(crate) fn unpack_prefixes(algorithm: Algorithm, packed: &[u8]) -> Option<(St
 mod tests {
     use super::*;
 
-    fn record(ino: u64) -> Record {
+    fn record(ino: u64) -> CacheRecord {
         let stamp = Stamp {
             size: 7,
             mtime_ns: -5,
             ctime_ns: i64::MAX,
         };
-        let mut record = Record::new(Identity { dev: 9, ino }, stamp);
+        let mut record = CacheRecord::new(Identity { dev: 9, ino }, stamp);
         record.scope = Scope::new(true, true);
         record.blocks = 8;
         record.fast = 0x1234;
@@ -183,7 +186,7 @@ mod tests {
             assert_eq!(page_of(records[2].id), page);
             let packed = pack(algorithm, records.iter());
             let checked = check(algorithm, &packed).unwrap();
-            let back: Vec<Record> = unpack(algorithm, page, checked).collect();
+            let back: Vec<CacheRecord> = unpack(algorithm, page, checked).collect();
             assert_eq!(back.len(), 3);
             for (one, other) in records.iter().zip(&back) {
                 assert_eq!(

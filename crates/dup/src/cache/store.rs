@@ -19,9 +19,11 @@ use redb::{
 };
 use rustix::fs::OFlags;
 
-use super::failure::Failure;
+use super::failure::CacheFailure;
 use super::place::{Beginning, CachePlace, Found};
-use super::record::{Record, check, key, pack, pack_prefixes, page_of, unpack, unpack_prefixes};
+use super::record::{
+    CacheRecord, check, key, pack, pack_prefixes, page_of, unpack, unpack_prefixes,
+};
 
 /// The name carries the layout's version.
 const PAGES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("bc dup pages 2");
@@ -51,19 +53,19 @@ pub fn panic_is_expected() -> bool {
 
 /// `redb` checks sums only after a crash; a damaged page can make it panic,
 /// which here is one more way of saying so.
-fn guarded<T>(f: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+fn guarded<T>(f: impl FnOnce() -> Result<T, CacheFailure>) -> Result<T, CacheFailure> {
     let outer = GUARDED.replace(true);
     let result = catch_unwind(AssertUnwindSafe(f));
     GUARDED.set(outer);
-    result.unwrap_or_else(|_| Err(Failure::Damaged("damaged".to_owned())))
+    result.unwrap_or_else(|_| Err(CacheFailure::Damaged("damaged".to_owned())))
 }
 
-fn failed(error: impl Into<redb::Error>) -> Failure {
+fn failed(error: impl Into<redb::Error>) -> CacheFailure {
     error.into().into()
 }
 
 /// Is there a cache that can be read, or nothing at all?
-pub(crate) fn check_place(place: &CachePlace) -> Result<(), Failure> {
+pub(crate) fn check_place(place: &CachePlace) -> Result<(), CacheFailure> {
     let Found::Cache(_, file) = place.look(OFlags::RDONLY)? else {
         return Ok(());
     };
@@ -74,13 +76,13 @@ pub(crate) fn check_place(place: &CachePlace) -> Result<(), Failure> {
     })
 }
 
-type Table = redb::ReadOnlyTable<&'static [u8], &'static [u8]>;
+type CacheTable = redb::ReadOnlyTable<&'static [u8], &'static [u8]>;
 
 /// Opens one of our tables; `None` if the store has none of that name yet.
 fn table(
     transaction: &ReadTransaction,
     which: TableDefinition<'static, &'static [u8], &'static [u8]>,
-) -> Result<Option<Table>, Failure> {
+) -> Result<Option<CacheTable>, CacheFailure> {
     match transaction.open_table(which) {
         Ok(table) => return Ok(Some(table)),
         Err(TableError::TableDoesNotExist(_)) => {}
@@ -92,21 +94,21 @@ fn table(
     let foreign = tables.any(|table| !ours.contains(&table.name()));
     let mut others = transaction.list_multimap_tables().map_err(failed)?;
     if foreign || others.next().is_some() {
-        return Err(Failure::Foreign("not a cache of bc dup".to_owned()));
+        return Err(CacheFailure::Foreign("not a cache of bc dup".to_owned()));
     }
     Ok(None)
 }
 
 /// A file to look up, and its candidate number.
-pub(crate) type Wanted = (Identity, u32);
+pub(crate) type CacheLookup = (Identity, u32);
 
 /// Calls `f` with every record of `wanted` (sorted) that the store has, in whatever state.
 pub(crate) fn load(
     place: &CachePlace,
     algorithm: Algorithm,
-    wanted: &[Wanted],
-    mut f: impl FnMut(u32, &Record),
-) -> Result<(), Failure> {
+    wanted: &[CacheLookup],
+    mut f: impl FnMut(u32, &CacheRecord),
+) -> Result<(), CacheFailure> {
     let Found::Cache(_, file) = place.look(OFlags::RDONLY)? else {
         return Ok(());
     };
@@ -142,8 +144,8 @@ pub(crate) fn load(
     Ok(())
 }
 
-fn mismatch() -> Failure {
-    Failure::Damaged("checksum does not match".to_owned())
+fn mismatch() -> CacheFailure {
+    CacheFailure::Damaged("checksum does not match".to_owned())
 }
 
 /// Calls `f` with the prefix digests of those of `wanted` that the store has,
@@ -151,9 +153,9 @@ fn mismatch() -> Failure {
 pub(crate) fn load_prefixes(
     place: &CachePlace,
     algorithm: Algorithm,
-    wanted: &[Wanted],
+    wanted: &[CacheLookup],
     mut f: impl FnMut(u32, Stamp, Vec<Digest>),
-) -> Result<(), Failure> {
+) -> Result<(), CacheFailure> {
     if wanted.is_empty() {
         return Ok(());
     }
@@ -183,7 +185,7 @@ pub(crate) fn load_prefixes(
     Ok(())
 }
 
-fn open_to_read(place: &CachePlace, file: File) -> Result<ReadOnlyDatabase, Failure> {
+fn open_to_read(place: &CachePlace, file: File) -> Result<ReadOnlyDatabase, CacheFailure> {
     // The opened file, whichever file its name leads to by now.
     let own = format!("/proc/thread-self/fd/{}", file.as_raw_fd());
     let mut tries = 0;
@@ -206,12 +208,12 @@ fn open_to_read(place: &CachePlace, file: File) -> Result<ReadOnlyDatabase, Fail
     }
 }
 
-fn open_to_write(file: &File) -> Result<Database, Failure> {
+fn open_to_write(file: &File) -> Result<Database, CacheFailure> {
     let mut tries = 0;
     loop {
         let file = file
             .try_clone()
-            .map_err(|e| Failure::Unusable(e.to_string()))?;
+            .map_err(|e| CacheFailure::Unusable(e.to_string()))?;
         match Builder::new().set_cache_size(KEEP).create_file(file) {
             Ok(database) => return Ok(database),
             Err(DatabaseError::DatabaseAlreadyOpen) if tries < TRIES => {
@@ -227,13 +229,13 @@ fn open_to_write(file: &File) -> Result<Database, Failure> {
 pub(crate) struct News<'n> {
     pub(crate) algorithm: Algorithm,
     /// Sorted by identity.
-    pub(crate) records: &'n [Record],
+    pub(crate) records: &'n [CacheRecord],
     pub(crate) prefixes: &'n [(Identity, Stamp, &'n [Digest])],
 }
 
 /// Adds new records to the store, in place of older ones of the same inodes.
-pub(crate) fn save(place: &CachePlace, news: &News<'_>) -> Result<(), Failure> {
-    let unusable = |error: std::io::Error| Failure::Unusable(error.to_string());
+pub(crate) fn save(place: &CachePlace, news: &News<'_>) -> Result<(), CacheFailure> {
+    let unusable = |error: std::io::Error| CacheFailure::Unusable(error.to_string());
     for _ in 0..TRIES {
         let new = match place.look(OFlags::RDWR)? {
             Found::Cache(_, file) => {
@@ -251,10 +253,10 @@ pub(crate) fn save(place: &CachePlace, news: &News<'_>) -> Result<(), Failure> {
             Err(error) => return Err(unusable(error)),
         }
     }
-    Err(Failure::Busy)
+    Err(CacheFailure::Busy)
 }
 
-fn write(file: &File, news: &News<'_>) -> Result<(), Failure> {
+fn write(file: &File, news: &News<'_>) -> Result<(), CacheFailure> {
     let algorithm = news.algorithm;
     guarded(|| {
         let database = open_to_write(file)?;
@@ -265,14 +267,14 @@ fn write(file: &File, news: &News<'_>) -> Result<(), Failure> {
             for group in news.records.chunk_by(|a, b| page_of(a.id) == page_of(b.id)) {
                 let page = page_of(group[0].id);
                 let key = key(algorithm, page);
-                let old: Vec<Record> = match table.get(key.as_slice()).map_err(failed)? {
+                let old: Vec<CacheRecord> = match table.get(key.as_slice()).map_err(failed)? {
                     Some(packed) => {
                         let records = check(algorithm, packed.value()).ok_or_else(mismatch)?;
                         unpack(algorithm, page, records).collect()
                     }
                     None => Vec::new(),
                 };
-                let merged: BTreeMap<u64, &Record> = old
+                let merged: BTreeMap<u64, &CacheRecord> = old
                     .iter()
                     .chain(group)
                     .map(|record| (record.id.ino, record))

@@ -3,7 +3,7 @@
 use bc_walk::{DirFdCache, DirId, Error, ErrorKind};
 
 use super::Obstacle;
-use super::tree::Tree;
+use super::tree::DirTree;
 use crate::prune::sys;
 
 /// Looks at directories again, each once.
@@ -14,7 +14,7 @@ pub(crate) struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
-    pub(crate) fn new(tree: &Tree<'a>) -> Check<'a> {
+    pub(crate) fn new(tree: &DirTree<'a>) -> Check<'a> {
         Check {
             dirs: DirFdCache::new(tree.listing),
             is_checked: vec![false; tree.listing.dirs()],
@@ -25,7 +25,7 @@ impl<'a> Check<'a> {
     /// any did.
     pub(crate) fn below(
         &mut self,
-        tree: &mut Tree<'a>,
+        tree: &mut DirTree<'a>,
         dir: DirId,
         errors: &mut Vec<Error>,
     ) -> bool {
@@ -46,7 +46,7 @@ impl<'a> Check<'a> {
     }
 
     /// A directory's times were taken before it was read, so they are older than any change since.
-    fn one(&mut self, tree: &Tree<'a>, dir: DirId) -> Result<(), Error> {
+    fn one(&mut self, tree: &DirTree<'a>, dir: DirId) -> Result<(), Error> {
         let listing = tree.listing;
         let opened = self.dirs.open_waiting(dir)?;
         let now = sys::stat(&opened)

@@ -11,7 +11,7 @@ use bc_walk::{DirId, EntryId};
 
 use super::DirNames;
 use super::sums::Sums;
-use super::tree::{Item, NONE, Tree};
+use super::tree::{DirItem, DirTree, NONE};
 
 /// The contents of directories, by number.
 pub(crate) struct Classes {
@@ -21,7 +21,7 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
-    pub(crate) fn new(tree: &Tree<'_>, sums: &Sums, names: DirNames) -> Classes {
+    pub(crate) fn new(tree: &DirTree<'_>, sums: &Sums, names: DirNames) -> Classes {
         let mut classes = Classes {
             of: vec![NONE; tree.listing.dirs()],
             first: Vec::new(),
@@ -49,7 +49,7 @@ impl Classes {
         (self.first.len() - 1) as u32
     }
 
-    fn by_entries(&mut self, tree: &Tree<'_>, sums: &Sums) {
+    fn by_entries(&mut self, tree: &DirTree<'_>, sums: &Sums) {
         let keys = RandomState::new();
         let mut newest: HashMap<u64, u32> = HashMap::new();
         // Of each class the one before with the same hash.
@@ -73,7 +73,7 @@ impl Classes {
         }
     }
 
-    fn hash(&self, tree: &Tree<'_>, dir: DirId, keys: &RandomState) -> u64 {
+    fn hash(&self, tree: &DirTree<'_>, dir: DirId, keys: &RandomState) -> u64 {
         let mut hasher = keys.build_hasher();
         for &entry in tree.entries(dir) {
             let (kind, number) = self.value(tree, entry);
@@ -84,7 +84,7 @@ impl Classes {
         hasher.finish()
     }
 
-    fn are_equal(&self, tree: &Tree<'_>, one: DirId, other: DirId) -> bool {
+    fn are_equal(&self, tree: &DirTree<'_>, one: DirId, other: DirId) -> bool {
         let (one, other) = (tree.entries(one), tree.entries(other));
         let is_same = |(a, b): (&EntryId, &EntryId)| {
             self.value(tree, *a) == self.value(tree, *b)
@@ -95,19 +95,19 @@ impl Classes {
 
     /// Returns the kind of an entry and the number of its content. A directory that filters leave
     /// unread is like an empty one.
-    fn value(&self, tree: &Tree<'_>, entry: EntryId) -> (u8, u32) {
+    fn value(&self, tree: &DirTree<'_>, entry: EntryId) -> (u8, u32) {
         match tree.item(entry) {
-            Item::File(content) => (b'f', content),
-            Item::Link(target) => (b'l', target),
-            Item::Dir(dir) if tree.entries(dir).is_empty() => (b'd', NONE),
-            Item::Dir(dir) => (b'd', self.of[dir.0 as usize]),
-            Item::Closed => (b'd', NONE),
+            DirItem::File(content) => (b'f', content),
+            DirItem::Link(target) => (b'l', target),
+            DirItem::Dir(dir) if tree.entries(dir).is_empty() => (b'd', NONE),
+            DirItem::Dir(dir) => (b'd', self.of[dir.0 as usize]),
+            DirItem::Closed => (b'd', NONE),
             // Such ones are in no class.
-            Item::Alone | Item::Unknown => (b'?', NONE),
+            DirItem::Alone | DirItem::Unknown => (b'?', NONE),
         }
     }
 
-    fn by_sums(&mut self, tree: &Tree<'_>, sums: &Sums) {
+    fn by_sums(&mut self, tree: &DirTree<'_>, sums: &Sums) {
         let keys = [RandomState::new(), RandomState::new()];
         let value = |kind: u8, number: u32| {
             let half = |keys: &RandomState| keys.hash_one((kind, number));
@@ -123,7 +123,7 @@ impl Classes {
             let mut total = 0_u128;
             for &entry in tree.entries(dir) {
                 let one = match tree.item(entry) {
-                    Item::Dir(dir) if !tree.entries(dir).is_empty() => totals[dir.0 as usize],
+                    DirItem::Dir(dir) if !tree.entries(dir).is_empty() => totals[dir.0 as usize],
                     _ => {
                         let (kind, number) = self.value(tree, entry);
                         value(kind, number)

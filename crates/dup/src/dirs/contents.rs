@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use bc_walk::{DirFdCache, EntryId, Error, FileKind, Identity, Listing};
 
 use super::Obstacle;
-use super::tree::Tree;
+use super::tree::DirTree;
 use crate::scan::Scan;
 
 /// Meaning of the numbers of contents and link targets in a [`Tree`].
@@ -21,7 +21,7 @@ pub(crate) struct Contents {
 }
 
 /// Gives numbers to the contents of files and the targets of links.
-pub(crate) fn number(tree: &mut Tree<'_>, scan: &Scan, errors: &mut Vec<Error>) -> Contents {
+pub(crate) fn number(tree: &mut DirTree<'_>, scan: &Scan, errors: &mut Vec<Error>) -> Contents {
     let mut contents = Contents::default();
     for group in scan.groups() {
         let names = group.files().flat_map(|file| file.names);
@@ -38,7 +38,7 @@ pub(crate) fn number(tree: &mut Tree<'_>, scan: &Scan, errors: &mut Vec<Error>) 
 }
 
 /// Files that are in no group but have several names: a content of their own.
-fn linked(tree: &mut Tree<'_>, contents: &mut Contents) {
+fn linked(tree: &mut DirTree<'_>, contents: &mut Contents) {
     let listing = tree.listing;
     // Where two files share their numbers, as on some FUSE file systems, their states differ.
     type State = (Identity, u64, i64, i64);
@@ -69,7 +69,7 @@ fn linked(tree: &mut Tree<'_>, contents: &mut Contents) {
     }
 }
 
-fn targets(tree: &mut Tree<'_>, contents: &mut Contents, errors: &mut Vec<Error>) {
+fn targets(tree: &mut DirTree<'_>, contents: &mut Contents, errors: &mut Vec<Error>) {
     let listing = tree.listing;
     let mut dirs = DirFdCache::new(listing);
     let mut numbers: HashMap<Vec<u8>, u32> = HashMap::new();

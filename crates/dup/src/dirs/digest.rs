@@ -17,7 +17,7 @@ use bc_walk::{DirId, EntryId, Error, ErrorKind, FileStat, Listing};
 
 use super::classes::Classes;
 use super::contents::Contents;
-use super::tree::{Item, Tree};
+use super::tree::{DirItem, DirTree};
 use crate::scan::Scan;
 
 /// The algorithm of directories' digests beside that of a search: always one of 256 bits.
@@ -57,7 +57,7 @@ impl Digests {
     /// A worker that panicked.
     pub(crate) fn read(
         &mut self,
-        tree: &Tree<'_>,
+        tree: &DirTree<'_>,
         dirs: &[DirId],
         options: &HashOptions,
         (cancel, progress): (&Cancel, &HashProgress),
@@ -66,7 +66,7 @@ impl Digests {
         let mut numbers = HashSet::new();
         for dir in dirs.iter().flat_map(|dir| tree.below(*dir)) {
             for &entry in tree.entries(dir) {
-                if let Item::File(content) = tree.item(entry)
+                if let DirItem::File(content) = tree.item(entry)
                     && !self.files.contains_key(&content)
                     && numbers.insert(content)
                 {
@@ -79,7 +79,7 @@ impl Digests {
         bc_read::order::for_disk(tree.listing, &mut entries);
         let options = options.clone().algorithms(vec![self.algorithm]);
         let plan = Plan::new(entries, options.workers);
-        let sink = |_| Sink {
+        let sink = |_| TreeSink {
             listing: tree.listing,
             digests: Vec::new(),
             failures: Vec::new(),
@@ -99,7 +99,7 @@ impl Digests {
     /// The digest of a directory with its names.
     pub(crate) fn with_names(
         &self,
-        tree: &Tree<'_>,
+        tree: &DirTree<'_>,
         contents: &Contents,
         classes: &Classes,
         known: &mut HashMap<u32, Digest>,
@@ -116,7 +116,7 @@ impl Digests {
             let mut hasher = Hasher::new(self.algorithm);
             for &entry in tree.entries(classes.first[class as usize]) {
                 let (kind, digest) = match tree.item(entry) {
-                    Item::Dir(dir) => (b'd', *known.get(&classes.of(dir)?)?),
+                    DirItem::Dir(dir) => (b'd', *known.get(&classes.of(dir)?)?),
                     item => self.of_item(contents, item)?,
                 };
                 record(
@@ -134,7 +134,7 @@ impl Digests {
     /// The digest of a directory without names.
     pub(crate) fn without_names(
         &self,
-        tree: &Tree<'_>,
+        tree: &DirTree<'_>,
         contents: &Contents,
         dir: DirId,
     ) -> Option<Digest> {
@@ -142,8 +142,8 @@ impl Digests {
         for dir in tree.below(dir) {
             for &entry in tree.entries(dir) {
                 match tree.item(entry) {
-                    Item::Dir(dir) if !tree.entries(dir).is_empty() => {}
-                    Item::Dir(_) => all.push(self.of_item(contents, Item::Closed)?),
+                    DirItem::Dir(dir) if !tree.entries(dir).is_empty() => {}
+                    DirItem::Dir(_) => all.push(self.of_item(contents, DirItem::Closed)?),
                     item => all.push(self.of_item(contents, item)?),
                 }
             }
@@ -158,13 +158,13 @@ impl Digests {
         Some(hasher.finalize())
     }
 
-    fn of_item(&self, contents: &Contents, item: Item) -> Option<(u8, Digest)> {
+    fn of_item(&self, contents: &Contents, item: DirItem) -> Option<(u8, Digest)> {
         let of_bytes = |bytes| bc_digest::hash(self.algorithm, bytes);
         match item {
-            Item::File(content) => Some((b'f', *self.files.get(&content)?)),
-            Item::Link(target) => Some((b'l', of_bytes(&contents.targets[target as usize]))),
-            Item::Closed => Some((b'd', of_bytes(b""))),
-            Item::Dir(_) | Item::Alone | Item::Unknown => None,
+            DirItem::File(content) => Some((b'f', *self.files.get(&content)?)),
+            DirItem::Link(target) => Some((b'l', of_bytes(&contents.targets[target as usize]))),
+            DirItem::Closed => Some((b'd', of_bytes(b""))),
+            DirItem::Dir(_) | DirItem::Alone | DirItem::Unknown => None,
         }
     }
 }
@@ -176,13 +176,13 @@ fn record(hasher: &mut Hasher, kind: u8, digest: Digest, name: &[u8]) {
     hasher.update(&[0]);
 }
 
-struct Sink<'a> {
+struct TreeSink<'a> {
     listing: &'a Listing,
     digests: Vec<(EntryId, Digest)>,
     failures: Vec<(EntryId, Error)>,
 }
 
-impl DigestSink for Sink<'_> {
+impl DigestSink for TreeSink<'_> {
     fn file(&mut self, entry: EntryId, result: Result<(&FileStat, &[Digest]), Error>) {
         let listed = self.listing.meta(entry).map(|meta| meta.stamp);
         let changed = || Error::of_kind(self.listing.path(entry), "read", ErrorKind::Changed);

@@ -16,7 +16,7 @@ use super::places::Places;
 use super::search::Search;
 use super::space::Space;
 use super::sums::Sums;
-use super::tree::Tree;
+use super::tree::DirTree;
 use super::{DirGroup, DirNames, Directories, DirsOptions, Obstacle, contained, repeated, similar};
 use crate::error::{Error, ErrorKind, require_metadata};
 use crate::scan::Scan;
@@ -48,7 +48,7 @@ pub fn find(
         return Err(Error::new(ErrorKind::ForeignListing, text));
     }
     let mut errors = Vec::new();
-    let mut tree = Tree::new(listing);
+    let mut tree = DirTree::new(listing);
     let contents = contents::number(&mut tree, scan, &mut errors);
     let mut check = Check::new(&tree);
     let mut digests = Digests::new(options.algorithm, scan);
@@ -102,7 +102,7 @@ fn reported(found: &Directories) -> Vec<DirId> {
 
 /// Searches for equal, contained and similar directories with the contents known so far.
 fn look(
-    tree: &Tree<'_>,
+    tree: &DirTree<'_>,
     (sums, classes): (&Sums, &Classes),
     contents: &Contents,
     scan: &Scan,
@@ -161,7 +161,13 @@ fn look(
     found
 }
 
-fn group(tree: &Tree<'_>, sums: &Sums, space: &Space, scan: &Scan, members: &[DirId]) -> DirGroup {
+fn group(
+    tree: &DirTree<'_>,
+    sums: &Sums,
+    space: &Space,
+    scan: &Scan,
+    members: &[DirId],
+) -> DirGroup {
     let mut dirs = members.to_vec();
     dirs.sort_by_cached_key(|dir| (!scan.is_reference_dir(*dir), tree.listing.dir_path(*dir)));
     let sum = sums.of(dirs[0]);
@@ -177,7 +183,7 @@ fn group(tree: &Tree<'_>, sums: &Sums, space: &Space, scan: &Scan, members: &[Di
 
 fn set_digests(
     groups: &mut [DirGroup],
-    tree: &Tree<'_>,
+    tree: &DirTree<'_>,
     contents: &Contents,
     classes: &Classes,
     (digests, names): (&Digests, DirNames),

@@ -7,7 +7,7 @@ use bc_walk::{DirId, EntryId};
 
 use super::classes::Classes;
 use super::sums::Sums;
-use super::tree::Tree;
+use super::tree::DirTree;
 use super::{DirNames, DirsOptions};
 use crate::scan::{Scan, Span};
 
@@ -21,7 +21,7 @@ pub(crate) struct Groups {
 
 impl Groups {
     pub(crate) fn new(
-        tree: &Tree<'_>,
+        tree: &DirTree<'_>,
         sums: &Sums,
         classes: &Classes,
         options: &DirsOptions,
@@ -77,7 +77,7 @@ pub(crate) struct Told {
 /// Leaves out groups that follow from the equality of larger directories: a group whose members'
 /// parents are all equal, each of them with one member, under one name.
 pub(crate) fn largest(
-    tree: &Tree<'_>,
+    tree: &DirTree<'_>,
     classes: &Classes,
     groups: &Groups,
     scan: &Scan,
@@ -118,7 +118,7 @@ pub(crate) fn largest(
 
 /// Returns true for groups that are to be reported, as for groups of files: with a member that is
 /// no reference, and spanning roots where that is requested.
-fn is_wanted(tree: &Tree<'_>, scan: &Scan, options: &DirsOptions, members: &[DirId]) -> bool {
+fn is_wanted(tree: &DirTree<'_>, scan: &Scan, options: &DirsOptions, members: &[DirId]) -> bool {
     let root = |dir: &DirId| tree.named_by(*dir).map(|entry| tree.listing.root(entry));
     let spans = || members.iter().any(|dir| root(dir) != root(&members[0]));
     (options.span == Span::Any || spans()) && !members.iter().all(|dir| scan.is_reference_dir(*dir))

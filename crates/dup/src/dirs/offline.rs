@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use bc_walk::{DirId, EntryId, FileKind, Listing};
 
 use super::Directories;
-use super::tree::{Item, Tree};
+use super::tree::{DirItem, DirTree};
 use crate::unique::Offline;
 
 /// A directory all of whose files are in manifests; these are not asked about links and empty
@@ -27,7 +27,7 @@ pub struct OfflineDir {
 
 /// Sums over a directory and everything below it.
 #[derive(Clone, Default)]
-struct Known {
+struct KnownSums {
     files: u64,
     bytes: u64,
     filtered: u64,
@@ -44,7 +44,7 @@ pub fn offline_dirs(
     offline: &Offline,
     min_files: u64,
 ) -> Vec<OfflineDir> {
-    let mut tree = Tree::new(listing);
+    let mut tree = DirTree::new(listing);
     for (dir, obstacle) in &found.obstacles {
         tree.obstruct(*dir, *obstacle);
     }
@@ -80,9 +80,9 @@ pub fn offline_dirs(
     reported
 }
 
-fn of_all(tree: &Tree<'_>, answers: &HashMap<EntryId, usize>) -> Vec<Known> {
+fn of_all(tree: &DirTree<'_>, answers: &HashMap<EntryId, usize>) -> Vec<KnownSums> {
     let listing = tree.listing;
-    let mut all = vec![Known::default(); listing.dirs()];
+    let mut all = vec![KnownSums::default(); listing.dirs()];
     for (dir, gap) in listing.gaps() {
         all[dir.0 as usize].filtered = gap.filtered;
     }
@@ -91,7 +91,7 @@ fn of_all(tree: &Tree<'_>, answers: &HashMap<EntryId, usize>) -> Vec<Known> {
         known.whole = tree.obstacle(dir).is_none();
         for &entry in tree.entries(dir) {
             match (listing.kind(entry), tree.item(entry)) {
-                (_, Item::Dir(inner)) => known.add(&all[inner.0 as usize]),
+                (_, DirItem::Dir(inner)) => known.add(&all[inner.0 as usize]),
                 (FileKind::File, _) => {
                     let size = listing.size(entry).unwrap_or(0);
                     let answer = answers.get(&entry);
@@ -100,7 +100,7 @@ fn of_all(tree: &Tree<'_>, answers: &HashMap<EntryId, usize>) -> Vec<Known> {
                     known.manifests.extend(answer);
                     known.whole &= size == 0 || answer.is_some();
                 }
-                (FileKind::Symlink, _) | (_, Item::Closed) => {}
+                (FileKind::Symlink, _) | (_, DirItem::Closed) => {}
                 _ => known.whole = false,
             }
         }
@@ -111,8 +111,8 @@ fn of_all(tree: &Tree<'_>, answers: &HashMap<EntryId, usize>) -> Vec<Known> {
     all
 }
 
-impl Known {
-    fn add(&mut self, inner: &Known) {
+impl KnownSums {
+    fn add(&mut self, inner: &KnownSums) {
         self.files += inner.files;
         self.bytes = self.bytes.saturating_add(inner.bytes);
         self.filtered += inner.filtered;

@@ -3,7 +3,7 @@
 use bc_walk::DirId;
 
 use super::contents::Contents;
-use super::tree::{Item, NONE, Tree};
+use super::tree::{DirItem, DirTree, NONE};
 
 /// Directories by rank, so that those below one of them are a range of ranks; and for each content
 /// the directories that have it, by rank.
@@ -22,7 +22,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    pub(crate) fn new(tree: &Tree<'_>, contents: &Contents) -> Places {
+    pub(crate) fn new(tree: &DirTree<'_>, contents: &Contents) -> Places {
         let mut places = Places {
             ranks: vec![NONE; tree.listing.dirs()],
             by_rank: tree.order().to_vec(),
@@ -36,7 +36,7 @@ impl Places {
         places
     }
 
-    fn rank(&mut self, tree: &Tree<'_>) {
+    fn rank(&mut self, tree: &DirTree<'_>) {
         for (rank, &dir) in self.by_rank.iter().enumerate().rev() {
             self.ranks[dir.0 as usize] = rank as u32;
             if let Some(above) = tree.above(dir) {
@@ -45,7 +45,7 @@ impl Places {
         }
     }
 
-    fn fill(&mut self, tree: &Tree<'_>) {
+    fn fill(&mut self, tree: &DirTree<'_>) {
         for &dir in &self.by_rank {
             for content in self.contents(tree, dir) {
                 self.starts[content as usize + 1] += 1;
@@ -70,20 +70,20 @@ impl Places {
     /// as they can be elsewhere as well.
     pub(crate) fn contents<'t>(
         &self,
-        tree: &'t Tree<'_>,
+        tree: &'t DirTree<'_>,
         dir: DirId,
     ) -> impl Iterator<Item = u32> + use<'t> {
         let files = self.files;
         let entries = tree.entries(dir).iter();
         entries.filter_map(move |entry| match tree.item(*entry) {
-            Item::File(content) => Some(content),
-            Item::Link(target) => Some(files + target),
+            DirItem::File(content) => Some(content),
+            DirItem::Link(target) => Some(files + target),
             _ => None,
         })
     }
 
     /// Returns all contents below a directory, sorted, each as often as it occurs.
-    pub(crate) fn all_contents(&self, tree: &Tree<'_>, dir: DirId) -> Vec<u32> {
+    pub(crate) fn all_contents(&self, tree: &DirTree<'_>, dir: DirId) -> Vec<u32> {
         let below = self.range(dir).map(|rank| self.by_rank[rank as usize]);
         let mut all: Vec<u32> = below.flat_map(|dir| self.contents(tree, dir)).collect();
         all.sort_unstable();

@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use bc_walk::{DirId, EntryId, Identity};
 
-use super::tree::Tree;
+use super::tree::DirTree;
 use crate::prune::sys;
 
 /// The entries of such roots.
-pub(crate) fn repeated(tree: &Tree<'_>) -> HashSet<EntryId> {
+pub(crate) fn repeated(tree: &DirTree<'_>) -> HashSet<EntryId> {
     let listing = tree.listing;
     let is_root = |entry: &EntryId| listing.dir_identity(listing.dir(*entry)).is_none();
     let roots: Vec<EntryId> = listing.ids().filter(is_root).collect();

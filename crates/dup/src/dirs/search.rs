@@ -8,11 +8,11 @@ use super::classes::Classes;
 use super::groups::Groups;
 use super::places::Places;
 use super::sums::Sums;
-use super::tree::{Item, Tree};
+use super::tree::{DirItem, DirTree};
 
 /// The state of such a search.
 pub(crate) struct Search<'a> {
-    pub(crate) tree: &'a Tree<'a>,
+    pub(crate) tree: &'a DirTree<'a>,
     pub(crate) sums: &'a Sums,
     pub(crate) places: &'a Places,
     pub(crate) limits: Limits,
@@ -29,7 +29,7 @@ pub(crate) struct Search<'a> {
 impl<'a> Search<'a> {
     /// Starts with the groups of equal directories as the only ones in the report.
     pub(crate) fn new(
-        tree: &'a Tree<'a>,
+        tree: &'a DirTree<'a>,
         sums: &'a Sums,
         places: &'a Places,
         (classes, groups): (&Classes, &Groups),
@@ -58,7 +58,7 @@ impl<'a> Search<'a> {
         let is_done = self.is_done(dir);
         let sum = self.sums.of(dir);
         let is_wrapper = || match self.tree.entries(dir) {
-            [only] => matches!(self.tree.item(*only), Item::Dir(_)),
+            [only] => matches!(self.tree.item(*only), DirItem::Dir(_)),
             _ => false,
         };
         !is_done && sum.is_known && sum.files >= self.least && !is_wrapper()

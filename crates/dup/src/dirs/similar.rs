@@ -7,7 +7,7 @@ use bc_walk::DirId;
 
 use super::contained::Contained;
 use super::search::Search;
-use super::tree::{Item, Tree};
+use super::tree::{DirItem, DirTree};
 
 /// Two directories, the first of which comes first by path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -86,10 +86,10 @@ fn line(search: &Search<'_>, one: DirId, other: DirId, shared: u64) -> Similar {
 }
 
 /// Returns the bytes of a file or link by the number of its content.
-fn sizes(tree: &Tree<'_>, contents: usize) -> Vec<u64> {
+fn sizes(tree: &DirTree<'_>, contents: usize) -> Vec<u64> {
     let mut sizes = vec![0; contents];
     for entry in tree.dirs().flat_map(|dir| tree.entries(dir)) {
-        if let Item::File(content) = tree.item(*entry) {
+        if let DirItem::File(content) = tree.item(*entry) {
             sizes[content as usize] = tree.listing.size(*entry).unwrap_or(0);
         }
     }

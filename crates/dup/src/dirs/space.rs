@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use bc_walk::{DirId, EntryId};
 
-use super::tree::{Item, Tree};
+use super::tree::{DirItem, DirTree};
 use crate::scan::Scan;
 
 /// Disk space of the files below directories.
@@ -28,7 +28,7 @@ struct Several {
 impl Space {
     /// Adds up the space of the files that the search found equal. They suffice: every file in a
     /// group of directories is in one of files, or has a name in the directory that stays.
-    pub(crate) fn new(tree: &Tree<'_>, scan: &Scan) -> Space {
+    pub(crate) fn new(tree: &DirTree<'_>, scan: &Scan) -> Space {
         let mut space = Space {
             own: vec![0; tree.listing.dirs()],
             has_several: vec![false; tree.listing.dirs()],
@@ -60,13 +60,13 @@ impl Space {
     }
 
     /// Bytes of disk that are freed if these directories go.
-    pub(crate) fn freed(&self, tree: &Tree<'_>, dirs: &[DirId]) -> u64 {
+    pub(crate) fn freed(&self, tree: &DirTree<'_>, dirs: &[DirId]) -> u64 {
         let mut freed = dirs.iter().map(|dir| self.own[dir.0 as usize]).sum();
         let mut seen: HashMap<EntryId, u32> = HashMap::new();
         let mixed = dirs.iter().filter(|dir| self.has_several[dir.0 as usize]);
         for dir in mixed.flat_map(|dir| tree.below(*dir)) {
             for entry in tree.entries(dir) {
-                let is_file = matches!(tree.item(*entry), Item::File(_));
+                let is_file = matches!(tree.item(*entry), DirItem::File(_));
                 let Some(several) = self.several.get(entry).filter(|_| is_file) else {
                     continue;
                 };

@@ -2,11 +2,11 @@
 
 use bc_walk::{DirId, EntryId};
 
-use super::tree::{Item, Tree};
+use super::tree::{DirItem, DirTree};
 
 /// Totals of everything below a directory.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sum {
+pub(crate) struct DirTotals {
     pub(crate) files: u64,
     /// Their sizes together.
     pub(crate) bytes: u64,
@@ -21,11 +21,11 @@ pub(crate) struct Sum {
 }
 
 /// Totals by directory.
-pub(crate) struct Sums(Vec<Sum>);
+pub(crate) struct Sums(Vec<DirTotals>);
 
 impl Sums {
-    pub(crate) fn new(tree: &Tree<'_>) -> Sums {
-        let mut sums = vec![Sum::default(); tree.listing.dirs()];
+    pub(crate) fn new(tree: &DirTree<'_>) -> Sums {
+        let mut sums = vec![DirTotals::default(); tree.listing.dirs()];
         for (dir, gap) in tree.listing.gaps() {
             sums[dir.0 as usize].filtered = gap.filtered;
         }
@@ -34,16 +34,16 @@ impl Sums {
             sum.is_known = tree.obstacle(dir).is_none();
             for &entry in tree.entries(dir) {
                 match tree.item(entry) {
-                    Item::File(_) => sum.add_file(size(tree, entry)),
-                    Item::Alone => {
+                    DirItem::File(_) => sum.add_file(size(tree, entry)),
+                    DirItem::Alone => {
                         let size = size(tree, entry);
                         sum.add_file(size);
                         sum.alone = sum.alone.saturating_add(size);
                         sum.has_alone = true;
                     }
-                    Item::Dir(inner) => sum.add(&sums[inner.0 as usize]),
-                    Item::Link(_) | Item::Closed => {}
-                    Item::Unknown => sum.is_known = false,
+                    DirItem::Dir(inner) => sum.add(&sums[inner.0 as usize]),
+                    DirItem::Link(_) | DirItem::Closed => {}
+                    DirItem::Unknown => sum.is_known = false,
                 }
             }
             sums[dir.0 as usize] = sum;
@@ -51,16 +51,16 @@ impl Sums {
         Sums(sums)
     }
 
-    pub(crate) fn of(&self, dir: DirId) -> &Sum {
+    pub(crate) fn of(&self, dir: DirId) -> &DirTotals {
         &self.0[dir.0 as usize]
     }
 }
 
-fn size(tree: &Tree<'_>, entry: EntryId) -> u64 {
+fn size(tree: &DirTree<'_>, entry: EntryId) -> u64 {
     tree.listing.size(entry).unwrap_or(0)
 }
 
-impl Sum {
+impl DirTotals {
     /// Returns true if it can be equal to another directory, or contained in one.
     pub(crate) fn is_shared(&self) -> bool {
         self.is_known && !self.has_alone
@@ -71,7 +71,7 @@ impl Sum {
         self.bytes = self.bytes.saturating_add(size);
     }
 
-    fn add(&mut self, inner: &Sum) {
+    fn add(&mut self, inner: &DirTotals) {
         self.files += inner.files;
         self.bytes = self.bytes.saturating_add(inner.bytes);
         self.alone = self.alone.saturating_add(inner.alone);

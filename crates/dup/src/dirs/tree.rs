@@ -10,7 +10,7 @@ use crate::prune::sys;
 
 /// Kind and content of a directory's entry.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(crate) enum Item {
+pub(crate) enum DirItem {
     /// A file whose content others have as well, by the number of that content.
     File(u32),
     /// A file whose content no other has.
@@ -31,7 +31,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 const CLOSED: u32 = u32::MAX - 1;
 
 /// All directories that were read.
-pub(crate) struct Tree<'a> {
+pub(crate) struct DirTree<'a> {
     pub(crate) listing: &'a Listing,
     /// Start of each directory's entries in `entries`; one more at the end.
     starts: Vec<u32>,
@@ -54,11 +54,11 @@ pub(crate) struct Tree<'a> {
     order: Vec<DirId>,
 }
 
-impl<'a> Tree<'a> {
+impl<'a> DirTree<'a> {
     /// Builds the tree of a listing of all entries, with metadata and with entries that roots
     /// repeat. Contents of files and targets of links are not known yet.
-    pub(crate) fn new(listing: &'a Listing) -> Tree<'a> {
-        let mut tree = Tree {
+    pub(crate) fn new(listing: &'a Listing) -> DirTree<'a> {
+        let mut tree = DirTree {
             listing,
             starts: Vec::new(),
             entries: Vec::new(),
@@ -232,16 +232,16 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns the kind and content of an entry.
-    pub(crate) fn item(&self, entry: EntryId) -> Item {
+    pub(crate) fn item(&self, entry: EntryId) -> DirItem {
         let value = self.values[entry.0 as usize];
         match (self.listing.kind(entry), value) {
-            (FileKind::File, NONE) => Item::Alone,
-            (FileKind::File, content) => Item::File(content),
-            (FileKind::Dir, CLOSED) => Item::Closed,
-            (_, NONE) => Item::Unknown,
-            (FileKind::Dir, dir) => Item::Dir(DirId(dir)),
-            (FileKind::Symlink, target) => Item::Link(target),
-            _ => Item::Unknown,
+            (FileKind::File, NONE) => DirItem::Alone,
+            (FileKind::File, content) => DirItem::File(content),
+            (FileKind::Dir, CLOSED) => DirItem::Closed,
+            (_, NONE) => DirItem::Unknown,
+            (FileKind::Dir, dir) => DirItem::Dir(DirId(dir)),
+            (FileKind::Symlink, target) => DirItem::Link(target),
+            _ => DirItem::Unknown,
         }
     }
 
@@ -286,7 +286,7 @@ impl<'a> Tree<'a> {
         while let Some(dir) = next.pop() {
             found.push(dir);
             for entry in self.entries(dir).iter().rev() {
-                if let Item::Dir(inner) = self.item(*entry) {
+                if let DirItem::Dir(inner) = self.item(*entry) {
                     next.push(inner);
                 }
             }

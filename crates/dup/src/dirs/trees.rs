@@ -2,7 +2,7 @@
 
 use bc_walk::{DirId, EntryId, FileKind, Identity, Stamp};
 
-use super::tree::{Item, Tree};
+use super::tree::{DirItem, DirTree};
 use super::{DirGroup, DirsReport};
 use crate::prune::{FileRef, TreeCopy, TreeEntry, TreeGroup, TreeKind};
 use crate::report::root_len;
@@ -11,14 +11,14 @@ impl<'a> DirsReport<'a> {
     /// The groups of directories with all that is in them, one at a time.
     pub fn trees(&self) -> impl Iterator<Item = TreeGroup> + use<'a> {
         let report = *self;
-        let tree = Tree::new(report.scan.listing);
+        let tree = DirTree::new(report.scan.listing);
         let groups = report.found.groups.iter();
         groups.map(move |group| report.tree_group(&tree, group))
     }
 
     /// Returns the directories of each group alone, without their entries: enough for a choice.
     pub fn tree_roots(&self) -> Vec<Vec<FileRef>> {
-        let tree = Tree::new(self.scan.listing);
+        let tree = DirTree::new(self.scan.listing);
         let root = |dir: &DirId| self.dir_ref(&tree, *dir);
         let groups = self.found.groups.iter();
         groups
@@ -26,7 +26,7 @@ impl<'a> DirsReport<'a> {
             .collect()
     }
 
-    fn tree_group(&self, tree: &Tree<'_>, group: &DirGroup) -> TreeGroup {
+    fn tree_group(&self, tree: &DirTree<'_>, group: &DirGroup) -> TreeGroup {
         let copy = |dir: &DirId| TreeCopy {
             dir: self.dir_ref(tree, *dir),
             entries: self.tree_entries(tree, *dir),
@@ -37,7 +37,7 @@ impl<'a> DirsReport<'a> {
         }
     }
 
-    fn dir_ref(&self, tree: &Tree<'_>, dir: DirId) -> FileRef {
+    fn dir_ref(&self, tree: &DirTree<'_>, dir: DirId) -> FileRef {
         let listing = self.scan.listing;
         let mut path = listing.dir_path(dir);
         while path.len() > 1 && path.ends_with(b"/") {
@@ -62,7 +62,7 @@ impl<'a> DirsReport<'a> {
     }
 
     /// Returns everything below a directory, in order of paths' components.
-    fn tree_entries(&self, tree: &Tree<'_>, dir: DirId) -> Vec<TreeEntry> {
+    fn tree_entries(&self, tree: &DirTree<'_>, dir: DirId) -> Vec<TreeEntry> {
         let listing = self.scan.listing;
         let mut entries = Vec::new();
         let mut next = vec![(tree.entries(dir).iter(), None)];
@@ -73,7 +73,7 @@ impl<'a> DirsReport<'a> {
             };
             let parent = *above;
             let inner = match tree.item(entry) {
-                Item::Dir(inner) => Some(inner),
+                DirItem::Dir(inner) => Some(inner),
                 _ => None,
             };
             let id = inner.and_then(|inner| listing.dir_identity(inner));

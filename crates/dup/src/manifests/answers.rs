@@ -8,7 +8,7 @@ use bc_walk::{EntryId, Error, Listing};
 use super::digests::{self, Sizes, Table};
 use super::entries::Found;
 use super::named::Named;
-use super::origin::Origin;
+use super::origin::ManifestOrigin;
 use super::systems::{self, Device, Systems};
 use super::{Form, Manifest, ManifestError, Tally, strength};
 use crate::aliases::Aliases;
@@ -178,7 +178,7 @@ pub fn ask(
     let mut aliases = Aliases::new(question.own, cancel);
     let mut unknown = Vec::with_capacity(manifests.len());
     for ((nth, manifest), systems) in manifests.iter().enumerate().zip(origins) {
-        let mut origin = Origin::new(manifest, systems, question.own, &mut aliases);
+        let mut origin = ManifestOrigin::new(manifest, systems, question.own, &mut aliases);
         let asked = (question, &hashed.tables[..]);
         unknown.push(manifest.look_up(nth, asked, &mut origin, &mut answers, cancel)?);
     }
@@ -245,7 +245,7 @@ impl Manifest {
         &self,
         nth: usize,
         (question, tables): (&Question<'_>, &[Table]),
-        origin: &mut Origin<'_, '_>,
+        origin: &mut ManifestOrigin<'_, '_>,
         answers: &mut Answers,
         cancel: &Cancel,
     ) -> Result<u64, ManifestError> {

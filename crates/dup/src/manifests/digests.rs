@@ -96,7 +96,7 @@ fn head(digest: &[u8]) -> [u8; 16] {
 }
 
 /// Result of reading the files.
-pub(super) struct Hashed {
+pub(super) struct HashedFiles {
     /// Tables in the order of the algorithms.
     pub(super) tables: Vec<Table>,
     pub(super) errors: Vec<(EntryId, Error)>,
@@ -110,7 +110,7 @@ pub(super) fn read(
     options: &HashOptions,
     cancel: &Cancel,
     progress: &HashProgress,
-) -> Result<Hashed, bc_hash::Error> {
+) -> Result<HashedFiles, bc_hash::Error> {
     let wanted = entries.iter().copied();
     let mut wanted: Vec<EntryId> = wanted
         .filter(|entry| listing.kind(*entry) == FileKind::File)
@@ -121,7 +121,7 @@ pub(super) fn read(
     let sink = |_| Collect::default();
     let (sinks, totals) = hash_with(listing, &plan, options, cancel, progress, sink)?;
     let algorithms = options.algorithms.iter();
-    let mut hashed = Hashed {
+    let mut hashed = HashedFiles {
         tables: algorithms.map(|one| Table::new(*one)).collect(),
         errors: Vec::new(),
         bytes_read: totals.read.bytes,

@@ -79,7 +79,7 @@ impl Home {
         let root = header.root.as_deref().unwrap_or_default();
         let point = Path::new(OsStr::from_bytes(root)).join(OsStr::from_bytes(path));
         let within = mounted.root.as_deref().unwrap_or("/");
-        let was = Recorded {
+        let was = RecordedRoot {
             root: Some(&point),
             file_system: FileSystem::mounted(mounted),
             within: vec![PathBuf::from(within)],
@@ -173,7 +173,7 @@ struct Place {
 }
 
 /// The root of a manifest.
-struct Recorded<'h> {
+struct RecordedRoot<'h> {
     root: Option<&'h Path>,
     file_system: FileSystem,
     /// Paths that the root can have within its file system.
@@ -208,7 +208,7 @@ impl Place {
         })
     }
 
-    fn recorded<'h>(header: &'h Header, mounts: &[MountEntry]) -> Recorded<'h> {
+    fn recorded<'h>(header: &'h Header, mounts: &[MountEntry]) -> RecordedRoot<'h> {
         let root = header.root.as_deref();
         let root = root.map(|root| Path::new(OsStr::from_bytes(root)));
         let file_system = FileSystem::recorded(header);
@@ -229,7 +229,7 @@ impl Place {
                 }
             }
         }
-        Recorded {
+        RecordedRoot {
             root,
             file_system,
             within,
@@ -237,7 +237,7 @@ impl Place {
     }
 }
 
-impl Recorded<'_> {
+impl RecordedRoot<'_> {
     /// Returns its relation to a root; `None` if they are on different file systems.
     fn to(&self, place: &Place) -> Option<Overlap> {
         match (self.file_system.is(&place.file_system), &place.within) {

@@ -17,7 +17,7 @@ use crate::prune::sys;
 use crate::subtrees::Subtrees;
 
 /// Candidates for the location of a manifest's files.
-pub(super) struct Origin<'m, 't> {
+pub(super) struct ManifestOrigin<'m, 't> {
     /// File systems recorded in an integrity manifest.
     systems: Option<Systems>,
     /// Directories that the paths may be relative to.
@@ -45,13 +45,13 @@ impl Parent {
     }
 }
 
-impl<'m, 't> Origin<'m, 't> {
+impl<'m, 't> ManifestOrigin<'m, 't> {
     pub(super) fn new(
         manifest: &Manifest,
         systems: Systems,
         trees: &'t Subtrees,
         aliases: &'m mut Aliases<'t>,
-    ) -> Origin<'m, 't> {
+    ) -> ManifestOrigin<'m, 't> {
         let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
         let (systems, bases) = match &manifest.header {
             Some(header) => {
@@ -75,7 +75,7 @@ impl<'m, 't> Origin<'m, 't> {
                 (None, bases)
             }
         };
-        Origin {
+        ManifestOrigin {
             systems,
             last: bases.iter().map(|_| None).collect(),
             bases,

@@ -6,7 +6,7 @@ use bc_walk::Identity;
 use rustix::io::Errno;
 
 use super::skip::Skip;
-use super::sys::{self, Failed};
+use super::sys::{self, FailedCall};
 
 /// Number of ancestors that no directory has which was opened by a path of a system call or two; a
 /// climb that takes more goes in circles.
@@ -21,7 +21,7 @@ const ROOT: usize = 64;
 pub(super) fn climb(
     dir: &OwnedFd,
     mut found: impl FnMut(Identity, &OwnedFd) -> bool,
-) -> Result<bool, Failed> {
+) -> Result<bool, FailedCall> {
     let identity = |dir: &dyn AsFd| sys::stat(dir.as_fd()).map(|stat| stat.id);
     let top = identity(&sys::open_root(b"/")?)?;
     let mut id = identity(&dir)?;
@@ -42,7 +42,7 @@ pub(super) fn climb(
         id = above;
         at = sys::open_parent(&at)?;
     }
-    Err(Failed {
+    Err(FailedCall {
         op: "open directory",
         errno: Errno::LOOP,
     })
@@ -50,7 +50,7 @@ pub(super) fn climb(
 
 /// Opens as much of a path as there is, and says how many names are missing behind. They will be
 /// made as plain directories, so that a `..` among them takes back the name before.
-pub(super) fn deepest_existing(path: &[u8]) -> Result<(OwnedFd, usize), Failed> {
+pub(super) fn deepest_existing(path: &[u8]) -> Result<(OwnedFd, usize), FailedCall> {
     let start: &[u8] = if path.first() == Some(&b'/') {
         b"/"
     } else {

@@ -3,7 +3,7 @@
 
 use std::ffi::CString;
 
-use super::existing_target::{self, Origin};
+use super::existing_target::{self, CopyOrigin};
 use super::meta::Metadata;
 use super::open_file::{OpenFile, identity_at};
 use super::skip::Skip;
@@ -14,7 +14,7 @@ use crate::path::sibling;
 pub(super) struct Arrival {
     pub(super) held: OpenFile,
     pub(super) metadata: Metadata,
-    pub(super) origin: Origin,
+    pub(super) origin: CopyOrigin,
     /// True if it existed before the move.
     stood: bool,
     /// True if `held` has the state after the copy was given its name.
@@ -30,7 +30,7 @@ impl Arrival {
         Arrival {
             held,
             metadata,
-            origin: Origin::Made,
+            origin: CopyOrigin::Made,
             stood: false,
             settled: false,
             stage,
@@ -38,7 +38,7 @@ impl Arrival {
     }
 
     /// Returns a copy that existed before.
-    pub(super) fn stood(held: OpenFile, metadata: Metadata, origin: Origin) -> Arrival {
+    pub(super) fn stood(held: OpenFile, metadata: Metadata, origin: CopyOrigin) -> Arrival {
         Arrival {
             held,
             metadata,

@@ -18,7 +18,7 @@ use rustix::io::{Errno, retry_on_intr};
 use super::caller::{Caller, FIXED, STUCK, denied};
 use super::fail::point;
 use super::skip::Skip;
-use super::sys::{self, Failed};
+use super::sys::{self, FailedCall};
 
 /// A lock on a directory, given up when dropped.
 pub(crate) struct Claim {
@@ -146,7 +146,7 @@ fn open(dir: &OwnedFd) -> sys::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     point(op)
         .and_then(|()| retry_on_intr(|| rustix::fs::openat(dir, c".", flags, Mode::empty())))
-        .map_err(|errno| Failed { op, errno })
+        .map_err(|errno| FailedCall { op, errno })
 }
 
 /// Returns true if the directory is marked append-only or immutable, as far as the file system

@@ -45,7 +45,7 @@ pub(crate) enum Blocks {
 }
 
 /// File that is copied.
-pub(crate) struct Source<'a> {
+pub(crate) struct CopiedFile<'a> {
     pub(crate) file: &'a OwnedFd,
     /// Bytes.
     pub(crate) size: u64,
@@ -57,14 +57,14 @@ pub(crate) struct Source<'a> {
 /// Copies all of a source into `dir`: written, given the metadata and flags, made durable, read
 /// again and compared. Nothing stays behind on failure.
 pub(crate) fn copy(
-    source: Source<'_>,
+    source: CopiedFile<'_>,
     metadata: &Metadata,
     flags: Option<&InodeFlags>,
     dir: &OwnedFd,
     temps: &Temps,
     cancel: &Cancel,
 ) -> Result<Copy, Skip> {
-    let Source {
+    let CopiedFile {
         file: source,
         size,
         blocks,

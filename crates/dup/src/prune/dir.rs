@@ -120,10 +120,10 @@ pub(super) struct Parents {
     /// Root of the last file, by the name that it was given, and the time when it was opened.
     root: Option<(Vec<u8>, CheckedAt, Rc<Dir>)>,
     /// The latest last.
-    recent: VecDeque<Recent>,
+    recent: VecDeque<RecentDirs>,
 }
 
-struct Recent {
+struct RecentDirs {
     path: Vec<u8>,
     root_len: usize,
     opened: CheckedAt,
@@ -140,7 +140,7 @@ impl Parents {
         let path = split(&file.path).0;
         let now = CheckedAt::now();
         self.recent.retain(|held| held.opened.is_fresh(now));
-        let same = |held: &Recent| held.path == path && held.root_len == root.len();
+        let same = |held: &RecentDirs| held.path == path && held.root_len == root.len();
         if let Some(at) = self.recent.iter().rposition(same) {
             let last = self.recent.len() - 1;
             self.recent.swap(at, last);
@@ -159,7 +159,7 @@ impl Parents {
         if self.recent.len() >= RECENT {
             self.recent.pop_front();
         }
-        self.recent.push_back(Recent {
+        self.recent.push_back(RecentDirs {
             path: path.to_vec(),
             root_len: root.len(),
             opened: now,

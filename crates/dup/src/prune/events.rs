@@ -61,7 +61,7 @@ impl<'a> Events<'a> {
 }
 
 /// A [`PruneEvent`] that is kept.
-pub(super) enum Kept {
+pub(super) enum KeptEvent {
     Step(Step, StepOutcome),
     Tree(TreeStep, StepOutcome),
     Unusable(Vec<u8>, Skip),
@@ -71,32 +71,36 @@ pub(super) enum Kept {
     Journal(Skip),
 }
 
-impl From<PruneEvent<'_>> for Kept {
-    fn from(event: PruneEvent<'_>) -> Kept {
+impl From<PruneEvent<'_>> for KeptEvent {
+    fn from(event: PruneEvent<'_>) -> KeptEvent {
         match event {
-            PruneEvent::Step(step, outcome) => Kept::Step(step.clone(), outcome.clone()),
-            PruneEvent::Tree(step, outcome) => Kept::Tree(step.clone(), outcome.clone()),
-            PruneEvent::Unusable(path, skip) => Kept::Unusable(path.to_vec(), skip.clone()),
+            PruneEvent::Step(step, outcome) => KeptEvent::Step(step.clone(), outcome.clone()),
+            PruneEvent::Tree(step, outcome) => KeptEvent::Tree(step.clone(), outcome.clone()),
+            PruneEvent::Unusable(path, skip) => KeptEvent::Unusable(path.to_vec(), skip.clone()),
             PruneEvent::WritersUndetected(path, errno) => {
-                Kept::WritersUndetected(path.to_vec(), errno)
+                KeptEvent::WritersUndetected(path.to_vec(), errno)
             }
-            PruneEvent::ReferenceUndecided(path) => Kept::ReferenceUndecided(path.to_vec()),
-            PruneEvent::ProbeLeftBehind(path, errno) => Kept::ProbeLeftBehind(path.to_vec(), errno),
-            PruneEvent::Journal(skip) => Kept::Journal(skip.clone()),
+            PruneEvent::ReferenceUndecided(path) => KeptEvent::ReferenceUndecided(path.to_vec()),
+            PruneEvent::ProbeLeftBehind(path, errno) => {
+                KeptEvent::ProbeLeftBehind(path.to_vec(), errno)
+            }
+            PruneEvent::Journal(skip) => KeptEvent::Journal(skip.clone()),
         }
     }
 }
 
-impl Kept {
+impl KeptEvent {
     pub(super) fn event(&self) -> PruneEvent<'_> {
         match self {
-            Kept::Step(step, outcome) => PruneEvent::Step(step, outcome),
-            Kept::Tree(step, outcome) => PruneEvent::Tree(step, outcome),
-            Kept::Unusable(path, skip) => PruneEvent::Unusable(path, skip),
-            Kept::WritersUndetected(path, errno) => PruneEvent::WritersUndetected(path, *errno),
-            Kept::ReferenceUndecided(path) => PruneEvent::ReferenceUndecided(path),
-            Kept::ProbeLeftBehind(path, errno) => PruneEvent::ProbeLeftBehind(path, *errno),
-            Kept::Journal(skip) => PruneEvent::Journal(skip),
+            KeptEvent::Step(step, outcome) => PruneEvent::Step(step, outcome),
+            KeptEvent::Tree(step, outcome) => PruneEvent::Tree(step, outcome),
+            KeptEvent::Unusable(path, skip) => PruneEvent::Unusable(path, skip),
+            KeptEvent::WritersUndetected(path, errno) => {
+                PruneEvent::WritersUndetected(path, *errno)
+            }
+            KeptEvent::ReferenceUndecided(path) => PruneEvent::ReferenceUndecided(path),
+            KeptEvent::ProbeLeftBehind(path, errno) => PruneEvent::ProbeLeftBehind(path, *errno),
+            KeptEvent::Journal(skip) => PruneEvent::Journal(skip),
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::subtrees::Subtrees;
 
 /// Run that made the copy under the destination's name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Origin {
+pub(crate) enum CopyOrigin {
     /// A run's that left its word for it in a journal: undo may remove it.
     Made,
     /// Another run's: undo leaves it alone.
@@ -55,7 +55,7 @@ pub(crate) struct Acceptable<'a> {
 /// A copy that counts as made.
 pub(crate) struct ExistingTarget {
     pub(crate) held: OpenFile,
-    pub(crate) origin: Origin,
+    pub(crate) origin: CopyOrigin,
     /// Metadata that it lacks, if that was allowed.
     pub(crate) lost: Option<String>,
     /// Reason why writers of it will not be noticed, as an error number.
@@ -150,7 +150,7 @@ impl Acceptable<'_> {
         held: &OpenFile,
         target: &OpenFile,
         metadata: &Metadata,
-    ) -> Result<(Origin, Option<String>), Skip> {
+    ) -> Result<(CopyOrigin, Option<String>), Skip> {
         let flag = target.flags()?.missing_from(held.flags()?);
         let differs = metadata.difference(&held.metadata()?).or(flag);
         // A copy in a journal was given all that its file system takes.
@@ -160,7 +160,7 @@ impl Acceptable<'_> {
                     Err(exists(named(what)))
                 }
                 what => Ok((
-                    Origin::Made,
+                    CopyOrigin::Made,
                     what.map(|what| format!("{what}: differs at the destination")),
                 )),
             };
@@ -170,7 +170,7 @@ impl Acceptable<'_> {
             None if held.stat.stamp.mtime_ns != target.stat.stamp.mtime_ns => {
                 Err(exists("its modification time differs"))
             }
-            None if self.is_traced(target, held) => Ok((Origin::Found, None)),
+            None if self.is_traced(target, held) => Ok((CopyOrigin::Found, None)),
             None => Err(exists(
                 "it is equal, but not known to be a copy of this file",
             )),

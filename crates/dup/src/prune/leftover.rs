@@ -55,7 +55,7 @@ enum Suffix {
 }
 
 /// Parts of a name that a run of prune made.
-struct Parsed {
+struct LeftoverName {
     pid: i32,
     start: u64,
     suffix: Suffix,
@@ -118,7 +118,7 @@ impl std::fmt::Display for Mark {
     }
 }
 
-fn parse(name: &[u8]) -> Option<Parsed> {
+fn parse(name: &[u8]) -> Option<LeftoverName> {
     let rest = std::str::from_utf8(name.strip_prefix(PREFIX)?).ok()?;
     let suffixes = [
         (NAME, Suffix::Name),
@@ -136,7 +136,7 @@ fn parse(name: &[u8]) -> Option<Parsed> {
         None => None,
         Some(text) => Some(Mark::parse(text)?),
     };
-    fields.next().is_none().then_some(Parsed {
+    fields.next().is_none().then_some(LeftoverName {
         pid,
         start,
         suffix,

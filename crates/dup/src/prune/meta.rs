@@ -12,11 +12,11 @@ use rustix::io::{Errno, retry_on_intr};
 use super::caller::Caller;
 use super::fail::point;
 use super::skip::Skip;
-use super::sys::Failed;
+use super::sys::FailedCall;
 use crate::clock::{exact, is_clipped};
 
 /// Names and values, sorted by name.
-type Xattrs = Vec<(Vec<u8>, Vec<u8>)>;
+type SortedXattrs = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// Everything about a file that can be compared and given to a copy.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -27,7 +27,7 @@ pub(crate) struct Metadata {
     pub(crate) gid: u32,
     pub(crate) atime_ns: i128,
     pub(crate) mtime_ns: i128,
-    pub(crate) xattrs: Xattrs,
+    pub(crate) xattrs: SortedXattrs,
 }
 
 /// Signed over the inode number, so never equal and never to be copied.
@@ -79,7 +79,7 @@ impl Metadata {
         if self.mode != other.mode {
             return Some("mode");
         }
-        let relevant = |metadata: &Metadata| -> Xattrs {
+        let relevant = |metadata: &Metadata| -> SortedXattrs {
             let mut xattrs = metadata.xattrs.clone();
             xattrs.retain(|(name, _)| name != PER_INODE);
             xattrs
@@ -391,10 +391,10 @@ pub(crate) fn takes_attribute(dir: &OwnedFd, name: &[u8]) -> bool {
 }
 
 /// All extended attributes, by name. A file system without any has none.
-fn xattrs(file: &OwnedFd) -> Result<Xattrs, Skip> {
+fn xattrs(file: &OwnedFd) -> Result<SortedXattrs, Skip> {
     let names = match sized("listxattr", |buffer| fs::flistxattr(file, buffer)) {
         Ok(names) => names,
-        Err(Failed {
+        Err(FailedCall {
             errno: Errno::OPNOTSUPP | Errno::NOSYS,
             ..
         }) => return Ok(Vec::new()),
@@ -408,7 +408,7 @@ fn xattrs(file: &OwnedFd) -> Result<Xattrs, Skip> {
         match sized("getxattr", |buffer| fs::fgetxattr(file, name, buffer)) {
             Ok(value) => found.push((name.to_vec(), value)),
             // Removed meanwhile, or listed but for others to read.
-            Err(Failed {
+            Err(FailedCall {
                 errno: Errno::NODATA,
                 ..
             }) => {}
@@ -424,8 +424,8 @@ fn xattrs(file: &OwnedFd) -> Result<Xattrs, Skip> {
 fn sized(
     op: &'static str,
     mut get: impl FnMut(&mut [u8]) -> rustix::io::Result<usize>,
-) -> Result<Vec<u8>, Failed> {
-    let fail = |errno| Failed { op, errno };
+) -> Result<Vec<u8>, FailedCall> {
+    let fail = |errno| FailedCall { op, errno };
     point(op).map_err(fail)?;
     let mut buffer = vec![0; 1024];
     loop {

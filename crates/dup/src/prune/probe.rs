@@ -18,7 +18,7 @@ use super::protect::Open;
 use super::skip::Skip;
 use super::state::Run;
 use super::step::{Action, PruneEvent, StepKind};
-use super::sys::{self, Failed};
+use super::sys::{self, FailedCall};
 use crate::path::{sibling, split};
 
 impl Run<'_> {
@@ -171,7 +171,7 @@ impl Run<'_> {
 fn is_there(dir: &OwnedFd, name: &CStr) -> bool {
     !matches!(
         sys::stat_at(dir, name),
-        Err(Failed {
+        Err(FailedCall {
             errno: Errno::NOENT,
             ..
         })

@@ -17,8 +17,8 @@ use super::keep::FileGroup;
 use super::open_file::OpenFile;
 use super::skip::Skip;
 use super::step::Action;
-use super::sys::{self, Failed};
-use super::views::{self, Seen, Views};
+use super::sys::{self, FailedCall};
+use super::views::{self, SeenView, Views};
 use crate::subtrees::{Files, Subtrees};
 
 /// Position of a directory in relation to references and destination.
@@ -52,7 +52,7 @@ pub(super) struct Places<'a> {
     /// Under which other numbers references are seen.
     pub(super) views: Views,
     /// Directories in which entries of a reference's are seen.
-    pub(super) unions: HashMap<Identity, Seen>,
+    pub(super) unions: HashMap<Identity, SeenView>,
     /// The destination as a tree, as soon as it exists, with the results about views of it.
     target: Option<(Subtrees, Views)>,
     shown: HashMap<Identity, bool>,
@@ -120,7 +120,7 @@ impl<'a> Places<'a> {
         if place.destination {
             return Err(Skip::InDestination);
         }
-        match place.in_view && self.views.dir(self.references, dir, self.cancel)? != Seen::No {
+        match place.in_view && self.views.dir(self.references, dir, self.cancel)? != SeenView::No {
             true => Err(Skip::Protected),
             false => Ok(()),
         }
@@ -156,7 +156,9 @@ impl<'a> Places<'a> {
                 && let Some((dir, name)) = opened
             {
                 in_view = true;
-                file.protected |= self.seen(&dir, &name).is_ok_and(|seen| seen == Seen::Yes);
+                file.protected |= self
+                    .seen(&dir, &name)
+                    .is_ok_and(|seen| seen == SeenView::Yes);
             }
             !place.destination
         });
@@ -167,7 +169,7 @@ impl<'a> Places<'a> {
     }
 
     /// Checks if the file is a reference's under another number.
-    fn seen(&mut self, dir: &OwnedFd, name: &CStr) -> Result<Seen, Skip> {
+    fn seen(&mut self, dir: &OwnedFd, name: &CStr) -> Result<SeenView, Skip> {
         self.views.file(self.references, dir, name, self.cancel)
     }
 
@@ -216,14 +218,14 @@ impl<'a> Places<'a> {
         let Some((trees, views)) = &mut self.target else {
             return false;
         };
-        let found = views.dir(trees, at, self.cancel).unwrap_or(Seen::No);
-        if found == Seen::Maybe
+        let found = views.dir(trees, at, self.cancel).unwrap_or(SeenView::No);
+        if found == SeenView::Maybe
             && let Ok(at) = at.try_clone()
         {
             self.open.push((id, at));
         }
-        self.shown.insert(id, found == Seen::Yes);
-        found == Seen::Yes
+        self.shown.insert(id, found == SeenView::Yes);
+        found == SeenView::Yes
     }
 
     /// Directories that may be the destination's, each with those of the destination that it
@@ -260,12 +262,12 @@ impl<'a> Places<'a> {
         };
         let (dir, _) = deepest_existing(dir)?;
         match self.views.dir(self.references, &dir, self.cancel)? {
-            Seen::No => match self.check_union(&dir)? {
+            SeenView::No => match self.check_union(&dir)? {
                 Open::Union(at) => Ok(Some(at)),
                 Open::Yes | Open::No => Ok(None),
             },
-            Seen::Maybe => Ok(Some(dir)),
-            Seen::Yes => Err(Skip::Protected),
+            SeenView::Maybe => Ok(Some(dir)),
+            SeenView::Yes => Err(Skip::Protected),
         }
     }
 
@@ -284,7 +286,7 @@ impl<'a> Places<'a> {
     /// that is unknown.
     pub(super) fn is_elsewhere(&mut self, dir: &OwnedFd, name: &CStr) -> bool {
         !self.references.is_empty()
-            && (self.seen(dir, name) != Ok(Seen::No) || self.may_be_union(dir))
+            && (self.seen(dir, name) != Ok(SeenView::No) || self.may_be_union(dir))
     }
 
     /// Returns true if the directory is a reference or lies below one, or if that is unknown: then
@@ -309,9 +311,9 @@ impl<'a> Places<'a> {
             Ok(Open::No)
         } else {
             match self.seen(&held.dir, &held.name)? {
-                Seen::Yes => Err(Skip::Protected),
-                Seen::Maybe => Ok(Open::Yes),
-                Seen::No => self.check_union(&held.dir),
+                SeenView::Yes => Err(Skip::Protected),
+                SeenView::Maybe => Ok(Open::Yes),
+                SeenView::No => self.check_union(&held.dir),
             }
         }
     }
@@ -373,7 +375,7 @@ fn mounted_twice(table: &[u8], dev: &[u8], path: &[u8]) -> bool {
 /// # Errors
 /// If the system refuses a look.
 pub fn lies_in(dir: &[u8], trees: &Subtrees) -> Result<bool, Error> {
-    let failed = |failed: Failed| Error::new(dir, failed.op, failed.errno);
+    let failed = |failed: FailedCall| Error::new(dir, failed.op, failed.errno);
     let (existing, missing) = deepest_existing(dir).map_err(failed)?;
     let below = || climb(&existing, |id, _| trees.has_dir(id)).map_err(failed);
     Ok(missing == 0 && !trees.is_empty() && below()?)
@@ -388,14 +390,14 @@ pub fn lies_below(dir: &[u8], trees: &Subtrees, cancel: &Cancel) -> Result<bool,
     if trees.is_empty() {
         return Ok(false);
     }
-    let failed = |failed: Failed| Error::new(dir, failed.op, failed.errno);
+    let failed = |failed: FailedCall| Error::new(dir, failed.op, failed.errno);
     let (existing, _) = deepest_existing(dir).map_err(failed)?;
     let below = climb(&existing, |id, _| trees.has_dir(id)).map_err(failed)?;
     if below {
         return Ok(true);
     }
     Ok(match Views::default().dir(trees, &existing, cancel) {
-        Ok(seen) => seen == Seen::Yes,
+        Ok(seen) => seen == SeenView::Yes,
         // A run that is cancelled gets no further, whatever the answer.
         Err(_) => !cancel.is_cancelled(),
     })
@@ -407,7 +409,7 @@ pub fn lies_below(dir: &[u8], trees: &Subtrees, cancel: &Cancel) -> Result<bool,
 /// # Errors
 /// If the system refuses a look.
 pub fn lies_above(dir: &[u8], trees: &Subtrees) -> Result<bool, Error> {
-    let failed = |failed: Failed| Error::new(dir, failed.op, failed.errno);
+    let failed = |failed: FailedCall| Error::new(dir, failed.op, failed.errno);
     let (opened, missing) = deepest_existing(dir).map_err(failed)?;
     if missing > 0 || trees.is_empty() {
         return Ok(false);
@@ -419,7 +421,7 @@ pub fn lies_above(dir: &[u8], trees: &Subtrees) -> Result<bool, Error> {
             id == ours
                 || in_view
                     && views::may_be_called_alike(at, &opened)
-                    && views::compare(at, &opened) == Seen::Yes
+                    && views::compare(at, &opened) == SeenView::Yes
         });
         if found.map_err(failed)? {
             return Ok(true);

@@ -11,7 +11,7 @@ use rustix::io::{Errno, retry_on_intr};
 use super::fail::point;
 use super::open_file::OpenFile;
 use super::skip::Skip;
-use super::sys::{self, Access, Failed};
+use super::sys::{self, Access, FailedCall};
 
 /// Bytes asked for at a time: the most that btrfs does in one call, and all file systems keep the
 /// range locked meanwhile.
@@ -44,7 +44,7 @@ pub(crate) fn act(kept_file: &OpenFile, target: &OpenFile, cancel: &Cancel) -> R
                 let ask = || dedupe_range(&kept_file.file, file, at, length);
                 retry_on_intr(|| ask().map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO)))
             })
-            .map_err(|errno| Failed {
+            .map_err(|errno| FailedCall {
                 op: "dedupe",
                 errno,
             })?;
@@ -52,7 +52,7 @@ pub(crate) fn act(kept_file: &OpenFile, target: &OpenFile, cancel: &Cancel) -> R
             Deduped::Differs => return Err(Skip::ContentDiffers),
             // Nothing done and nothing wrong: the tail is not shareable.
             Deduped::Bytes(0) => {
-                return Err(Failed {
+                return Err(FailedCall {
                     op: "dedupe",
                     errno: Errno::INVAL,
                 }
@@ -63,7 +63,7 @@ pub(crate) fn act(kept_file: &OpenFile, target: &OpenFile, cancel: &Cancel) -> R
     }
     let now = sys::stat(file)?;
     if now.stamp.mtime_ns != target.stat.stamp.mtime_ns && now.stamp.size == size {
-        metadata.apply_times(file).map_err(|errno| Failed {
+        metadata.apply_times(file).map_err(|errno| FailedCall {
             op: "utimens",
             errno,
         })?;

@@ -17,15 +17,15 @@ use super::arrival::Arrival;
 use super::aside::{give_up, take_back};
 use super::claim::Blocked;
 use super::compare::compare;
-use super::copy::{Blocks, Source, copy};
+use super::copy::{Blocks, CopiedFile, copy};
 use super::dir::Dir;
-use super::existing_target::{Acceptable, Origin};
+use super::existing_target::{Acceptable, CopyOrigin};
 use super::leftover::Mark;
 use super::meta::Metadata;
 use super::open_file::{OpenFile, identity_at};
 use super::options::OnMetadataDiff;
 use super::skip::Skip;
-use super::sys::{self, Access, Failed};
+use super::sys::{self, Access, FailedCall};
 use super::temp::Temps;
 use crate::path::split;
 
@@ -51,7 +51,7 @@ pub(crate) fn open_parent(
     source: &[u8],
 ) -> Result<(OwnedFd, CString), Skip> {
     let mut at = match sys::open_root(dir) {
-        Err(Failed {
+        Err(FailedCall {
             errno: Errno::NOENT,
             ..
         }) => {
@@ -88,7 +88,7 @@ pub(crate) fn open_parent(
             .map_or(0o700, |stat| stat.st_mode & 0o777 | 0o700);
         match sys::make_dir(&at, &component, mode) {
             Ok(())
-            | Err(Failed {
+            | Err(FailedCall {
                 errno: Errno::EXIST,
                 ..
             }) => {}
@@ -111,7 +111,7 @@ fn create_all(dir: &[u8]) -> Result<(), Skip> {
         }
         match sys::make_dir(CWD, &sys::name(&done)?, 0o700) {
             Ok(())
-            | Err(Failed {
+            | Err(FailedCall {
                 errno: Errno::EXIST,
                 ..
             }) => {}
@@ -182,7 +182,7 @@ pub(crate) struct Means<'a> {
     pub(crate) blocked: &'a mut Blocked,
     pub(crate) cancel: &'a Cancel,
     /// Called with the copy's mark and metadata before it is named or counts as made.
-    pub(crate) record: &'a mut dyn FnMut(Mark, Origin, &Metadata) -> Result<(), Skip>,
+    pub(crate) record: &'a mut dyn FnMut(Mark, CopyOrigin, &Metadata) -> Result<(), Skip>,
 }
 
 impl Move<'_> {
@@ -218,15 +218,15 @@ impl Move<'_> {
                     stays: None,
                 })
             }
-            Err(Failed {
+            Err(FailedCall {
                 errno: Errno::XDEV, ..
             }) => self.across(means, proof),
             // Said before it is found out that the name cannot be moved there at all.
-            Err(Failed {
+            Err(FailedCall {
                 errno: Errno::EXIST,
                 ..
             }) if self.acceptable.is_some() => self.across(means, proof),
-            Err(Failed {
+            Err(FailedCall {
                 errno: Errno::EXIST,
                 ..
             }) => Err(Skip::DestinationExists(None)),
@@ -273,7 +273,7 @@ impl Move<'_> {
         let stays = match removed {
             Ok(()) => Ok(None),
             // A copy that was only found must not be taken away.
-            Err(why) if why.took_effect() || arrival.origin == Origin::Found => Err(why),
+            Err(why) if why.took_effect() || arrival.origin == CopyOrigin::Found => Err(why),
             Err(why) => match self.take_back(&mut arrival, &mut means) {
                 Ok(()) => Err(why),
                 // Another process took the copy away: there is none to report.
@@ -316,7 +316,7 @@ impl Move<'_> {
         let (target, to_dir) = (self.target, self.to_dir);
         let size = target.stat.stamp.size;
         let copied = copy(
-            Source {
+            CopiedFile {
                 file: &target.file,
                 size,
                 blocks: Blocks::Shared,
@@ -336,7 +336,7 @@ impl Move<'_> {
                 .check_source()
                 .and_then(|()| {
                     let mark = Mark::of(&copied.file, copied.id);
-                    (means.record)(mark, Origin::Made, &copied.made)
+                    (means.record)(mark, CopyOrigin::Made, &copied.made)
                 })
                 .and_then(|()| OpenFile::of(copied.file, to_dir, self.name, self.to))
                 .and_then(|held| Ok((held, self.give_name(&copied.name)?))),
@@ -412,7 +412,7 @@ impl Move<'_> {
             Err(why) => return apart(&why),
         };
         self.target.check()?;
-        (means.record)(Mark::of(&file, with.id), Origin::Made, &made)?;
+        (means.record)(Mark::of(&file, with.id), CopyOrigin::Made, &made)?;
         let original = self.target.mark();
         let staged = means.temps.part_of(original, |stage| {
             sys::link(&with.dir, &with.name, self.to_dir, stage)
@@ -461,7 +461,7 @@ impl Move<'_> {
     }
 }
 
-fn taken(failed: Failed) -> Skip {
+fn taken(failed: FailedCall) -> Skip {
     if failed.errno == Errno::EXIST {
         Skip::DestinationExists(None)
     } else {

@@ -6,7 +6,7 @@ use bc_fs::Escaped;
 use rustix::io::Errno;
 
 use super::lack::Unable;
-use super::sys::Failed;
+use super::sys::FailedCall;
 
 /// Reason why a step was not done.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -456,8 +456,8 @@ pub const ORIGINAL: &str = "the original of a move that was killed, kept because
      proven to be in its place; the same prune finishes the move if it is, an undo of that run's \
      journal gives the name back";
 
-impl From<Failed> for Skip {
-    fn from(failed: Failed) -> Skip {
+impl From<FailedCall> for Skip {
+    fn from(failed: FailedCall) -> Skip {
         match (failed.op, failed.errno) {
             (
                 "open" | "stat" | "open directory" | "rename" | "exchange" | "unlink",

@@ -28,17 +28,17 @@ pub(crate) use self::full::{FullStat, born_ns, stat_all, stat_all_now};
 
 /// A call that failed: its name and the system's reason.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Failed {
+pub(crate) struct FailedCall {
     pub(crate) op: &'static str,
     pub(crate) errno: Errno,
 }
 
-pub(crate) type Result<T> = std::result::Result<T, Failed>;
+pub(crate) type Result<T> = std::result::Result<T, FailedCall>;
 
 fn call<T>(op: &'static str, mut f: impl FnMut() -> rustix::io::Result<T>) -> Result<T> {
     point(op)
         .and_then(|()| retry_on_intr(&mut f))
-        .map_err(|errno| Failed { op, errno })
+        .map_err(|errno| FailedCall { op, errno })
 }
 
 const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -93,7 +93,7 @@ pub(crate) fn open_named(path: &[u8]) -> Result<OwnedFd> {
         })
     });
     match directory {
-        Err(Failed {
+        Err(FailedCall {
             errno: Errno::NOTDIR,
             ..
         }) if path.len() <= CHUNK => call("open", || {
@@ -141,7 +141,7 @@ fn open_chunk<'p>(at: BorrowedFd<'_>, path: &'p [u8]) -> Result<(OwnedFd, &'p [u
     });
     match found {
         // Older kernels do not know the call, some filters answer EPERM.
-        Err(Failed {
+        Err(FailedCall {
             errno: Errno::NOSYS | Errno::PERM,
             ..
         }) => Ok((open_parts(at, chunk)?, rest)),
@@ -162,7 +162,7 @@ fn open_parts(at: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd> {
         .filter(|part| !part.is_empty())
     {
         if part == b".." {
-            return Err(Failed {
+            return Err(FailedCall {
                 op: "open directory",
                 errno: Errno::XDEV,
             });
@@ -229,7 +229,7 @@ pub(crate) fn stat_now(at: impl AsFd, name: &CStr) -> Result<FileStat> {
     match found {
         Ok(found) => Ok(FileStat::from(&found)),
         // Some filters do not know the call.
-        Err(Failed {
+        Err(FailedCall {
             errno: Errno::NOSYS | Errno::PERM,
             ..
         }) => match name.is_empty() {
@@ -364,15 +364,15 @@ pub(crate) fn rename_new(
         fs::renameat_with(&from_dir, from, &to_dir, to, RenameFlags::NOREPLACE)
     });
     match renamed {
-        Err(Failed {
+        Err(FailedCall {
             errno: Errno::INVAL | Errno::NOSYS,
             ..
         }) => match stat_at(&to_dir, to) {
-            Err(Failed {
+            Err(FailedCall {
                 errno: Errno::NOENT,
                 ..
             }) => call("rename", || fs::renameat(&from_dir, from, &to_dir, to)),
-            Ok(_) => Err(Failed {
+            Ok(_) => Err(FailedCall {
                 op: "rename",
                 errno: Errno::EXIST,
             }),
@@ -474,7 +474,7 @@ pub(crate) fn sync_dir(dir: impl AsFd) -> Result<()> {
     })?;
     match sync(dir) {
         // Some network file systems have nothing to do there.
-        Err(Failed {
+        Err(FailedCall {
             errno: Errno::INVAL | Errno::NOSYS,
             ..
         }) => Ok(()),
@@ -484,7 +484,7 @@ pub(crate) fn sync_dir(dir: impl AsFd) -> Result<()> {
 
 /// The last component as the C string the calls want.
 pub(crate) fn name(bytes: &[u8]) -> Result<CString> {
-    CString::new(bytes).map_err(|_| Failed {
+    CString::new(bytes).map_err(|_| FailedCall {
         op: "open",
         errno: Errno::INVAL,
     })

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use super::leftover::{self, Mark};
 use super::open_file::{OpenFile, identity_at};
 use super::skip::Skip;
-use super::sys::{self, Failed};
+use super::sys::{self, FailedCall};
 use crate::path::sibling;
 
 /// Gives temporary names: `.bc-dup.PID.START.N.tmp`. The process's start time distinguishes its
@@ -81,7 +81,7 @@ impl Temps {
             let name = sys::name(format!("{}{number}{suffix}", self.prefix).as_bytes())?;
             match make(&name) {
                 Ok(()) => return Ok(name),
-                Err(Failed {
+                Err(FailedCall {
                     errno: Errno::EXIST,
                     ..
                 }) => {}
@@ -128,7 +128,7 @@ pub(crate) fn replace(
 ) -> Result<(), Skip> {
     match sys::exchange(&target.dir, temp, &target.name) {
         Ok(()) => {}
-        Err(Failed {
+        Err(FailedCall {
             errno: Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP,
             ..
         }) => return replace_by_rename(target, temp, ours, proof),

@@ -12,7 +12,7 @@ use super::ancestors::climb;
 use super::protect::{Open, Places};
 use super::skip::Skip;
 use super::sys;
-use super::views::Seen;
+use super::views::SeenView;
 
 /// Relation of a directory to a reference's that it may show.
 pub(super) enum Union {
@@ -51,20 +51,20 @@ impl Places<'_> {
             };
             // Of directories further up the names alone say too little to ask.
             let open = match seen {
-                Seen::Yes => true,
-                Seen::Maybe => first,
-                Seen::No => false,
+                SeenView::Yes => true,
+                SeenView::Maybe => first,
+                SeenView::No => false,
             };
             if open {
                 ask = at.try_clone().ok().map(|at| (seen, at));
             }
             first = false;
-            open && seen == Seen::Yes
+            open && seen == SeenView::Yes
         })?;
         match (failed, ask) {
             (Some(skip), _) => Err(skip),
             // An overlay always writes to its upper layer, which need not be the reference's.
-            (None, Some((Seen::Yes, _))) if shows == Shows::Others => Ok(Union::Known(true)),
+            (None, Some((SeenView::Yes, _))) if shows == Shows::Others => Ok(Union::Known(true)),
             (None, Some((_, at))) => Ok(Union::Ask(at)),
             (None, None) => Ok(Union::Known(false)),
         }

@@ -27,7 +27,7 @@ use crate::traces::at_one_time;
 /// Answer to the question if a file or directory is, under other numbers, the one that it is
 /// compared with.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) enum Seen {
+pub(crate) enum SeenView {
     No,
     /// The names are the same, the states are not: a view may show other times.
     Maybe,
@@ -84,24 +84,24 @@ impl Views {
         dir: &OwnedFd,
         name: &CStr,
         cancel: &Cancel,
-    ) -> Result<Seen, Skip> {
+    ) -> Result<SeenView, Skip> {
         let id = sys::stat(dir)?.id;
         if !self.involve(trees, dir, id.dev) {
-            return Ok(Seen::No);
+            return Ok(SeenView::No);
         }
         let own = sys::stat_now(dir, name)?;
-        let mut seen = Seen::No;
+        let mut seen = SeenView::No;
         for other in self.near(trees, dir, id, cancel)? {
             match sys::stat_now(&other, name) {
-                Ok(found) if same_state(&own, &found) => return Ok(Seen::Yes),
+                Ok(found) if same_state(&own, &found) => return Ok(SeenView::Yes),
                 Err(failed) if failed.errno == Errno::NOENT => {}
-                _ => seen = Seen::Maybe,
+                _ => seen = SeenView::Maybe,
             }
         }
         for (path, file) in trees.open_files() {
             match sys::stat_now(file, c"") {
-                Ok(found) if same_state(&own, &found) => return Ok(Seen::Yes),
-                _ if split(path).1 == name.to_bytes() => seen = Seen::Maybe,
+                Ok(found) if same_state(&own, &found) => return Ok(SeenView::Yes),
+                _ if split(path).1 == name.to_bytes() => seen = SeenView::Maybe,
                 _ => {}
             }
         }
@@ -158,11 +158,11 @@ impl Views {
         trees: &Subtrees,
         dir: &OwnedFd,
         cancel: &Cancel,
-    ) -> Result<Seen, Skip> {
+    ) -> Result<SeenView, Skip> {
         let id = sys::stat(dir)?.id;
         let near = self.near(trees, dir, id, cancel)?;
         let seen = near.iter().map(|other| is_shown(other, dir)).max();
-        Ok(seen.unwrap_or(Seen::No))
+        Ok(seen.unwrap_or(SeenView::No))
     }
 
     /// Checks if the directory is one of the trees'.
@@ -171,14 +171,14 @@ impl Views {
         trees: &Subtrees,
         dir: &OwnedFd,
         cancel: &Cancel,
-    ) -> Result<Seen, Skip> {
+    ) -> Result<SeenView, Skip> {
         let id = sys::stat(dir)?.id;
         if !self.involve(trees, dir, id.dev) {
-            return Ok(Seen::No);
+            return Ok(SeenView::No);
         }
         let near = self.near(trees, dir, id, cancel)?;
         let seen = near.iter().map(|other| compare(dir, other)).max();
-        Ok(seen.unwrap_or(Seen::No))
+        Ok(seen.unwrap_or(SeenView::No))
     }
 
     /// Returns the directories in which an entry of `dir` would appear if the directory, or the one
@@ -339,7 +339,7 @@ pub(crate) fn equally_large(one: &OwnedFd, other: &OwnedFd) -> bool {
 /// Compares two directories to find if they are one. They are if all entries of one are in the
 /// other as well, as in the branches of a union, or if both are empty and changed last at the same
 /// moment. They are not if neither is empty and no name is the same.
-pub(super) fn compare(one: &OwnedFd, other: &OwnedFd) -> Seen {
+pub(super) fn compare(one: &OwnedFd, other: &OwnedFd) -> SeenView {
     let (here, there) = (first_names(one), first_names(other));
     if here.is_empty() && there.is_empty() {
         let times = |dir| {
@@ -347,31 +347,31 @@ pub(super) fn compare(one: &OwnedFd, other: &OwnedFd) -> Seen {
             Some((stat.stamp.mtime_ns, stat.stamp.ctime_ns))
         };
         return match times(one) {
-            Some(at) if times(other) == Some(at) => Seen::Yes,
-            _ => Seen::Maybe,
+            Some(at) if times(other) == Some(at) => SeenView::Yes,
+            _ => SeenView::Maybe,
         };
     }
     let has = |dir, names: &[CString]| names.iter().any(|name| sys::stat_at(dir, name).is_ok());
     if all_are_in(&here, one, other) || all_are_in(&there, other, one) {
-        Seen::Yes
+        SeenView::Yes
     } else if here.is_empty() || there.is_empty() || has(other, &here) || has(one, &there) {
-        Seen::Maybe
+        SeenView::Maybe
     } else {
-        Seen::No
+        SeenView::No
     }
 }
 
 /// Checks if entries of `one` are visible in `other`. One suffices, as a union shows one of several
 /// files of a name; a file with other names does not, as other directories may have it too.
-fn is_shown(one: &OwnedFd, other: &OwnedFd) -> Seen {
+fn is_shown(one: &OwnedFd, other: &OwnedFd) -> SeenView {
     let names = first_names(one);
     let only = |name: &CString| is_same_only_name(one, other, name, DEEP).unwrap_or(false);
     if names.iter().any(only) {
-        Seen::Yes
+        SeenView::Yes
     } else if names.is_empty() || names.iter().any(|name| sys::stat_at(other, name).is_ok()) {
-        Seen::Maybe
+        SeenView::Maybe
     } else {
-        Seen::No
+        SeenView::No
     }
 }
 

@@ -18,7 +18,7 @@ use bc_pool::Cancel;
 use bc_pool::dispatch::affordable_workers;
 use bc_walk::Identity;
 
-use super::events::Kept;
+use super::events::KeptEvent;
 use super::journal::Journal;
 use super::keep::FileGroup;
 use super::leftover;
@@ -42,7 +42,7 @@ const AHEAD: usize = 256;
 const DESCRIPTORS: u64 = 16;
 
 /// State that the threads of a run share.
-struct Common<'a> {
+struct RunThreads<'a> {
     options: &'a PruneOptions,
     journal: Option<&'a Journal>,
     cancel: &'a Cancel,
@@ -60,7 +60,7 @@ struct Batch {
 }
 
 /// Events of a batch, by its number; `None` from a thread that panicked.
-type Report = Option<(usize, Vec<Kept>)>;
+type Report = Option<(usize, Vec<KeptEvent>)>;
 
 /// Returns true if groups may be processed at the same time.
 pub(super) fn may_share(options: &PruneOptions) -> bool {
@@ -77,14 +77,14 @@ pub(super) fn prune(
     run: &mut Run<'_>,
     report: &mut dyn FnMut(PruneEvent<'_>),
 ) {
-    let mut batches = Batches::new(groups, run.cancel);
+    let mut batches = GroupBatches::new(groups, run.cancel);
     let first: Vec<Batch> = batches.by_ref().take(2).collect();
     let workers = run.options.workers.min(affordable_workers(DESCRIPTORS));
     let is_shared = first.len() > 1 && workers > 1;
     let mut all = first.into_iter().chain(batches.by_ref());
     if is_shared {
         let (sender, receiver) = channel();
-        let common = Common {
+        let common = RunThreads {
             options: run.options,
             journal: run.journal,
             cancel: run.cancel,
@@ -106,7 +106,7 @@ pub(super) fn prune(
     }
 }
 
-impl Common<'_> {
+impl RunThreads<'_> {
     /// Processes all batches, reports their events, and returns the totals. `None`, with nothing
     /// done, where the system refuses a thread.
     fn work(
@@ -143,7 +143,7 @@ impl Common<'_> {
             let _ = reporter.send(None);
         });
         let events = RefCell::new(Vec::new());
-        let mut keep = |event: PruneEvent<'_>| events.borrow_mut().push(Kept::from(event));
+        let mut keep = |event: PruneEvent<'_>| events.borrow_mut().push(KeptEvent::from(event));
         let shared = self.shared.clone();
         let mut run = Run::new(self.options, self.journal, self.cancel, shared, &mut keep);
         run.tells_later = true;
@@ -197,7 +197,9 @@ fn hand_out(
             Err(_) => break,
         };
         while let Some(events) = early.remove(&reported) {
-            events.iter().for_each(|event: &Kept| report(event.event()));
+            events
+                .iter()
+                .for_each(|event: &KeptEvent| report(event.event()));
             reported += 1;
         }
     }
@@ -219,7 +221,7 @@ impl<F: FnMut()> Drop for Alarm<F> {
 }
 
 /// Groups in batches, of which no two have a file in common.
-struct Batches<'a, I> {
+struct GroupBatches<'a, I> {
     groups: I,
     cancel: &'a Cancel,
     number: usize,
@@ -228,9 +230,9 @@ struct Batches<'a, I> {
     late: Vec<FileGroup>,
 }
 
-impl<'a, I: Iterator<Item = FileGroup>> Batches<'a, I> {
-    fn new(groups: I, cancel: &'a Cancel) -> Batches<'a, I> {
-        Batches {
+impl<'a, I: Iterator<Item = FileGroup>> GroupBatches<'a, I> {
+    fn new(groups: I, cancel: &'a Cancel) -> GroupBatches<'a, I> {
+        GroupBatches {
             groups,
             cancel,
             number: 0,
@@ -252,7 +254,7 @@ impl<'a, I: Iterator<Item = FileGroup>> Batches<'a, I> {
     }
 }
 
-impl<I: Iterator<Item = FileGroup>> Iterator for Batches<'_, I> {
+impl<I: Iterator<Item = FileGroup>> Iterator for GroupBatches<'_, I> {
     type Item = Batch;
 
     fn next(&mut self) -> Option<Batch> {

@@ -64,7 +64,7 @@ pub(crate) struct How {
 
 /// The fast hash of a file that is read whole.
 #[derive(Clone, Copy, Debug)]
-enum Head {
+enum FileHead {
     /// It covers so many bytes, none of which are here yet.
     Of(usize),
     Known(u64),
@@ -182,7 +182,7 @@ struct Worker<'a> {
     /// Purpose that each slot's file is read for.
     slots: Vec<Part>,
     /// Heads of the files in the slots that are read whole, where both digests are wanted.
-    heads: Vec<Head>,
+    heads: Vec<FileHead>,
     done: Done,
     /// Files and bytes that are not yet in the shared counters, which are updated rarely.
     files: u64,
@@ -257,12 +257,12 @@ impl Worker<'_> {
     fn see_heads(&mut self, feeds: &[Feed<'_>]) {
         for feed in feeds {
             let head = &mut self.heads[feed.slot];
-            if let Head::Of(len) = *head {
+            if let FileHead::Of(len) = *head {
                 let hash = |start| word(bc_digest::hash(Algorithm::Xxh3, start).as_bytes());
                 *head = feed
                     .data
                     .get(..len)
-                    .map_or(Head::Unknown, |start| Head::Known(hash(start)));
+                    .map_or(FileHead::Unknown, |start| FileHead::Known(hash(start)));
             }
         }
     }
@@ -287,7 +287,7 @@ impl Consumer for Worker<'_> {
         self.whole.reserve(slots);
         self.fast.reserve(slots);
         self.slots.resize(slots, Part::Partial);
-        self.heads.resize(slots, Head::Unknown);
+        self.heads.resize(slots, FileHead::Unknown);
         self.ahead.resize(slots, 0);
     }
 
@@ -346,9 +346,9 @@ impl Consumer for Worker<'_> {
         let size = opened.stat.stamp.size;
         self.heads[slot] = match part {
             Part::Whole if self.how.both && size <= MIDDLE => {
-                Head::Of(size.min(START.into()) as usize)
+                FileHead::Of(size.min(START.into()) as usize)
             }
-            _ => Head::Unknown,
+            _ => FileHead::Unknown,
         };
         match part {
             Part::Partial => self.fast.begin(slot),
@@ -402,7 +402,7 @@ impl Consumer for Worker<'_> {
                         if let Some(digest) = first(self.whole.digests(slot)) {
                             context.table.set_whole(row, &digest);
                         }
-                        if let Head::Known(hash) = self.heads[slot] {
+                        if let FileHead::Known(hash) = self.heads[slot] {
                             context.table.set_fast(row, hash);
                         }
                         self.done.whole += 1;

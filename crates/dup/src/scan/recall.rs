@@ -10,7 +10,7 @@ use super::context::Context;
 use super::lock;
 use super::prefix_stages::LARGE;
 use super::table::Prefixes;
-use crate::cache::{Cache, News, Record, Scope, Wanted};
+use crate::cache::{Cache, CacheLookup, CacheRecord, News, Scope};
 
 /// Results that the cache provided.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ impl Recalled {
             return recalled;
         }
         let stamp = |candidate| meta(context, candidate).map(|meta| meta.stamp);
-        let mut wanted: Vec<Wanted> = (0..context.candidates.len() as u32)
+        let mut wanted: Vec<CacheLookup> = (0..context.candidates.len() as u32)
             .filter(|one| {
                 let entry = context.candidates.entry(*one);
                 recalled.written.binary_search(&entry).is_err()
@@ -114,7 +114,7 @@ impl Recalled {
     }
 
     /// Sorted by identity.
-    fn new_records(&self, cache: &mut Cache, context: &Context<'_>) -> Vec<Record> {
+    fn new_records(&self, cache: &mut Cache, context: &Context<'_>) -> Vec<CacheRecord> {
         let table = &context.table;
         let mut records = Vec::new();
         for candidate in 0..context.candidates.len() as u32 {
@@ -126,7 +126,7 @@ impl Recalled {
             let Some((id, stamp)) = self.settled(cache, context, candidate) else {
                 continue;
             };
-            let mut record = Record::new(id, stamp);
+            let mut record = CacheRecord::new(id, stamp);
             record.scope = scope;
             record.fast = table.fast(candidate);
             record.blocks = table.blocks(candidate);

@@ -11,7 +11,7 @@ use bc_walk::{Error, ErrorKind};
 use super::context::Context;
 use super::groups::{Found, worth};
 use super::pass::Done;
-use crate::prune::sys::{self, Failed};
+use crate::prune::sys::{self, FailedCall};
 
 /// Bytes compared at a time, of each of two files.
 const PIECE: usize = 256 << 10;
@@ -134,7 +134,7 @@ impl Worker<'_> {
                     ErrorKind::Cancelled,
                 ));
             }
-            let failed = |why: Failed| Error::new(listing.path(entry), why.op, why.errno);
+            let failed = |why: FailedCall| Error::new(listing.path(entry), why.op, why.errno);
             let read = sys::read_at(file, a, offset).map_err(failed)?;
             let others = sys::read_at(other, b, offset).map_err(failed)?;
             self.done.read.bytes += (read + others) as u64;

@@ -14,12 +14,12 @@ pub(crate) struct Shares {
     /// Class of each file: files of a class use the same extents.
     class: Vec<Option<usize>>,
     gone: Vec<bool>,
-    classes: Vec<Class>,
-    pieces: Vec<Piece>,
+    classes: Vec<ShareClass>,
+    pieces: Vec<SharePiece>,
 }
 
 #[derive(Debug, Default)]
-struct Class {
+struct ShareClass {
     /// Files that are still there.
     left: u32,
     pieces: Vec<usize>,
@@ -27,7 +27,7 @@ struct Class {
 
 /// Bytes that are used by the same files.
 #[derive(Debug, Default)]
-struct Piece {
+struct SharePiece {
     length: u64,
     /// Classes that still have a file.
     left: u32,
@@ -42,7 +42,7 @@ impl Shares {
             let class = space.and_then(|space| space.shared.as_ref()).map(|shared| {
                 let class = *known.entry(shared).or_insert(shares.classes.len());
                 if class == shares.classes.len() {
-                    shares.classes.push(Class::default());
+                    shares.classes.push(ShareClass::default());
                 }
                 shares.classes[class].left += 1;
                 class
@@ -83,7 +83,7 @@ impl Shares {
         for user in users {
             self.classes[*user].pieces.push(self.pieces.len());
         }
-        self.pieces.push(Piece {
+        self.pieces.push(SharePiece {
             length,
             left: users.len() as u32,
         });

@@ -26,7 +26,7 @@ impl Unique {
     /// # Errors
     /// If one of the `workers` panicked.
     pub fn look_again(&mut self, again: &Listing, workers: usize) -> Result<(), WorkerPanic> {
-        let mut seen = Seen::default();
+        let mut seen = LastLook::default();
         seen.compare(&self.listing, self.own_entries, again);
         let known: HashSet<&[u8]> = self.listing.errors().iter().map(Error::path).collect();
         let new = again.errors().iter();
@@ -59,7 +59,7 @@ impl Unique {
 
     /// Returns the files that the answer rests on, in path order: files of the trees that are
     /// reported as elsewhere or empty and are still where they were, and the reference copies.
-    fn rests_on(&self, seen: &Seen) -> Vec<EntryId> {
+    fn rests_on(&self, seen: &LastLook) -> Vec<EntryId> {
         let mut asked = vec![true; self.listing.len()];
         asked[self.own_entries..].fill(false);
         for content in self.contents() {
@@ -84,7 +84,7 @@ impl Unique {
 
 /// Result of the last look.
 #[derive(Default)]
-struct Seen {
+struct LastLook {
     errors: Vec<Error>,
     /// Files that are not as they were read.
     changed: HashSet<EntryId>,
@@ -95,7 +95,7 @@ struct Seen {
     judged: Option<((DirId, DirId), bool)>,
 }
 
-impl Seen {
+impl LastLook {
     /// Both are in one order, that of a walk; mostly nothing changed, and the two go side by side.
     fn compare(&mut self, was: &Listing, own: usize, again: &Listing) {
         let (mut left, mut now) = (was.ids().take(own), again.ids());

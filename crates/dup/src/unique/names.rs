@@ -61,7 +61,7 @@ fn are_equal(
     names: [EntryId; 2],
     cancel: &Cancel,
 ) -> Result<bool, Error> {
-    let failed = |entry, why: sys::Failed| Error::new(listing.path(entry), why.op, why.errno);
+    let failed = |entry, why: sys::FailedCall| Error::new(listing.path(entry), why.op, why.errno);
     let [one, other] = names;
     let files: [OwnedFd; 2] = [opener.open_checked(one)?.0, opener.open_checked(other)?.0];
     let mut buffers = [vec![0; PIECE], vec![0; PIECE]];

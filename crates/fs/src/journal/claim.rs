@@ -5,7 +5,7 @@ use std::io;
 
 use rustix::fs::AtFlags;
 
-use super::file::{Look, create, look};
+use super::file::{FoundJournal, create, look};
 use super::{Journal, Key, Locked};
 use crate::place::Place;
 
@@ -23,10 +23,12 @@ impl Claim {
     /// this user's alone, as on file systems without owners; others of creating the file.
     pub fn new(place: Place) -> io::Result<Claim> {
         let file = match look(&place)? {
-            Look::Nothing => create(&place)?,
-            Look::Stub(file) => file,
-            Look::Busy => return Err(io::ErrorKind::WouldBlock.into()),
-            Look::File(_) | Look::Foreign(_) => return Err(io::ErrorKind::AlreadyExists.into()),
+            FoundJournal::Nothing => create(&place)?,
+            FoundJournal::Stub(file) => file,
+            FoundJournal::Busy => return Err(io::ErrorKind::WouldBlock.into()),
+            FoundJournal::File(_) | FoundJournal::Foreign(_) => {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
         };
         Ok(Claim(Some((place, file))))
     }

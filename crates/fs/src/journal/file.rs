@@ -11,7 +11,7 @@ use super::owner::{FLAGS, Locked, NotOurs, check};
 use crate::place::Place;
 
 /// State of the file at the place of a journal.
-pub(super) enum Look {
+pub(super) enum FoundJournal {
     Nothing,
     /// A file that is this user's alone, held.
     File(Locked),
@@ -25,11 +25,11 @@ pub(super) enum Look {
     Foreign(String),
 }
 
-pub(super) fn look(place: &Place) -> io::Result<Look> {
-    let foreign = |why: String| Ok(Look::Foreign(why));
+pub(super) fn look(place: &Place) -> io::Result<FoundJournal> {
+    let foreign = |why: String| Ok(FoundJournal::Foreign(why));
     // Before it is opened: for a device that alone can be an order.
     match place.existing() {
-        Ok(None) => return Ok(Look::Nothing),
+        Ok(None) => return Ok(FoundJournal::Nothing),
         Ok(Some(stat)) => match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => {}
             FileType::Symlink => return foreign("a symbolic link".to_owned()),
@@ -39,7 +39,7 @@ pub(super) fn look(place: &Place) -> io::Result<Look> {
     }
     let file = match place.open(place.name(), OFlags::RDWR | FLAGS) {
         Ok(file) => File::from(file),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Look::Nothing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(FoundJournal::Nothing),
         Err(error) => return foreign(format!("open: {error}")),
     };
     if let Err(why) = check(&file)? {
@@ -51,17 +51,19 @@ pub(super) fn look(place: &Place) -> io::Result<Look> {
     }
     let file = match Locked::new(file, false) {
         Ok(file) => file,
-        Err((error, _)) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Look::Busy),
+        Err((error, _)) if error.kind() == io::ErrorKind::WouldBlock => {
+            return Ok(FoundJournal::Busy);
+        }
         Err((error, _)) => return foreign(format!("lock: {error}")),
     };
     // Between the look and the lock its writer may have ended and removed it.
     if !place.means(&file) {
-        return Ok(Look::Busy);
+        return Ok(FoundJournal::Busy);
     }
     let meta = file.metadata()?;
     Ok(match meta.len() == 0 && meta.mode() & 0o7777 == 0o600 {
-        true => Look::Stub(file),
-        false => Look::File(file),
+        true => FoundJournal::Stub(file),
+        false => FoundJournal::File(file),
     })
 }
 

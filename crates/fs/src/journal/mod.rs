@@ -38,7 +38,7 @@ pub use key::Key;
 pub use owner::{FLAGS, Locked, NotOurs, check};
 pub use record::{LONGEST, Record, Records, View, push};
 
-use file::Look;
+use file::FoundJournal;
 use record::{HEAD, MAGIC, Seed};
 
 /// Greatest number of journals that are kept as backups (set aside) beside each other.
@@ -73,10 +73,10 @@ impl Journal {
     /// Errors of reading the file.
     pub fn open(place: &Place, key: &Key) -> io::Result<Found> {
         let file = match file::look(place)? {
-            Look::File(file) => file,
-            Look::Nothing | Look::Stub(_) => return Ok(Found::Nothing),
-            Look::Busy => return Ok(Found::Busy),
-            Look::Foreign(why) => return Ok(Found::Foreign(why)),
+            FoundJournal::File(file) => file,
+            FoundJournal::Nothing | FoundJournal::Stub(_) => return Ok(Found::Nothing),
+            FoundJournal::Busy => return Ok(Found::Busy),
+            FoundJournal::Foreign(why) => return Ok(Found::Foreign(why)),
         };
         let foreign = |why: &str| Ok(Found::Foreign(why.to_owned()));
         let length = file.metadata()?.len();

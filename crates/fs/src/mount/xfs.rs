@@ -28,18 +28,18 @@ const XFS_IOC_FSGEOMETRY_V4: Opcode = opcode::read::<Geometry>(b'X', 124);
 const REFLINK: u32 = 1 << 20;
 
 /// Features chosen when the file system was made.
-pub(super) struct Made {
+pub(super) struct MkfsFeatures {
     pub(super) reflinks: bool,
     /// True if it is on two devices, which count their blocks alike.
     pub(super) realtime: bool,
 }
 
 /// Returns the features; `None` where the file's descriptor has no such call (`O_PATH`).
-pub(super) fn made(file: impl AsFd) -> Option<Made> {
+pub(super) fn made(file: impl AsFd) -> Option<MkfsFeatures> {
     // SAFETY: the request reads nothing from and writes one `xfs_fsop_geom_v4` to memory,
     // whose size is part of the request's number, so the kernel agrees on it or refuses.
     let geometry = unsafe { ioctl(file, Getter::<XFS_IOC_FSGEOMETRY_V4, Geometry>::new()) };
-    geometry.ok().map(|found| Made {
+    geometry.ok().map(|found| MkfsFeatures {
         reflinks: found.flags & REFLINK != 0,
         realtime: found.realtime_blocks > 0,
     })

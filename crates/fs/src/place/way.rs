@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::{MOST_LINKS, Step, components, descend, is_link, own_user, start, step};
+use super::{MOST_LINKS, WayStep, components, descend, is_link, own_user, start, step};
 
 /// A path followed to its end, with the links on it.
 #[derive(Debug)]
@@ -135,8 +135,8 @@ enum Entered {
 /// Opens a component: a directory, a link, or anything else as a place.
 fn enter(directory: &OwnedFd, name: &OsStr) -> io::Result<Entered> {
     match step(directory, name) {
-        Ok(Step::Directory(next)) => Ok(Entered::Place(next)),
-        Ok(Step::Link(link)) => Ok(Entered::Link(link)),
+        Ok(WayStep::Directory(next)) => Ok(Entered::Place(next)),
+        Ok(WayStep::Link(link)) => Ok(Entered::Link(link)),
         Err(error) if error.raw_os_error() == Some(Errno::NOTDIR.raw_os_error()) => {
             let found = descend(directory, name, OFlags::NOFOLLOW)?;
             // A link in /proc, to a file: as with directories, its text need not be the way there.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 use rustix::io::Errno;
 
 use super::block::Block;
-use super::{Failed, SPILL, Spill};
+use super::{SPILL, Spill, SpillFailure};
 
 /// Bytes from which on a block is counted, and may be in a file. Data about files is in arrays that
 /// outgrow this soon; smaller blocks are few, and a file and a mapping of its own would cost more
@@ -89,8 +89,8 @@ fn beyond_budget(layout: Layout) -> Option<*mut u8> {
     }
 }
 
-fn in_file(spill: &Spill, layout: Layout) -> Result<*mut u8, Failed> {
-    let unfit = Failed::at("map");
+fn in_file(spill: &Spill, layout: Layout) -> Result<*mut u8, SpillFailure> {
+    let unfit = SpillFailure::at("map");
     if layout.align() > rustix::param::page_size() {
         return Err(unfit(Errno::INVAL));
     }

@@ -9,7 +9,7 @@ use rustix::fs::ftruncate;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MremapFlags, ProtFlags, mmap, mremap, munmap};
 
-use super::Failed;
+use super::SpillFailure;
 use super::directory::{Directory, reserve};
 
 /// A mapping and its file. Nothing happens when it is dropped: it is a name for both, which
@@ -24,7 +24,7 @@ pub(super) struct Block {
 
 impl Block {
     /// Makes a block of at least `len` bytes of zeros, which is not 0, in a file of its own.
-    pub(super) fn new(directory: &Directory, len: usize) -> Result<Block, Failed> {
+    pub(super) fn new(directory: &Directory, len: usize) -> Result<Block, SpillFailure> {
         let len = whole_pages(len)?;
         let file = directory.file()?;
         reserve(file.as_fd(), 0, len)?;
@@ -40,9 +40,9 @@ impl Block {
                 0,
             )
         };
-        let start = start.map_err(Failed::at("map"))?;
+        let start = start.map_err(SpillFailure::at("map"))?;
         Ok(Block {
-            start: NonNull::new(start.cast()).ok_or(Failed::at("map")(Errno::NOMEM))?,
+            start: NonNull::new(start.cast()).ok_or(SpillFailure::at("map")(Errno::NOMEM))?,
             len,
             file: file.into_raw_fd(),
         })
@@ -70,7 +70,7 @@ impl Block {
     ///
     /// # Safety
     /// The block has not been freed, and nothing refers to its content: it may move.
-    pub(super) unsafe fn resize(&mut self, len: usize) -> Result<(), Failed> {
+    pub(super) unsafe fn resize(&mut self, len: usize) -> Result<(), SpillFailure> {
         let len = whole_pages(len)?;
         if len > self.len {
             // SAFETY: the block holds the descriptor until it is freed.
@@ -80,7 +80,7 @@ impl Block {
         let old = self.start.as_ptr().cast::<c_void>();
         // SAFETY: old place and length are those of our mapping, to which nothing refers.
         let moved = unsafe { mremap(old, self.len, len, MremapFlags::MAYMOVE) };
-        let moved = moved.map_err(Failed::at("map"))?;
+        let moved = moved.map_err(SpillFailure::at("map"))?;
         if len < self.len {
             // SAFETY: as above. What fails here only keeps room on the disk.
             let file = unsafe { BorrowedFd::borrow_raw(self.file) };
@@ -103,9 +103,9 @@ impl Block {
     }
 }
 
-fn whole_pages(len: usize) -> Result<usize, Failed> {
+fn whole_pages(len: usize) -> Result<usize, SpillFailure> {
     len.checked_next_multiple_of(rustix::param::page_size())
-        .ok_or(Failed::at("map")(Errno::NOMEM))
+        .ok_or(SpillFailure::at("map")(Errno::NOMEM))
 }
 
 #[cfg(test)]

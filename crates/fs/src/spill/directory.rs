@@ -10,7 +10,7 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, pwrite};
 
-use super::Failed;
+use super::SpillFailure;
 use crate::escape;
 
 /// Magic numbers of file systems that are memory, from `linux/magic.h`.
@@ -47,18 +47,20 @@ impl Directory {
     }
 
     fn open(path: &Path) -> Result<Directory, String> {
-        let said = |failed: Failed| {
+        let said = |failed: SpillFailure| {
             let reason = std::io::Error::from(failed.errno);
             format!("{}: {reason}", failed.op)
         };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = openat(CWD, path, flags, Mode::empty()).map_err(Failed::at("open"));
+        let opened = openat(CWD, path, flags, Mode::empty()).map_err(SpillFailure::at("open"));
         let directory = Directory {
             path: path.to_owned(),
             fd: opened.map_err(said)?,
         };
         let file = directory.file().map_err(said)?;
-        let system = fstatfs(&file).map_err(Failed::at("statfs")).map_err(said)?;
+        let system = fstatfs(&file)
+            .map_err(SpillFailure::at("statfs"))
+            .map_err(said)?;
         match system.f_type as u32 {
             TMPFS | RAMFS => Err("is in memory itself".to_owned()),
             _ => Ok(directory),
@@ -66,17 +68,17 @@ impl Directory {
     }
 
     /// Makes a file that has no name, or none any more.
-    pub(super) fn file(&self) -> Result<OwnedFd, Failed> {
+    pub(super) fn file(&self) -> Result<OwnedFd, SpillFailure> {
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::TMPFILE;
         match openat(&self.fd, c".", flags, Mode::RUSR | Mode::WUSR) {
             // Not known to the file system, or to the kernel.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => self.unnamed(),
-            opened => opened.map_err(Failed::at("create")),
+            opened => opened.map_err(SpillFailure::at("create")),
         }
     }
 
     /// Makes a file that loses its name at once.
-    fn unnamed(&self) -> Result<OwnedFd, Failed> {
+    fn unnamed(&self) -> Result<OwnedFd, SpillFailure> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let process = std::process::id();
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
@@ -86,40 +88,40 @@ impl Directory {
             let name = CString::new(format!(".bc-spill-{process}-{count}")).unwrap_or_default();
             match openat(&self.fd, &name, flags, Mode::RUSR | Mode::WUSR) {
                 Err(Errno::EXIST) => {}
-                Err(errno) => return Err(Failed::at("create")(errno)),
+                Err(errno) => return Err(SpillFailure::at("create")(errno)),
                 Ok(file) => {
                     let gone = unlinkat(&self.fd, &name, AtFlags::empty());
-                    return gone.map(|()| file).map_err(Failed::at("unlink"));
+                    return gone.map(|()| file).map_err(SpillFailure::at("unlink"));
                 }
             }
         }
-        Err(Failed::at("create")(Errno::EXIST))
+        Err(SpillFailure::at("create")(Errno::EXIST))
     }
 }
 
 /// Reserves the room for `start..end` of a file, which nothing was written to, so that writing to
 /// its mapping cannot fail for want of it.
-pub(super) fn reserve(file: BorrowedFd<'_>, start: usize, end: usize) -> Result<(), Failed> {
+pub(super) fn reserve(file: BorrowedFd<'_>, start: usize, end: usize) -> Result<(), SpillFailure> {
     let (at, len) = (start as u64, (end - start) as u64);
     loop {
         match fallocate(file, FallocateFlags::empty(), at, len) {
             Ok(()) => return Ok(()),
             Err(Errno::INTR) => {}
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => return fill(file, start, end),
-            Err(errno) => return Err(Failed::at("reserve room")(errno)),
+            Err(errno) => return Err(SpillFailure::at("reserve room")(errno)),
         }
     }
 }
 
 /// Reserves room by writing zeros, where the file system cannot reserve.
-fn fill(file: BorrowedFd<'_>, start: usize, end: usize) -> Result<(), Failed> {
+fn fill(file: BorrowedFd<'_>, start: usize, end: usize) -> Result<(), SpillFailure> {
     static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
     let mut at = start;
     while at < end {
         match pwrite(file, &ZEROS[..ZEROS.len().min(end - at)], at as u64) {
             Ok(written) => at += written,
             Err(Errno::INTR) => {}
-            Err(errno) => return Err(Failed::at("write")(errno)),
+            Err(errno) => return Err(SpillFailure::at("write")(errno)),
         }
     }
     Ok(())

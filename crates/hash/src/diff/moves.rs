@@ -1,6 +1,6 @@
 //! Moves among the paths that only one manifest has.
 
-use super::packed::{Record, Side};
+use super::packed::{PackedRecord, Side};
 use super::{Packed, compare};
 
 /// Pairs removed and added paths of the same digests, both in path order. A path without a partner
@@ -8,13 +8,13 @@ use super::{Packed, compare};
 /// one is removed or added. Contents are the same if the digests of all common algorithms are: a
 /// short one may be equal by chance.
 pub(super) fn moves(
-    (old, removed): (&Side, Vec<Record>),
-    (new, added): (&Side, Vec<Record>),
+    (old, removed): (&Side, Vec<PackedRecord>),
+    (new, added): (&Side, Vec<PackedRecord>),
     changes: &mut Vec<Packed>,
 ) {
     let mut left = removed;
     if !added.is_empty() {
-        let contents = Contents::of(old);
+        let contents = DigestIndex::of(old);
         let mut queues = Queues::of(&contents, &left);
         for to in added {
             let digests = of(new, to);
@@ -38,7 +38,7 @@ pub(super) fn moves(
     if left.is_empty() {
         return;
     }
-    let contents = Contents::of(new);
+    let contents = DigestIndex::of(new);
     for from in left {
         let is_same = |to| is_same((old, from), (new, to));
         let digests = of(old, from);
@@ -52,33 +52,33 @@ pub(super) fn moves(
 }
 
 /// Returns the digests of a path, in an order that does not depend on that of its lines.
-fn of(side: &Side, path: Record) -> Vec<&[u8]> {
+fn of(side: &Side, path: PackedRecord) -> Vec<&[u8]> {
     let mut digests: Vec<&[u8]> = side.digests(side.records(path)).collect();
     digests.sort_unstable();
     digests
 }
 
 /// True if two paths have the same content.
-fn is_same((old, from): (&Side, Record), (new, to): (&Side, Record)) -> bool {
+fn is_same((old, from): (&Side, PackedRecord), (new, to): (&Side, PackedRecord)) -> bool {
     compare((old, old.records(from)), (new, new.records(to))) == Some(true)
 }
 
 /// Index of a manifest's contents by digest.
-struct Contents<'a> {
+struct DigestIndex<'a> {
     side: &'a Side,
     /// Digests by their place, with the path that has it; in order of digests and paths.
-    all: Vec<(usize, Record)>,
+    all: Vec<(usize, PackedRecord)>,
 }
 
-impl Contents<'_> {
-    fn of(side: &Side) -> Contents<'_> {
+impl DigestIndex<'_> {
+    fn of(side: &Side) -> DigestIndex<'_> {
         let mut all = Vec::new();
         for records in side.paths() {
             let path = records.start;
             all.extend(side.places(records).map(|place| (place, path)));
         }
         all.sort_unstable_by(|a, b| (side.digest(a.0), a.1).cmp(&(side.digest(b.0), b.1)));
-        Contents { side, all }
+        DigestIndex { side, all }
     }
 
     fn is(&self, at: usize, digest: &[u8]) -> bool {
@@ -89,19 +89,23 @@ impl Contents<'_> {
 
     /// Returns the index of the first place with this digest, if there is one.
     fn begin(&self, digest: &[u8]) -> Option<usize> {
-        let before = |one: &(usize, Record)| self.side.digest(one.0) < digest;
+        let before = |one: &(usize, PackedRecord)| self.side.digest(one.0) < digest;
         let at = self.all.partition_point(before);
         self.is(at, digest).then_some(at)
     }
 
     /// Returns the paths with this digest, from the place `at` on.
-    fn from(&self, at: usize, digest: &[u8]) -> impl Iterator<Item = Record> {
+    fn from(&self, at: usize, digest: &[u8]) -> impl Iterator<Item = PackedRecord> {
         let same = (at..).take_while(move |at| self.is(*at, digest));
         same.map(|at| self.all[at].1)
     }
 
     /// Returns the first path with this digest that is the right one.
-    fn first(&self, digest: &[u8], is_right: impl Fn(Record) -> bool) -> Option<Record> {
+    fn first(
+        &self,
+        digest: &[u8],
+        is_right: impl Fn(PackedRecord) -> bool,
+    ) -> Option<PackedRecord> {
         let mut paths = self.from(self.begin(digest)?, digest);
         paths.find(|record| is_right(*record))
     }
@@ -116,7 +120,7 @@ struct Queues {
 }
 
 impl Queues {
-    fn of(contents: &Contents<'_>, removed: &[Record]) -> Queues {
+    fn of(contents: &DigestIndex<'_>, removed: &[PackedRecord]) -> Queues {
         let records = removed.last().map_or(0, |last| last + 1);
         let mut waits = vec![false; records];
         for record in removed {
@@ -131,12 +135,12 @@ impl Queues {
     /// Takes the next record that waits with this content, and is the right one.
     fn take(
         &mut self,
-        contents: &Contents<'_>,
+        contents: &DigestIndex<'_>,
         digest: &[u8],
-        is_right: impl Fn(Record) -> bool,
-    ) -> Option<Record> {
+        is_right: impl Fn(PackedRecord) -> bool,
+    ) -> Option<PackedRecord> {
         let begin = contents.begin(digest)?;
-        let waits = |record: &Record| self.waits.get(*record) == Some(&true);
+        let waits = |record: &PackedRecord| self.waits.get(*record) == Some(&true);
         // Under another of its digests it may have been taken already.
         let gone = contents.from(begin + self.passed[begin], digest);
         let gone = gone.take_while(|record| !waits(record)).count();
@@ -148,7 +152,7 @@ impl Queues {
     }
 
     /// True if the record was taken.
-    fn is_gone(&self, record: Record) -> bool {
+    fn is_gone(&self, record: PackedRecord) -> bool {
         !self.waits[record]
     }
 }

@@ -9,7 +9,7 @@ use crate::packed::{Packed, number};
 
 /// A record, as its index in the order of paths. A path with several records is represented by the
 /// first.
-pub(super) type Record = usize;
+pub(super) type PackedRecord = usize;
 
 /// All records of a manifest.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl Side {
         self.packed.path(start)
     }
 
-    pub(super) fn path(&self, record: Record) -> &[u8] {
+    pub(super) fn path(&self, record: PackedRecord) -> &[u8] {
         self.path_at(self.starts[record])
     }
 
@@ -76,7 +76,7 @@ impl Side {
     }
 
     /// Returns the records of each path, in order of paths.
-    pub(super) fn paths(&self) -> impl Iterator<Item = Range<Record>> {
+    pub(super) fn paths(&self) -> impl Iterator<Item = Range<PackedRecord>> {
         let mut start = 0;
         std::iter::from_fn(move || {
             let begin = start;
@@ -88,7 +88,7 @@ impl Side {
     }
 
     /// Returns the records of the path whose first record is `first`.
-    pub(super) fn records(&self, first: Record) -> Range<Record> {
+    pub(super) fn records(&self, first: PackedRecord) -> Range<PackedRecord> {
         let path = self.path(first);
         let of_path = |start: &&usize| self.path_at(**start) == path;
         let count = self.starts[first..].iter().take_while(of_path).count();
@@ -96,7 +96,7 @@ impl Side {
     }
 
     /// Returns the offsets of the digests of some records.
-    pub(super) fn places(&self, records: Range<Record>) -> impl Iterator<Item = usize> {
+    pub(super) fn places(&self, records: Range<PackedRecord>) -> impl Iterator<Item = usize> {
         let starts = self.starts[records].iter();
         starts.flat_map(|start| self.packed.places(*start))
     }
@@ -106,13 +106,13 @@ impl Side {
         self.packed.digest(place)
     }
 
-    pub(super) fn digests(&self, records: Range<Record>) -> impl Iterator<Item = &[u8]> {
+    pub(super) fn digests(&self, records: Range<PackedRecord>) -> impl Iterator<Item = &[u8]> {
         self.places(records).map(|place| self.digest(place))
     }
 
     /// Returns whether `digest` is one of these records'; `None` if they have none of its
     /// algorithm.
-    pub(super) fn confirms(&self, records: Range<Record>, digest: &[u8]) -> Option<bool> {
+    pub(super) fn confirms(&self, records: Range<PackedRecord>, digest: &[u8]) -> Option<bool> {
         let of_algorithm = self.digests(records).filter(|own| own[0] == digest[0]);
         of_algorithm.fold(None, |same, own| Some(same == Some(true) || own == digest))
     }

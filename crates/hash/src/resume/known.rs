@@ -21,7 +21,7 @@ const STEP: u64 = 4096;
 /// Content of a journal that was read through.
 #[derive(Debug)]
 pub(super) struct Loaded {
-    pub(super) known: Known,
+    pub(super) known: JournalFiles,
     /// Time when its first run began, and the job of that run.
     pub(super) created_at: i64,
     pub(super) job: Job,
@@ -31,7 +31,7 @@ pub(super) struct Loaded {
 
 /// The files of a journal.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct JournalFiles {
     view: View,
     /// Bytes of the digests of a file, and of each of them.
     lengths: Vec<usize>,
@@ -67,7 +67,7 @@ pub(super) fn load(
     boot: Boot,
     cancel: &Cancel,
 ) -> io::Result<Option<Loaded>> {
-    let mut known = Known {
+    let mut known = JournalFiles {
         view: journal.view()?,
         stride: lengths.iter().sum(),
         lengths,
@@ -98,7 +98,7 @@ pub(super) fn load(
     }))
 }
 
-impl Known {
+impl JournalFiles {
     fn add(&mut self, record: &Record<'_>) {
         match record.kind {
             SESSION => {

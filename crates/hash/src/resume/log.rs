@@ -22,7 +22,7 @@ const SYNC_EVERY: Duration = Duration::from_secs(30);
 
 /// Place where a journal is to be created.
 #[derive(Debug)]
-pub(super) struct Site {
+pub(super) struct JournalSite {
     pub(super) place: Place,
     /// The directory of the key.
     pub(super) state: Option<PathBuf>,
@@ -31,7 +31,7 @@ pub(super) struct Site {
     pub(super) job: Job,
 }
 
-impl Site {
+impl JournalSite {
     /// Begins the journal in its place, or beside one that is worth more.
     fn begin(self, early: &[u8], before: &mut Before) -> io::Result<Journal> {
         let key = key(self.state.as_deref())?;
@@ -124,21 +124,21 @@ struct Inner {
 
 enum State {
     /// No file yet.
-    Waiting(Site, Vec<u8>),
-    Open(Open),
+    Waiting(JournalSite, Vec<u8>),
+    Open(OpenLog),
     /// Nothing more is written; the journal stays until the run is done.
     Over(Option<Journal>),
 }
 
-struct Open {
+struct OpenLog {
     journal: Journal,
     synced: Instant,
 }
 
-impl Open {
-    fn new(journal: Journal) -> Open {
+impl OpenLog {
+    fn new(journal: Journal) -> OpenLog {
         let synced = Instant::now();
-        Open { journal, synced }
+        OpenLog { journal, synced }
     }
 }
 
@@ -166,7 +166,7 @@ impl Log {
     /// Makes a log whose journal is created `after` so long, with up to `early` bytes of earlier
     /// records. The journal that existed `before` stays as long as it is worth more.
     pub(super) fn waiting(
-        site: Site,
+        site: JournalSite,
         before: Before,
         after: Duration,
         early: usize,
@@ -179,7 +179,7 @@ impl Log {
     /// Makes a log of an existing journal; `head` are the first records of this run.
     pub(super) fn going_on(mut journal: Journal, mut head: Vec<u8>, report: Tell) -> Log {
         let state = match journal.append(&mut head) {
-            Ok(()) => State::Open(Open::new(journal)),
+            Ok(()) => State::Open(OpenLog::new(journal)),
             Err(error) => {
                 report(&format!("write: {error}"));
                 State::Over(Some(journal))
@@ -229,7 +229,7 @@ impl Log {
         let written = match std::mem::replace(state, over) {
             State::Waiting(site, mut early) => {
                 early.extend_from_slice(piece);
-                let begun = site.begin(&early, before).map(Open::new);
+                let begun = site.begin(&early, before).map(OpenLog::new);
                 let begun = begun.map(|open| *state = State::Open(open));
                 begun.map_err(|error| match error.kind() {
                     io::ErrorKind::WouldBlock => "another run is writing it".to_owned(),

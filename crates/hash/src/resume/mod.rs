@@ -30,8 +30,8 @@ use bc_pool::Cancel;
 use bc_walk::OwnFile;
 
 use boot::Boot;
-use known::{Known, Loaded};
-use log::{Before, Log, Site};
+use known::{JournalFiles, Loaded};
+use log::{Before, JournalSite, Log};
 
 pub use job::Job;
 pub use log::Tell;
@@ -42,7 +42,7 @@ pub(crate) use worker_records::WorkerRecords;
 #[derive(Debug)]
 pub struct Resume {
     log: Log,
-    known: Option<Known>,
+    known: Option<JournalFiles>,
     pace: Pace,
     created_at: i64,
     /// Files with later times are not at rest.
@@ -126,7 +126,7 @@ impl Resume {
     /// are kept back take at most those of its [`Pace`], and a [`piece`](Pace::piece) for each
     /// worker.
     pub fn memory(&self) -> u64 {
-        self.known.as_ref().map_or(0, Known::memory)
+        self.known.as_ref().map_or(0, JournalFiles::memory)
     }
 
     /// Returns the journal, for the walk to leave it out, if it exists before the walk.
@@ -180,7 +180,7 @@ impl ResumeOptions {
             Earlier::SetAside => self.pace.after,
             Earlier::GoOn => Duration::ZERO,
         };
-        let site = Site {
+        let site = JournalSite {
             place: self.place,
             state: self.state,
             created_at: self.now,

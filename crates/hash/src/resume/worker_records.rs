@@ -15,13 +15,13 @@ pub(crate) struct WorkerRecords<'a> {
     /// Records that the others do not have yet, and the time when they were last passed on.
     piece: Vec<u8>,
     since: Instant,
-    devices: Vec<Device>,
+    devices: Vec<KnownDevice>,
     buffer: Vec<u8>,
     pub(crate) taken: Taken,
 }
 
 /// A device that this worker has met.
-struct Device {
+struct KnownDevice {
     dev: u64,
     /// `None` if nothing can be asked of it.
     traits: Option<Traits>,
@@ -134,7 +134,7 @@ impl<'a> WorkerRecords<'a> {
             let dir = self.listing.open_dir(self.listing.dir(entry)).ok();
             let traits = dir.as_ref().map(|dir| traits_or_unknown(dir, dev));
             let mount = dir.and_then(mount_number).unwrap_or(0);
-            self.devices.push(Device {
+            self.devices.push(KnownDevice {
                 dev,
                 traits,
                 mount,

@@ -11,23 +11,23 @@ const MOST: usize = 128 << 10;
 const FIRST: usize = 4 << 10;
 
 /// Source of the bytes of lines.
-pub(crate) enum Input {
+pub(crate) enum LineInput {
     Plain(Plain),
     Unpacked(Box<dyn BufRead + Send>),
 }
 
-impl Input {
+impl LineInput {
     /// Returns the offset in the manifest of the next byte, where it is not compressed.
     pub(crate) fn offset(&self) -> Option<u64> {
         match self {
-            Input::Plain(plain) => Some(plain.start + plain.taken as u64),
-            Input::Unpacked(_) => None,
+            LineInput::Plain(plain) => Some(plain.start + plain.taken as u64),
+            LineInput::Unpacked(_) => None,
         }
     }
 
     /// Continues at another offset of a manifest that is not compressed.
     pub(crate) fn go_to(&mut self, offset: u64) {
-        if let Input::Plain(plain) = self {
+        if let LineInput::Plain(plain) = self {
             plain.go_to(offset);
         }
     }
@@ -35,7 +35,7 @@ impl Input {
     /// Makes later reads fail, since its lines are not where they were.
     pub(crate) fn has_changed(&mut self) {
         let changed = || io::Error::other("changed while it was read");
-        *self = Input::Unpacked(Box::new(BufReader::new(Failing(changed))));
+        *self = LineInput::Unpacked(Box::new(BufReader::new(Failing(changed))));
     }
 }
 
@@ -119,27 +119,27 @@ impl<F: Fn() -> io::Error> Read for Failing<F> {
     }
 }
 
-impl Read for Input {
+impl Read for LineInput {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
-            Input::Plain(plain) => plain.read(buffer),
-            Input::Unpacked(lines) => lines.read(buffer),
+            LineInput::Plain(plain) => plain.read(buffer),
+            LineInput::Unpacked(lines) => lines.read(buffer),
         }
     }
 }
 
-impl BufRead for Input {
+impl BufRead for LineInput {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         match self {
-            Input::Plain(plain) => plain.fill_buf(),
-            Input::Unpacked(lines) => lines.fill_buf(),
+            LineInput::Plain(plain) => plain.fill_buf(),
+            LineInput::Unpacked(lines) => lines.fill_buf(),
         }
     }
 
     fn consume(&mut self, count: usize) {
         match self {
-            Input::Plain(plain) => plain.consume(count),
-            Input::Unpacked(lines) => lines.consume(count),
+            LineInput::Plain(plain) => plain.consume(count),
+            LineInput::Unpacked(lines) => lines.consume(count),
         }
     }
 }

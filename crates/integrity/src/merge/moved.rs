@@ -100,7 +100,7 @@ impl Inodes {
         let mut at = 0;
         for len in self.runs {
             let end = at + len as u64 * 8;
-            let piece = Piece {
+            let piece = RunPiece {
                 file: &file,
                 at,
                 end,
@@ -134,13 +134,13 @@ impl Inodes {
 }
 
 /// A run in the file.
-struct Piece<'a> {
+struct RunPiece<'a> {
     file: &'a File,
     at: u64,
     end: u64,
 }
 
-impl Read for Piece<'_> {
+impl Read for RunPiece<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.end - self.at).unwrap_or(usize::MAX);
         let len = buffer.len().min(left);

@@ -24,7 +24,7 @@ use crate::manifest_stream::{ManifestStream, Position};
 use crate::proof::Proof;
 use crate::second::is_second;
 use crate::tree::Tree;
-use crate::unmounted::{Lost, Unmounted};
+use crate::unmounted::{MissingMount, Unmounted};
 use crate::unread::UnreadDirs;
 use crate::verify::{lose, report_failed};
 
@@ -276,7 +276,7 @@ impl Merge<'_, '_> {
     fn both(&mut self, entry: &Entry, new: &LoadedEntry<'_>) -> Result<(), Error> {
         self.unread.see(entry);
         let lost = self.unmounted.see(entry, Some(new));
-        if lost != Lost::No {
+        if lost != MissingMount::No {
             lose(&mut self.comparison, entry, lost, Here::Other)
                 .map_err(|error| report_failed(&error))?;
             return self.keep_unseen(entry);
@@ -412,10 +412,10 @@ impl Merge<'_, '_> {
             self.comparison.unseen(&entry.path, &view, why)
         } else {
             match self.unmounted.see(entry, None) {
-                Lost::No if self.tree.is_left_out(&entry.path) => {
+                MissingMount::No if self.tree.is_left_out(&entry.path) => {
                     self.comparison.left_out(&entry.path, entry.kind)
                 }
-                Lost::No => {
+                MissingMount::No => {
                     let removed = self.comparison.removed(&entry.path, &view);
                     return removed.map_err(|error| report_failed(&error));
                 }

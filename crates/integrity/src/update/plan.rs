@@ -21,16 +21,16 @@ use crate::judge::judge;
 use crate::manifest_stream::{ManifestStream, Position};
 use crate::options::{TreeOptions, Work};
 use crate::passing::Run;
-use crate::reread::{Candidate, Reread};
+use crate::reread::{Reread, RereadCandidate};
 use crate::tree::Tree;
-use crate::unmounted::{Knows, Lost, Replaced, Unmounted};
+use crate::unmounted::{Knows, MissingMount, Replaced, Unmounted};
 
 /// Results of the first pass.
 pub(super) struct Plan<'a> {
     tree: &'a Tree,
     /// For each entry, true if it is to be read.
     pub(super) wanted: Vec<bool>,
-    pub(super) candidates: Vec<Candidate>,
+    pub(super) candidates: Vec<RereadCandidate>,
     /// Number of entries of both sides.
     pub(super) seen: u64,
     /// True if there is anything to write.
@@ -208,7 +208,7 @@ impl<'a> Plan<'a> {
         self.count_run(entry);
         let unseen = self.tree.why_unseen(&entry.path).is_some();
         if !unseen {
-            if unmounted.see(entry, None) != Lost::No {
+            if unmounted.see(entry, None) != MissingMount::No {
                 self.report = true;
                 return;
             }
@@ -316,7 +316,7 @@ impl<'a> Plan<'a> {
                 // to be needed are never touched.
                 self.candidates.reserve_exact(self.tree.listing.len());
             }
-            self.candidates.push(Candidate {
+            self.candidates.push(RereadCandidate {
                 run: entry.tried_run.unwrap_or(0),
                 last: last_tried(entry, made, what.now),
                 entry: id,
@@ -368,8 +368,8 @@ impl Sides for Pass<'_, '_> {
             Some(entry) => {
                 plan.count_run(entry);
                 match unmounted.see(entry, Some(new)) {
-                    Lost::No => plan.both(entry, new, self.made, self.what),
-                    Lost::Here | Lost::Below | Lost::Nowhere => {
+                    MissingMount::No => plan.both(entry, new, self.made, self.what),
+                    MissingMount::Here | MissingMount::Below | MissingMount::Nowhere => {
                         plan.seen += 1;
                         plan.report = true;
                     }

@@ -125,7 +125,7 @@ impl Rest<'_> {
 mod tests {
     use super::super::check_path;
     use super::super::entry::{COPY_STAMP_LEN, Found, Mounted};
-    use super::super::parse::{Parsed, parse_general};
+    use super::super::parse::{ParsedEntry, parse_general};
     use super::*;
     use proptest::prelude::*;
 
@@ -175,7 +175,7 @@ mod tests {
     fn general(line: &[u8]) -> Option<Entry> {
         let line = line.split(|&byte| byte == b'\n').next()?;
         match parse_general(line, Some(4)) {
-            Ok(Parsed::Entry(entry)) => Some(entry),
+            Ok(ParsedEntry::Entry(entry)) => Some(entry),
             _ => None,
         }
     }

@@ -185,7 +185,7 @@ impl Owner {
 #[cfg(test)]
 mod tests {
     use super::super::entry::Entry;
-    use super::super::parse::{Parsed, parse};
+    use super::super::parse::{ParsedEntry, parse};
     use super::*;
     use proptest::prelude::*;
 
@@ -263,7 +263,7 @@ mod tests {
     /// Parses the line by the way of all lines.
     fn says(line: &[u8]) -> Option<Entry> {
         match parse(line.strip_suffix(b"\n")?, Some(16)) {
-            Ok(Parsed::Entry(entry)) => Some(entry),
+            Ok(ParsedEntry::Entry(entry)) => Some(entry),
             _ => None,
         }
     }

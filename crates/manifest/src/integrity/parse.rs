@@ -58,7 +58,7 @@ enum Key {
 
 /// A line's fields before they are put together.
 #[derive(Default)]
-struct Raw<'a> {
+struct RawFields<'a> {
     r#type: Option<Text<'a>>,
     path: Option<Text<'a>>,
     path_b64: Option<Text<'a>>,
@@ -93,18 +93,18 @@ struct Raw<'a> {
     extra: Map<String, Value>,
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for RawFields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct RawVisitor;
         impl<'de> Visitor<'de> for RawVisitor {
-            type Value = Raw<'de>;
+            type Value = RawFields<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Raw<'de>, A::Error> {
-                let mut raw = Raw::default();
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawFields<'de>, A::Error> {
+                let mut raw = RawFields::default();
                 while let Some(key) = map.next_key()? {
                     match key {
                         Key::Type => once(&mut raw.r#type, &mut map)?,
@@ -195,7 +195,7 @@ impl<'de> Deserialize<'de> for Pairs {
     clippy::large_enum_variant,
     reason = "moved once; a box would be an allocation per line"
 )]
-pub(super) enum Parsed {
+pub(super) enum ParsedEntry {
     Entry(Entry),
     Trailer,
 }
@@ -215,9 +215,12 @@ pub(super) fn parse_usual(
 }
 
 /// Parses any line.
-pub(super) fn parse(line: &[u8], digest_len: Option<usize>) -> Result<Parsed, (ErrorKind, String)> {
+pub(super) fn parse(
+    line: &[u8],
+    digest_len: Option<usize>,
+) -> Result<ParsedEntry, (ErrorKind, String)> {
     let parsed = parse_general(line, digest_len)?;
-    if let Parsed::Entry(entry) = &parsed {
+    if let ParsedEntry::Entry(entry) = &parsed {
         check_path(&entry.path).map_err(|why| (ErrorKind::UnsafePath, why.to_owned()))?;
         entry
             .check()
@@ -230,20 +233,22 @@ pub(super) fn parse(line: &[u8], digest_len: Option<usize>) -> Result<Parsed, (E
 pub(super) fn parse_general(
     line: &[u8],
     digest_len: Option<usize>,
-) -> Result<Parsed, (ErrorKind, String)> {
+) -> Result<ParsedEntry, (ErrorKind, String)> {
     let malformed = |why: &str| (ErrorKind::Malformed, why.to_owned());
-    let raw: Raw<'_> = serde_json::from_slice(line)
+    let raw: RawFields<'_> = serde_json::from_slice(line)
         .map_err(|e| (ErrorKind::Malformed, format!("not valid JSON: {e}")))?;
     match raw.r#type.as_ref().map(|text| &*text.0) {
         Some("entry") => {}
-        Some("trailer") => return Ok(Parsed::Trailer),
+        Some("trailer") => return Ok(ParsedEntry::Trailer),
         Some(_) => return Err(malformed("unknown type of line")),
         None => return Err(malformed("no type")),
     }
-    entry(raw, digest_len).map(Parsed::Entry).map_err(malformed)
+    entry(raw, digest_len)
+        .map(ParsedEntry::Entry)
+        .map_err(malformed)
 }
 
-fn entry(raw: Raw<'_>, digest_len: Option<usize>) -> Result<Entry, &'static str> {
+fn entry(raw: RawFields<'_>, digest_len: Option<usize>) -> Result<Entry, &'static str> {
     let path = raw.path.ok_or("no path")?.0;
     let path =
         untwin(path, raw.path_b64.as_ref().map(|t| &*t.0)).ok_or("path and path_b64 differ")?;

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use super::canonical::Common;
 use super::entry::{Entry, Kind};
 use super::header::{Header, Trailer};
-use super::parse::{Parsed, parse, parse_usual};
+use super::parse::{ParsedEntry, parse, parse_usual};
 use super::path::path_order;
 use crate::algorithm::digest_len;
 use crate::error::{Error, ErrorKind};
@@ -251,7 +251,7 @@ impl<R: BufRead> Reader<R> {
                 continue;
             }
             match parse(&self.buffer, self.digest_len) {
-                Ok(Parsed::Entry(found)) => {
+                Ok(ParsedEntry::Entry(found)) => {
                     *entry = found;
                     self.digest_line();
                     self.counts.count(entry);
@@ -259,7 +259,7 @@ impl<R: BufRead> Reader<R> {
                         return Ok(true);
                     }
                 }
-                Ok(Parsed::Trailer) => {
+                Ok(ParsedEntry::Trailer) => {
                     self.finish()?;
                     return Ok(false);
                 }

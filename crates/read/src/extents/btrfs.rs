@@ -22,7 +22,7 @@ struct Key {
 
 /// `struct btrfs_ioctl_search_args_v2`, without its open-ended tail.
 #[repr(C)]
-struct Head {
+struct SearchHead {
     key: Key,
     room: u64,
 }
@@ -31,13 +31,13 @@ struct Head {
 const ROOM: usize = 16 << 10;
 
 #[repr(C)]
-struct Request {
-    head: Head,
+struct SearchRequest {
+    head: SearchHead,
     found: [u8; ROOM],
 }
 
 /// The size in the number is that of the header alone.
-const BTRFS_IOC_TREE_SEARCH_V2: Opcode = opcode::read_write::<Head>(0x94, 17);
+const BTRFS_IOC_TREE_SEARCH_V2: Opcode = opcode::read_write::<SearchHead>(0x94, 17);
 
 /// `BTRFS_EXTENT_DATA_KEY` of `linux/btrfs_tree.h`.
 const EXTENT_DATA: u32 = 108;
@@ -52,8 +52,8 @@ pub(super) fn on_disk(file: impl AsFd, ino: u64) -> Result<BTreeMap<u64, u64>, E
     let file = file.as_fd();
     let mut lengths = BTreeMap::new();
     let mut from = 0;
-    let mut request = Box::new(Request {
-        head: Head {
+    let mut request = Box::new(SearchRequest {
+        head: SearchHead {
             key: Key {
                 // The subvolume that the file is in.
                 tree: 0,
@@ -78,7 +78,7 @@ pub(super) fn on_disk(file: impl AsFd, ino: u64) -> Result<BTreeMap<u64, u64>, E
         unsafe {
             ioctl(
                 file,
-                Updater::<BTRFS_IOC_TREE_SEARCH_V2, Request>::new(&mut request),
+                Updater::<BTRFS_IOC_TREE_SEARCH_V2, SearchRequest>::new(&mut request),
             )?;
         }
         let last = read(&request.found, request.head.key.items, &mut lengths);
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn number_is_the_kernels() {
-        assert_eq!(size_of::<Head>(), 112);
+        assert_eq!(size_of::<SearchHead>(), 112);
         #[cfg(target_arch = "x86_64")]
         assert_eq!(BTRFS_IOC_TREE_SEARCH_V2, 0xc070_9411);
     }

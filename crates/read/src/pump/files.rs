@@ -11,9 +11,9 @@ use crate::buffer::{Buffer, Pool};
 use crate::cursor::{ReadCursor, Step};
 use crate::open::verify;
 use crate::plan::Length;
-use crate::queue::Way;
+use crate::queue::FirstTry;
 use crate::residency::Call;
-use crate::slot::{Active, Plain, Slot};
+use crate::slot::{Active, PlainRead, Slot};
 use crate::types::{Consumer, Opened, VerifyWhen, Want};
 use crate::uring::Done;
 use crate::watch::Watch;
@@ -150,13 +150,13 @@ impl<C: Consumer> Pump<'_, C> {
     /// Returns the way to read a file that need not be put into its slot: the consumer takes one at
     /// a time, nothing else waits for it, and the file before was resident, or plain calls are its
     /// way.
-    fn direct(&self, plain: bool) -> Option<Way> {
+    fn direct(&self, plain: bool) -> Option<FirstTry> {
         let one = self.consumer.width() <= 1 || self.slots.len() == 1;
         if !one || !self.ready.is_empty() || self.queue.in_flight() > 0 {
             return None;
         }
         if plain {
-            Some(Way::Plain)
+            Some(FirstTry::Plain)
         } else {
             self.queue.direct()
         }
@@ -165,17 +165,17 @@ impl<C: Consumer> Pump<'_, C> {
     /// Reads a file that was just opened for `slot`. If one call is all it takes, the consumer sees
     /// it at once and it is done: most files of most trees, at the least cost. Other files go
     /// through a slot.
-    fn read_at_once(&mut self, slot: usize, mut active: Active, way: Way) -> Start {
+    fn read_at_once(&mut self, slot: usize, mut active: Active, way: FirstTry) -> Start {
         if active.cursor.nothing() {
             self.slots[slot] = Slot::Active(active);
             return self.read(slot);
         }
         active.ask(self.chunk);
         let plain = match way {
-            Way::Cached => self.silent.read(&mut active),
-            Way::Plain | Way::Ring => active.read().map(Plain::Read),
+            FirstTry::Cached => self.silent.read(&mut active),
+            FirstTry::Plain | FirstTry::Ring => active.read().map(PlainRead::Read),
         };
-        let Ok(Plain::Read(n)) = plain else {
+        let Ok(PlainRead::Read(n)) = plain else {
             // Asked again, by the book.
             self.slots[slot] = Slot::Active(active);
             return self.read(slot);
@@ -231,52 +231,54 @@ impl<C: Consumer> Pump<'_, C> {
             }
             active.ask(self.chunk);
             let way = match active.plain {
-                true => Way::Plain,
+                true => FirstTry::Plain,
                 false => self.queue.way(Call::Read),
             };
             let plain = match way {
-                Way::Cached => self.silent.read(active),
-                Way::Plain => active.read().map(Plain::Read),
-                Way::Ring => Ok(Plain::Miss),
+                FirstTry::Cached => self.silent.read(active),
+                FirstTry::Plain => active.read().map(PlainRead::Read),
+                FirstTry::Ring => Ok(PlainRead::Miss),
             };
             match plain {
                 // It proves nothing about other file systems.
-                Ok(Plain::Read(_)) if active.plain => {}
-                Ok(Plain::Read(_)) => self.queue.hit(),
-                Ok(Plain::Miss) if way == Way::Cached => self.queue.miss(Call::Read),
-                Ok(Plain::Miss) => self.queue.passed(Call::Read),
-                Ok(Plain::Unknown | Plain::Unsupported) | Err(_) => {}
+                Ok(PlainRead::Read(_)) if active.plain => {}
+                Ok(PlainRead::Read(_)) => self.queue.hit(),
+                Ok(PlainRead::Miss) if way == FirstTry::Cached => self.queue.miss(Call::Read),
+                Ok(PlainRead::Miss) => self.queue.passed(Call::Read),
+                Ok(PlainRead::Unknown | PlainRead::Unsupported) | Err(_) => {}
             }
             let read = match plain {
-                Ok(Plain::Read(n)) => Ok(n),
-                Ok(Plain::Unknown) if !self.latency.queues() => {
+                Ok(PlainRead::Read(n)) => Ok(n),
+                Ok(PlainRead::Unknown) if !self.latency.queues() => {
                     self.opener
                         .note_silent(active.opened.entry, active.opened.stat.id.dev);
                     self.latency.timed(|| active.read())
                 }
-                Ok(Plain::Miss | Plain::Unknown | Plain::Unsupported) => match self.queue.ring() {
-                    None => active.read(),
-                    Some(ring) => {
-                        // A ring reads what has no positions all the same.
-                        if !active.verified {
-                            if let Err(error) =
-                                verify(self.listing, active.opened.entry, active.file())
-                            {
-                                self.finish(slot, Some(error));
-                                return Start::Done;
+                Ok(PlainRead::Miss | PlainRead::Unknown | PlainRead::Unsupported) => {
+                    match self.queue.ring() {
+                        None => active.read(),
+                        Some(ring) => {
+                            // A ring reads what has no positions all the same.
+                            if !active.verified {
+                                if let Err(error) =
+                                    verify(self.listing, active.opened.entry, active.file())
+                                {
+                                    self.finish(slot, Some(error));
+                                    return Start::Done;
+                                }
+                                active.verified = true;
                             }
-                            active.verified = true;
+                            let (file, buffer) = active.lend();
+                            let (filled, asked, pos) =
+                                (active.filled, active.asked, active.cursor.pos());
+                            self.stats.queued += 1;
+                            if let Err(errno) = ring.read(slot, file, buffer, filled, asked, pos) {
+                                self.abandon(errno);
+                            }
+                            return Start::InFlight;
                         }
-                        let (file, buffer) = active.lend();
-                        let (filled, asked, pos) =
-                            (active.filled, active.asked, active.cursor.pos());
-                        self.stats.queued += 1;
-                        if let Err(errno) = ring.read(slot, file, buffer, filled, asked, pos) {
-                            self.abandon(errno);
-                        }
-                        return Start::InFlight;
                     }
-                },
+                }
                 Err(errno) => Err(errno),
             };
             if !self.has_read(slot, read) {

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use super::Pump;
 use crate::open::{Cached, Waits};
-use crate::queue::Way;
+use crate::queue::FirstTry;
 use crate::residency::Call;
 use crate::slot::Slot;
 use crate::types::{Consumer, Waiting, Want};
@@ -41,7 +41,7 @@ impl<C: Consumer> Pump<'_, C> {
                     return self.open_latency.timed_call(open, |_| 0).map(Some);
                 }
             }
-            Way::Cached => match self.opener.open_cached(&place.dir, entry)? {
+            FirstTry::Cached => match self.opener.open_cached(&place.dir, entry)? {
                 Cached::Open(file) => {
                     self.queue.found();
                     return Ok(Some(file));
@@ -54,8 +54,8 @@ impl<C: Consumer> Pump<'_, C> {
                     waits => place.waits = waits,
                 },
             },
-            Way::Plain => return self.opener.open(&place.dir, entry).map(Some),
-            Way::Ring => self.queue.passed(Call::Open),
+            FirstTry::Plain => return self.opener.open(&place.dir, entry).map(Some),
+            FirstTry::Ring => self.queue.passed(Call::Open),
         }
         let Some(ring) = self.queue.ring() else {
             return self.opener.open(&place.dir, entry).map(Some);

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 use rustix::io::Errno;
 
-use super::{Reading, Worker, system};
+use super::{DirReading, Worker, system};
 use crate::fd::stat_at;
 use crate::listing::Tag;
 use crate::tree::{Task, WalkRoot};
@@ -23,14 +23,14 @@ pub(super) fn offset(at: usize) -> Result<u32, ErrorKind> {
 }
 
 /// An entry that may be one of those to leave out.
-struct Candidate<'t> {
+struct LeaveOutCandidate<'t> {
     task: &'t Task,
-    reading: &'t Reading<'t>,
+    reading: &'t DirReading<'t>,
     name: &'t CStr,
     links: Symlinks,
 }
 
-impl Candidate<'_> {
+impl LeaveOutCandidate<'_> {
     /// Returns the way there; the target of a link is not asked for.
     fn way(&self, walk_root: &WalkRoot) -> Option<Vec<u8>> {
         match self.links {
@@ -50,7 +50,7 @@ impl Worker<'_> {
     pub(super) fn consider(
         &mut self,
         task: &Task,
-        reading: &Reading<'_>,
+        reading: &DirReading<'_>,
         name: &CStr,
         ino: u64,
         kind: Option<FileKind>,
@@ -103,7 +103,7 @@ impl Worker<'_> {
         if kind == FileKind::File || options.entries == Entries::All {
             match self.stat_if_needed(reading, name, ino, kind, known) {
                 Ok(Some(found)) => {
-                    let candidate = Candidate {
+                    let candidate = LeaveOutCandidate {
                         task,
                         reading,
                         name,
@@ -167,7 +167,7 @@ impl Worker<'_> {
     fn is_filtered(
         &mut self,
         task: &Task,
-        reading: &Reading<'_>,
+        reading: &DirReading<'_>,
         name: &[u8],
         kind: FileKind,
     ) -> bool {
@@ -184,7 +184,7 @@ impl Worker<'_> {
 
     fn stat_if_needed(
         &self,
-        reading: &Reading<'_>,
+        reading: &DirReading<'_>,
         name: &CStr,
         ino: u64,
         kind: FileKind,
@@ -212,7 +212,7 @@ impl Worker<'_> {
         &mut self,
         kind: FileKind,
         stat: &FileStat,
-        candidate: &Candidate<'_>,
+        candidate: &LeaveOutCandidate<'_>,
     ) -> bool {
         if kind != FileKind::File {
             return false;
@@ -227,7 +227,7 @@ impl Worker<'_> {
 
     /// True if the walk is to descend into a subdirectory, whose path is in `self.path` if there
     /// are patterns.
-    pub(super) fn descends(&mut self, task: &Task, reading: &Reading<'_>, name: &[u8]) -> bool {
+    pub(super) fn descends(&mut self, task: &Task, reading: &DirReading<'_>, name: &[u8]) -> bool {
         let options = self.context.options;
         let reason = options.filter_depth(reading.depth + 1);
         let reason = reason.or_else(|| options.filter_contents(&self.path));

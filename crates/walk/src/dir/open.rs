@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::{Worker, system};
 use crate::ancestors::{AncestorFds, Reach};
-use crate::fd::{Mounts, PATH_DIR, READ_DIR, open_following};
+use crate::fd::{MountCrossing, PATH_DIR, READ_DIR, open_following};
 use crate::tree::Task;
 use crate::{ErrorKind, FileStat, SkipReason, Symlinks};
 
@@ -101,7 +101,13 @@ impl Worker<'_> {
 
     fn open_from(&self, from: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
         let opener = self.context.opener;
-        opener.open_below(from.as_fd(), path, flags, Symlinks::Skip, Mounts::Refuse)
+        opener.open_below(
+            from.as_fd(),
+            path,
+            flags,
+            Symlinks::Skip,
+            MountCrossing::Refuse,
+        )
     }
 
     fn open_walk_root(&self, task: &Task) -> Result<Arc<OwnedFd>, Errno> {
@@ -122,7 +128,7 @@ impl Worker<'_> {
                 &walk_root.path,
                 READ_DIR,
                 symlinks,
-                Mounts::Cross,
+                MountCrossing::Cross,
             )
             .map(Arc::new)
     }

@@ -6,7 +6,7 @@ use std::ffi::CStr;
 use rustix::io::Errno;
 
 use super::entry::{TOO_MANY, offset};
-use super::{Reading, Worker, system};
+use super::{DirReading, Worker, system};
 use crate::fd::stat_at;
 use crate::listing::Tag;
 use crate::shard::without_slash;
@@ -47,7 +47,7 @@ impl Worker<'_> {
     pub(super) fn pass_by(
         &mut self,
         task: &Task,
-        reading: &Reading<'_>,
+        reading: &DirReading<'_>,
         name: &CStr,
         ino: u64,
         kind: Option<FileKind>,
@@ -108,7 +108,7 @@ impl Worker<'_> {
     fn push(
         &mut self,
         tag: Tag,
-        reading: &Reading<'_>,
+        reading: &DirReading<'_>,
         name: &[u8],
         ino: u64,
         role: Role,

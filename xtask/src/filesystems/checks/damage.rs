@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::super::place::Place;
 use super::super::sheet::Verdict;
-use super::super::tools::Outcome;
+use super::super::tools::ToolOutcome;
 use super::super::tree::{MARKED, MARKER, REWRITTEN, both};
 use super::{Faults, manifest};
 
@@ -92,7 +92,12 @@ pub(super) fn damage(place: &mut Place<'_>) -> Result<Verdict> {
     Ok(Verdict::Ok(String::new()))
 }
 
-fn integrity(place: &Place<'_>, command: &str, words: &[&str], record: &Path) -> Result<Outcome> {
+fn integrity(
+    place: &Place<'_>,
+    command: &str,
+    words: &[&str],
+    record: &Path,
+) -> Result<ToolOutcome> {
     let mut all: Vec<OsString> = vec!["integrity".into(), command.into()];
     all.extend(words.iter().map(OsString::from));
     all.extend([place.tree().into(), record.into()]);
@@ -101,7 +106,7 @@ fn integrity(place: &Place<'_>, command: &str, words: &[&str], record: &Path) ->
 
 /// Checks that it is reported as damage, or as unreadable where the file system keeps checksums of
 /// its own; nothing else is reported.
-fn found(faults: &mut Faults, who: &str, outcome: &Outcome, path: &str) {
+fn found(faults: &mut Faults, who: &str, outcome: &ToolOutcome, path: &str) {
     let out = String::from_utf8_lossy(&outcome.out).into_owned();
     let damage = outcome.code == 3 && out.lines().any(|l| l.starts_with("!!") && l.contains(path));
     let refused = outcome

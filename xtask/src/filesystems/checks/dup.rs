@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 use anyhow::{Context, Result, ensure};
-use bc_testkit::reference::{self, Links};
+use bc_testkit::reference::{self, LinkCounting};
 use serde_json::Value;
 
 use super::super::place::Place;
@@ -16,12 +16,12 @@ use crate::correctness::dup::raw_path;
 type Groups = BTreeSet<BTreeSet<Vec<u8>>>;
 
 pub(super) fn check(place: &Place<'_>) -> Result<Verdict> {
-    let expected = plain(place, Links::Apart)?;
+    let expected = plain(place, LinkCounting::Apart)?;
     let by_name = ours(place, &["--match-hardlinks".into()])?;
     same(&by_name, &expected, "--match-hardlinks")?;
     // Without it, names of one inode are one file, and are reported as such.
     let by_file = ours(place, &[])?;
-    let files: BTreeSet<BTreeSet<Vec<u8>>> = plain(place, Links::Together)?;
+    let files: BTreeSet<BTreeSet<Vec<u8>>> = plain(place, LinkCounting::Together)?;
     ensure!(
         by_file.len() == files.len()
             && files
@@ -49,7 +49,7 @@ pub(super) fn cache(place: &mut Place<'_>) -> Result<Verdict> {
     let mut option = OsString::from("--cache=");
     option.push(&file);
     let words = [option, "--match-hardlinks".into()];
-    let expected = plain(place, Links::Apart)?;
+    let expected = plain(place, LinkCounting::Apart)?;
     same(&ours(place, &words)?, &expected, "first run")?;
     same(&ours(place, &words)?, &expected, "second run")?;
     place.renumber()?;
@@ -83,7 +83,7 @@ fn same(ours: &Groups, expected: &Groups, when: &str) -> Result<()> {
     Ok(())
 }
 
-fn plain(place: &Place<'_>, links: Links) -> Result<Groups> {
+fn plain(place: &Place<'_>, links: LinkCounting) -> Result<Groups> {
     let groups = reference::duplicates(&place.tree(), links)?;
     Ok(groups
         .into_iter()

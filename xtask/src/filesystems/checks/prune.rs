@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 use super::super::place::Place;
 use super::super::sheet::{Row, Verdict};
 use super::super::snapshot::{Snapshot, shown};
-use super::super::tools::Outcome;
+use super::super::tools::ToolOutcome;
 use super::super::tree;
 use super::space::{self, Freed};
 use super::{Faults, metric};
@@ -74,7 +74,7 @@ struct Action<'p, 'l> {
     words: Vec<OsString>,
     forced: bool,
     before: Snapshot,
-    dry: Outcome,
+    dry: ToolOutcome,
     faults: Faults,
 }
 
@@ -170,7 +170,7 @@ impl<'p, 'l> Action<'p, 'l> {
     }
 
     /// Checks that the steps of the dry run were done.
-    fn compare(&mut self, real: &Outcome) -> Result<()> {
+    fn compare(&mut self, real: &ToolOutcome) -> Result<()> {
         let dry = &self.dry;
         let open = left_open(dry);
         if open > 0 {
@@ -206,7 +206,7 @@ impl<'p, 'l> Action<'p, 'l> {
 
     /// Checks a dry run that left some steps open and said so: the steps that it promised were
     /// done, in that order, and besides them no more than the open ones.
-    fn compare_open(&mut self, real: &Outcome, open: u64) -> Result<()> {
+    fn compare_open(&mut self, real: &ToolOutcome, open: u64) -> Result<()> {
         let dry = &self.dry;
         let done = real.lines();
         let mut rest = done.iter();
@@ -315,7 +315,7 @@ impl<'p, 'l> Action<'p, 'l> {
 }
 
 /// Returns the number of steps that a dry run reports as known only to the run itself.
-fn left_open(dry: &Outcome) -> u64 {
+fn left_open(dry: &ToolOutcome) -> u64 {
     let mut said = dry.err.lines().rev().flat_map(|line| line.split("; "));
     said.find_map(|part| {
         let count = part.strip_suffix(" skipped: not known before it is tried")?;
@@ -325,7 +325,7 @@ fn left_open(dry: &Outcome) -> u64 {
 }
 
 /// Returns true if undo reports that it could not give back hard links, and nothing else.
-fn only_links_are_lost(undone: &Outcome) -> bool {
+fn only_links_are_lost(undone: &ToolOutcome) -> bool {
     let (totals, files): (Vec<&str>, Vec<&str>) = undone
         .err
         .lines()
@@ -338,7 +338,7 @@ fn only_links_are_lost(undone: &Outcome) -> bool {
 }
 
 /// Returns the first reason given.
-fn why(outcome: &Outcome) -> String {
+fn why(outcome: &ToolOutcome) -> String {
     let line = outcome.err.lines().find(|l| l.contains("skipped: "));
     let reason = line.and_then(|l| l.split("skipped: ").nth(1));
     let reason = reason.unwrap_or_else(|| outcome.err.lines().next().unwrap_or("no reason given"));
@@ -363,8 +363,8 @@ fn with(words: &[OsString], more: &[OsString]) -> Vec<OsString> {
 mod tests {
     use super::*;
 
-    fn said(err: &str) -> Outcome {
-        Outcome {
+    fn said(err: &str) -> ToolOutcome {
+        ToolOutcome {
             code: 1,
             out: Vec::new(),
             err: err.to_owned(),

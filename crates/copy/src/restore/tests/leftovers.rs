@@ -14,7 +14,7 @@ use super::super::stages::Stages;
 use super::super::start::Top;
 use super::{Ground, Told};
 use crate::beneath::DestDir;
-use crate::stage::{self, Content, JobId};
+use crate::stage::{self, JobId, StageUse};
 use crate::{CopyOptions, CopyProgress};
 
 fn ground() -> Ground {
@@ -41,7 +41,7 @@ fn killed(ground: &Ground, then: impl FnOnce(&Stages<'_>, &PathBuf)) -> PathBuf 
     let dir = DestDir::open(top.fd.as_fd(), b"a").unwrap();
     stages.begun(b"a/one");
     let name = id.stage(&dir, b"a/one", None);
-    let made = stage::open(&dir, name, Content::Fresh).unwrap();
+    let made = stage::open(&dir, name, StageUse::Fresh).unwrap();
     let path = ground.at("root/a").join(&made.name);
     stages.made(b"a/one", &made.file);
     fs::write(&path, "half of it").unwrap();

@@ -40,12 +40,12 @@ use rustix::fs::{AtFlags, OFlags};
 use rustix::io::Errno;
 use serde::Serialize;
 
-use self::record::{Copied, End, Header, Inode, MAGIC, Made, SCHEMA};
+use self::record::{Copied, End, Inode, MAGIC, Made, RunHeader, SCHEMA};
 use self::roots::Bounds;
 use self::trust::Locked;
 use super::checked_at::CheckedAt;
 use super::dir::Dir;
-use super::existing_target::Origin;
+use super::existing_target::CopyOrigin;
 use super::fail::point;
 use super::keep::FileGroup;
 use super::leftover::Mark;
@@ -62,7 +62,7 @@ use bc_fs::Escaped;
 use bc_fs::place::Place;
 
 pub(crate) use self::read::{Copy, Index, Steps, earlier_copies};
-pub(crate) use self::record::{Entry, Recorded};
+pub(crate) use self::record::{JournalStep, Recorded};
 pub(crate) use self::tree_action::TreeAction;
 
 /// Interval at which the lines are forced to the disk.
@@ -215,7 +215,7 @@ impl Journal {
         };
         let mut roots: Vec<&Vec<u8>> = journal.bounds.roots.iter().collect();
         roots.sort();
-        let header = Header {
+        let header = RunHeader {
             journal: MAGIC.to_owned(),
             schema: SCHEMA,
             action: action.name().to_owned(),
@@ -280,7 +280,7 @@ impl Journal {
             .other
             .filter(|(dir, _, _)| !Rc::ptr_eq(dir, &both.0.dir))
             .and_then(|(dir, name, given)| self.bounds.path_in(dir, name, given));
-        self.write(&Entry {
+        self.write(&JournalStep {
             digest: about.digest.to_string(),
             other: other.map(|path| JsonPath::new(&path)),
             ..entry
@@ -297,7 +297,7 @@ impl Journal {
         text: Option<&[u8]>,
     ) -> Result<u64, Skip> {
         let entry = self.entry(action.name(), (target, kept_file), None, destination)?;
-        self.write(&Entry {
+        self.write(&JournalStep {
             text: text.map(JsonPath::new),
             ..entry
         })
@@ -310,7 +310,7 @@ impl Journal {
         (target, kept_file): (&OpenFile, &OpenFile),
         known: Option<&(Metadata, Metadata)>,
         destination: Option<&[u8]>,
-    ) -> Result<Entry, Skip> {
+    ) -> Result<JournalStep, Skip> {
         let target_path = self.bounds.path_of(target).ok_or(Skip::Changed)?;
         let keeper_path = match Rc::ptr_eq(&kept_file.dir, &target.dir) {
             true => sibling(&target_path, kept_file.name.as_bytes()),
@@ -325,7 +325,7 @@ impl Journal {
         let volume = self.volume_of(target);
         let target = Recorded::with_flags(target, &target_path, known.map(|(own, _)| own))?;
         let kept_file = Recorded::new(kept_file, &keeper_path, known.map(|(_, kept)| kept))?;
-        Ok(Entry {
+        Ok(JournalStep {
             step: self.steps.fetch_add(1, Ordering::Relaxed) + 1,
             action: action.to_owned(),
             target,
@@ -349,7 +349,7 @@ impl Journal {
         })?
     }
 
-    fn write(&self, entry: &Entry) -> Result<u64, Skip> {
+    fn write(&self, entry: &JournalStep) -> Result<u64, Skip> {
         self.line(entry)
             .map_err(|error| self.unwritable("write", &error))?;
         let is_due = CheckedAt::now().since(self.written().synced) >= SYNC_EVERY;
@@ -367,7 +367,7 @@ impl Journal {
         &self,
         step: u64,
         copy: Mark,
-        origin: Origin,
+        origin: CopyOrigin,
         made: &Metadata,
     ) -> Result<(), Skip> {
         let copied = Inode {
@@ -375,7 +375,7 @@ impl Journal {
             ino: copy.id.ino,
             born_ns: copy.born_ns,
         };
-        let found = origin == Origin::Found;
+        let found = origin == CopyOrigin::Found;
         let line = Copied {
             step,
             copied,

@@ -15,12 +15,12 @@ use bc_walk::Identity;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
-use super::record::{Copied, End, Entry, Header, MAGIC, SCHEMA};
+use super::record::{Copied, End, JournalStep, MAGIC, RunHeader, SCHEMA};
 use super::tree_action::TreeAction;
 use super::trust::Locked;
 use super::{JournalError, trust};
 use crate::json::JsonPath;
-use crate::prune::existing_target::Origin;
+use crate::prune::existing_target::CopyOrigin;
 use crate::prune::leftover::Mark;
 use crate::prune::meta::Metadata;
 use crate::prune::options::RunMode;
@@ -46,7 +46,7 @@ pub(crate) struct Copy {
     pub(crate) id: Identity,
     /// Mark of the file, as in the temporary name of its original.
     pub(crate) mark: Mark,
-    pub(crate) origin: Origin,
+    pub(crate) origin: CopyOrigin,
     /// Metadata that it was given; `None` if the journal does not say.
     pub(crate) made: Option<Metadata>,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Copy {
 #[derive(Clone, Copy, Debug)]
 struct CopyAt {
     mark: Mark,
-    origin: Origin,
+    origin: CopyOrigin,
     offset: u64,
     length: u32,
 }
@@ -194,7 +194,7 @@ impl Index {
             Err(_) => return Err(Flaw::Damaged),
         };
         if probe.journal.is_some() {
-            let header: Header = serde_json::from_slice(text).map_err(json)?;
+            let header: RunHeader = serde_json::from_slice(text).map_err(json)?;
             *run = begin(&header, run.number + 1)?;
             let started_ns = parse_rfc3339(&header.started_at);
             self.started_ns.push(started_ns.unwrap_or(i64::MIN));
@@ -220,8 +220,8 @@ impl Index {
                 ino: copied.ino,
             };
             let origin = match line.found {
-                true => Origin::Found,
-                false => Origin::Made,
+                true => CopyOrigin::Found,
+                false => CopyOrigin::Made,
             };
             let born_ns = copied.born_ns;
             let copy = CopyAt {
@@ -233,7 +233,7 @@ impl Index {
             };
             self.copies.insert(at, copy);
         } else {
-            let entry: Entry = serde_json::from_slice(text).map_err(json)?;
+            let entry: JournalStep = serde_json::from_slice(text).map_err(json)?;
             if let Some(flaw) = entry.flaw(run.roots.as_ref()) {
                 return Err(flaw.into());
             }
@@ -261,7 +261,7 @@ impl Index {
         Ok(())
     }
 
-    fn entry(&self, file: &File, at: usize) -> io::Result<Entry> {
+    fn entry(&self, file: &File, at: usize) -> io::Result<JournalStep> {
         let place = self.places[at];
         read_line(file, place.offset, place.length)
     }
@@ -305,7 +305,7 @@ fn read_line<T: DeserializeOwned>(file: &File, offset: u64, length: u32) -> io::
     Ok(serde_json::from_slice(&text)?)
 }
 
-fn begin(header: &Header, number: u64) -> Result<Run, String> {
+fn begin(header: &RunHeader, number: u64) -> Result<Run, String> {
     if header.journal != MAGIC || !(1..=SCHEMA).contains(&header.schema) {
         return Err("written by another program or version".to_owned());
     }
@@ -341,25 +341,25 @@ impl Steps {
     /// Returns true if the step with this place in the index made a copy.
     pub(crate) fn made_copy(&self, at: usize) -> bool {
         let copy = self.index.copies.get(&at);
-        copy.is_some_and(|copy| copy.origin == Origin::Made)
+        copy.is_some_and(|copy| copy.origin == CopyOrigin::Made)
     }
 
     /// The last step before the one with this place that moved a file to `path`, and its place; not
     /// one that found its copy there.
-    pub(crate) fn moved_to(&self, path: &[u8], before: usize) -> Option<(usize, Entry)> {
+    pub(crate) fn moved_to(&self, path: &[u8], before: usize) -> Option<(usize, JournalStep)> {
         let hash = hash(path);
         let places = self.index.destinations.range((hash, 0)..(hash, before));
         places.rev().find_map(|(_, at)| {
             let (entry, copy) = self.entry(*at).ok()?;
             let is_it = self.index.places[*at].took_effect != Some(false)
-                && copy.is_none_or(|copy| copy.origin == Origin::Made)
+                && copy.is_none_or(|copy| copy.origin == CopyOrigin::Made)
                 && entry.destination().as_deref() == Some(path);
             is_it.then_some((*at, entry))
         })
     }
 
     /// The step with this place in the index, and its copy.
-    pub(crate) fn entry(&self, at: usize) -> io::Result<(Entry, Option<Copy>)> {
+    pub(crate) fn entry(&self, at: usize) -> io::Result<(JournalStep, Option<Copy>)> {
         let entry = self.index.entry(&self.file, at)?;
         Ok((entry, self.index.copy(&self.file, at)?))
     }
@@ -402,7 +402,7 @@ pub(crate) fn earlier_copies(
             continue;
         };
         for (&at, copy) in &index.copies {
-            if copy.origin == Origin::Made
+            if copy.origin == CopyOrigin::Made
                 && let Ok(entry) = index.entry(&file, at)
                 && let Some(destination) = entry.destination()
             {

@@ -30,7 +30,7 @@ const ACTIONS: [&str; 5] = ["hardlink", "reflink", "symlink", "delete", "move"];
 
 /// The first line of a run.
 #[derive(Deserialize, Serialize)]
-pub(super) struct Header {
+pub(super) struct RunHeader {
     pub(super) journal: String,
     pub(super) schema: u32,
     pub(super) action: String,
@@ -107,7 +107,7 @@ struct Attribute {
 
 /// One step in a journal.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Entry {
+pub(crate) struct JournalStep {
     pub(super) step: u64,
     pub(crate) action: String,
     pub(crate) target: Recorded,
@@ -318,7 +318,7 @@ impl Recorded {
     }
 }
 
-impl Entry {
+impl JournalStep {
     pub(crate) fn digest(&self) -> Option<Digest> {
         Digest::from_hex(self.digest.as_bytes())
     }

@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 
 use super::*;
-use crate::prune::sys::Failed;
+use crate::prune::sys::FailedCall;
 
 #[test]
 fn steps_read_as_sentences() {
@@ -74,8 +74,8 @@ fn reasons_count_by_kind() {
 fn a_name_that_vanished_is_gone() {
     for op in ["open", "stat", "rename", "exchange", "unlink"] {
         let errno = Errno::NOENT;
-        assert_eq!(Skip::from(Failed { op, errno }), Skip::Gone, "{op}");
+        assert_eq!(Skip::from(FailedCall { op, errno }), Skip::Gone, "{op}");
         let errno = Errno::IO;
-        assert_ne!(Skip::from(Failed { op, errno }), Skip::Gone, "{op}");
+        assert_ne!(Skip::from(FailedCall { op, errno }), Skip::Gone, "{op}");
     }
 }

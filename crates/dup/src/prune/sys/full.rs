@@ -6,7 +6,7 @@ use bc_walk::FileStat;
 use rustix::fs::{self, AtFlags, Stat, Statx, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
-use super::{Failed, Result, call, raw_stat};
+use super::{FailedCall, Result, call, raw_stat};
 use crate::clock::nanoseconds;
 
 /// State of a file, with the fields that its [`FileStat`] leaves out.
@@ -76,7 +76,7 @@ fn full(file: impl AsFd, more: AtFlags) -> Result<FullStat> {
     match found {
         Ok(found) => Ok(FullStat::from(&found)),
         // Some filters do not know the call.
-        Err(Failed {
+        Err(FailedCall {
             errno: Errno::NOSYS | Errno::PERM,
             ..
         }) => raw_stat(file).map(|found| FullStat::from(&found)),

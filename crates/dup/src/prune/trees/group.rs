@@ -6,7 +6,7 @@ use bc_walk::{Identity, Stamp};
 use rustix::io::Errno;
 
 use super::held::open_dir;
-use super::{Pair, TreeCopy, TreeGroup, TreeKind, Way};
+use super::{RemovalWay, TreeCopy, TreeGroup, TreeKind, TreePair};
 use crate::path::split;
 use crate::prune::ancestors::{climb, deepest_existing};
 use crate::prune::freed::Ledger;
@@ -89,7 +89,7 @@ impl Run<'_> {
             if !acts || self.cancel.is_cancelled() {
                 continue;
             }
-            let pair = Pair { kept_file, target };
+            let pair = TreePair { kept_file, target };
             let outcome = match group.filtered {
                 0 => self
                     .may_go(&pair, done)
@@ -109,7 +109,7 @@ impl Run<'_> {
 
     /// Proves that nothing of the target has to stay for another group, and that what stays instead
     /// was not left to chance where somebody chose.
-    fn may_go(&self, pair: &Pair<'_>, done: &Done) -> Result<(), Skip> {
+    fn may_go(&self, pair: &TreePair<'_>, done: &Done) -> Result<(), Skip> {
         if !self.options.rules.may_stay(&pair.kept_file.dir) {
             return Err(Skip::NoneChosen);
         }
@@ -160,7 +160,7 @@ impl Run<'_> {
     /// Proves it, then does it or says that it would be done.
     fn tree(
         &mut self,
-        pair: &Pair<'_>,
+        pair: &TreePair<'_>,
         done: &Done,
         state: &mut State<'_>,
     ) -> Result<StepOutcome, Skip> {
@@ -168,27 +168,27 @@ impl Run<'_> {
         let freed = self.prove(pair, done, state)?;
         match (self.options.mode, &way) {
             (RunMode::DryRun, _) => {
-                if let Way::Rename(to) = &way {
+                if let RemovalWay::Rename(to) = &way {
                     self.taken.insert(to.clone());
                 }
-                let freed = if way == Way::Delete { freed } else { 0 };
+                let freed = if way == RemovalWay::Delete { freed } else { 0 };
                 Ok(StepOutcome::Would { freed })
             }
-            (RunMode::Execute, Way::Rename(to)) => match self.rename_tree(pair, to) {
+            (RunMode::Execute, RemovalWay::Rename(to)) => match self.rename_tree(pair, to) {
                 Err(Skip::System { errno, .. }) if errno == Errno::XDEV.raw_os_error() => {
                     Err(Skip::OtherFileSystem)
                 }
                 outcome => outcome,
             },
-            (RunMode::Execute, Way::Delete) => self.empty_tree(pair, state),
+            (RunMode::Execute, RemovalWay::Delete) => self.empty_tree(pair, state),
         }
     }
 
     /// How the directory goes, as far as that can be seen beforehand: a move that is refused leaves no
     /// new directories.
-    fn way(&mut self, pair: &Pair<'_>) -> Result<Way, Skip> {
+    fn way(&mut self, pair: &TreePair<'_>) -> Result<RemovalWay, Skip> {
         let Action::Move(dir) = &self.options.action else {
-            return Ok(Way::Delete);
+            return Ok(RemovalWay::Delete);
         };
         let to = relocate::destination(dir, &pair.target.dir.path);
         if self.taken.contains(&to) || rustix::fs::lstat(to.as_slice()).is_ok() {
@@ -202,7 +202,7 @@ impl Run<'_> {
         let there = sys::stat_all(&existing)?;
         let held = open_dir(&pair.target.dir)?;
         match there.stat.id.dev == target.dev && !sys::differ(there.mount, held.mount) {
-            true => Ok(Way::Rename(to)),
+            true => Ok(RemovalWay::Rename(to)),
             false => Err(Skip::OtherFileSystem),
         }
     }

@@ -38,11 +38,11 @@ pub(super) fn open_link(link: &FileRef) -> Result<(OpenFile, Vec<u8>), Skip> {
 }
 
 /// The names in each directory of a copy, by which of its entries that is.
-pub(super) type Names<'c> = HashMap<Option<u32>, Vec<&'c [u8]>>;
+pub(super) type HeldNames<'c> = HashMap<Option<u32>, Vec<&'c [u8]>>;
 
 /// Returns the names that the search found in the copy.
-pub(super) fn expected(copy: &TreeCopy) -> Names<'_> {
-    let mut names = Names::new();
+pub(super) fn expected(copy: &TreeCopy) -> HeldNames<'_> {
+    let mut names = HeldNames::new();
     for entry in &copy.entries {
         names.entry(entry.parent).or_default().push(&entry.name);
     }

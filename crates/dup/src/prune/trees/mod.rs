@@ -167,7 +167,7 @@ pub fn prune_trees(
 
 /// Way to remove or move a directory.
 #[derive(Clone, Debug, Eq, PartialEq)]
-enum Way {
+enum RemovalWay {
     /// Name by name.
     Delete,
     /// By one rename to this path, which is on the same file system.
@@ -175,12 +175,12 @@ enum Way {
 }
 
 /// A directory that is to go, and the one that stays in its place.
-struct Pair<'p> {
+struct TreePair<'p> {
     kept_file: &'p TreeCopy,
     target: &'p TreeCopy,
 }
 
-impl Pair<'_> {
+impl TreePair<'_> {
     fn step(&self, options: &PruneOptions) -> TreeStep {
         let (files, bytes) = self.target.amount();
         TreeStep {

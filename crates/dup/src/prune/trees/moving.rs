@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
-use super::Pair;
+use super::TreePair;
 use super::remove::hold;
 use crate::prune::journal::TreeAction;
 use crate::prune::open_file::{OpenFile, identity_at};
@@ -15,7 +15,11 @@ use crate::prune::sys;
 
 impl Run<'_> {
     /// Moves the whole target to `to` by one rename; EXDEV where that is on another file system.
-    pub(super) fn rename_tree(&mut self, pair: &Pair<'_>, to: &[u8]) -> Result<StepOutcome, Skip> {
+    pub(super) fn rename_tree(
+        &mut self,
+        pair: &TreePair<'_>,
+        to: &[u8],
+    ) -> Result<StepOutcome, Skip> {
         let Action::Move(root) = &self.options.action else {
             return Err(Skip::Changed);
         };

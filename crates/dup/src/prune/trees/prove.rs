@@ -7,7 +7,7 @@ use bc_walk::Identity;
 use rustix::io::Errno;
 
 use super::held::{check_names, expected, open_dir, open_link};
-use super::{Done, Pair, TreeEntry, TreeKind};
+use super::{Done, TreeEntry, TreeKind, TreePair};
 use crate::lasting;
 use crate::path::split;
 use crate::prune::keep::FileRef;
@@ -25,7 +25,7 @@ impl Run<'_> {
     /// Proves that the target may go; returns the bytes that a dry run would free. Changes nothing.
     pub(super) fn prove(
         &mut self,
-        pair: &Pair<'_>,
+        pair: &TreePair<'_>,
         done: &Done,
         state: &mut State<'_>,
     ) -> Result<u64, Skip> {
@@ -51,7 +51,7 @@ impl Run<'_> {
         Ok(freed)
     }
 
-    fn prove_dirs(&mut self, pair: &Pair<'_>, done: &Done) -> Result<(), Skip> {
+    fn prove_dirs(&mut self, pair: &TreePair<'_>, done: &Done) -> Result<(), Skip> {
         let names = expected(pair.target);
         let dev = pair.target.dir.id.dev;
         for at in pair.dirs() {
@@ -172,7 +172,7 @@ pub(super) fn refused(refusal: Refusal) -> Skip {
     }
 }
 
-impl Pair<'_> {
+impl TreePair<'_> {
     /// Proves that its name is one that can be removed.
     fn check_name(&self) -> Result<(), Skip> {
         match split(&self.target.dir.path).1 {

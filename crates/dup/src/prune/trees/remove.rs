@@ -3,7 +3,7 @@
 
 use super::held::{open_dir, open_link};
 use super::prove::{open_twin, refused};
-use super::{Pair, TreeKind};
+use super::{TreeKind, TreePair};
 use crate::prune::journal::TreeAction;
 use crate::prune::keep::FileRef;
 use crate::prune::open_file::OpenFile;
@@ -26,7 +26,7 @@ impl Run<'_> {
     /// Removes a proven directory with all that is in it.
     pub(super) fn empty_tree(
         &mut self,
-        pair: &Pair<'_>,
+        pair: &TreePair<'_>,
         state: &mut State<'_>,
     ) -> Result<StepOutcome, Skip> {
         let mut progress = Progress::default();
@@ -45,7 +45,7 @@ impl Run<'_> {
 
     fn empty(
         &mut self,
-        pair: &Pair<'_>,
+        pair: &TreePair<'_>,
         state: &mut State<'_>,
         progress: &mut Progress,
     ) -> Result<(), Skip> {
@@ -148,7 +148,7 @@ impl Run<'_> {
     }
 }
 
-impl Pair<'_> {
+impl TreePair<'_> {
     /// Returns the number of names of this file in the target from this one on.
     fn names_from(&self, at: Option<u32>, file: &FileRef) -> u64 {
         if file.nlink == 1 {

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::{Found, Undo, UndoOutcome, find};
 use crate::clock::clipped;
 use crate::prune::copy::given;
-use crate::prune::journal::Entry;
+use crate::prune::journal::JournalStep;
 use crate::prune::leftover::{self, Mark};
 use crate::prune::meta::Metadata;
 use crate::prune::options::RunMode;
@@ -20,7 +20,7 @@ use crate::prune::skip::Skip;
 use crate::prune::sys;
 
 /// Metadata and flags that a directory is to have.
-struct Wanted {
+struct DirMeta {
     metadata: Metadata,
     flags: bc_fs::InodeFlags,
 }
@@ -39,7 +39,7 @@ impl Undo<'_> {
     /// of it that is undone.
     pub(super) fn finish(
         &mut self,
-        entry: &Entry,
+        entry: &JournalStep,
         path: &[u8],
         found: Found,
     ) -> Result<UndoOutcome, Skip> {
@@ -51,7 +51,7 @@ impl Undo<'_> {
         if let Some(to) = entry.destination().filter(|_| !dry) {
             self.take_back_dir(&to, entry);
         }
-        let wanted = Wanted {
+        let wanted = DirMeta {
             metadata: entry.target.metadata().ok_or(Skip::Changed)?,
             flags: entry.target.flags(),
         };
@@ -89,10 +89,10 @@ impl Undo<'_> {
 
     fn share(
         &self,
-        entry: &Entry,
+        entry: &JournalStep,
         path: &[u8],
         (opened, stat): (&OwnedFd, &FileStat),
-        wanted: &Wanted,
+        wanted: &DirMeta,
     ) -> Result<Share, Skip> {
         if let Some(made) = self.trees.made.get(path) {
             // Another directory that has its name by now is not given the original's metadata.
@@ -175,7 +175,7 @@ impl Undo<'_> {
     }
 
     /// Removes the directory that was made where this one was moved to, if nothing is in it any more.
-    fn take_back_dir(&self, to: &[u8], entry: &Entry) {
+    fn take_back_dir(&self, to: &[u8], entry: &JournalStep) {
         if let Ok(there) = find(to, &entry.target) {
             // New entries in there are not ours to remove.
             let _ = sys::remove_dir(&there.dir, &there.name);
@@ -185,7 +185,7 @@ impl Undo<'_> {
 
 const TIMES: &str = "times";
 
-impl Wanted {
+impl DirMeta {
     /// Returns true if a directory has all this, as far as its `stat` shows.
     fn is_had(&self, stat: &FileStat) -> bool {
         let Metadata {

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::moved::is_copy;
 use super::names::{Another, Named};
 use super::{Found, Undo, UndoOutcome, find, may_be, parted};
-use crate::prune::journal::{Copy, Entry, Recorded};
+use crate::prune::journal::{Copy, JournalStep, Recorded};
 use crate::prune::meta::{Metadata, takes_attribute};
 use crate::prune::open_file::OpenFile;
 use crate::prune::options::RunMode;
@@ -81,7 +81,7 @@ impl Undo<'_> {
     /// if that is there.
     pub(super) fn would_make(
         &mut self,
-        entry: &Entry,
+        entry: &JournalStep,
         dir: Option<&OwnedFd>,
         there: Option<&OpenFile>,
     ) -> Result<UndoOutcome, Skip> {
@@ -124,7 +124,7 @@ impl Undo<'_> {
     /// Returns the outcome of a file in a directory that would be made.
     pub(super) fn would_fill(
         &mut self,
-        entry: &Entry,
+        entry: &JournalStep,
         copy: Option<Copy>,
     ) -> Result<UndoOutcome, Skip> {
         match entry.action.as_str() {
@@ -153,7 +153,7 @@ impl Undo<'_> {
     /// Returns a dry run's outcome of a moved file that would [come back](Undo::bring_back).
     pub(super) fn would_bring(
         &mut self,
-        entry: &Entry,
+        entry: &JournalStep,
         copy: Option<&Copy>,
         held: &OpenFile,
         dir: Option<&OwnedFd>,
@@ -203,7 +203,7 @@ impl Undo<'_> {
 
     /// Records a name that would come back, as one more of `another` or as the first one of a file
     /// that would be made; returns the message about the other names.
-    fn would_have(&mut self, entry: &Entry, another: Option<Another>) -> Option<String> {
+    fn would_have(&mut self, entry: &JournalStep, another: Option<Another>) -> Option<String> {
         let path = entry.target.path()?;
         let (file, stands) = match another {
             Some(Another::There(found, other)) => {
@@ -229,7 +229,7 @@ impl Undo<'_> {
 
     /// Returns true if a later step would have been undone by then that gave this name the content
     /// of the step's file.
-    pub(super) fn foresees(&self, path: &[u8], entry: &Entry) -> bool {
+    pub(super) fn foresees(&self, path: &[u8], entry: &JournalStep) -> bool {
         let found = self.foreseen.get(path);
         found.is_some_and(|digest| *digest == entry.digest())
     }

@@ -15,12 +15,12 @@ use crate::prune::compare::compare;
 use crate::prune::copy::digest;
 use crate::prune::dir;
 use crate::prune::distinct;
-use crate::prune::journal::Entry;
+use crate::prune::journal::JournalStep;
 use crate::prune::leftover::Mark;
 use crate::prune::open_file::{self, OpenFile};
 use crate::prune::options::RunMode;
 use crate::prune::skip::Skip;
-use crate::prune::sys::Failed;
+use crate::prune::sys::FailedCall;
 use crate::prune::temp::{self, Temps};
 use crate::prune::{claim, delete, leftover, sys};
 
@@ -47,7 +47,7 @@ pub(super) struct Back {
 impl Leftovers {
     /// Removes names that hold nothing from the directories of a step, and records those that may
     /// hold a file.
-    pub(super) fn look(&mut self, entry: &Entry, mode: RunMode, cancel: &Cancel) {
+    pub(super) fn look(&mut self, entry: &JournalStep, mode: RunMode, cancel: &Cancel) {
         for (dir, _) in directories(entry) {
             let Ok(id) = sys::stat(&dir).map(|stat| stat.id) else {
                 continue;
@@ -78,7 +78,7 @@ impl Leftovers {
     /// had set them aside and nothing has the name. A dry run only reports that it would.
     pub(super) fn put_back(
         &mut self,
-        entry: &Entry,
+        entry: &JournalStep,
         copy: Option<Mark>,
         mode: RunMode,
         cancel: &Cancel,
@@ -103,7 +103,7 @@ impl Leftovers {
 
     fn put_back_in(
         &mut self,
-        entry: &Entry,
+        entry: &JournalStep,
         (dir, name): (&OwnedFd, &CString),
         (id, other): (Identity, Option<Mark>),
         mode: RunMode,
@@ -143,7 +143,7 @@ impl Leftovers {
     /// aside and put a link in its place: returns its temporary name and its state.
     pub(super) fn original(
         &self,
-        entry: &Entry,
+        entry: &JournalStep,
         dir: &OwnedFd,
         cancel: &Cancel,
     ) -> Option<(CString, FileStat)> {
@@ -159,7 +159,7 @@ impl Leftovers {
     }
 
     /// Returns the path of that file.
-    pub(super) fn original_path(&self, entry: &Entry, cancel: &Cancel) -> Option<Vec<u8>> {
+    pub(super) fn original_path(&self, entry: &JournalStep, cancel: &Cancel) -> Option<Vec<u8>> {
         if self.found.values().all(Vec::is_empty) {
             return None;
         }
@@ -179,7 +179,7 @@ impl Leftovers {
 
     /// Returns the path of a file that a killed run had set aside for the step, the original or the
     /// copy made of it, and that could not be given its name back.
-    pub(super) fn rest(&self, entry: &Entry, copy: Option<Identity>) -> Option<Vec<u8>> {
+    pub(super) fn rest(&self, entry: &JournalStep, copy: Option<Identity>) -> Option<Vec<u8>> {
         if self.found.values().all(Vec::is_empty) {
             return None;
         }
@@ -235,7 +235,7 @@ impl Leftovers {
     /// its place. Files that a move set aside stay: their metadata may be nowhere else.
     pub(super) fn remove_equal(
         &mut self,
-        entry: &Entry,
+        entry: &JournalStep,
         path: &[u8],
         temps: &Temps,
         cancel: &Cancel,
@@ -277,7 +277,7 @@ pub(super) fn put_in_place(there: &OpenFile, aside: &CStr, id: Identity) -> Resu
     match sys::exchange(dir, aside, &there.name) {
         Ok(()) => {}
         // The file system cannot swap names: a last look, then the rename.
-        Err(Failed {
+        Err(FailedCall {
             errno: Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP,
             ..
         }) => {
@@ -305,7 +305,7 @@ pub(super) fn put_in_place(there: &OpenFile, aside: &CStr, id: Identity) -> Resu
 
 /// Returns true if this is the whole copy of the step's file, without another name, and neither
 /// that file nor the kept one has the content still.
-fn is_last(entry: &Entry, dir: &OwnedFd, name: &CStr, cancel: &Cancel) -> bool {
+fn is_last(entry: &JournalStep, dir: &OwnedFd, name: &CStr, cancel: &Cancel) -> bool {
     let size = entry.target.stamp().size;
     let bears = |dir: &OwnedFd, name: &CStr| {
         OpenFile::find(dir, &name.to_owned(), b"").is_ok_and(|held| {
@@ -344,7 +344,7 @@ fn remove(kept: &OpenFile, dir: &OwnedFd, name: &CString, temps: &Temps, cancel:
 }
 
 /// The directories that a step has names in.
-fn directories(entry: &Entry) -> impl Iterator<Item = (OwnedFd, CString)> {
+fn directories(entry: &JournalStep) -> impl Iterator<Item = (OwnedFd, CString)> {
     let places = [entry.target.path(), entry.destination()];
     places
         .into_iter()

@@ -15,7 +15,7 @@ mod volumes;
 pub use self::outcome::{UndoEvent, UndoOutcome, UndoSummary};
 
 use self::leftovers::{Leftovers, put_in_place};
-use self::names::{Content, Named, Names};
+use self::names::{ContentProof, Named, StrayNames};
 use self::remake::of_kept;
 use self::trees::Trees;
 use self::volumes::Volumes;
@@ -37,13 +37,13 @@ use crate::prune::caller::Caller;
 use crate::prune::claim::{self, Blocked};
 use crate::prune::copy::digest;
 use crate::prune::dir;
-use crate::prune::journal::{self, Entry, JournalError, Recorded, Steps, TreeAction};
+use crate::prune::journal::{self, JournalError, JournalStep, Recorded, Steps, TreeAction};
 use crate::prune::keep::FileRef;
 use crate::prune::leftover::Mark;
 use crate::prune::open_file::{self, OpenFile, identity_at};
 use crate::prune::options::RunMode;
 use crate::prune::skip::Skip;
-use crate::prune::sys::{self, Failed};
+use crate::prune::sys::{self, FailedCall};
 use crate::prune::temp::{Temps, replace};
 
 /// Undoes the steps of the journal at `path`, the last one first. Cancelled while it reads, it has
@@ -89,7 +89,7 @@ fn undo_at(
         trees: Trees::default(),
         restored: HashMap::new(),
         made: HashSet::new(),
-        names: Names::of(&steps.index),
+        names: StrayNames::of(&steps.index),
         volumes: Volumes::of(&steps.index),
     };
     for (at, place) in steps.index.places.iter().enumerate().rev() {
@@ -110,7 +110,7 @@ fn undo_at(
         undo.run = place.run;
         let action = entry.tree_action();
         if never {
-            undo.remember(&entry, &path, Content::Unproven);
+            undo.remember(&entry, &path, ContentProof::Unproven);
             continue;
         }
         let is_there = undo.volumes.check(undo.run, &entry, &path);
@@ -200,7 +200,7 @@ struct Undo<'a> {
     /// Files that this undo gave back.
     made: HashSet<Identity>,
     /// Places of names that no step took.
-    names: Names,
+    names: StrayNames,
     /// The file systems of the steps, and those that are there.
     volumes: Volumes,
 }
@@ -238,7 +238,7 @@ fn find(path: &[u8], recorded: &Recorded) -> Result<Found, Skip> {
     let (dir, name) = dir::open_parent(&reference(path, recorded))?;
     let stat = match sys::stat_at(&dir, &name) {
         Ok(stat) => Some(stat),
-        Err(Failed {
+        Err(FailedCall {
             errno: Errno::NOENT,
             ..
         }) => None,
@@ -288,7 +288,7 @@ impl Found {
             FileKind::Symlink => {
                 let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let file = rustix::fs::openat(&self.dir, &self.name, flags, Permissions::empty())
-                    .map_err(|errno| Failed { op: "open", errno })?;
+                    .map_err(|errno| FailedCall { op: "open", errno })?;
                 OpenFile::link(file, &self.dir, &self.name, path)?
             }
             _ => OpenFile::find(&self.dir, &self.name, path)?,
@@ -302,7 +302,7 @@ impl Found {
 }
 
 /// Returns the message about a file that has so many names again, and had more.
-fn parted(entry: &Entry, names: u64) -> Option<String> {
+fn parted(entry: &JournalStep, names: u64) -> Option<String> {
     let apart = entry.target.nlink().saturating_sub(names);
     let (s, are) = match apart {
         0 => return None,
@@ -318,7 +318,7 @@ impl Undo<'_> {
     /// Undoes a step, after files that a killed run had set aside are put back.
     fn put_back(
         &mut self,
-        entry: &Entry,
+        entry: &JournalStep,
         took_effect: Option<bool>,
         copy: Option<journal::Copy>,
         path: &[u8],
@@ -369,7 +369,7 @@ impl Undo<'_> {
 
     fn entry(
         &mut self,
-        entry: &Entry,
+        entry: &JournalStep,
         took_effect: Option<bool>,
         copy: Option<journal::Copy>,
         path: &[u8],
@@ -388,7 +388,7 @@ impl Undo<'_> {
             && !matches!(entry.action.as_str(), "move" | "reflink")
             && found.may_be(&entry.target.mark())
         {
-            self.remember(entry, path, Content::Unproven);
+            self.remember(entry, path, ContentProof::Unproven);
             return Ok(UndoOutcome::Unneeded);
         }
         match entry.action.as_str() {
@@ -407,7 +407,12 @@ impl Undo<'_> {
     }
 
     /// Puts a copy in the place of a hard or symbolic link to the kept file.
-    fn unlink(&mut self, entry: &Entry, path: &[u8], found: Found) -> Result<UndoOutcome, Skip> {
+    fn unlink(
+        &mut self,
+        entry: &JournalStep,
+        path: &[u8],
+        found: Found,
+    ) -> Result<UndoOutcome, Skip> {
         let there = found.hold(path)?;
         let ours = match entry.action.as_str() {
             "symlink" if there.stat.kind() == FileKind::Symlink => {
@@ -457,7 +462,7 @@ impl Undo<'_> {
     /// Accepts a separate file with the recorded content and metadata: undo was run before. Any
     /// other is another program's work since, or was refused to an earlier undo; a file that this
     /// undo made for a later run's step gets the metadata of this step.
-    fn separate(&mut self, entry: &Entry, there: &OpenFile) -> Result<UndoOutcome, Skip> {
+    fn separate(&mut self, entry: &JournalStep, there: &OpenFile) -> Result<UndoOutcome, Skip> {
         self.is_recorded(entry, there)?;
         let before = entry.target.metadata().ok_or(Skip::Changed)?;
         let own = there.metadata()?;
@@ -475,7 +480,7 @@ impl Undo<'_> {
             };
             lost.extend(left_out);
         }
-        self.remember(entry, &there.path, Content::Proven);
+        self.remember(entry, &there.path, ContentProof::Proven);
         match lacks {
             None => Ok(UndoOutcome::Unneeded),
             Some(_) => Ok(self.back(lost)),
@@ -486,7 +491,7 @@ impl Undo<'_> {
     /// the kept file.
     fn recreate(
         &mut self,
-        entry: &Entry,
+        entry: &JournalStep,
         path: &[u8],
         found: Found,
         source: Option<&OpenFile>,
@@ -512,7 +517,7 @@ impl Undo<'_> {
     }
 
     /// Proves that an open file has the content that the step was about.
-    fn is_recorded(&self, entry: &Entry, held: &OpenFile) -> Result<(), Skip> {
+    fn is_recorded(&self, entry: &JournalStep, held: &OpenFile) -> Result<(), Skip> {
         let size = entry.target.stamp().size;
         let same = held.stat.kind() == FileKind::File
             && held.stat.stamp.size == size
@@ -523,7 +528,7 @@ impl Undo<'_> {
     /// Records the restored file; returns the outcome, with what is missing of it.
     fn done(
         &mut self,
-        entry: &Entry,
+        entry: &JournalStep,
         id: Identity,
         path: &[u8],
         dir: &OwnedFd,
@@ -536,7 +541,7 @@ impl Undo<'_> {
     /// Records the restored file that has this name in `dir`.
     fn stands_at(
         &mut self,
-        entry: &Entry,
+        entry: &JournalStep,
         id: Identity,
         path: &[u8],
         dir: &OwnedFd,
@@ -551,7 +556,13 @@ impl Undo<'_> {
 
     /// Records a file that is in its place, or would be, and has so many names; returns the message
     /// about the others.
-    fn stands(&mut self, entry: &Entry, id: Identity, path: &[u8], names: u64) -> Option<String> {
+    fn stands(
+        &mut self,
+        entry: &JournalStep,
+        id: Identity,
+        path: &[u8],
+        names: u64,
+    ) -> Option<String> {
         self.made.insert(id);
         self.restored
             .entry(self.original(entry))
@@ -559,7 +570,7 @@ impl Undo<'_> {
         parted(entry, self.names_by_then(id, names))
     }
 
-    fn original(&self, entry: &Entry) -> Original {
+    fn original(&self, entry: &JournalStep) -> Original {
         Original {
             run: self.run,
             id: entry.target.id(),

@@ -4,15 +4,15 @@
 use bc_fs::Escaped;
 use bc_walk::{FileKind, FileStat};
 
-use super::names::{Another, Content};
+use super::names::{Another, ContentProof};
 use super::{Found, Undo, UndoOutcome, may_be};
 use crate::clock::clipped;
 use crate::prune::aside::give_up;
 use crate::prune::compare::compare;
 use crate::prune::dir::Dir;
 use crate::prune::distinct;
-use crate::prune::existing_target::Origin;
-use crate::prune::journal::{Copy, Entry, Steps};
+use crate::prune::existing_target::CopyOrigin;
+use crate::prune::journal::{Copy, JournalStep, Steps};
 use crate::prune::meta::Metadata;
 use crate::prune::open_file::OpenFile;
 use crate::prune::options::OnMetadataDiff;
@@ -23,7 +23,13 @@ use crate::prune::sys;
 impl Undo<'_> {
     /// Whether an earlier run had moved the step's file to where the step found it, and it is back
     /// where that run had: an earlier undo was here.
-    pub(super) fn is_back(&self, steps: &Steps, at: usize, entry: &Entry, path: &[u8]) -> bool {
+    pub(super) fn is_back(
+        &self,
+        steps: &Steps,
+        at: usize,
+        entry: &JournalStep,
+        path: &[u8],
+    ) -> bool {
         let (mut at, mut path) = (at, path.to_vec());
         let is_there = |path: &[u8]| match self.find(path, &entry.target) {
             Ok(found) => found.stat.is_some() || self.foresees(path, entry),
@@ -46,7 +52,7 @@ impl Undo<'_> {
 
     pub(super) fn move_back(
         &mut self,
-        entry: &Entry,
+        entry: &JournalStep,
         took_effect: Option<bool>,
         copy: Option<Copy>,
         path: &[u8],
@@ -61,7 +67,7 @@ impl Undo<'_> {
         };
         if copy
             .as_ref()
-            .is_some_and(|copy| copy.origin == Origin::Found)
+            .is_some_and(|copy| copy.origin == CopyOrigin::Found)
         {
             return self.leave_copy(entry, path, found, moved, &from);
         }
@@ -89,7 +95,7 @@ impl Undo<'_> {
             if !is_it {
                 self.is_recorded(entry, &found.hold(path)?)?;
             }
-            self.remember(entry, path, Content::Unproven);
+            self.remember(entry, path, ContentProof::Unproven);
             return Ok(UndoOutcome::Unneeded);
         };
         let made = |copy: &Copy| there.may_be(&copy.mark);
@@ -110,7 +116,7 @@ impl Undo<'_> {
     /// Gives a moved file its name back.
     fn bring_back(
         &mut self,
-        entry: &Entry,
+        entry: &JournalStep,
         copy: Option<&Copy>,
         path: &[u8],
         found: Found,
@@ -181,7 +187,7 @@ impl Undo<'_> {
     /// one's earlier metadata.
     pub(super) fn wanted(
         &self,
-        entry: &Entry,
+        entry: &JournalStep,
         copy: Option<&Copy>,
         there: &OpenFile,
     ) -> Result<Metadata, Skip> {
@@ -200,7 +206,7 @@ impl Undo<'_> {
     /// the content.
     fn leave_copy(
         &mut self,
-        entry: &Entry,
+        entry: &JournalStep,
         path: &[u8],
         found: Found,
         moved: Option<Found>,
@@ -216,7 +222,7 @@ impl Undo<'_> {
     /// before the original went, or undo after it was restored.
     fn withdraw(
         &mut self,
-        entry: &Entry,
+        entry: &JournalStep,
         path: &[u8],
         original: Found,
         mut copy: OpenFile,
@@ -267,7 +273,7 @@ pub(super) fn is_copy(copy: &Copy, held: &OpenFile) -> bool {
 
 /// Returns true if a file has the metadata that undo would give the step's file: its content is
 /// compared afterwards.
-fn is_restored(entry: &Entry, wanted: &Metadata, here: &FileStat) -> bool {
+fn is_restored(entry: &JournalStep, wanted: &Metadata, here: &FileStat) -> bool {
     let now = (here.uid, here.gid, here.mode & 0o7777, here.stamp.mtime_ns);
     let is = |metadata: &Metadata| {
         let Metadata {

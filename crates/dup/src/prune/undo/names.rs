@@ -8,14 +8,14 @@ use bc_walk::{FileKind, Identity};
 use super::{Found, Original, Undo, reference};
 use crate::path::split;
 use crate::prune::dir;
-use crate::prune::journal::{Entry, Index};
+use crate::prune::journal::{Index, JournalStep};
 use crate::prune::leftover::{self, Mark};
 use crate::prune::open_file::OpenFile;
 use crate::prune::sys;
 
 /// Places of names that no step took.
 #[derive(Default)]
-pub(super) struct Names {
+pub(super) struct StrayNames {
     /// Start of each run of the journal.
     pub(super) started_ns: Vec<i64>,
     /// True if the journal has a file with several names at all.
@@ -31,7 +31,7 @@ pub(super) struct Names {
 
 /// Knowledge that a file has the content of the step's.
 #[derive(Clone, Copy, Eq, PartialEq)]
-pub(super) enum Content {
+pub(super) enum ContentProof {
     Proven,
     Unproven,
 }
@@ -51,16 +51,16 @@ pub(super) enum Named {
     New(Original),
 }
 
-impl Names {
-    pub(super) fn of(index: &Index) -> Names {
-        Names {
+impl StrayNames {
+    pub(super) fn of(index: &Index) -> StrayNames {
+        StrayNames {
             started_ns: index.started_ns.clone(),
             linked: index.linked,
             emptied: match index.linked {
                 true => index.emptied.clone(),
                 false => Vec::new(),
             },
-            ..Names::default()
+            ..StrayNames::default()
         }
     }
 
@@ -112,7 +112,7 @@ impl Names {
 impl Undo<'_> {
     /// Returns another name of the step's file: what comes back is then one more name of that file,
     /// and else a file of its own.
-    pub(super) fn another(&mut self, entry: &Entry) -> Option<Another> {
+    pub(super) fn another(&mut self, entry: &JournalStep) -> Option<Another> {
         if let Some((id, path)) = self.other_name(entry)
             && let Ok(found) = self.find(&path, &entry.target)
             && found.stat.as_ref().is_some_and(|stat| stat.id == id)
@@ -126,15 +126,15 @@ impl Undo<'_> {
     }
 
     /// Records that the step's file itself has its name again.
-    pub(super) fn came_back(&mut self, entry: &Entry, path: &[u8]) {
+    pub(super) fn came_back(&mut self, entry: &JournalStep, path: &[u8]) {
         if let Ok(Some(stat)) = self.find(path, &entry.target).map(|found| found.stat) {
             self.names.add(stat.id.ino, path);
         }
-        self.remember(entry, path, Content::Proven);
+        self.remember(entry, path, ContentProof::Proven);
     }
 
     /// A name of the step's file: one that was given back, or that never went.
-    pub(super) fn other_name(&mut self, entry: &Entry) -> Option<(Identity, Vec<u8>)> {
+    pub(super) fn other_name(&mut self, entry: &JournalStep) -> Option<(Identity, Vec<u8>)> {
         let restored = self.restored.get(&self.original(entry));
         if restored.is_some() || entry.target.nlink() < 2 {
             return restored.cloned();
@@ -160,7 +160,7 @@ impl Undo<'_> {
 
     /// Records a file that is in its place, for its other names: it is the step's file, or the one
     /// that undo makes of it.
-    pub(super) fn remember(&mut self, entry: &Entry, path: &[u8], content: Content) {
+    pub(super) fn remember(&mut self, entry: &JournalStep, path: &[u8], content: ContentProof) {
         let original = self.original(entry);
         if !self.names.linked
             || entry.tree_action().is_some()
@@ -177,7 +177,7 @@ impl Undo<'_> {
         let mark = Mark::of(&held.file, held.stat.id);
         let alike = before.mtime_ns == now.mtime_ns && before.difference(&now).is_none();
         if (alike || mark.proves_mounted(&entry.target.mark()))
-            && (content == Content::Proven || self.is_recorded(entry, &held).is_ok())
+            && (content == ContentProof::Proven || self.is_recorded(entry, &held).is_ok())
         {
             let found = (held.stat.id, path.to_vec());
             self.restored.insert(original, found);
@@ -185,7 +185,7 @@ impl Undo<'_> {
     }
 
     /// The regular file of this name, or that would have it by then.
-    pub(super) fn held(&self, entry: &Entry, path: &[u8]) -> Option<OpenFile> {
+    pub(super) fn held(&self, entry: &JournalStep, path: &[u8]) -> Option<OpenFile> {
         let (dir, name) = dir::open_parent(&reference(self.now(path)?, &entry.target)).ok()?;
         OpenFile::find(&dir, &name, path).ok()
     }

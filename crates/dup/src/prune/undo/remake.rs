@@ -8,8 +8,8 @@ use bc_walk::{FileKind, Identity};
 
 use super::Undo;
 use super::names::Another;
-use crate::prune::copy::{Blocks, Copy, Source, copy, digest};
-use crate::prune::journal::Entry;
+use crate::prune::copy::{Blocks, CopiedFile, Copy, copy, digest};
+use crate::prune::journal::JournalStep;
 use crate::prune::open_file::{OpenFile, identity_at};
 use crate::prune::relocate;
 use crate::prune::skip::Skip;
@@ -21,7 +21,7 @@ impl Undo<'_> {
     /// file is there, one more name of that.
     pub(super) fn make(
         &mut self,
-        entry: &Entry,
+        entry: &JournalStep,
         dir: &OwnedFd,
         there: Option<&OpenFile>,
     ) -> Result<(CString, Identity, Vec<String>), Skip> {
@@ -47,7 +47,7 @@ impl Undo<'_> {
 
     fn copy_of(
         &mut self,
-        entry: &Entry,
+        entry: &JournalStep,
         dir: &OwnedFd,
         there: Option<&OpenFile>,
     ) -> Result<Copy, Skip> {
@@ -64,7 +64,7 @@ impl Undo<'_> {
         let (metadata, left_out) = metadata.entitled(&source.stat, None);
         self.prove_source(entry, source)?;
         let mut made = copy(
-            Source {
+            CopiedFile {
                 file: &source.file,
                 size: entry.target.stamp().size,
                 blocks: Blocks::Own,
@@ -85,7 +85,7 @@ impl Undo<'_> {
     }
 
     /// Proves that a file has the content that a copy of it is to have.
-    pub(super) fn prove_source(&self, entry: &Entry, held: &OpenFile) -> Result<(), Skip> {
+    pub(super) fn prove_source(&self, entry: &JournalStep, held: &OpenFile) -> Result<(), Skip> {
         let size = entry.target.stamp().size;
         match digest(&held.file, size, self.cancel) {
             Ok(found) if Some(found) == entry.digest() => Ok(()),
@@ -95,7 +95,7 @@ impl Undo<'_> {
     }
 
     /// The file that was kept by the step.
-    pub(super) fn kept_file(&self, entry: &Entry) -> Result<OpenFile, Skip> {
+    pub(super) fn kept_file(&self, entry: &JournalStep) -> Result<OpenFile, Skip> {
         let path = entry.kept_file.path().ok_or(Skip::Gone)?;
         let found = self.find(&path, &entry.kept_file);
         let is_file = |held: OpenFile| match held.stat.kind() {
@@ -109,7 +109,7 @@ impl Undo<'_> {
     }
 
     /// Returns the identity of the regular file that the path of the kept one leads to by now.
-    pub(super) fn kept_now(&self, entry: &Entry) -> Option<Identity> {
+    pub(super) fn kept_now(&self, entry: &JournalStep) -> Option<Identity> {
         let found = self.find(&entry.kept_file.path()?, &entry.kept_file).ok()?;
         let stat = found.stat.filter(|stat| stat.kind() == FileKind::File)?;
         Some(stat.id)
@@ -117,7 +117,7 @@ impl Undo<'_> {
 }
 
 /// Converts a failure into one of the kept file, with its path.
-pub(super) fn of_kept(entry: &Entry, why: Skip) -> Skip {
+pub(super) fn of_kept(entry: &JournalStep, why: Skip) -> Skip {
     match (entry.kept_file.path(), why) {
         (Some(path), Skip::Gone) => Skip::Missing(path),
         (Some(path), why @ Skip::NotRegular) => why.of(&path),

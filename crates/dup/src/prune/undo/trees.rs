@@ -6,7 +6,7 @@ use bc_walk::{FileKind, Identity};
 
 use super::{Found, Undo, UndoOutcome, find};
 use crate::path::split;
-use crate::prune::journal::{Entry, Index, TreeAction};
+use crate::prune::journal::{Index, JournalStep, TreeAction};
 use crate::prune::leftover::Mark;
 use crate::prune::meta::Metadata;
 use crate::prune::open_file::identity_at;
@@ -58,7 +58,7 @@ impl Undo<'_> {
     pub(super) fn tree(
         &mut self,
         action: TreeAction,
-        entry: &Entry,
+        entry: &JournalStep,
         path: &[u8],
     ) -> Result<UndoOutcome, Skip> {
         if self.mode == RunMode::DryRun
@@ -82,7 +82,7 @@ impl Undo<'_> {
     fn would_make_again(
         &mut self,
         action: TreeAction,
-        entry: &Entry,
+        entry: &JournalStep,
         path: &[u8],
     ) -> Result<UndoOutcome, Skip> {
         let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
@@ -114,7 +114,12 @@ impl Undo<'_> {
         }
     }
 
-    fn make_dir(&mut self, entry: &Entry, path: &[u8], found: Found) -> Result<UndoOutcome, Skip> {
+    fn make_dir(
+        &mut self,
+        entry: &JournalStep,
+        path: &[u8],
+        found: Found,
+    ) -> Result<UndoOutcome, Skip> {
         match &found.stat {
             Some(stat) if stat.kind() == FileKind::Dir => return Ok(UndoOutcome::Unneeded),
             Some(_) => return Err(Skip::Changed),
@@ -143,7 +148,12 @@ impl Undo<'_> {
         Ok(UndoOutcome::Restored { lost })
     }
 
-    fn make_link(&mut self, entry: &Entry, path: &[u8], found: Found) -> Result<UndoOutcome, Skip> {
+    fn make_link(
+        &mut self,
+        entry: &JournalStep,
+        path: &[u8],
+        found: Found,
+    ) -> Result<UndoOutcome, Skip> {
         let text = entry.text().ok_or(Skip::Changed)?;
         match &found.stat {
             Some(stat) if stat.kind() == FileKind::Symlink => {
@@ -178,7 +188,7 @@ impl Undo<'_> {
     /// times: a link in its place does not show that these are still missing.
     fn place_link(
         &mut self,
-        entry: &Entry,
+        entry: &JournalStep,
         text: &[u8],
         found: &Found,
     ) -> Result<Vec<String>, Skip> {
@@ -219,7 +229,7 @@ impl Undo<'_> {
     }
 
     /// Removes the link that was made where this one was moved to, if it is still that.
-    fn take_back_link(&self, entry: &Entry, text: &[u8]) {
+    fn take_back_link(&self, entry: &JournalStep, text: &[u8]) {
         let Some(Ok(there)) = entry.destination().map(|to| find(&to, &entry.target)) else {
             return;
         };
@@ -231,7 +241,7 @@ impl Undo<'_> {
 
     fn rename_back(
         &mut self,
-        entry: &Entry,
+        entry: &JournalStep,
         path: &[u8],
         found: Found,
     ) -> Result<UndoOutcome, Skip> {

@@ -10,7 +10,7 @@ use bc_fs::mount::Answer;
 use super::reference;
 use crate::path::split;
 use crate::prune::dir;
-use crate::prune::journal::{Entry, Index, Recorded, TreeAction};
+use crate::prune::journal::{Index, JournalStep, Recorded, TreeAction};
 use crate::prune::skip::Skip;
 use crate::prune::sys;
 
@@ -33,7 +33,7 @@ impl Volumes {
 
     /// Proves that the name of a step, or its nearest existing ancestor, is on the file system that
     /// it was on, as far as that can be determined.
-    pub(super) fn check(&mut self, run: u64, entry: &Entry, path: &[u8]) -> Result<(), Skip> {
+    pub(super) fn check(&mut self, run: u64, entry: &JournalStep, path: &[u8]) -> Result<(), Skip> {
         let of_directory = entry
             .tree_action()
             .is_some_and(|action| action != TreeAction::RemoveLink);
@@ -91,7 +91,7 @@ fn nearest(path: &[u8], recorded: &Recorded) -> Option<OwnedFd> {
 
 /// Returns true if a directory with this device is on the kept file's file system, while the step's
 /// file was on another.
-fn is_the_keepers(entry: &Entry, dir: &OwnedFd, dev: u64) -> bool {
+fn is_the_keepers(entry: &JournalStep, dir: &OwnedFd, dev: u64) -> bool {
     if entry.kept_file.id().dev == entry.target.id().dev {
         return false;
     }

@@ -3,7 +3,7 @@
 
 use super::*;
 use bc_testkit::Rng;
-use bc_testkit::reference::{Links, duplicates};
+use bc_testkit::reference::{LinkCounting, duplicates};
 use proptest::prelude::*;
 
 /// One file: a size at which the reads change, a content and where it differs.
@@ -114,7 +114,7 @@ proptest! {
         let listing = list(tree.path());
         let scan = search(&listing, &options);
         prop_assert!(scan.errors.is_empty());
-        let links = if apart { Links::Apart } else { Links::Together };
+        let links = if apart { LinkCounting::Apart } else { LinkCounting::Together };
         let expected = duplicates(tree.path(), links).unwrap();
         prop_assert_eq!(paths(&listing, &scan, &options), expected);
     }
@@ -148,7 +148,7 @@ fn many(equal: usize) -> TestTree {
 fn sampling_changes_nothing_but_how_much_is_read() {
     for equal in [0, 1, 9] {
         let tree = many(equal);
-        let expected = duplicates(tree.path(), Links::Together).unwrap();
+        let expected = duplicates(tree.path(), LinkCounting::Together).unwrap();
         for algorithm in ALGORITHMS {
             for workers in [1, 3] {
                 let options = ScanOptions {

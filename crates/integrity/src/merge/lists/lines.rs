@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::error::Error;
 use crate::input::ManifestFile;
-use crate::input::lines::Input;
+use crate::input::lines::LineInput;
 
 /// Kinds of lines, in their order.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -28,7 +28,7 @@ pub(super) struct Key {
 /// A list and its current line.
 pub(super) struct Lines<'a> {
     file: &'a ManifestFile,
-    input: Input,
+    input: LineInput,
     pub(super) line: Vec<u8>,
     pub(super) key: Key,
     /// Why that could not be read, of a line of an error.

@@ -170,7 +170,7 @@ fn a_first_line_that_was_cut_off_is_a_run_that_did_nothing() {
         assert_eq!(parse(&whole.as_bytes()[..length]), Ok(0), "{length}");
     }
     // As the writer makes it, whatever the order of its fields.
-    let made = serde_json::to_string(&Header {
+    let made = serde_json::to_string(&RunHeader {
         journal: MAGIC.to_owned(),
         schema: SCHEMA,
         action: "delete".to_owned(),

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::prune::copy::digest;
-use crate::prune::existing_target::Origin;
+use crate::prune::existing_target::CopyOrigin;
 use crate::prune::journal::{About, TreeAction};
 use crate::prune::leftover::Mark;
 use crate::prune::open_file::OpenFile;
@@ -126,7 +126,7 @@ impl OldMove<'_> {
         let made = copied.metadata().unwrap();
         let journal = self.journal;
         self.change(|| {
-            let copied = journal.copied(number, copied.mark(), Origin::Made, &made);
+            let copied = journal.copied(number, copied.mark(), CopyOrigin::Made, &made);
             copied.unwrap();
         })?;
         self.change(|| fs::hard_link(&part, to).unwrap())?;
