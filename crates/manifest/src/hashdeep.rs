@@ -30,7 +30,7 @@ pub fn begins(head: &[u8]) -> bool {
 /// # Ok::<(), bc_manifest::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct HashdeepReader<R> {
+pub struct Reader<R> {
     input: R,
     columns: Vec<Name>,
     line: u64,
@@ -40,10 +40,10 @@ pub struct HashdeepReader<R> {
     buffer: Vec<u8>,
 }
 
-impl<R: BufRead> HashdeepReader<R> {
+impl<R: BufRead> Reader<R> {
     /// Reads nothing yet.
-    pub fn new(input: R) -> HashdeepReader<R> {
-        HashdeepReader {
+    pub fn new(input: R) -> Reader<R> {
+        Reader {
             input,
             columns: Vec::new(),
             line: 0,
@@ -164,13 +164,13 @@ impl<R: BufRead> HashdeepReader<R> {
 
 #[cfg(test)]
 mod tests {
-    use super::HashdeepReader;
+    use super::Reader;
 
     const HEAD: &str = "%%%% HASHDEEP-1.0\n%%%% size,md5,tiger,filename\n";
     const MD5: &str = "d41d8cd98f00b204e9800998ecf8427e";
 
     fn all(text: &str) -> Result<Vec<(Vec<u8>, usize)>, String> {
-        let mut reader = HashdeepReader::new(text.as_bytes());
+        let mut reader = Reader::new(text.as_bytes());
         let mut found = Vec::new();
         while let Some(record) = reader.read().map_err(|error| error.to_string())? {
             found.push((record.path, record.digests.len()));

@@ -6,7 +6,7 @@
 //!
 //! let tree = TestTree::new();
 //! tree.write("a/one", "same").write("b/two", "same").write("three", "other");
-//! let groups = reference::duplicates(tree.path(), reference::Links::Apart).unwrap();
+//! let groups = reference::duplicates(tree.path(), reference::LinkCounting::Apart).unwrap();
 //! assert_eq!(groups, [[b"a/one".to_vec(), b"b/two".to_vec()]]);
 //! let outcome = tree.run("cat").arg("a/one").go();
 //! outcome.code(0).stdout_is("same");
