@@ -64,6 +64,12 @@ pub(super) fn owner(file: &OpenFile) -> (u32, u32) {
     (file.stat.uid, file.stat.gid)
 }
 
+/// Returns true if the kernel would give the file another name for this process.
+pub(super) fn is_linkable(caller: &Caller, file: &OpenFile) -> bool {
+    let fixed = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
+    !file.marks.intersects(fixed) && may_link(caller, file)
+}
+
 /// Returns true if the file may be given another name: with `fs.protected_hardlinks` another user's
 /// only if it may be read and written to and runs with no other user's rights (`may_linkat` in the
 /// kernel's `fs/namei.c`).

@@ -388,9 +388,8 @@ impl Move<'_> {
         let Some(with) = self.with else {
             return Ok(None);
         };
-        let mut apart = |why: &dyn std::fmt::Display| {
-            self.lost
-                .push(format!("hard link to its other name: {why}"));
+        let mut parted = |why: &Skip| {
+            self.lost.push(apart(why));
             Ok(None)
         };
         // The copy is asked for its content once more: it may have been changed.
@@ -409,7 +408,7 @@ impl Move<'_> {
         let (file, made) = match same {
             Ok(found) => found,
             Err(Skip::Cancelled) => return Err(Skip::Cancelled),
-            Err(why) => return apart(&why),
+            Err(why) => return parted(&why),
         };
         self.target.check()?;
         (means.record)(Mark::of(&file, with.id), CopyOrigin::Made, &made)?;
@@ -419,7 +418,7 @@ impl Move<'_> {
         });
         let stage = match staged {
             Ok(stage) => stage,
-            Err(failed) => return apart(&Skip::from(failed)),
+            Err(failed) => return parted(&Skip::from(failed)),
         };
         let named = match identity_at(self.to_dir, &stage) {
             Ok(Some(id)) if id == with.id => OpenFile::of(file, self.to_dir, self.name, self.to)
@@ -459,6 +458,11 @@ impl Move<'_> {
         (means.record)(found.held.mark(), found.origin, &metadata)?;
         Ok(Arrival::stood(found.held, metadata, found.origin))
     }
+}
+
+/// Returns the message about a name that could not be linked to another one of its file.
+pub(crate) fn apart(why: &Skip) -> String {
+    format!("hard link to its other name: {why}")
 }
 
 fn taken(failed: FailedCall) -> Skip {

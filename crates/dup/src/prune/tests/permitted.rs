@@ -5,11 +5,11 @@ use std::process::Command;
 use super::*;
 
 /// A path with a flag of `chattr`, until dropped.
-struct Marked(PathBuf, char);
+pub(super) struct Marked(PathBuf, char);
 
 impl Marked {
     /// `None` where there are no such flags, or this process may not set them.
-    fn new(path: PathBuf, flag: char) -> Option<Marked> {
+    pub(super) fn new(path: PathBuf, flag: char) -> Option<Marked> {
         let marked = Marked(path, flag);
         marked.set('+').then_some(marked)
     }

@@ -15,7 +15,7 @@ fn undo_all(tree: &TestTree, mode: RunMode) -> (UndoSummary, Vec<String>) {
 }
 
 /// Undoes in a dry run, then really: the two agree in the files that come back and those that do
-/// not.
+/// not, and in what killed runs left.
 pub(super) fn undo_as_foreseen(tree: &TestTree) -> (UndoSummary, Vec<String>) {
     let (dry, said) = undo_all(tree, RunMode::DryRun);
     let (done, lines) = undo_all(tree, RunMode::Execute);
@@ -25,9 +25,10 @@ pub(super) fn undo_as_foreseen(tree: &TestTree) -> (UndoSummary, Vec<String>) {
             incomplete,
             unneeded,
             failed,
+            leftovers,
             ..
         } = *summary;
-        (restored, incomplete, unneeded, failed)
+        (restored, incomplete, unneeded, failed, leftovers)
     };
     assert_eq!(counts(&dry), counts(&done), "{said:?}, then {lines:?}");
     (done, lines)

@@ -4,18 +4,22 @@
 use std::os::fd::OwnedFd;
 
 use bc_fs::Escaped;
+use bc_fs::mount::Links;
 use bc_walk::{FileKind, Identity};
 use rustix::io::Errno;
 
 use super::moved::is_copy;
-use super::names::{Another, Named};
+use super::names::Another;
+use super::overlay::Named;
 use super::{Found, Undo, UndoOutcome, find, may_be, parted};
 use crate::prune::journal::{Copy, JournalStep, Recorded};
 use crate::prune::meta::{Metadata, takes_attribute};
 use crate::prune::open_file::OpenFile;
 use crate::prune::options::RunMode;
+use crate::prune::permitted;
+use crate::prune::relocate::apart;
 use crate::prune::skip::Skip;
-use crate::prune::sys;
+use crate::prune::sys::{self, FailedCall};
 
 impl Undo<'_> {
     /// Returns the outcome of a name that comes back without these properties.
@@ -39,25 +43,20 @@ impl Undo<'_> {
     /// Returns the name that now leads to what `path` would lead to by then; `None` if that is
     /// nothing. In a real run each name is its own.
     pub(super) fn now<'p>(&'p self, path: &'p [u8]) -> Option<&'p [u8]> {
-        match self.stand_ins.get(path) {
-            Some(now) => now.as_deref(),
-            None => Some(path),
-        }
+        self.overlay.now(path)
     }
 
     /// Records in a dry run that what `from` leads to would have the name `path` as well.
     pub(super) fn would_lead(&mut self, path: &[u8], from: &[u8]) {
         if self.mode == RunMode::DryRun {
-            let now = self.now(from).map(<[u8]>::to_vec);
-            self.stand_ins.insert(path.to_vec(), now);
+            self.overlay.lead(path, from);
         }
     }
 
     /// Records in a dry run that a name would go.
     pub(super) fn would_go(&mut self, path: &[u8]) {
         if self.mode == RunMode::DryRun {
-            self.foreseen.remove(path);
-            self.stand_ins.insert(path.to_vec(), None);
+            self.overlay.go(path);
         }
     }
 
@@ -87,13 +86,13 @@ impl Undo<'_> {
     ) -> Result<UndoOutcome, Skip> {
         let mut lost = Vec::new();
         // As another name of a file that exists, or would by then, it has that file's metadata.
-        let another = self.another(entry);
-        if another.is_none() {
+        let link = self.would_link(entry, dir);
+        if !matches!(link, Ok(Some(_))) {
             let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
             let is_file = |held: &&OpenFile| held.stat.kind() == FileKind::File;
             let path = entry.kept_file.path().unwrap_or_default();
             // What it would lead to by then is to be seen elsewhere, or is still to be made.
-            let stands = matches!(self.stand_ins.get(&path), Some(Some(_)));
+            let stands = self.overlay.stands_elsewhere(&path);
             let foreseen = || self.foresees(&path, entry) && !stands;
             let kept;
             let source = match there.filter(is_file) {
@@ -117,8 +116,45 @@ impl Undo<'_> {
         if let Some(dir) = dir {
             self.would(&[dir])?;
         }
-        lost.extend(self.would_have(entry, another));
+        lost.extend(self.would_have(entry, &link));
         Ok(UndoOutcome::Would { lost })
+    }
+
+    /// Returns the other name of the step's file that one in this directory would be linked to, or
+    /// why it could not be; `None` if there is no other name.
+    fn would_link(
+        &mut self,
+        entry: &JournalStep,
+        dir: Option<&OwnedFd>,
+    ) -> Result<Option<Another>, Skip> {
+        let another = self.another(entry);
+        let refused = |errno: Errno| FailedCall { op: "link", errno };
+        let made_in = match &another {
+            Some(Another::Foreseen(path)) => find(path, &entry.target).ok().map(|it| it.dir),
+            Some(Another::There(..)) | None => None,
+        };
+        let there = match &another {
+            Some(Another::There(found, _)) => Some(&found.dir),
+            Some(Another::Foreseen(_)) | None => made_in.as_ref(),
+        };
+        if let (Some(there), Some(dir)) = (there, dir) {
+            let [there, here] = [sys::stat_all(there)?, sys::stat_all(dir)?];
+            if there.stat.id.dev != here.stat.id.dev || sys::differ(there.mount, here.mount) {
+                return Err(refused(Errno::XDEV).into());
+            }
+        }
+        if let Some(Another::There(found, path)) = &another {
+            let held = OpenFile::find(&found.dir, &found.name, path)?;
+            let names = Named::There(held.stat.id);
+            let names = self.overlay.names_by_then(names, held.stat.nlink);
+            if matches!(sys::traits(&held.file)?.links, Links::UpTo(most) if names >= most) {
+                return Err(refused(Errno::MLINK).into());
+            }
+            if !permitted::is_linkable(&self.caller, &held) {
+                return Err(refused(Errno::PERM).into());
+            }
+        }
+        Ok(another)
     }
 
     /// Returns the outcome of a file in a directory that would be made.
@@ -134,10 +170,7 @@ impl Undo<'_> {
                 let moved = self.find(&from, &entry.target)?;
                 if moved.stat.is_none() {
                     return match self.foresees(&from, entry) {
-                        true => {
-                            self.would_go(&from);
-                            Ok(UndoOutcome::Would { lost: Vec::new() })
-                        }
+                        true => self.would_bring_made(entry, &from, None),
                         false => Err(Skip::Missing(from)),
                     };
                 }
@@ -148,6 +181,25 @@ impl Undo<'_> {
             // It is in a directory that would get its name back.
             _ => Ok(UndoOutcome::Would { lost: Vec::new() }),
         }
+    }
+
+    /// Returns a dry run's outcome of a file that would come back from a name that it would have
+    /// been given before: as a copy, since it is not the moved one.
+    pub(super) fn would_bring_made(
+        &mut self,
+        entry: &JournalStep,
+        from: &[u8],
+        dir: Option<&OwnedFd>,
+    ) -> Result<UndoOutcome, Skip> {
+        let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
+        let link = self.would_link(entry, dir);
+        let mut lost: Vec<String> = link.as_ref().err().map(apart).into_iter().collect();
+        if !matches!(link, Ok(Some(_))) {
+            lost.extend(self.would_give(&metadata, dir).1);
+        }
+        self.would_go(from);
+        lost.extend(self.would_have(entry, &link));
+        Ok(UndoOutcome::Would { lost })
     }
 
     /// Returns a dry run's outcome of a moved file that would [come back](Undo::bring_back).
@@ -169,10 +221,11 @@ impl Undo<'_> {
         let wanted = self.wanted(entry, copy, held)?;
         let own = held.metadata()?;
         let (metadata, mut lost) = wanted.clone().entitled(&held.stat, Some(&own));
-        let another = self.another(entry);
-        let made = match another {
-            Some(_) => metadata,
-            None => {
+        let link = self.would_link(entry, dir);
+        lost.extend(link.as_ref().err().map(apart));
+        let made = match &link {
+            Ok(Some(_)) => metadata,
+            Ok(None) | Err(_) => {
                 let (made, refused) = self.would_give(&metadata, dir);
                 lost.extend(refused);
                 made
@@ -186,7 +239,7 @@ impl Undo<'_> {
             }
             None => self.would_go(&from),
         }
-        lost.extend(self.would_have(entry, another));
+        lost.extend(self.would_have(entry, &link));
         Ok(UndoOutcome::Would { lost })
     }
 
@@ -201,36 +254,63 @@ impl Undo<'_> {
         metadata.foresee(&self.caller, takes)
     }
 
-    /// Records a name that would come back, as one more of `another` or as the first one of a file
-    /// that would be made; returns the message about the other names.
-    fn would_have(&mut self, entry: &JournalStep, another: Option<Another>) -> Option<String> {
+    /// Records a name that would come back: as one more of the file that it [would be linked
+    /// to](Undo::would_link), as the first one of a file that would be made, or, where it could not
+    /// be linked, as the only one of another. Returns the message about the other names.
+    fn would_have(
+        &mut self,
+        entry: &JournalStep,
+        link: &Result<Option<Another>, Skip>,
+    ) -> Option<String> {
         let path = entry.target.path()?;
-        let (file, stands) = match another {
-            Some(Another::There(found, other)) => {
-                self.would_lead(&path, &other);
-                (Named::There(found.stat.as_ref()?.id), found.stat?.nlink)
+        let names = match link {
+            Ok(Some(Another::There(found, other))) => {
+                let stat = found.stat.as_ref()?;
+                self.would_lead(&path, other);
+                self.names_by_then(stat.id, stat.nlink)
             }
-            Some(Another::Foreseen) | None => {
-                self.stand_ins
-                    .retain(|of, now| *of != path || now.is_none());
-                (Named::New(self.original(entry)), 0)
+            Ok(Some(Another::Foreseen(_)) | None) => {
+                let file = Named::New(self.original(entry));
+                self.overlay.make(&path, file);
+                self.overlay.names_by_then(file, 0)
+            }
+            Err(_) => {
+                self.overlay.make(&path, Named::Alone);
+                1
             }
         };
-        let more = self.foreseen_names.entry(file).or_default();
-        *more += 1;
-        parted(entry, stands + *more)
+        parted(entry, names)
     }
 
     /// Returns the number of names that a file of so many has by then.
     pub(super) fn names_by_then(&self, id: Identity, now: u64) -> u64 {
-        let more = self.foreseen_names.get(&Named::There(id));
-        now.saturating_add(more.copied().unwrap_or(0))
+        self.overlay.names_by_then(Named::There(id), now)
+    }
+
+    /// Removes what killed runs left of the step's file, or records that it would go.
+    pub(super) fn remove_equal(&mut self, entry: &JournalStep, path: &[u8]) {
+        if self.leftovers.is_empty() {
+            return;
+        }
+        let kept = match self.overlay.is_made(path) {
+            true => None,
+            false => match self.held(entry, path) {
+                Some(held) => Some(held),
+                None => return,
+            },
+        };
+        let removed =
+            self.leftovers
+                .remove_equal(entry, kept.as_ref(), self.mode, &self.temps, self.cancel);
+        for name in removed {
+            self.would_go(&name);
+        }
     }
 
     /// Returns true if a later step would have been undone by then that gave this name the content
     /// of the step's file.
     pub(super) fn foresees(&self, path: &[u8], entry: &JournalStep) -> bool {
-        let found = self.foreseen.get(path);
+        let found = self.overlay.content(path);
         found.is_some_and(|digest| *digest == entry.digest())
     }
 }

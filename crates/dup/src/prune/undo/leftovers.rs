@@ -46,8 +46,14 @@ pub(super) struct Back {
 
 impl Leftovers {
     /// Removes names that hold nothing from the directories of a step, and records those that may
-    /// hold a file.
-    pub(super) fn look(&mut self, entry: &JournalStep, mode: RunMode, cancel: &Cancel) {
+    /// hold a file. Returns those that went, or would.
+    pub(super) fn look(
+        &mut self,
+        entry: &JournalStep,
+        mode: RunMode,
+        cancel: &Cancel,
+    ) -> Vec<Vec<u8>> {
+        let mut gone = Vec::new();
         for (dir, _) in directories(entry) {
             let Ok(id) = sys::stat(&dir).map(|stat| stat.id) else {
                 continue;
@@ -66,12 +72,18 @@ impl Leftovers {
             });
             self.removed += done.iter().filter(|(_, done)| done.is_ok()).count() as u64;
             let path = self.paths.get(&id).cloned().unwrap_or_default();
-            let paths = last
-                .iter()
-                .map(|name| [&path, b"/".as_slice(), name.as_bytes()].concat());
-            self.last.extend(paths);
+            let whole = |name: &CString| [&path, b"/".as_slice(), name.as_bytes()].concat();
+            self.last.extend(last.iter().map(whole));
+            let went = done.iter().filter(|(_, done)| done.is_ok());
+            gone.extend(went.map(|(name, _)| whole(name)));
             self.found.insert(id, leftover::files(&dir));
         }
+        gone
+    }
+
+    /// Returns true if nothing is left that may hold a file.
+    pub(super) fn is_empty(&self) -> bool {
+        self.found.values().all(Vec::is_empty)
     }
 
     /// Gives the step's file and the copy that was made of it their names back, where a killed run
@@ -160,7 +172,7 @@ impl Leftovers {
 
     /// Returns the path of that file.
     pub(super) fn original_path(&self, entry: &JournalStep, cancel: &Cancel) -> Option<Vec<u8>> {
-        if self.found.values().all(Vec::is_empty) {
+        if self.is_empty() {
             return None;
         }
         let path = entry.target.path()?;
@@ -180,7 +192,7 @@ impl Leftovers {
     /// Returns the path of a file that a killed run had set aside for the step, the original or the
     /// copy made of it, and that could not be given its name back.
     pub(super) fn rest(&self, entry: &JournalStep, copy: Option<Identity>) -> Option<Vec<u8>> {
-        if self.found.values().all(Vec::is_empty) {
+        if self.is_empty() {
             return None;
         }
         let rest = |path: Option<Vec<u8>>, id: Identity| {
@@ -232,23 +244,17 @@ impl Leftovers {
     }
 
     /// Removes files under temporary names that have the content of the step's file, which is in
-    /// its place. Files that a move set aside stay: their metadata may be nowhere else.
+    /// its place: that is `kept`, or `None` in a dry run that would make it. Files that a move set
+    /// aside stay: their metadata may be nowhere else. Returns the names that went, or would.
     pub(super) fn remove_equal(
         &mut self,
         entry: &JournalStep,
-        path: &[u8],
+        kept: Option<&OpenFile>,
+        mode: RunMode,
         temps: &Temps,
         cancel: &Cancel,
-    ) {
-        if self.found.values().all(Vec::is_empty) {
-            return;
-        }
-        let Ok((here, name)) = dir::open_parent(&reference(path, &entry.target)) else {
-            return;
-        };
-        let Ok(kept) = OpenFile::find(&here, &name, path) else {
-            return;
-        };
+    ) -> Vec<Vec<u8>> {
+        let mut gone = Vec::new();
         for (dir, _) in directories(entry) {
             let Ok(id) = sys::stat(&dir).map(|stat| stat.id) else {
                 continue;
@@ -259,14 +265,24 @@ impl Leftovers {
             let Some(_claim) = claim::alone(&dir).filter(|_| !names.is_empty()) else {
                 continue;
             };
-            names.retain(|name| match remove(&kept, &dir, name, temps, cancel) {
-                true => {
+            let path = self.paths.get(&id).map(Vec::as_slice).unwrap_or_default();
+            names.retain(|name| {
+                let Some(found) = equal(entry, kept, &dir, name, cancel) else {
+                    return true;
+                };
+                let removed = match (mode, kept) {
+                    (RunMode::Execute, Some(kept)) => remove(kept, &found, temps).is_ok(),
+                    (RunMode::Execute, None) => false,
+                    (RunMode::DryRun, _) => sys::may_change(&dir).is_ok(),
+                };
+                if removed {
                     self.removed += 1;
-                    false
+                    gone.push([path, b"/", name.as_bytes()].concat());
                 }
-                false => true,
+                !removed
             });
         }
+        gone
     }
 }
 
@@ -326,21 +342,41 @@ fn is_last(entry: &JournalStep, dir: &OwnedFd, name: &CStr, cancel: &Cancel) -> 
     })
 }
 
-fn remove(kept: &OpenFile, dir: &OwnedFd, name: &CString, temps: &Temps, cancel: &Cancel) -> bool {
+/// Returns the file that was left under a temporary name if it is the kept one, or equals it: the
+/// one that is there, or that a dry run would make.
+fn equal(
+    entry: &JournalStep,
+    kept: Option<&OpenFile>,
+    dir: &OwnedFd,
+    name: &CString,
+    cancel: &Cancel,
+) -> Option<OpenFile> {
     if leftover::aside_for(name.as_bytes()).is_some() {
-        return false;
+        return None;
     }
-    let Ok(found) = OpenFile::find(dir, name, name.as_bytes()) else {
-        return false;
-    };
-    let removed = if found.stat.id == kept.stat.id {
-        delete::extra_link(kept, &found)
-    } else {
-        distinct::check(kept, &found)
+    let found = OpenFile::find(dir, name, name.as_bytes()).ok()?;
+    let same = match kept {
+        Some(kept) if found.stat.id == kept.stat.id => Ok(true),
+        Some(kept) => distinct::check(kept, &found)
             .and_then(|()| compare(&kept.file, &found.file, kept.stat.stamp.size, cancel))
-            .and_then(|_| delete::act(kept, &found, temps))
+            .map(|_| true),
+        None => {
+            let size = entry.target.stamp().size;
+            let digest = || digest(&found.file, size, cancel);
+            match found.stat.stamp.size == size {
+                true => digest().map(|digest| Some(digest) == entry.digest()),
+                false => Ok(false),
+            }
+        }
     };
-    removed.is_ok()
+    same.is_ok_and(|same| same).then_some(found)
+}
+
+fn remove(kept: &OpenFile, found: &OpenFile, temps: &Temps) -> Result<(), Skip> {
+    match found.stat.id == kept.stat.id {
+        true => delete::extra_link(kept, found),
+        false => delete::act(kept, found, temps),
+    }
 }
 
 /// The directories that a step has names in.

@@ -8,6 +8,7 @@ mod leftovers;
 mod moved;
 mod names;
 mod outcome;
+mod overlay;
 mod remake;
 mod trees;
 mod volumes;
@@ -15,7 +16,8 @@ mod volumes;
 pub use self::outcome::{UndoEvent, UndoOutcome, UndoSummary};
 
 use self::leftovers::{Leftovers, put_in_place};
-use self::names::{ContentProof, Named, StrayNames};
+use self::names::{ContentProof, StrayNames};
+use self::overlay::Overlay;
 use self::remake::of_kept;
 use self::trees::Trees;
 use self::volumes::Volumes;
@@ -81,9 +83,7 @@ fn undo_at(
         temps: Temps::default(),
         blocked: Blocked::default(),
         leftovers: Leftovers::default(),
-        foreseen: HashMap::new(),
-        foreseen_names: HashMap::new(),
-        stand_ins: HashMap::new(),
+        overlay: Overlay::default(),
         caller: Caller::own(),
         run: 0,
         trees: Trees::default(),
@@ -120,19 +120,17 @@ fn undo_at(
             Some(action) => undo.tree(action, &entry, &path),
             None if undo.is_back(&steps, at, &entry, &path) => Ok(UndoOutcome::Unneeded),
             None => {
-                undo.leftovers.look(&entry, mode, cancel);
+                for name in undo.leftovers.look(&entry, mode, cancel) {
+                    undo.would_go(&name);
+                }
                 undo.put_back(&entry, place.took_effect, copy, &path)
             }
         });
         let outcome = outcome.unwrap_or_else(UndoOutcome::Failed);
-        if let UndoOutcome::Restored { .. } | UndoOutcome::Unneeded = outcome
-            && mode == RunMode::Execute
-            && action.is_none()
-        {
-            undo.leftovers
-                .remove_equal(&entry, &path, &undo.temps, cancel);
-        }
         if !matches!(outcome, UndoOutcome::Failed(_)) {
+            if action.is_none() {
+                undo.remove_equal(&entry, &path);
+            }
             undo.trees.settle(&path, &steps.index);
         }
         match &outcome {
@@ -141,7 +139,7 @@ fn undo_at(
                 summary.incomplete += u64::from(!lost.is_empty());
                 undo.trees.filled(&path);
                 if mode == RunMode::DryRun {
-                    undo.foreseen.insert(path.clone(), entry.digest());
+                    undo.overlay.restores(&path, entry.digest());
                 }
             }
             // The metadata of a directory is a part of its making.
@@ -181,14 +179,8 @@ struct Undo<'a> {
     temps: Temps,
     blocked: Blocked,
     leftovers: Leftovers,
-    /// Files that a dry run would have restored, with the content: they may be the kept files of
-    /// steps before.
-    foreseen: HashMap<Vec<u8>, Option<Digest>>,
-    /// Number of names of each file that a dry run would have given back.
-    foreseen_names: HashMap<Named, u64>,
-    /// Names that would lead elsewhere by then than they do in a dry run, which changes nothing: with
-    /// those that now lead there, or `None` if they would lead to nothing.
-    stand_ins: HashMap<Vec<u8>, Option<Vec<u8>>>,
+    /// What a dry run would have changed by then.
+    overlay: Overlay,
     caller: Caller,
     /// Number of the journal's run that made the current step.
     run: u64,
@@ -330,7 +322,9 @@ impl Undo<'_> {
             .put_back(entry, mark, self.mode, self.cancel)?;
         let is_back = back.original.is_some();
         for (path, left) in back.original.iter().chain(&back.copy) {
-            self.would_lead(path, &sibling(path, left.as_bytes()));
+            let left = sibling(path, left.as_bytes());
+            self.would_lead(path, &left);
+            self.would_go(&left);
         }
         if let Some((path, _)) = &back.original {
             self.came_back(entry, path);
@@ -439,7 +433,9 @@ impl Undo<'_> {
             let _claim = claim::alone(&there.dir).ok_or(Skip::InUse)?;
             let lost = match self.would(&[&there.dir])? {
                 true => {
-                    self.would_lead(path, &sibling(path, temp.as_bytes()));
+                    let aside = sibling(path, temp.as_bytes());
+                    self.would_lead(path, &aside);
+                    self.would_go(&aside);
                     self.stands(entry, stat.id, path, stat.nlink)
                 }
                 false => {

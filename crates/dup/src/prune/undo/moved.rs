@@ -74,8 +74,7 @@ impl Undo<'_> {
         let Some(here) = &found.stat else {
             if self.foresees(&from, entry) {
                 self.would(&[&found.dir])?;
-                self.would_go(&from);
-                return Ok(UndoOutcome::Would { lost: Vec::new() });
+                return self.would_bring_made(entry, &from, Some(&found.dir));
             }
             let moved = moved.ok_or_else(|| Skip::Missing(from.clone()))?;
             let moved = moved.hold(&from)?;
@@ -141,7 +140,7 @@ impl Undo<'_> {
                 dir: Dir::new(other.dir),
                 name: other.name,
             }),
-            Some(Another::Foreseen) | None => None,
+            Some(Another::Foreseen(_)) | None => None,
         };
         let placed = Move {
             target: &held,
@@ -248,10 +247,10 @@ impl Undo<'_> {
             return Ok(self.back(vec![format!("the {what} of {path}, which stays")]));
         }
         if self.would(&[&copy.dir])? {
-            let lost = self.stands(entry, original.stat.id, path, original.stat.nlink);
             if let Some(from) = entry.destination() {
                 self.would_go(&from);
             }
+            let lost = self.stands(entry, original.stat.id, path, original.stat.nlink);
             let lost = lost.into_iter().collect();
             return Ok(UndoOutcome::Would { lost });
         }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use bc_walk::{FileKind, Identity};
 
-use super::{Found, Original, Undo, reference};
+use super::{Found, Undo, reference};
 use crate::path::split;
 use crate::prune::dir;
 use crate::prune::journal::{Index, JournalStep};
@@ -40,15 +40,8 @@ pub(super) enum ContentProof {
 pub(super) enum Another {
     /// It leads to the file, or would by then: with its path.
     There(Found, Vec<u8>),
-    /// It is one of a file that a dry run would have made.
-    Foreseen,
-}
-
-/// File that a dry run would give names.
-#[derive(Clone, Copy, Eq, Hash, PartialEq)]
-pub(super) enum Named {
-    There(Identity),
-    New(Original),
+    /// It is the first one of a file that a dry run would have made: its path.
+    Foreseen(Vec<u8>),
 }
 
 impl StrayNames {
@@ -119,10 +112,8 @@ impl Undo<'_> {
         {
             return Some(Another::There(found, path));
         }
-        let new = Named::New(self.original(entry));
-        self.foreseen_names
-            .contains_key(&new)
-            .then_some(Another::Foreseen)
+        let first = self.overlay.first(&self.original(entry));
+        first.cloned().map(Another::Foreseen)
     }
 
     /// Records that the step's file itself has its name again.
@@ -184,8 +175,11 @@ impl Undo<'_> {
         }
     }
 
-    /// The regular file of this name, or that would have it by then.
+    /// The regular file of this name, or that would have it by then if it is there.
     pub(super) fn held(&self, entry: &JournalStep, path: &[u8]) -> Option<OpenFile> {
+        if self.overlay.is_made(path) {
+            return None;
+        }
         let (dir, name) = dir::open_parent(&reference(self.now(path)?, &entry.target)).ok()?;
         OpenFile::find(&dir, &name, path).ok()
     }
