@@ -17,7 +17,7 @@ use std::path::Path;
 use bc_fs::quote::shell_word;
 
 use crate::applet::Applet;
-use line::Line;
+use line::CommandLine;
 
 /// Subcommands that change files, or whose answer decides what a user deletes: their other
 /// arguments are taken literally. `-n` means nothing to fdupes, and keeps `prune` from deleting.
@@ -46,7 +46,7 @@ pub fn meant(applet: &Applet, command: &clap::Command, called: &str, rest: &[OsS
     if rest.iter().take_while(|a| *a != "--").any(is_left_alone) {
         return Meant::AsTyped;
     }
-    let mut line = Line::new(tables, command, applet.default.unwrap_or_default(), rest);
+    let mut line = CommandLine::new(tables, command, applet.default.unwrap_or_default(), rest);
     line.read();
     line.meaning(called)
 }

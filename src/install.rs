@@ -31,7 +31,7 @@ use crate::usage;
                   bc install --gnu ~/.local/bin     sha256sum, cksum, b3sum and so on\n  \
                   bc install --remove ~/.local/bin  none of them any more"
 )]
-struct Args {
+struct InstallArgs {
     /// Symbolic links (the default)
     #[arg(long, conflicts_with = "hard")]
     symbolic: bool,
@@ -64,7 +64,7 @@ struct Args {
 
 /// Returns the command tree of `install`.
 pub fn command() -> clap::Command {
-    <Args as clap::CommandFactory>::command()
+    <InstallArgs as clap::CommandFactory>::command()
 }
 
 /// Runs it; `argv[0]` is `install`, and help calls the program by these names.
@@ -72,7 +72,7 @@ pub fn run(argv: &[OsString], names: &Names) -> Exit {
     let called = format!("{} install", names.program());
     let parsed = crate::help::renamed(command().bin_name(called), names)
         .try_get_matches_from(argv)
-        .and_then(|matches| Args::from_arg_matches(&matches));
+        .and_then(|matches| InstallArgs::from_arg_matches(&matches));
     let args = match parsed {
         Ok(args) => args,
         Err(error) => return usage::print(error),
@@ -92,7 +92,7 @@ pub fn run(argv: &[OsString], names: &Names) -> Exit {
 
 /// Ensures that the directory exists, making it with `--mkdir`; returns a line for each directory
 /// made.
-fn place(args: &Args) -> Result<String, Diagnostic> {
+fn place(args: &InstallArgs) -> Result<String, Diagnostic> {
     let refused = |error: &std::io::Error| Diagnostic::failed(&args.dir, "stat", error);
     match std::fs::metadata(&args.dir) {
         Ok(meta) if meta.is_dir() => return Ok(String::new()),
@@ -115,7 +115,7 @@ fn place(args: &Args) -> Result<String, Diagnostic> {
 }
 
 /// Makes the links; one that cannot be made does not stop the others.
-fn make(binary: &Path, args: &Args, mut said: String) -> Exit {
+fn make(binary: &Path, args: &InstallArgs, mut said: String) -> Exit {
     let names: Vec<&str> = match args.gnu {
         true => gnu().collect(),
         false => own().collect(),
@@ -152,7 +152,7 @@ fn list(names: &str) -> Exit {
 }
 
 /// Removes the links that were made here, never the binary itself.
-fn remove(binary: &Path, args: &Args) -> Exit {
+fn remove(binary: &Path, args: &InstallArgs) -> Exit {
     let own = own().filter(|_| !args.gnu);
     let folder = args.dir.canonicalize();
     let mut exit = Exit::Done;
@@ -197,7 +197,7 @@ fn remove(binary: &Path, args: &Args) -> Exit {
 }
 
 /// Makes the name lead to the binary; returns a word for the action taken.
-fn link_one(binary: &Path, link: &Path, args: &Args) -> Result<&'static str, Diagnostic> {
+fn link_one(binary: &Path, link: &Path, args: &InstallArgs) -> Result<&'static str, Diagnostic> {
     let there = match std::fs::symlink_metadata(link) {
         Ok(there) => there,
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -236,7 +236,7 @@ fn link_one(binary: &Path, link: &Path, args: &Args) -> Result<&'static str, Dia
 }
 
 /// Links under a temporary name and renames, so that an existing link is never missing.
-fn replace(binary: &Path, link: &Path, args: &Args) -> Result<(), Diagnostic> {
+fn replace(binary: &Path, link: &Path, args: &InstallArgs) -> Result<(), Diagnostic> {
     let mut temporary = link.as_os_str().to_owned();
     temporary.push(format!(".{}.bc-tmp", std::process::id()));
     new_link(binary, Path::new(&temporary), args)
@@ -247,7 +247,7 @@ fn replace(binary: &Path, link: &Path, args: &Args) -> Result<(), Diagnostic> {
     renamed.map_err(|error| Diagnostic::failed(link, "rename", &error))
 }
 
-fn new_link(binary: &Path, link: &Path, args: &Args) -> std::io::Result<()> {
+fn new_link(binary: &Path, link: &Path, args: &InstallArgs) -> std::io::Result<()> {
     match args.hard {
         true => std::fs::hard_link(binary, link),
         false => std::os::unix::fs::symlink(binary, link),

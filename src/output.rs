@@ -177,7 +177,7 @@ impl Output {
     /// Writes a sequence of ours that the terminal is to obey.
     fn obeyed(&mut self, sequence: &str) -> io::Result<()> {
         let written = self.to.stream().write_all(sequence.as_bytes());
-        written.map_err(|error| Named::wrap(&self.name, error))
+        written.map_err(|error| NamedError::wrap(&self.name, error))
     }
 
     /// Returns true if a person will read this. Then newlines in names are to be escaped by the
@@ -222,7 +222,7 @@ impl Output {
                 return Ok(Written::ReaderLeft);
             }
             Err(error) => {
-                let named = error.get_ref().and_then(|e| e.downcast_ref::<Named>());
+                let named = error.get_ref().and_then(|e| e.downcast_ref::<NamedError>());
                 let reason = named.map_or(&error, |named| &named.error);
                 return Err(Diagnostic::failed(&self.name, "write", reason));
             }
@@ -251,36 +251,37 @@ fn buffered(
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Output { to, name, .. } = self;
-        to.write(bytes).map_err(|error| Named::wrap(name, error))
+        to.write(bytes)
+            .map_err(|error| NamedError::wrap(name, error))
     }
 
     fn flush(&mut self) -> io::Result<()> {
         let Output { to, name, .. } = self;
-        to.flush().map_err(|error| Named::wrap(name, error))
+        to.flush().map_err(|error| NamedError::wrap(name, error))
     }
 }
 
 /// A failed write with the name of the output, for code that has only the error.
 #[derive(Debug)]
-struct Named {
+struct NamedError {
     name: String,
     error: io::Error,
 }
 
-impl Named {
+impl NamedError {
     fn wrap(name: &OsStr, error: io::Error) -> io::Error {
         let name = bc_fs::escape(name.as_encoded_bytes()).into_owned();
-        io::Error::new(error.kind(), Named { name, error })
+        io::Error::new(error.kind(), NamedError { name, error })
     }
 }
 
-impl fmt::Display for Named {
+impl fmt::Display for NamedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.name, self.error)
     }
 }
 
-impl std::error::Error for Named {}
+impl std::error::Error for NamedError {}
 
 /// Writes a small file atomically (metrics).
 pub fn write_whole(target: &Path, contents: &[u8]) -> Result<(), Diagnostic> {

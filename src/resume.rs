@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bc_digest::Algorithm;
 use bc_fs::{Escaped, Size};
-use bc_hash::resume::{Beginning, Earlier, Job, Pace, Resume, ResumeOptions};
+use bc_hash::resume::{Beginning, Earlier, JobInputs, Pace, Resume, ResumeOptions};
 use bc_walk::Shard;
 
 use crate::args::WalkArgs;
@@ -29,7 +29,7 @@ pub fn begin(
     session: &Session,
     output: &Output,
     going_on: bool,
-    job: impl FnOnce() -> Job,
+    job: impl FnOnce() -> JobInputs,
     algorithms: &[Algorithm],
 ) -> Outcome<Option<Recorded>> {
     let name = output.partial_name();
@@ -151,9 +151,14 @@ fn tell(session: &Session, name: &str) -> Box<dyn Fn(&str) + Send + Sync> {
 
 /// Returns the job that a journal is for, as far as all commands have it: digests of these
 /// algorithms, of these files.
-pub fn job(command: &str, algorithms: &[Algorithm], roots: &[OsString], walk: &WalkArgs) -> Job {
+pub fn job(
+    command: &str,
+    algorithms: &[Algorithm],
+    roots: &[OsString],
+    walk: &WalkArgs,
+) -> JobInputs {
     let names: Vec<&str> = algorithms.iter().map(|a| a.name()).collect();
-    let mut job = Job::default()
+    let mut job = JobInputs::default()
         .with("command", command)
         .with("version", env!("CARGO_PKG_VERSION"))
         .with("algorithm", names.join(","));
@@ -193,7 +198,7 @@ pub fn job(command: &str, algorithms: &[Algorithm], roots: &[OsString], walk: &W
 }
 
 /// Adds an option that has no value, if it is given.
-pub fn flag(job: Job, name: &str, is_set: bool) -> Job {
+pub fn flag(job: JobInputs, name: &str, is_set: bool) -> JobInputs {
     match is_set {
         true => job.with(name, "given"),
         false => job,
@@ -201,7 +206,7 @@ pub fn flag(job: Job, name: &str, is_set: bool) -> Job {
 }
 
 /// Adds the part of the tree that is asked for, unless that is all of it.
-pub fn shard(job: Job, shard: Option<Shard>) -> Job {
+pub fn shard(job: JobInputs, shard: Option<Shard>) -> JobInputs {
     match shard {
         Some(shard) => job.with("--shard", shard.to_string()),
         None => job,

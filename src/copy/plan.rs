@@ -29,14 +29,14 @@ fn workers(session: &Session) -> Outcome<usize> {
 }
 
 /// Checked options of one run.
-pub struct Plan {
+pub struct CopyPlan {
     /// The engine's options, with the first destination.
     pub options: CopyOptions,
     /// The other destinations.
     pub others: Vec<OsString>,
 }
 
-impl Plan {
+impl CopyPlan {
     /// Returns all destinations, in order.
     pub fn destinations(&self) -> impl Iterator<Item = &OsString> {
         std::iter::once(&self.options.destination).chain(&self.others)
@@ -57,7 +57,7 @@ fn paths(args: &CopyArgs) -> Option<(&[OsString], Vec<OsString>)> {
 }
 
 /// Returns the engine's options.
-pub fn plan(session: &Session, args: &CopyArgs) -> Outcome<Plan> {
+pub fn plan(session: &Session, args: &CopyArgs) -> Outcome<CopyPlan> {
     if let Some(text) = args.other.refusal() {
         return Err(session.fatal(text));
     }
@@ -118,7 +118,7 @@ pub fn plan(session: &Session, args: &CopyArgs) -> Outcome<Plan> {
     options.now = now();
     let origin = crate::integrity::origin();
     (options.host, options.machine) = (origin.host, origin.machine);
-    Ok(Plan {
+    Ok(CopyPlan {
         options,
         others: others.collect(),
     })

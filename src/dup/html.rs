@@ -12,7 +12,9 @@ use bc_fs::quote::shell_word;
 use crate::html::dirs::Dirs;
 use crate::html::escape::{Path, Text, shown};
 use crate::html::provenance::absolute;
-use crate::html::{By, Column, Order, Page, Tile, notes, nothing, table_end, table_start, tiles};
+use crate::html::{
+    By, Column, Page, SortOrder, Tile, notes, nothing, table_end, table_start, tiles,
+};
 use crate::progress::{size, thousands};
 
 pub use self::waste::{waste_by_directory, waste_map};
@@ -232,7 +234,7 @@ fn list(body: &mut String, report: &ScanReport<'_>, count: usize, listed_waste: 
         sorted,
     };
     let columns = [
-        number("Wasted", Some(Order::Down)),
+        number("Wasted", Some(SortOrder::Down)),
         number("Size", None),
         number("Copies", None),
         Column {

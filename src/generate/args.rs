@@ -30,7 +30,7 @@ Examples:
   bc --generate=complete-zsh --output=$HOME/.zfunc/_bc
   bc --generate=complete-fish --output=$HOME/.config/fish/completions/bc.fish"
 )]
-pub struct Args {
+pub struct GenerateArgs {
     /// Write a manual page or completions: man, complete-bash, complete-zsh or complete-fish
     #[arg(long, value_enum, value_name = "WHAT", hide_possible_values = true)]
     pub generate: What,
@@ -50,7 +50,7 @@ pub fn program_options() -> Vec<clap::Arg> {
             .help(help)
             .action(clap::ArgAction::SetTrue)
     };
-    let command = <Args as clap::CommandFactory>::command();
+    let command = <GenerateArgs as clap::CommandFactory>::command();
     let own = command.get_arguments().filter(|arg| !arg.is_positional());
     [
         flag("list", "Print the names of the applets"),

@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 
-use args::{Args, What};
+use args::{GenerateArgs, What};
 use clap::Parser;
 
 use crate::diagnostic::Diagnostic;
@@ -44,7 +44,7 @@ pub fn names(called: &str) -> Names {
 /// Runs it; `args` begin with the option.
 pub fn run(names: &Names, args: &[OsString]) -> Exit {
     let argv = std::iter::once(names.program().into()).chain(args.iter().cloned());
-    let args = match Args::try_parse_from(argv) {
+    let args = match GenerateArgs::try_parse_from(argv) {
         Ok(args) => args,
         Err(error) => return usage::print(error),
     };
@@ -62,7 +62,7 @@ pub fn run(names: &Names, args: &[OsString]) -> Exit {
 }
 
 /// Prints the page of a command, or writes its page and those of the commands below it.
-fn pages(names: &Names, args: &Args) -> Exit {
+fn pages(names: &Names, args: &GenerateArgs) -> Exit {
     let all = tree::commands(names);
     let wanted = all
         .iter()

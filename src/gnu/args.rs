@@ -113,7 +113,7 @@ pub struct Args {
 
 /// Reasons not to start.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Stop {
+pub enum NotStarted {
     /// `--help`.
     Help,
     /// `--version`.
@@ -128,8 +128,8 @@ pub enum Stop {
     },
 }
 
-fn wrong(text: impl Into<Vec<u8>>) -> Stop {
-    Stop::Wrong {
+fn wrong(text: impl Into<Vec<u8>>) -> NotStarted {
+    NotStarted::Wrong {
         lines: vec![text.into()],
         list: Vec::new(),
         try_help: true,
@@ -137,8 +137,8 @@ fn wrong(text: impl Into<Vec<u8>>) -> Stop {
 }
 
 /// Returns the error without the hint at `--help`.
-fn refused(lines: impl IntoIterator<Item = Vec<u8>>) -> Stop {
-    Stop::Wrong {
+fn refused(lines: impl IntoIterator<Item = Vec<u8>>) -> NotStarted {
+    NotStarted::Wrong {
         lines: lines.into_iter().collect(),
         list: Vec::new(),
         try_help: false,
@@ -164,7 +164,7 @@ struct GivenOptions {
 
 /// Reads the arguments that follow the program's name; `family` is its one digest, if it is not
 /// `cksum`.
-pub fn parse(family: Option<Family>, argv: &[OsString]) -> Result<Args, Stop> {
+pub fn parse(family: Option<Family>, argv: &[OsString]) -> Result<Args, NotStarted> {
     let is_cksum = family.is_none();
     let mut options = Vec::new();
     if is_cksum || family == Some(Family::Blake2b) {
@@ -187,10 +187,10 @@ pub fn parse(family: Option<Family>, argv: &[OsString]) -> Result<Args, Stop> {
 }
 
 impl GivenOptions {
-    fn take(&mut self, id: Id, argument: OsString) -> Result<(), Stop> {
+    fn take(&mut self, id: Id, argument: OsString) -> Result<(), NotStarted> {
         match id {
-            Id::Help => return Err(Stop::Help),
-            Id::Version => return Err(Stop::Version),
+            Id::Help => return Err(NotStarted::Help),
+            Id::Version => return Err(NotStarted::Version),
             Id::Algorithm => {
                 let name = argument.as_bytes();
                 self.family = Some(Family::from_name(name).ok_or_else(|| unknown(name))?);
@@ -215,7 +215,7 @@ impl GivenOptions {
     }
 
     /// Checks that the options go together, in the order in which GNU checks.
-    fn plan(self, own: Option<Family>, operands: Vec<OsString>) -> Result<Args, Stop> {
+    fn plan(self, own: Option<Family>, operands: Vec<OsString>) -> Result<Args, NotStarted> {
         let is_cksum = own.is_none();
         let family = own.or(self.family).unwrap_or(Family::Crc);
         let bits = self.bits(family)?;
@@ -262,7 +262,7 @@ impl GivenOptions {
     }
 
     /// Returns the length in bits that was asked for, or the family's longest.
-    fn bits(&self, family: Family) -> Result<usize, Stop> {
+    fn bits(&self, family: Family) -> Result<usize, NotStarted> {
         let (bits, text) = match &self.length {
             Some((bits, text)) => (*bits, text.as_bytes()),
             None => (0, &b""[..]),
@@ -299,7 +299,7 @@ impl GivenOptions {
     }
 
     /// Refuses options that only checking has, or that it does not have.
-    fn of_checking(&self) -> Result<(), Stop> {
+    fn of_checking(&self) -> Result<(), NotStarted> {
         let verifying = "verifying checksums";
         if self.check {
             return match self {
@@ -332,7 +332,7 @@ impl GivenOptions {
 }
 
 /// Reads a number of bits; one that is too large for a number counts as large.
-fn length(argument: &OsString) -> Result<usize, Stop> {
+fn length(argument: &OsString) -> Result<usize, NotStarted> {
     let text = argument.as_bytes();
     let invalid = |why: &[u8]| {
         let quoted = quote::argument(text);
@@ -358,14 +358,14 @@ fn length(argument: &OsString) -> Result<usize, Stop> {
     Ok(number)
 }
 
-fn unknown(name: &[u8]) -> Stop {
+fn unknown(name: &[u8]) -> NotStarted {
     let quoted = quote::argument(name);
     let mut list = b"Valid arguments are:".to_vec();
     for family in Family::all() {
         list.extend_from_slice(format!("\n  - '{}'", family.name()).as_bytes());
     }
     list.push(b'\n');
-    Stop::Wrong {
+    NotStarted::Wrong {
         lines: vec![
             [
                 b"invalid argument ",

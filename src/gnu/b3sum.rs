@@ -9,7 +9,7 @@ use bc_digest::{Algorithm, Digest};
 use bc_manifest::gnu;
 use bc_pool::dispatch::Threads;
 
-use super::board::{InOrder, Job};
+use super::board::{FileJob, InOrder};
 use super::family::FamilyResult;
 use super::getopt::{Getopt, Opt, flag, value};
 use super::listed::{self, Listed, Nul};
@@ -84,7 +84,7 @@ pub enum Early {
 }
 
 /// Options and operands of one run.
-struct Args {
+struct B3sumArgs {
     check: bool,
     quiet: bool,
     length: usize,
@@ -112,8 +112,8 @@ fn number(argument: Option<OsString>, name: &str) -> Result<usize, Early> {
     })
 }
 
-fn parse(argv: &[OsString]) -> Result<Args, Early> {
-    let mut args = Args {
+fn parse(argv: &[OsString]) -> Result<B3sumArgs, Early> {
+    let mut args = B3sumArgs {
         check: false,
         quiet: false,
         length: LONGEST,
@@ -176,8 +176,8 @@ pub fn run(argv: &[OsString], out: &mut Out) -> Result<Result<bool, Stop>, Early
     })
 }
 
-fn sums(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
-    let jobs = Job::each(&args.files, Algorithm::Blake3);
+fn sums(args: &B3sumArgs, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
+    let jobs = FileJob::each(&args.files, Algorithm::Blake3);
     let mut printer = B3sumPrinter {
         args,
         jobs: &jobs,
@@ -189,8 +189,8 @@ fn sums(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
 }
 
 struct B3sumPrinter<'a> {
-    args: &'a Args,
-    jobs: &'a [Job],
+    args: &'a B3sumArgs,
+    jobs: &'a [FileJob],
     out: &'a mut Out,
     well: bool,
 }
@@ -245,7 +245,7 @@ impl InOrder for B3sumPrinter<'_> {
     }
 }
 
-fn check(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
+fn check(args: &B3sumArgs, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
     let mut failed = 0_u64;
     for file in &args.files {
         let plain = |bytes| (bytes == LONGEST).then_some(Algorithm::Blake3);

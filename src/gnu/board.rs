@@ -20,17 +20,17 @@ const TOGETHER: Duration = Duration::from_millis(5);
 
 /// A file to hash.
 #[derive(Clone, Debug)]
-pub struct Job {
+pub struct FileJob {
     /// Path as it was named; `-` is standard input.
     pub path: Vec<u8>,
     /// Digest to compute.
     pub sum: Sum,
 }
 
-impl Job {
+impl FileJob {
     /// Returns a job for each of these files, all with this digest.
-    pub fn each(files: &[OsString], algorithm: Algorithm) -> Vec<Job> {
-        let job = |path: &OsString| Job {
+    pub fn each(files: &[OsString], algorithm: Algorithm) -> Vec<FileJob> {
+        let job = |path: &OsString| FileJob {
             path: path.as_bytes().to_vec(),
             sum: Sum::Of(algorithm),
         };
@@ -48,7 +48,7 @@ pub trait InOrder: Send {
 
 /// The results of some jobs in a row.
 pub struct Board<'a> {
-    jobs: &'a [Job],
+    jobs: &'a [FileJob],
     setup: &'a Setup,
     /// The job of the first slot.
     first: usize,
@@ -69,7 +69,7 @@ impl<'a> Board<'a> {
     /// Returns the board of the jobs from `first` on, one for each of `later`: true if its result
     /// is computed only at its turn.
     pub fn new(
-        jobs: &'a [Job],
+        jobs: &'a [FileJob],
         setup: &'a Setup,
         to: &'a mut dyn InOrder,
         first: usize,
@@ -92,7 +92,7 @@ impl<'a> Board<'a> {
         }
     }
 
-    pub fn jobs(&self) -> &'a [Job] {
+    pub fn jobs(&self) -> &'a [FileJob] {
         self.jobs
     }
 

@@ -7,9 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use bc_manifest::base64;
 
 use super::args::{Args, Saying};
-use super::board::{InOrder, Job};
+use super::board::{FileJob, InOrder};
 use super::family::{FamilyResult, Sum};
-use super::line::{Line, Lines, base64_length};
+use super::line::{CheckedLine, Lines, base64_length};
 use super::order::{self, Stop};
 use super::quote;
 use super::setup::Setup;
@@ -128,7 +128,7 @@ impl ListCheck<'_> {
             match parsed.filter(|line| !(self.is_stdin && line.name == b"-")) {
                 Some(line) => {
                     self.counts.proper += 1;
-                    jobs.push(Job {
+                    jobs.push(FileJob {
                         path: line.name.clone(),
                         sum: Sum::new(line.family, line.bits),
                     });
@@ -217,7 +217,7 @@ impl ListCheck<'_> {
 /// Turns results into verdicts.
 struct Verdicts<'a, W: Iterator<Item = (usize, Vec<u8>)>> {
     args: &'a Args,
-    lines: &'a [Line],
+    lines: &'a [CheckedLine],
     /// Warnings, each printed before the result with its index.
     warnings: std::iter::Peekable<W>,
     out: &'a mut Out,
@@ -268,7 +268,7 @@ impl<W: Iterator<Item = (usize, Vec<u8>)> + Send> InOrder for Verdicts<'_, W> {
     }
 }
 
-fn matches(is_cksum: bool, line: &Line, hashed: &FamilyResult) -> bool {
+fn matches(is_cksum: bool, line: &CheckedLine, hashed: &FamilyResult) -> bool {
     let mut text = Vec::new();
     if is_cksum && line.digest.len() == base64_length(line.bits / 8) {
         base64::encode(&mut text, hashed.digest.as_bytes());

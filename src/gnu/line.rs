@@ -23,7 +23,7 @@ pub struct Lines {
 
 /// One line.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Line {
+pub struct CheckedLine {
     pub family: Family,
     /// Bits of the digest.
     pub bits: usize,
@@ -100,7 +100,7 @@ impl Lines {
     }
 
     /// Returns the parts of a line without its end; `None` if it is improper.
-    pub fn parse(&mut self, line: &[u8]) -> Option<Line> {
+    pub fn parse(&mut self, line: &[u8]) -> Option<CheckedLine> {
         let at = |i: usize| line.get(i).copied().unwrap_or(0);
         let mut i = 0;
         while is_blank(at(i)) {
@@ -152,8 +152,8 @@ impl Lines {
         Some(self.line(digest, name))
     }
 
-    fn line(&self, digest: &[u8], name: Vec<u8>) -> Line {
-        Line {
+    fn line(&self, digest: &[u8], name: Vec<u8>) -> CheckedLine {
+        CheckedLine {
             family: self.family,
             bits: self.bits,
             digest: digest.to_vec(),
@@ -184,7 +184,7 @@ impl Lines {
     }
 
     /// Reads a line with a tag. `None`: it has no tag; `Some(None)`: it is improper.
-    fn tagged(&mut self, line: &[u8], escaped: bool) -> Option<Option<Line>> {
+    fn tagged(&mut self, line: &[u8], escaped: bool) -> Option<Option<CheckedLine>> {
         let mut rest = line.strip_prefix(self.family.tag().as_bytes())?;
         if self.knows_lengths() {
             self.bits = self.family.bits();
@@ -211,7 +211,7 @@ impl Lines {
     }
 
     /// Reads `name) = digest`.
-    fn after_tag(&self, rest: &[u8], escaped: bool) -> Option<Line> {
+    fn after_tag(&self, rest: &[u8], escaped: bool) -> Option<CheckedLine> {
         let close = rest.iter().rposition(|byte| *byte == b')')?;
         let name = match escaped {
             true => unescaped(&rest[..close])?,

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use bc_digest::{Algorithm, Digest};
 use bc_manifest::{Item, Options, Reader, Separator};
 
-use super::board::Job;
+use super::board::FileJob;
 use super::family::Sum;
 use super::turn;
 
@@ -16,7 +16,7 @@ use super::turn;
 #[derive(Debug, Default)]
 pub struct Listed {
     /// The files, in the order of the lines.
-    pub jobs: Vec<Job>,
+    pub jobs: Vec<FileJob>,
     /// The digest that each should have, and the line's number.
     pub expected: Vec<(Digest, u64)>,
     /// Improper lines: how many files come before each, and its number.
@@ -106,7 +106,7 @@ pub fn read(
         match wanted {
             Some((path, algorithm, digest)) => {
                 let sum = Sum::Of(algorithm);
-                listed.jobs.push(Job { path, sum });
+                listed.jobs.push(FileJob { path, sum });
                 listed.expected.push((digest, line));
             }
             None => listed.improper.push((listed.jobs.len(), line)),

@@ -26,7 +26,7 @@ use std::os::unix::ffi::OsStrExt;
 pub use names::{PROGRAMS, Program, by_program};
 
 use crate::exit::Exit;
-use args::Stop;
+use args::NotStarted;
 use b3sum::Early;
 use family::Family;
 use names::Kind;
@@ -127,12 +127,12 @@ fn coreutils(program: &Program, family: Option<Family>, argv: &[OsString]) -> Ex
 }
 
 /// Prints help or version, or the errors in the arguments.
-fn stopped(stop: Stop, program: &Program, mut out: Out) -> Exit {
+fn stopped(stop: NotStarted, program: &Program, mut out: Out) -> Exit {
     let called = String::from_utf8_lossy(out.name()).into_owned();
     let text = match stop {
-        Stop::Help => help::text(program, &called),
-        Stop::Version => help::version(program.name),
-        Stop::Wrong {
+        NotStarted::Help => help::text(program, &called),
+        NotStarted::Version => help::version(program.name),
+        NotStarted::Wrong {
             lines,
             list,
             try_help,

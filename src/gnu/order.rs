@@ -19,7 +19,7 @@ use bc_read::{HUGE, Plan};
 use bc_walk::{EntryId, Error, ErrorKind, FileStat, Listing};
 use rustix::fs::{FileType, Mode, OFlags};
 
-use super::board::{Board, InOrder, Job};
+use super::board::{Board, FileJob, InOrder};
 use super::family::{FamilyResult, Sum};
 use super::setup::Setup;
 use super::stdout::Lost;
@@ -45,7 +45,7 @@ const FEW: usize = 8;
 const LITTLE: u64 = 1 << 20;
 
 /// Hashes the files and gives the results in their order.
-pub fn run(jobs: &[Job], setup: &Setup, to: &mut dyn InOrder) -> Result<(), Stop> {
+pub fn run(jobs: &[FileJob], setup: &Setup, to: &mut dyn InOrder) -> Result<(), Stop> {
     if is_little(jobs) {
         for (index, job) in jobs.iter().enumerate() {
             to.result(index, turn::hash(&job.path, job.sum, setup.cpu))?;
@@ -75,8 +75,8 @@ pub fn run(jobs: &[Job], setup: &Setup, to: &mut dyn InOrder) -> Result<(), Stop
     Ok(())
 }
 
-fn is_little(jobs: &[Job]) -> bool {
-    let size = |job: &Job| {
+fn is_little(jobs: &[FileJob]) -> bool {
+    let size = |job: &FileJob| {
         let meta = std::fs::metadata(OsStr::from_bytes(&job.path));
         meta.map_or(0, |meta| if meta.is_file() { meta.len() } else { 0 })
     };
@@ -103,7 +103,7 @@ struct JobFiles {
 }
 
 impl JobFiles {
-    fn look_up(jobs: &[Job], setup: &Setup) -> Result<JobFiles, Stop> {
+    fn look_up(jobs: &[FileJob], setup: &Setup) -> Result<JobFiles, Stop> {
         let is_stdin = |index: &usize| jobs[*index].path == b"-";
         let (stdin, named): (Vec<usize>, Vec<usize>) = (0..jobs.len()).partition(is_stdin);
         let paths = named
@@ -147,7 +147,7 @@ impl JobFiles {
 }
 
 /// Finds those among the jobs `left` that are not listed because they are no regular files.
-fn find_special(jobs: &[Job], listing: &Listing, left: &[usize], of_jobs: &mut [Kind]) {
+fn find_special(jobs: &[FileJob], listing: &Listing, left: &[usize], of_jobs: &mut [Kind]) {
     if left.is_empty() {
         return;
     }
@@ -183,7 +183,7 @@ fn window(range: &Range<usize>, from: usize, files: &JobFiles, sums: &[Sum]) -> 
 
 /// Hashes files of which none has to wait for its turn.
 fn segment(
-    jobs: &[Job],
+    jobs: &[FileJob],
     range: Range<usize>,
     files: &JobFiles,
     setup: &Setup,

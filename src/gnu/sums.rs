@@ -8,7 +8,7 @@ use bc_digest::{CpuFeatures, Plain};
 use bc_manifest::{base64, gnu, sum};
 
 use super::args::{Args, Writing};
-use super::board::{InOrder, Job};
+use super::board::{FileJob, InOrder};
 use super::family::{Family, FamilyResult, Sum};
 use super::order::{self, Stop};
 use super::quote;
@@ -18,11 +18,11 @@ use super::stdout::{Lost, Out};
 /// Writes a line for each operand; whether all could be read.
 pub fn run(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
     let sum = Sum::new(args.family, args.bits);
-    let job = |path: &OsString| Job {
+    let job = |path: &OsString| FileJob {
         path: path.as_bytes().to_vec(),
         sum,
     };
-    let mut jobs: Vec<Job> = args.operands.iter().map(job).collect();
+    let mut jobs: Vec<FileJob> = args.operands.iter().map(job).collect();
     if jobs.is_empty() {
         jobs.push(job(&"-".into()));
     }
@@ -43,7 +43,7 @@ pub fn run(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
 
 struct Printer<'a> {
     args: &'a Args,
-    jobs: &'a [Job],
+    jobs: &'a [FileJob],
     out: &'a mut Out,
     /// The line in the making.
     text: Vec<u8>,

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use bc_digest::Algorithm;
 use bc_manifest::gnu;
 
-use super::board::{InOrder, Job};
+use super::board::{FileJob, InOrder};
 use super::family::FamilyResult;
 use super::listed::{self, Listed, Nul};
 use super::order::{self, Stop};
@@ -45,7 +45,7 @@ This is bit-crafts under another program's name: many files are hashed at once.
 ";
 
 /// Options and operands of one run.
-struct Args {
+struct XxhsumArgs {
     algorithm: Algorithm,
     check: bool,
     little_endian: bool,
@@ -57,7 +57,7 @@ struct Args {
     files: Vec<OsString>,
 }
 
-impl Args {
+impl XxhsumArgs {
     /// Reads one argument's letters; a number belongs to `-H` only where it is attached.
     fn letters(&mut self, mut letters: &[u8]) -> Result<(), Early> {
         while let Some((&letter, rest)) = letters.split_first() {
@@ -100,8 +100,8 @@ fn algorithm(number: &[u8]) -> Option<Algorithm> {
     })
 }
 
-fn parse(usual: u8, argv: &[OsString]) -> Result<Args, Early> {
-    let mut args = Args {
+fn parse(usual: u8, argv: &[OsString]) -> Result<XxhsumArgs, Early> {
+    let mut args = XxhsumArgs {
         algorithm: algorithm(&[b'0' + usual]).unwrap_or(Algorithm::Xxh64),
         check: false,
         little_endian: false,
@@ -152,8 +152,8 @@ pub fn run(usual: u8, argv: &[OsString], out: &mut Out) -> Result<Result<bool, S
     })
 }
 
-fn sums(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
-    let jobs = Job::each(&args.files, args.algorithm);
+fn sums(args: &XxhsumArgs, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
+    let jobs = FileJob::each(&args.files, args.algorithm);
     let mut printer = Printer {
         args,
         jobs: &jobs,
@@ -165,8 +165,8 @@ fn sums(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
 }
 
 struct Printer<'a> {
-    args: &'a Args,
-    jobs: &'a [Job],
+    args: &'a XxhsumArgs,
+    jobs: &'a [FileJob],
     out: &'a mut Out,
     well: bool,
 }
@@ -230,7 +230,7 @@ fn of_length(bytes: usize) -> Option<Algorithm> {
     })
 }
 
-fn check(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
+fn check(args: &XxhsumArgs, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
     let mut well = true;
     for file in &args.files {
         let shown = file.as_bytes();
@@ -261,7 +261,7 @@ fn check(args: &Args, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
 }
 
 struct XxhsumVerdicts<'a> {
-    args: &'a Args,
+    args: &'a XxhsumArgs,
     file: &'a [u8],
     listed: &'a Listed,
     out: &'a mut Out,

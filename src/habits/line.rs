@@ -10,7 +10,7 @@ use clap::{Arg, Command};
 use super::rows::{Habit, Kind, Takes};
 
 /// A command line, taken apart.
-pub struct Line<'a> {
+pub struct CommandLine<'a> {
     tables: &'a [&'a [Habit]],
     pub(super) command: &'a Command,
     /// The subcommand that is named, else the one that is meant without a name.
@@ -44,16 +44,16 @@ enum Took {
     Next(usize),
 }
 
-impl<'a> Line<'a> {
+impl<'a> CommandLine<'a> {
     pub fn new(
         tables: &'a [&'a [Habit]],
         command: &'a Command,
         default: &'a str,
         args: &'a [OsString],
-    ) -> Line<'a> {
+    ) -> CommandLine<'a> {
         let end = args.iter().position(|a| a == "--").unwrap_or(args.len());
         let (args, behind) = args.split_at(end);
-        Line {
+        CommandLine {
             tables,
             command,
             current: default,

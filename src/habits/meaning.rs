@@ -8,10 +8,10 @@ use bc_fs::quote::shell_word;
 
 use super::Meant;
 use super::hash::Length;
-use super::line::{Found, Line};
+use super::line::{CommandLine, Found};
 use super::rows::{Habit, Place};
 
-impl<'a> Line<'a> {
+impl<'a> CommandLine<'a> {
     /// Returns the meaning of the whole line.
     pub fn meaning(mut self, called: &str) -> Meant {
         if self.found.is_empty() {

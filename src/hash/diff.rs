@@ -19,7 +19,7 @@ use crate::run::{Outcome, Session};
 use crate::style::Meaning;
 
 use super::args::{DiffArgs, DiffFormat};
-use super::manifest::{self, Line};
+use super::manifest::{self, LineMeaning};
 
 pub fn run(args: &DiffArgs) -> Outcome<Exit> {
     let read = [args.old.as_os_str(), args.new.as_os_str()];
@@ -188,18 +188,18 @@ impl Iterator for &mut Items<'_> {
                 }
             };
             match manifest::resolve(line, self.hint) {
-                Line::Wanted(file) | Line::Guessed(file) => {
+                LineMeaning::Wanted(file) | LineMeaning::Guessed(file) => {
                     self.good += 1;
                     return Some(file);
                 }
-                Line::Nothing => {}
-                Line::Unread(path, reason) => {
+                LineMeaning::Nothing => {}
+                LineMeaning::Unread(path, reason) => {
                     self.miss(&manifest::unread(&self.name, &path, &reason));
                     let digests = Vec::new();
                     return Some(FileDigests { path, digests });
                 }
-                Line::CutShort => self.miss(&manifest::cut_short(&self.name)),
-                Line::Improper(_) => self.improper += 1,
+                LineMeaning::CutShort => self.miss(&manifest::cut_short(&self.name)),
+                LineMeaning::Improper(_) => self.improper += 1,
             }
         }
         None

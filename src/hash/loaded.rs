@@ -12,7 +12,7 @@ use bc_hash::lines::Hint;
 use bc_hash::{ExpectedDigests, FileDigests};
 
 use super::args::CheckArgs;
-use super::manifest::{self, Line};
+use super::manifest::{self, LineMeaning};
 use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
 use crate::run::{Outcome, Session};
@@ -55,27 +55,27 @@ pub fn load(args: &CheckArgs, session: &Session, name: &OsStr) -> Outcome<Loaded
 }
 
 impl Loaded {
-    fn add(&mut self, line: Line, args: &CheckArgs, session: &Session, shown: &str) {
+    fn add(&mut self, line: LineMeaning, args: &CheckArgs, session: &Session, shown: &str) {
         let report = &session.report;
         match line {
-            Line::Wanted(wanted) => self.want(wanted, args.base.as_deref()),
-            Line::Guessed(wanted) => {
+            LineMeaning::Wanted(wanted) => self.want(wanted, args.base.as_deref()),
+            LineMeaning::Guessed(wanted) => {
                 if !self.too_large {
                     self.guessed.push(self.wanted.len() as u32);
                 }
                 self.want(wanted, args.base.as_deref());
             }
-            Line::Nothing => {}
-            Line::Unread(path, reason) => {
+            LineMeaning::Nothing => {}
+            LineMeaning::Unread(path, reason) => {
                 self.incomplete = true;
                 report.problem(manifest::unread(shown, &path, &reason));
                 self.unread.push(based(path, args.base.as_deref()));
             }
-            Line::CutShort => {
+            LineMeaning::CutShort => {
                 self.incomplete = true;
                 report.problem(manifest::cut_short(shown));
             }
-            Line::Improper(number) => {
+            LineMeaning::Improper(number) => {
                 self.improper += 1;
                 if args.warn {
                     let text = format!("{shown}: {number}: improperly formatted checksum line");

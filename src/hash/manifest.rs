@@ -29,7 +29,7 @@ enum LineSource {
 }
 
 /// One line, as far as it matters here.
-pub enum Raw {
+pub enum RawLine {
     Record(bc_manifest::Record),
     Malformed(u64),
     /// A JSON list ends before its summary: the rest is unknown.
@@ -38,7 +38,7 @@ pub enum Raw {
 }
 
 /// Meaning of a line.
-pub enum Line {
+pub enum LineMeaning {
     /// A path and its digests.
     Wanted(FileDigests),
     /// A path and one digest, whose length alone determines the algorithm.
@@ -110,27 +110,27 @@ impl Lines {
 }
 
 impl Iterator for Lines {
-    type Item = Result<Raw, String>;
+    type Item = Result<RawLine, String>;
 
-    fn next(&mut self) -> Option<Result<Raw, String>> {
+    fn next(&mut self) -> Option<Result<RawLine, String>> {
         match &mut self.source {
             LineSource::Ended => None,
             LineSource::Reader(reader) => match reader.read() {
                 // Lists may follow one another.
                 Ok(Some(Item::Header(_))) => {
                     Some(Ok(match std::mem::replace(&mut self.open, true) {
-                        true => Raw::CutShort,
-                        false => Raw::Other,
+                        true => RawLine::CutShort,
+                        false => RawLine::Other,
                     }))
                 }
                 Ok(Some(Item::Summary(_))) => {
                     self.open = false;
-                    Some(Ok(Raw::Other))
+                    Some(Ok(RawLine::Other))
                 }
-                Ok(Some(Item::Record(record))) => Some(Ok(Raw::Record(record))),
-                Ok(Some(Item::Malformed { line, .. })) => Some(Ok(Raw::Malformed(line))),
-                Ok(Some(_)) => Some(Ok(Raw::Other)),
-                Ok(None) => std::mem::take(&mut self.open).then_some(Ok(Raw::CutShort)),
+                Ok(Some(Item::Record(record))) => Some(Ok(RawLine::Record(record))),
+                Ok(Some(Item::Malformed { line, .. })) => Some(Ok(RawLine::Malformed(line))),
+                Ok(Some(_)) => Some(Ok(RawLine::Other)),
+                Ok(None) => std::mem::take(&mut self.open).then_some(Ok(RawLine::CutShort)),
                 Err(error) => {
                     let text = reason(&error);
                     self.source = LineSource::Ended;
@@ -142,8 +142,8 @@ impl Iterator for Lines {
                 let line = files.next()?.to_string();
                 let reader = Reader::new(Cursor::new(line), bc_manifest::Options::default());
                 Some(match reader.and_then(|mut reader| reader.read()) {
-                    Ok(Some(Item::Record(record))) => Ok(Raw::Record(record)),
-                    Ok(_) => Ok(Raw::Malformed(0)),
+                    Ok(Some(Item::Record(record))) => Ok(RawLine::Record(record)),
+                    Ok(_) => Ok(RawLine::Malformed(0)),
                     Err(error) => Err(reason(&error)),
                 })
             }
@@ -152,20 +152,20 @@ impl Iterator for Lines {
 }
 
 /// Gives each digest its algorithm.
-pub fn resolve(raw: Raw, hint: Hint) -> Line {
+pub fn resolve(raw: RawLine, hint: Hint) -> LineMeaning {
     let record = match raw {
-        Raw::Record(record) => record,
-        Raw::Malformed(line) => return Line::Improper(line),
-        Raw::CutShort => return Line::CutShort,
-        Raw::Other => return Line::Nothing,
+        RawLine::Record(record) => record,
+        RawLine::Malformed(line) => return LineMeaning::Improper(line),
+        RawLine::CutShort => return LineMeaning::CutShort,
+        RawLine::Other => return LineMeaning::Nothing,
     };
     match lines::resolve(record, hint) {
-        lines::Line::Wanted(wanted) => Line::Wanted(wanted),
-        lines::Line::Guessed(wanted) => Line::Guessed(wanted),
+        lines::Line::Wanted(wanted) => LineMeaning::Wanted(wanted),
+        lines::Line::Guessed(wanted) => LineMeaning::Guessed(wanted),
         lines::Line::Unread(path, error) => {
-            Line::Unread(path, format!("{}: {}", error.op, error.message))
+            LineMeaning::Unread(path, format!("{}: {}", error.op, error.message))
         }
-        lines::Line::Improper(line) => Line::Improper(line),
+        lines::Line::Improper(line) => LineMeaning::Improper(line),
     }
 }
 

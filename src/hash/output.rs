@@ -10,12 +10,12 @@ use bc_manifest::{End, ErrorRecord, Failure, ListPart, ListPartEnd, bsd, csv, gn
 use bc_walk::{DirectorySet, EntryId, Listing};
 
 use super::args::Format;
-use super::plan::Plan;
+use super::plan::HashPlan;
 use super::stdin::Stdin;
 
 /// Everything that is printed.
 pub struct Hashed<'a> {
-    pub plan: &'a Plan<'a>,
+    pub plan: &'a HashPlan<'a>,
     pub listing: Option<&'a Listing>,
     pub hashes: Option<&'a Hashes>,
     pub stdin: Option<Stdin>,
@@ -82,7 +82,7 @@ impl Hashed<'_> {
 struct ResultsWriter<'a> {
     to: &'a mut dyn Write,
     hashed: &'a Hashed<'a>,
-    plan: &'a Plan<'a>,
+    plan: &'a HashPlan<'a>,
     text: Vec<u8>,
     first: bool,
 }
@@ -138,7 +138,7 @@ impl ResultsWriter<'_> {
 
     fn row(&mut self, path: &[u8], row: Row<'_>) {
         let out = &mut self.text;
-        let Plan {
+        let HashPlan {
             algorithms,
             format,
             end,

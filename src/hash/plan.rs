@@ -12,7 +12,7 @@ use super::args::{Format, HashArgs};
 use crate::resume;
 
 /// Files to hash, and the format of the output.
-pub struct Plan<'a> {
+pub struct HashPlan<'a> {
     pub algorithms: &'a [Algorithm],
     pub format: Format,
     pub end: End,
@@ -25,9 +25,9 @@ pub struct Plan<'a> {
     pub part: Option<ListPart>,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> HashPlan<'a> {
     /// Fails if options do not go together.
-    pub fn new(args: &'a HashArgs) -> Result<Plan<'a>, String> {
+    pub fn new(args: &'a HashArgs) -> Result<HashPlan<'a>, String> {
         let algorithms = args.algorithms.as_slice();
         for (nth, algorithm) in algorithms.iter().enumerate() {
             if algorithms[..nth].contains(algorithm) {
@@ -58,7 +58,7 @@ impl<'a> Plan<'a> {
         }
         let is_file = |path: &&OsString| !crate::args::is_dash(path);
         let roots: Vec<OsString> = args.paths.iter().filter(is_file).cloned().collect();
-        Ok(Plan {
+        Ok(HashPlan {
             algorithms,
             format,
             end,

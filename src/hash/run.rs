@@ -8,7 +8,7 @@ use bc_walk::{Listing, Metadata, Spellings};
 
 use super::args::{Format, HashArgs};
 use super::output::{self, Hashed};
-use super::plan::Plan;
+use super::plan::HashPlan;
 use super::stdin;
 use crate::budget::Kept;
 use crate::details;
@@ -32,7 +32,7 @@ pub fn run(args: &HashArgs) -> Outcome<Exit> {
         .writes(Kind::Digests);
     let output = args.output.as_deref();
     let mut session = Session::start("hash", "hash", &args.common, &given, output)?;
-    let plan = Plan::new(args).map_err(|text| session.fatal(&text))?;
+    let plan = HashPlan::new(args).map_err(|text| session.fatal(&text))?;
     let mut output = open(args, &plan, &session)?;
     let recorded = record(args, &plan, &output, &session)?;
     let walk = walk_options(args, &output, recorded.as_ref(), &session)?;
@@ -80,7 +80,7 @@ pub fn run(args: &HashArgs) -> Outcome<Exit> {
     Ok(session.end(exit))
 }
 
-fn open(args: &HashArgs, plan: &Plan<'_>, session: &Session) -> Outcome<Output> {
+fn open(args: &HashArgs, plan: &HashPlan<'_>, session: &Session) -> Outcome<Output> {
     let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
     Ok(match (plan.format, plan.end) {
         (Format::Json | Format::Jsonl, _) => output.json(),
@@ -92,7 +92,7 @@ fn open(args: &HashArgs, plan: &Plan<'_>, session: &Session) -> Outcome<Output> 
 /// Begins the journal of a run that may be interrupted, or continues one.
 fn record(
     args: &HashArgs,
-    plan: &Plan<'_>,
+    plan: &HashPlan<'_>,
     output: &Output,
     session: &Session,
 ) -> Outcome<Option<Recorded>> {
@@ -124,7 +124,7 @@ fn walk_options(
 
 /// Hashes the files listed, if there are any.
 fn hash(
-    plan: &Plan<'_>,
+    plan: &HashPlan<'_>,
     listing: Option<&Listing>,
     (session, recorded): (&Session, Option<&Recorded>),
     progress: &HashProgress,

@@ -44,7 +44,7 @@ pub fn find(
         .collect();
     if !found.is_empty() {
         // One name has many spellings: through `..`, through links, from the root.
-        let mut places = Places::default();
+        let mut places = AskedDirs::default();
         let listed: HashSet<Place> = listed.iter().filter_map(|path| places.of(path)).collect();
         found.retain(|path| places.of(path).is_none_or(|place| !listed.contains(&place)));
     }
@@ -62,9 +62,9 @@ type Place = (Arc<Path>, Vec<u8>);
 
 /// The directories asked for so far, as they were written.
 #[derive(Default)]
-struct Places(HashMap<Vec<u8>, Option<Arc<Path>>>);
+struct AskedDirs(HashMap<Vec<u8>, Option<Arc<Path>>>);
 
-impl Places {
+impl AskedDirs {
     /// Returns the real directory of a path, and its name; `None` where the directory is gone, or
     /// the path ends in none.
     fn of(&mut self, path: &[u8]) -> Option<Place> {

@@ -59,7 +59,7 @@ pub struct Column {
     /// Key by which its cells are sorted.
     pub by: By,
     /// Order, if the table is already sorted by it.
-    pub sorted: Option<Order>,
+    pub sorted: Option<SortOrder>,
 }
 
 /// Key of a comparison.
@@ -77,7 +77,7 @@ pub enum By {
 
 /// A direction of sorting.
 #[derive(Clone, Copy)]
-pub enum Order {
+pub enum SortOrder {
     /// Smallest first.
     Up,
     /// Largest first.
@@ -187,8 +187,8 @@ pub fn table_start(title: &str, status: &str, placeholder: &str, columns: &[Colu
     for column in columns {
         let key = column.name.to_lowercase();
         let sorted = match column.sorted {
-            Some(Order::Up) => " aria-sort=ascending",
-            Some(Order::Down) => " aria-sort=descending",
+            Some(SortOrder::Up) => " aria-sort=ascending",
+            Some(SortOrder::Down) => " aria-sort=descending",
             None => "",
         };
         html += &match column.by {

@@ -12,7 +12,7 @@ use crate::html::dirs::{Amount, Cell, Dirs, parent};
 use crate::html::escape::{Path, Text, shown};
 use crate::html::provenance::{absolute, moment, on_host};
 use crate::html::{
-    By, Column, Order, Page, Tile, map, notes, nothing, table_end, table_start, tiles,
+    By, Column, Page, SortOrder, Tile, map, notes, nothing, table_end, table_start, tiles,
 };
 use crate::progress::{size, thousands};
 
@@ -176,7 +176,7 @@ impl Differences<'_> {
             Column {
                 name: "Class",
                 by: By::Rank,
-                sorted: Some(Order::Up),
+                sorted: Some(SortOrder::Up),
             },
             text("Path"),
             text("Kind"),

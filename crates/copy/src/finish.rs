@@ -15,7 +15,7 @@ use crate::beneath::{DestDir, own_path};
 use crate::error::Error;
 use crate::event::{Copied, Event};
 use crate::job::{Job, shown_below};
-use crate::manifest::{self, Plan};
+use crate::manifest::{self, ManifestPlan};
 use crate::meta;
 use crate::options::{CopyOptions, Durability, MANIFEST_NAME, ManifestPlace};
 use crate::recorded::TreeRecords;
@@ -82,7 +82,7 @@ pub(crate) fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
 
 /// Opens a directory to its owner, who may not write to it, so that it gets its manifest all the
 /// same. Returns the mode to restore.
-fn open_to_owner(job: &Job<'_>, plan: &Plan) -> Option<(DestDir, Mode)> {
+fn open_to_owner(job: &Job<'_>, plan: &ManifestPlan) -> Option<(DestDir, Mode)> {
     const OPEN: u32 = 0o300;
     let is_there = job.options.manifest == ManifestPlace::Destination && !plan.below.is_empty();
     if !is_there || meta::is_root() {
@@ -279,10 +279,10 @@ pub(crate) fn recorded(options: &CopyOptions, top: &Top, tree: &SourceTree) -> T
 }
 
 /// Returns the plan of the manifest before it is known whether it describes the whole directory.
-fn early_plan(options: &CopyOptions, top: &Top, first: &Source) -> Option<Plan> {
+fn early_plan(options: &CopyOptions, top: &Top, first: &Source) -> Option<ManifestPlan> {
     let file = manifest_file(options, top, first)?;
     let (root, below) = manifest_root(top, first);
-    Some(Plan {
+    Some(ManifestPlan {
         file,
         root,
         below,
@@ -290,7 +290,7 @@ fn early_plan(options: &CopyOptions, top: &Top, first: &Source) -> Option<Plan> 
     })
 }
 
-fn plan(job: &Job<'_>) -> Option<Plan> {
+fn plan(job: &Job<'_>) -> Option<ManifestPlan> {
     let (top, first) = (&job.top, &job.tree.roots[0].source);
     let file = manifest_file(job.options, top, first)?;
     let (root, below) = manifest_root(top, first);
@@ -303,7 +303,7 @@ fn plan(job: &Job<'_>) -> Option<Plan> {
         job.new_roots[root].load(Relaxed) || known.is_some_and(|known| known.made)
     };
     let whole = !below.is_empty() && made(0);
-    Some(Plan {
+    Some(ManifestPlan {
         file,
         root,
         below,

@@ -21,7 +21,7 @@ use crate::existing::Existing;
 use crate::journal::Log;
 use crate::known::KnownWork;
 use crate::meta::{Giving, Lost};
-use crate::named::Named;
+use crate::named::NamedEntries;
 use crate::options::{CopyOptions, MANIFEST_NAME, ManifestPlace};
 use crate::place::is_settled_at;
 use crate::record::RootRecord;
@@ -67,7 +67,7 @@ pub(crate) struct Job<'a> {
     pub(crate) log: Log,
     pub(crate) results: Results,
     /// Files that this run has given names.
-    pub(crate) named: Named,
+    pub(crate) named: NamedEntries,
     pub(crate) giving: Giving,
     pub(crate) progress: &'a CopyProgress,
     pub(crate) observer: &'a Observer<'a>,
@@ -168,7 +168,7 @@ impl<'a> Job<'a> {
             systems: Systems::default(),
             log,
             results,
-            named: Named::new(options.on_conflict, went_on.is_some()),
+            named: NamedEntries::new(options.on_conflict, went_on.is_some()),
             giving: Giving::new(options.preserve),
             progress,
             observer,

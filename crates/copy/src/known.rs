@@ -13,7 +13,7 @@ use bc_walk::{Identity, Stamp};
 
 use crate::existing::Existing;
 use crate::place::STEP_NS;
-use crate::record::{Done, Made, Placed, RootRecord, SessionRecord};
+use crate::record::{CopiedRecord, Made, Placed, RootRecord, SessionRecord};
 
 /// Blocks of a stage by their numbers, with the hash values of their parts.
 pub(crate) type Blocks = HashMap<u64, Vec<[u8; 32]>>;
@@ -327,7 +327,7 @@ impl KnownWork {
     }
 
     /// Records a file that is to get its name.
-    pub(crate) fn insert(&mut self, done: Done) {
+    pub(crate) fn insert(&mut self, done: CopiedRecord) {
         let mut file = KnownFile {
             source: done.source,
             stamp: done.stamp,

@@ -40,7 +40,7 @@ pub(crate) use allowed::{refuse_copied, refuse_foreign};
 use earlier::{Earlier, ExistingManifest, Whole};
 use heads::{ManifestHead, Next, heads, push};
 use pipe::EntrySink;
-pub(crate) use plan::Plan;
+pub(crate) use plan::ManifestPlan;
 pub(crate) use whole::is_done;
 
 /// Outcomes of the entries, and the paths without an entry, which could not be looked at.
@@ -64,7 +64,7 @@ impl WrittenManifest {
 /// Writes the manifest, unless the existing one says the same.
 pub(crate) fn write(
     job: &Job<'_>,
-    plan: &Plan,
+    plan: &ManifestPlan,
     found: Found<'_>,
     lasting: Lasting,
 ) -> Result<WrittenManifest, Error> {
@@ -101,7 +101,7 @@ pub(crate) fn write(
 /// Subject of a manifest.
 struct About<'a, 'j> {
     job: &'a Job<'j>,
-    plan: &'a Plan,
+    plan: &'a ManifestPlan,
     found: Found<'a>,
     /// Entries that an earlier run has copied beside those of this one.
     beside: &'a [Entry],
@@ -212,7 +212,7 @@ fn replace_once(
 
 /// Renames a manifest that cannot be carried on, so that it is not lost, unless the user has named
 /// the file, which is then replaced as every output is. Returns true if the name is free now.
-fn set_aside(job: &Job<'_>, plan: &Plan, why: &str) -> Result<bool, Error> {
+fn set_aside(job: &Job<'_>, plan: &ManifestPlan, why: &str) -> Result<bool, Error> {
     /// Number of manifests that may have been set aside there.
     const MOST: u32 = 1000;
     if job.options.manifest != ManifestPlace::Destination {
@@ -312,14 +312,14 @@ fn fill(
 }
 
 /// Returns the path of an entry in the manifest.
-fn path_in(job: &Job<'_>, plan: &Plan, item: RootItem) -> Vec<u8> {
+fn path_in(job: &Job<'_>, plan: &ManifestPlan, item: RootItem) -> Vec<u8> {
     let mut path = Vec::with_capacity(USUAL);
     job.tree.write_target(item, &mut path);
     below(plan, path)
 }
 
 /// Turns a path below the top into one of the manifest.
-fn below(plan: &Plan, mut path: Vec<u8>) -> Vec<u8> {
+fn below(plan: &ManifestPlan, mut path: Vec<u8>) -> Vec<u8> {
     if !plan.below.is_empty() {
         path.drain(..(plan.below.len() + 1).min(path.len()));
     }

@@ -13,7 +13,7 @@ use crate::place::Place;
 use crate::tree::RootItem;
 
 /// The entries that have their names.
-pub(crate) struct Named {
+pub(crate) struct NamedEntries {
     /// True if files may be replaced at all: else no name is given twice.
     pub(crate) is_kept: bool,
     hashes: RandomState,
@@ -34,10 +34,10 @@ pub(crate) struct Maps {
     paths: HashMap<u64, Firsts>,
 }
 
-impl Named {
-    pub(crate) fn new(on_conflict: OnConflict, goes_on: bool) -> Named {
+impl NamedEntries {
+    pub(crate) fn new(on_conflict: OnConflict, goes_on: bool) -> NamedEntries {
         let is_kept = goes_on || !matches!(on_conflict, OnConflict::Fail | OnConflict::Skip);
-        Named {
+        NamedEntries {
             is_kept,
             hashes: RandomState::new(),
             maps: Mutex::default(),

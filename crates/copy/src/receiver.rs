@@ -19,7 +19,7 @@ use crate::tree::RootItem;
 use crate::worker::Worker;
 
 /// Places of a file, by the numbers of the workers whose destinations take it.
-pub(crate) type Places = Vec<(usize, Place)>;
+pub(crate) type FilePlaces = Vec<(usize, Place)>;
 
 /// One destination's share of a file's copy.
 pub(crate) struct Receiver<'a> {
@@ -37,7 +37,7 @@ pub(crate) struct Receiver<'a> {
 }
 
 /// Decides about a file at each destination and opens it; `None` where there is nothing to do.
-pub(crate) fn begin(workers: &mut [Worker<'_>], item: RootItem) -> Option<(Places, Open)> {
+pub(crate) fn begin(workers: &mut [Worker<'_>], item: RootItem) -> Option<(FilePlaces, Open)> {
     let job = workers[0].job;
     let tree = &job.tree;
     let walked = tree.entry(item).and_then(|(list, id)| list.stat(id));
@@ -47,7 +47,7 @@ pub(crate) fn begin(workers: &mut [Worker<'_>], item: RootItem) -> Option<(Place
         source_failed(workers, &all, item, &error);
         return None;
     };
-    let mut places = Places::with_capacity(workers.len());
+    let mut places = FilePlaces::with_capacity(workers.len());
     for (nth, worker) in workers.iter_mut().enumerate() {
         if worker.job.is_left_out(item) || worker.job.is_over() {
             continue;
@@ -77,7 +77,7 @@ pub(crate) fn begin(workers: &mut [Worker<'_>], item: RootItem) -> Option<(Place
 }
 
 /// Returns the numbers of the places' workers.
-pub(crate) fn numbers(places: &Places) -> Vec<usize> {
+pub(crate) fn numbers(places: &FilePlaces) -> Vec<usize> {
     places.iter().map(|(nth, _)| *nth).collect()
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn source_failed(workers: &[Worker<'_>], nths: &[usize], item: RootIt
 /// run may resume from them.
 pub(crate) fn stages<'a>(
     workers: &mut [Worker<'a>],
-    places: Places,
+    places: FilePlaces,
     version: Option<&FileStat>,
 ) -> Vec<Receiver<'a>> {
     let mut receivers = Vec::with_capacity(places.len());

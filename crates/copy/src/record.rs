@@ -64,7 +64,7 @@ pub(crate) struct JobRecord {
 
 /// A file that was copied.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Done {
+pub(crate) struct CopiedRecord {
     /// Path below the top.
     pub(crate) path: Vec<u8>,
     /// Identity of the source.
@@ -209,7 +209,7 @@ pub(crate) fn root(body: &[u8]) -> Option<RootRecord> {
     })
 }
 
-pub(crate) fn push_done(piece: &mut Vec<u8>, done: &Done) {
+pub(crate) fn push_done(piece: &mut Vec<u8>, done: &CopiedRecord) {
     journal::push(piece, DONE, |out| {
         let (id, stamp) = (done.source, done.stamp);
         let times = [stamp.mtime_ns as u64, stamp.ctime_ns as u64];
@@ -223,7 +223,7 @@ pub(crate) fn push_done(piece: &mut Vec<u8>, done: &Done) {
     });
 }
 
-pub(crate) fn done(body: &[u8]) -> Option<Done> {
+pub(crate) fn done(body: &[u8]) -> Option<CopiedRecord> {
     let mut read = RecordReader(body);
     let source = Identity {
         dev: read.number()?,
@@ -242,7 +242,7 @@ pub(crate) fn done(body: &[u8]) -> Option<Done> {
         0 => None,
         _ => Some(Digest::from_slice(digest)?),
     };
-    Some(Done {
+    Some(CopiedRecord {
         path: read.0.to_vec(),
         source,
         stamp,
@@ -376,8 +376,8 @@ pub(crate) fn done_of(
     settled: bool,
     stage: &FileStat,
     digest: Option<Digest>,
-) -> Done {
-    Done {
+) -> CopiedRecord {
+    CopiedRecord {
         path: path.to_vec(),
         source: source.id,
         stamp: source.stamp,
@@ -418,7 +418,7 @@ mod tests {
         let mut piece = Vec::new();
         push_job(&mut piece, &job_record);
         assert_eq!(job(body(&piece)), Some(job_record));
-        let record = Done {
+        let record = CopiedRecord {
             path: b"a/\xff".to_vec(),
             source: identity,
             stamp: Stamp {
@@ -432,7 +432,7 @@ mod tests {
             digest: Some(Digest::new(&[3; 32])),
         };
         for digest in [record.digest, None] {
-            let record = Done {
+            let record = CopiedRecord {
                 digest,
                 ..record.clone()
             };

@@ -13,7 +13,7 @@ use crate::options::When;
 use crate::place::Open;
 use crate::prefix::{self, block_before};
 use crate::read_once::{ByteSink, Digesting, ReadProgress, read_hash_write};
-use crate::receiver::{Places, Receiver, begin, complete, give_up, one_state, stages};
+use crate::receiver::{FilePlaces, Receiver, begin, complete, give_up, one_state, stages};
 use crate::record;
 use crate::stage::StageContent;
 use crate::tree::RootItem;
@@ -28,7 +28,7 @@ pub(crate) fn medium(workers: &mut [Worker<'_>], item: RootItem) {
 }
 
 /// Copies one open file.
-pub(crate) fn single(workers: &mut [Worker<'_>], places: Places, open: Open) {
+pub(crate) fn single(workers: &mut [Worker<'_>], places: FilePlaces, open: Open) {
     let algorithm = workers[0].job.options.algorithm;
     for (nth, place) in &places {
         workers[*nth].make_room(open.stat.stamp.size);

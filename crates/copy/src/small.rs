@@ -15,7 +15,7 @@ use crate::decide::read_full;
 use crate::meta::{self, WantedMeta};
 use crate::options::When;
 use crate::place::{Open, Place};
-use crate::receiver::{Places, begin, numbers, renamed, source_failed};
+use crate::receiver::{FilePlaces, begin, numbers, renamed, source_failed};
 use crate::single::single;
 use crate::stage::{self, NoStage, Over, Stage, StageUse};
 use crate::tree::RootItem;
@@ -39,7 +39,7 @@ const ATTEMPTS: u32 = 3;
 
 /// A file that was read.
 struct Held {
-    places: Places,
+    places: FilePlaces,
     source: FileStat,
     wanted: WantedMeta,
     bytes: Range<usize>,

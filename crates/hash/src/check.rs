@@ -62,7 +62,7 @@ pub fn check(
 }
 
 /// Lines that name one path.
-struct Named {
+struct NamedLines {
     /// The first of them in the order of paths.
     first: u32,
     /// Index of the set of algorithms that they ask for.
@@ -112,7 +112,7 @@ pub fn check_lines(
             sets.len() - 1
         });
         paths.push(path_at(same[0]).to_vec());
-        named.push(Named {
+        named.push(NamedLines {
             first,
             set: set as u32,
             entry: None,
@@ -123,7 +123,7 @@ pub fn check_lines(
     let listing = bc_walk::list_files(paths, &each, options.workers, cancel)?;
     for id in listing.ids() {
         let listed = listing.path(id);
-        let path_of = |named: &Named| path_at(order[named.first as usize]);
+        let path_of = |named: &NamedLines| path_at(order[named.first as usize]);
         if let Ok(at) = named.binary_search_by(|named| path_of(named).cmp(&listed)) {
             named[at].entry = Some(id);
         }

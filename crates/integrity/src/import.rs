@@ -15,7 +15,7 @@ use crate::create::writing;
 use crate::entry_ref::IMPORTED;
 use crate::error::{Error, ErrorKind};
 use crate::options::TreeOptions;
-use packed::{Line, Lines};
+use packed::{Lines, PackedLine};
 
 /// Options of an import.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +85,7 @@ pub fn import<W: Write>(
     }
     .to_json();
     let mut writer = Writer::new(out, &header).map_err(writing)?;
-    for Line { path, digest, size } in lines.iter() {
+    for PackedLine { path, digest, size } in lines.iter() {
         let mut entry = Entry::new(path.to_vec(), Kind::File);
         (entry.digest, entry.size_alone) = (Digest::from_slice(digest), size);
         let message = match size {

@@ -45,7 +45,7 @@ use crate::verify::{refuse_part, refuse_root, refused, report_failed, tree_optio
 use bc_fs::atomic::{AsRead, lock, remove_leftovers};
 use merge::{Late, Merge};
 use output::Output;
-use plan::Plan;
+use plan::FirstPass;
 
 /// Treatment of entries whose content changed behind an unchanged mtime.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -215,7 +215,7 @@ pub fn update_reported(
 
     let elsewhere = is_elsewhere(&tree, &header);
     let home = place::is_at_home(&tree, &header, elsewhere);
-    let mut plan = Plan::new(&tree, elsewhere, home);
+    let mut plan = FirstPass::new(&tree, elsewhere, home);
     plan.make(old, &manifest, &options, what, work)?;
     plan.renames.settle(|| manifest.again(what.trust))?;
     if let Some(why) = place::why_suspicious(&tree, &header, elsewhere)
@@ -334,7 +334,7 @@ impl Updater<'_> {
 
     fn write(
         &mut self,
-        plan: &Plan<'_>,
+        plan: &FirstPass<'_>,
         scrubbed: Scrubbed,
         work: &Work<'_>,
         (sink, flush): (&mut Sink<'_>, &mut dyn FnMut() -> std::io::Result<()>),

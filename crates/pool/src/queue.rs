@@ -110,7 +110,7 @@ impl<T: Send> WorkQueue<T> {
                 return;
             }
             if let Some(item) = local.take() {
-                let _done = Done(self);
+                let _done = CountOnDrop(self);
                 f(item, &mut local);
             } else if !self.wait_for_work(cancel) {
                 return;
@@ -249,9 +249,9 @@ impl<T: Send> Local<'_, T> {
 }
 
 /// Counts an item as processed, also when processing it panicked.
-struct Done<'q, T>(&'q WorkQueue<T>);
+struct CountOnDrop<'q, T>(&'q WorkQueue<T>);
 
-impl<T> Drop for Done<'_, T> {
+impl<T> Drop for CountOnDrop<'_, T> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.poisoned.store(true, Ordering::SeqCst);

@@ -5,7 +5,7 @@ use rustix::io::Errno;
 
 use crate::residency::{Call, CallHistory, Residency};
 use crate::types::{Backend, Choice};
-use crate::uring::{Done, Ring};
+use crate::uring::{Completion, Ring};
 
 /// The ring of one worker, made when it is first needed: over resident files
 /// `Choice::Auto` never makes one.
@@ -141,7 +141,7 @@ impl<'a> Queue<'a> {
         self.ring.as_mut().map_or(Ok(()), |ring| ring.submit(wait))
     }
 
-    pub(crate) fn reap(&mut self) -> Option<(usize, Done)> {
+    pub(crate) fn reap(&mut self) -> Option<(usize, Completion)> {
         self.ring.as_mut()?.reap()
     }
 

@@ -94,7 +94,7 @@ pub(crate) struct Readings<T> {
 
 /// Conclusion from a reading.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Verdict {
+pub(crate) enum SteadyVerdict {
     /// Same bytes as in the reading before, and no write call began from before that one on.
     Agrees,
     /// Another reading is needed.
@@ -115,15 +115,15 @@ impl<T> Default for Readings<T> {
 impl<T: PartialEq> Readings<T> {
     /// Takes a reading, which gave `content` if it came to its end, with the states of the file
     /// before and after; returns the conclusion.
-    pub(crate) fn end(&mut self, before: Stamp, content: Option<T>, after: Stamp) -> Verdict {
+    pub(crate) fn end(&mut self, before: Stamp, content: Option<T>, after: Stamp) -> SteadyVerdict {
         self.left = self.left.saturating_sub(1);
         let agrees = |(begun, last): &(Stamp, T)| *begun == after && content.as_ref() == Some(last);
         let agrees = self.last.as_ref().is_some_and(agrees);
         self.last = content.map(|content| (before, content));
         match self.left {
-            _ if agrees => Verdict::Agrees,
-            0 => Verdict::Restless,
-            _ => Verdict::Again,
+            _ if agrees => SteadyVerdict::Agrees,
+            0 => SteadyVerdict::Restless,
+            _ => SteadyVerdict::Again,
         }
     }
 
@@ -194,13 +194,13 @@ pub fn read_fresh<T: PartialEq>(
             Ok(content) => Some(content),
         };
         match readings.end(before.stamp, content, look()?.stamp) {
-            Verdict::Again if pause(cancel) => {}
-            Verdict::Again => return Err(cancelled()),
-            Verdict::Agrees => {
+            SteadyVerdict::Again if pause(cancel) => {}
+            SteadyVerdict::Again => return Err(cancelled()),
+            SteadyVerdict::Agrees => {
                 let content = readings.into_content();
                 return Ok((before, content.expect("two readings agreed")));
             }
-            Verdict::Restless => {
+            SteadyVerdict::Restless => {
                 return Err(Error::of_kind(Vec::new(), "read", ErrorKind::Changed));
             }
         }

@@ -68,7 +68,7 @@ pub fn stream(
     let relay = Relay::new(file, size, total, ahead).map_err(failed)?;
     std::thread::scope(|scope| {
         // Whatever happens to the consumer, the readers end.
-        let _stop = Stop(&relay);
+        let _stop = StopOnDrop(&relay);
         for worker in 1..workers {
             let spawned = std::thread::Builder::new()
                 .name(format!("bc-read-{worker}"))
@@ -252,9 +252,9 @@ impl State {
 }
 
 /// Ends the readers when dropped.
-struct Stop<'r, 'f>(&'r Relay<'f>);
+struct StopOnDrop<'r, 'f>(&'r Relay<'f>);
 
-impl Drop for Stop<'_, '_> {
+impl Drop for StopOnDrop<'_, '_> {
     fn drop(&mut self) {
         self.0.lock().stop = true;
         self.0.freed.notify_all();

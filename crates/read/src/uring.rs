@@ -60,7 +60,7 @@ enum Op {
 }
 
 /// A completed request.
-pub(crate) enum Done {
+pub(crate) enum Completion {
     Open(Result<OwnedFd, Errno>),
     Read {
         file: OwnedFd,
@@ -233,7 +233,7 @@ impl<'a> Ring<'a> {
     }
 
     /// Takes one completion, if one is there.
-    pub(crate) fn reap(&mut self) -> Option<(usize, Done)> {
+    pub(crate) fn reap(&mut self) -> Option<(usize, Completion)> {
         loop {
             let done: cqueue::Entry = self.ring.completion().next()?;
             let Ok(slot) = usize::try_from(done.user_data()) else {
@@ -250,12 +250,12 @@ impl<'a> Ring<'a> {
             return Some((
                 slot,
                 match op {
-                    Op::Open { .. } => Done::Open(result.map(|fd| {
+                    Op::Open { .. } => Completion::Open(result.map(|fd| {
                         // SAFETY: a descriptor that the kernel has just opened for us, and which
                         // only this completion reports.
                         unsafe { OwnedFd::from_raw_fd(fd) }
                     })),
-                    Op::Read { file, buffer } => Done::Read {
+                    Op::Read { file, buffer } => Completion::Read {
                         file,
                         buffer,
                         result: result.map(|n| n as usize),

@@ -114,7 +114,7 @@ pub struct Sweep {
     listed: (Vec<String>, bool),
     /// Greatest number of names, where not every one was asked for.
     kinds: usize,
-    names: Vec<Name>,
+    names: Vec<CallsOfName>,
     /// Index of the name whose point was handed out last; `None` for the undisturbed run.
     at: Option<usize>,
     begun: bool,
@@ -124,7 +124,7 @@ pub struct Sweep {
 
 /// Calls of one name.
 #[derive(Debug)]
-struct Name {
+struct CallsOfName {
     call: String,
     /// Number of calls in the last run that nothing disturbed.
     count: usize,
@@ -245,7 +245,7 @@ impl Sweep {
             if let Some(name) = self.names.iter_mut().find(|name| name.call == call) {
                 name.count = count;
             } else if self.is_meant(&call) && (is_first || self.kinds == EVERY) {
-                self.names.push(Name {
+                self.names.push(CallsOfName {
                     call,
                     count,
                     tried: Vec::new(),
@@ -275,7 +275,7 @@ impl Sweep {
     }
 }
 
-impl Name {
+impl CallsOfName {
     /// Returns the number of the next call to disturb.
     fn next(&self, many: usize) -> Option<usize> {
         if many == EVERY {

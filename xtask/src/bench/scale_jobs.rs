@@ -7,7 +7,7 @@ use super::forest::Forest;
 
 /// A command and its expected exit code.
 #[derive(Clone, Copy)]
-pub(super) struct Job {
+pub(super) struct ScaleJob {
     pub(super) name: &'static str,
     pub(super) arguments: &'static str,
     pub(super) code: i32,
@@ -19,7 +19,7 @@ pub(super) struct Job {
     pub(super) needs_paths: bool,
 }
 
-const PLAIN: Job = Job {
+const PLAIN: ScaleJob = ScaleJob {
     name: "",
     arguments: "",
     code: 0,
@@ -28,63 +28,63 @@ const PLAIN: Job = Job {
     needs_paths: false,
 };
 
-pub(super) const JOBS: &[Job] = &[
-    Job {
+pub(super) const JOBS: &[ScaleJob] = &[
+    ScaleJob {
         name: "hash, XXH128",
         arguments: "hash --type=xxh128 TREE",
         ..PLAIN
     },
-    Job {
+    ScaleJob {
         name: "dup",
         arguments: "dup TREE",
         ..PLAIN
     },
-    Job {
+    ScaleJob {
         name: "manifest, XXH128",
         arguments: "integrity manifest --algorithm=xxh128 --output=OLD TREE",
         is_needed: true,
         ..PLAIN
     },
-    Job {
+    ScaleJob {
         name: "verify --mode=meta",
         arguments: "integrity verify --mode=meta TREE OLD",
         ..PLAIN
     },
-    Job {
+    ScaleJob {
         name: "verify",
         arguments: "integrity verify TREE OLD",
         ..PLAIN
     },
-    Job {
+    ScaleJob {
         name: "diff, nothing differs",
         arguments: "integrity diff OLD OLD",
         ..PLAIN
     },
-    Job {
+    ScaleJob {
         name: "update, nothing differs",
         arguments: "integrity update TREE OLD",
         ..PLAIN
     },
-    Job {
+    ScaleJob {
         name: "update, a file in 1,000 edited",
         arguments: "integrity update --quiet TREE OLD",
         before: Forest::edit,
         needs_paths: true,
         ..PLAIN
     },
-    Job {
+    ScaleJob {
         name: "update --reread=5%",
         arguments: "integrity update --quiet --reread=5% TREE OLD",
         ..PLAIN
     },
-    Job {
+    ScaleJob {
         name: "manifest of the tree under another name",
         arguments: "integrity manifest --algorithm=xxh128 --output=NEW TREE",
         before: Forest::bury,
         is_needed: true,
         ..PLAIN
     },
-    Job {
+    ScaleJob {
         name: "diff, every path differs",
         arguments: "integrity diff --quiet --output=/dev/null OLD NEW",
         code: 1,

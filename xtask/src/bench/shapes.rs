@@ -42,7 +42,7 @@ const fn shape(name: &'static str, files: u64, size: u64) -> Shape {
 }
 
 /// Commands run on a shape: its name, ours, the floor, the peers.
-struct Job {
+struct ShapeJob {
     what: String,
     ours: String,
     floor: &'static str,
@@ -56,7 +56,7 @@ const SUMS: &str = "$SCRATCH/shape.sums";
 const MANIFEST: &str = "$SCRATCH/shape.manifest";
 const HASHDEEP: &str = "hashdeep -r -l -j$N -c sha256 $SHAPE";
 
-fn jobs() -> Vec<Job> {
+fn jobs() -> Vec<ShapeJob> {
     let find = |tool: &str| format!("find \"$SHAPE\" -type f -print0 | xargs -0 -P$N -n16 {tool}");
     let mut jobs = Vec::new();
     for (algorithm, peers) in [
@@ -68,7 +68,7 @@ fn jobs() -> Vec<Job> {
             let tool = command.split(' ').next().unwrap_or(command);
             (tool, find(command))
         };
-        jobs.push(Job {
+        jobs.push(ShapeJob {
             what: title(algorithm),
             ours: format!("bc hash --type={algorithm} $SHAPE"),
             floor: READ,
@@ -76,19 +76,19 @@ fn jobs() -> Vec<Job> {
         });
     }
     jobs.push(duplicates());
-    jobs.push(Job {
+    jobs.push(ShapeJob {
         what: "manifest".to_owned(),
         ours: format!("bc integrity manifest --algorithm=sha256 --output={MANIFEST}.new $SHAPE"),
         floor: STATX_READ,
         peers: vec![("hashdeep", HASHDEEP.to_owned())],
     });
-    jobs.push(Job {
+    jobs.push(ShapeJob {
         what: "check".to_owned(),
         ours: format!("bc hash check --quiet {SUMS}"),
         floor: READ,
         peers: vec![("sha256sum", format!("sha256sum -c --quiet {SUMS}"))],
     });
-    jobs.push(Job {
+    jobs.push(ShapeJob {
         what: "verify".to_owned(),
         ours: format!("bc integrity verify --quiet $SHAPE {MANIFEST}"),
         floor: STATX_READ,
@@ -97,10 +97,10 @@ fn jobs() -> Vec<Job> {
     jobs
 }
 
-fn duplicates() -> Job {
+fn duplicates() -> ShapeJob {
     let peers = super::dup::PEERS.iter();
     let fast = peers.filter(|p| ["yadf", "jdupes", "fclones"].contains(&p.tool));
-    Job {
+    ShapeJob {
         what: "duplicates".to_owned(),
         ours: "bc dup $SHAPE".to_owned(),
         floor: DUP,
@@ -136,10 +136,10 @@ pub(crate) fn rows(bench: &mut Bench) -> Result<()> {
 fn laid(
     bench: &mut Bench,
     name: &str,
-    jobs: &[Job],
+    jobs: &[ShapeJob],
     lay: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<()> {
-    let title = |job: &Job| format!("{name}, {}", job.what);
+    let title = |job: &ShapeJob| format!("{name}, {}", job.what);
     // A word of the peer's name alone would ask for every shape.
     if !jobs.iter().any(|job| bench.wanted_job(&title(job))) {
         return Ok(());
@@ -161,7 +161,7 @@ fn laid(
 }
 
 /// Compares with the floor first: a program at the floor cannot be far behind any other.
-fn run(bench: &mut Bench, title: &str, job: &Job) -> Result<()> {
+fn run(bench: &mut Bench, title: &str, job: &ShapeJob) -> Result<()> {
     let compare = |bench: &mut Bench, theirs: &str, tool: &str, wanted: &[(Target, &str)]| {
         let pair = Pair {
             job: title.to_owned(),

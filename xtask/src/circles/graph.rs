@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::modules::{Module, Name};
+use super::modules::{Module, ModuleName};
 
 /// The modules of a target by name.
-pub(super) type Modules = BTreeMap<Name, Module>;
+pub(super) type Modules = BTreeMap<ModuleName, Module>;
 
 /// Files that a file depends on, each with the first line that says so.
 pub(super) type Edges = BTreeMap<PathBuf, BTreeMap<PathBuf, usize>>;
@@ -23,9 +23,9 @@ pub(super) enum Count {
 
 /// Target of a path.
 enum Found {
-    Module(Name),
+    Module(ModuleName),
     /// An item that this module declares.
-    Item(Name),
+    Item(ModuleName),
 }
 
 /// Returns the files that use items of others. Re-exporting a name (`pub use`) is no use of it, and
@@ -73,13 +73,13 @@ pub(super) fn edges(modules: &Modules, count: Count) -> Edges {
 const MOST_HOPS: usize = 12;
 
 /// Returns the target of a path in this module; `None` if it is outside the crate.
-fn resolve(modules: &Modules, from: &Name, path: &[String], hops: usize) -> Option<Found> {
+fn resolve(modules: &Modules, from: &ModuleName, path: &[String], hops: usize) -> Option<Found> {
     if hops > MOST_HOPS {
         return None;
     }
     let (first, mut rest) = path.split_first()?;
     let mut at = match first.as_str() {
-        "crate" => Name::new(),
+        "crate" => ModuleName::new(),
         "self" => from.clone(),
         "super" => from[..from.len().checked_sub(1)?].to_vec(),
         name => match look_up(modules, from, name, hops + 1)? {
@@ -104,7 +104,7 @@ fn resolve(modules: &Modules, from: &Name, path: &[String], hops: usize) -> Opti
 }
 
 /// Returns the meaning of a name in a module.
-fn look_up(modules: &Modules, at: &Name, name: &str, hops: usize) -> Option<Found> {
+fn look_up(modules: &Modules, at: &ModuleName, name: &str, hops: usize) -> Option<Found> {
     if hops > MOST_HOPS {
         return None;
     }

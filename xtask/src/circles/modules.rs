@@ -8,12 +8,12 @@ use anyhow::{Context, Result};
 use super::tokens::{Token, tokens};
 
 /// A module's path below the crate's root: `["lanes", "kernels"]`.
-pub(super) type Name = Vec<String>;
+pub(super) type ModuleName = Vec<String>;
 
 /// `use path as alias`, one for each leaf of the tree; an alias `*` imports everything.
 #[derive(Debug)]
 pub(super) struct Import {
-    pub(super) path: Name,
+    pub(super) path: ModuleName,
     pub(super) alias: String,
     /// True if it only re-exports the name, for other modules.
     pub(super) exported: bool,
@@ -23,7 +23,7 @@ pub(super) struct Import {
 /// A path in code, such as `crate::size::parse`.
 #[derive(Debug)]
 pub(super) struct Mention {
-    pub(super) path: Name,
+    pub(super) path: ModuleName,
     pub(super) line: usize,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Module {
 }
 
 /// Reads the modules that hang together below the root file of a target.
-pub(super) fn read(root: &Path) -> Result<BTreeMap<Name, Module>> {
+pub(super) fn read(root: &Path) -> Result<BTreeMap<ModuleName, Module>> {
     let mut modules = BTreeMap::new();
     // The root file's children lie beside it, those of any other file in its folder.
     let mut open = vec![(Vec::new(), root.to_owned(), root.with_file_name(""))];
@@ -76,10 +76,10 @@ const DECLARING: &[&str] = &[
 /// own, each with the module that declares it.
 fn scan(
     tokens: &[Token],
-    name: &Name,
+    name: &ModuleName,
     file: &Path,
-    modules: &mut BTreeMap<Name, Module>,
-) -> Vec<(String, Name)> {
+    modules: &mut BTreeMap<ModuleName, Module>,
+) -> Vec<(String, ModuleName)> {
     let mut children = Vec::new();
     let mut here = name.clone();
     // The depth of brackets at which each inline module ends.
@@ -143,7 +143,7 @@ fn scan(
 }
 
 /// Returns the words from `at` on that `::` joins.
-fn path_at(tokens: &[Token], at: usize) -> Name {
+fn path_at(tokens: &[Token], at: usize) -> ModuleName {
     let mut path = vec![tokens[at].text.clone()];
     let mut at = at;
     while tokens.get(at + 1).is_some_and(|t| t.is("::"))
@@ -166,7 +166,7 @@ impl UseTree<'_> {
         self.tokens.get(self.at).map_or(";", |t| t.text.as_str())
     }
 
-    fn leaves(&mut self, prefix: &mut Name, exported: bool, imports: &mut Vec<Import>) {
+    fn leaves(&mut self, prefix: &mut ModuleName, exported: bool, imports: &mut Vec<Import>) {
         let depth = prefix.len();
         let line = self.tokens.get(self.at).map_or(0, |t| t.line);
         loop {

@@ -31,15 +31,15 @@ pub(super) struct Measure {
 }
 
 /// A job with the programs that can do it; the first is ours.
-struct Job {
+struct MeasuredJob {
     name: &'static str,
     /// Label, program to look for, shell text with `$TREE`, `$BC` and `$N`; for the floor, which is
     /// the bare walk and the bare reading that the job cannot do without, `$XTASK` and `$LIST`.
     programs: &'static [(&'static str, &'static str, &'static str)],
 }
 
-const JOBS: &[Job] = &[
-    Job {
+const JOBS: &[MeasuredJob] = &[
+    MeasuredJob {
         name: "SHA-256",
         programs: &[
             ("bc", "sh", "exec \"$BC\" hash --type=sha256 \"$TREE\""),
@@ -55,7 +55,7 @@ const JOBS: &[Job] = &[
             ),
         ],
     },
-    Job {
+    MeasuredJob {
         name: "XXH128",
         programs: &[
             ("bc", "sh", "exec \"$BC\" hash --type=xxh128 \"$TREE\""),
@@ -71,7 +71,7 @@ const JOBS: &[Job] = &[
             ),
         ],
     },
-    Job {
+    MeasuredJob {
         name: "duplicates",
         programs: &[
             ("bc", "sh", "exec \"$BC\" dup \"$TREE\""),
@@ -154,7 +154,7 @@ impl Measure {
     fn job(
         &self,
         place: &mut Place<'_>,
-        job: &Job,
+        job: &MeasuredJob,
         state: State,
     ) -> Result<Vec<(&'static str, f64)>> {
         let there: Vec<_> = job

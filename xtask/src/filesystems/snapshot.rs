@@ -9,11 +9,11 @@ use anyhow::{Context, Result};
 use bc_testkit::reference::{self, Found};
 use rustix::fs::FileType;
 
-type Name = Vec<u8>;
+type SnapshotName = Vec<u8>;
 
 /// A tree at one moment.
 pub(super) struct Snapshot {
-    entries: BTreeMap<Name, (Found, Vec<u8>)>,
+    entries: BTreeMap<SnapshotName, (Found, Vec<u8>)>,
 }
 
 impl Snapshot {
@@ -32,7 +32,7 @@ impl Snapshot {
     }
 
     /// Returns the regular files with their contents.
-    pub(super) fn files(&self) -> impl Iterator<Item = (&Name, &Found, &Vec<u8>)> {
+    pub(super) fn files(&self) -> impl Iterator<Item = (&SnapshotName, &Found, &Vec<u8>)> {
         self.entries
             .iter()
             .filter(|(_, (found, _))| found.kind() == FileType::RegularFile)
@@ -94,8 +94,8 @@ impl Snapshot {
     }
 
     /// Returns the sets of names that are one inode.
-    fn partition(&self) -> BTreeSet<Vec<&Name>> {
-        let mut sets: HashMap<(u64, u64), Vec<&Name>> = HashMap::new();
+    fn partition(&self) -> BTreeSet<Vec<&SnapshotName>> {
+        let mut sets: HashMap<(u64, u64), Vec<&SnapshotName>> = HashMap::new();
         for (name, found, _) in self.files() {
             sets.entry(found.identity()).or_default().push(name);
         }

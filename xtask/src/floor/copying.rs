@@ -27,23 +27,23 @@ pub(crate) fn copy(list: &[&CStr], to: &str, threads: usize) -> Result<()> {
             last = dir.as_bytes();
         }
     }
-    let worker = || Worker {
+    let worker = || FloorWorker {
         to,
         dirs: None,
         buffer: vec![0; 128 << 10],
     };
-    let copy = |worker: &mut Worker<'_>, path: &&CStr| worker.file(path.to_bytes());
+    let copy = |worker: &mut FloorWorker<'_>, path: &&CStr| worker.file(path.to_bytes());
     each(list, threads, worker, copy, drop)
 }
 
-struct Worker<'a> {
+struct FloorWorker<'a> {
     to: &'a str,
     /// The directory that both ends are in, by its path.
     dirs: Option<(Vec<u8>, OwnedFd, OwnedFd)>,
     buffer: Vec<u8>,
 }
 
-impl Worker<'_> {
+impl FloorWorker<'_> {
     fn file(&mut self, path: &[u8]) -> rustix::io::Result<()> {
         let (dir, name) = split(path);
         if self.dirs.as_ref().is_none_or(|(known, ..)| known != dir) {

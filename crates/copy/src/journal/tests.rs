@@ -7,7 +7,7 @@ use bc_walk::{Identity, Stamp};
 
 use crate::existing::Existing;
 use crate::known::{NamedRecord, SourceOrigin};
-use crate::record::{Done, Placed, RootRecord, SessionRecord};
+use crate::record::{CopiedRecord, Placed, RootRecord, SessionRecord};
 
 const NOW: [u8; 16] = [7; 16];
 
@@ -44,7 +44,7 @@ fn stamp() -> Stamp {
     }
 }
 
-fn done(path: &str) -> Done {
+fn done(path: &str) -> CopiedRecord {
     let digest = Some(Digest::new(&[7; 32]));
     record::done_of(path.as_bytes(), &stat(10), true, &stat(20), digest)
 }

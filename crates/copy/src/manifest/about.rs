@@ -8,7 +8,7 @@ use bc_manifest::integrity::{Entry, Header, ROOT, Scope};
 use bc_manifest::time::format_rfc3339;
 use bc_walk::FileStat;
 
-use super::plan::Plan;
+use super::plan::ManifestPlan;
 use super::{below, path_in};
 use crate::job::Job;
 use crate::tree::RootItem;
@@ -17,7 +17,7 @@ use crate::unread::Unlisted;
 /// Returns the scope of the manifest, unless it describes all that is below its root.
 pub(super) fn scope(
     job: &Job<'_>,
-    plan: &Plan,
+    plan: &ManifestPlan,
     (unlisted, beside): (&[Unlisted], &[Entry]),
     earlier: Option<&Option<Scope>>,
 ) -> Option<Scope> {
@@ -50,7 +50,7 @@ pub(super) fn scope(
 }
 
 /// Returns the first record of the manifest.
-pub(super) fn header(job: &Job<'_>, plan: &Plan, scope: Option<&Scope>) -> Header {
+pub(super) fn header(job: &Job<'_>, plan: &ManifestPlan, scope: Option<&Scope>) -> Header {
     let options = job.options;
     let algorithm = options.algorithm.map_or("", |algorithm| algorithm.name());
     let mut header = Header::new(algorithm, env!("CARGO_PKG_VERSION"));

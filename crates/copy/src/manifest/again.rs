@@ -5,14 +5,14 @@ use std::collections::BinaryHeap;
 use bc_manifest::integrity::{Entry, path_order};
 
 use super::earlier::{ExistingManifest, Whole, look};
-use super::{ManifestHead, Plan, below};
+use super::{ManifestHead, ManifestPlan, below};
 use crate::options::CopyOptions;
 use crate::recorded::{Row, TreeRecords};
 use crate::tree::{RootItem, SourceTree};
 
 /// Reads the manifest in the place where this copy's goes. One that is not whole yields nothing:
 /// the end of the copy reports it.
-pub(crate) fn read(options: &CopyOptions, plan: &Plan, tree: &SourceTree) -> TreeRecords {
+pub(crate) fn read(options: &CopyOptions, plan: &ManifestPlan, tree: &SourceTree) -> TreeRecords {
     let stride = options.algorithm.map_or(0, |one| one.digest_len());
     let ExistingManifest::Manifest(mut earlier) = look(options, plan, Whole::Later) else {
         return TreeRecords::none();

@@ -13,7 +13,7 @@ use bc_integrity::Setting;
 use bc_walk::{FileKind, FileStat, Identity};
 
 use super::earlier::{self, ExistingManifest, Whole};
-use super::plan::Plan;
+use super::plan::ManifestPlan;
 use crate::beneath::DestDir;
 use crate::error::{Error, ErrorKind};
 use crate::job::Job;
@@ -24,7 +24,7 @@ use crate::tree::{RootItem, SourceContent, SourceTree, Walked};
 
 /// Refuses, before anything is copied, to replace a file at the manifest's named path that this
 /// copy would not carry on, unless the options allow it.
-pub(crate) fn refuse_foreign(options: &CopyOptions, plan: &Plan) -> Result<(), Error> {
+pub(crate) fn refuse_foreign(options: &CopyOptions, plan: &ManifestPlan) -> Result<(), Error> {
     let shown = plan.file.as_os_str().as_bytes();
     let refused = |why: String| {
         let error = Error::at(ErrorKind::Refused, shown, why);
@@ -62,7 +62,7 @@ pub(crate) fn refuse_foreign(options: &CopyOptions, plan: &Plan) -> Result<(), E
 /// the next copy takes it for a part of the source.
 pub(crate) fn refuse_copied(
     options: &CopyOptions,
-    plan: &Plan,
+    plan: &ManifestPlan,
     top: &Top,
     walked: &[Walked],
 ) -> Result<(), Error> {
@@ -95,7 +95,7 @@ pub(crate) fn refuse_copied(
 
 /// Refuses a file of a source, and a name in one of its directories.
 fn refuse_source(
-    plan: &Plan,
+    plan: &ManifestPlan,
     one: &Walked,
     file: Option<Identity>,
     directory: Option<Identity>,
@@ -126,7 +126,7 @@ fn refuse_source(
 
 /// Refuses, when the manifest is written, to replace a copied file: by now the copy is there, by
 /// whichever path it is reached.
-pub(super) fn refuse_now(job: &Job<'_>, plan: &Plan, rows: &Rows) -> Result<(), Error> {
+pub(super) fn refuse_now(job: &Job<'_>, plan: &ManifestPlan, rows: &Rows) -> Result<(), Error> {
     if job.options.manifest == ManifestPlace::Destination {
         return refuse_moved(job, plan);
     }
@@ -152,7 +152,7 @@ pub(super) fn refuse_now(job: &Job<'_>, plan: &Plan, rows: &Rows) -> Result<(), 
 }
 
 /// Refuses to write to what has the destination's path by now, and is another directory.
-fn refuse_moved(job: &Job<'_>, plan: &Plan) -> Result<(), Error> {
+fn refuse_moved(job: &Job<'_>, plan: &ManifestPlan) -> Result<(), Error> {
     let shown = plan.file.as_os_str().as_bytes();
     let failed = |errno: rustix::io::Errno| Error::system(shown, "open directory", errno);
     let copy = DestDir::open(job.top.fd.as_fd(), &plan.below).map_err(failed)?;
@@ -172,7 +172,7 @@ fn is_named(options: &CopyOptions) -> bool {
     matches!(options.manifest, ManifestPlace::File(_))
 }
 
-fn refused(plan: &Plan, why: impl Into<String>) -> Error {
+fn refused(plan: &ManifestPlan, why: impl Into<String>) -> Error {
     let shown = plan.file.as_os_str().as_bytes();
     Error::at(ErrorKind::Refused, shown, why).unless(Setting::Manifest)
 }

@@ -9,7 +9,7 @@ use bc_digest::Digest;
 use bc_manifest::integrity::Entry;
 use bc_walk::{FileKind, FileStat, Identity};
 
-use super::{Plan, below, kind};
+use super::{ManifestPlan, below, kind};
 use crate::beneath::DestDir;
 use crate::existing::Existing;
 use crate::job::Job;
@@ -21,7 +21,7 @@ use crate::worker::Worker;
 
 /// Returns the files that are still as that run made them, links and other entries without content,
 /// and the directories that they are in.
-pub(super) fn find(job: &Job<'_>, plan: &Plan, rows: &Rows) -> Vec<Entry> {
+pub(super) fn find(job: &Job<'_>, plan: &ManifestPlan, rows: &Rows) -> Vec<Entry> {
     let mut beside = Beside {
         plan,
         worker: Worker::new(job),
@@ -77,7 +77,7 @@ pub(super) fn find(job: &Job<'_>, plan: &Plan, rows: &Rows) -> Vec<Entry> {
 }
 
 struct Beside<'a> {
-    plan: &'a Plan,
+    plan: &'a ManifestPlan,
     worker: Worker<'a>,
     found: Vec<Entry>,
     /// Directories that the entries are in.
@@ -164,14 +164,14 @@ impl Beside<'_> {
     }
 }
 
-fn entry(plan: &Plan, target: &[u8], now: &FileStat) -> Entry {
+fn entry(plan: &ManifestPlan, target: &[u8], now: &FileStat) -> Entry {
     let mut entry = Entry::new(below(plan, target.to_vec()), kind(now.kind()));
     entry.meta = Some(meta_of(now));
     entry
 }
 
 /// True if a path is within the manifest's root.
-fn is_below(plan: &Plan, target: &[u8]) -> bool {
+fn is_below(plan: &ManifestPlan, target: &[u8]) -> bool {
     let rest = target.strip_prefix(&plan.below[..]);
     rest.is_some_and(|rest| plan.below.is_empty() || rest.starts_with(b"/"))
 }

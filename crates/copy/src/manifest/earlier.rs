@@ -16,7 +16,7 @@ use bc_manifest::integrity::{
 use bc_walk::FileStat;
 use rustix::fs::{AtFlags, OFlags};
 
-use super::plan::Plan;
+use super::plan::ManifestPlan;
 use crate::job::shown_below;
 use crate::options::{CopyOptions, ManifestPlace};
 
@@ -41,7 +41,7 @@ impl Earlier {
 }
 
 /// Returns the recorded root of a manifest that cannot be carried on, if the existing file is one.
-pub(super) fn root_of_other(plan: &Plan) -> Option<Vec<u8>> {
+pub(super) fn root_of_other(plan: &ManifestPlan) -> Option<Vec<u8>> {
     let place = Place::find(&plan.file).ok()?;
     let file = place.open(place.name(), OFlags::RDONLY | FLAGS).ok()?;
     let reader = Reader::new(BufReader::new(File::from(file)), Policy::Force).ok()?;
@@ -67,7 +67,7 @@ pub(super) enum Whole {
 }
 
 /// Looks at the file in the manifest's place.
-pub(super) fn look(options: &CopyOptions, plan: &Plan, whole: Whole) -> ExistingManifest {
+pub(super) fn look(options: &CopyOptions, plan: &ManifestPlan, whole: Whole) -> ExistingManifest {
     let Ok(place) = Place::find(&plan.file) else {
         return ExistingManifest::Nothing;
     };
@@ -87,7 +87,7 @@ pub(super) fn look(options: &CopyOptions, plan: &Plan, whole: Whole) -> Existing
 impl Earlier {
     fn of(
         options: &CopyOptions,
-        plan: &Plan,
+        plan: &ManifestPlan,
         mut file: File,
         whole: Whole,
     ) -> Result<Earlier, String> {

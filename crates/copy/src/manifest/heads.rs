@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use bc_manifest::integrity::{Entry, path_order};
 
-use super::{Plan, below, path_in};
+use super::{ManifestPlan, below, path_in};
 use crate::job::Job;
 use crate::tree::RootItem;
 use crate::unread::Unlisted;
@@ -69,7 +69,7 @@ impl Eq for ManifestHead {}
 /// Collects the first entry of each kind.
 pub(super) fn heads(
     job: &Job<'_>,
-    plan: &Plan,
+    plan: &ManifestPlan,
     unlisted: &[Unlisted],
     beside: &[Entry],
 ) -> BinaryHeap<ManifestHead> {
@@ -92,7 +92,7 @@ pub(super) fn heads(
 /// Adds the entry of this number, if it is one of the root whose entries end there.
 pub(super) fn push(
     job: &Job<'_>,
-    plan: &Plan,
+    plan: &ManifestPlan,
     heads: &mut BinaryHeap<ManifestHead>,
     item: RootItem,
     end: u32,

@@ -8,7 +8,7 @@ use crate::target::place_of;
 
 /// Place and subject of a manifest.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct ManifestPlan {
     /// The file.
     pub(crate) file: PathBuf,
     /// The directory that its paths are relative to, as it is shown.
@@ -20,7 +20,7 @@ pub(crate) struct Plan {
     pub(crate) whole: bool,
 }
 
-impl Plan {
+impl ManifestPlan {
     /// Returns the path that a manifest of this directory records as its root.
     pub(crate) fn real_root(&self) -> Vec<u8> {
         let root = place_of(OsStr::from_bytes(&self.root));

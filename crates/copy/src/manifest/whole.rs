@@ -21,7 +21,7 @@ use rustix::fs::{AtFlags, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 use serde_json::{Map, Value};
 
-use super::plan::Plan;
+use super::plan::ManifestPlan;
 use super::{About, Found};
 use crate::beneath;
 use crate::event::{Event, Why};
@@ -51,7 +51,7 @@ const KEPT: usize = 8;
 /// Returns the trailer's stamp of all entries: nothing unless each of them is proven.
 pub(super) fn trailer(
     worker: &mut Worker<'_>,
-    plan: &Plan,
+    plan: &ManifestPlan,
     (rows, unlisted): Found<'_>,
     lasting: Lasting,
 ) -> Map<String, Value> {
@@ -96,7 +96,7 @@ fn all_proven(job: &Job<'_>, rows: &Rows) -> bool {
 }
 
 /// Returns a digest over both ends of all entries; `None` where `stat` proves nothing.
-fn body(worker: &mut Worker<'_>, plan: &Plan, copies: &[Meta]) -> Option<Digest> {
+fn body(worker: &mut Worker<'_>, plan: &ManifestPlan, copies: &[Meta]) -> Option<Digest> {
     const PIECE: usize = 64 << 10;
     let job = worker.job;
     let mut hasher = Hasher::new(Algorithm::Blake3);
@@ -146,7 +146,7 @@ fn body(worker: &mut Worker<'_>, plan: &Plan, copies: &[Meta]) -> Option<Digest>
 }
 
 /// Returns true if the copy is done as a whole, and then records that of each entry.
-pub(crate) fn is_done(job: &Job<'_>, plan: &Plan) -> bool {
+pub(crate) fn is_done(job: &Job<'_>, plan: &ManifestPlan) -> bool {
     let is_asked = job.options.on_conflict == OnConflict::Fail
         && !job.options.restart
         && job.went_on.is_none()
@@ -185,7 +185,7 @@ pub(crate) fn is_done(job: &Job<'_>, plan: &Plan) -> bool {
 }
 
 /// Reads the stamp in the last line of a manifest, whatever is before it.
-fn at_the_end(plan: &Plan) -> Option<Stamp> {
+fn at_the_end(plan: &ManifestPlan) -> Option<Stamp> {
     let mut file = open(plan)?;
     let end = file.seek(SeekFrom::End(0)).ok()?;
     file.seek(SeekFrom::Start(end.saturating_sub(TAIL))).ok()?;
@@ -201,7 +201,7 @@ fn stamp_of(keys: &Map<String, Value>) -> Option<Stamp> {
     digest.as_bytes().try_into().ok()
 }
 
-fn open(plan: &Plan) -> Option<File> {
+fn open(plan: &ManifestPlan) -> Option<File> {
     if takes_at_once(&plan.file) {
         return None;
     }
@@ -212,7 +212,7 @@ fn open(plan: &Plan) -> Option<File> {
 }
 
 /// True if the manifest is whole, and is the one that this copy would write.
-fn is_sealed(job: &Job<'_>, plan: &Plan, stamp: &Stamp) -> bool {
+fn is_sealed(job: &Job<'_>, plan: &ManifestPlan, stamp: &Stamp) -> bool {
     let header = open(plan).and_then(|file| {
         let reader = Reader::new(BufReader::new(file), Policy::Strict).ok()?;
         Some(reader.header().clone())

@@ -16,7 +16,7 @@ pub(super) struct NameGroup {
 
 /// Evidence that names are one file.
 #[derive(Eq, Hash, PartialEq)]
-enum Key {
+enum SameFileKey {
     /// They had one inode when they were recorded.
     Recorded(RecordedInode),
     /// They have one inode now.
@@ -31,8 +31,11 @@ pub(super) fn groups(
 ) -> Vec<NameGroup> {
     let keys = needs.iter().enumerate().filter_map(|(nth, need)| {
         let digest = need.digest()?;
-        let recorded = need.recorded_inode().filter(|_| trusts).map(Key::Recorded);
-        let now = now(need).map(|id| Key::Now(id, digest));
+        let recorded = need
+            .recorded_inode()
+            .filter(|_| trusts)
+            .map(SameFileKey::Recorded);
+        let now = now(need).map(|id| SameFileKey::Now(id, digest));
         Some((nth, [recorded, now]))
     });
     let joined = join(keys.map(|(nth, keys)| (nth, keys.into_iter().flatten())));

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::Reach;
 use super::groups::NameGroup;
-use super::make::{Healer, LinkSource, Name, NotLinked, SecondNames, Stop};
+use super::make::{Healer, LinkSource, NotLinked, NotStaged, SecondNames, UnrepairedName};
 use super::needs::Need;
 use super::options::{Loss, Repaired};
 use super::put::{self, Present};
@@ -36,7 +36,7 @@ impl Healer<'_, '_> {
     }
 
     /// Returns the names of a group that are as verify has found them.
-    fn names(&mut self, group: &NameGroup) -> Vec<Name> {
+    fn names(&mut self, group: &NameGroup) -> Vec<UnrepairedName> {
         let restore = self.restore;
         let mut names = Vec::with_capacity(group.needs.len());
         for &need in group
@@ -45,7 +45,7 @@ impl Healer<'_, '_> {
             .filter(|need| !restore.is_settled(**need) && !restore.is_left(**need))
         {
             match self.look(&restore.needs[need]) {
-                Ok(present) => names.push(Name { need, present }),
+                Ok(present) => names.push(UnrepairedName { need, present }),
                 Err(error) => restore.failed(need, &error),
             }
         }
@@ -95,7 +95,7 @@ impl Healer<'_, '_> {
         })
     }
 
-    fn nearby(&mut self, mut names: Vec<Name>, need: &Need, wanted: Digest) {
+    fn nearby(&mut self, mut names: Vec<UnrepairedName>, need: &Need, wanted: Digest) {
         let restore = self.restore;
         let reach = Reach::of(wanted);
         if reach == Reach::Anywhere && restore.trusts {
@@ -130,7 +130,7 @@ impl Healer<'_, '_> {
         }
     }
 
-    fn anywhere(&mut self, mut names: Vec<Name>, wanted: Digest, index: &SourceIndex) {
+    fn anywhere(&mut self, mut names: Vec<UnrepairedName>, wanted: Digest, index: &SourceIndex) {
         let restore = self.restore;
         for id in index.holders(&wanted) {
             if names.is_empty() {
@@ -146,7 +146,12 @@ impl Healer<'_, '_> {
 
     /// Makes the names further names of a file of the tree that was recorded as the same one, if it
     /// has the recorded content. Returns the names for which it has not.
-    fn join(&mut self, names: Vec<Name>, path: &[u8], wanted: Digest) -> Vec<Name> {
+    fn join(
+        &mut self,
+        names: Vec<UnrepairedName>,
+        path: &[u8],
+        wanted: Digest,
+    ) -> Vec<UnrepairedName> {
         let restore = self.restore;
         let top = restore.top.fd.as_fd();
         let opened = open_regular(top, path, restore.shown(path)).ok().flatten();
@@ -208,7 +213,11 @@ impl Healer<'_, '_> {
 
     /// Copies to the first name, and links the others to it. Returns the names if the candidate has
     /// not the recorded content.
-    fn copy(&mut self, mut names: Vec<Name>, candidate: Option<&Candidate>) -> Vec<Name> {
+    fn copy(
+        &mut self,
+        mut names: Vec<UnrepairedName>,
+        candidate: Option<&Candidate>,
+    ) -> Vec<UnrepairedName> {
         let restore = self.restore;
         if candidate.is_some_and(|candidate| !self.may_be(&names, candidate)) {
             return names;
@@ -222,12 +231,12 @@ impl Healer<'_, '_> {
             let first = names.remove(0);
             let (dir, stage, id) = match self.stage(&first, candidate) {
                 Ok(staged) => staged,
-                Err(Stop::NotIt) => {
+                Err(NotStaged::NotIt) => {
                     names.insert(0, first);
                     return names;
                 }
-                Err(Stop::Cancelled) => return Vec::new(),
-                Err(Stop::Failed(error)) => {
+                Err(NotStaged::Cancelled) => return Vec::new(),
+                Err(NotStaged::Failed(error)) => {
                     restore.failed(first.need, &error);
                     names.retain(|name| !restore.is_left(name.need));
                     continue;
@@ -263,7 +272,7 @@ impl Healer<'_, '_> {
     }
 
     /// True if a file can be the wanted one, as far as its stat shows.
-    fn may_be(&self, names: &[Name], candidate: &Candidate) -> bool {
+    fn may_be(&self, names: &[UnrepairedName], candidate: &Candidate) -> bool {
         let Some(first) = names.first() else {
             return false;
         };
@@ -275,11 +284,11 @@ impl Healer<'_, '_> {
     /// Links names to the repaired file. Names that cannot be linked are copied.
     fn link_all(
         &mut self,
-        names: Vec<Name>,
+        names: Vec<UnrepairedName>,
         source: &LinkSource<'_>,
         kept: &mut SecondNames,
         candidate: Option<&Candidate>,
-    ) -> Vec<Name> {
+    ) -> Vec<UnrepairedName> {
         let restore = self.restore;
         let mut rest = Vec::new();
         for name in names {
@@ -308,7 +317,11 @@ impl Healer<'_, '_> {
     }
 
     /// Reports the effects that [`copy`](Self::copy) would have.
-    fn foresee(&mut self, names: Vec<Name>, candidate: Option<&Candidate>) -> Vec<Name> {
+    fn foresee(
+        &mut self,
+        names: Vec<UnrepairedName>,
+        candidate: Option<&Candidate>,
+    ) -> Vec<UnrepairedName> {
         let Some(wanted) = names.first().and_then(|first| self.need(first).digest()) else {
             return names;
         };
@@ -319,7 +332,12 @@ impl Healer<'_, '_> {
         Vec::new()
     }
 
-    fn foretell(&self, names: Vec<Name>, candidate: Option<&Candidate>, linked: Option<&[u8]>) {
+    fn foretell(
+        &self,
+        names: Vec<UnrepairedName>,
+        candidate: Option<&Candidate>,
+        linked: Option<&[u8]>,
+    ) {
         let restore = self.restore;
         let mut linked = linked;
         for name in names {
@@ -346,7 +364,7 @@ impl Healer<'_, '_> {
 }
 
 /// True if the file is one of those to be replaced.
-fn is_one_of(names: &[Name], id: Identity) -> bool {
+fn is_one_of(names: &[UnrepairedName], id: Identity) -> bool {
     let mut present = names.iter().filter_map(|name| name.present.as_ref());
     present.any(|present| present.stat.id == id)
 }

@@ -31,7 +31,7 @@ pub(super) struct Healer<'r, 'a> {
 }
 
 /// A name that is still to be repaired.
-pub(super) struct Name {
+pub(super) struct UnrepairedName {
     pub(super) need: usize,
     /// The existing file with the name.
     pub(super) present: Option<Present>,
@@ -46,7 +46,7 @@ pub(super) struct LinkSource<'s> {
 }
 
 /// Reason for which a candidate did not become a stage.
-pub(super) enum Stop {
+pub(super) enum NotStaged {
     /// It has not the wanted content.
     NotIt,
     Cancelled,
@@ -73,13 +73,13 @@ impl<'r, 'a> Healer<'r, 'a> {
         }
     }
 
-    pub(super) fn need(&self, name: &Name) -> &'r Need {
+    pub(super) fn need(&self, name: &UnrepairedName) -> &'r Need {
         &self.restore.needs[name.need]
     }
 
     pub(super) fn link(
         &mut self,
-        name: &Name,
+        name: &UnrepairedName,
         source: &LinkSource<'_>,
         kept: &mut SecondNames,
     ) -> Result<Option<Vec<u8>>, NotLinked> {
@@ -123,7 +123,7 @@ impl<'r, 'a> Healer<'r, 'a> {
         &mut self,
         dir: &DestDir,
         stage: &str,
-        name: &Name,
+        name: &UnrepairedName,
         kept: &mut SecondNames,
     ) -> Result<Option<Vec<u8>>, Error> {
         let need = self.need(name);
@@ -179,17 +179,18 @@ impl<'r, 'a> Healer<'r, 'a> {
     /// Makes a stage of a candidate, if it has the wanted content; returns its name and identity.
     pub(super) fn stage(
         &mut self,
-        name: &Name,
+        name: &UnrepairedName,
         candidate: Option<&Candidate>,
-    ) -> Result<(DestDir, String, Identity), Stop> {
+    ) -> Result<(DestDir, String, Identity), NotStaged> {
         let restore = self.restore;
         let need = self.need(name);
         let failed = |op: &'static str, errno: Errno| {
-            Stop::Failed(Error::new(restore.shown(&need.path), op, errno))
+            NotStaged::Failed(Error::new(restore.shown(&need.path), op, errno))
         };
         let dir = restore.dirs.open(restore, parts(&need.path).0);
-        let dir = dir
-            .map_err(|not| Stop::Failed(not.error(restore.shown(&need.path), "open directory")))?;
+        let dir = dir.map_err(|not| {
+            NotStaged::Failed(not.error(restore.shown(&need.path), "open directory"))
+        })?;
         restore.stages.begun(&need.path);
         let stage = stage::open(
             &dir,
@@ -219,21 +220,21 @@ impl<'r, 'a> Healer<'r, 'a> {
 
     fn fill(
         &mut self,
-        name: &Name,
+        name: &UnrepairedName,
         (dir, stage): (&DestDir, &Stage),
         candidate: Option<&Candidate>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), NotStaged> {
         let restore = self.restore;
         let need = self.need(name);
         let failed = |op: &'static str, errno: Errno| {
-            Stop::Failed(Error::new(restore.shown(&need.path), op, errno))
+            NotStaged::Failed(Error::new(restore.shown(&need.path), op, errno))
         };
         let digest = match candidate {
             Some(candidate) => self.bytes(need, stage, candidate)?,
             None => hash(restore.algorithm, b""),
         };
         if need.digest() != Some(digest) {
-            return Err(Stop::NotIt);
+            return Err(NotStaged::NotIt);
         }
         let present = match &name.present {
             None => None,
@@ -258,7 +259,12 @@ impl<'r, 'a> Healer<'r, 'a> {
     }
 
     /// Copies, and returns the digest of the bytes written.
-    fn bytes(&mut self, need: &Need, stage: &Stage, candidate: &Candidate) -> Result<Digest, Stop> {
+    fn bytes(
+        &mut self,
+        need: &Need,
+        stage: &Stage,
+        candidate: &Candidate,
+    ) -> Result<Digest, NotStaged> {
         let restore = self.restore;
         let (file, size) = (candidate.file.as_fd(), candidate.stat.stamp.size);
         let layout = match candidate.stat.blocks * 512 < size {
@@ -284,16 +290,16 @@ impl<'r, 'a> Healer<'r, 'a> {
         );
         let [output] = outputs;
         match output.error.map_or(read, Err) {
-            Ok(digest) => digest.ok_or(Stop::NotIt),
+            Ok(digest) => digest.ok_or(NotStaged::NotIt),
             Err(DataError::Source(op, errno)) => {
                 restore.unreadable(&Error::new(&candidate.shown[..], op, errno));
-                Err(Stop::NotIt)
+                Err(NotStaged::NotIt)
             }
-            Err(DataError::Changed) => Err(Stop::NotIt),
-            Err(DataError::Cancelled) => Err(Stop::Cancelled),
+            Err(DataError::Changed) => Err(NotStaged::NotIt),
+            Err(DataError::Cancelled) => Err(NotStaged::Cancelled),
             Err(DataError::Target(op, errno)) => {
                 let shown = restore.shown(&need.path);
-                Err(Stop::Failed(Error::new(shown, op, errno)))
+                Err(NotStaged::Failed(Error::new(shown, op, errno)))
             }
         }
     }

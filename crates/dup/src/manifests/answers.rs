@@ -7,7 +7,7 @@ use bc_walk::{EntryId, Error, Listing};
 
 use super::digests::{self, Sizes, Table};
 use super::entries::Found;
-use super::named::Named;
+use super::named::NamedFiles;
 use super::origin::ManifestOrigin;
 use super::systems::{self, Device, Systems};
 use super::{Form, Manifest, ManifestError, Tally, strength};
@@ -253,7 +253,7 @@ impl Manifest {
         let mut best: Vec<Option<Algorithm>> = vec![None; question.entries.len()];
         let mut details = vec![None; answers.details.len()];
         let (mut own_entries, mut alike) = (0, Vec::new());
-        let (mut unknown_origin, mut named) = (0, Named::new(question.listing, question.own));
+        let (mut unknown_origin, mut named) = (0, NamedFiles::new(question.listing, question.own));
         let is_believed = self.form == Form::Checksums && self.is_trusted;
         let is_unknown = self.header.is_none() && !self.is_trusted && !question.names.is_empty();
         self.each(cancel, &mut |found| {

@@ -10,7 +10,7 @@ use crate::report::root_len;
 use crate::subtrees::Subtrees;
 
 /// Files by all that they can be called.
-pub(super) struct Named<'a> {
+pub(super) struct NamedFiles<'a> {
     listing: &'a Listing,
     /// Roots as they were given, in order of the walk's roots as far as they could be opened.
     roots: Vec<&'a [u8]>,
@@ -18,9 +18,9 @@ pub(super) struct Named<'a> {
     last: Option<(Vec<u8>, Option<Vec<u8>>)>,
 }
 
-impl<'a> Named<'a> {
-    pub(super) fn new(listing: &'a Listing, own: &'a Subtrees) -> Named<'a> {
-        Named {
+impl<'a> NamedFiles<'a> {
+    pub(super) fn new(listing: &'a Listing, own: &'a Subtrees) -> NamedFiles<'a> {
+        NamedFiles {
             listing,
             roots: own.paths().collect(),
             last: None,

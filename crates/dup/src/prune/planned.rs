@@ -8,7 +8,7 @@ use bc_pool::Cancel;
 use super::dir;
 use super::keep::{FileGroup, FileRef};
 use super::options::PruneOptions;
-use super::protect::Places;
+use super::protect::WatchedPlaces;
 use super::step::Action;
 use super::sys::{self, Access};
 use crate::space::{Shares, Space};
@@ -28,7 +28,7 @@ pub struct Planned {
 /// Counts the names that [`prune`](super::prune) would act on. Files that have changed since they
 /// were found, or cannot be opened, do not count. Ends early when cancelled.
 pub fn at_stake(groups: &[FileGroup], options: &PruneOptions, cancel: &Cancel) -> Planned {
-    let mut places = Places::new(&options.references, &options.action, cancel);
+    let mut places = WatchedPlaces::new(&options.references, &options.action, cancel);
     let mut mounts = Mounts::default();
     let mut planned = Planned::default();
     for group in groups.iter().take_while(|_| !cancel.is_cancelled()) {

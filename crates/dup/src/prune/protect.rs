@@ -40,7 +40,7 @@ pub(super) enum Open {
 }
 
 /// The places that matter to a run.
-pub(super) struct Places<'a> {
+pub(super) struct WatchedPlaces<'a> {
     pub(super) references: &'a Subtrees,
     /// Directory that files are moved to.
     destination: Option<&'a [u8]>,
@@ -61,17 +61,17 @@ pub(super) struct Places<'a> {
     pub(super) cancel: &'a Cancel,
 }
 
-impl<'a> Places<'a> {
+impl<'a> WatchedPlaces<'a> {
     pub(super) fn new(
         references: &'a Subtrees,
         action: &'a Action,
         cancel: &'a Cancel,
-    ) -> Places<'a> {
+    ) -> WatchedPlaces<'a> {
         let destination = match action {
             Action::Move(dir) => Some(dir.as_slice()),
             _ => None,
         };
-        let mut places = Places {
+        let mut places = WatchedPlaces {
             references,
             destination,
             opened: HashSet::new(),

@@ -16,7 +16,7 @@ use super::journal::Journal;
 use super::keep::FileRef;
 use super::open_file::OpenFile;
 use super::options::PruneOptions;
-use super::protect::Places;
+use super::protect::WatchedPlaces;
 use super::real_places::RealPlaces;
 use super::relocate::Arrived;
 use super::step::{PruneEvent, PruneSummary, Step, StepKind, StepOutcome};
@@ -42,7 +42,7 @@ pub(super) struct Run<'a> {
     pub(super) abilities: Abilities<'a>,
     /// Questions that only the file system can answer.
     pub(super) questions: Questions,
-    pub(super) places: Places<'a>,
+    pub(super) places: WatchedPlaces<'a>,
     /// The directories that it came to last.
     pub(super) parents: Parents,
 }
@@ -110,7 +110,7 @@ impl<'a> Run<'a> {
             tells_later: false,
             abilities: Abilities::new(options),
             questions: Questions::default(),
-            places: Places::new(&options.references, &options.action, cancel),
+            places: WatchedPlaces::new(&options.references, &options.action, cancel),
             parents: Parents::default(),
         }
     }

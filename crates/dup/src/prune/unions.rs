@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use bc_fs::mount::Shows;
 
 use super::ancestors::climb;
-use super::protect::{Open, Places};
+use super::protect::{Open, WatchedPlaces};
 use super::skip::Skip;
 use super::sys;
 use super::views::SeenView;
@@ -22,7 +22,7 @@ pub(super) enum Union {
     Ask(OwnedFd),
 }
 
-impl Places<'_> {
+impl WatchedPlaces<'_> {
     /// Determines if a reference's directory is visible in `dir`, or in one above it in the same
     /// mount.
     pub(super) fn union(&mut self, dir: &OwnedFd) -> Result<Union, Skip> {

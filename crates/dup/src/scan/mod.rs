@@ -33,7 +33,7 @@ use crate::subtrees::{Marks, Subtrees};
 use crate::writers;
 use candidates::Candidates;
 use context::Context;
-use pass::{Done, How, Part};
+use pass::{How, Part, PassResult};
 use recall::Recalled;
 use sample::Sample;
 use table::Both;
@@ -299,7 +299,7 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 fn first_reads(
     context: &Context<'_>,
     ends: bc_read::VerifyWhen,
-) -> Result<(Done, u64), WorkerPanic> {
+) -> Result<(PassResult, u64), WorkerPanic> {
     // Where a file is verified in any case, and a whole digest costs no more than a fast hash, files
     // of which all is read are done with at once.
     let least = match (context.options.algorithm, ends) {
@@ -355,7 +355,7 @@ fn read_unknown(
     groups: impl Iterator<Item = Range<u32>>,
     parts: &[(Range<u32>, Vec<u32>)],
     how: How,
-) -> Result<Done, WorkerPanic> {
+) -> Result<PassResult, WorkerPanic> {
     let table = &context.table;
     let mut unknown = order::Set::new(context.listing.len());
     // To look up a size is a wait for memory: once for a group.
@@ -383,7 +383,7 @@ fn read_unknown(
 }
 
 /// Reads to the end the files that the fast hashes left equal.
-fn full_reads(context: &Context<'_>, equal: &groups::Found) -> Result<Done, WorkerPanic> {
+fn full_reads(context: &Context<'_>, equal: &groups::Found) -> Result<PassResult, WorkerPanic> {
     let table = &context.table;
     let streaming = prefix_stages::is_streaming(context.options.algorithm);
     let mut at_once = Vec::new();

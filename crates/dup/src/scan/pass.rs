@@ -74,7 +74,7 @@ enum FileHead {
 
 /// Result of a pass.
 #[derive(Debug, Default)]
-pub(crate) struct Done {
+pub(crate) struct PassResult {
     pub(crate) read: ReadStats,
     pub(crate) failures: Vec<(EntryId, Error)>,
     /// Files of which the digest of the whole was taken.
@@ -83,8 +83,8 @@ pub(crate) struct Done {
     followers: Vec<Follower>,
 }
 
-impl Done {
-    pub(crate) fn merge(&mut self, other: Done) {
+impl PassResult {
+    pub(crate) fn merge(&mut self, other: PassResult) {
         self.read.merge(other.read);
         self.failures.extend(other.failures);
         self.whole += other.whole;
@@ -99,12 +99,16 @@ impl Context<'_> {
         &self,
         candidates: impl Iterator<Item = u32>,
         how: How,
-    ) -> Result<Done, WorkerPanic> {
+    ) -> Result<PassResult, WorkerPanic> {
         self.read_entries(self.set_of(candidates), how)
     }
 
     /// Reads the candidates that these entries open, as [`read`](Self::read) does.
-    pub(crate) fn read_entries(&self, entries: order::Set, how: How) -> Result<Done, WorkerPanic> {
+    pub(crate) fn read_entries(
+        &self,
+        entries: order::Set,
+        how: How,
+    ) -> Result<PassResult, WorkerPanic> {
         let mut done = self.read_some(entries, how, Follow::Yes)?;
         let followers = std::mem::take(&mut done.followers);
         let left = space::resolve(self, followers)?;
@@ -117,7 +121,7 @@ impl Context<'_> {
         &self,
         candidates: impl Iterator<Item = u32>,
         limit: u64,
-    ) -> Result<Done, WorkerPanic> {
+    ) -> Result<PassResult, WorkerPanic> {
         let how = How {
             limit,
             ends: VerifyWhen::AtEnd,
@@ -131,10 +135,10 @@ impl Context<'_> {
         entries: order::Set,
         how: How,
         follow: Follow,
-    ) -> Result<Done, WorkerPanic> {
+    ) -> Result<PassResult, WorkerPanic> {
         let plan = self.plan(entries);
         if plan.is_empty() {
-            return Ok(Done::default());
+            return Ok(PassResult::default());
         }
         let sizes = plan.entries().iter().map(|entry| self.listing.size(*entry));
         let bytes = sizes
@@ -143,7 +147,7 @@ impl Context<'_> {
         self.progress.planned_bytes.fetch_add(bytes, Relaxed);
         let workers = self.workers(&plan, bytes);
         let done = self.run(&plan, workers, |growth| {
-            let mut worker = Worker {
+            let mut worker = PassWorker {
                 context: self,
                 growth,
                 how,
@@ -153,7 +157,7 @@ impl Context<'_> {
                 whole: Batch::new(&[self.options.algorithm], self.options.cpu),
                 fast: Batch::new(&[Algorithm::Xxh3], self.options.cpu),
                 slots: Vec::new(),
-                done: Done::default(),
+                done: PassResult::default(),
                 files: 0,
                 bytes: 0,
                 ahead: Vec::new(),
@@ -164,14 +168,16 @@ impl Context<'_> {
             worker.publish();
             worker.done
         })?;
-        Ok(done.into_iter().fold(Done::default(), |mut all, one| {
-            all.merge(one);
-            all
-        }))
+        Ok(done
+            .into_iter()
+            .fold(PassResult::default(), |mut all, one| {
+                all.merge(one);
+                all
+            }))
     }
 }
 
-struct Worker<'a> {
+struct PassWorker<'a> {
     context: &'a Context<'a>,
     growth: Growth<'a>,
     how: How,
@@ -183,7 +189,7 @@ struct Worker<'a> {
     slots: Vec<Part>,
     /// Heads of the files in the slots that are read whole, where both digests are wanted.
     heads: Vec<FileHead>,
-    done: Done,
+    done: PassResult,
     /// Files and bytes that are not yet in the shared counters, which are updated rarely.
     files: u64,
     bytes: u64,
@@ -194,7 +200,7 @@ struct Worker<'a> {
 /// Bytes of large files that are published together.
 const PUBLISH_BYTES: u64 = 8 << 20;
 
-impl Worker<'_> {
+impl PassWorker<'_> {
     /// Counts the pieces of unfinished files that were just used up, so that
     /// a display moves while one huge file is read.
     fn count_pieces(&mut self, feeds: &[Feed<'_>], consumed: &[usize]) {
@@ -278,7 +284,7 @@ impl Worker<'_> {
     }
 }
 
-impl Consumer for Worker<'_> {
+impl Consumer for PassWorker<'_> {
     fn width(&self) -> usize {
         self.whole.width()
     }

@@ -12,7 +12,7 @@ use bc_walk::{EntryId, Error};
 
 use super::context::Context;
 use super::extents::{Follow, Follower};
-use super::pass::Done;
+use super::pass::PassResult;
 use super::{lock, space};
 
 /// Files above this are read in stages.
@@ -30,8 +30,8 @@ const AT_ONCE: usize = 1024;
 /// Takes the whole digests of `groups` (candidates of one size and one fast
 /// hash each), all larger than [`LARGE`]. Files that differ from all others of
 /// their group on the way keep no digest.
-pub(crate) fn read(context: &Context<'_>, groups: &[Vec<u32>]) -> Result<Done, WorkerPanic> {
-    let mut done = Done::default();
+pub(crate) fn read(context: &Context<'_>, groups: &[Vec<u32>]) -> Result<PassResult, WorkerPanic> {
+    let mut done = PassResult::default();
     let mut rest = groups;
     while !rest.is_empty() {
         let mut count = 0;
@@ -85,7 +85,7 @@ pub(crate) fn set_followers_aside(
 pub(crate) fn read_left(
     context: &Context<'_>,
     followers: Vec<Follower>,
-) -> Result<Done, WorkerPanic> {
+) -> Result<PassResult, WorkerPanic> {
     let table = &context.table;
     let mut leaders: Vec<u32> = followers.iter().map(|follower| follower.leader).collect();
     leaders.sort_unstable();
@@ -97,8 +97,8 @@ pub(crate) fn read_left(
     Ok(done)
 }
 
-fn all_stages(context: &Context<'_>, groups: &[Vec<u32>]) -> Result<Done, WorkerPanic> {
-    let mut done = Done::default();
+fn all_stages(context: &Context<'_>, groups: &[Vec<u32>]) -> Result<PassResult, WorkerPanic> {
+    let mut done = PassResult::default();
     let mut groups = groups.to_vec();
     let mut live: Vec<u32> = groups.iter().flatten().copied().collect();
     live.sort_unstable();
@@ -119,14 +119,14 @@ fn all_stages(context: &Context<'_>, groups: &[Vec<u32>]) -> Result<Done, Worker
         let plan = context.plan(context.set_of(unknown.into_iter()));
         let workers = context.workers(&plan, unread);
         let results = context.run(&plan, workers, |growth| {
-            let mut worker = Worker {
+            let mut worker = PrefixWorker {
                 context,
                 growth,
                 live: &live,
                 hashers: &hashers,
                 range: start..end,
                 slots: Vec::new(),
-                done: Done::default(),
+                done: PassResult::default(),
                 learnt: Vec::new(),
             };
             let options = &context.options.read;
@@ -215,18 +215,18 @@ fn split(context: &Context<'_>, groups: &[Vec<u32>], end: u64) -> Vec<Vec<u32>> 
     next
 }
 
-struct Worker<'a> {
+struct PrefixWorker<'a> {
     context: &'a Context<'a>,
     growth: Growth<'a>,
     live: &'a [u32],
     hashers: &'a [Mutex<Option<Hasher>>],
     range: std::ops::Range<u64>,
     slots: Vec<Option<Hasher>>,
-    done: Done,
+    done: PassResult,
     learnt: Vec<(u32, Digest)>,
 }
 
-impl Worker<'_> {
+impl PrefixWorker<'_> {
     fn place(&self, entry: EntryId) -> Option<&Mutex<Option<Hasher>>> {
         let table = &self.context.table;
         let candidate = table.candidate(table.opened_by(entry));
@@ -235,7 +235,7 @@ impl Worker<'_> {
     }
 }
 
-impl Consumer for Worker<'_> {
+impl Consumer for PrefixWorker<'_> {
     fn width(&self) -> usize {
         1
     }

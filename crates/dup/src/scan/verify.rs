@@ -10,7 +10,7 @@ use bc_walk::{Error, ErrorKind};
 
 use super::context::Context;
 use super::groups::{Found, worth};
-use super::pass::Done;
+use super::pass::PassResult;
 use crate::prune::sys::{self, FailedCall};
 
 /// Bytes compared at a time, of each of two files.
@@ -18,7 +18,7 @@ const PIECE: usize = 256 << 10;
 
 /// Compares the members of each group and splits it by their bytes. Files that cannot be read leave
 /// it.
-pub(crate) fn compare(context: &Context<'_>, found: &mut Found) -> Result<Done, WorkerPanic> {
+pub(crate) fn compare(context: &Context<'_>, found: &mut Found) -> Result<PassResult, WorkerPanic> {
     let groups: Vec<&[u32]> = found.groups().collect();
     let most = context.options.workers.clamp(1, groups.len().max(1));
     let members = || groups.iter().flat_map(|group| group.iter());
@@ -30,10 +30,10 @@ pub(crate) fn compare(context: &Context<'_>, found: &mut Found) -> Result<Done, 
     let mut order: Vec<usize> = (0..groups.len()).collect();
     order.sort_by_key(|index| groups[*index].first());
     let results = bc_pool::run(workers, |_| {
-        let mut worker = Worker {
+        let mut worker = VerifyWorker {
             context,
             opener: Opener::new(context.listing),
-            done: Done::default(),
+            done: PassResult::default(),
             buffers: [vec![0; PIECE], vec![0; PIECE]],
         };
         let mut mine = Vec::new();
@@ -47,7 +47,7 @@ pub(crate) fn compare(context: &Context<'_>, found: &mut Found) -> Result<Done, 
         }
         (mine, worker.done)
     })?;
-    let mut done = Done::default();
+    let mut done = PassResult::default();
     let mut parts = Vec::new();
     for (mine, counts) in results {
         parts.extend(mine);
@@ -64,14 +64,14 @@ pub(crate) fn compare(context: &Context<'_>, found: &mut Found) -> Result<Done, 
     Ok(done)
 }
 
-struct Worker<'a> {
+struct VerifyWorker<'a> {
     context: &'a Context<'a>,
     opener: Opener<'a>,
-    done: Done,
+    done: PassResult,
     buffers: [Vec<u8>; 2],
 }
 
-impl Worker<'_> {
+impl VerifyWorker<'_> {
     /// Sorts the members by content: each is compared with one of each kind.
     fn partition(&mut self, group: &[u32]) -> Vec<Vec<u32>> {
         let mut kinds: Vec<(OwnedFd, Vec<u32>)> = Vec::new();

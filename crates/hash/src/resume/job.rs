@@ -7,17 +7,17 @@ use bc_fs::Escaped;
 /// Names and values of all inputs that decide which files are read and what is made of them: the
 /// command, roots, options, the version of the program.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Job {
+pub struct JobInputs {
     fields: Vec<(String, Vec<u8>)>,
 }
 
 /// Values up to this many bytes are shown where they differ.
 const SHOWN: usize = 80;
 
-impl Job {
+impl JobInputs {
     /// Adds a field. Fields of one name may be repeated, as roots are.
     #[must_use]
-    pub fn with(mut self, name: &str, value: impl AsRef<[u8]>) -> Job {
+    pub fn with(mut self, name: &str, value: impl AsRef<[u8]>) -> JobInputs {
         self.fields.push((name.to_owned(), value.as_ref().to_vec()));
         self
     }
@@ -29,7 +29,7 @@ impl Job {
 
     /// Returns the names of the fields in which an `earlier` job differs, in words; `None` if there
     /// are none.
-    pub fn difference(&self, earlier: &Job) -> Option<String> {
+    pub fn difference(&self, earlier: &JobInputs) -> Option<String> {
         if self == earlier {
             return None;
         }
@@ -78,7 +78,7 @@ impl Job {
             .sum()
     }
 
-    pub(super) fn decode(mut bytes: &[u8]) -> Option<Job> {
+    pub(super) fn decode(mut bytes: &[u8]) -> Option<JobInputs> {
         let mut text = || {
             let (length, rest) = bytes.split_first_chunk::<4>()?;
             let length = u32::from_le_bytes(*length) as usize;
@@ -86,7 +86,7 @@ impl Job {
             bytes = &rest[length..];
             Some((text, bytes.is_empty()))
         };
-        let mut job = Job::default();
+        let mut job = JobInputs::default();
         loop {
             let (name, _) = text()?;
             let (value, over) = text()?;
@@ -115,8 +115,8 @@ fn shown(values: &[&[u8]]) -> String {
 mod tests {
     use super::*;
 
-    fn job() -> Job {
-        Job::default()
+    fn job() -> JobInputs {
+        JobInputs::default()
             .with("command", "hash")
             .with("root", b"/a\xff")
             .with("root", "/b")
@@ -128,8 +128,8 @@ mod tests {
         let mut bytes = Vec::new();
         job().encode(&mut bytes);
         assert_eq!(bytes.len(), job().encoded_len());
-        assert_eq!(Job::decode(&bytes), Some(job()));
-        assert!((0..bytes.len()).all(|len| Job::decode(&bytes[..len]) != Some(job())));
+        assert_eq!(JobInputs::decode(&bytes), Some(job()));
+        assert!((0..bytes.len()).all(|len| JobInputs::decode(&bytes[..len]) != Some(job())));
     }
 
     #[test]
@@ -142,8 +142,8 @@ mod tests {
         );
         let long = job().with("include", "x".repeat(SHOWN));
         assert_eq!(long.difference(&job()).unwrap(), "include");
-        let swapped = Job::default().with("b", "2").with("a", "1");
-        let job = Job::default().with("a", "1").with("b", "2");
+        let swapped = JobInputs::default().with("b", "2").with("a", "1");
+        let job = JobInputs::default().with("a", "1").with("b", "2");
         assert_eq!(swapped.difference(&job).unwrap(), "order");
     }
 }

@@ -12,7 +12,7 @@ use bc_pool::Cancel;
 use bc_walk::FileStat;
 
 use super::boot::Boot;
-use super::job::Job;
+use super::job::JobInputs;
 use super::record::{self, DEVICE, FILE, JOB, SESSION, STATE};
 
 /// Records between two looks for a cancellation.
@@ -24,7 +24,7 @@ pub(super) struct Loaded {
     pub(super) known: JournalFiles,
     /// Time when its first run began, and the job of that run.
     pub(super) created_at: i64,
-    pub(super) job: Job,
+    pub(super) job: JobInputs,
     /// Offset of the end of its last whole record.
     pub(super) end: u64,
 }
@@ -53,7 +53,7 @@ struct Run {
 }
 
 /// Returns the job of the run that began a journal, if its first record is whole.
-pub(super) fn job_of(journal: &Journal) -> Option<Job> {
+pub(super) fn job_of(journal: &Journal) -> Option<JobInputs> {
     let mut records = journal.records();
     let first = records.next_record().ok()?;
     let first = first.filter(|record| record.kind == JOB)?;

@@ -13,7 +13,7 @@ use bc_fs::journal::{Journal, Key, View};
 use bc_fs::place::Place;
 
 use super::boot::Boot;
-use super::job::Job;
+use super::job::JobInputs;
 use super::record;
 
 /// Interval at which the journal is forced to the disk: that is how much of the work a power cut
@@ -28,7 +28,7 @@ pub(super) struct JournalSite {
     pub(super) state: Option<PathBuf>,
     /// Time when the run began, in nanoseconds since 1970, and its job.
     pub(super) created_at: i64,
-    pub(super) job: Job,
+    pub(super) job: JobInputs,
 }
 
 impl JournalSite {

@@ -33,7 +33,7 @@ use boot::Boot;
 use known::{JournalFiles, Loaded};
 use log::{Before, JournalSite, Log};
 
-pub use job::Job;
+pub use job::JobInputs;
 pub use log::Tell;
 pub use options::{Beginning, Earlier, Pace, Refused, ResumeOptions, Taken};
 pub(crate) use worker_records::WorkerRecords;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bc_digest::Algorithm;
 use bc_fs::place::Place;
 
-use super::job::Job;
+use super::job::JobInputs;
 use super::log::Tell;
 
 /// Treatment of the journal of an earlier run.
@@ -66,7 +66,7 @@ pub struct ResumeOptions {
     /// journals.
     pub state: Option<PathBuf>,
     /// Description of the run's work.
-    pub job: Job,
+    pub job: JobInputs,
     /// Digests of each file.
     pub algorithms: Vec<Algorithm>,
     /// Treatment of an earlier journal.
@@ -85,7 +85,7 @@ impl ResumeOptions {
     /// aside.
     pub fn new(
         place: Place,
-        job: Job,
+        job: JobInputs,
         algorithms: Vec<Algorithm>,
         now: i64,
         report: Tell,

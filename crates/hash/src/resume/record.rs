@@ -8,7 +8,7 @@ use bc_fs::journal::push;
 use bc_walk::FileStat;
 
 use super::boot::Boot;
-use super::job::Job;
+use super::job::JobInputs;
 
 /// Kind of the first record: the time when the first run began, and its job.
 pub(super) const JOB: u8 = 0;
@@ -22,16 +22,16 @@ pub(super) const FILE: u8 = 3;
 /// Bytes of identity and stamp.
 pub(super) const STATE: usize = 40;
 
-pub(super) fn push_job(piece: &mut Vec<u8>, created_at: i64, job: &Job) {
+pub(super) fn push_job(piece: &mut Vec<u8>, created_at: i64, job: &JobInputs) {
     push(piece, JOB, |body| {
         body.extend_from_slice(&created_at.to_le_bytes());
         job.encode(body);
     });
 }
 
-pub(super) fn job(body: &[u8]) -> Option<(i64, Job)> {
+pub(super) fn job(body: &[u8]) -> Option<(i64, JobInputs)> {
     let (created_at, job) = body.split_first_chunk::<8>()?;
-    Some((i64::from_le_bytes(*created_at), Job::decode(job)?))
+    Some((i64::from_le_bytes(*created_at), JobInputs::decode(job)?))
 }
 
 pub(super) fn push_session(piece: &mut Vec<u8>, boot: &Boot) {

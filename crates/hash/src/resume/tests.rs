@@ -57,7 +57,7 @@ impl Ground {
         ResumeOptions {
             place: out.beside(".partial").unwrap(),
             state: Some(self.tree.scratch("state")),
-            job: Job::default().with("root", "tree"),
+            job: JobInputs::default().with("root", "tree"),
             algorithms: self.algorithms.clone(),
             earlier,
             pace: AT_ONCE,
@@ -338,7 +338,7 @@ fn another_run_does_not_go_on_from_it() {
     assert!(ground.journal().exists());
     drop(resume);
     let mut other = ground.options(Earlier::GoOn);
-    other.job = Job::default().with("root", "trees");
+    other.job = JobInputs::default().with("root", "trees");
     assert_eq!(
         ground.refused(other),
         "of another run than this one: root: tree, now trees"
@@ -421,7 +421,7 @@ fn an_earlier_journal_stays_until_there_is_a_better_one() {
     resume.done();
     // Journals of another job do not help a run that resumes with this one.
     let mut other = ground.options(Earlier::GoOn);
-    other.job = Job::default().with("root", "trees");
+    other.job = JobInputs::default().with("root", "trees");
     let (resume, _) = ground.begin(other);
     ground.hashed(Some(&resume), 1);
     drop(resume);

@@ -6,7 +6,7 @@ use bc_manifest::integrity::path_order;
 
 /// One line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Line<'a> {
+pub(super) struct PackedLine<'a> {
     pub(super) path: &'a [u8],
     pub(super) digest: &'a [u8],
     /// Size in bytes, if the file contains it.
@@ -48,13 +48,13 @@ impl Lines {
         self.starts.is_empty()
     }
 
-    fn at(packed: &[u8], start: u64) -> Line<'_> {
+    fn at(packed: &[u8], start: u64) -> PackedLine<'_> {
         let line = &packed[start as usize..];
         let (mut len, mut size) = ([0; 4], [0; 8]);
         len.copy_from_slice(&line[..4]);
         size.copy_from_slice(&line[5..HEAD]);
         let (path, rest) = line[HEAD..].split_at(u32::from_le_bytes(len) as usize);
-        Line {
+        PackedLine {
             path,
             digest: &rest[..usize::from(line[4] & !SIZED)],
             size: (line[4] & SIZED != 0).then(|| u64::from_le_bytes(size)),
@@ -80,7 +80,7 @@ impl Lines {
         twice.map(|(line, _)| line.path)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = Line<'_>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = PackedLine<'_>> {
         let line = |start: &u64| Lines::at(&self.packed, *start);
         self.starts.iter().map(line)
     }
@@ -106,8 +106,8 @@ mod tests {
             lines.push(path, digest, *size);
         }
         lines.sort();
-        let found: Vec<Line<'_>> = lines.iter().collect();
-        let expected = [3, 4, 1, 0].map(|at: usize| Line {
+        let found: Vec<PackedLine<'_>> = lines.iter().collect();
+        let expected = [3, 4, 1, 0].map(|at: usize| PackedLine {
             path: all[at].0,
             digest: all[at].1.as_bytes(),
             size: all[at].2,

@@ -9,15 +9,15 @@ const NAMED: usize = 10;
 
 /// The inputs by the number of their part, from 1. A header may claim any number of parts: only
 /// existing inputs take memory.
-pub(super) struct Places {
+pub(super) struct PartInputs {
     of: u32,
     inputs: BTreeMap<u32, usize>,
 }
 
-impl Places {
+impl PartInputs {
     /// Makes places for so many parts, all empty.
-    pub(super) fn of(of: u32) -> Places {
-        Places {
+    pub(super) fn of(of: u32) -> PartInputs {
+        PartInputs {
             of,
             inputs: BTreeMap::new(),
         }

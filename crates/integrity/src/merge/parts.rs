@@ -9,7 +9,7 @@ use bc_manifest::integrity::{Header, Kind, ShardTrailer};
 use bc_pool::Cancel;
 use bc_walk::{DirectorySet, Shard};
 
-use super::complete::Places;
+use super::complete::PartInputs;
 use super::part::{end_of, not_a_part, part_of};
 use super::{MergeOptions, stop_if};
 use crate::error::Error;
@@ -36,11 +36,11 @@ impl<'a> Parts<'a> {
         for manifest in what.manifests {
             headers.push(manifest.header()?);
         }
-        let mut places = Places::of(0);
+        let mut places = PartInputs::of(0);
         for (nth, (manifest, header)) in what.manifests.iter().zip(&headers).enumerate() {
             let shard = part_of(manifest, header)?.ok_or_else(|| not_a_part(manifest))?;
             if nth == 0 {
-                places = Places::of(shard.of());
+                places = PartInputs::of(shard.of());
             } else if let Some(why) = differs(&headers[0], header) {
                 let first = bc_fs::escape(what.manifests[0].name());
                 return Err(manifest.bad(format!("{why}, unlike {first}")));

@@ -8,7 +8,7 @@ use bc_manifest::time::format_rfc3339;
 use bc_walk::EntryId;
 
 use super::output::{Ended, Output};
-use super::plan::Plan;
+use super::plan::FirstPass;
 use super::renames::Was;
 use super::{Damaged, UpdateOptions};
 use crate::change::Class;
@@ -31,7 +31,7 @@ use crate::verify::{lose, report_failed};
 pub(super) struct Merge<'a, 's> {
     pub(super) what: &'a UpdateOptions<'a>,
     pub(super) tree: &'a Tree,
-    pub(super) plan: &'a Plan<'a>,
+    pub(super) plan: &'a FirstPass<'a>,
     /// Device of the root in the old manifest.
     pub(super) was_on: Option<u64>,
     pub(super) comparison: Comparison<'s>,

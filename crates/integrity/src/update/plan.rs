@@ -26,7 +26,7 @@ use crate::tree::Tree;
 use crate::unmounted::{Knows, MissingMount, Replaced, Unmounted};
 
 /// Results of the first pass.
-pub(super) struct Plan<'a> {
+pub(super) struct FirstPass<'a> {
     tree: &'a Tree,
     /// For each entry, true if it is to be read.
     pub(super) wanted: Vec<bool>,
@@ -66,9 +66,9 @@ pub(super) struct Plan<'a> {
     judge: Judge<'a>,
 }
 
-impl<'a> Plan<'a> {
-    pub(super) fn new(tree: &'a Tree, elsewhere: bool, at_home: bool) -> Plan<'a> {
-        Plan {
+impl<'a> FirstPass<'a> {
+    pub(super) fn new(tree: &'a Tree, elsewhere: bool, at_home: bool) -> FirstPass<'a> {
+        FirstPass {
             tree,
             wanted: vec![false; tree.listing.len()],
             candidates: Vec::new(),
@@ -327,7 +327,7 @@ impl<'a> Plan<'a> {
 
 /// The first pass over both sides.
 struct Pass<'p, 'a> {
-    plan: &'p mut Plan<'a>,
+    plan: &'p mut FirstPass<'a>,
     old: ManifestStream,
     unmounted: Unmounted,
     /// Time at which the manifest was made.

@@ -15,7 +15,7 @@ use crate::manifest_stream::ManifestStream;
 use crate::swaps::{Renamed, rings};
 
 /// Inode, size, mtime.
-type Key = (u64, u64, i64);
+type RenameKey = (u64, u64, i64);
 
 /// Content of an entry that is gone.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -45,13 +45,13 @@ impl Was {
 /// recorded content of those that both have.
 #[derive(Default)]
 pub(super) struct Renames {
-    added: Vec<(Key, EntryId)>,
-    removed: Vec<Key>,
+    added: Vec<(RenameKey, EntryId)>,
+    removed: Vec<RenameKey>,
     /// Names that have another file of the same size and time now.
-    renamed: Vec<Renamed<Key>>,
+    renamed: Vec<Renamed<RenameKey>>,
     /// Entries among them whose file lost another name, in order.
     swapped: Vec<EntryId>,
-    was: BTreeMap<Key, Renewed>,
+    was: BTreeMap<RenameKey, Renewed>,
 }
 
 /// A file under a new name.
@@ -65,7 +65,7 @@ struct Renewed {
 
 /// Returns the key of a file; empty files have nothing to be damaged, and times out of range
 /// recognise nothing.
-fn key(view: &EntryRef<'_>) -> Option<Key> {
+fn key(view: &EntryRef<'_>) -> Option<RenameKey> {
     let size = view.size.filter(|size| *size > 0)?;
     let mtime_ns = view.mtime_ns.filter(|time| !is_beyond(*time))?;
     (view.kind == Kind::File).then_some((view.ino?, size, mtime_ns))
@@ -73,19 +73,19 @@ fn key(view: &EntryRef<'_>) -> Option<Key> {
 
 /// Returns the names whose file lost another one: to a third file, in a ring or in a row, or to
 /// none.
-fn moved_here(renamed: Vec<Renamed<Key>>, removed: &[Key]) -> Vec<Renamed<Key>> {
+fn moved_here(renamed: Vec<Renamed<RenameKey>>, removed: &[RenameKey]) -> Vec<Renamed<RenameKey>> {
     if renamed.is_empty() {
         return Vec::new();
     }
     let rings = rings(&renamed);
-    let in_ring = |one: &Renamed<Key>| rings.binary_search_by_key(&one.name, |r| r.0).is_ok();
+    let in_ring = |one: &Renamed<RenameKey>| rings.binary_search_by_key(&one.name, |r| r.0).is_ok();
     let (mut here, rest): (Vec<_>, Vec<_>) = renamed.into_iter().partition(in_ring);
-    let mut by_file: BTreeMap<Key, Vec<Renamed<Key>>> = BTreeMap::new();
+    let mut by_file: BTreeMap<RenameKey, Vec<Renamed<RenameKey>>> = BTreeMap::new();
     for one in rest {
         by_file.entry(one.is).or_default().push(one);
     }
     let lost = removed.iter().copied();
-    let mut lost: Vec<Key> = lost.chain(here.iter().map(|one| one.was)).collect();
+    let mut lost: Vec<RenameKey> = lost.chain(here.iter().map(|one| one.was)).collect();
     while let Some(key) = lost.pop() {
         for one in by_file.remove(&key).into_iter().flatten() {
             lost.push(one.was);

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bc_digest::Algorithm;
 use bc_fs::place::Place;
-use bc_hash::resume::{Beginning, Earlier, Job, Pace, Resume, ResumeOptions};
+use bc_hash::resume::{Beginning, Earlier, JobInputs, Pace, Resume, ResumeOptions};
 use bc_integrity::{CreateOptions, Error, TreeOptions, create_recorded};
 use bc_pool::Cancel;
 use bc_testkit::{Rng, TestTree};
@@ -21,7 +21,7 @@ fn begin(t: &TestTree) -> (Arc<Resume>, Beginning) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + Duration::from_secs(10);
     let options = ResumeOptions::new(
         Place::find(t.scratch("m.partial")).unwrap(),
-        Job::default().with("root", "tree"),
+        JobInputs::default().with("root", "tree"),
         vec![Algorithm::Sha256],
         now.as_nanos() as i64,
         Box::new(|why| panic!("{why}")),

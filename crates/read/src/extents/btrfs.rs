@@ -9,7 +9,7 @@ use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 
 /// `struct btrfs_ioctl_search_key` of `linux/btrfs.h`.
 #[repr(C)]
-struct Key {
+struct SearchKey {
     tree: u64,
     objects: [u64; 2],
     offsets: [u64; 2],
@@ -23,7 +23,7 @@ struct Key {
 /// `struct btrfs_ioctl_search_args_v2`, without its open-ended tail.
 #[repr(C)]
 struct SearchHead {
-    key: Key,
+    key: SearchKey,
     room: u64,
 }
 
@@ -54,7 +54,7 @@ pub(super) fn on_disk(file: impl AsFd, ino: u64) -> Result<BTreeMap<u64, u64>, E
     let mut from = 0;
     let mut request = Box::new(SearchRequest {
         head: SearchHead {
-            key: Key {
+            key: SearchKey {
                 // The subvolume that the file is in.
                 tree: 0,
                 objects: [ino, ino],

@@ -15,7 +15,7 @@ use crate::queue::FirstTry;
 use crate::residency::Call;
 use crate::slot::{Active, PlainRead, Slot};
 use crate::types::{Consumer, Opened, VerifyWhen, Want};
-use crate::uring::Done;
+use crate::uring::Completion;
 use crate::watch::Watch;
 
 /// Result of an attempt to start a file.
@@ -365,8 +365,8 @@ impl<C: Consumer> Pump<'_, C> {
         }
         while let Some((slot, done)) = self.queue.reap() {
             match done {
-                Done::Open(result) => self.completed_open(slot, result),
-                Done::Read {
+                Completion::Open(result) => self.completed_open(slot, result),
+                Completion::Read {
                     file,
                     buffer,
                     result,

@@ -10,7 +10,7 @@ use super::Pump;
 use crate::cursor::Step;
 use crate::open::as_listed;
 use crate::slot::{Active, Slot, is_made_up};
-use crate::steady::{Readings, Verdict, take_lease};
+use crate::steady::{Readings, SteadyVerdict, take_lease};
 use crate::types::{Changed, Consumer, VerifyWhen, Want};
 use crate::watch::{Summed, Unsettled, Watch};
 
@@ -120,9 +120,9 @@ impl<C: Consumer> Pump<'_, C> {
             }
         };
         match readings.end(before, sum, after) {
-            Verdict::Agrees => return true,
-            Verdict::Again => self.put_off(slot, readings),
-            Verdict::Restless => {
+            SteadyVerdict::Agrees => return true,
+            SteadyVerdict::Again => self.put_off(slot, readings),
+            SteadyVerdict::Restless => {
                 let path = self.listing.path(active.opened.entry);
                 let changed = Error::of_kind(path, "read", ErrorKind::Changed);
                 self.finish(slot, Some(changed));

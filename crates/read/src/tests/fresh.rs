@@ -9,7 +9,7 @@ use bc_testkit::TestTree;
 use bc_walk::{ErrorKind, Metadata};
 
 use super::{CLOCK_AHEAD_NS, NO_LEASE, Recorder, age, files, list, options, read_all};
-use crate::steady::{Readings, Verdict, is_fresh};
+use crate::steady::{Readings, SteadyVerdict, is_fresh};
 use crate::{Changed, Choice, ReadOptions, uring_available};
 
 /// Set when dropped, so that a test that fails ends too.
@@ -191,18 +191,18 @@ fn two_readings_agree_only_if_nothing_began_meanwhile() {
         ctime_ns: time,
     };
     let mut readings = Readings::default();
-    assert_eq!(readings.end(at(1), Some('a'), at(1)), Verdict::Again);
-    assert_eq!(readings.end(at(1), Some('a'), at(1)), Verdict::Agrees);
+    assert_eq!(readings.end(at(1), Some('a'), at(1)), SteadyVerdict::Again);
+    assert_eq!(readings.end(at(1), Some('a'), at(1)), SteadyVerdict::Agrees);
     let mut readings = Readings::default();
-    assert_eq!(readings.end(at(1), Some('a'), at(2)), Verdict::Again);
+    assert_eq!(readings.end(at(1), Some('a'), at(2)), SteadyVerdict::Again);
     assert_eq!(
         readings.end(at(2), Some('a'), at(2)),
-        Verdict::Again,
+        SteadyVerdict::Again,
         "it was written to"
     );
-    assert_eq!(readings.end(at(2), Some('a'), at(2)), Verdict::Agrees);
+    assert_eq!(readings.end(at(2), Some('a'), at(2)), SteadyVerdict::Agrees);
     let mut readings = Readings::default();
-    assert_eq!(readings.end(at(1), Some('a'), at(1)), Verdict::Again);
-    assert_eq!(readings.end(at(1), Some('b'), at(1)), Verdict::Again);
-    assert_eq!(readings.end(at(1), None, at(1)), Verdict::Restless);
+    assert_eq!(readings.end(at(1), Some('a'), at(1)), SteadyVerdict::Again);
+    assert_eq!(readings.end(at(1), Some('b'), at(1)), SteadyVerdict::Again);
+    assert_eq!(readings.end(at(1), None, at(1)), SteadyVerdict::Restless);
 }

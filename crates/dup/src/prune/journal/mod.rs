@@ -430,9 +430,9 @@ impl Journal {
 pub(crate) fn steps_in(text: &[u8]) -> Result<usize, String> {
     match read::scan(text, &Cancel::new()) {
         Ok(index) => Ok(index.places.len()),
-        Err(read::Stop::Refused(message)) => Err(message),
-        Err(read::Stop::Io(error)) => Err(error.to_string()),
-        Err(read::Stop::Cancelled) => Err("cancelled".to_owned()),
+        Err(read::ReadEnd::Refused(message)) => Err(message),
+        Err(read::ReadEnd::Io(error)) => Err(error.to_string()),
+        Err(read::ReadEnd::Cancelled) => Err("cancelled".to_owned()),
     }
 }
 

@@ -109,7 +109,7 @@ struct Probe {
 }
 
 /// Reason why reading ended early.
-pub(super) enum Stop {
+pub(super) enum ReadEnd {
     Cancelled,
     Io(io::Error),
     /// It is not a journal, or not a whole one.
@@ -131,19 +131,19 @@ struct Run {
 /// Checks every line. Half a line at the end, from a run that was cut off, is left out: that step
 /// never began. A whole line that cannot be read is damaged: its step is unknown, the others are
 /// not.
-pub(super) fn scan(input: impl Read, cancel: &Cancel) -> Result<Index, Stop> {
+pub(super) fn scan(input: impl Read, cancel: &Cancel) -> Result<Index, ReadEnd> {
     let mut input = BufReader::with_capacity(256 << 10, input);
     let mut index = Index::default();
     let mut run = Run::default();
     let mut line = Vec::new();
     for number in 1_u64.. {
         if cancel.is_cancelled() {
-            return Err(Stop::Cancelled);
+            return Err(ReadEnd::Cancelled);
         }
         line.clear();
         let read = Read::take(&mut input, LONGEST).read_until(b'\n', &mut line);
-        let length = read.map_err(Stop::Io)?;
-        let bad = |message: String| Stop::Refused(format!("line {number}: {message}"));
+        let length = read.map_err(ReadEnd::Io)?;
+        let bad = |message: String| ReadEnd::Refused(format!("line {number}: {message}"));
         let Some(text) = line.strip_suffix(b"\n") else {
             if length as u64 == LONGEST {
                 return Err(bad("longer than a journal's".to_owned()));
@@ -167,7 +167,7 @@ pub(super) fn scan(input: impl Read, cancel: &Cancel) -> Result<Index, Stop> {
         index.is_ours = run.number > 0 || line.is_empty() || line.starts_with(NAME.as_bytes());
         Ok(index)
     } else {
-        Err(Stop::Refused(NOT_ONE.to_owned()))
+        Err(ReadEnd::Refused(NOT_ONE.to_owned()))
     }
 }
 
@@ -373,9 +373,9 @@ pub(super) fn indexed(
 ) -> Result<Option<Index>, JournalError> {
     match scan(file, cancel) {
         Ok(index) => Ok(Some(index)),
-        Err(Stop::Cancelled) => Ok(None),
-        Err(Stop::Io(error)) => Err(JournalError::new(path, "read", error)),
-        Err(Stop::Refused(message)) => Err(JournalError::refused(path, "read", message)),
+        Err(ReadEnd::Cancelled) => Ok(None),
+        Err(ReadEnd::Io(error)) => Err(JournalError::new(path, "read", error)),
+        Err(ReadEnd::Refused(message)) => Err(JournalError::refused(path, "read", message)),
     }
 }
 

@@ -20,7 +20,7 @@ use crate::prune::{relocate, sys};
 
 /// Directories that were processed so far.
 #[derive(Default)]
-pub(super) struct Done {
+pub(super) struct DoneDirs {
     /// Directories that stay, and those in them.
     kept: HashSet<Identity>,
     /// The ones among them that groups named.
@@ -33,9 +33,9 @@ pub(super) struct Done {
     stamps: HashMap<Identity, Stamp>,
 }
 
-impl Done {
-    pub(super) fn new(journal: Option<&Journal>, options: &PruneOptions) -> Done {
-        let mut done = Done::default();
+impl DoneDirs {
+    pub(super) fn new(journal: Option<&Journal>, options: &PruneOptions) -> DoneDirs {
+        let mut done = DoneDirs::default();
         let paths = journal.map(|journal| journal.path().to_owned());
         for path in paths.into_iter().chain(options.journal.clone()) {
             let path = path.as_os_str().as_encoded_bytes();
@@ -61,7 +61,7 @@ impl Done {
 }
 
 impl Run<'_> {
-    pub(super) fn tree_group(&mut self, mut group: TreeGroup, done: &mut Done) {
+    pub(super) fn tree_group(&mut self, mut group: TreeGroup, done: &mut DoneDirs) {
         group.copies.retain(|copy| !done.is_gone(copy));
         self.protect_trees(&mut group.copies);
         if self.find_destination() {
@@ -109,7 +109,7 @@ impl Run<'_> {
 
     /// Proves that nothing of the target has to stay for another group, and that what stays instead
     /// was not left to chance where somebody chose.
-    fn may_go(&self, pair: &TreePair<'_>, done: &Done) -> Result<(), Skip> {
+    fn may_go(&self, pair: &TreePair<'_>, done: &DoneDirs) -> Result<(), Skip> {
         if !self.options.rules.may_stay(&pair.kept_file.dir) {
             return Err(Skip::NoneChosen);
         }
@@ -141,7 +141,7 @@ impl Run<'_> {
 
     /// The copies in the order of the rules: first the one that stays. What stays for other groups
     /// stays for this one, too, if no reference does and no rule that was given decides otherwise.
-    fn order_trees(&self, copies: &[TreeCopy], done: &Done) -> Option<Vec<usize>> {
+    fn order_trees(&self, copies: &[TreeCopy], done: &DoneDirs) -> Option<Vec<usize>> {
         let dirs = copies.iter().map(|copy| copy.dir.clone());
         let inodes = self.options.rules.order(&FileGroup {
             files: dirs.collect(),
@@ -161,7 +161,7 @@ impl Run<'_> {
     fn tree(
         &mut self,
         pair: &TreePair<'_>,
-        done: &Done,
+        done: &DoneDirs,
         state: &mut State<'_>,
     ) -> Result<StepOutcome, Skip> {
         let way = self.way(pair)?;

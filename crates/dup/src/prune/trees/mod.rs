@@ -22,7 +22,7 @@ mod remove;
 use bc_pool::Cancel;
 use bc_walk::{Identity, Stamp};
 
-use self::group::Done;
+use self::group::DoneDirs;
 use super::events::Events;
 use super::journal::Journal;
 use super::keep::FileRef;
@@ -154,7 +154,7 @@ pub fn prune_trees(
     let mut report = |event: PruneEvent<'_>| events.report(event);
     let (journal, shared) = (journal.map(|journal| &*journal), Shared::default());
     let mut run = Run::new(options, journal, cancel, shared, &mut report);
-    let mut done = Done::new(run.journal, options);
+    let mut done = DoneDirs::new(run.journal, options);
     for group in groups {
         if cancel.is_cancelled() {
             break;

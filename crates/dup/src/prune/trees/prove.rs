@@ -7,7 +7,7 @@ use bc_walk::Identity;
 use rustix::io::Errno;
 
 use super::held::{check_names, expected, open_dir, open_link};
-use super::{Done, TreeEntry, TreeKind, TreePair};
+use super::{DoneDirs, TreeEntry, TreeKind, TreePair};
 use crate::lasting;
 use crate::path::split;
 use crate::prune::keep::FileRef;
@@ -26,7 +26,7 @@ impl Run<'_> {
     pub(super) fn prove(
         &mut self,
         pair: &TreePair<'_>,
-        done: &Done,
+        done: &DoneDirs,
         state: &mut State<'_>,
     ) -> Result<u64, Skip> {
         pair.check_shape()?;
@@ -51,7 +51,7 @@ impl Run<'_> {
         Ok(freed)
     }
 
-    fn prove_dirs(&mut self, pair: &TreePair<'_>, done: &Done) -> Result<(), Skip> {
+    fn prove_dirs(&mut self, pair: &TreePair<'_>, done: &DoneDirs) -> Result<(), Skip> {
         let names = expected(pair.target);
         let dev = pair.target.dir.id.dev;
         for at in pair.dirs() {

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::moved::is_copy;
 use super::names::Another;
-use super::overlay::Named;
+use super::overlay::NamedLater;
 use super::{Found, Undo, UndoOutcome, find, may_be, parted};
 use crate::prune::journal::{Copy, JournalStep, Recorded};
 use crate::prune::meta::{Metadata, takes_attribute};
@@ -145,7 +145,7 @@ impl Undo<'_> {
         }
         if let Some(Another::There(found, path)) = &another {
             let held = OpenFile::find(&found.dir, &found.name, path)?;
-            let names = Named::There(held.stat.id);
+            let names = NamedLater::There(held.stat.id);
             let names = self.overlay.names_by_then(names, held.stat.nlink);
             if matches!(sys::traits(&held.file)?.links, Links::UpTo(most) if names >= most) {
                 return Err(refused(Errno::MLINK).into());
@@ -270,12 +270,12 @@ impl Undo<'_> {
                 self.names_by_then(stat.id, stat.nlink)
             }
             Ok(Some(Another::Foreseen(_)) | None) => {
-                let file = Named::New(self.original(entry));
+                let file = NamedLater::New(self.original(entry));
                 self.overlay.make(&path, file);
                 self.overlay.names_by_then(file, 0)
             }
             Err(_) => {
-                self.overlay.make(&path, Named::Alone);
+                self.overlay.make(&path, NamedLater::Alone);
                 1
             }
         };
@@ -284,7 +284,7 @@ impl Undo<'_> {
 
     /// Returns the number of names that a file of so many has by then.
     pub(super) fn names_by_then(&self, id: Identity, now: u64) -> u64 {
-        self.overlay.names_by_then(Named::There(id), now)
+        self.overlay.names_by_then(NamedLater::There(id), now)
     }
 
     /// Removes what killed runs left of the step's file, or records that it would go.

@@ -12,7 +12,7 @@ use crate::prune::sys;
 
 /// File that a dry run would give names.
 #[derive(Clone, Copy, Eq, Hash, PartialEq)]
-pub(super) enum Named {
+pub(super) enum NamedLater {
     There(Identity),
     /// It would be made, and get the other names of this original.
     New(Original),
@@ -29,11 +29,11 @@ pub(super) struct Overlay {
     /// to nothing.
     stand_ins: HashMap<Vec<u8>, Option<Vec<u8>>>,
     /// Names that would lead to files that are still to be made.
-    made: HashMap<Vec<u8>, Named>,
+    made: HashMap<Vec<u8>, NamedLater>,
     /// The first names of those files.
     first: HashMap<Original, Vec<u8>>,
     /// Number of names that a file would have more, or less, than now.
-    more: HashMap<Named, i64>,
+    more: HashMap<NamedLater, i64>,
 }
 
 impl Overlay {
@@ -71,7 +71,7 @@ impl Overlay {
     }
 
     /// Returns the number of names that a file has by then, which has so many now.
-    pub(super) fn names_by_then(&self, file: Named, now: u64) -> u64 {
+    pub(super) fn names_by_then(&self, file: NamedLater, now: u64) -> u64 {
         let more = self.more.get(&file).copied().unwrap_or(0);
         now.saturating_add_signed(more)
     }
@@ -82,8 +82,8 @@ impl Overlay {
         let now = self.now(from).map(<[u8]>::to_vec);
         self.lose(path);
         match file {
-            Some(file @ (Named::New(_) | Named::Alone)) => self.add_made(path, file),
-            Some(Named::There(_)) | None => drop(self.stand_ins.insert(path.to_vec(), now)),
+            Some(file @ (NamedLater::New(_) | NamedLater::Alone)) => self.add_made(path, file),
+            Some(NamedLater::There(_)) | None => drop(self.stand_ins.insert(path.to_vec(), now)),
         }
         self.count(file, 1);
     }
@@ -96,17 +96,17 @@ impl Overlay {
     }
 
     /// Records that a file would be made under this name.
-    pub(super) fn make(&mut self, path: &[u8], file: Named) {
+    pub(super) fn make(&mut self, path: &[u8], file: NamedLater) {
         self.lose(path);
         self.add_made(path, file);
         self.count(Some(file), 1);
     }
 
-    fn add_made(&mut self, path: &[u8], file: Named) {
+    fn add_made(&mut self, path: &[u8], file: NamedLater) {
         if self.stands_elsewhere(path) {
             self.stand_ins.remove(path);
         }
-        if let Named::New(original) = file {
+        if let NamedLater::New(original) = file {
             self.first.entry(original).or_insert_with(|| path.to_vec());
         }
         self.made.insert(path.to_vec(), file);
@@ -119,14 +119,14 @@ impl Overlay {
         self.made.remove(path);
     }
 
-    fn count(&mut self, file: Option<Named>, more: i64) {
+    fn count(&mut self, file: Option<NamedLater>, more: i64) {
         if let Some(file) = file {
             *self.more.entry(file).or_default() += more;
         }
     }
 
     /// Returns the regular file that the name would lead to.
-    fn leads(&self, path: &[u8]) -> Option<Named> {
+    fn leads(&self, path: &[u8]) -> Option<NamedLater> {
         if let Some(made) = self.made.get(path) {
             return Some(*made);
         }
@@ -134,6 +134,6 @@ impl Overlay {
         let below = dir.strip_prefix(b"/").unwrap_or(dir);
         let dir = sys::open_below(sys::open_root(b"/").ok()?, below).ok()?;
         let stat = sys::stat_at(&dir, &sys::name(name).ok()?).ok()?;
-        (stat.kind() == FileKind::File).then_some(Named::There(stat.id))
+        (stat.kind() == FileKind::File).then_some(NamedLater::There(stat.id))
     }
 }

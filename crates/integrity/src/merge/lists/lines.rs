@@ -19,7 +19,7 @@ pub(super) enum Kind {
 
 /// Sort key of a line.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) struct Key {
+pub(super) struct LineKey {
     pub(super) kind: Kind,
     pub(super) path: Vec<u8>,
     operation: String,
@@ -30,7 +30,7 @@ pub(super) struct Lines<'a> {
     file: &'a ManifestFile,
     input: LineInput,
     pub(super) line: Vec<u8>,
-    pub(super) key: Key,
+    pub(super) key: LineKey,
     /// Why that could not be read, of a line of an error.
     reason: (Option<i32>, String),
     /// Files with digests so far.
@@ -60,7 +60,7 @@ impl<'a> Lines<'a> {
             file,
             input: file.lines()?,
             line: Vec::new(),
-            key: Key {
+            key: LineKey {
                 kind: Kind::File,
                 path: Vec::new(),
                 operation: String::new(),
@@ -122,7 +122,7 @@ impl<'a> Lines<'a> {
         };
         self.files += u64::from(kind == Kind::File && fields.error.is_none());
         self.errors += u64::from(kind == Kind::Error);
-        let key = Key {
+        let key = LineKey {
             kind,
             path,
             operation: fields.operation.unwrap_or_default(),

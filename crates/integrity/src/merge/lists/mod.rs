@@ -9,8 +9,8 @@ use bc_manifest::jsonl::{Header, Summary, write_header, write_summary};
 use bc_manifest::{Failure, ListPart, ListPartEnd};
 use bc_pool::Cancel;
 
-use self::lines::{Key, Kind, Lines, read_line};
-use super::complete::Places;
+use self::lines::{Kind, LineKey, Lines, read_line};
+use super::complete::PartInputs;
 use super::part::not_a_part;
 use super::{MOST_UNREAD, stop_if};
 use crate::error::{Error, ErrorKind};
@@ -95,7 +95,7 @@ pub fn merge_lists(
         bytes: 0,
         unread: Vec::new(),
     };
-    let mut last: Option<(usize, Key, Vec<u8>)> = None;
+    let mut last: Option<(usize, LineKey, Vec<u8>)> = None;
     while let Some(nth) = first_of(&heads) {
         stop_if(cancel)?;
         let head = &heads[nth];
@@ -138,7 +138,7 @@ fn belong_together(lists: &[ListFile<'_>]) -> Result<(), Error> {
     let Some(first) = lists.first() else {
         return Err(Error::new(ErrorKind::Usage, "no lists"));
     };
-    let mut places = Places::of(first.part.shard.of);
+    let mut places = PartInputs::of(first.part.shard.of);
     for (nth, list) in lists.iter().enumerate() {
         let unlike = || first.name();
         if list.part.shard.of != first.part.shard.of {

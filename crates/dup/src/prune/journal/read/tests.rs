@@ -239,7 +239,7 @@ fn a_signal_ends_the_reading_at_once() {
         cancel_at: 1,
         cancel: &cancel,
     };
-    assert!(matches!(scan(input, &cancel), Err(Stop::Cancelled)));
+    assert!(matches!(scan(input, &cancel), Err(ReadEnd::Cancelled)));
     assert!(read.get() <= 256 << 10, "{}", read.get());
 }
 
@@ -248,6 +248,6 @@ fn a_line_without_end_is_refused_before_it_fills_the_memory() {
     let endless = io::repeat(b'x');
     assert!(matches!(
         scan(endless, &Cancel::new()),
-        Err(Stop::Refused(_))
+        Err(ReadEnd::Refused(_))
     ));
 }
