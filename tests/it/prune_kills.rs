@@ -308,6 +308,9 @@ impl Case {
         assert_eq!(out.status.code(), Some(code), "{context}");
         let reported = |text: String| text.replace("restore ", "restored ");
         assert_eq!(reported(dry.text()), reported(out.text()), "{context}");
+        // What is missing, and the totals.
+        let foreseen = dry.error_text().replace("would be ", "");
+        assert_eq!(foreseen, errors, "{context}");
         assert_eq!(dry.status.code(), out.status.code(), "{context}: {dry}");
         kills
     }

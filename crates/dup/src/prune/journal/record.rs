@@ -111,6 +111,7 @@ pub(crate) struct JournalStep {
     pub(super) step: u64,
     pub(crate) action: String,
     pub(crate) target: Recorded,
+    #[serde(rename = "keeper")]
     pub(crate) kept_file: Recorded,
     /// XXH128 of the content.
     pub(super) digest: String,

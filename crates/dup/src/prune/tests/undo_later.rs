@@ -288,7 +288,7 @@ fn what_is_wrong_with_the_kept_file_is_told_of_that() {
             fs::remove_file(path).unwrap();
             fs::create_dir(path).unwrap();
         }),
-        ("KeeperChanged", |path| fs::write(path, "edited").unwrap()),
+        ("KeptFileChanged", |path| fs::write(path, "edited").unwrap()),
     ];
     for (reported, spoil) in ways {
         let tree = sample();

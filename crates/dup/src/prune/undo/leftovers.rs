@@ -34,8 +34,8 @@ pub(super) struct Leftovers {
     pub(super) last: Vec<Vec<u8>>,
     /// Leftovers that were reported already.
     spoken_for: HashSet<Vec<u8>>,
-    /// Number of those that were removed, or would be.
-    pub(super) removed: u64,
+    /// Those that were removed, or would be.
+    gone: HashSet<Vec<u8>>,
 }
 
 /// Files that got their names back: the path, and the name that each still has in a dry run.
@@ -70,15 +70,37 @@ impl Leftovers {
                 last.extend(is_last.then(|| name.to_owned()));
                 is_last
             });
-            self.removed += done.iter().filter(|(_, done)| done.is_ok()).count() as u64;
             let path = self.paths.get(&id).cloned().unwrap_or_default();
             let whole = |name: &CString| [&path, b"/".as_slice(), name.as_bytes()].concat();
             self.last.extend(last.iter().map(whole));
             let went = done.iter().filter(|(_, done)| done.is_ok());
-            gone.extend(went.map(|(name, _)| whole(name)));
+            let went = went.map(|(name, _)| whole(name));
+            gone.extend(went.filter(|name| self.gone.insert(name.clone())));
             self.found.insert(id, leftover::files(&dir));
         }
         gone
+    }
+
+    /// Removes links with this text that a killed run had set aside in the directory of `path`, or
+    /// records that they would go.
+    pub(super) fn clear_links(&mut self, dir: &OwnedFd, path: &[u8], text: &[u8], mode: RunMode) {
+        for name in leftover::links(dir) {
+            let same = sys::open_link(dir, &name).and_then(sys::link_text);
+            if same.is_ok_and(|same| same == text)
+                && let Some(_claim) = claim::alone(dir)
+                && match mode {
+                    RunMode::Execute => sys::unlink(dir, &name).is_ok(),
+                    RunMode::DryRun => sys::may_change(dir).is_ok(),
+                }
+            {
+                self.gone.insert(sibling(path, name.as_bytes()));
+            }
+        }
+    }
+
+    /// Returns the number of names that were removed, or would be.
+    pub(super) fn removed(&self) -> u64 {
+        self.gone.len() as u64
     }
 
     /// Returns true if nothing is left that may hold a file.
@@ -276,8 +298,9 @@ impl Leftovers {
                     (RunMode::DryRun, _) => sys::may_change(&dir).is_ok(),
                 };
                 if removed {
-                    self.removed += 1;
-                    gone.push([path, b"/", name.as_bytes()].concat());
+                    let name = [path, b"/", name.as_bytes()].concat();
+                    self.gone.insert(name.clone());
+                    gone.push(name);
                 }
                 !removed
             });

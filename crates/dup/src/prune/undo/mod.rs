@@ -169,7 +169,7 @@ fn undo_at(
             outcome: &UndoOutcome::Failed(Skip::LastCopy),
         });
     }
-    summary.leftovers = undo.leftovers.removed;
+    summary.leftovers = undo.leftovers.removed();
     Ok(summary)
 }
 

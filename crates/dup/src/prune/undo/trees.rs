@@ -12,7 +12,7 @@ use crate::prune::meta::Metadata;
 use crate::prune::open_file::identity_at;
 use crate::prune::options::RunMode;
 use crate::prune::skip::Skip;
-use crate::prune::{claim, leftover, sys};
+use crate::prune::sys;
 
 /// Directories that undo made or filled, or would.
 #[derive(Default)]
@@ -161,7 +161,8 @@ impl Undo<'_> {
                 if there != text {
                     return Err(Skip::Changed);
                 }
-                self.clear_links(&found, &text);
+                self.leftovers
+                    .clear_links(&found.dir, path, &text, self.mode);
                 // Killed before it went, or before the copy made of it had gone.
                 if self.mode == RunMode::Execute {
                     self.take_back_link(entry, &text);
@@ -174,12 +175,15 @@ impl Undo<'_> {
         if self.would(&[&found.dir])? {
             let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
             let lost = self.would_own(&metadata);
+            self.leftovers
+                .clear_links(&found.dir, path, &text, self.mode);
             return Ok(UndoOutcome::Would { lost });
         }
         let lost = self.place_link(entry, &text, &found)?;
         let _ = sys::sync_dir(&found.dir);
         self.trees.filled(path);
-        self.clear_links(&found, &text);
+        self.leftovers
+            .clear_links(&found.dir, path, &text, self.mode);
         self.take_back_link(entry, &text);
         Ok(UndoOutcome::Restored { lost })
     }
@@ -211,21 +215,6 @@ impl Undo<'_> {
             return Err(failed.into());
         }
         Ok(lost)
-    }
-
-    /// Removes links that a killed run had set aside.
-    fn clear_links(&self, found: &Found, text: &[u8]) {
-        if self.mode == RunMode::DryRun {
-            return;
-        }
-        for name in leftover::links(&found.dir) {
-            let same = sys::open_link(&found.dir, &name).and_then(sys::link_text);
-            if same.is_ok_and(|same| same == text)
-                && let Some(_claim) = claim::alone(&found.dir)
-            {
-                let _ = sys::unlink(&found.dir, &name);
-            }
-        }
     }
 
     /// Removes the link that was made where this one was moved to, if it is still that.

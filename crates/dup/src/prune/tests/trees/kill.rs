@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use super::*;
 use crate::prune::tests::crash::{died, kills, survived};
+use crate::prune::tests::undo_later::undo_as_foreseen;
 
 const TREE: &str = "BC_DUP_TREES_TEST_TREE";
 const ACTION: &str = "BC_DUP_TREES_TEST_ACTION";
@@ -199,7 +200,7 @@ fn every_kill_of_undo(name: &str, copied: bool) {
         died(&mut sweep, &tree, spawn(&tree, name, &point, &[undo]));
         let context = format!("undo of {name} copied {copied} killed at {point}");
         check_kept(&tree, &before, &context);
-        let undone = undo_all(&tree);
+        let (undone, _) = undo_as_foreseen(&tree);
         assert_eq!(
             (undone.failed, undone.incomplete),
             (0, 0),
@@ -207,7 +208,7 @@ fn every_kill_of_undo(name: &str, copied: bool) {
         );
         check_back(&tree, &before, &context);
         check_whole(&tree, &whole, &context);
-        let again = undo_all(&tree);
+        let (again, _) = undo_as_foreseen(&tree);
         assert_eq!(
             (again.restored, again.failed),
             (0, 0),
@@ -216,6 +217,17 @@ fn every_kill_of_undo(name: &str, copied: bool) {
         check_whole(&tree, &whole, &context);
     }
     assert!(sweep.reached() >= 2, "{name}: {}", sweep.reached());
+}
+
+/// It had made the link, and not given it its name yet.
+#[test]
+fn a_link_of_a_killed_undo_goes() {
+    let tree = copies();
+    gone(&tree, "delete", false);
+    tree.dir("b").symlink("in/one", "b/.bc-dup.1.1.1.tmp");
+    let (undone, lines) = undo_as_foreseen(&tree);
+    assert_eq!((undone.failed, undone.leftovers), (0, 1), "{lines:?}");
+    assert!(temporaries(tree.path()).is_empty());
 }
 
 /// A directory that another program works in again is not set back by another undo.
