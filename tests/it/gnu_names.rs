@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::process::Stdio;
 
 use bc_testkit::{TestTree, left_out, tool};
+use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::common::{ABC, Bc, EMPTY};
 use crate::gnu_alike::{PROGRAMS, ours};
@@ -336,19 +337,24 @@ fn a_reader_that_leaves_ends_it_as_any_other_program() {
     let mut args = vec!["a".to_owned(); 50];
     t.write("a", "abc").fifo("never written to");
     args.push("never written to".to_owned());
+    let (mut output, writer) = std::io::pipe().unwrap();
+    let ours = writer.try_clone().unwrap();
     let mut child = t
         .bc()
         .arg0("sha256sum")
         .args(&args)
         .command()
-        .stdout(Stdio::piped())
+        .stdout(writer)
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut output = child.stdout.take().unwrap();
     let mut first = [0; 10];
     output.read_exact(&mut first).unwrap();
     drop(output);
+    // Whatever another test starts at that moment has it until it is another program.
+    let mut left = [PollFd::new(&ours, PollFlags::empty())];
+    while poll(&mut left, None).is_err() {}
+    assert_eq!(left[0].revents(), PollFlags::ERR);
     // The rest of the lines may have gone out before; then it waits for the pipe's writer. If it
     // is gone, nobody opens the pipe any more.
     let status = loop {
