@@ -31,9 +31,9 @@ use super::walk::{refuse_missing, roots};
 /// # bit_crafts::manifest(&photos).write(&file)?.complete()?;
 /// std::fs::remove_file(photos.join("a.jpg"))?;
 /// let planned = bit_crafts::restore(&photos, &file).from([&backup]).dry_run().run()?;
-/// assert_eq!(planned.healed.len(), 1);
+/// assert_eq!(planned.repaired.len(), 1);
 /// let restored = bit_crafts::restore(&photos, &file).from([&backup]).run()?.complete()?;
-/// assert_eq!(restored.healed[0].path, photos.join("a.jpg"));
+/// assert_eq!(restored.repaired[0].path, photos.join("a.jpg"));
 /// let verified = bit_crafts::verify(&photos, &file).run()?;
 /// assert_eq!(verified.summary.count(bit_crafts::Class::Removed), 0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
