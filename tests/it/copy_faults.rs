@@ -219,6 +219,32 @@ fn a_descriptor_that_was_short_once_costs_no_file() {
     assert!(repaired > 0);
 }
 
+/// In a dry run nothing is done again in the end: what finds no descriptor is a failure.
+#[test]
+fn a_dry_run_that_is_short_of_descriptors_hides_nothing() {
+    if !strace::is_able() {
+        return;
+    }
+    let t = tree();
+    t.bc_line("copy r to").go().code(0);
+    t.write("to/a/large", vec![8; 200_000])
+        .mtime("to/a/large", 7, 123_456_789);
+    let line = "copy --dry-run --on-conflict=verify -T r to";
+    let whole = t.bc_line(line).go();
+    whole.code(0).stdout_has("~ to/a/large\n");
+    let calls = strace::counted(&t, &["openat"], line);
+    // Once, and from the last ones on for good.
+    let once = (1..=calls["openat"]).map(|nth| nth.to_string());
+    let last = calls["openat"].saturating_sub(6);
+    let for_good = (last.max(1)..=calls["openat"]).map(|nth| format!("{nth}+"));
+    for nth in once.chain(for_good) {
+        let out = strace::injected(&t, "openat", "error=EMFILE", &nth, line);
+        if out.status.code() == Some(0) {
+            assert_eq!(out.text(), whole.text(), "openat {nth}: {out}");
+        }
+    }
+}
+
 /// Records cannot be written any more when names still can be given: what has its name is no
 /// conflict for the run that goes on.
 #[test]

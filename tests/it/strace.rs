@@ -43,8 +43,15 @@ fn traced(t: &TestTree, options: &[&str], line: &str) -> Run {
         .args((!line.contains("--threads=")).then_some("--threads=mono"))
 }
 
-/// `bc LINE`, whose `n`th `call` meets `fate`: `signal=KILL` or `error=EIO`.
-pub fn injected(t: &TestTree, call: &str, fate: &str, n: usize, line: &str) -> Outcome {
+/// `bc LINE`, whose `n`th `call` meets `fate`: `signal=KILL` or `error=EIO`; `3+` are the third and
+/// all later ones.
+pub fn injected(
+    t: &TestTree,
+    call: &str,
+    fate: &str,
+    n: impl std::fmt::Display,
+    line: &str,
+) -> Outcome {
     // A version that does not know a call traces none.
     let trace = format!("trace=?{call}");
     let inject = format!("inject=?{call}:{fate}:when={n}");

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Digest, Hasher};
 use bc_fs::mount::traits_or_unknown;
+use bc_walk::shortage::is_shortage;
 use bc_walk::{Error, ErrorKind, FileKind, FileStat};
 use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
@@ -169,7 +170,9 @@ impl Worker<'_> {
         if there.stat.kind() != FileKind::File || there.stat.stamp.size != before.size {
             return Ok(false);
         }
-        let Ok(file) = open_file(dir, name) else {
+        let errno = |errno: &Errno| Some(errno.raw_os_error());
+        let shortage = &self.job.shortage;
+        let Ok(file) = shortage.wait(errno, || open_file(dir, name), || ()) else {
             return Ok(false);
         };
         let go_on = || !self.job.cancel.is_cancelled();
@@ -218,7 +221,7 @@ impl Worker<'_> {
         let mut settled = open.settled;
         let is_as_walked = job.is_as_walked(place.item, &open.stat);
         let wanted = self.wanted(place.item, &mut settled, &open, &open.stat)?;
-        let Ok(there) = open_there(place) else {
+        let Some(there) = self.open_existing(place)? else {
             return Ok(None);
         };
         let has_all = self.has_all(&wanted, there.as_fd(), now);
@@ -244,11 +247,23 @@ impl Worker<'_> {
         }))
     }
 
+    /// Opens the file that has the name of a place, if it is a regular file that this user may read.
+    /// Where descriptors are short, that proves nothing of it.
+    fn open_existing(&mut self, place: &Place) -> Result<Option<OwnedFd>, Error> {
+        match self.open_waiting(|| open_there(place)) {
+            Ok(there) => Ok(Some(there)),
+            Err(errno) if is_shortage(Some(errno.raw_os_error())) => {
+                Err(self.job.refused(&place.target, "open", errno))
+            }
+            Err(_) => Ok(None),
+        }
+    }
+
     /// The same of what has the name of a place, whose source is not open.
     fn is_given_all(&mut self, place: &Place, now: &FileStat) -> Result<bool, Error> {
         let open = self.open(place.item)?;
         let wanted = self.wanted(place.item, &mut true, &open, &open.stat)?;
-        let Ok(there) = open_there(place) else {
+        let Some(there) = self.open_existing(place)? else {
             return Ok(false);
         };
         let has_times = !self.job.options.preserve.times
@@ -373,7 +388,7 @@ impl Worker<'_> {
             return Ok(Compared::Other);
         }
         let open = self.open(place.item)?;
-        let Ok(there) = open_there(place) else {
+        let Some(there) = self.open_existing(place)? else {
             return Ok(Compared::Other);
         };
         let mut hasher = self.job.options.algorithm.map(Hasher::new);

@@ -96,7 +96,7 @@ pub(crate) struct Job<'a> {
     /// Shortage of descriptors among the workers.
     pub(crate) shortage: Shortage,
     /// Entries whose copies failed for want of descriptors: they are copied again in the end, when
-    /// no other worker has any open. `None` from then on.
+    /// no other worker has any open. `None` from then on, and in a dry run, which ends without that.
     put_off: Mutex<Option<Vec<RootItem>>>,
     unrecorded: AtomicBool,
     /// Directories that were there before.
@@ -188,7 +188,7 @@ impl<'a> Job<'a> {
             barrier: Mutex::new(()),
             mounts: Mutex::new(Vec::new()),
             shortage: Shortage::new(cancel),
-            put_off: Mutex::new(Some(Vec::new())),
+            put_off: Mutex::new((!options.dry_run).then(Vec::new)),
             unrecorded: AtomicBool::new(false),
             found: Mutex::default(),
         }

@@ -1,12 +1,12 @@
 //! Workers that pump files through a batch of hashers into sinks.
 
-use bc_pool::dispatch::{AddsWorkers, Effort, WorkerCount};
+use bc_pool::dispatch::{Effort, WorkerAdder, WorkerCount};
 use bc_pool::{Cancel, Tables};
 use bc_read::{Plan, run_readers};
 use bc_walk::{EntryId, Listing};
 
 use crate::error::{Error, ErrorKind};
-use crate::lanes::{Lane, Lanes};
+use crate::lanes::{Lanes, RunWorkers};
 use crate::large::Alone;
 use crate::links::Links;
 use crate::options::{DigestSink, HashOptions, HashProgress, Totals};
@@ -49,16 +49,16 @@ pub fn hash_with<S: DigestSink>(
         read.tables = Tables::SHARED;
     }
     let named: Vec<_> = listing.descriptors().collect();
-    let lane = (workers, most);
-    let done = run_readers(plan, &read, &named, lane, |worker, spawner, growth| {
-        let lane = Lane {
+    let counts = (workers, most);
+    let done = run_readers(plan, &read, &named, counts, |worker, spawner, growth| {
+        let run_workers = RunWorkers {
             worker_count: &worker_count,
-            adder: AddsWorkers::new(&worker_count, spawner),
+            adder: WorkerAdder::new(&worker_count, spawner),
             growth: Some(growth),
         };
         let alone = Alone::new(listing, options, cancel);
         let sink = sink(worker);
-        let mut consumer = Lanes::new(alone, plan, lane, &links, progress, sink);
+        let mut consumer = Lanes::new(alone, plan, run_workers, &links, progress, sink);
         let mut stats = bc_read::pump(listing, plan, &options.read, cancel, &mut consumer);
         consumer.counter.publish();
         consumer.hand_over();

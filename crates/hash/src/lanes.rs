@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use bc_digest::{Batch, Chunk, Digest};
 use bc_fs::mount::Mounts;
-use bc_pool::dispatch::{AddsWorkers, WorkerCount};
+use bc_pool::dispatch::{WorkerAdder, WorkerCount};
 use bc_read::{Consumer, Counter, Feed, Growth, Opened, Plan, Waiting};
 use bc_walk::{EntryId, Error, ErrorKind, FileStat, Identity};
 
@@ -45,9 +45,9 @@ pub fn advance_batch<'f, 'd: 'f>(
 const LONG: u64 = 64 << 20;
 
 /// The workers of a run, as one of them sees it.
-pub(crate) struct Lane<'a> {
+pub(crate) struct RunWorkers<'a> {
     pub(crate) worker_count: &'a WorkerCount,
-    pub(crate) adder: AddsWorkers<'a>,
+    pub(crate) adder: WorkerAdder<'a>,
     /// Adaptive workers, which join where all wait.
     pub(crate) growth: Option<Growth<'a>>,
 }
@@ -60,7 +60,7 @@ pub(crate) struct Lanes<'a, S> {
     pub(crate) counter: Counter<'a>,
     progress: &'a HashProgress,
     plan: &'a Plan,
-    lane: Lane<'a>,
+    run_workers: RunWorkers<'a>,
     pub(crate) alone: Alone<'a>,
     links: &'a Links<'a>,
     /// Properties of devices that hold files of several names, as far as this worker knows them.
@@ -74,7 +74,7 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
     pub(crate) fn new(
         alone: Alone<'a>,
         plan: &'a Plan,
-        lane: Lane<'a>,
+        run_workers: RunWorkers<'a>,
         links: &'a Links<'a>,
         progress: &'a HashProgress,
         sink: S,
@@ -87,7 +87,7 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
             counter: Counter::new(&progress.files, &progress.bytes),
             progress,
             plan,
-            lane,
+            run_workers,
             alone,
             links,
             mounts: Mounts::default(),
@@ -148,9 +148,9 @@ impl<'a, S: DigestSink> Lanes<'a, S> {
     #[inline]
     fn add_workers(&mut self, bytes: u64) {
         let plan = self.plan;
-        let lane = &mut self.lane;
-        if lane.adder.begin(bytes, || plan.left()) {
-            plan.more_workers(lane.worker_count.workers());
+        let run_workers = &mut self.run_workers;
+        if run_workers.adder.begin(bytes, || plan.left()) {
+            plan.more_workers(run_workers.worker_count.workers());
         }
     }
 
@@ -215,7 +215,7 @@ impl<S: DigestSink> Consumer for Lanes<'_, S> {
     }
 
     fn waiting(&mut self, run: Waiting) {
-        if let Some(growth) = &mut self.lane.growth {
+        if let Some(growth) = &mut self.run_workers.growth {
             growth.waiting(run);
         }
     }
@@ -348,9 +348,9 @@ mod tests {
                 inner: Lanes::new(
                     Alone::new(&listing, &options, &cancel),
                     &plan,
-                    Lane {
+                    RunWorkers {
                         worker_count: &worker_count,
-                        adder: AddsWorkers::new(&worker_count, spawner),
+                        adder: WorkerAdder::new(&worker_count, spawner),
                         growth: None,
                     },
                     &links,

@@ -1,6 +1,6 @@
 //! Number of workers for a job: the number that the user asked for, or as many as pay.
 //!
-//! The number that pays is decided while the work is done ([`AddsWorkers`]): sizes are mostly not
+//! The number that pays is decided while the work is done ([`WorkerAdder`]): sizes are mostly not
 //! known before a file is open, and the cost of a file depends on its storage. Constants measured
 //! on a machine beforehand decided nothing that this does not: see [`Effort`] for the three that
 //! are left.
@@ -14,7 +14,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 pub use adaptive::{AdaptiveWorkers, Pace, Pretend, Watch, affordable_workers};
-pub use worker_count::{AddsWorkers, WorkerCount};
+pub use worker_count::{WorkerAdder, WorkerCount};
 pub use workers::Workers;
 
 use crate::cpus::physical_cores;

@@ -68,7 +68,7 @@ impl WorkerCount {
 ///
 /// Nothing shared is written for a file, and the clock is asked at every doubling of the number of
 /// files only, and when the reckoning has gone up by the price of a worker.
-pub struct AddsWorkers<'r> {
+pub struct WorkerAdder<'r> {
     count: &'r WorkerCount,
     spawner: &'r Spawner<'r>,
     /// True once there will be no more workers: none need look any longer.
@@ -78,16 +78,16 @@ pub struct AddsWorkers<'r> {
     since: Option<(Instant, u64)>,
 }
 
-impl fmt::Debug for AddsWorkers<'_> {
+impl fmt::Debug for WorkerAdder<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AddsWorkers").finish_non_exhaustive()
+        f.debug_struct("WorkerAdder").finish_non_exhaustive()
     }
 }
 
-impl<'r> AddsWorkers<'r> {
+impl<'r> WorkerAdder<'r> {
     /// Makes the estimate of one worker of a run, with its way to start others.
-    pub fn new(count: &'r WorkerCount, spawner: &'r Spawner<'r>) -> AddsWorkers<'r> {
-        AddsWorkers {
+    pub fn new(count: &'r WorkerCount, spawner: &'r Spawner<'r>) -> WorkerAdder<'r> {
+        WorkerAdder {
             count,
             spawner,
             over: count.is_complete(),
@@ -172,7 +172,7 @@ mod tests {
         let count = WorkerCount::new(Start::AsItPays, 1, most);
         let begun = AtomicUsize::new(0);
         let taken = run_growing(1, most, |_, spawner| {
-            let mut adder = AddsWorkers::new(&count, spawner);
+            let mut adder = WorkerAdder::new(&count, spawner);
             let mut seen = Vec::new();
             loop {
                 let before = begun.fetch_add(1, Ordering::Relaxed);
@@ -230,13 +230,13 @@ mod tests {
     fn a_named_number_is_kept_and_a_refusal_accepted() {
         let count = WorkerCount::new(Start::Together, 2, 2);
         let none = run_growing(2, 64, |_, spawner| {
-            AddsWorkers::new(&count, spawner).begin(1 << 40, || 1000)
+            WorkerAdder::new(&count, spawner).begin(1 << 40, || 1000)
         });
         assert_eq!(none.unwrap(), [false, false]);
         let count = WorkerCount::new(Start::AsItPays, 1, 64);
         run_growing(1, 3, |worker, spawner| {
             if worker == 0 {
-                assert!(AddsWorkers::new(&count, spawner).begin(1 << 40, || 1000));
+                assert!(WorkerAdder::new(&count, spawner).begin(1 << 40, || 1000));
             }
         })
         .unwrap();

@@ -55,6 +55,14 @@ type Flaw = (
     fn(&TestTree, &Path) -> Option<Box<dyn std::any::Any>>,
 );
 
+/// A directory to move to, on the other file system or beside the tree.
+fn destination(tree: &TestTree, other: &tempfile::TempDir, across: bool) -> PathBuf {
+    match across {
+        true => other.path().to_owned(),
+        false => tree.scratch("moved"),
+    }
+}
+
 /// A file that lacks anything that the move would give it is the user's; a real and a dry run
 /// report the difference.
 #[test]
@@ -162,10 +170,7 @@ fn what_is_less_than_the_copy_is_in_the_way() {
             let Some((tree, other)) = two_file_systems() else {
                 return;
             };
-            let to = match across {
-                true => other.path().to_owned(),
-                false => tree.scratch("moved"),
-            };
+            let to = destination(&tree, &other, across);
             let one = copy_of_a_killed_run(&tree, &to);
             // A link from the other file system, or a change that only root may make.
             let Some(_held) = spoil(&tree, &one) else {
@@ -202,10 +207,7 @@ fn a_whole_copy_counts_as_made_and_stays() {
             let Some((tree, other)) = two_file_systems() else {
                 return;
             };
-            let to = match across {
-                true => other.path().to_owned(),
-                false => tree.scratch("moved"),
-            };
+            let to = destination(&tree, &other, across);
             let one = copy_of_a_killed_run(&tree, &to);
             let before = one.metadata().unwrap();
             let (would, mut dry) = run(
@@ -262,10 +264,7 @@ fn two_files_with_one_destination_do_not_merge() {
         let Some((tree, other)) = two_file_systems() else {
             return;
         };
-        let to = match across {
-            true => other.path().to_owned(),
-            false => tree.scratch("moved"),
-        };
+        let to = destination(&tree, &other, across);
         tree.write("one", content());
         same_times(&tree, &tree.join("one"));
         let mut second = file_ref(&tree.join("b/.."), &tree.join("b/../one"));
