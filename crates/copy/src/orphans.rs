@@ -17,7 +17,8 @@ use std::path::Path;
 use std::rc::Rc;
 
 use bc_fs::Escaped;
-use bc_fs::journal::{Claim, FLAGS, Found, Journal, Key, Locked, check, push};
+use bc_fs::Locked;
+use bc_fs::journal::{Claim, FLAGS, Found, Journal, Key, check, push};
 use bc_fs::place::Place;
 use bc_manifest::time::format_rfc3339;
 use bc_walk::FileStat;

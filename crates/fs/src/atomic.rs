@@ -14,12 +14,11 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, flock,
-};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
 use crate::Escaped;
+use crate::locked::Locked;
 use crate::metadata::{ACCESS_ACL, Subject, own_path};
 use crate::place::Place;
 
@@ -33,7 +32,7 @@ const MOST_KEPT: u32 = 1000;
 /// Dropped before that, it vanishes and the target stays as it was.
 #[derive(Debug)]
 pub struct AtomicFile {
-    file: File,
+    file: Locked,
     /// Temporary name; `None` while the file has no name at all.
     temporary: Option<OsString>,
     place: Place,
@@ -154,7 +153,7 @@ impl AtomicFile {
         };
         if let Some(old) = old {
             if new.place.keeps_owner(&old) {
-                let _ = std::os::unix::fs::fchown(&new.file, Some(old.st_uid), Some(old.st_gid));
+                let _ = std::os::unix::fs::fchown(&*new.file, Some(old.st_uid), Some(old.st_gid));
             }
             new.take_acl();
             let mode = std::fs::Permissions::from_mode(old.st_mode & 0o777);
@@ -179,7 +178,7 @@ impl AtomicFile {
         };
         let file = File::from(fd);
         // For the moment when it has a temporary one.
-        let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
+        let file = Locked::new(file, false).unwrap_or_else(|(_, file)| Locked::unheld(file));
         Ok(AtomicFile {
             file,
             temporary: None,
@@ -198,12 +197,13 @@ impl AtomicFile {
             };
             // Between the open and the lock another run may have taken it for
             // abandoned: then its name is gone and the next attempt is due.
-            let locked = match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => true,
-                Err(Errno::WOULDBLOCK) => false,
-                Err(_) => true, // no locks on this file system: nobody cleans up either
+            let file = match Locked::new(file, false) {
+                Ok(locked) => locked,
+                Err((error, _)) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                // No locks on this file system: nobody cleans up either.
+                Err((_, file)) => Locked::unheld(file),
             };
-            if locked && place.names(&temporary, &file) {
+            if place.names(&temporary, &file) {
                 return Ok(AtomicFile {
                     file,
                     temporary: Some(temporary),
@@ -374,7 +374,7 @@ impl AtomicFile {
     /// report only at a close what could not be stored.
     fn be_stored(&self) -> Result<(), Uncommitted> {
         self.file.sync_all().map_err(Uncommitted::at("sync"))?;
-        crate::flush(&self.file).map_err(Uncommitted::at("close"))
+        crate::flush(&*self.file).map_err(Uncommitted::at("close"))
     }
 
     /// Makes the content durable, and gives it a temporary name to be renamed from.
@@ -483,17 +483,17 @@ pub fn remove_leftovers(target: impl AsRef<Path>) {
     }
 }
 
-/// Locks an existing file against a second writer until the handle is dropped.
+/// Locks an existing file against a second writer until it is dropped.
 ///
 /// # Errors
 /// `WouldBlock` if another process holds the lock or replaces the file right now; `InvalidInput`
 /// for a file that is not regular, which is not waited for; those of [`Place::find`] and of
 /// opening.
-pub fn lock(path: impl AsRef<Path>) -> io::Result<File> {
+pub fn lock(path: impl AsRef<Path>) -> io::Result<Locked> {
     lock_at(path.as_ref())
 }
 
-fn lock_at(path: &Path) -> io::Result<File> {
+fn lock_at(path: &Path) -> io::Result<Locked> {
     let place = Place::find(path)?;
     if let Some(stat) = place.existing()?
         && FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile
@@ -502,11 +502,12 @@ fn lock_at(path: &Path) -> io::Result<File> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
     let file = File::from(place.open(place.name(), OFlags::RDONLY)?);
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
-        Err(Errno::WOULDBLOCK) => return Err(io::ErrorKind::WouldBlock.into()),
-        Err(_) => {} // no locks on this file system
-    }
+    let file = match Locked::new(file, false) {
+        Ok(locked) => locked,
+        Err((error, _)) if error.kind() == io::ErrorKind::WouldBlock => return Err(error),
+        // No locks on this file system.
+        Err((_, file)) => Locked::unheld(file),
+    };
     if place.means(&file) {
         Ok(file)
     } else {
@@ -561,8 +562,9 @@ fn remove_abandoned(place: &Place) {
             continue;
         };
         let file = File::from(fd);
-        let abandoned = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
-        if abandoned && place.names(&name, &file) {
+        if let Ok(file) = Locked::new(file, false)
+            && place.names(&name, &file)
+        {
             remove(place, &name);
         }
     }

@@ -45,6 +45,7 @@ mod inode_flags;
 pub mod input;
 pub mod journal;
 pub mod lease;
+mod locked;
 pub mod made;
 pub mod metadata;
 pub mod mount;
@@ -61,6 +62,7 @@ mod uuid;
 pub use close::{close, flush};
 pub use escape::{Escaped, escape};
 pub use inode_flags::InodeFlags;
+pub use locked::Locked;
 pub use size::{Size, SizeError};
 pub use uuid::{file_system_uuid, may_be_one_file_system, uuid_at, volume_at};
 

@@ -182,7 +182,7 @@ pub fn update_reported(
     let name = what.manifest.as_os_str().as_bytes();
     // Locking opens it, which would wait for the other end of a pipe.
     ManifestFile::open_to_replace(what.manifest)?;
-    let held = lock(what.manifest).map_err(|error| match error.kind() {
+    let locked = lock(what.manifest).map_err(|error| match error.kind() {
         std::io::ErrorKind::WouldBlock => Error::at(
             ErrorKind::Refused,
             name,
@@ -190,7 +190,8 @@ pub fn update_reported(
         ),
         _ => Error::io(name, "open", &error),
     })?;
-    let held = AsRead::new(held).map_err(|error| Error::io(name, "stat", &error))?;
+    let held = locked.try_clone().and_then(AsRead::new);
+    let held = held.map_err(|error| Error::io(name, "stat", &error))?;
     // Before the walk, which would list them.
     remove_leftovers(what.manifest);
     let manifest = ManifestFile::open_to_replace(what.manifest)?.cancelled_by(work.cancel);

@@ -352,3 +352,18 @@ fn only_its_owner_writes_to_what_is_believed() {
     new.commit().unwrap();
     assert_eq!(mode(&target), 0o664);
 }
+
+/// As a process does that was forked meanwhile, until it runs its own program.
+#[test]
+fn a_lock_ends_though_somebody_has_its_descriptor() {
+    let directory = tempfile::tempdir().unwrap();
+    let target = directory.path().join("target");
+    let new = AtomicFile::create(&target).unwrap();
+    let _of_another = new.file().try_clone().unwrap();
+    new.commit().unwrap();
+    let held = lock(&target).unwrap();
+    let _of_another = held.try_clone().unwrap();
+    lock(&target).unwrap_err();
+    drop(held);
+    lock(&target).unwrap();
+}

@@ -6,7 +6,8 @@ use std::io;
 use rustix::fs::AtFlags;
 
 use super::file::{FoundJournal, create, look};
-use super::{Journal, Key, Locked};
+use super::{Journal, Key};
+use crate::locked::Locked;
 use crate::place::Place;
 
 /// The name of a journal, held against all other runs by an empty file, which is removed again

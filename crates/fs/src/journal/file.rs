@@ -7,7 +7,8 @@ use std::os::unix::fs::MetadataExt;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
-use super::owner::{FLAGS, Locked, NotOurs, check};
+use super::owner::{FLAGS, NotOurs, check};
+use crate::locked::Locked;
 use crate::place::Place;
 
 /// State of the file at the place of a journal.

@@ -31,11 +31,12 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, OFlags, RenameFlags};
 use rustix::io::Errno;
 
+use crate::locked::Locked;
 use crate::place::Place;
 
 pub use claim::Claim;
 pub use key::Key;
-pub use owner::{FLAGS, Locked, NotOurs, check};
+pub use owner::{FLAGS, NotOurs, check};
 pub use record::{LONGEST, Record, Records, View, push};
 
 use file::FoundJournal;

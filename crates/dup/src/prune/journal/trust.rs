@@ -12,7 +12,8 @@ use bc_fs::journal;
 use super::JournalError;
 use crate::prune::options::RunMode;
 
-pub(super) use bc_fs::journal::{FLAGS, Locked};
+pub(super) use bc_fs::Locked;
+pub(super) use bc_fs::journal::FLAGS;
 
 /// Opens a journal for reading.
 pub(super) fn open(path: &Path) -> Result<File, JournalError> {
