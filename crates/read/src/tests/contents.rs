@@ -161,29 +161,27 @@ fn sizes_made_up_by_sysfs_are_seen_through() {
     });
 }
 
+/// Returns the addresses of a line of `/proc/PID/maps`, and the rest of it.
+fn mapping(line: &str) -> (std::ops::Range<u64>, &str) {
+    let (range, rest) = line.split_once(' ').unwrap();
+    let (start, end) = range.split_once('-').unwrap();
+    let address = |text| u64::from_str_radix(text, 16).unwrap();
+    (address(start)..address(end), rest)
+}
+
 /// Checks that an error in the middle is reported: `/proc/PID/mem` gives data up to the end of a
 /// mapping, and then EIO.
 #[test]
 fn an_error_in_the_middle_is_an_error() {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
-    let mut end_of_last = 0;
-    let mut hole = None;
-    for line in maps.lines() {
-        let (range, rest) = line.split_once(' ').unwrap();
-        let (start, end) = range.split_once('-').unwrap();
-        let start = u64::from_str_radix(start, 16).unwrap();
-        // A wide gap that no other thread's mapping will fill meanwhile.
-        if end_of_last > 0 && start - end_of_last > 1 << 32 {
-            hole = Some(end_of_last);
-            break;
-        }
-        end_of_last = if rest.starts_with('r') {
-            u64::from_str_radix(end, 16).unwrap()
-        } else {
-            0
-        };
-    }
-    let hole = hole.expect("a gap in the address space");
+    let mappings: Vec<_> = maps.lines().map(mapping).collect();
+    let starts = mappings.iter().skip(1).map(|(range, _)| range.start);
+    let gaps = mappings.iter().zip(starts.chain([u64::MAX]));
+    // A wide gap that no other thread's mapping fills meanwhile, nor the heap, which grows at its end.
+    let lasting = gaps.filter(|((range, rest), next)| {
+        next - range.end > 1 << 32 && rest.starts_with('r') && !rest.ends_with("[heap]")
+    });
+    let hole = lasting.last().expect("a gap in the address space").0.0.end;
     let path = format!("/proc/{}/mem", std::process::id());
     let listing = list(&[path.clone().into()], Metadata::None);
     each_backend(|backend| {
