@@ -92,11 +92,9 @@ fn no_more_long_files_in_hand_than_a_share() {
                 _ => count.div_ceil(workers),
             };
             assert!(live.most <= bound, "{what}: {} in hand", live.most);
-            assert!(
-                live.most >= most || workers == 1,
-                "{what}: {} in hand",
-                live.most
-            );
+            // Where files arrive as they may, some are done before the last of a share is begun.
+            let is_reached = live.most >= most || workers == 1 || backend != Choice::Sync;
+            assert!(is_reached, "{what}: {} in hand", live.most);
             assert_eq!((plan.long(), plan.left()), (0, 0));
         });
     }
