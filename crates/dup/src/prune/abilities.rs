@@ -2,11 +2,13 @@
 //! run as in a real one, and reported once.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use bc_fs::mount::{Answer, Inodes, Links, Mounts, Shows, Traits};
 use rustix::io::Errno;
 
 use super::caller::Caller;
+use super::freed::PATIENCE;
 use super::lack::{Lack, Unable};
 use super::open_file::OpenFile;
 use super::options::{PruneOptions, RunMode};
@@ -24,6 +26,8 @@ pub(super) struct Abilities<'a> {
     refused: HashSet<u64>,
     /// Devices that turned out to follow no links upwards.
     contained: HashSet<u64>,
+    /// Time that is left to wait for blocks to be given back.
+    pub(super) patience: Duration,
 }
 
 impl<'a> Abilities<'a> {
@@ -34,6 +38,7 @@ impl<'a> Abilities<'a> {
             caller: Caller::own(),
             refused: HashSet::new(),
             contained: HashSet::new(),
+            patience: PATIENCE,
         }
     }
 

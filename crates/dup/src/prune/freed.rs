@@ -91,10 +91,16 @@ impl<'g> Ledger<'g> {
         let (ids, shares) = self.shares(&mut abilities.mounts);
         let last = ids.get(&held.stat.id);
         if !dry && last.is_some_and(|file| shares.goes_with(*file) > 0) {
-            for _ in 0..WAITS.0 {
+            for nth in 0.. {
+                if nth >= FEW_WAITS {
+                    if abilities.patience.is_zero() {
+                        break;
+                    }
+                    abilities.patience = abilities.patience.saturating_sub(WAIT);
+                }
                 // Has the kernel begin.
                 let _ = sys::traits(&held.file);
-                std::thread::sleep(WAITS.1);
+                std::thread::sleep(WAIT);
                 stock.space = Space::of(&held.file, &held.stat, &traits);
                 if stock.space.shared.is_none() {
                     break;
@@ -181,8 +187,14 @@ const BELOW: &str = "it lies in a lower layer, which keeps its content, or came 
 /// The most that a file's last block takes beyond its content.
 const BLOCK: u64 = 4096;
 
-/// Number and length of the waits for blocks of removed files to be given back.
-const WAITS: (u32, Duration) = (5, Duration::from_millis(2));
+/// Wait for blocks of removed files to be given back, which a thread of the kernel does.
+const WAIT: Duration = Duration::from_millis(2);
+
+/// Number of waits for each file. They are in vain where a file elsewhere has the same blocks.
+const FEW_WAITS: u32 = 5;
+
+/// Time of all waits beyond that in a run, for a machine that is busy.
+pub(super) const PATIENCE: Duration = Duration::from_millis(250);
 
 impl Abilities<'_> {
     /// Refuses links and reflinks that free nothing, because the lower layer keeps the content, or
