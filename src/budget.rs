@@ -3,7 +3,8 @@
 
 use std::path::PathBuf;
 
-use bc_fs::{escape, spill};
+use bc_edit::spill;
+use bc_fs::escape;
 use bc_pool::Cancel;
 
 /// Reason in a [`Cancel`], instead of a signal's number: a file for spilled state could not be

@@ -7,10 +7,12 @@ use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
+use bc_edit::content;
+use bc_fs::dirfd;
 use bc_fs::input::Interruptible;
 use bc_fs::streams::{self, Stream};
 use bc_pool::Cancel;
-use rustix::fs::{CWD, MemfdFlags, Mode, OFlags};
+use rustix::fs::MemfdFlags;
 
 use crate::diagnostic::Diagnostic;
 
@@ -124,10 +126,11 @@ impl Input {
 
 /// Opens a file without a name: on a disk where that can be, else in memory.
 fn nameless() -> io::Result<File> {
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    let mode = Mode::RUSR | Mode::WUSR;
     let mut opened = crate::budget::directories().into_iter();
-    let opened = opened.find_map(|place| rustix::fs::openat(CWD, &place, flags, mode).ok());
+    let opened = opened.find_map(|place| {
+        let dir = dirfd::open_root(place.as_os_str().as_encoded_bytes()).ok()?;
+        content::create_unnamed(dir, 0o600).ok()
+    });
     let file = match opened {
         Some(file) => file,
         None => rustix::fs::memfd_create("bc", MemfdFlags::CLOEXEC)?,
@@ -167,7 +170,7 @@ pub fn check(path: &Path) -> Result<(), Diagnostic> {
     if crate::args::is_dash(path.as_os_str()) {
         return stdin().map(drop);
     }
-    match bc_fs::output::descriptor(path) {
+    match bc_edit::output::descriptor(path) {
         Some(0) => streams::open(Stream::Input)
             .map(drop)
             .map_err(|error| format!("{}: {error}", shown(path)).into()),

@@ -4,9 +4,14 @@
 use std::ffi::OsString;
 use std::fs::Metadata;
 use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use bc_edit::entry;
+use bc_fs::call::{self, FailedCall};
+use bc_fs::dirfd;
 use clap::{FromArgMatches, Parser};
 use rustix::io::Errno;
 
@@ -108,8 +113,8 @@ fn place(args: &InstallArgs) -> Result<String, Diagnostic> {
     let missing = |dir: &&Path| !dir.as_os_str().is_empty() && dir.symlink_metadata().is_err();
     let mut missing: Vec<&Path> = args.dir.ancestors().take_while(missing).collect();
     missing.reverse();
-    let failed = |error| Diagnostic::failed(&args.dir, "mkdir", &error);
-    std::fs::create_dir_all(&args.dir).map_err(failed)?;
+    let failed = |failed: FailedCall| Diagnostic::failed(&args.dir, "mkdir", &failed.into());
+    entry::make_dirs(&args.dir, 0o777).map_err(failed)?;
     let made = |dir: &Path| format!("made {}\n", crate::input::shown(dir));
     Ok(missing.into_iter().map(made).collect())
 }
@@ -123,7 +128,7 @@ fn make(binary: &Path, args: &InstallArgs, mut said: String) -> Exit {
     let mut exit = Exit::Done;
     for name in names {
         let link = args.dir.join(name);
-        match link_one(binary, &link, args) {
+        match link_one(binary, name, &link, args) {
             Ok(done) => said += &format!("{done} {}\n", crate::input::shown(&link)),
             Err(what) => exit = report::fatal("bc install", what),
         }
@@ -173,22 +178,21 @@ fn remove(binary: &Path, args: &InstallArgs) -> Exit {
         if !is_made {
             continue;
         }
-        match std::fs::remove_file(&link) {
+        match open(&args.dir).and_then(|dir| entry::unlink(dir, name)) {
             Ok(()) => removed += &format!("removed {}\n", crate::input::shown(&link)),
-            Err(error) => {
-                let what = Diagnostic::failed(&link, "unlink", &error);
+            Err(failed) => {
+                let what = Diagnostic::failed(&link, "unlink", &failed.into());
                 exit = report::fatal("bc install", what);
             }
         }
     }
     if args.mkdir {
         // One that still holds something stays, which is no failure.
-        match std::fs::remove_dir(&args.dir) {
+        match remove_dir(&args.dir) {
             Ok(()) => removed += &format!("removed {}\n", crate::input::shown(&args.dir)),
-            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {}
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => {
-                let what = Diagnostic::failed(&args.dir, "rmdir", &error);
+            Err(failed) if matches!(failed.errno, Errno::NOTEMPTY | Errno::NOENT) => {}
+            Err(failed) => {
+                let what = Diagnostic::failed(&args.dir, "rmdir", &failed.into());
                 exit = report::fatal("bc install", what);
             }
         }
@@ -197,14 +201,26 @@ fn remove(binary: &Path, args: &InstallArgs) -> Exit {
 }
 
 /// Makes the name lead to the binary; returns a word for the action taken.
-fn link_one(binary: &Path, link: &Path, args: &InstallArgs) -> Result<&'static str, Diagnostic> {
+fn link_one(
+    binary: &Path,
+    name: &str,
+    link: &Path,
+    args: &InstallArgs,
+) -> Result<&'static str, Diagnostic> {
+    let failed = |failed: FailedCall| {
+        let op = if failed.op == "symlink" {
+            "link"
+        } else {
+            failed.op
+        };
+        Diagnostic::failed(link, op, &failed.into())
+    };
     let there = match std::fs::symlink_metadata(link) {
         Ok(there) => there,
         Err(error) if error.kind() == ErrorKind::NotFound => {
             // This replaces nothing, even if the name has been taken meanwhile.
-            return new_link(binary, link, args)
-                .map(|()| "made")
-                .map_err(|error| Diagnostic::failed(link, "link", &error));
+            let made = open(&args.dir).and_then(|dir| new_link(binary, &dir, name, args));
+            return made.map(|()| "made").map_err(failed);
         }
         Err(error) => return Err(Diagnostic::failed(link, "stat", &error)),
     };
@@ -232,25 +248,41 @@ fn link_one(binary: &Path, link: &Path, args: &InstallArgs) -> Result<&'static s
             return Err(Diagnostic::from(text).about(path, "link", None, &leads));
         }
     }
-    replace(binary, link, args).map(|()| "replaced")
+    let replaced = replace(binary, name, args).map(|()| "replaced");
+    replaced.map_err(failed)
+}
+
+/// Opens a directory to change names in it.
+fn open(dir: &Path) -> call::Result<OwnedFd> {
+    dirfd::open_root(dir.as_os_str().as_bytes())
+}
+
+/// Removes an empty directory.
+fn remove_dir(dir: &Path) -> call::Result<()> {
+    match (dir.parent(), dir.file_name()) {
+        (Some(parent), Some(name)) => entry::remove_dir(open(parent)?, name),
+        _ => Err(FailedCall {
+            op: "rmdir",
+            errno: Errno::INVAL,
+        }),
+    }
 }
 
 /// Links under a temporary name and renames, so that an existing link is never missing.
-fn replace(binary: &Path, link: &Path, args: &InstallArgs) -> Result<(), Diagnostic> {
-    let mut temporary = link.as_os_str().to_owned();
-    temporary.push(format!(".{}.bc-tmp", std::process::id()));
-    new_link(binary, Path::new(&temporary), args)
-        .map_err(|error| Diagnostic::failed(link, "link", &error))?;
-    let renamed = std::fs::rename(&temporary, link);
+fn replace(binary: &Path, name: &str, args: &InstallArgs) -> call::Result<()> {
+    let dir = open(&args.dir)?;
+    let temporary = format!("{name}.{}.bc-tmp", std::process::id());
+    new_link(binary, &dir, &temporary, args)?;
+    let renamed = entry::rename(&dir, &*temporary, name);
     // A rename between two links to one inode succeeds and leaves both names.
-    let _ = std::fs::remove_file(&temporary);
-    renamed.map_err(|error| Diagnostic::failed(link, "rename", &error))
+    let _ = entry::unlink(&dir, &*temporary);
+    renamed
 }
 
-fn new_link(binary: &Path, link: &Path, args: &InstallArgs) -> std::io::Result<()> {
-    match args.hard {
-        true => std::fs::hard_link(binary, link),
-        false => std::os::unix::fs::symlink(binary, link),
+fn new_link(binary: &Path, dir: &OwnedFd, name: &str, args: &InstallArgs) -> call::Result<()> {
+    match (args.hard, binary.parent(), binary.file_name()) {
+        (true, Some(parent), Some(itself)) => entry::link(open(parent)?, itself, dir, name),
+        _ => entry::symlink(binary.as_os_str().as_bytes(), dir, name),
     }
 }
 

@@ -51,7 +51,7 @@ use exit::Exit;
 
 /// Allocator that keeps `--memory-budget`; nothing else does.
 #[global_allocator]
-static ALLOCATOR: bc_fs::spill::Allocator = bc_fs::spill::Allocator;
+static ALLOCATOR: bc_edit::spill::Allocator = bc_edit::spill::Allocator;
 
 fn main() -> ExitCode {
     panics::report_as_errors();

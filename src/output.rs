@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
-use bc_fs::atomic::AtomicFile;
-use bc_fs::output::{OutputFile, descriptor};
+use bc_edit::atomic::AtomicFile;
+use bc_edit::output::{OutputFile, descriptor};
 use bc_fs::place::Place;
 use bc_fs::safe::{SafeWriter, Style};
 use bc_fs::streams::{self, Stream};

@@ -244,7 +244,7 @@ fn file_behind(stream: Stream) -> Option<Identity> {
 
 /// Which regular file an output replaces or adds to. A descriptor by name is the stream itself.
 pub fn of_output(path: &Path) -> Option<Identity> {
-    let is_stream = is_dash(path.as_os_str()) || bc_fs::output::descriptor(path).is_some();
+    let is_stream = is_dash(path.as_os_str()) || bc_edit::output::descriptor(path).is_some();
     regular(path).filter(|_| !is_stream)
 }
 

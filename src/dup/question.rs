@@ -1,10 +1,11 @@
 //! Question of `bc dup prune` before it gives files up: the action, how many files it concerns, and
 //! the rule.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use bc_dup::prune::{Action, Keep, Planned, PruneOptions, Roots};
+use bc_fs::dirfd::own_path;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -86,7 +87,7 @@ pub fn answer(session: &Session) -> Option<Vec<u8>> {
 fn unwaiting(terminal: BorrowedFd<'_>) -> Option<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let is_terminal = rustix::termios::isatty(terminal);
-    let path = format!("/proc/self/fd/{}", terminal.as_raw_fd());
+    let path = own_path(terminal);
     is_terminal
         .then(|| rustix::fs::open(path, flags, Mode::empty()).ok())
         .flatten()

@@ -104,7 +104,7 @@ pub fn refuse_manifests(session: &Session, references: &[OsString]) -> Outcome<(
 /// Reads a manifest from standard input or another pipe, which is kept: it is read twice.
 fn piped(session: &Session, reference: &OsString) -> Outcome<Option<Manifest>> {
     let path = reference.as_encoded_bytes();
-    let is_stdin = is_dash(reference) || bc_fs::output::descriptor(reference) == Some(0);
+    let is_stdin = is_dash(reference) || bc_edit::output::descriptor(reference) == Some(0);
     let name = match is_stdin {
         true => OsStr::new("-"),
         false => reference,
@@ -168,7 +168,7 @@ fn is_piped(reference: &OsString) -> bool {
         return true;
     }
     // A FIFO that has a name waits for a process that writes to it, perhaps for ever.
-    let Some(number) = bc_fs::output::descriptor(reference) else {
+    let Some(number) = bc_edit::output::descriptor(reference) else {
         return false;
     };
     let kind = std::fs::metadata(reference).map(|meta| meta.file_type());

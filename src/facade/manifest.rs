@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bc_digest::Algorithm;
-use bc_fs::atomic::Uncommitted;
-use bc_fs::output::{OutputFile, takes_at_once};
+use bc_edit::atomic::Uncommitted;
+use bc_edit::output::{OutputFile, takes_at_once};
 use bc_hash::HashProgress;
 use bc_integrity::{
     CreateOptions, Created, Job, ManifestFile, Origin, Reading, Setting, TreeOptions, Work,

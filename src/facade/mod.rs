@@ -35,6 +35,8 @@ pub use bc_digest::{
 #[doc(inline)]
 pub use bc_dup::prune::{Keep, KeepError, Pattern};
 #[doc(inline)]
+pub use bc_fs::meta::FileKind;
+#[doc(inline)]
 pub use bc_integrity::change::Class;
 #[doc(inline)]
 pub use bc_integrity::fields::{CompareMode, Field};
@@ -43,7 +45,7 @@ pub use bc_integrity::{ComparisonSummary, Conclusion, Reread, Setting, UnknownRe
 #[doc(inline)]
 pub use bc_pool::Cancel;
 #[doc(inline)]
-pub use bc_walk::{FileKind, Skipped};
+pub use bc_walk::Skipped;
 
 pub use check::{CheckJob, Checked, CheckedFile, FileVerdict, check};
 pub use copy::{CopyJob, CopyOutcome, CopyReport, CopyStep, copy};

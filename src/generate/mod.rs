@@ -14,7 +14,6 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 
-use args::{GenerateArgs, What};
 use clap::Parser;
 
 use crate::diagnostic::Diagnostic;
@@ -23,6 +22,7 @@ use crate::names::Names;
 use crate::output::Output;
 use crate::report;
 use crate::usage;
+use args::{GenerateArgs, What};
 
 /// Returns true if this argument is the option.
 pub fn is_asked(first: Option<&OsString>) -> bool {
@@ -76,8 +76,8 @@ fn pages(names: &Names, args: &GenerateArgs) -> Exit {
     let Some(dir) = &args.output else {
         return ended(page(first).and_then(|page| write(None, &page)));
     };
-    if let Err(error) = std::fs::create_dir_all(dir) {
-        return ended(Err(Diagnostic::failed(dir, "mkdir", &error)));
+    if let Err(failed) = bc_edit::entry::make_dirs(dir, 0o777) {
+        return ended(Err(Diagnostic::failed(dir, "mkdir", &failed.into())));
     }
     for one in wanted {
         let file = dir.join(format!("{}.1", names.page(&one.words)));

@@ -11,15 +11,14 @@ use bc_hash::diff::{DiffEntry, Differences};
 use bc_hash::lines::Hint;
 use serde_json::json;
 
+use super::args::{DiffArgs, DiffFormat};
+use super::manifest::{self, LineMeaning};
 use crate::exit::Exit;
 use crate::json::insert_path;
 use crate::output::Output;
 use crate::overlap::Given;
 use crate::run::{Outcome, Session};
 use crate::style::Meaning;
-
-use super::args::{DiffArgs, DiffFormat};
-use super::manifest::{self, LineMeaning};
 
 pub fn run(args: &DiffArgs) -> Outcome<Exit> {
     let read = [args.old.as_os_str(), args.new.as_os_str()];
@@ -72,7 +71,7 @@ pub fn run(args: &DiffArgs) -> Outcome<Exit> {
 }
 
 fn is_stdin(side: &OsStr) -> bool {
-    crate::args::is_dash(side) || bc_fs::output::descriptor(side) == Some(0)
+    crate::args::is_dash(side) || bc_edit::output::descriptor(side) == Some(0)
 }
 
 /// What to do for directories, which have no manifest yet.

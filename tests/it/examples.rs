@@ -24,7 +24,7 @@ impl Example<'_> {
 }
 
 const CASES: &[Case] = &[
-    ("bc-fs", "sponge", |e| {
+    ("bc-edit", "sponge", |e| {
         e.run("new", "abc").code(0).stdout_is("3 bytes\n");
         assert_eq!(e.t.read("new"), b"abc");
     }),

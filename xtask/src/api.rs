@@ -17,6 +17,7 @@ use crate::sh;
 
 const LIBRARIES: &[&str] = &[
     "bc-fs",
+    "bc-edit",
     "bc-digest",
     "bc-pool",
     "bc-walk",
@@ -33,13 +34,14 @@ const LIBRARIES: &[&str] = &[
 const FACADE: &str = "bit-crafts";
 
 /// Types of other crates that are public on purpose: bc-manifest keeps JSON fields that it does not
-/// know in the types of serde_json, stable since 2017, and re-exports those types; bc-fs is shared
-/// between our crates and the kernel, and its callers distinguish rustix's errors and flags as they
-/// are.
+/// know in the types of serde_json, stable since 2017, and re-exports those types; bc-fs and bc-edit
+/// are between our crates and the kernel, and their callers distinguish rustix's errors and flags as
+/// they are.
 const ALLOWED: &[(&str, &str)] = &[
     ("bc-manifest", "serde_json::"),
     ("bc-manifest", "serde::"),
     ("bc-fs", "rustix::"),
+    ("bc-edit", "rustix::"),
 ];
 
 /// Names that any crate may declare. Each has an error of its own, so that adding a kind to one

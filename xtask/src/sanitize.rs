@@ -24,7 +24,14 @@ struct Sanitizer {
 const SANITIZERS: &[Sanitizer] = &[
     Sanitizer {
         name: "address",
-        packages: &["bc-digest", "bc-fs", "bc-pool", "bc-read", "bc-walk"],
+        packages: &[
+            "bc-digest",
+            "bc-edit",
+            "bc-fs",
+            "bc-pool",
+            "bc-read",
+            "bc-walk",
+        ],
         options: ("ASAN_OPTIONS", "detect_stack_use_after_return=1"),
         suppressed_by: "LSAN_OPTIONS",
         suppressed: &[(

@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: the conventions that no compiler checks.
 
+mod changes;
 mod door;
 mod options;
 mod promises;
@@ -41,6 +42,7 @@ struct Rule {
 
 const ENGINE: &[&str] = &[
     "bc-fs",
+    "bc-edit",
     "bc-digest",
     "bc-manifest",
     "bc-pool",
@@ -49,6 +51,7 @@ const ENGINE: &[&str] = &[
 ];
 const SECOND_ENGINE: &[&str] = &[
     "bc-fs",
+    "bc-edit",
     "bc-digest",
     "bc-manifest",
     "bc-pool",
@@ -58,6 +61,7 @@ const SECOND_ENGINE: &[&str] = &[
 ];
 const THIRD_ENGINE: &[&str] = &[
     "bc-fs",
+    "bc-edit",
     "bc-digest",
     "bc-manifest",
     "bc-pool",
@@ -68,6 +72,7 @@ const THIRD_ENGINE: &[&str] = &[
 ];
 const BINARY: &[&str] = &[
     "bc-fs",
+    "bc-edit",
     "bc-digest",
     "bc-manifest",
     "bc-pool",
@@ -85,6 +90,11 @@ const RULES: &[Rule] = &[
         package: "bc-fs",
         licence: LGPL,
         may_use: &[],
+    },
+    Rule {
+        package: "bc-edit",
+        licence: LGPL,
+        may_use: &["bc-fs"],
     },
     Rule {
         package: "bc-digest",
@@ -149,7 +159,14 @@ const RULES: &[Rule] = &[
 ];
 
 /// The packages that may hold unsafe code; all others forbid it in every target.
-const UNSAFE: &[&str] = &["bc-digest", "bc-fs", "bc-pool", "bc-read", "bit-crafts"];
+const UNSAFE: &[&str] = &[
+    "bc-digest",
+    "bc-edit",
+    "bc-fs",
+    "bc-pool",
+    "bc-read",
+    "bit-crafts",
+];
 
 /// Leftovers, cut in two so that this file is not found.
 const LEFTOVERS: &[&str] = &[
@@ -179,6 +196,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     circles::check(&mut complaints)?;
     door::check(&mut complaints);
     options::check(&rust, &mut complaints);
+    changes::check(&rust, &mut complaints);
     for complaint in &complaints {
         println!("tidy: {complaint}");
     }

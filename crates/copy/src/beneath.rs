@@ -1,18 +1,15 @@
 //! Directories below the destination, opened so that nothing leads out of it: no link is followed
 //! on the way, even if another process puts one there meanwhile.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 
-pub(crate) use bc_fs::metadata::own_path;
+use bc_fs::dirfd::{self, own_path};
 use bc_walk::{FileStat, Identity};
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::fs::OFlags;
 use rustix::io::{Errno, retry_on_intr};
 
 /// Flags that open a directory as a place to start from, never to be read.
 pub(crate) const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-
-/// Bytes of a path that one call may be given: `PATH_MAX` is 4,096.
-const PIECE: usize = 3800;
 
 /// A directory of the destination.
 #[derive(Debug)]
@@ -28,7 +25,7 @@ pub(crate) struct DestDir {
 impl DestDir {
     /// Opens the directory at `path`, relative to `top`; `top` itself for an empty path.
     pub(crate) fn open(top: BorrowedFd<'_>, path: &[u8]) -> Result<DestDir, Errno> {
-        DestDir::of(open(top, path)?)
+        DestDir::of(dirfd::open_below(top, path)?)
     }
 
     pub(crate) fn of(fd: OwnedFd) -> Result<DestDir, Errno> {
@@ -44,102 +41,10 @@ impl DestDir {
     /// Returns the permission bits with which to make a directory here that gets those of `mode`
     /// once it is filled. Until then no inherited list that it is not to keep may let other users
     /// in: the group bits returned here are that list's mask.
-    pub(crate) fn mode_of_new_dir(&self, mode: u32) -> Mode {
-        let bits = match self.gives_acl {
+    pub(crate) fn mode_of_new_dir(&self, mode: u32) -> u32 {
+        match self.gives_acl {
             true => 0o700,
             false => mode & 0o777 | 0o700,
-        };
-        Mode::from_raw_mode(bits as _)
-    }
-}
-
-/// Opens the directory at `path` below `top` as a place.
-pub(crate) fn open(top: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
-    if path.is_empty() {
-        return retry_on_intr(|| rustix::fs::openat(top, c".", PLACE, Mode::empty()));
-    }
-    let mut from: Option<OwnedFd> = None;
-    let mut rest = path;
-    while rest.len() > PIECE {
-        let slash = rest[..PIECE].iter().rposition(|byte| *byte == b'/');
-        let at = slash.ok_or(Errno::NAMETOOLONG)?;
-        let next = step(from.as_ref().map_or(top, |fd| fd.as_fd()), &rest[..at])?;
-        from = Some(next);
-        rest = &rest[at + 1..];
-    }
-    step(from.as_ref().map_or(top, |fd| fd.as_fd()), rest)
-}
-
-fn step(from: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    loop {
-        match rustix::fs::openat2(from, path, PLACE, Mode::empty(), resolve) {
-            // EAGAIN: something was renamed meanwhile, and the kernel cannot decide on the effect.
-            Err(Errno::INTR | Errno::AGAIN) => {}
-            // Before Linux 5.6, and where filters refuse the call.
-            Err(Errno::NOSYS | Errno::PERM) => return by_components(from, path),
-            opened => return opened,
         }
-    }
-}
-
-fn by_components(from: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
-    let mut at: Option<OwnedFd> = None;
-    for name in path.split(|byte| *byte == b'/') {
-        if name == b".." {
-            return Err(Errno::XDEV);
-        }
-        let here = at.as_ref().map_or(from, |fd| fd.as_fd());
-        let flags = PLACE | OFlags::NOFOLLOW;
-        let next = retry_on_intr(|| rustix::fs::openat(here, name, flags, Mode::empty()))?;
-        at = Some(next);
-    }
-    at.ok_or(Errno::NOENT)
-}
-
-/// Opens a directory given by the user as a place to start from: links are followed.
-pub(crate) fn open_named(path: &[u8]) -> Result<OwnedFd, Errno> {
-    let path = if path.is_empty() { b"." } else { path };
-    retry_on_intr(|| rustix::fs::openat(CWD, path, PLACE, Mode::empty()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::unix::fs::symlink;
-
-    #[test]
-    fn no_link_is_followed_either_way() {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(dir.path().join("a/b")).unwrap();
-        symlink("a", dir.path().join("link")).unwrap();
-        let top = open_named(dir.path().as_os_str().as_encoded_bytes()).unwrap();
-        for walk in [step, by_components] {
-            assert!(walk(top.as_fd(), b"a/b").is_ok());
-            for path in [&b"link"[..], b"link/b", b"a/../a", b"..", b"none"] {
-                // The kernel allows paths that come back below; no caller passes one here.
-                let inside = path == b"a/../a";
-                assert!(inside || walk(top.as_fd(), path).is_err(), "{path:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn any_depth() {
-        let dir = tempfile::tempdir().unwrap();
-        let top = open_named(dir.path().as_os_str().as_encoded_bytes()).unwrap();
-        let name = "d".repeat(200);
-        let mut path = Vec::new();
-        let mut at = top.try_clone().unwrap();
-        for _ in 0..45 {
-            rustix::fs::mkdirat(&at, &name, Mode::from_raw_mode(0o700)).unwrap();
-            at = open(at.as_fd(), name.as_bytes()).unwrap();
-            path.extend_from_slice(name.as_bytes());
-            path.push(b'/');
-        }
-        path.pop();
-        let found = DestDir::open(top.as_fd(), &path).unwrap();
-        let id = FileStat::from(&rustix::fs::fstat(&at).unwrap()).id;
-        assert_eq!(found.id, id);
     }
 }

@@ -4,9 +4,10 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 
+use bc_edit::content;
 use bc_walk::FileStat;
 use rustix::fs::SeekFrom;
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::Errno;
 
 use crate::decide::read_full;
 use crate::options::When;
@@ -162,8 +163,7 @@ fn write_all(to: &std::fs::File, bytes: &[u8], at: u64) -> Result<(), DataError>
 
 /// Sets the length of the stage to that of the source, which a hole at its end needs.
 pub(crate) fn end_at(to: &std::fs::File, size: u64) -> Result<(), DataError> {
-    retry_on_intr(|| rustix::fs::ftruncate(to, size))
-        .map_err(|errno| DataError::Target("truncate", errno))
+    content::truncate(to, size).map_err(|failed| DataError::Target(failed.op, failed.errno))
 }
 
 /// Reads a part of the source; a source that ends too soon is an error.
@@ -232,16 +232,8 @@ pub(crate) fn copy_ranges(
         while at < range.end {
             let (mut source, mut target) = (at, at);
             let length = (range.end - at).min(RANGE) as usize;
-            let copied = retry_on_intr(|| {
-                rustix::fs::copy_file_range(
-                    from,
-                    Some(&mut source),
-                    to.as_fd(),
-                    Some(&mut target),
-                    length,
-                )
-            });
-            match copied {
+            let copied = content::copy_range(from, &mut source, to, &mut target, length);
+            match copied.map_err(Errno::from) {
                 // 0 is the answer of files that are not what they seem; others end too soon.
                 Ok(0) if first => return Ok(false),
                 Ok(0) => return Err(DataError::Changed),

@@ -4,13 +4,14 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering::Relaxed;
 
-use bc_fs::metadata::Subject;
+use bc_edit::entry;
+use bc_edit::metadata::{Subject, set_times_at};
+use bc_fs::dirfd::own_path;
 use bc_pool::Cursor;
 use bc_walk::{Error, FileKind, FileStat, Identity};
 use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::beneath::own_path;
 use crate::event::Event;
 use crate::meta::{self, WantedMeta};
 use crate::record::{self, RootRecord};
@@ -134,7 +135,7 @@ impl Worker<'_> {
             .entry(item)
             .and_then(|(listing, id)| listing.stat(id));
         let mode = dir.mode_of_new_dir(stat.map_or(0, |stat| stat.mode));
-        match retry_on_intr(|| rustix::fs::mkdirat(&dir.fd, name, mode)) {
+        match entry::make_dir(&dir.fd, name, mode).map_err(Errno::from) {
             Ok(()) => {
                 (job.observer)(Event::Made(&job.shown(target)));
                 return Ok(true);
@@ -163,7 +164,7 @@ impl Worker<'_> {
             let mode = Mode::from_raw_mode((there.mode & 0o7777 | 0o700) as _);
             let _ = self
                 .open_dir(target)
-                .map(|dir| rustix::fs::fchmod(dir, mode));
+                .map(|dir| Subject::open(dir.as_fd()).chmod(mode));
         }
         Ok(false)
     }
@@ -289,11 +290,11 @@ impl Worker<'_> {
     fn set_times(&mut self, target: &[u8], times: &Timestamps) -> Result<(), Errno> {
         if target.is_empty() {
             let top = &self.job.top.fd;
-            return rustix::fs::utimensat(top, c".", times, AtFlags::empty());
+            return set_times_at(top, c".", times);
         }
         let (dir, name) = parts(target);
         let dir = self.try_dir(dir)?;
-        rustix::fs::utimensat(&dir.fd, name, times, AtFlags::SYMLINK_NOFOLLOW)
+        set_times_at(&dir.fd, name, times)
     }
 
     fn finish_dir(&mut self, item: RootItem, target: &[u8]) -> Result<EntryOutcome, Error> {

@@ -6,12 +6,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 
+use bc_edit::metadata::Subject;
 use bc_fs::Escaped;
 use bc_integrity::Setting;
 use bc_walk::{FileKind, FileStat};
-use rustix::fs::{AtFlags, CWD, Mode};
+use rustix::fs::Mode;
 
-use crate::beneath::{DestDir, own_path};
+use crate::beneath::DestDir;
 use crate::error::Error;
 use crate::event::{Copied, Event};
 use crate::job::{Job, shown_below};
@@ -56,7 +57,7 @@ pub(crate) fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
         let opened = open_to_owner(&job, &plan);
         let written = manifest::write(&job, &plan, (&rows, &unread.unlisted), lasting);
         if let Some((dir, mode)) = opened {
-            let _ = rustix::fs::chmodat(CWD, own_path(&dir.fd), mode, AtFlags::empty());
+            let _ = Subject::place(dir.fd.as_fd()).chmod(mode);
         }
         let written = written?;
         if !written.is_old {
@@ -96,7 +97,7 @@ fn open_to_owner(job: &Job<'_>, plan: &ManifestPlan) -> Option<(DestDir, Mode)> 
     }
     let mode = |bits: u32| Mode::from_raw_mode((bits & 0o7777) as _);
     let open = mode(stat.mode | OPEN);
-    rustix::fs::chmodat(CWD, own_path(&dir.fd), open, AtFlags::empty()).ok()?;
+    Subject::place(dir.fd.as_fd()).chmod(open).ok()?;
     Some((dir, mode(stat.mode)))
 }
 

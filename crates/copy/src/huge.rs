@@ -9,6 +9,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use bc_digest::blake3_tree::{Subtree, root, subtree};
 use bc_digest::{Algorithm, Digest};
+use bc_edit::content;
 use bc_pool::Cancel;
 use bc_walk::{Error, FileStat};
 use rustix::fs::FallocateFlags;
@@ -350,5 +351,5 @@ fn clear(stage: &Stage, layout: &Layout, range: Range<u64>) -> bool {
     }
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     let length = range.end - range.start;
-    rustix::fs::fallocate(&stage.file, flags, range.start, length).is_ok()
+    content::allocate(&stage.file, flags, range.start, length).is_ok()
 }

@@ -12,8 +12,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bc_fs::Locked;
-use bc_fs::journal::{Claim, Found, Journal, Key};
+use bc_edit::Locked;
+use bc_edit::journal::{Claim, Found, Journal, Key};
 use bc_fs::place::Place;
 use bc_walk::OwnFile;
 

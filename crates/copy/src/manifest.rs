@@ -16,8 +16,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::Digest;
-use bc_fs::atomic::{AsRead, AtomicFile, Uncommitted};
-use bc_fs::output::OutputFile;
+use bc_edit::atomic::{AsRead, AtomicFile, Uncommitted};
+use bc_edit::entry;
+use bc_edit::output::OutputFile;
 use bc_fs::place::Place;
 use bc_manifest::integrity::{Entry, Header, Kind, Meta, ROOT, Scope};
 use bc_walk::{FileKind, FileStat};
@@ -35,6 +36,7 @@ use crate::tree::RootItem;
 use crate::unread::Unlisted;
 use crate::worker::{USUAL, Worker};
 use about::{header, scope};
+
 pub(crate) use again::read as read_recorded;
 pub(crate) use allowed::{refuse_copied, refuse_foreign};
 use earlier::{Earlier, ExistingManifest, Whole};
@@ -224,7 +226,8 @@ fn set_aside(job: &Job<'_>, plan: &ManifestPlan, why: &str) -> Result<bool, Erro
     for attempt in 1..=MOST {
         let mut name = place.name().to_owned();
         name.push(format!("-{attempt}"));
-        match place.rename_to_new(&name) {
+        let directory = place.directory();
+        match entry::rename_new(directory, place.name(), directory, &*name) {
             Ok(()) => {
                 let text = format!(
                     "{}: {why}: what it says is not carried on, and its name is {} now",
@@ -234,8 +237,8 @@ fn set_aside(job: &Job<'_>, plan: &ManifestPlan, why: &str) -> Result<bool, Erro
                 (job.observer)(Event::Warning(&text));
                 return Ok(true);
             }
-            Err(Errno::EXIST) => {}
-            Err(errno) => return Err(Error::system(shown, "rename", errno)),
+            Err(failed) if failed.errno == Errno::EXIST => {}
+            Err(failed) => return Err(Error::system(shown, "rename", failed.errno)),
         }
     }
     Err(Error::system(shown, "rename", Errno::EXIST))

@@ -3,13 +3,12 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use bc_fs::metadata::{ACCESS_ACL, Subject, mode_without_acl};
+use bc_edit::metadata::{ACCESS_ACL, Subject, mode_without_acl};
 use bc_manifest::time::is_beyond;
 use bc_walk::FileStat;
 use rustix::fs::{FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, Uid};
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::beneath::own_path;
 use crate::options::Preserve;
 
 /// The kernel's limit for one value and for the list of names (`linux/limits.h`).
@@ -388,7 +387,7 @@ pub(crate) fn chmod_dir_at(dir: BorrowedFd<'_>, name: &[u8], mode: Mode) -> Resu
     if FileType::from_raw_mode(fstat(&there)?.st_mode) != FileType::Directory {
         return Err(Errno::NOTDIR);
     }
-    retry_on_intr(|| rustix::fs::chmod(own_path(&there), mode))
+    Subject::place(there.as_fd()).chmod(mode)
 }
 
 /// Changes the owner as far as this user may, and returns the bits of the mode that must not be set

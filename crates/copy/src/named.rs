@@ -18,8 +18,6 @@ pub(crate) struct NamedEntries {
     pub(crate) is_kept: bool,
     hashes: RandomState,
     maps: Mutex<Maps>,
-    /// Held by the thread that checks whether a name is free and takes it by two calls.
-    pub(crate) alone: Mutex<()>,
 }
 
 /// First two of the entries whose paths differ in case alone, so that one differs from any entry.
@@ -41,7 +39,6 @@ impl NamedEntries {
             is_kept,
             hashes: RandomState::new(),
             maps: Mutex::default(),
-            alone: Mutex::default(),
         }
     }
 

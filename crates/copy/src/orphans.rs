@@ -16,16 +16,17 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::rc::Rc;
 
+use bc_edit::Locked;
+use bc_edit::journal::{Claim, FLAGS, Found, Journal, Key, check, push};
 use bc_fs::Escaped;
-use bc_fs::Locked;
-use bc_fs::journal::{Claim, FLAGS, Found, Journal, Key, check, push};
+use bc_fs::dirfd;
 use bc_fs::place::Place;
 use bc_manifest::time::format_rfc3339;
 use bc_walk::FileStat;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::beneath::{DestDir, open_named};
+use crate::beneath::DestDir;
 use crate::event::{Event, Observer};
 use crate::job::shown_below;
 use crate::journal::load;
@@ -172,7 +173,7 @@ fn about(journal: &Journal) -> Option<(JobRecord, Vec<u8>)> {
 
 /// Opens the directory that the job wrote below, if it is still there.
 fn top(job: &JobRecord, at: &[u8]) -> Option<DestDir> {
-    let fd = open_named(at).ok()?;
+    let fd = dirfd::open_root(at).ok()?;
     let id = FileStat::from(&fstat(&fd).ok()?).id;
     let now = file_system(at, id.dev);
     let same = match (&job.file_system[..], &now[..]) {

@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-pub(crate) use bc_fs::made::file_clock as coarse_now;
+pub(crate) use bc_edit::made::file_clock as coarse_now;
 use bc_walk::{FileStat, Stamp};
 use rustix::fs::Stat;
 

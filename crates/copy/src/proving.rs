@@ -2,11 +2,11 @@
 
 use std::sync::PoisonError;
 
+use bc_fs::dirfd::own_path;
 use bc_fs::mount::traits_or_unknown;
 use bc_fs::{uuid_at, volume_at};
 use bc_walk::Identity;
 
-use crate::beneath::own_path;
 use crate::record;
 use crate::stamp::{Ends, KIND, Lasting, Proving, Session, Stamp, of_text};
 use crate::tree::RootItem;

@@ -1,6 +1,7 @@
 //! The last step of a copy: a complete stage gets its name, unless that name leads to another entry
 //! of this run.
 
+use std::cell::Cell;
 use std::os::fd::AsFd;
 
 use bc_fs::Escaped;
@@ -14,29 +15,42 @@ use crate::job::Job;
 use crate::named::Maps;
 use crate::place::Place;
 use crate::record::Placed;
-use crate::stage::{self, Look, Over};
+use crate::stage::{self, Look, Over, Replaced};
 use crate::tree::RootItem;
 
 impl Job<'_> {
-    /// Gives a stage, or a link to a file with another name, its name; the caller removes it
-    /// otherwise.
+    /// Gives a stage, or a link to a file with another name, its name; removes it otherwise.
     pub(crate) fn publish(&self, place: &Place, stage: &str) -> Result<(), Error> {
-        let (dir, name, alone) = (place.dir.fd.as_fd(), place.name(), &self.named.alone);
+        let is_stage = Cell::new(true);
+        let given = self.give_name(place, stage, &is_stage);
+        given.inspect_err(|_| {
+            if is_stage.get() {
+                stage::remove(place.dir.fd.as_fd(), stage);
+            }
+        })
+    }
+
+    /// Gives a stage its name. `is_stage` becomes false where another program's file has the name of
+    /// the stage instead.
+    fn give_name(&self, place: &Place, stage: &str, is_stage: &Cell<bool>) -> Result<(), Error> {
+        let (dir, name) = (place.dir.fd.as_fd(), place.name());
         let refused = |op, errno| self.refused(&place.target, op, errno);
         let give = || {
-            let given = match &place.chosen {
-                None => stage::publish(dir, stage, name, place.over, Some(alone)),
-                Some(chosen) => {
-                    let is_known = self.states_prove(&place.dir, chosen);
-                    let is_chosen = |now: &Existing, look| is_same(chosen, now, look, is_known);
-                    match stage::replace(dir, stage, name, is_chosen) {
-                        Ok(true) => Ok(()),
-                        Ok(false) => return Err(self.changed(place)),
-                        Err(errno) => Err(errno),
-                    }
-                }
+            let Some(chosen) = &place.chosen else {
+                let given = stage::publish(dir, stage, name, place.over);
+                return given.map_err(|errno| refused("rename", errno));
             };
-            given.map_err(|errno| refused("rename", errno))
+            let is_known = self.states_prove(&place.dir, chosen);
+            let is_chosen = |now: &Existing, look| is_same(chosen, now, look, is_known);
+            match stage::replace(dir, stage, name, is_chosen) {
+                Ok(Replaced::Done) => Ok(()),
+                Ok(Replaced::Changed) => Err(self.changed(place)),
+                Ok(Replaced::Displaced(kept)) => {
+                    is_stage.set(kept.is_some());
+                    Err(self.displaced(place, kept.as_deref().unwrap_or(stage.as_bytes())))
+                }
+                Err(errno) => Err(refused("rename", errno)),
+            }
         };
         if !self.named.is_kept {
             return give();
@@ -70,6 +84,20 @@ impl Job<'_> {
     fn changed(&self, place: &Place) -> Error {
         let text = "is not what was to be replaced any more: it was changed meanwhile";
         Error::with_message(self.shown(&place.target), "rename", text)
+    }
+
+    /// The failure of a file that was put in the place of another one in the moment when that was
+    /// changed, and then changed again: the version between has the name `kept`.
+    fn displaced(&self, place: &Place, kept: &[u8]) -> Error {
+        const WHY: &str = "another program wrote here at that moment";
+        let shown = self.shown(&place.target);
+        let text = format!(
+            "{}: {WHY}: one of its files is {} now",
+            Escaped(&shown),
+            Escaped(kept)
+        );
+        (self.observer)(Event::Warning(&text));
+        Error::with_message(shown, "rename", WHY)
     }
 
     /// The failure of a name that was taken since it was found free: perhaps by another entry.

@@ -150,7 +150,7 @@ impl Queue {
     /// Marks records as durable where each file was forced to the disk before, and its name too.
     fn push_durable(&mut self, job: &Job<'_>) {
         if job.options.durability == Durability::File && !self.piece.is_empty() {
-            bc_fs::journal::push(&mut self.piece, record::DURABLE, |_| {});
+            bc_edit::journal::push(&mut self.piece, record::DURABLE, |_| {});
         }
     }
 
@@ -180,7 +180,7 @@ impl Queue {
     fn second_barrier(&mut self, job: &Job<'_>, batch: bool) -> Result<(), Errno> {
         if batch {
             job.sync_all()?;
-            bc_fs::journal::push(&mut self.piece, record::DURABLE, |_| {});
+            bc_edit::journal::push(&mut self.piece, record::DURABLE, |_| {});
             job.append(&mut self.piece);
             let _ = job.log.sync();
         }
@@ -217,10 +217,7 @@ fn publish(
             proof: proof(job, waiting),
         });
     }
-    if let Err(error) = job.publish(&waiting.place, &waiting.stage) {
-        stage::remove(fd, &waiting.stage);
-        return Err(error);
-    }
+    job.publish(&waiting.place, &waiting.stage)?;
     if job.options.durability == Durability::File {
         let synced = job.readable(fd).and_then(rustix::fs::fsync);
         synced.map_err(|errno| job.refused(target, "fsync directory", errno))?;

@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::Digest;
+use bc_edit::content;
 use bc_walk::{Error, ErrorKind, FileStat};
 use rustix::io::Errno;
 
@@ -238,7 +239,7 @@ impl Receiver<'_> {
         {
             return Ok(false);
         }
-        match rustix::fs::ioctl_ficlone(&self.stage.file, &open.file) {
+        match content::clone(&open.file, &self.stage.file).map_err(Errno::from) {
             Ok(()) => Ok(true),
             Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::ROFS)) => {
                 Err(job.refused(&self.place.target, "clone", errno))

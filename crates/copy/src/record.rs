@@ -1,7 +1,7 @@
 //! The records of a copy's journal and their encoding.
 
 use bc_digest::Digest;
-use bc_fs::journal;
+use bc_edit::journal;
 use bc_walk::{FileStat, Identity, Stamp};
 
 use crate::existing::Existing;

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Digest, hash_many};
-use bc_fs::metadata::Subject;
+use bc_edit::metadata::Subject;
 use bc_walk::{Error, ErrorKind, FileStat};
 use rustix::io::{Errno, retry_on_intr};
 

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use bc_fs::Escaped;
+use bc_fs::dirfd;
 use bc_integrity::Setting;
 use bc_pool::Cancel;
 use bc_walk::{
@@ -12,7 +13,6 @@ use bc_walk::{
 };
 use rustix::fs::AtFlags;
 
-use crate::beneath::open_named;
 use crate::error::Error;
 use crate::event::{Event, Observer};
 use crate::options::CopyOptions;
@@ -88,7 +88,10 @@ fn alone(source: &Source) -> Result<(OwnedFd, std::ffi::CString), bc_walk::Error
     let (dir, name) = target::split(path);
     let name = name.ok_or(rustix::io::Errno::INVAL).map_err(failed)?;
     let name = std::ffi::CString::new(name).map_err(|_| failed(rustix::io::Errno::INVAL))?;
-    Ok((open_named(dir).map_err(failed)?, name))
+    Ok((
+        dirfd::open_root(dir).map_err(|refused| failed(refused.errno))?,
+        name,
+    ))
 }
 
 /// Returns the number of sources, and of paths that were asked for below them, that have no entry;

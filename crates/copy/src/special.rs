@@ -4,13 +4,14 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use bc_digest::Digest;
-use bc_fs::made::{self, Thing};
-use bc_fs::metadata::Subject;
+use bc_edit::entry;
+use bc_edit::made::{self, Thing};
+use bc_edit::metadata::Subject;
+use bc_fs::dirfd::own_path;
 use bc_walk::{Error, ErrorKind, FileKind, FileStat, Identity};
 use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;
 
-use crate::beneath::own_path;
 use crate::decide::{Decision, is_newer};
 use crate::event::{Event, Why};
 use crate::known::SourceOrigin;
@@ -146,10 +147,7 @@ impl Worker<'_> {
             stage::remove(dir, &name);
             return Err(incomplete(job.shown(&place.target)));
         }
-        if let Err(error) = job.publish(place, &name) {
-            stage::remove(dir, &name);
-            return Err(error);
-        }
+        job.publish(place, &name)?;
         self.reported(place, None)
     }
 
@@ -269,12 +267,8 @@ impl Worker<'_> {
         if !self.linked(&origin, &place) {
             return Ok(false);
         }
-        let to = place.dir.fd.as_fd();
         let stage = job.id.stage(&place.dir, &place.target, None);
-        if let Err(error) = job.publish(&place, &stage) {
-            stage::remove(to, &stage);
-            return Err(error);
-        }
+        job.publish(&place, &stage)?;
         self.reported(&place, job.results.digest(first))?;
         Ok(true)
     }
@@ -319,10 +313,10 @@ impl Worker<'_> {
     fn linked(&self, origin: &Place, place: &Place) -> bool {
         let stage = self.job.id.stage(&place.dir, &place.target, None);
         let (from, to) = (origin.dir.fd.as_fd(), place.dir.fd.as_fd());
-        let link = || rustix::fs::linkat(from, origin.name(), to, &stage[..], AtFlags::empty());
+        let link = || entry::link(from, origin.name(), to, &stage[..]);
         match link() {
             // Left by a killed run.
-            Err(Errno::EXIST) => {
+            Err(failed) if failed.errno == Errno::EXIST => {
                 stage::remove(to, &stage);
                 link().is_ok()
             }
@@ -353,11 +347,11 @@ pub(crate) fn make(
 ) -> Result<OwnedFd, (&'static str, Option<Errno>)> {
     let refused = |errno| ("create", Some(errno));
     let since = made::file_clock();
-    match made::make(dir, name, thing) {
+    match made::make(dir, name, thing).map_err(Errno::from) {
         Err(Errno::EXIST) => match refuse_foreign(dir, name) {
             Ok(()) => {
                 stage::remove(dir, name);
-                made::make(dir, name, thing).map_err(refused)?;
+                made::make(dir, name, thing).map_err(|failed| refused(failed.errno))?;
             }
             Err(NoStage::System(errno)) => return Err(refused(errno)),
             Err(NoStage::Foreign(_)) => return Err(refused(Errno::EXIST)),

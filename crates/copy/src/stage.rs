@@ -7,12 +7,14 @@
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
-use std::sync::Mutex;
 
 use bc_digest::{Algorithm, hash, push_hex};
-use bc_fs::journal::{FLAGS, check};
+use bc_edit::journal::{FLAGS, check};
+use bc_edit::metadata::Subject;
+use bc_edit::swap::{self, NotDone, Swap};
+use bc_edit::{content, entry};
 use bc_walk::{FileKind, FileStat, Stamp};
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::beneath::DestDir;
@@ -153,10 +155,8 @@ pub(crate) fn open(dir: &DestDir, name: String, content: StageUse<'_>) -> Result
 }
 
 fn create(dir: &DestDir, name: &str, mode: Option<u32>) -> Result<File, Errno> {
-    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let flags = flags | OFlags::CREATE | OFlags::EXCL;
-    let mode = Mode::from_raw_mode(mode.unwrap_or(0o600) as _);
-    retry_on_intr(|| rustix::fs::openat(&dir.fd, name, flags, mode)).map(File::from)
+    let created = content::create(&dir.fd, name, mode.unwrap_or(0o600));
+    Ok(created.map(File::from)?)
 }
 
 /// Refuses a file with the name of a stage unless it can be a stage that this user made.
@@ -191,8 +191,10 @@ fn kept(dir: &DestDir, name: &str, source: &FileStat) -> Option<File> {
             return None;
         }
         // Until it has its name it is ours.
-        rustix::fs::fchown(&file, Some(own), Some(rustix::process::getegid())).ok()?;
-        rustix::fs::fchmod(&file, Mode::from_raw_mode(0o600)).ok()?;
+        let subject = Subject::open(file.as_fd());
+        let group = rustix::process::getegid();
+        subject.chown(Some(own), Some(group)).ok()?;
+        subject.chmod(Mode::from_raw_mode(0o600)).ok()?;
     }
     (meta.nlink() == 1).then_some(file)
 }
@@ -233,7 +235,7 @@ impl Stage {
 
 /// Removes a stage by its name.
 pub(crate) fn remove(dir: BorrowedFd<'_>, name: &str) {
-    let _ = rustix::fs::unlinkat(dir, name, AtFlags::empty());
+    let _ = entry::unlink(dir, name);
 }
 
 /// Treatment of a name that is taken.
@@ -245,39 +247,18 @@ pub(crate) enum Over {
     Anything,
 }
 
-/// Gives a stage its name. `alone`: held where a name is looked at and taken by two calls, so that
-/// no other worker takes it between them.
+/// Gives a stage its name.
 pub(crate) fn publish(
     dir: BorrowedFd<'_>,
     stage: &str,
     name: &[u8],
     over: Over,
-    alone: Option<&Mutex<()>>,
 ) -> Result<(), Errno> {
-    if over == Over::Anything {
-        return retry_on_intr(|| rustix::fs::renameat(dir, stage, dir, name));
-    }
-    let flags = RenameFlags::NOREPLACE;
-    match retry_on_intr(|| rustix::fs::renameat_with(dir, stage, dir, name, flags)) {
-        // Not every file system can; a link never replaces anything either.
-        Err(Errno::INVAL | Errno::NOSYS) => {
-            match rustix::fs::linkat(dir, stage, dir, name, AtFlags::empty()) {
-                // Some have no links either. Between the look and the renaming another program may
-                // take the name, which no call can rule out here.
-                Err(Errno::PERM | Errno::NOTSUP | Errno::NOSYS) => {
-                    let _held = alone.map(Mutex::lock);
-                    let there = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
-                    match there {
-                        Err(Errno::NOENT) => rustix::fs::renameat(dir, stage, dir, name),
-                        Ok(_) => Err(Errno::EXIST),
-                        Err(errno) => Err(errno),
-                    }
-                }
-                linked => linked.and_then(|()| rustix::fs::unlinkat(dir, stage, AtFlags::empty())),
-            }
-        }
-        done => done,
-    }
+    let published = match over {
+        Over::Anything => entry::rename(dir, stage, name),
+        Over::Nothing => entry::rename_new(dir, stage, dir, name),
+    };
+    Ok(published?)
 }
 
 /// When a file is looked at that is to lose its name.
@@ -288,47 +269,68 @@ pub(crate) enum Look {
     After,
 }
 
-/// Gives what is staged the name of a file that `is_chosen` to lose it. That is asked once more of what
-/// has lost it, so that no change in between is lost; `Ok(false)`: it was another one, and has it again.
-/// Where names cannot be exchanged, as on FAT and NFS, it is asked just before.
+/// Result of putting a stage in the place of another file.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Replaced {
+    Done,
+    /// The name leads to another file than the chosen one, or to none, as before.
+    Changed,
+    /// The name was given to another file twice in that moment: the second one has it, and the first
+    /// one this name, beside it. `None`: it has the name of the stage.
+    Displaced(Option<Vec<u8>>),
+}
+
+/// Gives what is staged the name of a file that `is_chosen` to lose it. That is asked once more of
+/// what has lost it, so that no change in between is lost. Where names cannot be exchanged, as on FAT
+/// and NFS, it is asked just before.
 pub(crate) fn replace(
     dir: BorrowedFd<'_>,
     stage: &str,
     name: &[u8],
     is_chosen: impl Fn(&Existing, Look) -> bool,
-) -> Result<bool, Errno> {
-    match Existing::at(dir, name) {
-        Ok(now) if is_chosen(&now, Look::Before) => {}
-        Ok(_) => return Ok(false),
+) -> Result<Replaced, Errno> {
+    let replaced = match Existing::at(dir, name) {
+        Ok(now) if is_chosen(&now, Look::Before) => now.stat.id,
+        Ok(_) => return Ok(Replaced::Changed),
         // It is gone, so nothing is replaced, unless another one comes.
-        Err(Errno::NOENT) => return publish(dir, stage, name, Over::Nothing, None).map(|()| true),
-        Err(errno) => return Err(errno),
-    }
-    let flags = RenameFlags::EXCHANGE;
-    let exchange = || retry_on_intr(|| rustix::fs::renameat_with(dir, stage, dir, name, flags));
-    match exchange() {
-        Ok(())
-            if Existing::at(dir, stage.as_bytes())
-                .is_ok_and(|lost| is_chosen(&lost, Look::After)) =>
-        {
-            remove(dir, stage);
-            Ok(true)
+        Err(Errno::NOENT) => {
+            return publish(dir, stage, name, Over::Nothing).map(|()| Replaced::Done);
         }
-        Ok(()) => exchange().map(|()| false),
-        Err(Errno::NOENT) => Ok(false),
-        // Not every file system can, nor does every filter of calls allow it.
-        Err(_) => publish(dir, stage, name, Over::Anything, None).map(|()| true),
+        Err(errno) => return Err(errno),
+    };
+    let staged = stage.as_bytes();
+    let swap = Swap {
+        dir,
+        staged,
+        ours: swap::identity(dir, staged)?.ok_or(Errno::NOENT)?,
+        name,
+        replaced,
+    };
+    let settle = || match Existing::at(dir, staged) {
+        Ok(lost) if is_chosen(&lost, Look::After) => {
+            remove(dir, stage);
+            Ok(())
+        }
+        _ => Err(()),
+    };
+    match swap.put_over(settle, || Ok(())) {
+        Ok(()) => Ok(Replaced::Done),
+        Err(NotDone::Refused(())) => Ok(Replaced::Changed),
+        Err(NotDone::Failed(failed)) if failed.errno == Errno::NOENT => Ok(Replaced::Changed),
+        Err(NotDone::Failed(failed)) => Err(failed.errno),
+        Err(NotDone::Displaced { .. }) => {
+            Ok(Replaced::Displaced(swap::keep_beside(dir, staged, name)))
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::beneath::open_named;
 
     fn ground() -> (tempfile::TempDir, DestDir) {
         let dir = tempfile::tempdir().unwrap();
-        let fd = open_named(dir.path().as_os_str().as_encoded_bytes()).unwrap();
+        let fd = bc_fs::dirfd::open_root(dir.path().as_os_str().as_encoded_bytes()).unwrap();
         (dir, DestDir::of(fd).unwrap())
     }
 
@@ -432,10 +434,10 @@ mod tests {
         std::fs::write(dir.path().join("name"), "old").unwrap();
         std::fs::write(dir.path().join("stage"), "new").unwrap();
         let fd = dest.fd.as_fd();
-        let over = publish(fd, "stage", b"name", Over::Nothing, None);
+        let over = publish(fd, "stage", b"name", Over::Nothing);
         assert_eq!(over, Err(Errno::EXIST));
         assert_eq!(std::fs::read(dir.path().join("name")).unwrap(), b"old");
-        publish(fd, "stage", b"name", Over::Anything, None).unwrap();
+        publish(fd, "stage", b"name", Over::Anything).unwrap();
         assert_eq!(std::fs::read(dir.path().join("name")).unwrap(), b"new");
     }
 
@@ -463,12 +465,26 @@ mod tests {
                 is_it
             };
             let replaced = replace(dest.fd.as_fd(), "stage", b"name", is_chosen);
-            assert_eq!((replaced, looks.get()), (Ok(false), 2));
+            assert_eq!((replaced, looks.get()), (Ok(Replaced::Changed), 2));
             assert_eq!(std::fs::read(at("name")).unwrap(), b"edited");
             assert_eq!(std::fs::read(at("stage")).unwrap(), b"new");
         }
+        // The program that has changed it changes it again between the exchange and the look.
+        std::fs::write(at("name"), "old").unwrap();
+        let is_chosen = |_: &Existing, look: Look| {
+            if look == Look::After {
+                std::fs::write(at("other"), "saved").unwrap();
+                std::fs::rename(at("other"), at("name")).unwrap();
+            }
+            look == Look::Before
+        };
+        let replaced = replace(dest.fd.as_fd(), "stage", b"name", is_chosen);
+        assert_eq!(replaced, Ok(Replaced::Displaced(Some(b"name-1".into()))));
+        assert_eq!(std::fs::read(at("name")).unwrap(), b"saved");
+        assert_eq!(std::fs::read(at("name-1")).unwrap(), b"old");
+        std::fs::write(at("stage"), "new").unwrap();
         let replaced = replace(dest.fd.as_fd(), "stage", b"name", |_, _| true);
-        assert_eq!(replaced, Ok(true));
+        assert_eq!(replaced, Ok(Replaced::Done));
         assert_eq!(std::fs::read(at("name")).unwrap(), b"new");
         assert!(!at("stage").exists());
     }

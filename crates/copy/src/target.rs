@@ -8,12 +8,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use bc_digest::{Algorithm, hash};
+use bc_fs::dirfd;
 use bc_fs::{Escaped, uuid_at, volume_at};
 use bc_walk::{FileKind, FileStat, FileSystems, Identity};
 use rustix::fs::{AtFlags, CWD, Mode};
 use rustix::io::Errno;
 
-use crate::beneath::{PLACE, open_named};
+use crate::beneath::PLACE;
 use crate::error::Error;
 use crate::meta::fstat;
 use crate::options::{CopyOptions, Target};
@@ -157,7 +158,9 @@ pub(crate) fn find(
         options.target == Target::Cp && is_dir
     });
     if into {
-        let fd = open_named(path).map_err(|errno| Error::system(path, "open", errno))?;
+        let fd = dirfd::open_root(path)
+            .map_err(Errno::from)
+            .map_err(|errno| Error::system(path, "open", errno))?;
         let names = names_in(sources, options.sources.len())?;
         return top(fd, path, true, names);
     }
@@ -171,7 +174,9 @@ pub(crate) fn find(
     let is_dir = source.stat.kind() == FileKind::Dir;
     let Some(name) = name else {
         // A dot, say: its content.
-        let fd = open_named(path).map_err(|errno| Error::system(path, "open", errno))?;
+        let fd = dirfd::open_root(path)
+            .map_err(Errno::from)
+            .map_err(|errno| Error::system(path, "open", errno))?;
         if !is_dir {
             return Err(Error::usage_at(
                 path,
@@ -183,10 +188,12 @@ pub(crate) fn find(
     if path.ends_with(b"/") && !is_dir {
         return Err(Error::usage_at(path, "there is no such directory"));
     }
-    let fd = open_named(dir).map_err(|errno| {
-        let shown = if dir.is_empty() { b"." } else { dir };
-        Error::system(shown, "open directory", errno)
-    })?;
+    let fd = dirfd::open_root(dir)
+        .map_err(Errno::from)
+        .map_err(|errno| {
+            let shown = if dir.is_empty() { b"." } else { dir };
+            Error::system(shown, "open directory", errno)
+        })?;
     top(fd, dir, false, vec![name.to_vec()])
 }
 

@@ -7,15 +7,17 @@
 //! file that was given away may not be linked (`fs.protected_hardlinks`).
 
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering::Relaxed;
 
+use bc_edit::metadata::{Subject, times_of};
+use bc_edit::{content, entry};
+use bc_fs::dirfd::own_path;
 use bc_walk::{Error, FileStat};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, Timespec, Timestamps};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::Errno;
 
-use crate::beneath::{DestDir, own_path};
+use crate::beneath::DestDir;
 use crate::existing::Existing;
 use crate::job::Job;
 use crate::meta::fstat;
@@ -51,9 +53,7 @@ pub(crate) fn create(job: &Job<'_>, dir: &DestDir, mode: u32) -> Option<File> {
     if !job.unnamed.load(Relaxed) || dir.id.dev != job.top.id.dev {
         return None;
     }
-    let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
-    let mode = Mode::from_raw_mode(mode as _);
-    let file = retry_on_intr(|| rustix::fs::openat(&dir.fd, c".", flags, mode));
+    let file = content::create_unnamed(&dir.fd, mode);
     if file.is_err() {
         job.unnamed.store(false, Relaxed);
     }
@@ -63,7 +63,7 @@ pub(crate) fn create(job: &Job<'_>, dir: &DestDir, mode: u32) -> Option<File> {
 /// Gives such a file its name, closes it, and returns its state then.
 pub(crate) fn publish(job: &Job<'_>, place: &Place, file: File) -> Result<Existing, Error> {
     let refused = |op, errno| job.refused(&place.target, op, errno);
-    match link(&file, place.dir.fd.as_fd(), place.name()) {
+    match entry::link_unnamed(&file, &place.dir.fd, place.name()).map_err(Errno::from) {
         Ok(()) => {}
         Err(
             errno @ (Errno::EXIST
@@ -84,23 +84,11 @@ pub(crate) fn publish(job: &Job<'_>, place: &Place, file: File) -> Result<Existi
     // a name that leads to no whole copy.
     if let Err(errno) = bc_fs::close(file) {
         if id_of(place, place.name()) == Ok(now.stat.id) {
-            let _ = rustix::fs::unlinkat(&place.dir.fd, place.name(), AtFlags::empty());
+            let _ = entry::unlink(&place.dir.fd, place.name());
         }
         return Err(refused("close", errno));
     }
     Ok(now)
-}
-
-fn link(file: &File, dir: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
-    let link = || rustix::fs::linkat(file, c"", dir, name, AtFlags::EMPTY_PATH);
-    match retry_on_intr(link) {
-        // Without the right to it, before Linux 6.10.
-        Err(Errno::NOENT) => {
-            let way = own_path(file);
-            rustix::fs::linkat(CWD, &way[..], dir, name, AtFlags::SYMLINK_FOLLOW)
-        }
-        linked => linked,
-    }
 }
 
 /// Publishes the file by a stage that has a name, with the file's content and metadata.
@@ -120,12 +108,8 @@ fn by_name(job: &Job<'_>, place: &Place, file: &File) -> Result<Existing, Error>
         made.file.write_all_at(&bytes, 0)
     };
     let filled = fill().map_err(|error| job.refused_io(&place.target, "write", error));
-    let times = Timestamps {
-        last_access: time(raw.st_atime as _, raw.st_atime_nsec as _),
-        last_modification: time(raw.st_mtime as _, raw.st_mtime_nsec as _),
-    };
     let given = filled.and_then(|()| {
-        let given = rustix::fs::futimens(&made.file, &times);
+        let given = Subject::open(made.file.as_fd()).set_times(&times_of(&raw));
         given.map_err(|errno| refused("utimens", errno))
     });
     if let Err(error) = given {
@@ -134,15 +118,7 @@ fn by_name(job: &Job<'_>, place: &Place, file: &File) -> Result<Existing, Error>
     }
     let name = made.close(&place.dir);
     let name = name.map_err(|errno| refused("close", errno))?;
-    job.publish(place, &name)
-        .inspect_err(|_| stage::remove(place.dir.fd.as_fd(), &name))?;
+    job.publish(place, &name)?;
     let now = Existing::at(&place.dir.fd, place.name());
     now.map_err(|errno| refused("stat", errno))
-}
-
-fn time(tv_sec: i64, nanoseconds: i64) -> Timespec {
-    Timespec {
-        tv_sec,
-        tv_nsec: nanoseconds as _,
-    }
 }

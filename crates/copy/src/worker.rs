@@ -253,7 +253,7 @@ impl<'a> Worker<'a> {
         if self.job.log.is_kept() {
             let short = |target: &&[u8]| target.len() <= record::LONGEST_PATH;
             for target in targets.into_iter().filter(short) {
-                bc_fs::journal::push(&mut piece, record::BEGUN, |out| {
+                bc_edit::journal::push(&mut piece, record::BEGUN, |out| {
                     out.extend_from_slice(target);
                 });
             }

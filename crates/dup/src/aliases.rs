@@ -3,15 +3,16 @@
 
 use std::collections::HashMap;
 use std::ffi::{CStr, OsStr};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use bc_fs::dirfd;
+use bc_fs::meta;
 use bc_fs::mount::Shows;
 use bc_pool::Cancel;
 use bc_walk::{FileStat, Identity, Stamp};
 
-use crate::prune::sys;
 use crate::prune::views::{Views, equally_large};
 use crate::subtrees::Subtrees;
 use crate::traces::{Kin, Trace};
@@ -72,7 +73,7 @@ impl<'a> Aliases<'a> {
         let shows = self.views.shows(dir, dev);
         let mut others = Vec::new();
         for (other, path) in self.trees.devs().filter(|(other, _)| *other != dev) {
-            let (kin, is_twin, is_shown) = match sys::open_root(path) {
+            let (kin, is_twin, is_shown) = match dirfd::open_root(path) {
                 Ok(there) => {
                     let views =
                         shows != Shows::Own || self.views.shows(&there, other) != Shows::Own;
@@ -173,10 +174,10 @@ fn has_layer_of(trees: &Subtrees, dir: &OwnedFd) -> bool {
         if !layer.starts_with(b"/") {
             return true;
         }
-        let opened = sys::open_root(layer);
+        let opened = dirfd::open_root(layer);
         let Some(id) = opened
             .ok()
-            .and_then(|layer| Some(sys::stat(&layer).ok()?.id))
+            .and_then(|layer| Some(meta::stat(&layer).ok()?.id))
         else {
             return false;
         };
@@ -189,7 +190,7 @@ fn has_layer_of(trees: &Subtrees, dir: &OwnedFd) -> bool {
 /// True if an open file or directory lies in a directory, or may: where the system does not tell
 /// its place, or what is above it.
 fn may_lie_in(top: &OwnedFd, dir: Identity) -> bool {
-    let Some(real) = sys::real_path(top) else {
+    let Some(real) = dirfd::real_path(top) else {
         return true;
     };
     let mut above = Path::new(OsStr::from_bytes(&real)).ancestors();
@@ -215,9 +216,9 @@ fn kin(one: &OwnedFd, other: &OwnedFd) -> (Kin, bool) {
 /// in memory, or their formats differ.
 fn are_two(first: &OwnedFd, second: &OwnedFd) -> bool {
     let uuid = |dir: &OwnedFd| {
-        let opened = sys::open_dir_at(dir, b".").ok()?;
-        let dev = sys::stat(&opened).ok()?.id.dev;
-        let path = format!("/proc/thread-self/fd/{}", opened.as_raw_fd());
+        let opened = dirfd::open_dir_at(dir, b".").ok()?;
+        let dev = meta::stat(&opened).ok()?.id.dev;
+        let path = dirfd::own_path(&opened);
         bc_fs::uuid_at(Path::new(&path), Some(dev), None)
     };
     if let (Some(one), Some(other)) = (uuid(first), uuid(second)) {

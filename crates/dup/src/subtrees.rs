@@ -6,6 +6,8 @@ use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 
+use bc_fs::dirfd;
+use bc_fs::meta;
 use bc_pool::{Cancel, WorkerPanic};
 use bc_walk::{
     EntryId, Error, ErrorKind, FileKind, Identity, Listing, Metadata, Symlinks, WalkOptions,
@@ -14,7 +16,6 @@ use bc_walk::{
 use rustix::io::Errno;
 
 use crate::path::split;
-use crate::prune::sys;
 use crate::traces::Traces;
 
 /// Files that a [survey](Subtrees::survey) recognises by themselves, beside all that lie in the
@@ -252,7 +253,7 @@ impl Subtrees {
 /// Returns the identity of the directory that holds a root which is a file.
 fn identity(listing: &Listing, dir: bc_walk::DirId) -> Option<Identity> {
     let opened = listing.open_dir(dir).ok()?;
-    Some(sys::stat(&opened).ok()?.id)
+    Some(meta::stat(&opened).ok()?.id)
 }
 
 impl SubtreeTop {
@@ -269,9 +270,9 @@ impl SubtreeTop {
         if path.is_empty() {
             return Err(failed(Errno::NOENT));
         }
-        let opened = sys::open_named(&path).map_err(|why| failed(why.errno));
+        let opened = dirfd::open_named(&path).map_err(|why| failed(why.errno));
         let fd = opened?;
-        let stat = sys::stat(&fd).map_err(|why| failed(why.errno))?;
+        let stat = meta::stat(&fd).map_err(|why| failed(why.errno))?;
         match stat.kind() {
             kind @ (FileKind::Dir | FileKind::File) => Ok(SubtreeTop {
                 id: stat.id,

@@ -17,6 +17,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::call::point;
+
 /// Command of `asm-generic/fcntl.h`; libc has it for some targets only.
 const F_SETSIG: c_int = 10;
 
@@ -67,6 +69,7 @@ pub enum Refused {
 /// # Errors
 /// [`Refused`]; nothing is held then.
 pub fn take(fd: impl AsFd) -> Result<(), Refused> {
+    point("lease").map_err(|errno| Refused::Unavailable(errno.raw_os_error()))?;
     let raw = fd.as_fd().as_raw_fd();
     let refused = |error: io::Error| match error.raw_os_error() {
         Some(libc::EAGAIN) => Refused::Writer,

@@ -12,6 +12,8 @@ use std::os::fd::AsFd;
 use rustix::fs::{AtFlags, StatxFlags, fstatfs, statx};
 use rustix::io::Errno;
 
+use crate::call::{self, call};
+
 mod btrfs;
 mod entries;
 mod info;
@@ -191,12 +193,12 @@ impl Traits {
 ///
 /// # Errors
 /// `fstatfs` as the system gives it.
-pub fn basic_traits(file: impl AsFd) -> Result<Traits, Errno> {
+pub fn basic_traits(file: impl AsFd) -> call::Result<Traits> {
     Ok(by_magic(file)?.1)
 }
 
-fn by_magic(file: impl AsFd) -> Result<(u32, Traits), Errno> {
-    let found = fstatfs(file)?;
+fn by_magic(file: impl AsFd) -> call::Result<(u32, Traits)> {
+    let found = call("statfs", || fstatfs(&file))?;
     // The kernel's magic numbers have 32 bits; `f_type` is signed or wider on some machines.
     let magic = found.f_type as u32;
     let mut traits = table::by_magic(magic);

@@ -16,10 +16,11 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, RenameFlags, Stat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, Stat};
 use rustix::io::Errno;
 
 use crate::Escaped;
+use crate::call::call;
 
 mod way;
 
@@ -123,7 +124,7 @@ impl Place {
 
     /// True if a new file may be given to the owner of the `old` one that it replaces: only where
     /// no user but he, this one or root can have put it there.
-    pub(crate) fn keeps_owner(&self, old: &Stat) -> bool {
+    pub fn keeps_owner(&self, old: &Stat) -> bool {
         let Ok(directory) = rustix::fs::fstat(&self.directory) else {
             return false;
         };
@@ -132,8 +133,12 @@ impl Place {
     }
 
     /// Returns the metadata of a name in the directory, no link followed.
-    pub(crate) fn stat(&self, name: &OsStr) -> Result<Stat, Errno> {
-        rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW)
+    ///
+    /// # Errors
+    /// Those of `fstatat`.
+    pub fn stat(&self, name: &OsStr) -> Result<Stat, Errno> {
+        let look = || rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW);
+        Ok(call("stat", look)?)
     }
 
     /// Returns a place in the same directory, whose name is this one's with `end` behind it.
@@ -152,55 +157,20 @@ impl Place {
     }
 
     /// True if a name in the directory leads to that open file.
-    pub(crate) fn names(&self, name: &OsStr, file: &File) -> bool {
+    pub fn names(&self, name: &OsStr, file: &File) -> bool {
         match (file.metadata(), self.stat(name)) {
             (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.st_dev, named.st_ino),
             _ => false,
         }
     }
 
-    /// Renames the file to another name in the directory, if that is free.
-    ///
-    /// # Errors
-    /// `EXIST` if it is taken; otherwise those of renaming.
-    pub fn rename_to_new(&self, new: &OsStr) -> Result<(), Errno> {
-        let directory = self.directory();
-        let flags = RenameFlags::NOREPLACE;
-        match rustix::fs::renameat_with(directory, &self.name, directory, new, flags) {
-            // Not every file system can; a link never replaces anything either.
-            Err(Errno::INVAL | Errno::NOSYS) => {
-                let flags = AtFlags::empty();
-                match rustix::fs::linkat(directory, &self.name, directory, new, flags) {
-                    // Nor has every one links. Between the look and the renaming another program
-                    // may take the name, which no call can rule out here.
-                    Err(Errno::PERM | Errno::NOTSUP | Errno::NOSYS) => match self.stat(new) {
-                        Err(Errno::NOENT) => {
-                            rustix::fs::renameat(directory, &self.name, directory, new)
-                        }
-                        Ok(_) => Err(Errno::EXIST),
-                        Err(errno) => Err(errno),
-                    },
-                    linked => {
-                        linked.and_then(|()| rustix::fs::unlinkat(directory, &self.name, flags))
-                    }
-                }
-            }
-            done => done,
-        }
-    }
-
-    /// Opens a name in the directory; never waits for the other end of a FIFO.
+    /// Opens an existing name in the directory; never waits for the other end of a FIFO.
     ///
     /// # Errors
     /// Errors of `openat`; `ELOOP` for a link.
     pub fn open(&self, name: &OsStr, flags: OFlags) -> io::Result<OwnedFd> {
-        self.open_with(name, flags, 0o666)
-    }
-
-    /// Opens as [`open`](Self::open) does; a file that is created gets these permission bits.
-    pub(crate) fn open_with(&self, name: &OsStr, flags: OFlags, mode: u32) -> io::Result<OwnedFd> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(mode);
+        let mode = Mode::empty();
         Ok(rustix::fs::openat(&self.directory, name, flags, mode)?)
     }
 }

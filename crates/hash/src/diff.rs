@@ -1,5 +1,5 @@
 //! Compares two manifests: both are packed, put in order of paths, and run through side by side.
-//! Everything is in a few arrays, which can grow beyond the memory (`bc_fs::spill`).
+//! Everything is in a few arrays, which can grow beyond the memory (`bc_edit::spill`).
 
 mod moves;
 mod packed;

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
+use bc_fs::dirfd::own_path;
 use bc_manifest::integrity::Xattrs;
 use bc_pool::{Cursor, WorkerPanic};
 use bc_walk::{DirFdCache, DirId, EntryId, Error, FileKind, Listing};
@@ -72,7 +73,7 @@ impl<'a> AttributeReader<'a> {
         let dir = listing.dir(id);
         if self.dir.as_ref().is_none_or(|(open, _)| *open != dir) {
             let fd = self.dirs.open_waiting(dir)?;
-            self.path = format!("/proc/thread-self/fd/{}/", fd.as_raw_fd()).into_bytes();
+            self.path = (own_path(&fd) + "/").into_bytes();
             self.dir = Some((dir, fd));
         }
         let len = self.path.len();

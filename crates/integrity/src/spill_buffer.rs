@@ -9,9 +9,10 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt;
 
+use bc_edit::content;
+use bc_fs::dirfd;
 use bc_manifest::Failure;
 use bc_manifest::integrity::Kind;
-use rustix::fs::{CWD, Mode, OFlags};
 
 use crate::change::{Change, Class, Ctime, Difference, FailedAt, Value};
 use crate::fields::Field;
@@ -21,9 +22,8 @@ const KEPT: usize = 4 << 20;
 
 /// Creates a file without a name in the temporary directory, where there can be one.
 pub(crate) fn nameless() -> Option<File> {
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    let opened = rustix::fs::openat(CWD, std::env::temp_dir(), flags, Mode::RUSR);
-    opened.ok().map(File::from)
+    let dir = dirfd::open_root(std::env::temp_dir().as_os_str().as_encoded_bytes()).ok()?;
+    content::create_unnamed(dir, 0o600).ok().map(File::from)
 }
 
 /// Packed changes in the order they came, each known by its offset.

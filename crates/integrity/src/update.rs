@@ -16,6 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Instant;
 
+use bc_edit::atomic::{AsRead, lock, remove_leftovers};
 use bc_hash::Totals;
 use bc_manifest::integrity::{Header, Trailer};
 use bc_manifest::time::format_rfc3339;
@@ -42,7 +43,6 @@ use crate::tree::Tree;
 use crate::unmounted::Unmounted;
 use crate::unread::UnreadDirs;
 use crate::verify::{refuse_part, refuse_root, refused, report_failed, tree_options};
-use bc_fs::atomic::{AsRead, lock, remove_leftovers};
 use merge::{Late, Merge};
 use output::Output;
 use plan::FirstPass;

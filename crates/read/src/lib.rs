@@ -88,7 +88,6 @@
 mod buffer;
 mod counter;
 mod cursor;
-pub mod dedupe;
 pub mod extents;
 mod growth;
 mod idle;

@@ -56,7 +56,6 @@ mod shard;
 // For our other crates. Hidden, and no part of what we promise.
 #[doc(hidden)]
 pub mod shortage;
-mod stat;
 mod tree;
 mod tuning;
 mod walk;
@@ -64,6 +63,7 @@ mod wild;
 mod worker_output;
 
 pub use among::is_among;
+pub use bc_fs::meta::{BasicStat, FileKind, FileStat, Identity, Stamp};
 pub use bc_pool::dispatch::Workers;
 pub use dir_fds::DirFdCache;
 pub use error::{BadLine, Error, ErrorKind};
@@ -78,7 +78,6 @@ pub use options::{
 };
 pub use places::OwnFile;
 pub use shard::{DirectorySet, Shard, UnknownShard};
-pub use stat::{BasicStat, FileKind, FileStat, Identity, Stamp};
 pub use walk::{list_files, walk, walk_with};
 
 /// The examples of the registry's page run, too.

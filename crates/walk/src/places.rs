@@ -9,10 +9,10 @@ use std::collections::HashMap;
 use std::ffi::CString;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use bc_fs::dirfd::own_path;
 use bc_fs::mount::{Traits, basic_traits};
 use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
@@ -77,8 +77,9 @@ pub(crate) fn way_where_needed(file: impl AsFd, traits: &Traits) -> Option<Vec<u
 /// Returns the path by which the kernel knows an open file: absolute and without links. `None`
 /// without `/proc`, beyond `PATH_MAX`, and outside of this process's root.
 fn way_to(file: impl AsFd) -> Option<Vec<u8>> {
-    let link = format!("/proc/thread-self/fd/{}", file.as_fd().as_raw_fd());
-    let path = rustix::fs::readlink(link, Vec::new()).ok()?.into_bytes();
+    let path = rustix::fs::readlink(own_path(file), Vec::new())
+        .ok()?
+        .into_bytes();
     path.starts_with(b"/").then_some(path)
 }
 

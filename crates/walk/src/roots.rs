@@ -149,7 +149,7 @@ impl Roots {
         let failed = |errno: Errno| ("open", ErrorKind::System(errno.raw_os_error()));
         let fd = open_following(path, READ_DIR).map_err(failed)?;
         let id = FileStat::from(&fstat(&fd).map_err(failed)?).id;
-        let traits = basic_traits(&fd).map_err(failed)?;
+        let traits = basic_traits(&fd).map_err(|refused| failed(refused.errno))?;
         let way = way_where_needed(&fd, &traits);
         if !seen.entry(id, way.as_deref()).1 {
             self.skips(path, Some(SkipReason::Repeated), options);

@@ -1,10 +1,10 @@
 //! Records of a journal that are relied on.
 
-use super::*;
 use bc_digest::Digest;
-use bc_fs::journal::push;
+use bc_edit::journal::push;
 use bc_walk::{Identity, Stamp};
 
+use super::*;
 use crate::existing::Existing;
 use crate::known::{NamedRecord, SourceOrigin};
 use crate::record::{CopiedRecord, Placed, RootRecord, SessionRecord};

@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use bc_edit::output::takes_at_once;
 use bc_fs::Escaped;
-use bc_fs::output::takes_at_once;
 use bc_fs::place::Place;
 use bc_integrity::Setting;
 use bc_walk::{FileKind, FileStat, Identity};

@@ -6,9 +6,9 @@ use std::io::{BufReader, Seek};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use bc_fs::atomic::AsRead;
-use bc_fs::journal::{FLAGS, check};
-use bc_fs::output::takes_at_once;
+use bc_edit::atomic::AsRead;
+use bc_edit::journal::{FLAGS, check};
+use bc_edit::output::takes_at_once;
 use bc_fs::place::Place;
 use bc_manifest::integrity::{
     Entry, Header, Kind, Policy, ROOT, Reader, Scope, check_seal, path_order,

@@ -11,8 +11,9 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 
 use bc_digest::{Algorithm, Digest, Hasher};
-use bc_fs::journal::{FLAGS, check};
-use bc_fs::output::takes_at_once;
+use bc_edit::journal::{FLAGS, check};
+use bc_edit::output::takes_at_once;
+use bc_fs::dirfd;
 use bc_fs::place::Place;
 use bc_manifest::integrity::{Meta, Policy, Reader, Scope, read_seal};
 use bc_pool::Cursor;
@@ -23,7 +24,6 @@ use serde_json::{Map, Value};
 
 use super::plan::ManifestPlan;
 use super::{About, Found};
-use crate::beneath;
 use crate::event::{Event, Why};
 use crate::job::Job;
 use crate::options::OnConflict;
@@ -309,7 +309,7 @@ impl<'a, 'j> Look<'a, 'j> {
             match parts(&self.path) {
                 (b"", b"") => retry_on_intr(|| rustix::fs::statat(top, c".", flags))?,
                 (dir, name) => {
-                    let dir = beneath::open(top.as_fd(), dir)?;
+                    let dir = dirfd::open_below(top.as_fd(), dir).map_err(Errno::from)?;
                     retry_on_intr(|| rustix::fs::statat(&dir, name, flags))?
                 }
             }
@@ -326,7 +326,8 @@ impl<'a, 'j> Look<'a, 'j> {
             Some(at) => self.dirs[at..].rotate_left(1),
             None => {
                 self.job.tree.write_target(item, &mut self.path);
-                let dir = beneath::open(self.job.top.fd.as_fd(), parts(&self.path).0)?;
+                let dir = dirfd::open_below(self.job.top.fd.as_fd(), parts(&self.path).0)
+                    .map_err(Errno::from)?;
                 if self.dirs.len() == KEPT {
                     self.dirs.remove(0);
                 }

@@ -4,6 +4,7 @@
 
 use std::os::fd::AsFd;
 
+use bc_edit::entry;
 use bc_fs::Escaped;
 use bc_walk::{FileKind, FileStat};
 use rustix::fs::AtFlags;
@@ -67,8 +68,8 @@ fn remove(dir: &DestDir, stage: &str, made: &[Made]) -> Orphan {
     if stat.uid != own.as_raw() && !own.is_root() && stat.nlink == 1 {
         return Orphan::Left("belongs to another user".to_owned());
     }
-    match rustix::fs::unlinkat(&dir.fd, stage, AtFlags::empty()) {
+    match entry::unlink(&dir.fd, stage) {
         Ok(()) => Orphan::Removed,
-        Err(errno) => Orphan::Left(errno.to_string()),
+        Err(failed) => Orphan::Left(failed.errno.to_string()),
     }
 }

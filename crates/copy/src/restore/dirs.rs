@@ -5,18 +5,19 @@ use std::collections::{HashMap, HashSet};
 use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bc_fs::made::{file_clock, hold_dir};
-use bc_fs::metadata::Subject;
+use bc_edit::entry;
+use bc_edit::made::{file_clock, hold_dir};
+use bc_edit::metadata::Subject;
 use bc_fs::mount::mount_number;
 use bc_manifest::integrity::{Entry, ROOT};
 use bc_walk::{Error, FileStat, Identity};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, Timestamps};
+use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::Restore;
 use super::needs::above;
 use super::put::look;
-use crate::beneath::{DestDir, own_path};
+use crate::beneath::DestDir;
 use crate::meta::{self, WantedMeta, fstat};
 use crate::tree::parts;
 
@@ -122,7 +123,7 @@ impl Dirs {
         let bits = recorded.filter(|_| restore.trusts);
         let mode = parent_dir.mode_of_new_dir(bits.map_or(0, |meta| meta.mode));
         let since = file_clock();
-        match retry_on_intr(|| rustix::fs::mkdirat(&parent_dir.fd, name, mode)) {
+        match entry::make_dir(&parent_dir.fd, name, mode).map_err(Errno::from) {
             Ok(()) => {
                 // It is made whatever becomes of its name.
                 let held = hold_dir(&parent_dir.fd, name, since).ok().flatten();
@@ -182,8 +183,8 @@ impl Dirs {
                 if dir.id != *id {
                     return Err(replaced(restore.shown(path)));
                 }
-                rustix::fs::utimensat(CWD, own_path(&dir.fd), times, AtFlags::empty())
-                    .map_err(failed("utimens"))
+                let given = Subject::place(dir.fd.as_fd()).set_times(times);
+                given.map_err(failed("utimens"))
             };
             if let Err(error) = put_back() {
                 restore.not_given(&error);

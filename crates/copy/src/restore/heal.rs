@@ -3,6 +3,7 @@
 use std::os::fd::AsFd;
 
 use bc_digest::{Digest, hash};
+use bc_fs::dirfd;
 use bc_walk::{Error, FileKind, FileStat, Identity};
 use rustix::io::Errno;
 
@@ -13,7 +14,7 @@ use super::needs::Need;
 use super::options::{Loss, Repaired};
 use super::put::{self, Present};
 use super::sources::{Candidate, SourceIndex, open_regular};
-use crate::beneath::{self, DestDir};
+use crate::beneath::DestDir;
 use crate::decide::digest_of;
 use crate::tree::parts;
 
@@ -58,7 +59,7 @@ impl Healer<'_, '_> {
         let shown = || restore.shown(&need.path);
         let said = |text: &'static str| Err(Error::with_message(shown(), "restore", text));
         let (dir, name) = parts(&need.path);
-        let dir = beneath::open(restore.top.fd.as_fd(), dir);
+        let dir = dirfd::open_below(restore.top.fd.as_fd(), dir).map_err(Errno::from);
         match (dir.and_then(|dir| put::look(dir.as_fd(), name)), need.loss) {
             (Err(Errno::NOENT), Loss::Removed) => Ok(None),
             (Ok(_), Loss::Removed) => said("is there again: left as it is"),
@@ -197,7 +198,9 @@ impl Healer<'_, '_> {
         let top = self.restore.top.fd.as_fd();
         let leads_there = |path: &&Vec<u8>| {
             let (dir, name) = parts(path);
-            beneath::open(top, dir).is_ok_and(|dir| put::is_at(dir.as_fd(), name, now.id))
+            dirfd::open_below(top, dir)
+                .map_err(Errno::from)
+                .is_ok_and(|dir| put::is_at(dir.as_fd(), name, now.id))
         };
         let names = || {
             self.restore

@@ -5,16 +5,17 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Digest, hash};
-use bc_fs::metadata::Subject;
+use bc_edit::entry;
+use bc_edit::metadata::Subject;
+use bc_fs::dirfd::own_path;
 use bc_walk::{Error, ErrorKind, FileStat, Identity};
-use rustix::fs::AtFlags;
 use rustix::io::{Errno, retry_on_intr};
 
 use super::Restore;
 use super::needs::Need;
 use super::put::{self, Keep, NotPut, Present};
 use super::sources::Candidate;
-use crate::beneath::{DestDir, own_path};
+use crate::beneath::DestDir;
 use crate::data::{DataError, HUGE, Layout};
 use crate::job::shown_below;
 use crate::meta::{self, Lost, XattrReader};
@@ -95,8 +96,7 @@ impl<'r, 'a> Healer<'r, 'a> {
         let stage = restore.id.stage(&dir, &need.path, None);
         restore.stages.begun(&need.path);
         let (from, first) = (&source.dir.fd, parts(source.path).1);
-        let link = || rustix::fs::linkat(from, first, &dir.fd, &stage[..], AtFlags::empty());
-        match retry_on_intr(link) {
+        match entry::link(from, first, &dir.fd, &stage[..]).map_err(Errno::from) {
             Ok(()) => {}
             Err(
                 Errno::XDEV

@@ -36,6 +36,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bc_digest::{Algorithm, Digest};
+use bc_fs::dirfd;
 use bc_hash::HashProgress;
 use bc_integrity::{Reading, Work};
 use bc_manifest::integrity::{Entry, Kind};
@@ -44,7 +45,6 @@ use bc_walk::{FileStat, Identity};
 use rustix::io::Errno;
 
 use crate::begin::random;
-use crate::beneath;
 use crate::job::shown_below;
 use crate::meta::{Giving, WantedMeta, Xattrs};
 use crate::options::Preserve;
@@ -293,7 +293,7 @@ impl Restore<'_> {
             return None;
         }
         let (dir, name) = parts(&need.path);
-        let dir = beneath::open(self.top.fd.as_fd(), dir).ok()?;
+        let dir = dirfd::open_below(self.top.fd.as_fd(), dir).ok()?;
         Some(put::look(dir.as_fd(), name).ok()?.id)
     }
 

@@ -3,8 +3,9 @@
 
 use std::os::fd::AsFd;
 
-use bc_fs::made::Thing;
-use bc_fs::metadata::Subject;
+use bc_edit::made::Thing;
+use bc_edit::metadata::Subject;
+use bc_fs::dirfd;
 use bc_manifest::integrity::Kind;
 use bc_walk::Error;
 use rustix::io::Errno;
@@ -14,7 +15,6 @@ use super::dirs::NotOpened;
 use super::needs::Need;
 use super::options::Repaired;
 use super::put::{self, NotPut};
-use crate::beneath;
 use crate::meta;
 use crate::special::{make, swapped};
 use crate::tree::parts;
@@ -92,8 +92,9 @@ fn make_link(restore: &Restore<'_>, need: &Need, target: &[u8]) -> Result<(), Er
         Error::with_message(restore.shown(&need.path), "restore", text)
     };
     let (above, name) = parts(&need.path);
-    let there =
-        beneath::open(restore.top.fd.as_fd(), above).and_then(|dir| put::look(dir.as_fd(), name));
+    let there = dirfd::open_below(restore.top.fd.as_fd(), above)
+        .map_err(Errno::from)
+        .and_then(|dir| put::look(dir.as_fd(), name));
     match there {
         Err(Errno::NOENT) => {}
         Ok(_) => return Err(again()),

@@ -3,9 +3,11 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use bc_digest::Digest;
+use bc_edit::entry;
+use bc_edit::swap::{NotDone, Swap};
 use bc_integrity::second_ending;
 use bc_walk::{FileStat, Identity};
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::meta::fstat;
@@ -60,6 +62,21 @@ pub(super) enum NotPut {
     Displaced,
 }
 
+impl From<NotDone<NotPut>> for NotPut {
+    fn from(not: NotDone<NotPut>) -> NotPut {
+        match not {
+            NotDone::Failed(failed) => NotPut::System("rename", failed.errno),
+            NotDone::Refused(why) => why,
+            // The program that saved the replaced file has saved again: the last version stays.
+            NotDone::Displaced { failed: None, .. } => NotPut::Displaced,
+            NotDone::Displaced {
+                failed: Some(failed),
+                ..
+            } => NotPut::Stuck(failed.errno),
+        }
+    }
+}
+
 /// Stage that is open as a place, so that no other file is given its number.
 struct Held {
     _open: OwnedFd,
@@ -97,7 +114,7 @@ struct Second {
 
 /// Gives a stage a name that is free; if it is not, the stage is removed.
 pub(super) fn put_new(dir: BorrowedFd<'_>, from: &str, name: &[u8]) -> Result<(), NotPut> {
-    let put = stage::publish(dir, from, name, Over::Nothing, None);
+    let put = stage::publish(dir, from, name, Over::Nothing);
     put.map_err(|errno| {
         stage::remove(dir, from);
         match errno {
@@ -129,16 +146,20 @@ pub(super) fn put_over(
         Ok(second) => second,
         Err(why) => return Err(held.remove(dir, from).err().unwrap_or(why)),
     };
-    let put = match exchange(dir, from, name) {
-        Ok(()) => after_exchange(dir, (from, &held), name, present, (keep, second.as_ref())),
-        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-            match keep == Keep::Second && second.is_none() {
-                true => Err(NotPut::CannotKeep),
-                false => rename_over(dir, from, name, present).map(|()| None),
-            }
-        }
-        Err(errno) => Err(NotPut::System("rename", errno)),
+    let swap = Swap {
+        dir,
+        staged: from.as_bytes(),
+        ours: held.id,
+        name,
+        replaced: present.stat.id,
     };
+    let settle = || settle(dir, from, name, present, keep, second.as_ref());
+    let look = || match look(dir, name) {
+        _ if keep == Keep::Second && second.is_none() => Err(NotPut::CannotKeep),
+        Ok(now) if present.is(&now) => Ok(None),
+        _ => Err(NotPut::Changed),
+    };
+    let put = swap.put_over(settle, look).map_err(NotPut::from);
     match put {
         Ok(moved) => Ok(moved.or(second.map(|second| second.name))),
         Err(NotPut::Stuck(errno)) => Err(NotPut::Stuck(errno)),
@@ -163,8 +184,7 @@ fn link_second(
     present: &Present,
 ) -> Result<Option<Second>, NotPut> {
     for second in seconds(name, present.digest) {
-        let link = || rustix::fs::linkat(dir, name, dir, &second[..], AtFlags::empty());
-        match retry_on_intr(link) {
+        match entry::link(dir, name, dir, &second[..]).map_err(Errno::from) {
             Ok(()) if is_at(dir, &second, present.stat.id) => {
                 return Ok(Some(Second {
                     name: second,
@@ -193,33 +213,20 @@ fn link_second(
     Err(NotPut::System("link", Errno::EXIST))
 }
 
-fn exchange(dir: BorrowedFd<'_>, from: &str, name: &[u8]) -> Result<(), Errno> {
-    let flags = RenameFlags::EXCHANGE;
-    retry_on_intr(|| rustix::fs::renameat_with(dir, from, dir, name, flags))
-}
-
-/// Checks the replaced file, which has the stage's name now, and puts it back if it is not the one
-/// to be replaced.
-fn after_exchange(
+/// Checks the replaced file, which has the stage's name now, and gives it its second name or removes
+/// it. Returns the second name if it was given here.
+fn settle(
     dir: BorrowedFd<'_>,
-    (from, held): (&str, &Held),
+    from: &str,
     name: &[u8],
     present: &Present,
-    (keep, second): (Keep, Option<&Second>),
+    keep: Keep,
+    second: Option<&Second>,
 ) -> Result<Option<Vec<u8>>, NotPut> {
-    let back = |why| {
-        let put_back = match look(dir, name) {
-            Ok(now) if now.id == held.id => exchange(dir, from, name),
-            // The program that saved the exchanged file has saved again: the last version stays.
-            Ok(_) => return Err(NotPut::Displaced),
-            Err(_) => stage::publish(dir, from, name, Over::Nothing, None),
-        };
-        Err(put_back.map_or_else(NotPut::Stuck, |()| why))
-    };
     match look(dir, from.as_bytes()) {
         Ok(now) if present.is(&now) => {}
-        Ok(_) => return back(NotPut::Changed),
-        Err(errno) => return back(NotPut::System("stat", errno)),
+        Ok(_) => return Err(NotPut::Changed),
+        Err(errno) => return Err(NotPut::System("stat", errno)),
     }
     let is_kept = match second {
         // The program that made it may have removed it again.
@@ -231,29 +238,13 @@ fn after_exchange(
         return Ok(None);
     }
     for second in seconds(name, present.digest) {
-        match stage::publish(dir, from, &second, Over::Nothing, None) {
+        match stage::publish(dir, from, &second, Over::Nothing) {
             Ok(()) => return Ok(Some(second)),
             Err(Errno::EXIST) => {}
-            Err(errno) => return back(NotPut::System("rename", errno)),
+            Err(errno) => return Err(NotPut::System("rename", errno)),
         }
     }
-    back(NotPut::System("rename", Errno::EXIST))
-}
-
-/// Renames over the existing file where there are no exchanges: between the look and the renaming
-/// another program may take the name, which no call can rule out here.
-fn rename_over(
-    dir: BorrowedFd<'_>,
-    from: &str,
-    name: &[u8],
-    present: &Present,
-) -> Result<(), NotPut> {
-    match look(dir, name) {
-        Ok(now) if present.is(&now) => {}
-        _ => return Err(NotPut::Changed),
-    }
-    stage::publish(dir, from, name, Over::Anything, None)
-        .map_err(|errno| NotPut::System("rename", errno))
+    Err(NotPut::System("rename", Errno::EXIST))
 }
 
 /// Returns the `stat` of the file with a name.
@@ -271,7 +262,7 @@ pub(super) fn is_at(dir: BorrowedFd<'_>, name: &[u8], id: Identity) -> bool {
 /// Removes a second name that is of no use, unless it has become the only one.
 fn remove_second(dir: BorrowedFd<'_>, name: &[u8]) {
     if look(dir, name).is_ok_and(|now| now.nlink > 1) {
-        let _ = rustix::fs::unlinkat(dir, name, AtFlags::empty());
+        let _ = entry::unlink(dir, name);
     }
 }
 

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use bc_digest::{Algorithm, CpuFeatures, Digest};
+use bc_fs::dirfd;
 use bc_hash::{DigestSink, HashOptions, HashProgress, hash_with};
 use bc_integrity::Reading;
 use bc_pool::Cancel;
@@ -16,7 +17,6 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::options::RestoreError;
-use crate::beneath::{self, open_named};
 use crate::error::Error;
 use crate::job::shown_below;
 use crate::meta::fstat;
@@ -49,7 +49,9 @@ impl Backup {
         let kind = FileStat::from(&stat).kind();
         if kind == FileKind::Dir {
             return Ok(Backup {
-                fd: open_named(bytes).map_err(failed("open"))?,
+                fd: dirfd::open_root(bytes)
+                    .map_err(Errno::from)
+                    .map_err(failed("open"))?,
                 path: path.to_owned(),
                 name: None,
             });
@@ -66,7 +68,9 @@ impl Backup {
         let real = real.map_or_else(|_| path.to_owned(), PathBuf::into_os_string);
         let (dir, name) = split(real.as_bytes());
         Ok(Backup {
-            fd: open_named(dir).map_err(failed("open"))?,
+            fd: dirfd::open_root(dir)
+                .map_err(Errno::from)
+                .map_err(failed("open"))?,
             name: name.map(<[u8]>::to_vec),
             path: path.to_owned(),
         })
@@ -101,7 +105,7 @@ impl Backup {
     /// Returns the target of the link at a path, if there is one.
     pub(super) fn link(&self, path: &[u8]) -> Option<Vec<u8>> {
         let (dir, name) = parts(path);
-        let dir = beneath::open(self.fd.as_fd(), dir).ok()?;
+        let dir = dirfd::open_below(self.fd.as_fd(), dir).ok()?;
         let target = rustix::fs::readlinkat(dir, name, Vec::new()).ok()?;
         self.name.is_none().then(|| target.into_bytes())
     }
@@ -116,7 +120,7 @@ pub(super) fn open_regular(
 ) -> Result<Option<Candidate>, bc_walk::Error> {
     let try_open = || {
         let (dir, name) = parts(path);
-        let dir = beneath::open(top, dir)?;
+        let dir = dirfd::open_below(top, dir).map_err(Errno::from)?;
         let there = rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
         if FileStat::from(&there).kind() != FileKind::File {
             return Ok(None);

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bc_digest::{Algorithm, hash};
+use bc_edit::journal::{Claim, Found, Journal, Key, push};
 use bc_fs::Escaped;
-use bc_fs::journal::{Claim, Found, Journal, Key, push};
 use bc_fs::place::Place;
 use bc_walk::{FileStat, OwnFile};
 

@@ -10,6 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
+use bc_fs::dirfd;
 use bc_fs::mount::{MountEntry, entries};
 use bc_integrity::compare::Detail;
 use bc_integrity::fields::{CompareMode, CompareRules, Fields};
@@ -23,7 +24,6 @@ use rustix::io::Errno;
 
 use super::needs::Collector;
 use super::options::{RestoreError, RestoreOptions};
-use crate::beneath::open_named;
 use crate::error::{Error, ErrorKind};
 use crate::meta::fstat;
 use crate::target::split;
@@ -106,7 +106,9 @@ impl Top {
             _ => split(root).0,
         };
         let mounts = MountsBelow::read(path);
-        let fd = open_named(path).map_err(failed("open"))?;
+        let fd = dirfd::open_root(path)
+            .map_err(Errno::from)
+            .map_err(failed("open"))?;
         let path = path.to_vec();
         Ok(Top { fd, path, mounts })
     }
@@ -120,7 +122,9 @@ impl Top {
     /// Refuses the root if another file system was mounted over it since it was opened.
     pub(super) fn refuse_another(&self) -> Result<(), Error> {
         let failed = |op| move |errno: Errno| Error::system(&self.path, op, errno);
-        let again = open_named(&self.path).map_err(failed("open"))?;
+        let again = dirfd::open_root(&self.path)
+            .map_err(Errno::from)
+            .map_err(failed("open"))?;
         let id = |fd: &OwnedFd| fstat(fd).map(|stat| FileStat::from(&stat).id);
         match id(&again).map_err(failed("stat"))? == id(&self.fd).map_err(failed("stat"))? {
             true if self.is_mounted_otherwise() => Err(Error::usage_at(

@@ -108,7 +108,7 @@ fn metadata_that_is_lacking_is_given_by_a_run_that_goes_on() {
 
 /// Appends to the journal that is left.
 fn append(ground: &Ground, piece: &mut [u8]) {
-    use bc_fs::journal::{Found, Journal, Key};
+    use bc_edit::journal::{Found, Journal, Key};
     let key = Key::kept_in(ground.at("state")).unwrap();
     let place = bc_fs::place::Place::find(journal(ground).unwrap()).unwrap();
     let Found::Journal(mut journal) = Journal::open(&place, &key).unwrap() else {

@@ -88,7 +88,7 @@ impl Ground {
 /// Rewrites the journal that is left: `keep` changes the body of a record, given its kind, and
 /// returns false to drop it.
 pub(super) fn rewrite_journal(ground: &Ground, mut keep: impl FnMut(u8, &mut Vec<u8>) -> bool) {
-    use bc_fs::journal::{Found, Journal, Key, push};
+    use bc_edit::journal::{Found, Journal, Key, push};
     use bc_fs::place::Place;
     let state = ground.at("state");
     let key = Key::kept_in(&state).unwrap();

@@ -4,12 +4,13 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use bc_fs::journal::{Found, Journal, Key, push};
+use bc_edit::journal::{Found, Journal, Key, push};
+use bc_fs::dirfd;
 use bc_fs::place::Place;
 
 use super::resume::{interrupted, settle, stages};
 use super::{Ground, Told, done, run, seen};
-use crate::beneath::{DestDir, open_named};
+use crate::beneath::DestDir;
 use crate::record::{self, JobRecord};
 use crate::stage::JobId;
 use crate::{CopyOptions, Target};
@@ -53,7 +54,7 @@ fn begun(ground: &Ground, name: &str) -> PathBuf {
 }
 
 fn stage_of(ground: &Ground, job: &JobRecord, name: &str) -> PathBuf {
-    let dir = open_named(ground.at("to").as_os_str().as_encoded_bytes()).unwrap();
+    let dir = dirfd::open_root(ground.at("to").as_os_str().as_encoded_bytes()).unwrap();
     let dir = DestDir::of(dir).unwrap();
     ground
         .at("to")

@@ -112,7 +112,7 @@ impl Cache {
         };
         if let Some(parent) = path.parent() {
             // A failure here occurs again below, with its reason.
-            let _ = std::fs::create_dir_all(parent);
+            let _ = bc_edit::entry::make_dirs(parent, 0o777);
         }
         match store::check_place(&cache.place) {
             // Perhaps no longer when it is needed.

@@ -8,13 +8,16 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use bc_edit::atomic::AtomicFile;
+use bc_edit::entry;
+use bc_edit::metadata::Subject;
 use bc_fs::Escaped;
-use bc_fs::atomic::AtomicFile;
 use bc_fs::place::Place;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::Location;
@@ -119,10 +122,10 @@ impl CachePlace {
             if attempt > 1 {
                 name.push(format!("-{attempt}"));
             }
-            match place.rename_to_new(&name) {
+            match entry::rename_new(place.directory(), place.name(), place.directory(), &*name) {
                 Ok(()) => return Ok(self.path.with_file_name(name)),
-                Err(Errno::EXIST) => {}
-                Err(errno) => return Err(errno.into()),
+                Err(failed) if failed.errno == Errno::EXIST => {}
+                Err(failed) => return Err(failed.into()),
             }
         }
         Err(io::ErrorKind::AlreadyExists.into())
@@ -139,7 +142,7 @@ impl Beginning {
     pub(crate) fn at(place: Place) -> io::Result<(Beginning, File)> {
         let new = AtomicFile::create_at(place.try_clone()?)?;
         // No other user needs it, and a cache that others may write is not believed.
-        rustix::fs::fchmod(new.file(), Mode::from_raw_mode(0o600))?;
+        Subject::open(new.file().as_fd()).chmod(Mode::from_raw_mode(0o600))?;
         let file = new.file().try_clone()?;
         Ok((Beginning { place, new }, file))
     }
@@ -158,11 +161,7 @@ impl Beginning {
 
 /// Removes a cache that was just seen to be ours.
 pub(crate) fn remove(place: &Place) -> io::Result<()> {
-    Ok(rustix::fs::unlinkat(
-        place.directory(),
-        place.name(),
-        AtFlags::empty(),
-    )?)
+    Ok(entry::unlink(place.directory(), place.name())?)
 }
 
 /// Does the file hold these bytes anywhere?

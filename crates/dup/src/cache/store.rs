@@ -7,11 +7,11 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use bc_digest::{Algorithm, Digest};
+use bc_fs::dirfd::own_path;
 use bc_walk::{Identity, Stamp};
 use redb::{
     Builder, Database, DatabaseError, ReadOnlyDatabase, ReadTransaction, ReadableDatabase,
@@ -187,7 +187,7 @@ pub(crate) fn load_prefixes(
 
 fn open_to_read(place: &CachePlace, file: File) -> Result<ReadOnlyDatabase, CacheFailure> {
     // The opened file, whichever file its name leads to by now.
-    let own = format!("/proc/thread-self/fd/{}", file.as_raw_fd());
+    let own = own_path(&file);
     let mut tries = 0;
     loop {
         match Builder::new().set_cache_size(KEEP).open_read_only(&own) {

@@ -1,10 +1,10 @@
 //! Check that directories are as they were when their entries were read.
 
+use bc_fs::meta;
 use bc_walk::{DirFdCache, DirId, Error, ErrorKind};
 
 use super::Obstacle;
 use super::tree::DirTree;
-use crate::prune::sys;
 
 /// Looks at directories again, each once.
 pub(crate) struct Check<'a> {
@@ -49,7 +49,7 @@ impl<'a> Check<'a> {
     fn one(&mut self, tree: &DirTree<'a>, dir: DirId) -> Result<(), Error> {
         let listing = tree.listing;
         let opened = self.dirs.open_waiting(dir)?;
-        let now = sys::stat(&opened)
+        let now = meta::stat(&opened)
             .map_err(|why| Error::new(listing.dir_path(dir), why.op, why.errno))?;
         let listed = tree.named_by(dir).and_then(|entry| listing.meta(entry));
         match listed {

@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use bc_fs::meta;
 use bc_walk::{DirId, EntryId, Identity};
 
 use super::tree::DirTree;
-use crate::prune::sys;
 
 /// The entries of such roots.
 pub(crate) fn repeated(tree: &DirTree<'_>) -> HashSet<EntryId> {
@@ -20,7 +20,7 @@ pub(crate) fn repeated(tree: &DirTree<'_>) -> HashSet<EntryId> {
     // Many roots may be in one directory.
     let mut known: HashMap<DirId, Option<DirId>> = HashMap::new();
     let mut read = |dir: DirId| {
-        let opened = || sys::stat(listing.open_dir(dir).ok()?).ok();
+        let opened = || meta::stat(listing.open_dir(dir).ok()?).ok();
         let find = || dirs.get(&opened()?.id).copied();
         *known.entry(dir).or_insert_with(find)
     };

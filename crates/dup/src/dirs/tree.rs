@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use bc_fs::dirfd;
+use bc_fs::meta;
 use bc_walk::{DirId, EntryId, FileKind, Identity, Listing};
 
 use super::Obstacle;
 use crate::lasting::lasts;
-use crate::prune::sys;
 
 /// Kind and content of a directory's entry.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -214,8 +215,8 @@ impl<'a> DirTree<'a> {
         let Ok(parent) = listing.open_dir(dir) else {
             return false;
         };
-        let opened = sys::open_dir_at(parent, listing.name(entry).to_bytes());
-        let mounted = |fd| sys::is_mount_root(fd).unwrap_or(false);
+        let opened = dirfd::open_dir_at(parent, listing.name(entry).to_bytes());
+        let mounted = |fd| meta::is_mount_root(fd).unwrap_or(false);
         listing.identity(entry).map(|id| id.dev) == dev && opened.is_ok_and(|fd| !mounted(fd))
     }
 

@@ -2,10 +2,10 @@
 //! be that file's own, written down where its directory was mounted before, from within, from above,
 //! or on a system that writes paths in another way.
 
+use bc_fs::dirfd;
 use bc_walk::{EntryId, Listing};
 
 use crate::path::split;
-use crate::prune::sys;
 use crate::report::root_len;
 use crate::subtrees::Subtrees;
 
@@ -67,7 +67,7 @@ impl<'a> NamedFiles<'a> {
         let (parent, name) = split(path);
         let is_known = self.last.as_ref().is_some_and(|(known, _)| known == parent);
         if !is_known {
-            let real = sys::open_root(parent).ok().and_then(sys::real_path);
+            let real = dirfd::open_root(parent).ok().and_then(dirfd::real_path);
             self.last = Some((parent.to_vec(), real));
         }
         let (_, real) = self.last.as_ref()?;

@@ -6,6 +6,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use bc_fs::dirfd;
+use bc_fs::meta;
 use bc_walk::{FileKind, FileStat, Identity};
 
 use super::Manifest;
@@ -13,7 +15,6 @@ use super::entries::ReferenceCopy;
 use super::systems::Systems;
 use crate::aliases::Aliases;
 use crate::path::split;
-use crate::prune::sys;
 use crate::subtrees::Subtrees;
 
 /// Candidates for the location of a manifest's files.
@@ -36,8 +37,8 @@ struct Parent {
 
 impl Parent {
     fn open(path: &[u8]) -> Parent {
-        let dir = sys::open_root(path).ok();
-        let dir = dir.and_then(|dir| sys::stat(&dir).ok().map(|stat| (dir, stat.id)));
+        let dir = dirfd::open_root(path).ok();
+        let dir = dir.and_then(|dir| meta::stat(&dir).ok().map(|stat| (dir, stat.id)));
         Parent {
             path: path.to_vec(),
             dir,
@@ -68,7 +69,7 @@ impl<'m, 't> ManifestOrigin<'m, 't> {
                 // Where the system does not tell a place, names decide.
                 let files = trees.open_files().map(|(_, file)| file);
                 for top in trees.open_dirs().chain(files) {
-                    let real = sys::real_path(top).map(|real| path(&real));
+                    let real = dirfd::real_path(top).map(|real| path(&real));
                     let above = real.iter().flat_map(|real| real.ancestors());
                     bases.extend(above.map(Path::to_owned));
                 }
@@ -113,13 +114,13 @@ impl<'m, 't> ManifestOrigin<'m, 't> {
         let Some((dir, above)) = last.as_ref().and_then(|last| last.dir.as_ref()) else {
             return false;
         };
-        let found = sys::name(name).ok();
-        let found = found.and_then(|name| Some((sys::stat_at(dir, &name).ok()?, name)));
+        let found = dirfd::name(name).ok();
+        let found = found.and_then(|name| Some((meta::stat_at(dir, &name).ok()?, name)));
         match found {
             Some((file, name)) if file.kind() == FileKind::File => {
                 let (trees, aliases) = (self.trees, &mut self.aliases);
                 is_own(trees, aliases, (&file, &name), *above, || {
-                    sys::open_root(parent).ok()
+                    dirfd::open_root(parent).ok()
                 })
             }
             // A link leads on; `..` and the like are no names.
@@ -135,17 +136,17 @@ fn resolved_is_own(path: &[u8], trees: &Subtrees, aliases: &mut Aliases<'_>) -> 
         return false;
     };
     let (parent, name) = split(real.as_os_str().as_bytes());
-    let Ok(dir) = sys::open_root(parent) else {
+    let Ok(dir) = dirfd::open_root(parent) else {
         return false;
     };
-    let Ok(name) = sys::name(name) else {
+    let Ok(name) = dirfd::name(name) else {
         return false;
     };
-    let (Ok(file), Ok(above)) = (sys::stat_at(&dir, &name), sys::stat(&dir)) else {
+    let (Ok(file), Ok(above)) = (meta::stat_at(&dir, &name), meta::stat(&dir)) else {
         return false;
     };
     is_own(trees, aliases, (&file, &name), above.id, || {
-        sys::open_root(parent).ok()
+        dirfd::open_root(parent).ok()
     })
 }
 

@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use bc_fs::dirfd;
 use bc_fs::mount::{Inodes, Mounts, Shows};
 use bc_manifest::integrity::{Header, Mounted};
 use bc_walk::{FileStat, Identity, Stamp};
@@ -13,7 +14,6 @@ use bc_walk::{FileStat, Identity, Stamp};
 use super::entries::ReferenceCopy;
 use super::home::{FileSystem, Home};
 use crate::path::split;
-use crate::prune::sys;
 use crate::subtrees::Subtrees;
 use crate::traces::{Kin, Trace};
 
@@ -32,7 +32,7 @@ pub(super) fn devices(trees: &Subtrees) -> Vec<Device> {
     let mounts = bc_fs::mount::entries().unwrap_or_default();
     let mut traits = Mounts::default();
     let device = |(dev, path): (u64, &[u8])| {
-        let reported = traits.of(dev, || sys::open_root(path).ok());
+        let reported = traits.of(dev, || dirfd::open_root(path).ok());
         let is_own = reported.shows == Shows::Own;
         Device {
             dev,

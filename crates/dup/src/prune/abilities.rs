@@ -4,18 +4,23 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use bc_fs::dirfd;
+use bc_fs::meta;
 use bc_fs::mount::{Answer, Inodes, Links, Mounts, Shows, Traits};
+use bc_fs::volume;
 use rustix::io::Errno;
 
 use super::caller::Caller;
-use super::freed::PATIENCE;
 use super::lack::{Lack, Unable};
 use super::open_file::OpenFile;
 use super::options::{PruneOptions, RunMode};
 use super::skip::Skip;
 use super::step::StepKind;
-use super::{symlink, sys};
+use super::symlink;
 use crate::space::Space;
+
+/// Time of all waits for blocks to be given back in a run, beyond a few for each file.
+const PATIENCE: Duration = Duration::from_millis(250);
 
 /// Abilities of the file systems that a run met, with the run's own permissions.
 pub(super) struct Abilities<'a> {
@@ -66,7 +71,7 @@ impl<'a> Abilities<'a> {
             return Ok(());
         }
         // By each name's own directory: a disk may be mounted twice.
-        match sys::may_change(&target.dir) {
+        match dirfd::may_change(&target.dir) {
             Err(failed) if failed.errno == Errno::ROFS => Err(self.unable(target, Lack::Writing)),
             // A reflink changes no name.
             Err(failed) if failed.errno == Errno::ACCESS && *kind != StepKind::Reflink => {
@@ -114,20 +119,14 @@ impl<'a> Abilities<'a> {
             return Ok(None);
         }
         // Asks for no bytes at all, and so changes none.
-        let asked = bc_read::dedupe::dedupe_range(&kept_file.file, &target.file, 0, 0);
-        let refused = |error: &std::io::Error| Errno::from_io_error(error);
+        let asked = bc_edit::dedupe::dedupe_range(&kept_file.file, &target.file, 0, 0);
         Ok(match asked {
-            Err(error) if refused(&error) == Some(Errno::ROFS) => Some(Lack::Writing),
-            Err(error) if traits.reflinks != Answer::Yes && is_lack_of_reflinks(&error) => {
+            Err(failed) if failed.errno == Errno::ROFS => Some(Lack::Writing),
+            Err(failed) if traits.reflinks != Answer::Yes && is_lack_of_reflinks(failed.errno) => {
                 Some(Lack::Reflinks)
             }
             // Another user's file, another file system, and another mount of one before Linux 5.18.
-            Err(error) => {
-                return Err(Skip::System {
-                    op: "dedupe",
-                    errno: error.raw_os_error().unwrap_or_default(),
-                });
-            }
+            Err(failed) => return Err(failed.into()),
             Ok(_) => (traits.reflinks == Answer::Unknown).then_some(Lack::KnownReflinks),
         })
     }
@@ -151,8 +150,8 @@ impl<'a> Abilities<'a> {
             return Ok(());
         }
         let (one, other) = (
-            sys::stat_now(&kept_file.file, c"")?,
-            sys::stat_now(&held.file, c"")?,
+            meta::stat_now(&kept_file.file, c"")?,
+            meta::stat_now(&held.file, c"")?,
         );
         let alike = one.stamp == other.stamp && one.nlink == other.nlink && one.nlink > 1;
         match alike {
@@ -215,12 +214,12 @@ impl<'a> Abilities<'a> {
         };
         let dev = target.stat.id.dev;
         let traits = self.traits(target);
-        let error = std::io::Error::from_raw_os_error(errno);
-        let lack = match Errno::from_raw_os_error(errno) {
+        let errno = Errno::from_raw_os_error(errno);
+        let lack = match errno {
             Errno::ROFS => Lack::Writing,
-            Errno::INVAL if traits.name == sys::BTRFS => return Skip::StoredOtherwise,
+            Errno::INVAL if traits.name == volume::BTRFS => return Skip::StoredOtherwise,
             // On an overlay both files are in the upper layer.
-            _ if is_lack_of_reflinks(&error) && traits.reflinks == Answer::Unknown => {
+            _ if is_lack_of_reflinks(errno) && traits.reflinks == Answer::Unknown => {
                 self.refused.insert(dev);
                 Lack::Reflinks
             }
@@ -265,9 +264,6 @@ impl<'a> Abilities<'a> {
     }
 }
 
-fn is_lack_of_reflinks(error: &std::io::Error) -> bool {
-    matches!(
-        Errno::from_io_error(error),
-        Some(Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL | Errno::NOSYS)
-    )
+fn is_lack_of_reflinks(errno: Errno) -> bool {
+    [Errno::OPNOTSUPP, Errno::NOTTY, Errno::INVAL, Errno::NOSYS].contains(&errno)
 }

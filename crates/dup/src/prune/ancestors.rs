@@ -2,11 +2,13 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
+use bc_fs::call::FailedCall;
+use bc_fs::dirfd;
+use bc_fs::meta;
 use bc_walk::Identity;
 use rustix::io::Errno;
 
 use super::skip::Skip;
-use super::sys::{self, FailedCall};
 
 /// Number of ancestors that no directory has which was opened by a path of a system call or two; a
 /// climb that takes more goes in circles.
@@ -22,13 +24,13 @@ pub(super) fn climb(
     dir: &OwnedFd,
     mut found: impl FnMut(Identity, &OwnedFd) -> bool,
 ) -> Result<bool, FailedCall> {
-    let identity = |dir: &dyn AsFd| sys::stat(dir.as_fd()).map(|stat| stat.id);
-    let top = identity(&sys::open_root(b"/")?)?;
+    let identity = |dir: &dyn AsFd| meta::stat(dir.as_fd()).map(|stat| stat.id);
+    let top = identity(&dirfd::open_root(b"/")?)?;
     let mut id = identity(&dir)?;
     if found(id, dir) {
         return Ok(true);
     }
-    let mut at = sys::open_parent(dir)?;
+    let mut at = dirfd::open_parent(dir)?;
     let mut same = 0;
     for _ in 0..DEEPEST {
         let above = identity(&at)?;
@@ -40,7 +42,7 @@ pub(super) fn climb(
             return Ok(false);
         }
         id = above;
-        at = sys::open_parent(&at)?;
+        at = dirfd::open_parent(&at)?;
     }
     Err(FailedCall {
         op: "open directory",
@@ -56,15 +58,15 @@ pub(super) fn deepest_existing(path: &[u8]) -> Result<(OwnedFd, usize), FailedCa
     } else {
         b"."
     };
-    let mut at = sys::open_root(start)?;
+    let mut at = dirfd::open_root(start)?;
     let mut missing = 0_usize;
     for part in path.split(|byte| *byte == b'/') {
         match part {
             b"" | b"." => {}
             b".." if missing > 0 => missing -= 1,
-            b".." => at = sys::open_parent(&at)?,
+            b".." => at = dirfd::open_parent(&at)?,
             _ if missing > 0 => missing += 1,
-            _ => match sys::open_dir_at(&at, part) {
+            _ => match dirfd::open_dir_at(&at, part) {
                 Ok(opened) => at = opened,
                 Err(failed) if failed.errno == Errno::NOENT => missing = 1,
                 Err(failed) => return Err(failed),

@@ -3,11 +3,12 @@
 
 use std::ffi::CString;
 
+use bc_edit::entry;
+
 use super::existing_target::{self, CopyOrigin};
 use super::meta::Metadata;
 use super::open_file::{OpenFile, identity_at};
 use super::skip::Skip;
-use super::sys;
 use crate::path::sibling;
 
 /// The copy under its new name.
@@ -106,7 +107,7 @@ impl Arrival {
             return Ok(());
         };
         if identity_at(dir, stage)? == Some(self.held.stat.id) {
-            sys::unlink(dir, stage)?;
+            entry::unlink(dir, stage)?;
         }
         self.stage = None;
         Ok(())

@@ -6,6 +6,8 @@
 //! Two processes may do this to the two files of one pair. Each sets its own
 //! aside before it looks at the other's name, so at most one of them finds it.
 
+use bc_edit::entry;
+use bc_fs::meta;
 use bc_pool::Cancel;
 use bc_walk::Stamp;
 
@@ -14,8 +16,7 @@ use super::leftover::Mark;
 use super::meta::Metadata;
 use super::open_file::{self, OpenFile, identity_at};
 use super::skip::Skip;
-use super::sys;
-use super::temp::{Temps, restore};
+use super::temp::{Temps, settle_taken};
 
 /// Removes the name of `target`, whose metadata were `own` when it was last
 /// looked at, while `proof` holds that the file `other` replaces it; `last` is
@@ -35,28 +36,30 @@ pub(crate) fn give_up(
     target.check_name()?;
     target.check()?;
     let dir = &target.dir;
-    let temp = temps.aside(other, |temp| sys::rename_new(dir, &target.name, dir, temp))?;
-    let proven = target
-        .check_content_at(&temp)
-        .and_then(|()| proof())
-        .and_then(|()| check_untouched(target, own))
-        .and_then(|()| last())
-        .and_then(|()| Ok(sys::unlink(dir, &temp)?));
-    proven.map_err(|why| restore(target, &temp, why))
+    let temp = temps.aside(other, |temp| {
+        entry::rename_new(dir, &target.name, dir, temp)
+    })?;
+    settle_taken(target, &temp, || {
+        target.check_content_at(&temp)?;
+        proof()?;
+        check_untouched(target, own)?;
+        last()?;
+        Ok(entry::unlink(dir, &*temp)?)
+    })
 }
 
 /// Proves, for a file that was just renamed, that it is unchanged. Renaming it moved its change
 /// time, so earlier changes show in the metadata, and later ones in the change time.
 fn check_untouched(target: &OpenFile, own: &Metadata) -> Result<(), Skip> {
-    let ctime_ns = sys::stat(&target.file)?.stamp.ctime_ns;
+    let ctime_ns = meta::stat(&target.file)?.stamp.ctime_ns;
     open_file::wait_past(ctime_ns);
-    let stat = sys::stat(&target.file)?;
+    let stat = meta::stat(&target.file)?;
     let now = Metadata::read(&target.file, &stat, own.atime_ns)?;
     if now != *own || stat.stamp.size != target.stat.stamp.size {
         return Err(Skip::Changed);
     }
     target.check_lease()?;
-    if sys::stat(&target.file)?.stamp == stat.stamp {
+    if meta::stat(&target.file)?.stamp == stat.stamp {
         Ok(())
     } else {
         Err(Skip::Changed)
@@ -95,5 +98,5 @@ fn standing(held: &OpenFile) -> Result<Stamp, Skip> {
         Some(_) => return Err(Skip::Changed),
         None => return Err(Skip::Gone),
     }
-    Ok(sys::stat(&held.file)?.stamp)
+    Ok(meta::stat(&held.file)?.stamp)
 }

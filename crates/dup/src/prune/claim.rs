@@ -9,16 +9,16 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bc_fs::mount::{Answer, Shows};
+use bc_fs::call::{self, FailedCall, point};
+use bc_fs::meta;
+use bc_fs::mount::{Answer, Shows, basic_traits};
 use bc_pool::Cancel;
 use bc_walk::{FileStat, Identity};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, StatxAttributes, StatxFlags, flock};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::caller::{Caller, FIXED, STUCK, denied};
-use super::fail::point;
 use super::skip::Skip;
-use super::sys::{self, FailedCall};
 
 /// A lock on a directory, given up when dropped.
 pub(crate) struct Claim {
@@ -68,7 +68,7 @@ impl Blocked {
     /// which would leave one behind each time.
     pub(crate) fn claim(&self, dir: &OwnedFd, cancel: &Cancel) -> Result<Claim, Skip> {
         let opened = open(dir)?;
-        let stat = sys::stat(&opened)?;
+        let stat = meta::stat(&opened)?;
         let id = stat.id;
         if self.has(id) {
             return Err(not_permitted());
@@ -78,7 +78,7 @@ impl Blocked {
         }
         let mut waited = Duration::ZERO;
         loop {
-            match sys::lock(&opened, FlockOperation::NonBlockingLockShared) {
+            match bc_edit::flock(&opened, FlockOperation::NonBlockingLockShared) {
                 Err(Errno::WOULDBLOCK) if waited < PATIENCE => {
                     if cancel.is_cancelled() {
                         return Err(Skip::Cancelled);
@@ -110,7 +110,7 @@ impl Blocked {
 
     /// Blocks `dir` for further names: one that was made there could not be removed.
     pub(crate) fn block(&self, dir: &OwnedFd) {
-        if let Ok(stat) = sys::stat(dir) {
+        if let Ok(stat) = meta::stat(dir) {
             self.add(stat.id);
         }
     }
@@ -136,12 +136,12 @@ pub(crate) fn alone(dir: &OwnedFd) -> Option<Claim> {
         return None;
     }
     let opened = open(dir).ok()?;
-    sys::lock(&opened, FlockOperation::NonBlockingLockExclusive).ok()?;
-    let stat = sys::stat(&opened).ok()?;
+    bc_edit::flock(&opened, FlockOperation::NonBlockingLockExclusive).ok()?;
+    let stat = meta::stat(&opened).ok()?;
     Some(Claim { dir: opened, stat })
 }
 
-fn open(dir: &OwnedFd) -> sys::Result<OwnedFd> {
+fn open(dir: &OwnedFd) -> call::Result<OwnedFd> {
     let op = "open directory";
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     point(op)
@@ -160,7 +160,7 @@ fn only_grows(dir: &OwnedFd) -> bool {
 /// Returns true if other machines may work on the file system too, without a lock taken here
 /// keeping them off. On file systems that show others' files that is unknown, and assumed.
 fn is_remote(dir: &OwnedFd) -> bool {
-    sys::traits(dir).map_or(true, |traits| {
+    basic_traits(dir).map_or(true, |traits| {
         traits.network != Answer::No || traits.shows == Shows::Others
     })
 }

@@ -3,10 +3,10 @@
 use std::os::fd::OwnedFd;
 
 use bc_digest::{Algorithm, Digest, Hasher};
+use bc_fs::dirfd;
 use bc_pool::Cancel;
 
 use super::skip::Skip;
-use super::sys;
 
 /// Bytes read at a time, per file.
 const PIECE: u64 = 256 << 10;
@@ -51,8 +51,8 @@ pub(crate) fn compare_while(
         let left = size.saturating_sub(offset);
         // A file that is one byte longer shows in the same call.
         let enough = usize::try_from(left).map_or(piece, |left| left.clamp(1, piece));
-        let read = sys::read_at_least(one, &mut a, offset, enough)?;
-        let other = sys::read_at_least(other, &mut b, offset, enough)?;
+        let read = dirfd::read_at_least(one, &mut a, offset, enough)?;
+        let other = dirfd::read_at_least(other, &mut b, offset, enough)?;
         if read != other || a[..read] != b[..other] {
             return Err(Skip::ContentDiffers);
         }

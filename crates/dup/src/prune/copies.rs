@@ -4,16 +4,17 @@
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 
+use bc_fs::dirfd;
 use bc_pool::Cancel;
 use bc_walk::Identity;
 
 use super::existing_target::Acceptable;
+use super::journal;
 use super::leftover::{self, Mark};
 use super::open_file::OpenFile;
 use super::options::PruneOptions;
 use super::relocate::Arrived;
 use super::step::Action;
-use super::{journal, sys};
 use crate::path::{join, split};
 
 /// The copies that earlier runs were killed over.
@@ -82,9 +83,9 @@ impl Copies {
                 copies,
                 linked,
                 given: given.clone(),
-                real: sys::open_root(given)
+                real: dirfd::open_root(given)
                     .ok()
-                    .and_then(|dir| sys::real_path(&dir)),
+                    .and_then(|dir| dirfd::real_path(&dir)),
             }
         });
     }
@@ -102,9 +103,9 @@ impl Copies {
         let recorded = || {
             let (path, copy) = self.unfinished.as_ref()?.linked.get(&mark)?;
             let (parent, name) = split(path);
-            let root = sys::open_root(b"/").ok()?;
-            let dir = sys::open_below(root, parent.strip_prefix(b"/")?).ok()?;
-            let held = OpenFile::find(&dir, &sys::name(name).ok()?, path).ok()?;
+            let root = dirfd::open_root(b"/").ok()?;
+            let dir = dirfd::open_below(root, parent.strip_prefix(b"/")?).ok()?;
+            let held = OpenFile::find(&dir, &dirfd::name(name).ok()?, path).ok()?;
             copy.proves(&held.mark()).then_some(held)
         };
         let held = traced.or_else(recorded)?;

@@ -5,7 +5,11 @@ use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 
 use bc_digest::{Algorithm, Digest, Hasher};
-use bc_fs::InodeFlags;
+use bc_edit::InodeFlags;
+use bc_edit::content;
+use bc_edit::entry;
+use bc_fs::dirfd;
+use bc_fs::meta;
 use bc_pool::Cancel;
 use bc_walk::{FileStat, Identity};
 use rustix::io::Errno;
@@ -15,7 +19,6 @@ use super::leftover::Mark;
 use super::meta::Metadata;
 use super::open_file::identity_at;
 use super::skip::Skip;
-use super::sys;
 use super::temp::Temps;
 
 /// A finished copy under a temporary name of its directory. All that is done
@@ -72,7 +75,7 @@ pub(crate) fn copy(
     } = source;
     let mut created = None;
     let make = |name: &CStr| {
-        created = Some(sys::create(dir, name)?);
+        created = Some(content::create(dir, name, 0o600)?);
         Ok(())
     };
     let name = match original {
@@ -83,19 +86,19 @@ pub(crate) fn copy(
     let file = created.ok_or(Skip::Changed)?;
     // Flags first: some say how content is stored.
     let written = given(flags, &file).and_then(|mut refused| {
-        if blocks == Blocks::Own || sys::clone(source, &file).is_err() {
+        if blocks == Blocks::Own || content::clone(source, &file).is_err() {
             write(source, size, &file, cancel)?;
         }
         refused.extend(metadata.apply(&file)?);
-        sys::sync(&file)?;
-        sys::flush(&file)?;
+        content::sync(&file)?;
+        content::flush(&file)?;
         // From the disk, as far as the kernel lets go of the pages.
         let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
         compare(source, &file, size, cancel)?;
         let digest = digest(&file, size, cancel)?;
         // Reading changed the access time.
         let _ = metadata.apply_times(&file);
-        let stat = sys::stat(&file)?;
+        let stat = meta::stat(&file)?;
         let made = Metadata::read(&file, &stat, metadata.atime_ns)?;
         Ok((stat.id, made, digest, refused))
     });
@@ -121,7 +124,7 @@ pub(crate) fn given(flags: Option<&InodeFlags>, file: &OwnedFd) -> Result<Vec<St
     let Some(flags) = flags.filter(|flags| flags.missing_from(&plain).is_some()) else {
         return Ok(Vec::new());
     };
-    let refused = sys::give_flags(flags, file)?;
+    let refused = flags.give(file)?;
     let said = |(name, errno): (&str, Errno)| {
         let name = name.strip_prefix("the ").unwrap_or(name);
         format!("{name}: {}", std::io::Error::from(errno))
@@ -135,7 +138,7 @@ fn drop_part(dir: &OwnedFd, name: &CStr, file: &OwnedFd) {
     if let (Ok(ours), Ok(Some(id))) = (ours, identity_at(dir, name))
         && ours == id
     {
-        let _ = sys::unlink(dir, name);
+        let _ = entry::unlink(dir, name);
     }
 }
 
@@ -147,10 +150,10 @@ fn write(source: &OwnedFd, size: u64, file: &OwnedFd, cancel: &Cancel) -> Result
         if cancel.is_cancelled() {
             return Err(Skip::Cancelled);
         }
-        let read = sys::read_at(source, &mut buffer, offset)?;
+        let read = dirfd::read_at(source, &mut buffer, offset)?;
         let piece = &buffer[..read];
         if piece.iter().any(|byte| *byte != 0) {
-            sys::write_all_at(file, piece, offset)?;
+            content::write_all_at(file, piece, offset)?;
         }
         offset += read as u64;
         if read < buffer.len() {
@@ -160,13 +163,13 @@ fn write(source: &OwnedFd, size: u64, file: &OwnedFd, cancel: &Cancel) -> Result
     if offset != size {
         return Err(Skip::Changed);
     }
-    Ok(sys::set_len(file, size)?)
+    Ok(content::truncate(file, size)?)
 }
 
 /// The XXH128 of a file's `size` bytes, as the journal records it.
 pub(crate) fn digest(file: &OwnedFd, size: u64, cancel: &Cancel) -> Result<Digest, Skip> {
     // Before a byte is read: the size may be a lie.
-    if sys::stat(file)?.stamp.size != size {
+    if meta::stat(file)?.stamp.size != size {
         return Err(Skip::Changed);
     }
     let mut hasher = Hasher::new(Algorithm::Xxh128);
@@ -176,7 +179,7 @@ pub(crate) fn digest(file: &OwnedFd, size: u64, cancel: &Cancel) -> Result<Diges
         if cancel.is_cancelled() {
             return Err(Skip::Cancelled);
         }
-        let read = sys::read_at(file, &mut buffer, offset)?;
+        let read = dirfd::read_at(file, &mut buffer, offset)?;
         hasher.update(&buffer[..read]);
         offset += read as u64;
         if read < buffer.len() {

@@ -1,9 +1,10 @@
 //! delete: the target's name goes, while a distinct, verified file with the
 //! same content is held open and still has its name.
 
+use bc_edit::entry;
+
 use super::open_file::{OpenFile, identity_at};
 use super::skip::Skip;
-use super::sys;
 use super::temp::{Temps, remove};
 
 pub(crate) fn act(kept_file: &OpenFile, target: &OpenFile, temps: &Temps) -> Result<(), Skip> {
@@ -17,7 +18,7 @@ pub(crate) fn act(kept_file: &OpenFile, target: &OpenFile, temps: &Temps) -> Res
 pub(crate) fn extra_link(kept_file: &OpenFile, target: &OpenFile) -> Result<(), Skip> {
     kept_file.check_name().map_err(Skip::of_kept_file)?;
     match identity_at(&target.dir, &target.name)? {
-        Some(id) if id == kept_file.stat.id => Ok(sys::unlink(&target.dir, &target.name)?),
+        Some(id) if id == kept_file.stat.id => Ok(entry::unlink(&target.dir, &target.name)?),
         Some(_) => Err(Skip::Changed),
         None => Err(Skip::Gone),
     }

@@ -9,6 +9,9 @@ use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
+use bc_fs::call;
+use bc_fs::dirfd;
+use bc_fs::meta::{self, FullStat};
 use bc_pool::Cancel;
 use bc_walk::Identity;
 use rustix::io::Errno;
@@ -17,7 +20,6 @@ use super::checked_at::CheckedAt;
 use super::claim::{Blocked, Claim};
 use super::keep::FileRef;
 use super::skip::Skip;
-use super::sys::{self, FullStat};
 use crate::path::{below, split};
 
 /// An open directory, and its properties as far as they were asked for.
@@ -42,11 +44,11 @@ impl Dir {
     }
 
     /// Returns its state, which is read once.
-    pub(super) fn facts(&self) -> sys::Result<&FullStat> {
+    pub(super) fn facts(&self) -> call::Result<&FullStat> {
         if let Some(known) = self.facts.get() {
             return Ok(known);
         }
-        let found = sys::stat_all(&self.fd)?;
+        let found = meta::stat_all(&self.fd)?;
         Ok(self.facts.get_or_init(|| found))
     }
 
@@ -96,11 +98,11 @@ pub(super) fn way(file: &FileRef) -> (&[u8], &[u8], &[u8]) {
 /// Opens the directory that holds `file`: its root as given, no links below it.
 pub(crate) fn open_parent(file: &FileRef) -> Result<(OwnedFd, CString), Skip> {
     let (root, below, name) = way(file);
-    let name = sys::name(name)?;
-    let root = sys::open_root(root)?;
+    let name = dirfd::name(name)?;
+    let root = dirfd::open_root(root)?;
     match below.is_empty() {
         true => Ok((root, name)),
-        false => Ok((sys::open_below(&root, below)?, name)),
+        false => Ok((dirfd::open_below(&root, below)?, name)),
     }
 }
 
@@ -136,7 +138,7 @@ impl Parents {
     /// [`open_parent`], but from the directories that are held already.
     pub(super) fn of(&mut self, file: &FileRef) -> Result<(Rc<Dir>, Identity, CString), Skip> {
         let (root, below, name) = way(file);
-        let name = sys::name(name)?;
+        let name = dirfd::name(name)?;
         let path = split(&file.path).0;
         let now = CheckedAt::now();
         self.recent.retain(|held| held.opened.is_fresh(now));
@@ -169,18 +171,18 @@ impl Parents {
         Ok((dir, id, name))
     }
 
-    fn open(&mut self, root: &[u8], below: &[u8], now: CheckedAt) -> sys::Result<Rc<Dir>> {
+    fn open(&mut self, root: &[u8], below: &[u8], now: CheckedAt) -> call::Result<Rc<Dir>> {
         let top = match &self.root {
             Some((path, opened, dir)) if path == root && opened.is_fresh(now) => Rc::clone(dir),
             _ => {
-                let dir = Dir::new(sys::open_root(root)?);
+                let dir = Dir::new(dirfd::open_root(root)?);
                 self.root = Some((root.to_vec(), now, Rc::clone(&dir)));
                 dir
             }
         };
         match below.is_empty() {
             true => Ok(top),
-            false => Ok(Dir::new(sys::open_below(&top, below)?)),
+            false => Ok(Dir::new(dirfd::open_below(&top, below)?)),
         }
     }
 

@@ -2,18 +2,18 @@
 
 use std::os::fd::OwnedFd;
 
-use bc_fs::mount::Shows;
+use bc_fs::meta;
+use bc_fs::mount::{Shows, basic_traits};
 
 use super::open_file::OpenFile;
 use super::skip::Skip;
-use super::sys;
 
 /// Proves that two files with different identities are two files, as far as the file systems can be
 /// relied on for that.
 pub(crate) fn check(one: &OpenFile, other: &OpenFile) -> Result<(), Skip> {
     let shows = [
-        sys::traits(&one.file)?.shows,
-        sys::traits(&other.file)?.shows,
+        basic_traits(&one.file)?.shows,
+        basic_traits(&other.file)?.shows,
     ];
     // Each layer of one overlay has files of its own, and a device number.
     let layers = shows == [Shows::Layers; 2] && is_one_mount(&one.dir, &other.dir);
@@ -32,7 +32,7 @@ pub(crate) fn check(one: &OpenFile, other: &OpenFile) -> Result<(), Skip> {
 /// Returns true if two directories are in one mount, or in two of one file system. The files of an
 /// overlay have the device numbers of its layers, its directories have one.
 pub(crate) fn is_one_mount(one: &OwnedFd, other: &OwnedFd) -> bool {
-    let dev = |dir| sys::stat(dir).map(|stat| stat.id.dev);
+    let dev = |dir| meta::stat(dir).map(|stat| stat.id.dev);
     matches!((dev(one), dev(other)), (Ok(one), Ok(other)) if one == other)
 }
 
@@ -40,4 +40,8 @@ pub(crate) fn is_one_mount(one: &OwnedFd, other: &OwnedFd) -> bool {
 /// or one directory.
 pub(crate) fn may_be_one(shows: [Shows; 2], across: bool) -> bool {
     shows.contains(&Shows::Others) || across && shows.contains(&Shows::Layers)
+}
+/// True if two mounts are known to be two.
+pub(crate) fn differ(one: Option<u64>, other: Option<u64>) -> bool {
+    matches!((one, other), (Some(one), Some(other)) if one != other)
 }

@@ -9,6 +9,8 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 
+use bc_edit::content;
+use bc_fs::meta;
 use bc_pool::Cancel;
 use bc_walk::{FileKind, Identity};
 
@@ -19,7 +21,6 @@ use super::meta::Metadata;
 use super::open_file::{self, OpenFile, Watched};
 use super::options::{Force, OnMetadataDiff};
 use super::skip::Skip;
-use super::sys;
 use crate::subtrees::Subtrees;
 
 /// Run that made the copy under the destination's name.
@@ -85,7 +86,7 @@ impl Acceptable<'_> {
         metadata: &Metadata,
         cancel: &Cancel,
     ) -> Result<ExistingTarget, Skip> {
-        let there = sys::stat_at(dir, name)?;
+        let there = meta::stat_at(dir, name)?;
         if there.kind() != FileKind::File {
             return Err(exists("it is not a regular file"));
         }
@@ -181,7 +182,7 @@ impl Acceptable<'_> {
 impl ExistingTarget {
     /// Makes it durable, as a fresh copy is.
     pub(crate) fn settle(&mut self) -> Result<(), Skip> {
-        sys::sync(&self.held.file)?;
+        content::sync(&self.held.file)?;
         self.held.refresh().map_err(in_the_way)?;
         self.held.wait_for_tick();
         Ok(())

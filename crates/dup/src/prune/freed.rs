@@ -4,7 +4,11 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use bc_fs::mount::{Answer, Layer, Mounts, layer_of};
+use bc_fs::call;
+use bc_fs::dirfd::{self, Access};
+use bc_fs::meta;
+use bc_fs::mount::{Answer, Layer, Mounts, basic_traits, layer_of};
+use bc_fs::volume;
 use bc_walk::Identity;
 
 use super::abilities::Abilities;
@@ -15,8 +19,8 @@ use super::open_file::OpenFile;
 use super::options::{Force, RunMode};
 use super::skip::Skip;
 use super::step::{PruneSummary, StepKind};
-use super::sys::{self, Access};
 use crate::path::split;
+use crate::prune::distinct::differ;
 use crate::space::{Shares, Space};
 
 /// The account of one group.
@@ -99,7 +103,7 @@ impl<'g> Ledger<'g> {
                     abilities.patience = abilities.patience.saturating_sub(WAIT);
                 }
                 // Has the kernel begin.
-                let _ = sys::traits(&held.file);
+                let _ = basic_traits(&held.file);
                 std::thread::sleep(WAIT);
                 stock.space = Space::of(&held.file, &held.stat, &traits);
                 if stock.space.shared.is_none() {
@@ -157,8 +161,8 @@ impl<'g> Ledger<'g> {
 /// Returns the space of a file of the scan, if it is still that file.
 fn space_of(file: &FileRef, mounts: &mut Mounts) -> Option<Space> {
     let (dir, name) = dir::open_parent(file).ok()?;
-    let opened = sys::open_file(&dir, &name, Access::Read).ok()?;
-    let stat = sys::stat(&opened).ok()?;
+    let opened = dirfd::open_file(&dir, &name, Access::Read).ok()?;
+    let stat = meta::stat(&opened).ok()?;
     let traits = mounts.of(stat.id.dev, || Some(&opened));
     (stat.id == file.id).then(|| Space::of(&opened, &stat, &traits))
 }
@@ -193,9 +197,6 @@ const WAIT: Duration = Duration::from_millis(2);
 /// Number of waits for each file. They are in vain where a file elsewhere has the same blocks.
 const FEW_WAITS: u32 = 5;
 
-/// Time of all waits beyond that in a run, for a machine that is busy.
-pub(super) const PATIENCE: Duration = Duration::from_millis(250);
-
 impl Abilities<'_> {
     /// Refuses links and reflinks that free nothing, because the lower layer keeps the content, or
     /// would copy what they are to spare. Returns false if the kept file cannot be linked to,
@@ -222,8 +223,8 @@ impl Abilities<'_> {
     /// Returns true if a link would have to lead to another file system, or to another mount of the
     /// same: the kernel lets none lead from one mount to another, bind mounts and mounted files
     /// included.
-    pub(super) fn across(&mut self, kept_file: &OpenFile, held: &OpenFile) -> sys::Result<bool> {
-        if sys::differ(kept_file.mount, held.dir.facts()?.mount) {
+    pub(super) fn across(&mut self, kept_file: &OpenFile, held: &OpenFile) -> call::Result<bool> {
+        if differ(kept_file.mount, held.dir.facts()?.mount) {
             return Ok(true);
         }
         Ok(match self.traits(held).copy_up {
@@ -242,7 +243,7 @@ impl Abilities<'_> {
             ));
         }
         // Blocks that `nodatasum` left without checksums are noticed when it is tried.
-        if traits.name == sys::BTRFS {
+        if traits.name == volume::BTRFS {
             let is_plain = |file: &OpenFile| Ok::<_, Skip>(file.flags()?.chattr() & NO_COPY != 0);
             if is_plain(kept_file)? != is_plain(held)? {
                 return Err(Skip::StoredOtherwise);
@@ -280,7 +281,7 @@ fn is_in_mount_of(held: &OpenFile, to: &[u8]) -> bool {
     let mut to = to;
     loop {
         let above = split(to).0;
-        let Ok(dir) = sys::open_root(above) else {
+        let Ok(dir) = dirfd::open_root(above) else {
             if above.is_empty() || above == b"/" {
                 return false;
             }

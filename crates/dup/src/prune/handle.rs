@@ -9,7 +9,6 @@ use rustix::io::Errno;
 
 use super::options::RunMode;
 use super::skip::Skip;
-use super::sys;
 
 /// An open file; a lock on it ends with it.
 pub(crate) struct Handle {
@@ -37,7 +36,7 @@ impl Handle {
             RunMode::DryRun => FlockOperation::NonBlockingLockShared,
             RunMode::Execute => FlockOperation::NonBlockingLockExclusive,
         };
-        match sys::lock(&self.fd, how) {
+        match bc_edit::flock(&self.fd, how) {
             Ok(()) => {
                 self.is_locked.set(true);
                 Ok(())

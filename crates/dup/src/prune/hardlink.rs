@@ -1,8 +1,9 @@
 //! hardlink: the target's name becomes another name of the kept file.
 
+use bc_edit::entry;
+
 use super::open_file::{OpenFile, identity_at};
 use super::skip::Skip;
-use super::sys;
 use super::temp::{Temps, discard, left, replace};
 
 /// Has the kept file copied out of its lower layer, as a link to it would, and records the number
@@ -12,7 +13,8 @@ pub(crate) fn copy_up(
     target: &OpenFile,
     temps: &Temps,
 ) -> Result<(), Skip> {
-    let temp = temps.name(|temp| sys::link(&kept_file.dir, &kept_file.name, &target.dir, temp))?;
+    let temp =
+        temps.name(|temp| entry::link(&kept_file.dir, &kept_file.name, &target.dir, temp))?;
     let found = match identity_at(&target.dir, &temp) {
         Ok(Some(id)) => id,
         Ok(None) => return Err(Skip::Changed),
@@ -21,12 +23,13 @@ pub(crate) fn copy_up(
     if !kept_file.is(found) {
         return Err(discard(target, &temp, found, Skip::LinkDiffers));
     }
-    sys::unlink(&target.dir, &temp).map_err(|failed| left(target, &temp, failed.errno))?;
+    entry::unlink(&target.dir, &temp).map_err(|failed| left(target, &temp, failed.errno))?;
     kept_file.refresh().map_err(Skip::of_kept_file)
 }
 
 pub(crate) fn act(kept_file: &OpenFile, target: &OpenFile, temps: &Temps) -> Result<(), Skip> {
-    let temp = temps.name(|temp| sys::link(&kept_file.dir, &kept_file.name, &target.dir, temp))?;
+    let temp =
+        temps.name(|temp| entry::link(&kept_file.dir, &kept_file.name, &target.dir, temp))?;
     match identity_at(&target.dir, &temp) {
         Ok(Some(id)) if id == kept_file.stat.id => {}
         // The kept file's name was given to another file just before the link, or the file system

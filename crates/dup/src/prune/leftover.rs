@@ -19,12 +19,14 @@
 use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 
+use bc_edit::entry;
+use bc_fs::call;
+use bc_fs::meta;
 use bc_walk::{FileKind, FileStat, Identity};
 use rustix::fs::{Dir, Mode, OFlags};
 use rustix::process::getpid;
 
 use super::claim;
-use super::sys;
 
 const PREFIX: &[u8] = b".bc-dup.";
 pub(crate) const NAME: &str = ".tmp";
@@ -75,7 +77,7 @@ pub(crate) struct Mark {
 impl Mark {
     /// Returns the mark of an open file that was found to be this one.
     pub(crate) fn of(file: &OwnedFd, id: Identity) -> Mark {
-        let born_ns = sys::born_ns(file);
+        let born_ns = meta::born_ns(file);
         Mark { id, born_ns }
     }
 
@@ -164,7 +166,7 @@ pub(crate) fn traces(dir: &OwnedFd) -> Vec<(Mark, Identity)> {
         suffix == Suffix::Part && stat.kind() == FileKind::File
     });
     let of = |name: &CString| {
-        let stat = sys::stat_at(dir, name).ok()?;
+        let stat = meta::stat_at(dir, name).ok()?;
         Some((parse(name.to_bytes())?.mark?, stat.id))
     };
     parts.iter().filter_map(of).collect()
@@ -216,7 +218,7 @@ pub(crate) fn with_number(dir: &OwnedFd, ino: u64) -> Option<CString> {
     let mut names = entries(dir).into_iter().flatten().map(name);
     names.find(|name| {
         !is_ours(name.to_bytes())
-            && sys::stat_at(dir, name)
+            && meta::stat_at(dir, name)
                 .is_ok_and(|stat| stat.id.ino == ino && stat.kind() == FileKind::File)
     })
 }
@@ -241,7 +243,7 @@ fn of_others(dir: &OwnedFd, wanted: impl Fn(Suffix, &FileStat) -> bool) -> Vec<C
             let Some(parsed) = parse(name.to_bytes()) else {
                 return false;
             };
-            sys::stat_at(dir, name).is_ok_and(|stat| wanted(parsed.suffix, &stat))
+            meta::stat_at(dir, name).is_ok_and(|stat| wanted(parsed.suffix, &stat))
         })
         .collect();
     found.sort();
@@ -255,10 +257,10 @@ pub(crate) fn clear(
     dir: &OwnedFd,
     remove: bool,
     mut protected: impl FnMut(&CStr, Identity) -> bool,
-) -> Vec<(CString, sys::Result<()>)> {
+) -> Vec<(CString, call::Result<()>)> {
     let cleared = |name: CString| {
         let done = match remove {
-            true => sys::unlink(dir, &name),
+            true => entry::unlink(dir, &name),
             false => Ok(()),
         };
         (name, done)
@@ -274,7 +276,7 @@ pub(crate) fn clear(
     };
     // Listed again: now no run can make one.
     let rest = disposable(dir).into_iter().filter(|name| {
-        !is_probe(name) && sys::stat_at(dir, name).is_ok_and(|stat| !protected(name, stat.id))
+        !is_probe(name) && meta::stat_at(dir, name).is_ok_and(|stat| !protected(name, stat.id))
     });
     done.extend(rest.map(cleared));
     done

@@ -4,15 +4,15 @@
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, OwnedFd};
 
-use bc_fs::metadata::{ACCESS_ACL, Subject, mode_without_acl};
+use bc_edit::metadata::{ACCESS_ACL, Subject, mode_without_acl};
+use bc_fs::call::{FailedCall, point};
+use bc_fs::meta;
 use bc_walk::{FileKind, FileStat};
-use rustix::fs::{self, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::fs::{self, Gid, Mode, Timespec, Timestamps, Uid};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::caller::Caller;
-use super::fail::point;
 use super::skip::Skip;
-use super::sys::FailedCall;
 use crate::clock::{exact, is_clipped};
 
 /// Names and values, sorted by name.
@@ -49,7 +49,7 @@ impl Metadata {
     ) -> Result<Metadata, Skip> {
         let (mut atime_ns, mut mtime_ns) = (atime_ns.into(), i128::from(stat.stamp.mtime_ns));
         if is_clipped(atime_ns) || is_clipped(mtime_ns) {
-            let (atime, mtime) = times(&super::sys::raw_stat(file)?);
+            let (atime, mtime) = times(&meta::raw_stat(file)?);
             let exact = |known: i128, now: i128| match is_clipped(known) {
                 true => now,
                 false => known,
@@ -226,25 +226,20 @@ impl Metadata {
         };
         // The owner first: changing it clears set-user-ID and capabilities.
         let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
-        note(
-            "owner".to_owned(),
-            point("chown").and_then(|()| fs::fchown(file, Some(uid), Some(gid))),
-        );
-        let now = super::sys::stat(file)?;
+        let subject = Subject::open(file.as_fd());
+        note("owner".to_owned(), subject.chown(Some(uid), Some(gid)));
+        let now = meta::stat(file)?;
         let owned = (now.uid, now.gid) == (self.uid, self.gid);
         // Before the mode, which would open the file to those in a list of its directory.
         let has = |name: &[u8]| self.xattr(name).is_some();
-        let inherited = Subject::open(file.as_fd());
         note(
             "ACL of the directory".to_owned(),
-            point("removexattr").and_then(|()| inherited.remove_inherited_acls(has)),
+            subject.remove_inherited_acls(has),
         );
         let mut wanted = self.mode;
         for (name, value) in &self.xattrs {
             if name != PER_INODE && (owned || name != CAPABILITIES) {
-                let set = point("setxattr").and_then(|()| {
-                    fs::fsetxattr(file, name.as_slice(), value, XattrFlags::empty())
-                });
+                let set = subject.set_xattr(name, value);
                 if set.is_err() && name == ACCESS_ACL {
                     wanted = mode_without_acl(wanted, value);
                 }
@@ -254,10 +249,7 @@ impl Metadata {
         let mode = if owned { wanted } else { wanted & !AS_OWNER };
         // The mode last: a process that is killed before that can open a directory once more.
         note("times".to_owned(), self.apply_times(file));
-        note(
-            "mode".to_owned(),
-            point("chmod").and_then(|()| fs::fchmod(file, Mode::from_raw_mode(mode))),
-        );
+        note("mode".to_owned(), subject.chmod(Mode::from_raw_mode(mode)));
         if mode != wanted {
             refused.push(SET_ID.to_owned());
         }
@@ -317,8 +309,7 @@ impl Metadata {
     /// The system's; `EOVERFLOW` where the file system cannot hold the time, which it replaces by
     /// the nearest without a word, or the journal could not.
     pub(crate) fn apply_times(&self, file: &OwnedFd) -> Result<(), Errno> {
-        let times = self.times();
-        point("utimens").and_then(|()| fs::futimens(file, &times))?;
+        Subject::open(file.as_fd()).set_times(&self.times())?;
         self.check_times(|| fs::fstat(file))
     }
 
@@ -346,8 +337,8 @@ impl Metadata {
     pub(crate) fn apply_to_link(&self, link: &OwnedFd) -> Result<(), Errno> {
         let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
         let subject = Subject::link(link.as_fd());
-        let owner = point("chown").and_then(|()| subject.chown(Some(uid), Some(gid)));
-        point("utimens").and_then(|()| subject.set_times(&self.times()))?;
+        let owner = subject.chown(Some(uid), Some(gid));
+        subject.set_times(&self.times())?;
         owner.and_then(|()| self.check_times(|| fs::fstat(link)))
     }
 

@@ -4,6 +4,8 @@
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
+use bc_fs::dirfd;
+use bc_fs::meta;
 use bc_fs::mount::Answer;
 use bc_walk::Identity;
 use rustix::io::Errno;
@@ -19,14 +21,14 @@ use super::relocate::{self, Arrived, How, Means, Move};
 use super::skip::Skip;
 use super::state::{Run, State};
 use super::step::{Action, StepKind};
-use super::sys;
 use crate::path::{sibling, split};
+use crate::prune::distinct::differ;
 
 impl Run<'_> {
     /// Removes leftovers from where a file is to be moved to, if that is there.
     pub(super) fn sweep_destination(&mut self, to: &[u8]) {
         if let Some((dir, _)) = self.look_up(to)
-            && let Ok(stat) = sys::stat(&dir)
+            && let Ok(stat) = meta::stat(&dir)
         {
             self.sweep(&dir, &stat.id, to);
         }
@@ -40,9 +42,9 @@ impl Run<'_> {
         };
         let (below, name) = split(to.get(given.len()..).unwrap_or_default());
         let below = below.strip_prefix(b"/").unwrap_or(below);
-        let root = sys::open_root(given).ok()?;
-        let dir = sys::open_below(root, below).ok()?;
-        Some((dir, sys::name(name).ok()?))
+        let root = dirfd::open_root(given).ok()?;
+        let dir = dirfd::open_below(root, below).ok()?;
+        Some((dir, dirfd::name(name).ok()?))
     }
 
     /// Opens the file with this inode number in the directory of `to`, under a name that is not a
@@ -121,22 +123,22 @@ impl Run<'_> {
                 .split(|byte| *byte == b'/')
                 .filter(|part| !part.is_empty())
             {
-                match sys::open_below(&at, part) {
+                match dirfd::open_below(&at, part) {
                     Ok(next) => at = next,
                     Err(failed) if failed.errno == Errno::NOENT => break,
                     Err(failed) => return Err(failed.into()),
                 }
             }
         }
-        sys::may_change(&at)?;
+        dirfd::may_change(&at)?;
         Ok(at)
     }
 
     /// Proves that a copy which has to be made below this directory can be given the file's owner.
     fn foresee_owner(&self, at: &OwnedFd, target: &OpenFile) -> Result<(), Skip> {
-        let there = sys::stat_all(at)?;
+        let there = meta::stat_all(at)?;
         let is_renamed =
-            there.stat.id.dev == target.stat.id.dev && !sys::differ(there.mount, target.mount);
+            there.stat.id.dev == target.stat.id.dev && !differ(there.mount, target.mount);
         if is_renamed || self.options.on_metadata_diff == OnMetadataDiff::Ignore {
             return Ok(());
         }
@@ -179,8 +181,8 @@ impl Run<'_> {
         let (to_dir, name) = place.ok_or(Skip::Changed)?;
         let source = target.stat.id;
         // No file is renamed from one mount to another, of one file system neither.
-        let there = sys::stat_all(&to_dir)?;
-        let elsewhere = there.stat.id.dev != source.dev || sys::differ(there.mount, target.mount);
+        let there = meta::stat_all(&to_dir)?;
+        let elsewhere = there.stat.id.dev != source.dev || differ(there.mount, target.mount);
         if elsewhere && state.arrived.as_ref().is_none_or(|(id, _)| *id != source) {
             self.copies.read_journals(self.options, self.cancel);
             let earlier = self.copies.earlier_copy(target, &to_dir);

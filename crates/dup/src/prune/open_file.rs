@@ -7,9 +7,12 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use bc_fs::InodeFlags;
+use bc_edit::InodeFlags;
+use bc_edit::content;
+use bc_fs::dirfd::{self, Access};
 use bc_fs::lease::{self, Refused};
-use bc_fs::mount::{Answer, Shows};
+use bc_fs::meta;
+use bc_fs::mount::{Answer, Shows, basic_traits};
 use bc_walk::{FileKind, FileStat, Identity, Stamp};
 use rustix::fs::StatxAttributes;
 use rustix::io::Errno;
@@ -21,7 +24,6 @@ use super::keep::FileRef;
 use super::leftover::Mark;
 use super::meta::Metadata;
 use super::skip::Skip;
-use super::sys::{self, Access};
 use crate::clock::{nanoseconds, now_ns};
 
 /// A file held open, and the directory and name it was opened by.
@@ -104,10 +106,10 @@ pub(crate) fn open_again_in(
     stamp: Stamp,
 ) -> Result<OpenFile, Skip> {
     let mut held = open_any(dir, name, file)?;
-    let traits = sys::traits(&held.file)?;
+    let traits = basic_traits(&held.file)?;
     let apart = traits.copy_up == Answer::Yes && held.stat.stamp == file.stamp;
     if traits.shows == Shows::Others {
-        held.stat = sys::stat_now(&held.file, c"")?;
+        held.stat = meta::stat_now(&held.file, c"")?;
         held.links = held.stat.nlink;
         if !held.same_content(file.stamp) {
             return Err(Skip::Changed);
@@ -124,7 +126,7 @@ pub(crate) fn open_again_in(
 
 /// Opens the regular file that the name leads to, whichever it is.
 fn open_any(dir: &Rc<Dir>, name: &CString, file: &FileRef) -> Result<OpenFile, Skip> {
-    let opened = sys::open_file(dir, name, Access::Read)?;
+    let opened = dirfd::open_file(dir, name, Access::Read)?;
     let held = OpenFile::new(opened, Rc::clone(dir), name.clone(), file.path.clone())?;
     if held.stat.kind() != FileKind::File {
         return Err(Skip::NotRegular);
@@ -186,7 +188,7 @@ pub(crate) fn wait_past(ctime_ns: i64) {
 
 impl OpenFile {
     fn new(file: OwnedFd, dir: Rc<Dir>, name: CString, path: Vec<u8>) -> Result<OpenFile, Skip> {
-        let found = sys::stat_all(&file)?;
+        let found = meta::stat_all(&file)?;
         Ok(OpenFile {
             path,
             dir,
@@ -207,7 +209,7 @@ impl OpenFile {
 
     /// Holds the regular file that the name leads to now, whichever it is.
     pub(crate) fn find(dir: &OwnedFd, name: &CString, path: &[u8]) -> Result<OpenFile, Skip> {
-        OpenFile::of(sys::open_file(dir, name, Access::Read)?, dir, name, path)
+        OpenFile::of(dirfd::open_file(dir, name, Access::Read)?, dir, name, path)
     }
 
     /// Holds an open regular file by the name that it has.
@@ -255,7 +257,7 @@ impl OpenFile {
         match self.leased {
             true => self.named(),
             false => {
-                let now = sys::stat(&self.file)?;
+                let now = meta::stat(&self.file)?;
                 self.named().map(|_| now)
             }
         }
@@ -273,7 +275,7 @@ impl OpenFile {
     /// Proves that the name leads to this very file, and that nothing was done to that since it
     /// was held: as the server has it, as far as there is one.
     pub(crate) fn check_untouched(&self) -> Result<(), Skip> {
-        let now = sys::stat_now(&self.dir, &self.name)?;
+        let now = meta::stat_now(&self.dir, &self.name)?;
         match now.id == self.stat.id && now.stamp == self.stat.stamp {
             true => Ok(()),
             false => Err(Skip::Changed),
@@ -283,7 +285,7 @@ impl OpenFile {
     /// Returns true if the file found under a name is this very file. A rename may copy it up and
     /// give it another number with that: then the open file has it, too.
     pub(crate) fn is(&self, found: Identity) -> bool {
-        let now = || sys::stat(&self.file).is_ok_and(|stat| stat.id == found);
+        let now = || meta::stat(&self.file).is_ok_and(|stat| stat.id == found);
         found == self.stat.id || now()
     }
 
@@ -295,7 +297,7 @@ impl OpenFile {
     /// Proves that the content is as it was at the last check, and that no process has opened it
     /// for writing. The ctime does not count: renaming and linking the file change it.
     pub(crate) fn check_content(&self) -> Result<(), Skip> {
-        self.check_content_of(sys::stat(&self.file)?)
+        self.check_content_of(meta::stat(&self.file)?)
     }
 
     /// Proves the same as [`check_content`](Self::check_content), and that the name leads to this
@@ -328,7 +330,7 @@ impl OpenFile {
         let patience = patience(&self.stat.stamp);
         let began = Instant::now();
         loop {
-            match sys::take_lease(&self.file) {
+            match lease::take(&self.file) {
                 Ok(()) => {
                     self.leased = true;
                     return Ok(Watched::Yes);
@@ -344,7 +346,7 @@ impl OpenFile {
 
     /// Proves that no process has opened the file for writing since it is watched.
     pub(crate) fn check_lease(&self) -> Result<(), Skip> {
-        if !self.leased || sys::holds_lease(&self.file)? {
+        if !self.leased || lease::is_held(&self.file) {
             Ok(())
         } else {
             Err(Skip::OpenForWriting)
@@ -372,19 +374,19 @@ impl OpenFile {
     /// ctime, under all its mounts.
     pub(crate) fn outlives(&self, target: &OpenFile) -> Result<(), Skip> {
         self.check_content().map_err(Skip::of_kept_file)?;
-        let named = sys::stat_now(&self.dir, &self.name).map_err(|failed| match failed.errno {
+        let named = meta::stat_now(&self.dir, &self.name).map_err(|failed| match failed.errno {
             Errno::NOENT => Skip::SameFile,
             _ => failed.into(),
         })?;
-        let mut there = sys::stat_now(&target.file, c"")?;
+        let mut there = meta::stat_now(&target.file, c"")?;
         if there.stamp.ctime_ns == target.stat.stamp.ctime_ns {
             // It still has its name, or its file system does not count names. Its times, set to
             // what they are, move it as well.
             if target.metadata()?.apply_times(&target.file).is_ok() {
-                there = sys::stat_now(&target.file, c"")?;
+                there = meta::stat_now(&target.file, c"")?;
             }
         }
-        let now = sys::stat_now(&self.file, c"")?;
+        let now = meta::stat_now(&self.file, c"")?;
         let moved = now.stamp.ctime_ns != self.stat.stamp.ctime_ns;
         if moved && now.stamp.ctime_ns == there.stamp.ctime_ns {
             return Err(Skip::SameFile);
@@ -402,7 +404,7 @@ impl OpenFile {
         }
         let age = now_ns().saturating_sub(self.stat.stamp.mtime_ns.max(self.stat.stamp.ctime_ns));
         if age < SETTLED_NS {
-            match sys::sync(&self.file) {
+            match content::sync(&self.file) {
                 // An image has nothing that could be written out.
                 Err(failed) if !is_image(&self.file, failed.errno) => return Err(failed.into()),
                 _ => {}
@@ -419,7 +421,7 @@ impl OpenFile {
     /// Takes the state that our own change of its names left the file in: from the server, as
     /// the kernel need not have noticed a change of another name.
     pub(crate) fn refresh(&mut self) -> Result<(), Skip> {
-        let now = sys::stat_all_now(&self.file)?;
+        let now = meta::stat_all_now(&self.file)?;
         if !self.same_content(now.stat.stamp) {
             return Err(Skip::Changed);
         }
@@ -450,7 +452,7 @@ impl OpenFile {
         if let Some(flags) = self.flags.get() {
             return Ok(flags);
         }
-        let flags = sys::inode_flags(&self.file)?;
+        let flags = InodeFlags::of(&self.file)?;
         Ok(self.flags.get_or_init(|| flags))
     }
 
@@ -464,7 +466,7 @@ impl OpenFile {
 /// Returns true if `fsync` failed because the file is on a read-only file system.
 fn is_image(file: &OwnedFd, errno: Errno) -> bool {
     matches!(errno, Errno::INVAL | Errno::ROFS | Errno::OPNOTSUPP)
-        && sys::traits(file).is_ok_and(|traits| traits.read_only)
+        && basic_traits(file).is_ok_and(|traits| traits.read_only)
 }
 
 /// Returns the identity of the file that a name of a directory leads to; `None` if there is no such
@@ -474,7 +476,7 @@ pub(crate) fn identity_at(dir: &OwnedFd, name: &CStr) -> Result<Option<Identity>
 }
 
 fn stat_at(dir: &OwnedFd, name: &CStr) -> Result<Option<FileStat>, Skip> {
-    match sys::stat_at(dir, name) {
+    match meta::stat_at(dir, name) {
         Ok(stat) => Ok(Some(stat)),
         Err(failed) if failed.errno == Errno::NOENT => Ok(None),
         Err(failed) => Err(failed.into()),

@@ -1,13 +1,13 @@
 //! Operations that the kernel refuses to every user, or to this process: found before a file is
 //! read, in a dry run as in a real one.
 
+use bc_fs::dirfd;
 use rustix::fs::{OFlags, StatxAttributes, fcntl_getfl};
 
 use super::caller::{Caller, FIXED, STUCK, denied};
 use super::open_file::OpenFile;
 use super::skip::Skip;
 use super::step::StepKind;
-use super::sys;
 
 /// Bits of a mode, as in inode(7).
 const SET_UID: u32 = 0o4000;
@@ -81,7 +81,7 @@ fn may_link(caller: &Caller, file: &OpenFile) -> bool {
     let in_group = SET_GID | GROUP_EXECUTES;
     mode & SET_UID == 0
         && mode & in_group != in_group
-        && sys::may_read_and_write(&file.dir, &file.name).is_ok()
+        && dirfd::may_read_and_write(&file.dir, &file.name).is_ok()
 }
 
 /// True if the kernel took the caller for the file's owner when it was opened: to others it refuses

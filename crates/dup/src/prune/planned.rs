@@ -2,6 +2,8 @@
 //! act on, and the disk space that goes with them. Nothing is compared yet, so a run may find
 //! reasons to do less.
 
+use bc_fs::dirfd::{self, Access};
+use bc_fs::meta;
 use bc_fs::mount::Mounts;
 use bc_pool::Cancel;
 
@@ -10,7 +12,6 @@ use super::keep::{FileGroup, FileRef};
 use super::options::PruneOptions;
 use super::protect::WatchedPlaces;
 use super::step::Action;
-use super::sys::{self, Access};
 use crate::space::{Shares, Space};
 
 /// The figures of a run that is planned.
@@ -88,8 +89,8 @@ struct Found {
 
 fn find(file: &FileRef, mounts: &mut Mounts) -> Option<Found> {
     let (dir, name) = dir::open_parent(file).ok()?;
-    let opened = sys::open_file(&dir, &name, Access::Read).ok()?;
-    let stat = sys::stat(&opened).ok()?;
+    let opened = dirfd::open_file(&dir, &name, Access::Read).ok()?;
+    let stat = meta::stat(&opened).ok()?;
     let traits = mounts.of(stat.id.dev, || Some(&opened));
     (stat.id == file.id && stat.stamp == file.stamp).then(|| Found {
         links: stat.nlink,

@@ -7,8 +7,14 @@
 //! directory, and right before a step that changes it anyway.
 
 use std::ffi::CStr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
+use bc_edit::content;
+use bc_edit::entry;
+use bc_edit::metadata::{Subject, times_of};
+use bc_fs::call::FailedCall;
+use bc_fs::dirfd;
+use bc_fs::meta;
 use bc_walk::FileStat;
 use rustix::io::Errno;
 
@@ -18,7 +24,6 @@ use super::protect::Open;
 use super::skip::Skip;
 use super::state::Run;
 use super::step::{Action, PruneEvent, StepKind};
-use super::sys::{self, FailedCall};
 use crate::path::{sibling, split};
 
 impl Run<'_> {
@@ -47,15 +52,15 @@ impl Run<'_> {
     /// Finds out if a file made in `at`, the directory of a file or one above it, is visible in a
     /// reference; for the sake of the file's name, if it is `named` by one.
     fn ask(&mut self, at: &OwnedFd, held: &OpenFile, named: bool) -> Result<(), Skip> {
-        let id = sys::stat(at)?.id;
+        let id = meta::stat(at)?.id;
         let key = (id, named);
         if let Some(seen) = self.questions.asked.get(&key) {
             return if *seen { Err(Skip::Protected) } else { Ok(()) };
         }
         let name = named.then_some(held.name.as_c_str());
         let places = self.places.elsewhere(at, name)?;
-        let above = sys::stat(&held.dir)?.id != id;
-        let beside = match sys::real_path(at).filter(|_| above) {
+        let above = meta::stat(&held.dir)?.id != id;
+        let beside = match dirfd::real_path(at).filter(|_| above) {
             Some(path) => [path.as_slice(), b"/"].concat(),
             None => held.path.clone(),
         };
@@ -120,7 +125,7 @@ impl Run<'_> {
 
     /// Makes a file in `dir` and proves that it is in none of `places`.
     fn probe(&mut self, dir: &OwnedFd, beside: &[u8], places: &[OwnedFd]) -> Result<(), Skip> {
-        let before = sys::raw_stat(dir)?;
+        let before = meta::raw_stat(dir)?;
         let id = FileStat::from(&before).id;
         // A probe that an earlier run could not remove, this one cannot remove either.
         self.sweep(dir, &id, beside);
@@ -131,13 +136,13 @@ impl Run<'_> {
         let name = self
             .shared
             .temps
-            .probe(|name| sys::create(dir, name).map(drop))?;
+            .probe(|name| content::create(dir, name, 0o600).map(drop))?;
         let seen = places.iter().any(|place| is_there(place, &name));
-        let stayed = sys::stat_at(dir, &name);
-        let removed = sys::unlink(dir, &name);
+        let stayed = meta::stat_at(dir, &name);
+        let removed = entry::unlink(dir, &name);
         if seen {
             // Nothing will be done there, so it need not look as if.
-            let _ = sys::set_times(dir, &before);
+            let _ = Subject::place(dir.as_fd()).set_times(&times_of(&before));
         }
         match (removed, stayed) {
             (Ok(()), Ok(_)) if !seen => Ok(()),
@@ -157,7 +162,7 @@ impl Run<'_> {
 
     /// Records that an empty file stays. Reported once for its device, as the next would stay too.
     pub(super) fn stuck(&mut self, dir: &OwnedFd, path: &[u8], errno: i32) {
-        let Ok(stat) = sys::stat(dir) else {
+        let Ok(stat) = meta::stat(dir) else {
             return;
         };
         let dev = stat.id.dev;
@@ -170,7 +175,7 @@ impl Run<'_> {
 /// Also if that cannot be seen.
 fn is_there(dir: &OwnedFd, name: &CStr) -> bool {
     !matches!(
-        sys::stat_at(dir, name),
+        meta::stat_at(dir, name),
         Err(FailedCall {
             errno: Errno::NOENT,
             ..

@@ -8,6 +8,9 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 
+use bc_fs::call::FailedCall;
+use bc_fs::dirfd;
+use bc_fs::meta;
 use bc_pool::Cancel;
 use bc_walk::{Error, Identity, Symlinks};
 
@@ -17,7 +20,6 @@ use super::keep::FileGroup;
 use super::open_file::OpenFile;
 use super::skip::Skip;
 use super::step::Action;
-use super::sys::{self, FailedCall};
 use super::views::{self, SeenView, Views};
 use crate::subtrees::{Files, Subtrees};
 
@@ -131,7 +133,7 @@ impl<'a> WatchedPlaces<'a> {
         if let Some(dir) = self.destination
             && self.opened.is_empty()
             && let Ok((opened, 0)) = deepest_existing(dir)
-            && let Ok(stat) = sys::stat(&opened)
+            && let Ok(stat) = meta::stat(&opened)
         {
             self.opened.insert(stat.id);
         }
@@ -174,7 +176,7 @@ impl<'a> WatchedPlaces<'a> {
     }
 
     fn place(&mut self, dir: &OwnedFd) -> Result<Place, Skip> {
-        let id = sys::stat(dir)?.id;
+        let id = meta::stat(dir)?.id;
         if let Some(place) = self.known.get(&id) {
             return Ok(*place);
         }
@@ -333,10 +335,10 @@ fn protect_aliases(group: &mut FileGroup) {
 /// of a mount: there is one below it, or its file system is mounted more than once. True if that is
 /// unknown.
 fn may_be_mounted_twice(dir: &[u8]) -> bool {
-    let Ok(opened) = sys::open_root(dir) else {
+    let Ok(opened) = dirfd::open_root(dir) else {
         return false;
     };
-    let (Ok(stat), Some(path)) = (sys::stat(&opened), sys::real_path(&opened)) else {
+    let (Ok(stat), Some(path)) = (meta::stat(&opened), dirfd::real_path(&opened)) else {
         return true;
     };
     let Ok(table) = std::fs::read("/proc/self/mountinfo") else {
@@ -414,7 +416,7 @@ pub fn lies_above(dir: &[u8], trees: &Subtrees) -> Result<bool, Error> {
     if missing > 0 || trees.is_empty() {
         return Ok(false);
     }
-    let ours = sys::stat(&opened).map_err(failed)?.id;
+    let ours = meta::stat(&opened).map_err(failed)?.id;
     let in_view = Views::default().involve(trees, &opened, ours.dev);
     for tree in trees.open_dirs() {
         let found = climb(tree, |id, at| {

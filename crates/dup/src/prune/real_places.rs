@@ -3,9 +3,9 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
+use bc_fs::dirfd;
+use bc_fs::meta;
 use bc_fs::mount::BindMounts;
-
-use super::sys;
 
 /// Places behind bind mounts, as they were when this was made.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl RealPlaces {
     pub(crate) fn mounted(&self, holds: impl Fn(&[u8]) -> bool) -> Vec<Vec<u8>> {
         let points = self.0.points().filter(|point| holds(point));
         let place = |point: &[u8]| {
-            let seen = sys::open_root(b"/").and_then(|top| sys::open_below(top, point));
+            let seen = dirfd::open_root(b"/").and_then(|top| dirfd::open_below(top, point));
             self.to_undo_at(seen.ok()?, point)
         };
         points.filter_map(place).collect()
@@ -43,10 +43,10 @@ fn found(dir: impl AsFd, places: Vec<Vec<u8>>) -> Option<(Vec<u8>, OwnedFd)> {
     if places.is_empty() {
         return None;
     }
-    let id = sys::stat(dir).ok()?.id;
+    let id = meta::stat(dir).ok()?.id;
     places.into_iter().find_map(|place| {
-        let opened = sys::open_root(b"/").and_then(|top| sys::open_below(top, &place));
+        let opened = dirfd::open_root(b"/").and_then(|top| dirfd::open_below(top, &place));
         let opened = opened.ok()?;
-        (sys::stat(&opened).ok()?.id == id).then_some((place, opened))
+        (meta::stat(&opened).ok()?.id == id).then_some((place, opened))
     })
 }

@@ -3,15 +3,16 @@
 
 use std::io;
 
+use bc_edit::dedupe::{Deduped, dedupe_range};
+use bc_fs::call::FailedCall;
+use bc_fs::dirfd::{self, Access};
+use bc_fs::meta;
 use bc_pool::Cancel;
-use bc_read::dedupe::{Deduped, dedupe_range};
 use bc_read::extents::{Dirty, Extent, extents};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::Errno;
 
-use super::fail::point;
 use super::open_file::OpenFile;
 use super::skip::Skip;
-use super::sys::{self, Access, FailedCall};
 
 /// Bytes asked for at a time: the most that btrfs does in one call, and all file systems keep the
 /// range locked meanwhile.
@@ -20,9 +21,9 @@ const RANGE: u64 = 16 << 20;
 pub(crate) fn act(kept_file: &OpenFile, target: &OpenFile, cancel: &Cancel) -> Result<(), Skip> {
     // The owner may dedupe through a read-only descriptor: files that are
     // being executed, and snapshots that are read-only to writers.
-    let file = match sys::open_file(&target.dir, &target.name, Access::Write) {
+    let file = match dirfd::open_file(&target.dir, &target.name, Access::Write) {
         Ok(file) => {
-            let opened = sys::stat(&file)?;
+            let opened = meta::stat(&file)?;
             if opened.id != target.stat.id {
                 return Err(Skip::Changed);
             }
@@ -39,15 +40,7 @@ pub(crate) fn act(kept_file: &OpenFile, target: &OpenFile, cancel: &Cancel) -> R
             return Err(Skip::Cancelled);
         }
         let length = RANGE.min(size - at);
-        let deduped = point("dedupe")
-            .and_then(|()| {
-                let ask = || dedupe_range(&kept_file.file, file, at, length);
-                retry_on_intr(|| ask().map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO)))
-            })
-            .map_err(|errno| FailedCall {
-                op: "dedupe",
-                errno,
-            })?;
+        let deduped = dedupe_range(&kept_file.file, file, at, length)?;
         match deduped {
             Deduped::Differs => return Err(Skip::ContentDiffers),
             // Nothing done and nothing wrong: the tail is not shareable.
@@ -61,7 +54,7 @@ pub(crate) fn act(kept_file: &OpenFile, target: &OpenFile, cancel: &Cancel) -> R
             Deduped::Bytes(bytes) => at += bytes,
         }
     }
-    let now = sys::stat(file)?;
+    let now = meta::stat(file)?;
     if now.stamp.mtime_ns != target.stat.stamp.mtime_ns && now.stamp.size == size {
         metadata.apply_times(file).map_err(|errno| FailedCall {
             op: "utimens",

@@ -5,8 +5,13 @@ use std::ffi::CString;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
+use bc_edit::content;
+use bc_edit::entry;
 use bc_fs::Escaped;
-use bc_fs::mount::Shows;
+use bc_fs::call::FailedCall;
+use bc_fs::dirfd::{self, Access};
+use bc_fs::meta;
+use bc_fs::mount::{Shows, basic_traits};
 use bc_pool::Cancel;
 use bc_walk::Identity;
 use rustix::fs::{CWD, FileType};
@@ -25,7 +30,6 @@ use super::meta::Metadata;
 use super::open_file::{OpenFile, identity_at};
 use super::options::OnMetadataDiff;
 use super::skip::Skip;
-use super::sys::{self, Access, FailedCall};
 use super::temp::Temps;
 use crate::path::split;
 
@@ -50,13 +54,13 @@ pub(crate) fn open_parent(
     to: &[u8],
     source: &[u8],
 ) -> Result<(OwnedFd, CString), Skip> {
-    let mut at = match sys::open_root(dir) {
+    let mut at = match dirfd::open_root(dir) {
         Err(FailedCall {
             errno: Errno::NOENT,
             ..
         }) => {
             create_all(dir)?;
-            match sys::open_root(dir) {
+            match dirfd::open_root(dir) {
                 Err(failed) if failed.errno == Errno::NOENT => return Err(lost()),
                 opened => opened?,
             }
@@ -81,12 +85,12 @@ pub(crate) fn open_parent(
                 break;
             }
         }
-        let component = sys::name(part)?;
+        let component = dirfd::name(part)?;
         let mode = rustix::fs::statat(CWD, prefix.as_slice(), rustix::fs::AtFlags::empty())
             .ok()
             .filter(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
             .map_or(0o700, |stat| stat.st_mode & 0o777 | 0o700);
-        match sys::make_dir(&at, &component, mode) {
+        match entry::make_dir(&at, &component, mode) {
             Ok(())
             | Err(FailedCall {
                 errno: Errno::EXIST,
@@ -94,9 +98,9 @@ pub(crate) fn open_parent(
             }) => {}
             Err(failed) => return Err(failed.into()),
         }
-        at = sys::open_below(at, part)?;
+        at = dirfd::open_below(at, part)?;
     }
-    Ok((at, sys::name(name)?))
+    Ok((at, dirfd::name(name)?))
 }
 
 fn create_all(dir: &[u8]) -> Result<(), Skip> {
@@ -109,7 +113,7 @@ fn create_all(dir: &[u8]) -> Result<(), Skip> {
         if part.is_empty() {
             continue;
         }
-        match sys::make_dir(CWD, &sys::name(&done)?, 0o700) {
+        match entry::make_dir(CWD, &dirfd::name(&done)?, 0o700) {
             Ok(())
             | Err(FailedCall {
                 errno: Errno::EXIST,
@@ -196,7 +200,7 @@ impl Move<'_> {
             return self.across(means, proof);
         }
         let (target, to_dir, name) = (self.target, self.to_dir, self.name);
-        match sys::rename_new(&target.dir, &target.name, to_dir, name) {
+        match entry::rename_new(&target.dir, &target.name, to_dir, name) {
             Ok(()) => {
                 let moved = match identity_at(to_dir, name) {
                     Ok(Some(id)) if target.is(id) => {
@@ -206,7 +210,7 @@ impl Move<'_> {
                     Err(skip) => Err(skip),
                 };
                 let id = moved.map_err(|why| {
-                    match sys::rename_new(to_dir, name, &target.dir, &target.name) {
+                    match entry::rename_new(to_dir, name, &target.dir, &target.name) {
                         Ok(()) => why,
                         Err(_) => Skip::Displaced(self.to.to_vec()),
                     }
@@ -255,7 +259,7 @@ impl Move<'_> {
         let (id, mark) = (arrival.held.stat.id, arrival.held.mark());
         let stays = self.stays.and_then(|stays| stays(&arrival.metadata));
         if let Some(what) = stays {
-            sys::sync_dir(to_dir)?;
+            content::sync_dir(to_dir)?;
             let path = Escaped(&target.path);
             self.lost.push(format!("the {what} of {path}, which stays"));
             return Ok(self.placed(id, None));
@@ -263,7 +267,7 @@ impl Move<'_> {
         // The copy and its name must be on the disk before the original goes.
         let synced = arrival
             .settle()
-            .and_then(|()| sys::sync_dir(to_dir).map_err(Skip::from));
+            .and_then(|()| content::sync_dir(to_dir).map_err(Skip::from));
         let removed = synced.and_then(|()| {
             let replaced = || proof().and_then(|()| arrival.replaces(target));
             give_up(target, &own, mark, means.temps, replaced, || {
@@ -369,16 +373,16 @@ impl Move<'_> {
     /// which file this is a copy of.
     fn give_name(&self, stage: &CString) -> Result<bool, Skip> {
         // Where two numbers may be one file, a second name may show another one.
-        let tells = || sys::traits(self.to_dir).is_ok_and(|traits| traits.shows != Shows::Others);
+        let tells = || basic_traits(self.to_dir).is_ok_and(|traits| traits.shows != Shows::Others);
         if self.acceptable.is_some() && tells() {
-            match sys::name_too(self.to_dir, stage, self.name) {
+            match entry::link(self.to_dir, stage, self.to_dir, self.name) {
                 Ok(()) => return Ok(true),
                 Err(failed) if failed.errno == Errno::EXIST => return Err(taken(failed)),
                 // A file system without hard links: such a copy is known by the journal alone.
                 Err(_) => {}
             }
         }
-        sys::rename_new(self.to_dir, stage, self.to_dir, self.name).map_err(taken)?;
+        entry::rename_new(self.to_dir, stage, self.to_dir, self.name).map_err(taken)?;
         Ok(false)
     }
 
@@ -393,10 +397,10 @@ impl Move<'_> {
             Ok(None)
         };
         // The copy is asked for its content once more: it may have been changed.
-        let same = sys::open_file(&with.dir, &with.name, Access::Read)
+        let same = dirfd::open_file(&with.dir, &with.name, Access::Read)
             .map_err(Skip::from)
             .and_then(|file| {
-                let stat = sys::stat(&file)?;
+                let stat = meta::stat(&file)?;
                 if stat.id != with.id {
                     return Err(Skip::Changed);
                 }
@@ -414,7 +418,7 @@ impl Move<'_> {
         (means.record)(Mark::of(&file, with.id), CopyOrigin::Made, &made)?;
         let original = self.target.mark();
         let staged = means.temps.part_of(original, |stage| {
-            sys::link(&with.dir, &with.name, self.to_dir, stage)
+            entry::link(&with.dir, &with.name, self.to_dir, stage)
         });
         let stage = match staged {
             Ok(stage) => stage,
@@ -425,7 +429,7 @@ impl Move<'_> {
                 .and_then(|mut held| {
                     // The answer of gocryptfs to `linkat` has the size of the encrypted file, which
                     // the kernel believes until it asks again.
-                    held.stat = sys::stat_now(&held.file, c"")?;
+                    held.stat = meta::stat_now(&held.file, c"")?;
                     Ok((held, self.give_name(&stage)?))
                 }),
             // The other name was given to another file just before the link.
@@ -478,7 +482,7 @@ pub(crate) fn withdraw(dir: &OwnedFd, name: &CString, ours: Identity) {
     if let Ok(Some(id)) = identity_at(dir, name)
         && id == ours
     {
-        let _ = sys::unlink(dir, name);
+        let _ = entry::unlink(dir, name);
     }
 }
 

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use bc_fs::Escaped;
+use bc_fs::call::FailedCall;
 use rustix::io::Errno;
 
 use super::lack::Unable;
-use super::sys::FailedCall;
 
 /// Reason why a step was not done.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -4,6 +4,8 @@
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 
+use bc_edit::content;
+use bc_fs::meta;
 use bc_walk::Identity;
 use rustix::io::Errno;
 
@@ -17,7 +19,7 @@ use super::relocate::Arrived;
 use super::skip::Skip;
 use super::state::{Run, State};
 use super::step::{Action, Step, StepKind, StepOutcome};
-use super::{claim, delete, leftover, relocate, sys};
+use super::{claim, delete, leftover, relocate};
 use crate::path::sibling;
 
 impl Run<'_> {
@@ -145,15 +147,15 @@ impl Run<'_> {
             Ok(()) => {}
         }
         if self.options.mode == RunMode::Execute {
-            sys::sync(&found.file)?;
-            sys::sync_dir(&found.dir)?;
+            content::sync(&found.file)?;
+            content::sync_dir(&found.dir)?;
         }
         Ok(found)
     }
 
     /// Removes leftovers beside the copy of a killed move, or reports that it would.
     fn sweep_beside(&mut self, copy: &OpenFile) {
-        if let Ok(stat) = sys::stat(&copy.dir) {
+        if let Ok(stat) = meta::stat(&copy.dir) {
             self.sweep(&copy.dir, &stat.id, &copy.path);
         }
     }

@@ -2,12 +2,14 @@
 
 use std::os::fd::OwnedFd;
 
+use bc_edit::entry;
+use bc_fs::dirfd;
+use bc_fs::meta;
 use rustix::io::Errno;
 
 use super::open_file::OpenFile;
 use super::real_places::RealPlaces;
 use super::skip::Skip;
-use super::sys;
 use super::temp::{Temps, discard, replace};
 use crate::path::join;
 
@@ -26,15 +28,15 @@ pub(crate) fn act(
     text: &[u8],
     temps: &Temps,
 ) -> Result<(), Skip> {
-    let temp = temps.name(|temp| sys::symlink(text, &target.dir, temp))?;
-    let made = match sys::stat_at(&target.dir, &temp) {
+    let temp = temps.name(|temp| entry::symlink(text, &target.dir, temp))?;
+    let made = match meta::stat_at(&target.dir, &temp) {
         Ok(stat) => stat.id,
         // Without knowing which inode it is it cannot be removed safely; as a
         // symbolic link it holds nothing, and the next run removes it.
         Err(failed) => return Err(failed.into()),
     };
     // The file that the path really leads to, whatever it looks like.
-    let why = match sys::stat_through(&target.dir, &temp) {
+    let why = match meta::stat_through(&target.dir, &temp) {
         Ok(stat) if stat.id == kept_file.stat.id => None,
         Ok(_) => Some(Skip::KeptFileChanged),
         Err(failed) if failed.errno == Errno::NOENT => Some(Skip::KeptFileChanged),
@@ -65,8 +67,10 @@ pub(crate) fn text(
     if kept_file.is_mounted() {
         return Err(Skip::BindMount);
     }
-    let (Some(from), Some(to)) = (sys::real_path(&target.dir), sys::real_path(&kept_file.dir))
-    else {
+    let (Some(from), Some(to)) = (
+        dirfd::real_path(&target.dir),
+        dirfd::real_path(&kept_file.dir),
+    ) else {
         return Err(unknown);
     };
     let real = (
@@ -85,8 +89,8 @@ pub(crate) fn text(
     // Along the way that the link will be followed, so that it leads there with the mount and
     // without.
     let leads = |dir: &OwnedFd| {
-        let name = sys::name(&text)?;
-        sys::stat_through(dir, &name).map(|found| found.id == kept_file.stat.id)
+        let name = dirfd::name(&text)?;
+        meta::stat_through(dir, &name).map(|found| found.id == kept_file.stat.id)
     };
     let everywhere = [Some(&**target.dir), real.0.as_ref().map(|(_, dir)| dir)];
     match everywhere

@@ -3,17 +3,20 @@
 //! have put there in the meantime.
 
 use std::ffi::{CStr, CString};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bc_edit::entry;
+use bc_edit::swap::{self, NotDone, Swap};
+use bc_fs::call::{self, FailedCall};
+use bc_fs::dirfd;
 use bc_walk::Identity;
 use rustix::io::Errno;
 
 use super::leftover::{self, Mark};
 use super::open_file::{OpenFile, identity_at};
 use super::skip::Skip;
-use super::sys::{self, FailedCall};
 use crate::path::sibling;
 
 /// Gives temporary names: `.bc-dup.PID.START.N.tmp`. The process's start time distinguishes its
@@ -38,12 +41,18 @@ impl Default for Temps {
 impl Temps {
     /// A free name for something that may hold the only copy of a content for
     /// a moment; made by `make`, which fails with EEXIST where it is taken.
-    pub(crate) fn name(&self, make: impl FnMut(&CStr) -> sys::Result<()>) -> sys::Result<CString> {
+    pub(crate) fn name(
+        &self,
+        make: impl FnMut(&CStr) -> call::Result<()>,
+    ) -> call::Result<CString> {
         self.make(leftover::NAME, make)
     }
 
     /// A free name for a copy that is being written.
-    pub(crate) fn part(&self, make: impl FnMut(&CStr) -> sys::Result<()>) -> sys::Result<CString> {
+    pub(crate) fn part(
+        &self,
+        make: impl FnMut(&CStr) -> call::Result<()>,
+    ) -> call::Result<CString> {
         self.make(leftover::PART, make)
     }
 
@@ -51,8 +60,8 @@ impl Temps {
     pub(crate) fn aside(
         &self,
         copy: Mark,
-        make: impl FnMut(&CStr) -> sys::Result<()>,
-    ) -> sys::Result<CString> {
+        make: impl FnMut(&CStr) -> call::Result<()>,
+    ) -> call::Result<CString> {
         self.make(&format!("{copy}{}", leftover::NAME), make)
     }
 
@@ -60,25 +69,28 @@ impl Temps {
     pub(crate) fn part_of(
         &self,
         original: Mark,
-        make: impl FnMut(&CStr) -> sys::Result<()>,
-    ) -> sys::Result<CString> {
+        make: impl FnMut(&CStr) -> call::Result<()>,
+    ) -> call::Result<CString> {
         self.make(&format!("{original}{}", leftover::PART), make)
     }
 
     /// A free name for an empty file that shows where its directory is seen. No name is given
     /// twice, so that no process has looked for it before and been answered that it does not exist.
-    pub(crate) fn probe(&self, make: impl FnMut(&CStr) -> sys::Result<()>) -> sys::Result<CString> {
+    pub(crate) fn probe(
+        &self,
+        make: impl FnMut(&CStr) -> call::Result<()>,
+    ) -> call::Result<CString> {
         self.make(leftover::PROBE, make)
     }
 
     fn make(
         &self,
         suffix: &str,
-        mut make: impl FnMut(&CStr) -> sys::Result<()>,
-    ) -> sys::Result<CString> {
+        mut make: impl FnMut(&CStr) -> call::Result<()>,
+    ) -> call::Result<CString> {
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
-            let name = sys::name(format!("{}{number}{suffix}", self.prefix).as_bytes())?;
+            let name = dirfd::name(format!("{}{number}{suffix}", self.prefix).as_bytes())?;
             match make(&name) {
                 Ok(()) => return Ok(name),
                 Err(FailedCall {
@@ -100,7 +112,7 @@ pub(crate) fn discard(target: &OpenFile, temp: &CStr, ours: Identity, why: Skip)
         Ok(Some(_)) => return Skip::Displaced(sibling(&target.path, temp.to_bytes())),
         Err(_) => return left(target, temp, Errno::IO),
     }
-    match sys::unlink(&target.dir, temp) {
+    match entry::unlink(&target.dir, temp) {
         Ok(()) => why,
         Err(failed) => left(target, temp, failed.errno),
     }
@@ -117,47 +129,34 @@ pub(crate) fn left(target: &OpenFile, temp: &CStr, errno: Errno) -> Skip {
 /// Puts `temp`, which leads to `ours`, in the place of `target`'s name, and removes the replaced
 /// file if it is still the one that was verified and `proof` holds. Otherwise everything is put
 /// back.
-///
-/// The two names are swapped first and looked at afterwards, because a look
-/// beforehand proves nothing about the moment of the rename.
 pub(crate) fn replace(
     target: &OpenFile,
     temp: &CStr,
     ours: Identity,
     proof: impl Fn() -> Result<(), Skip>,
 ) -> Result<(), Skip> {
-    match sys::exchange(&target.dir, temp, &target.name) {
-        Ok(()) => {}
-        Err(FailedCall {
-            errno: Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP,
-            ..
-        }) => return replace_by_rename(target, temp, ours, proof),
-        Err(failed) => return Err(discard(target, temp, ours, failed.into())),
+    let swap = Swap {
+        dir: target.dir.as_fd(),
+        staged: temp.to_bytes(),
+        ours,
+        name: target.name.to_bytes(),
+        replaced: target.stat.id,
+    };
+    let settle = || {
+        target.check_content_at(temp).and_then(|()| proof())?;
+        let removed = entry::unlink(&target.dir, temp);
+        Ok(removed.map_err(|failed| left(target, temp, failed.errno)))
+    };
+    let look = || {
+        let proven = target.check_content().and_then(|()| proof());
+        proven.and_then(|()| target.check_name()).map(Ok)
+    };
+    match swap.put_over(settle, look) {
+        Ok(removed) => removed,
+        Err(NotDone::Failed(failed)) => Err(discard(target, temp, ours, failed.into())),
+        Err(NotDone::Refused(why)) => Err(discard(target, temp, ours, why)),
+        Err(NotDone::Displaced { .. }) => Err(displaced(target, temp)),
     }
-    let proven = target.check_content_at(temp).and_then(|()| proof());
-    match proven {
-        Ok(()) => sys::unlink(&target.dir, temp).map_err(|failed| left(target, temp, failed.errno)),
-        Err(why) => Err(match sys::exchange(&target.dir, temp, &target.name) {
-            Ok(()) => discard(target, temp, ours, why),
-            Err(_) => Skip::Displaced(sibling(&target.path, temp.to_bytes())),
-        }),
-    }
-}
-
-/// For file systems that cannot swap names: a last look, then the rename.
-/// Between the two another process's change of the name could be lost.
-fn replace_by_rename(
-    target: &OpenFile,
-    temp: &CStr,
-    ours: Identity,
-    proof: impl Fn() -> Result<(), Skip>,
-) -> Result<(), Skip> {
-    let proven = target
-        .check_content()
-        .and_then(|()| proof())
-        .and_then(|()| target.check_name())
-        .and_then(|()| Ok(sys::rename(&target.dir, temp, &target.name)?));
-    proven.map_err(|why| discard(target, temp, ours, why))
 }
 
 /// Removes the name of a verified file while `proof` holds: moves it to a temporary name, looks at
@@ -168,22 +167,30 @@ pub(crate) fn remove(
     proof: impl Fn() -> Result<(), Skip>,
 ) -> Result<(), Skip> {
     let dir: &OwnedFd = &target.dir;
-    let temp = temps.name(|temp| sys::rename_new(dir, &target.name, dir, temp))?;
-    match target.check_content_at(&temp).and_then(|()| proof()) {
-        Ok(()) => {
-            let why = match sys::unlink(dir, &temp) {
-                Ok(()) => return Ok(()),
-                Err(failed) => Skip::from(failed),
-            };
-            Err(restore(target, &temp, why))
-        }
-        Err(why) => Err(restore(target, &temp, why)),
+    let name = target.name.as_c_str();
+    let temp = temps.name(|temp| entry::rename_new(dir, name, dir, temp))?;
+    settle_taken(target, &temp, || {
+        let proven = target.check_content_at(&temp).and_then(|()| proof());
+        proven.and_then(|()| Ok(entry::unlink(dir, &*temp)?))
+    })
+}
+
+/// Settles the target, which has a temporary name: `settle` removes it, or else it gets its own
+/// again.
+pub(crate) fn settle_taken(
+    target: &OpenFile,
+    temp: &CStr,
+    settle: impl FnOnce() -> Result<(), Skip>,
+) -> Result<(), Skip> {
+    let (name, temporary) = (target.name.to_bytes(), temp.to_bytes());
+    match swap::settle_taken(target.dir.as_fd(), name, temporary, settle) {
+        Ok(()) => Ok(()),
+        Err(NotDone::Refused(why)) => Err(why),
+        Err(NotDone::Failed(failed)) => Err(failed.into()),
+        Err(NotDone::Displaced { .. }) => Err(displaced(target, temp)),
     }
 }
 
-pub(crate) fn restore(target: &OpenFile, temp: &CStr, why: Skip) -> Skip {
-    match sys::rename_new(&target.dir, temp, &target.dir, &target.name) {
-        Ok(()) => why,
-        Err(_) => Skip::Displaced(sibling(&target.path, temp.to_bytes())),
-    }
+fn displaced(target: &OpenFile, temp: &CStr) -> Skip {
+    Skip::Displaced(sibling(&target.path, temp.to_bytes()))
 }

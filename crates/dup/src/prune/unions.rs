@@ -6,12 +6,12 @@
 
 use std::os::fd::OwnedFd;
 
+use bc_fs::meta;
 use bc_fs::mount::Shows;
 
 use super::ancestors::climb;
 use super::protect::{Open, WatchedPlaces};
 use super::skip::Skip;
-use super::sys;
 use super::views::SeenView;
 
 /// Relation of a directory to a reference's that it may show.
@@ -29,7 +29,7 @@ impl WatchedPlaces<'_> {
         if self.references.is_empty() {
             return Ok(Union::Known(false));
         }
-        let dev = sys::stat(dir)?.id.dev;
+        let dev = meta::stat(dir)?.id.dev;
         let shows = self.views.shows(dir, dev);
         if shows == Shows::Own || !self.views.involve(self.references, dir, dev) {
             return Ok(Union::Known(false));

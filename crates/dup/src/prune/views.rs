@@ -11,6 +11,9 @@ use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 
+use bc_fs::call;
+use bc_fs::dirfd;
+use bc_fs::meta;
 use bc_fs::mount::{Answer, Mounts, Shows};
 use bc_pool::Cancel;
 use bc_walk::{DirId, FileKind, FileStat, Identity, Listing};
@@ -19,7 +22,6 @@ use rustix::io::Errno;
 
 use super::distinct;
 use super::skip::Skip;
-use super::sys;
 use crate::path::split;
 use crate::subtrees::{Files, Subtrees};
 use crate::traces::at_one_time;
@@ -70,7 +72,7 @@ impl Views {
         }
         let here = self.mounts.of(dev, || Some(dir)).shows;
         let found = trees.devs().any(|(other, path)| {
-            let there = self.mounts.of(other, || sys::open_root(path).ok()).shows;
+            let there = self.mounts.of(other, || dirfd::open_root(path).ok()).shows;
             distinct::may_be_one([here, there], other != dev)
         });
         self.involved.insert(dev, found);
@@ -85,21 +87,21 @@ impl Views {
         name: &CStr,
         cancel: &Cancel,
     ) -> Result<SeenView, Skip> {
-        let id = sys::stat(dir)?.id;
+        let id = meta::stat(dir)?.id;
         if !self.involve(trees, dir, id.dev) {
             return Ok(SeenView::No);
         }
-        let own = sys::stat_now(dir, name)?;
+        let own = meta::stat_now(dir, name)?;
         let mut seen = SeenView::No;
         for other in self.near(trees, dir, id, cancel)? {
-            match sys::stat_now(&other, name) {
+            match meta::stat_now(&other, name) {
                 Ok(found) if same_state(&own, &found) => return Ok(SeenView::Yes),
                 Err(failed) if failed.errno == Errno::NOENT => {}
                 _ => seen = SeenView::Maybe,
             }
         }
         for (path, file) in trees.open_files() {
-            match sys::stat_now(file, c"") {
+            match meta::stat_now(file, c"") {
                 Ok(found) if same_state(&own, &found) => return Ok(SeenView::Yes),
                 _ if split(path).1 == name.to_bytes() => seen = SeenView::Maybe,
                 _ => {}
@@ -119,23 +121,23 @@ impl Views {
         name: &CStr,
         cancel: &Cancel,
     ) -> Result<bool, Skip> {
-        let id = sys::stat(dir)?.id;
+        let id = meta::stat(dir)?.id;
         if !self.involve(trees, dir, id.dev) {
             return Ok(false);
         }
-        let own = sys::stat_now(dir, name)?;
+        let own = meta::stat_now(dir, name)?;
         let may_be = |found: &FileStat, at: &OwnedFd| {
             same_state(&own, found) || written_alike(&own, found) && equally_large(dir, at)
         };
         for other in self.near(trees, dir, id, cancel)? {
-            match sys::stat_now(&other, name) {
+            match meta::stat_now(&other, name) {
                 Ok(found) if may_be(&found, &other) => return Ok(true),
                 Err(failed) if failed.errno != Errno::NOENT => return Ok(true),
                 _ => {}
             }
         }
         let mut files = trees.open_files();
-        Ok(files.any(|(_, file)| match sys::stat_now(file, c"") {
+        Ok(files.any(|(_, file)| match meta::stat_now(file, c"") {
             Ok(found) => may_be(&found, file),
             Err(_) => true,
         }))
@@ -159,7 +161,7 @@ impl Views {
         dir: &OwnedFd,
         cancel: &Cancel,
     ) -> Result<SeenView, Skip> {
-        let id = sys::stat(dir)?.id;
+        let id = meta::stat(dir)?.id;
         let near = self.near(trees, dir, id, cancel)?;
         let seen = near.iter().map(|other| is_shown(other, dir)).max();
         Ok(seen.unwrap_or(SeenView::No))
@@ -172,7 +174,7 @@ impl Views {
         dir: &OwnedFd,
         cancel: &Cancel,
     ) -> Result<SeenView, Skip> {
-        let id = sys::stat(dir)?.id;
+        let id = meta::stat(dir)?.id;
         if !self.involve(trees, dir, id.dev) {
             return Ok(SeenView::No);
         }
@@ -190,7 +192,7 @@ impl Views {
         name: Option<&CStr>,
         cancel: &Cancel,
     ) -> Result<Vec<OwnedFd>, Skip> {
-        let id = sys::stat(dir)?.id;
+        let id = meta::stat(dir)?.id;
         if !self.involve(trees, dir, id.dev) {
             return Ok(Vec::new());
         }
@@ -198,7 +200,7 @@ impl Views {
         for (path, _) in trees.open_files() {
             let (parent, base) = split(path);
             if name.is_some_and(|name| name.to_bytes() == base) {
-                near.push(sys::open_root(parent)?);
+                near.push(dirfd::open_root(parent)?);
             }
         }
         Ok(near)
@@ -302,10 +304,10 @@ pub(super) fn may_be_called_alike(one: &OwnedFd, other: &OwnedFd) -> bool {
 /// The last name on the way to a directory; `None` where a mount begins, as other ways to it
 /// have other names there.
 fn name_of(dir: &OwnedFd) -> Option<Vec<u8>> {
-    if sys::is_mount_root(dir) != Some(false) {
+    if meta::is_mount_root(dir) != Some(false) {
         return None;
     }
-    let path = sys::real_path(dir)?;
+    let path = dirfd::real_path(dir)?;
     Some(split(&path).1.to_vec()).filter(|name| !name.is_empty())
 }
 
@@ -343,7 +345,7 @@ pub(super) fn compare(one: &OwnedFd, other: &OwnedFd) -> SeenView {
     let (here, there) = (first_names(one), first_names(other));
     if here.is_empty() && there.is_empty() {
         let times = |dir| {
-            let stat = sys::stat_now(dir, c"").ok()?;
+            let stat = meta::stat_now(dir, c"").ok()?;
             Some((stat.stamp.mtime_ns, stat.stamp.ctime_ns))
         };
         return match times(one) {
@@ -351,7 +353,7 @@ pub(super) fn compare(one: &OwnedFd, other: &OwnedFd) -> SeenView {
             _ => SeenView::Maybe,
         };
     }
-    let has = |dir, names: &[CString]| names.iter().any(|name| sys::stat_at(dir, name).is_ok());
+    let has = |dir, names: &[CString]| names.iter().any(|name| meta::stat_at(dir, name).is_ok());
     if all_are_in(&here, one, other) || all_are_in(&there, other, one) {
         SeenView::Yes
     } else if here.is_empty() || there.is_empty() || has(other, &here) || has(one, &there) {
@@ -368,7 +370,7 @@ fn is_shown(one: &OwnedFd, other: &OwnedFd) -> SeenView {
     let only = |name: &CString| is_same_only_name(one, other, name, DEEP).unwrap_or(false);
     if names.iter().any(only) {
         SeenView::Yes
-    } else if names.is_empty() || names.iter().any(|name| sys::stat_at(other, name).is_ok()) {
+    } else if names.is_empty() || names.iter().any(|name| meta::stat_at(other, name).is_ok()) {
         SeenView::Maybe
     } else {
         SeenView::No
@@ -381,13 +383,13 @@ fn is_same_only_name(
     other: &OwnedFd,
     name: &CStr,
     deep: usize,
-) -> sys::Result<bool> {
-    let (here, there) = (sys::stat_now(one, name)?, sys::stat_now(other, name)?);
+) -> call::Result<bool> {
+    let (here, there) = (meta::stat_now(one, name)?, meta::stat_now(other, name)?);
     if here.kind() != FileKind::Dir || there.kind() != FileKind::Dir {
         return Ok(here.nlink == 1 && same_state(&here, &there));
     }
-    let into = |dir| sys::open_below(dir, name.to_bytes());
-    let again = |dir: &OwnedFd| sys::open_dir_at(dir, b".");
+    let into = |dir| dirfd::open_below(dir, name.to_bytes());
+    let again = |dir: &OwnedFd| dirfd::open_dir_at(dir, b".");
     let (inner, outer) = (into(again(one)?)?, into(again(other)?)?);
     match first_names(&inner).first() {
         Some(first) if deep > 0 => is_same_only_name(&inner, &outer, first, deep - 1),
@@ -403,13 +405,13 @@ fn all_are_in(names: &[CString], one: &OwnedFd, other: &OwnedFd) -> bool {
 
 /// Returns true if the name leads to one entry. A directory's own times are those of one branch in
 /// a union, so its first entry stands for it.
-fn same_entry(one: &OwnedFd, other: &OwnedFd, name: &CStr, deep: usize) -> sys::Result<bool> {
-    let (mut here, there) = (sys::stat_now(one, name)?, sys::stat_now(other, name)?);
+fn same_entry(one: &OwnedFd, other: &OwnedFd, name: &CStr, deep: usize) -> call::Result<bool> {
+    let (mut here, there) = (meta::stat_now(one, name)?, meta::stat_now(other, name)?);
     if here.kind() != FileKind::Dir || there.kind() != FileKind::Dir {
         return Ok(same_state(&here, &there));
     }
-    let into = |dir| sys::open_below(dir, name.to_bytes());
-    let again = |dir: &OwnedFd| sys::open_dir_at(dir, b".");
+    let into = |dir| dirfd::open_below(dir, name.to_bytes());
+    let again = |dir: &OwnedFd| dirfd::open_dir_at(dir, b".");
     let (inner, outer) = (into(again(one)?)?, into(again(other)?)?);
     match first_names(&inner).first() {
         Some(first) => Ok(deep == 0 || same_entry(&inner, &outer, first, deep - 1)?),
@@ -424,7 +426,7 @@ fn same_entry(one: &OwnedFd, other: &OwnedFd, name: &CStr, deep: usize) -> sys::
 /// Returns true if a name of `other` is in `dir` too, or `other` is empty.
 fn has_one_of(dir: &OwnedFd, other: &OwnedFd) -> bool {
     let names = first_names(other);
-    names.is_empty() || names.iter().any(|name| sys::stat_at(dir, name).is_ok())
+    names.is_empty() || names.iter().any(|name| meta::stat_at(dir, name).is_ok())
 }
 
 /// Returns true if a directory is not empty.

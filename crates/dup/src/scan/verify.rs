@@ -3,6 +3,9 @@
 
 use std::os::fd::OwnedFd;
 
+use bc_fs::call::FailedCall;
+use bc_fs::dirfd;
+use bc_fs::meta;
 use bc_pool::dispatch::Effort;
 use bc_pool::{Cursor, WorkerPanic};
 use bc_read::Opener;
@@ -11,7 +14,6 @@ use bc_walk::{Error, ErrorKind};
 use super::context::Context;
 use super::groups::{Found, worth};
 use super::pass::PassResult;
-use crate::prune::sys::{self, FailedCall};
 
 /// Bytes compared at a time, of each of two files.
 const PIECE: usize = 256 << 10;
@@ -105,7 +107,7 @@ impl VerifyWorker<'_> {
                 break;
             }
         }
-        let now = sys::stat(&file)
+        let now = meta::stat(&file)
             .map_err(|why| Error::new(context.listing.path(entry), why.op, why.errno))?;
         if now.stamp != stat.stamp {
             return Err(changed());
@@ -135,8 +137,8 @@ impl VerifyWorker<'_> {
                 ));
             }
             let failed = |why: FailedCall| Error::new(listing.path(entry), why.op, why.errno);
-            let read = sys::read_at(file, a, offset).map_err(failed)?;
-            let others = sys::read_at(other, b, offset).map_err(failed)?;
+            let read = dirfd::read_at(file, a, offset).map_err(failed)?;
+            let others = dirfd::read_at(other, b, offset).map_err(failed)?;
             self.done.read.bytes += (read + others) as u64;
             if a[..read] != b[..others] {
                 return Ok(false);

@@ -5,13 +5,13 @@ use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use bc_fs::meta;
 use bc_fs::mount::{Inodes, Mounts};
 use bc_pool::WorkerPanic;
 use bc_walk::{DirId, EntryId, Error, ErrorKind, FileKind, Listing};
 
 use super::Unique;
 use super::contents::Presence;
-use crate::prune::sys;
 
 /// Files that a worker takes at once: mostly those of a few directories, each opened once.
 const PIECE: usize = 256;
@@ -192,8 +192,8 @@ fn changed_files(
                 let now = at.and_then(|at| {
                     let name = listing.name(*entry);
                     match listing.follow(*entry) {
-                        true => sys::stat_through(at, name).ok(),
-                        false => sys::stat_at(at, name).ok(),
+                        true => meta::stat_through(at, name).ok(),
+                        false => meta::stat_at(at, name).ok(),
                     }
                 });
                 let now = now.map(|stat| stat.stamp);

@@ -5,11 +5,10 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use bc_fs::dirfd;
 use bc_walk::{Error, Globs};
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
 use rustix::io::Errno;
-
-use crate::prune::sys;
 
 /// The kernel's list of mounts.
 const TABLE: &str = "/proc/self/mountinfo";
@@ -50,12 +49,12 @@ pub fn covered<'p>(
 /// Returns the place of a directory as the kernel knows it, which takes no right to search what is
 /// above; `None` for a file, which has nothing below, and for what is not there.
 fn place(root: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-    let dir = match sys::open_root(root) {
+    let dir = match dirfd::open_root(root) {
         Ok(dir) => dir,
         Err(failed) if matches!(failed.errno, Errno::NOENT | Errno::NOTDIR) => return Ok(None),
         Err(failed) => return Err(Error::new(root, failed.op, failed.errno)),
     };
-    match sys::real_path(&dir) {
+    match dirfd::real_path(&dir) {
         Some(path) => Ok(Some(path)),
         None => Err(Error::with_message(
             root,

@@ -3,13 +3,14 @@
 
 use std::os::fd::OwnedFd;
 
+use bc_fs::call;
+use bc_fs::dirfd;
 use bc_fs::mount::Mounts;
 use bc_pool::Cancel;
 use bc_read::Opener;
 use bc_walk::{EntryId, Error, ErrorKind, Listing};
 
 use super::contents::Contents;
-use crate::prune::sys;
 
 /// Bytes compared at a time.
 const PIECE: usize = 256 << 10;
@@ -61,7 +62,7 @@ fn are_equal(
     names: [EntryId; 2],
     cancel: &Cancel,
 ) -> Result<bool, Error> {
-    let failed = |entry, why: sys::FailedCall| Error::new(listing.path(entry), why.op, why.errno);
+    let failed = |entry, why: call::FailedCall| Error::new(listing.path(entry), why.op, why.errno);
     let [one, other] = names;
     let files: [OwnedFd; 2] = [opener.open_checked(one)?.0, opener.open_checked(other)?.0];
     let mut buffers = [vec![0; PIECE], vec![0; PIECE]];
@@ -72,8 +73,8 @@ fn are_equal(
             return Err(Error::of_kind(path, "read", ErrorKind::Cancelled));
         }
         let [a, b] = &mut buffers;
-        let here = sys::read_at(&files[0], a, offset).map_err(|why| failed(one, why))?;
-        let there = sys::read_at(&files[1], b, offset).map_err(|why| failed(other, why))?;
+        let here = dirfd::read_at(&files[0], a, offset).map_err(|why| failed(one, why))?;
+        let there = dirfd::read_at(&files[1], b, offset).map_err(|why| failed(other, why))?;
         if a[..here] != b[..there] {
             return Ok(false);
         }

@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
+use bc_fs::dirfd;
 use bc_fs::mount::{Answer, Mounts};
 use bc_read::Opener;
 use bc_walk::{DirId, EntryId, Error, FileKind, Listing};
 
 use super::contents::{Contents, Presence};
 use super::reference_copy::ReferenceCopies;
-use crate::prune::sys;
 use crate::scan::Scan;
 
 /// Entries of the trees other than files.
@@ -143,7 +143,7 @@ fn holds_something(
     entry: EntryId,
 ) -> Result<bool, Error> {
     let (file, _) = opener.open_checked(entry)?;
-    let read = sys::read_at(&file, &mut [0; 1], 0);
+    let read = dirfd::read_at(&file, &mut [0; 1], 0);
     read.map(|count| count > 0)
         .map_err(|why| Error::new(listing.path(entry), why.op, why.errno))
 }

@@ -7,7 +7,7 @@
 use std::io;
 
 use bc_digest::Digest;
-use bc_fs::journal::{Journal, Record, View};
+use bc_edit::journal::{Journal, Record, View};
 use bc_pool::Cancel;
 use bc_walk::FileStat;
 

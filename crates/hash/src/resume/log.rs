@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use bc_fs::journal::{Journal, Key, View};
+use bc_edit::journal::{Journal, Key, View};
 use bc_fs::place::Place;
 
 use super::boot::Boot;

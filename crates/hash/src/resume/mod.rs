@@ -1,6 +1,6 @@
 //! Resuming of interrupted runs.
 //!
-//! A run that lasts keeps a [journal](bc_fs::journal) of the files it has read: identity, stamp and
+//! A run that lasts keeps a [journal](bc_edit::journal) of the files it has read: identity, stamp and
 //! digests. The run that resumes opens every file all the same, and skips those that their `fstat`
 //! shows to be the recorded file in the recorded state.
 //!
@@ -25,7 +25,7 @@ mod worker_records;
 use std::ffi::OsString;
 use std::time::Duration;
 
-use bc_fs::journal::{Found, Journal, LONGEST};
+use bc_edit::journal::{Found, Journal, LONGEST};
 use bc_pool::Cancel;
 use bc_walk::OwnFile;
 

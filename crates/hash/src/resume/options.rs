@@ -62,7 +62,7 @@ impl Default for Pace {
 pub struct ResumeOptions {
     /// Place of the journal.
     pub place: Place,
-    /// The directory of the user's [key](bc_fs::journal::Key); `None` if the user has none, and then there are no
+    /// The directory of the user's [key](bc_edit::journal::Key); `None` if the user has none, and then there are no
     /// journals.
     pub state: Option<PathBuf>,
     /// Description of the run's work.

@@ -4,7 +4,7 @@
 //! the devices that they are on, each before the first of its files.
 
 use bc_digest::Digest;
-use bc_fs::journal::push;
+use bc_edit::journal::push;
 use bc_walk::FileStat;
 
 use super::boot::Boot;

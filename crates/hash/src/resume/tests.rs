@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::*;
 use bc_digest::{Algorithm, Digest};
-use bc_fs::journal::push;
+use bc_edit::journal::push;
 use bc_fs::place::Place;
 use bc_read::Plan;
 use bc_testkit::{Rng, TestTree, full_disk, left_out};
 use bc_walk::{EntryId, Error, FileStat, Listing};
 
+use super::*;
 use crate::{DigestSink, HashOptions, HashProgress, hash_listing, hash_with};
 
 type Digests = BTreeMap<Vec<u8>, Vec<String>>;

@@ -1,5 +1,5 @@
 //! Lines of digests, packed: 21 bytes each beside path and digest, in two arrays that can grow
-//! beyond the available memory (`bc_fs::spill`).
+//! beyond the available memory (`bc_edit::spill`).
 
 use bc_digest::Digest;
 use bc_manifest::integrity::path_order;

@@ -6,13 +6,13 @@ use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use bc_edit::atomic::{AsRead, AtomicFile, Uncommitted};
 use bc_manifest::compress::Compressor;
 use bc_manifest::integrity::{Entry, Header, Trailer, Writer};
 
 use crate::create::writing;
 use crate::error::{Error, ErrorKind};
 use crate::input::{ManifestFile, Trust};
-use bc_fs::atomic::{AsRead, AtomicFile, Uncommitted};
 
 /// The new manifest beside the old one, or nothing.
 pub(super) struct Output(Option<New>);

@@ -204,7 +204,7 @@ fn moved_files_are_reported_and_read() {
 fn one_update_at_a_time() {
     let tree = sample();
     let manifest = record(&tree);
-    let held = bc_fs::atomic::lock(&manifest).unwrap();
+    let held = bc_edit::atomic::lock(&manifest).unwrap();
     let error = updated_once(&an_update(tree.path().as_os_str(), &manifest)).unwrap_err();
     assert!(error.to_string().contains("another update"), "{error}");
     drop(held);

@@ -4,10 +4,10 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use bc_digest::{Algorithm, hash};
+use bc_fs::dirfd;
 use bc_integrity::is_second;
 
 use super::*;
-use crate::beneath::open_named;
 
 struct Ground {
     dir: tempfile::TempDir,
@@ -18,7 +18,7 @@ impl Ground {
     /// `name` is damaged, and `stage` holds what it should.
     fn new(name: &str) -> (Ground, Present) {
         let dir = tempfile::tempdir().unwrap();
-        let fd = open_named(dir.path().as_os_str().as_encoded_bytes()).unwrap();
+        let fd = dirfd::open_root(dir.path().as_os_str().as_encoded_bytes()).unwrap();
         std::fs::write(dir.path().join(name), "bad").unwrap();
         std::fs::write(dir.path().join("stage"), "good").unwrap();
         let present = Present {
@@ -123,33 +123,38 @@ fn what_came_meanwhile_stays() {
     assert_eq!(ground.text("name"), "bad");
 }
 
-/// The state that an exchange leaves when `saved` had taken the name before it: the stage is held,
-/// and what it holds has the name.
-fn exchanged(saved: &str) -> (Ground, Present, Held) {
+/// Puts the stage over a file that was replaced by `saved` just before, while `meanwhile` happens
+/// between the exchange and the look.
+fn put_over_saved(meanwhile: impl Fn(&Path)) -> (Ground, Held, Result<Option<Vec<u8>>, NotPut>) {
     let (ground, present) = Ground::new("name");
-    let at = |name: &str| ground.dir.path().join(name);
     let held = Held::new(ground.fd.as_fd(), "stage").unwrap();
-    std::fs::write(at("new"), saved).unwrap();
-    std::fs::rename(at("new"), at("name")).unwrap();
-    exchange(ground.fd.as_fd(), "stage", b"name").unwrap();
-    (ground, present, held)
+    save(ground.dir.path(), "saved");
+    let dir = ground.fd.as_fd();
+    let swap = Swap {
+        dir,
+        staged: b"stage",
+        ours: held.id,
+        name: b"name",
+        replaced: present.stat.id,
+    };
+    let settle = || {
+        meanwhile(ground.dir.path());
+        settle(dir, "stage", b"name", &present, Keep::Nothing, None)
+    };
+    let put = swap.put_over(settle, || unreachable!("names can be exchanged here"));
+    let put = put.map_err(NotPut::from);
+    (ground, held, put)
 }
 
-fn go_on(ground: &Ground, present: &Present, held: &Held) -> Result<Option<Vec<u8>>, NotPut> {
-    let keep = (Keep::Nothing, None);
-    after_exchange(ground.fd.as_fd(), ("stage", held), b"name", present, keep)
+fn save(dir: &Path, text: &str) {
+    std::fs::write(dir.join("new"), text).unwrap();
+    std::fs::rename(dir.join("new"), dir.join("name")).unwrap();
 }
 
 #[test]
 fn what_is_saved_again_during_an_exchange_stays() {
-    let (ground, present, held) = exchanged("saved");
-    std::fs::write(ground.dir.path().join("new"), "saved again").unwrap();
-    std::fs::rename(
-        ground.dir.path().join("new"),
-        ground.dir.path().join("name"),
-    )
-    .unwrap();
-    assert_eq!(go_on(&ground, &present, &held), Err(NotPut::Displaced));
+    let (ground, held, put) = put_over_saved(|dir| save(dir, "saved again"));
+    assert_eq!(put, Err(NotPut::Displaced));
     assert_eq!(
         (&*ground.text("name"), &*ground.text("stage")),
         ("saved again", "saved")
@@ -161,9 +166,8 @@ fn what_is_saved_again_during_an_exchange_stays() {
     );
     assert_eq!(ground.text("stage"), "saved");
     // No file has the name any more.
-    let (ground, present, held) = exchanged("saved");
-    std::fs::remove_file(ground.dir.path().join("name")).unwrap();
-    assert_eq!(go_on(&ground, &present, &held), Err(NotPut::Changed));
+    let (ground, _, put) = put_over_saved(|dir| std::fs::remove_file(dir.join("name")).unwrap());
+    assert_eq!(put, Err(NotPut::Changed));
     assert_eq!(
         (ground.text("name"), ground.names()),
         ("saved".into(), vec!["name".into()])
@@ -189,14 +193,13 @@ fn the_second_name_of_another_run_stays() {
 #[test]
 fn a_second_name_that_is_gone_is_made_again() {
     let (ground, present) = Ground::new("name");
-    let held = Held::new(ground.fd.as_fd(), "stage").unwrap();
-    exchange(ground.fd.as_fd(), "stage", b"name").unwrap();
+    bc_edit::entry::exchange(&ground.fd, "stage", "name").unwrap();
     let relied = Second {
         name: second("name").into_bytes(),
         made: false,
     };
-    let keep = (Keep::Second, Some(&relied));
-    let kept = after_exchange(ground.fd.as_fd(), ("stage", &held), b"name", &present, keep);
+    let dir = ground.fd.as_fd();
+    let kept = settle(dir, "stage", b"name", &present, Keep::Second, Some(&relied));
     assert_eq!(kept, Ok(Some(second("name").into_bytes())));
     assert_eq!(ground.text(second("name")), "bad");
 }

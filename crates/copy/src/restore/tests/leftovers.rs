@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
+use bc_fs::dirfd;
 use bc_integrity::ManifestFile;
 
 use super::super::options::{RestoreError, RestoreEvent, RestoreOptions};
@@ -82,8 +83,7 @@ fn the_next_run_removes_it() {
         }),
         ("what was given up", |stages, path| {
             let one = path.with_file_name("one");
-            let dir =
-                crate::beneath::open_named(one.parent().unwrap().as_os_str().as_encoded_bytes());
+            let dir = dirfd::open_root(one.parent().unwrap().as_os_str().as_encoded_bytes());
             let stat = look(dir.unwrap().as_fd(), b"one").unwrap();
             let digest = None;
             stages.given_up(b"a/one", &Present { stat, digest });
@@ -113,9 +113,7 @@ fn what_may_have_been_there_before_stays() {
         let path = killed(&ground, |stages, path| {
             let one = path.with_file_name("one");
             if edits {
-                let dir = crate::beneath::open_named(
-                    path.parent().unwrap().as_os_str().as_encoded_bytes(),
-                );
+                let dir = dirfd::open_root(path.parent().unwrap().as_os_str().as_encoded_bytes());
                 let stat = look(dir.unwrap().as_fd(), b"one").unwrap();
                 stages.given_up(b"a/one", &Present { stat, digest: None });
                 fs::write(&one, "an edit").unwrap();

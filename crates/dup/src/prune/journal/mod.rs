@@ -32,11 +32,15 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use bc_digest::Digest;
+use bc_edit::{content, entry};
+use bc_fs::Escaped;
+use bc_fs::call::point;
+use bc_fs::dirfd;
+use bc_fs::place::Place;
 use bc_manifest::time::format_rfc3339;
 use bc_pool::Cancel;
 use bc_walk::FileKind;
-
-use rustix::fs::{AtFlags, OFlags};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde::Serialize;
 
@@ -46,7 +50,6 @@ use self::trust::Locked;
 use super::checked_at::CheckedAt;
 use super::dir::Dir;
 use super::existing_target::CopyOrigin;
-use super::fail::point;
 use super::keep::FileGroup;
 use super::leftover::Mark;
 use super::meta::Metadata;
@@ -54,12 +57,9 @@ use super::open_file::OpenFile;
 use super::options::RunMode;
 use super::skip::Skip;
 use super::step::Action;
-use super::sys;
 use crate::clock::now_ns;
 use crate::json::JsonPath;
 use crate::path::sibling;
-use bc_fs::Escaped;
-use bc_fs::place::Place;
 
 pub(crate) use self::read::{Copy, Index, Steps, earlier_copies};
 pub(crate) use self::record::{JournalStep, Recorded};
@@ -199,7 +199,8 @@ impl Journal {
             if index.complete < length {
                 // Half a line of a run that was cut off: never to be completed.
                 length = index.complete;
-                file.set_len(length).map_err(fail("truncate"))?;
+                content::truncate(&*file, length)
+                    .map_err(|failed| fail("truncate")(failed.into()))?;
             }
         }
         let journal = Journal {
@@ -257,7 +258,7 @@ impl Journal {
             }
             Err(error) => {
                 // Not half a line.
-                let _ = self.file.set_len(written.length);
+                let _ = content::truncate(&*self.file, written.length);
                 Err(error)
             }
         }
@@ -344,8 +345,8 @@ impl Journal {
         let is_new = reported.insert(target.stat.id.dev);
         drop(reported);
         is_new.then(|| match target.stat.kind() {
-            FileKind::Dir => sys::volume(&*target.file),
-            _ => sys::volume(&**target.dir),
+            FileKind::Dir => bc_fs::volume_at(dirfd::own_path(&*target.file)),
+            _ => bc_fs::volume_at(dirfd::own_path(&**target.dir)),
         })?
     }
 
@@ -441,21 +442,17 @@ pub(crate) fn steps_in(text: &[u8]) -> Result<usize, String> {
 fn open(path: &Path) -> Result<File, JournalError> {
     let fail = |error: io::Error| JournalError::new(path, "open", error);
     let place = Place::find(path).map_err(fail)?;
-    let open = |more: OFlags| {
-        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | trust::FLAGS | more;
-        let mode = rustix::fs::Mode::from_raw_mode(0o600);
-        rustix::fs::openat(place.directory(), place.name(), flags, mode).map(File::from)
-    };
-    match open(OFlags::CREATE | OFlags::EXCL) {
+    match content::create(place.directory(), place.name(), 0o600).map(File::from) {
         Ok(file) => trust::check(&file, path).map(|()| file).inspect_err(|_| {
             // A file system without owners or modes: nothing of ours stays.
-            let _ = rustix::fs::unlinkat(place.directory(), place.name(), AtFlags::empty());
+            let _ = entry::unlink(place.directory(), place.name());
         }),
-        Err(Errno::EXIST) => {
-            let file = open(OFlags::empty()).map_err(|errno| fail(errno.into()))?;
+        Err(failed) if failed.errno == Errno::EXIST => {
+            let opened = place.open(place.name(), OFlags::RDWR | trust::FLAGS);
+            let file = opened.map(File::from).map_err(fail)?;
             trust::check(&file, path)?;
             Ok(file)
         }
-        Err(errno) => Err(fail(errno.into())),
+        Err(failed) => Err(fail(failed.into())),
     }
 }

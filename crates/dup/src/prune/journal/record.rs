@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use bc_digest::Digest;
-use bc_fs::InodeFlags;
+use bc_edit::InodeFlags;
 use bc_manifest::base64;
 use bc_walk::{FileKind, Identity, Stamp};
 use serde::{Deserialize, Serialize};

@@ -7,13 +7,14 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use bc_fs::dirfd;
+
 use crate::path::{join, split};
 use crate::prune::dir;
 use crate::prune::keep::FileGroup;
 use crate::prune::open_file::OpenFile;
 use crate::prune::real_places::RealPlaces;
 use crate::prune::step::Action;
-use crate::prune::sys;
 
 /// Directories that a run acts in.
 #[derive(Debug)]
@@ -53,7 +54,7 @@ impl Bounds {
         let places = RealPlaces::read();
         let mut all = all;
         for root in given.values() {
-            let opened = sys::open_root(root).ok();
+            let opened = dirfd::open_root(root).ok();
             all.extend(opened.and_then(|dir| places.to_undo_at(dir, root)));
         }
         let roots = all.clone();
@@ -78,7 +79,7 @@ impl Bounds {
     /// Returns the real path of a name in a directory; `given` is the path that the user knows it
     /// by.
     pub(super) fn path_in(&self, dir: &OwnedFd, name: &CStr, given: &[u8]) -> Option<Vec<u8>> {
-        let path = match sys::real_path(dir) {
+        let path = match dirfd::real_path(dir) {
             Some(seen) => {
                 let place = self.places.to_undo_at(dir, &seen);
                 join(&place.unwrap_or(seen), name.to_bytes())

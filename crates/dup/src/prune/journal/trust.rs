@@ -7,13 +7,13 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use bc_fs::journal;
+use bc_edit::journal;
 
 use super::JournalError;
 use crate::prune::options::RunMode;
 
-pub(super) use bc_fs::Locked;
-pub(super) use bc_fs::journal::FLAGS;
+pub(super) use bc_edit::Locked;
+pub(super) use bc_edit::journal::FLAGS;
 
 /// Opens a journal for reading.
 pub(super) fn open(path: &Path) -> Result<File, JournalError> {

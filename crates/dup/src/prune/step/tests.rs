@@ -1,9 +1,9 @@
 //! The wording of steps and reasons.
 
+use bc_fs::call::FailedCall;
 use rustix::io::Errno;
 
 use super::*;
-use crate::prune::sys::FailedCall;
 
 #[test]
 fn steps_read_as_sentences() {

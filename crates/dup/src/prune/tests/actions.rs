@@ -1,7 +1,8 @@
 //! Effects of each action when nothing goes wrong.
 
-use super::*;
 use std::os::unix::fs::MetadataExt;
+
+use super::*;
 
 #[test]
 fn hardlink_merges_all_names() {
@@ -152,10 +153,10 @@ fn full_keeper_hands_over() {
 fn emlink_from_the_system_hands_over_too() {
     let tree = sample();
     let before = snapshot(tree.path());
-    let fault = fail::Fault::Errno(rustix::io::Errno::MLINK);
-    fail::arm(Point::first("link"), fault);
+    let fault = faults::Fault::Errno(rustix::io::Errno::MLINK);
+    faults::arm(Point::first("link"), fault);
     let (summary, lines) = run(&tree, &options(Action::Hardlink));
-    fail::disarm();
+    faults::disarm();
     assert!(lines[0].contains("too many links"), "{lines:?}");
     assert!(summary.is_clean());
     assert_eq!(snapshot(tree.path()), before);

@@ -1,10 +1,11 @@
 //! The process is killed before every system call of every action that changes something. The tests
 //! run themselves again as the process to be killed.
 
-use super::super::undo;
-use super::*;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
+
+use super::super::undo;
+use super::*;
 
 const TREE: &str = "BC_DUP_TEST_TREE";
 const ACTION: &str = "BC_DUP_TEST_ACTION";
@@ -50,21 +51,21 @@ fn child() {
     let groups = groups(&root);
     let journal_path = root.with_file_name("journal");
     if std::env::var_os(UNDO).is_some() {
-        fail::arm(point, fail::Fault::Kill);
+        faults::arm(point, faults::Fault::Kill);
         let undone = undo::undo(&journal_path, RunMode::Execute, &Cancel::new(), &mut |_| {});
         undone.unwrap();
-        return survived(&root, &fail::disarm().calls);
+        return survived(&root, &faults::disarm().calls);
     }
     let mut journal = Journal::create(&journal_path, &action, &groups, &Cancel::new()).unwrap();
     if let Ok(workers) = std::env::var(WORKERS) {
-        fail::arm_threads(point);
+        faults::arm_threads(point);
         let options = options(action).workers(workers.parse().unwrap());
         run_groups(groups, &options, Some(&mut journal));
-        return survived(&root, &fail::disarm_threads());
+        return survived(&root, &faults::disarm_threads());
     }
-    fail::arm(point, fail::Fault::Kill);
+    faults::arm(point, faults::Fault::Kill);
     run_groups(groups, &options(action), Some(&mut journal));
-    survived(&root, &fail::disarm().calls);
+    survived(&root, &faults::disarm().calls);
 }
 
 /// Writes down the calls of a run that did not come to its point, for the sweep.
@@ -92,7 +93,7 @@ pub(super) fn kill(tree: &TestTree, action: &str, point: &Point) {
 
 /// Points at which being killed differs.
 pub(super) fn kills(many: usize) -> Sweep {
-    Sweep::new(many).but(&fail::PURE)
+    Sweep::new(many).but(&faults::PURE)
 }
 
 /// Starts a process that dies at a system call.

@@ -42,10 +42,10 @@ fn a_slow_run_does_and_says_what_a_fast_one_does() {
             let before = snapshot(tree.path());
             let mut journal = create(&tree.scratch("journal"), action.clone(), &tree).unwrap();
             clock::pass_each_time(step);
-            fail::watch();
+            faults::watch();
             let groups = groups(tree.path());
             let (summary, lines) = run_groups(groups, &options(action), Some(&mut journal));
-            let mut calls = fail::disarm().calls;
+            let mut calls = faults::disarm().calls;
             calls.retain(|call| *call == "open directory");
             drop(journal);
             let root = tree.path().parent().unwrap().to_str().unwrap().to_owned();

@@ -1,10 +1,11 @@
 //! Moves with an existing target: the copy that the move would make counts as made, everything else
 //! is in the way.
 
+use std::os::unix::fs::MetadataExt;
+
 use super::moves::{action, moved, run_journalled, undo_all};
 use super::*;
 use crate::prune::leftover::Mark;
-use std::os::unix::fs::MetadataExt;
 
 /// Makes the leftovers of a run that was killed when the copy of `b/one` had its name: the copy has
 /// the temporary name too, which records its original.
@@ -321,15 +322,15 @@ fn what_is_done_to_the_copy_meanwhile_is_not_lost() {
         };
         let written = std::rc::Rc::new(std::cell::RefCell::new(None));
         let (there, note) = (one.clone(), written.clone());
-        fail::arm(
+        faults::arm(
             point.clone(),
-            fail::Fault::Run(Box::new(move || {
+            faults::Fault::Run(Box::new(move || {
                 race(&there);
                 *note.borrow_mut() = fs::read(&there).ok();
             })),
         );
         let (_, lines) = run_groups(vec![group], &options(action(&to)), None);
-        let reached = fail::disarm().of(&mut sweep);
+        let reached = faults::disarm().of(&mut sweep);
         let context = format!("race {} before {point}: {lines:?}", sweep.way());
         assert_eq!(tree.read("a/keep"), content(), "{context}");
         assert!(temporaries(tree.path()).is_empty(), "{context}");

@@ -1,12 +1,13 @@
 //! Ownership of temporary names: a run locks every directory in which it has some, and removes
 //! others' only where no process holds a lock.
 
-use super::*;
 use std::cell::RefCell;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
 use rustix::fs::{FlockOperation, Mode as Permissions, OFlags, flock};
+
+use super::*;
 
 fn open(dir: &Path) -> OwnedFd {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -20,7 +21,7 @@ fn every_temporary_is_locked(
     work: impl Fn(&TestTree),
 ) {
     let mut seen = 0;
-    let mut sweep = Sweep::new(EVERY).but(&fail::PURE);
+    let mut sweep = Sweep::new(EVERY).but(&faults::PURE);
     while let Some(point) = sweep.next() {
         let (tree, roots) = setup();
         let found: Rc<RefCell<Vec<(PathBuf, bool)>>> = Rc::default();
@@ -34,9 +35,9 @@ fn every_temporary_is_locked(
                 }
             }
         };
-        fail::arm(point.clone(), fail::Fault::Run(Box::new(look)));
+        faults::arm(point.clone(), faults::Fault::Run(Box::new(look)));
         work(&tree);
-        fail::disarm().of(&mut sweep);
+        faults::disarm().of(&mut sweep);
         for (name, locked) in found.borrow().iter() {
             assert!(locked, "{name:?} before {point}");
             seen += 1;

@@ -2,14 +2,16 @@
 //! edit, an owner, a mode, a time, an attribute. Another process is at work between the calls, or a
 //! run was killed and its files changed since.
 
-use super::moves::{action, moved, run_journalled, undo_all};
-use super::*;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::rc::Rc;
 
+use bc_fs::meta;
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
+
+use super::moves::{action, moved, run_journalled, undo_all};
+use super::*;
 
 /// Two equal files, of which the second is moved, and where to.
 pub(super) fn pair() -> Option<(TestTree, tempfile::TempDir)> {
@@ -87,9 +89,9 @@ fn undo_takes_nothing_back_that_is_not_proven_elsewhere() {
             let restored = back.exists();
             note.set((restored, there.exists() && race(&there)));
         };
-        fail::arm(point.clone(), fail::Fault::Run(Box::new(race)));
+        faults::arm(point.clone(), faults::Fault::Run(Box::new(race)));
         let (summary, lines) = undo_all(&tree);
-        let reached = fail::disarm().of(&mut sweep);
+        let reached = faults::disarm().of(&mut sweep);
         let context = format!("{what} before {point}: {lines:?}");
         let (restored, raced) = stood.get();
         let paths = all(&tree, &to);
@@ -130,9 +132,9 @@ fn undo_beside_undo_of_a_copy_of_the_journal_loses_nothing() {
         let other = move || {
             let _ = undo(&second, RunMode::Execute, &Cancel::new(), &mut |_| {});
         };
-        fail::arm(point.clone(), fail::Fault::Run(Box::new(other)));
+        faults::arm(point.clone(), faults::Fault::Run(Box::new(other)));
         let (_, lines) = undo_all(&tree);
-        fail::disarm().of(&mut sweep);
+        faults::disarm().of(&mut sweep);
         let context = format!("before {point}: {lines:?}");
         let (_, again) = undo_all(&tree);
         let stands = somewhere(&all(&tree, &to), |path| {
@@ -158,12 +160,12 @@ fn is_carried(make: impl Fn() -> Option<(TestTree, tempfile::TempDir, PathBuf)>,
                 let _ = rustix::fs::fsetxattr(&file, "user.mine", b"2", XattrFlags::empty());
             }
         };
-        fail::arm(point.clone(), fail::Fault::Run(Box::new(race)));
+        faults::arm(point.clone(), faults::Fault::Run(Box::new(race)));
         let lines = match undoes {
             true => undo_all(&tree).1,
             false => run(&tree, &options(action(to.path()))).1,
         };
-        let seen = fail::disarm();
+        let seen = faults::disarm();
         // Right before the name goes the last look is at the other file, and after that no look is
         // possible.
         if !seen.of(&mut sweep) || seen.at + 1 >= seen.first("unlink") {
@@ -256,18 +258,18 @@ fn what_the_move_lost_comes_back_and_what_cannot_come_back_stays() {
         options.on_metadata_diff = OnMetadataDiff::Ignore;
         let fault = |when: &str| {
             if when == lost_when {
-                let refused = fail::Fault::Errno(Errno::OPNOTSUPP);
-                fail::arm(Point::first("setxattr"), refused);
+                let refused = faults::Fault::Errno(Errno::OPNOTSUPP);
+                faults::arm(Point::first("setxattr"), refused);
             }
         };
         fault("moved");
         run_journalled(&tree, &options);
-        assert!(fail::disarm().reached);
+        assert!(faults::disarm().reached);
         let one = moved(to.path(), &tree, "b/one");
         assert_eq!(has_attribute(&one, "user.note"), lost_when == "undone");
         fault("undone");
         let (summary, lines) = undo_all(&tree);
-        assert!(fail::disarm().reached);
+        assert!(faults::disarm().reached);
         assert_eq!(summary.restored, 1, "{lines:?}");
         assert_eq!(tree.read("b/one"), content());
         assert_eq!(has_attribute(&back, "user.note"), lost_when == "moved");
@@ -433,7 +435,7 @@ fn what_lies_beside_the_copy_is_foreseen() {
     assert!(part.exists() && left.exists());
     let (done, lines) = run(&tree, &given);
     assert_eq!(foreseen.leftovers, done.leftovers, "{reported:?} {lines:?}");
-    if sys::born_ns(fs::File::open(&one).unwrap()).is_some() {
+    if meta::born_ns(fs::File::open(&one).unwrap()).is_some() {
         assert!(!part.exists() && !left.exists(), "{lines:?}");
     }
 }

@@ -5,7 +5,7 @@ mod actions;
 mod crash;
 mod dirs;
 mod existing_target;
-mod faults;
+mod failing_calls;
 mod foreseen;
 pub(crate) mod images;
 mod locks;
@@ -31,6 +31,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use bc_pool::Cancel;
+use bc_testkit::faults;
 use bc_testkit::{EVERY, Point, Sweep, TestTree};
 use bc_walk::FileStat;
 

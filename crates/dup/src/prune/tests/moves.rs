@@ -1,10 +1,11 @@
 //! Moves to another file system: kept properties, reports, and leftovers of a killed run.
 
-use super::crash::{died, kills, spawn, spawn_undo};
-use super::*;
 use std::os::unix::fs::MetadataExt;
 
 use rustix::io::Errno;
+
+use super::crash::{died, kills, spawn, spawn_undo};
+use super::*;
 
 pub(super) fn action(to: &Path) -> Action {
     Action::Move(to.as_os_str().as_bytes().to_vec())
@@ -84,9 +85,9 @@ fn hard_links_that_cannot_be_are_told() {
     let Some((tree, to)) = two_file_systems() else {
         return;
     };
-    fail::arm(Point::first("link"), fail::Fault::Errno(Errno::PERM));
+    faults::arm(Point::new("link", 3), faults::Fault::Errno(Errno::PERM));
     let (summary, lines) = run(&tree, &options(action(to.path())));
-    fail::disarm();
+    faults::disarm();
     assert_eq!((summary.changed, summary.incomplete), (3, 1), "{lines:?}");
     assert!(
         lines
@@ -123,9 +124,9 @@ fn what_a_copy_cannot_have_is_told_or_refused() {
             if ignore {
                 options.on_metadata_diff = OnMetadataDiff::Ignore;
             }
-            fail::arm(Point::first(op), fail::Fault::Errno(Errno::OPNOTSUPP));
+            faults::arm(Point::first(op), faults::Fault::Errno(Errno::OPNOTSUPP));
             let (summary, lines) = run(&tree, &options);
-            assert!(fail::disarm().reached);
+            assert!(faults::disarm().reached);
             let context = format!("{op}, {ignore}: {lines:?}");
             let line = lines.iter().find(|line| line.contains("b/one")).unwrap();
             assert!(line.contains(what), "{context}");
@@ -285,9 +286,9 @@ fn every_fault_on_the_way_to_another_file_system_is_survived() {
             let path = tree.scratch("journal");
             let mut journal =
                 Journal::create(&path, &options.action, &groups, &Cancel::new()).unwrap();
-            fail::arm(point.clone(), fail::Fault::Errnos(Errno::IO, many));
+            faults::arm(point.clone(), faults::Fault::Errnos(Errno::IO, many));
             let (_, lines) = run_groups(groups, &options, Some(&mut journal));
-            let failed = fail::disarm().of(&mut sweep);
+            let failed = faults::disarm().of(&mut sweep);
             drop(journal);
             let context = format!("{many} from {point}: {lines:?}");
             check_invariant(&tree, &before, &options.action, &context);
@@ -356,15 +357,15 @@ fn metadata_never_goes_to_a_file_that_took_the_name() {
         let before = victim.metadata().unwrap();
         let name = tree.join("b/one");
         let (from, spare) = (victim.clone(), tree.scratch("spare"));
-        fail::arm(
+        faults::arm(
             point.clone(),
-            fail::Fault::Run(Box::new(move || {
+            faults::Fault::Run(Box::new(move || {
                 fs::hard_link(&from, &spare).unwrap();
                 fs::rename(&spare, &name).unwrap();
             })),
         );
         undo_all(&tree);
-        fail::disarm().of(&mut sweep);
+        faults::disarm().of(&mut sweep);
         let after = victim.metadata().unwrap();
         assert_eq!(
             (after.mode(), after.uid(), after.mtime(), after.mtime_nsec()),

@@ -1,8 +1,9 @@
 //! Files that another process has open for writing, or opens while they are compared.
 
-use super::*;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
+
+use super::*;
 
 fn writer(tree: &TestTree, name: &str) -> File {
     OpenOptions::new()
@@ -73,10 +74,10 @@ fn whoever_opens_meanwhile_is_noticed() {
                 let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
                 drop(options.custom_flags(flags).open(&path));
             };
-            fail::arm(point.clone(), fail::Fault::Run(Box::new(open)));
+            faults::arm(point.clone(), faults::Fault::Run(Box::new(open)));
             let before = snapshot(tree.path());
             let (_, lines) = run(&tree, &options(action.clone()));
-            fail::disarm().of(&mut sweep);
+            faults::disarm().of(&mut sweep);
             let context = format!("before {point}, {action:?}: {lines:?}");
             check_invariant(&tree, &before, &action, &context);
             if lines.iter().any(|line| line.ends_with("open for writing")) {
@@ -92,10 +93,10 @@ fn where_there_are_no_leases_that_is_said_once() {
     let tree = quick_sample();
     let errno = rustix::io::Errno::INVAL;
     // The two of the first target: from then on there is nothing to ask for.
-    let both = [1, 2].map(|nth| (Point::new("lease", nth), fail::Fault::Errno(errno)));
-    fail::arm_all(both);
+    let both = [1, 2].map(|nth| (Point::new("lease", nth), faults::Fault::Errno(errno)));
+    faults::arm_all(both);
     let (summary, lines) = run(&tree, &options(Action::Delete));
-    fail::disarm();
+    faults::disarm();
     assert!(summary.is_clean() && summary.changed == 3, "{lines:?}");
     let reported = lines
         .iter()

@@ -16,9 +16,9 @@ fn linked() -> Option<(TestTree, tempfile::TempDir)> {
 fn names_that_a_killed_move_parted_arrive_as_one_file() {
     {
         let Some((probe, to)) = linked() else { return };
-        fail::watch();
+        faults::watch();
         run_journalled(&probe, &options(action(to.path())));
-        let calls = fail::disarm().calls;
+        let calls = faults::disarm().calls;
         let unlinks = calls.iter().filter(|call| **call == "unlink");
         assert_eq!(unlinks.count(), 4, "{calls:?}");
     }

@@ -4,9 +4,8 @@
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
-use crate::Subtrees;
-
 use super::*;
+use crate::Subtrees;
 
 fn bytes(path: &Path) -> Vec<u8> {
     path.as_os_str().as_bytes().to_vec()
@@ -109,9 +108,9 @@ fn every_failure_on_the_way_up_stops_the_step() {
         let tree = sample();
         let options = below_c(&tree);
         let kept = (inode(tree.join("c/two-too")), inode(tree.join("c/other")));
-        fail::arm(point.clone(), fail::Fault::Errno(Errno::ACCESS));
+        faults::arm(point.clone(), faults::Fault::Errno(Errno::ACCESS));
         run(&tree, &options);
-        fail::disarm().of(&mut sweep);
+        faults::disarm().of(&mut sweep);
         let now = (inode(tree.join("c/two-too")), inode(tree.join("c/other")));
         assert_eq!(now, kept, "{point}");
     }

@@ -1,8 +1,9 @@
 //! Another process changes files between the scan and the action, and between any two system calls
 //! of it: its data must never be lost.
 
-use super::*;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
+
+use super::*;
 
 /// Change that the other process makes to a name.
 #[derive(Clone, Copy, Debug)]
@@ -131,19 +132,19 @@ fn between_any_two_calls(index: usize) {
     }
 }
 
-fn one_race(index: usize, race: Race, name: &'static str, point: &Point) -> fail::Seen {
+fn one_race(index: usize, race: Race, name: &'static str, point: &Point) -> faults::Seen {
     let tree = quick_sample();
     let action = actions(&tree)[index].clone();
     let root = tree.path().to_owned();
     let (sender, receiver) = std::sync::mpsc::channel();
-    fail::arm(
+    faults::arm(
         point.clone(),
-        fail::Fault::Run(Box::new(move || {
+        faults::Fault::Run(Box::new(move || {
             sender.send(race.go(&root, name)).unwrap();
         })),
     );
     let (_, lines) = run(&tree, &options(action.clone()));
-    let seen = fail::disarm();
+    let seen = faults::disarm();
     let context = format!("{action:?}, {race:?} of {name} before {point}: {lines:?}");
     let mut contents: Vec<Vec<u8>> = files(tree.path())
         .iter()

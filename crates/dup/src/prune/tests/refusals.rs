@@ -1,7 +1,8 @@
 //! Files that prune must leave alone, and report.
 
-use super::*;
 use std::os::unix::fs::PermissionsExt;
+
+use super::*;
 
 #[test]
 fn different_metadata_is_refused_unless_ignored() {
@@ -196,14 +197,14 @@ fn cancelled_run_stops_between_steps() {
 fn journal_that_cannot_be_written_stops_the_step() {
     let tree = sample();
     let mut journal = create(&tree.scratch("j"), Action::Delete, &tree).unwrap();
-    let fault = fail::Fault::Errno(rustix::io::Errno::NOSPC);
-    fail::arm(Point::first("journal"), fault);
+    let fault = faults::Fault::Errno(rustix::io::Errno::NOSPC);
+    faults::arm(Point::first("journal"), fault);
     let (summary, lines) = run_groups(
         groups(tree.path()),
         &options(Action::Delete),
         Some(&mut journal),
     );
-    fail::disarm();
+    faults::disarm();
     assert_eq!(summary.skipped["journal not writable"], 1, "{lines:?}");
     let path = tree.scratch("j");
     let said = format!("journal {}: write: No space left", path.display());

@@ -4,9 +4,10 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
+use rustix::io::Errno;
+
 use super::race::Race;
 use super::*;
-use rustix::io::Errno;
 
 mod kill;
 mod left;
@@ -242,9 +243,9 @@ fn a_directory_that_stayed_keeps_the_mode_it_has_by_now() {
     let before = all_of(tree.path(), true);
     let groups = vec![group(tree.path(), &["a", "b"])];
     let mut journal = journal_of(&tree, &Action::Delete, &groups);
-    fail::arm(Point::new("unlink", 2), fail::Fault::Errno(Errno::IO));
+    faults::arm(Point::new("unlink", 2), faults::Fault::Errno(Errno::IO));
     let (_, lines) = run_trees(groups, &options(Action::Delete), Some(&mut journal));
-    fail::disarm();
+    faults::disarm();
     drop(journal);
     let dirs = ["b", "b/in"].map(|name| tree.join(name));
     assert!(dirs.iter().all(|dir| dir.is_dir()), "{lines:?}");
@@ -308,15 +309,15 @@ fn every_call_fails_once() {
     }
 }
 
-fn one_fault(name: &str, errno: Errno, point: &Point) -> fail::Seen {
+fn one_fault(name: &str, errno: Errno, point: &Point) -> faults::Seen {
     let tree = copies();
     let action = action(&tree, name);
     let before = all_of(tree.path(), false);
     let groups = vec![group(tree.path(), &["a", "b"])];
     let mut journal = journal_of(&tree, &action, &groups);
-    fail::arm(point.clone(), fail::Fault::Errno(errno));
+    faults::arm(point.clone(), faults::Fault::Errno(errno));
     let (summary, lines) = run_trees(groups, &options(action), Some(&mut journal));
-    let seen = fail::disarm();
+    let seen = faults::disarm();
     drop(journal);
     let context = format!("{name} {errno:?} at {point}: {lines:?}");
     check_kept(&tree, &before, &context);
@@ -349,7 +350,7 @@ fn another_process_loses_nothing() {
     }
 }
 
-fn one_race(name: &str, race: Race, file: &'static str, point: &Point) -> fail::Seen {
+fn one_race(name: &str, race: Race, file: &'static str, point: &Point) -> faults::Seen {
     let tree = copies();
     let action = action(&tree, name);
     let groups = vec![group(tree.path(), &["a", "b"])];
@@ -362,9 +363,9 @@ fn one_race(name: &str, race: Race, file: &'static str, point: &Point) -> fail::
             sender.send(race.go(&root, file)).unwrap();
         }
     };
-    fail::arm(point.clone(), fail::Fault::Run(Box::new(go)));
+    faults::arm(point.clone(), faults::Fault::Run(Box::new(go)));
     let (_, lines) = run_trees(groups, &options(action), Some(&mut journal));
-    let seen = fail::disarm();
+    let seen = faults::disarm();
     let context = format!("{name}, {race:?} of {file} before {point}: {lines:?}");
     let mut found = files(tree.path());
     let moved = tree.scratch("moved");
@@ -423,9 +424,9 @@ fn what_comes_meanwhile_stays() {
                 let root = tree.path().to_owned();
                 let (sender, receiver) = std::sync::mpsc::channel();
                 let write = move || sender.send(arrive(&root).is_ok()).unwrap();
-                fail::arm(point.clone(), fail::Fault::Run(Box::new(write)));
+                faults::arm(point.clone(), faults::Fault::Run(Box::new(write)));
                 let (_, lines) = run_trees(groups, &options(action), Some(&mut journal));
-                fail::disarm().of(&mut sweep);
+                faults::disarm().of(&mut sweep);
                 let context = format!("{name}, before {point}: {lines:?}");
                 let mut found = files(tree.path());
                 if tree.scratch("moved").exists() {

@@ -1,7 +1,8 @@
 //! undo restores separate files, with their metadata, and reports the parts that it could not.
 
-use super::*;
 use std::os::unix::fs::MetadataExt;
+
+use super::*;
 
 /// Everything about a file that undo promises.
 #[derive(Debug, Eq, PartialEq)]
@@ -209,9 +210,9 @@ fn a_file_that_is_damaged_meanwhile_is_not_what_comes_back() {
         prune_with_journal(&tree, &options(Action::Delete));
         let keep = tree.join("a/keep");
         let damage = move || fs::write(&keep, damaged()).unwrap();
-        fail::arm(point, fail::Fault::Run(Box::new(damage)));
+        faults::arm(point, faults::Fault::Run(Box::new(damage)));
         let (summary, lines) = undo_all(&tree, RunMode::Execute);
-        (tree, summary, lines, fail::disarm())
+        (tree, summary, lines, faults::disarm())
     };
     let mut refused = 0;
     let mut sweep = Sweep::new(FEW);
@@ -241,10 +242,10 @@ fn every_fault_of_undo_is_survived() {
             let original = facts(&tree);
             prune_with_journal(&tree, &options(action.clone()));
             let before = snapshot(tree.path());
-            let fault = fail::Fault::Errno(rustix::io::Errno::IO);
-            fail::arm(point.clone(), fault);
+            let fault = faults::Fault::Errno(rustix::io::Errno::IO);
+            faults::arm(point.clone(), fault);
             let (_, lines) = undo_all(&tree, RunMode::Execute);
-            let failed = fail::disarm().of(&mut sweep);
+            let failed = faults::disarm().of(&mut sweep);
             let context = format!("{action:?} failing at {point}: {lines:?}");
             check_invariant(&tree, &before, &action, &context);
             if !failed {
@@ -322,12 +323,12 @@ fn set_user_id_needs_the_recorded_owner() {
     let other = text.replace("\"uid\":0", "\"uid\":12345");
     fs::write(&recorded, other).unwrap();
     let refused = |nth| {
-        let fault = fail::Fault::Errno(rustix::io::Errno::PERM);
+        let fault = faults::Fault::Errno(rustix::io::Errno::PERM);
         (Point::new("chown", nth), fault)
     };
-    fail::arm_all((1..100).map(refused));
+    faults::arm_all((1..100).map(refused));
     let (_, lines) = undo_all(&tree, RunMode::Execute);
-    fail::disarm();
+    faults::disarm();
     assert_eq!(mode(&tree) & 0o6000, 0, "{lines:?}");
     assert!(
         lines.iter().any(|line| line.contains(reported)),

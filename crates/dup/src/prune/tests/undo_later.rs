@@ -1,9 +1,13 @@
 //! undo long after: disks were mounted again or are not there, names have something else by now, an
 //! earlier undo or the run itself was stopped.
 
+use std::os::unix::fs::MetadataExt;
+
+use bc_fs::meta;
+use bc_fs::mount::basic_traits;
+
 use super::moves::run_journalled;
 use super::*;
-use std::os::unix::fs::MetadataExt;
 
 fn undo_all(tree: &TestTree, mode: RunMode) -> (UndoSummary, Vec<String>) {
     let mut lines = Vec::new();
@@ -59,7 +63,7 @@ fn number_again(tree: &TestTree) {
 
 fn has_births(tree: &TestTree) -> bool {
     let file = fs::File::open(tree.join("a/keep")).unwrap();
-    let has = sys::born_ns(&file).is_some();
+    let has = meta::born_ns(&file).is_some();
     if !has {
         bc_testkit::left_out("no times of birth");
     }
@@ -165,7 +169,7 @@ fn nothing_is_put_into_another_file_system() {
         for index in 0..4 {
             let tree = quick_sample();
             let dir = fs::File::open(tree.path()).unwrap();
-            let traits = sys::traits(&dir).unwrap();
+            let traits = basic_traits(&dir).unwrap();
             if old && traits.copy_up == bc_fs::mount::Answer::Yes {
                 bc_testkit::left_out("numbers of devices tell nothing here");
                 return;
@@ -241,10 +245,10 @@ fn what_an_earlier_undo_could_not_give_back_is_not_in_place() {
         tree.mode("b/one", 0o640);
         let action = actions(&tree)[index].clone();
         pruned(&tree, &action);
-        let refused = fail::Fault::Errno(rustix::io::Errno::PERM);
-        fail::arm(Point::first("chmod"), refused);
+        let refused = faults::Fault::Errno(rustix::io::Errno::PERM);
+        faults::arm(Point::first("chmod"), refused);
         let (first, lines) = undo_all(&tree, RunMode::Execute);
-        assert!(!fail::disarm().calls.is_empty());
+        assert!(!faults::disarm().calls.is_empty());
         assert_eq!((first.restored, first.incomplete), (3, 1), "{lines:?}");
         // It was that of the file that has two names.
         let (second, lines) = undo_as_foreseen(&tree);

@@ -1,16 +1,17 @@
 //! File systems that cannot swap two names (FUSE, old NFS): there a link takes the place of a
 //! duplicate by a rename after a last look, and nothing may be lost either.
 
-use super::*;
 use rustix::io::Errno;
+
+use super::*;
 
 /// The actions that put something in the place of a name.
 const REPLACING: [usize; 2] = [0, 1];
 
 /// Refuses the first swap, and has something happen at one of the calls after it.
-fn refuse(errno: Errno, point: &Point, fault: fail::Fault) {
-    let refused = (Point::first("exchange"), fail::Fault::Errno(errno));
-    fail::arm_then(refused, (point.clone(), fault));
+fn refuse(errno: Errno, point: &Point, fault: faults::Fault) {
+    let refused = (Point::first("exchange"), faults::Fault::Errno(errno));
+    faults::arm_then(refused, (point.clone(), fault));
 }
 
 #[test]
@@ -21,10 +22,10 @@ fn a_refused_swap_is_a_rename_whatever_fails_then() {
             let tree = quick_sample();
             let action = actions(&tree)[index].clone();
             let before = snapshot(tree.path());
-            refuse(Errno::INVAL, &point, fail::Fault::Errno(Errno::IO));
+            refuse(Errno::INVAL, &point, faults::Fault::Errno(Errno::IO));
             let (summary, lines) = run(&tree, &options(action.clone()));
             let context = format!("{} {point}: {lines:?}", action.name());
-            if !fail::disarm().of(&mut sweep) {
+            if !faults::disarm().of(&mut sweep) {
                 assert!(summary.is_clean() && summary.changed >= 3, "{context}");
                 assert!(temporaries(tree.path()).is_empty(), "{context}");
             }
@@ -42,9 +43,9 @@ fn a_refused_swap_is_a_rename_whatever_fails_then() {
 fn every_way_to_refuse_a_swap_leads_there() {
     for errno in [Errno::NOSYS, Errno::OPNOTSUPP] {
         let tree = quick_sample();
-        refuse(errno, &Point::nowhere(), fail::Fault::Kill);
+        refuse(errno, &Point::nowhere(), faults::Fault::Kill);
         let (summary, lines) = run(&tree, &options(actions(&tree)[0].clone()));
-        let calls = fail::disarm().calls;
+        let calls = faults::disarm().calls;
         assert!(summary.is_clean() && summary.changed >= 3, "{lines:?}");
         let renames = calls.iter().filter(|op| **op == "rename");
         assert_eq!(renames.count(), 1, "{errno:?}: {calls:?}");
@@ -63,13 +64,13 @@ fn what_another_puts_there_before_the_last_look_stays() {
             let action = actions(&tree)[index].clone();
             let target = tree.join("b/one");
             let there = target.clone();
-            let put = fail::Fault::Run(Box::new(move || {
+            let put = faults::Fault::Run(Box::new(move || {
                 fs::remove_file(&there).unwrap();
                 fs::write(&there, NEW).unwrap();
             }));
             refuse(Errno::INVAL, &point, put);
             let (_, lines) = run(&tree, &options(action.clone()));
-            let seen = fail::disarm();
+            let seen = faults::disarm();
             let context = format!("{} {point}: {lines:?}", action.name());
             if seen.of(&mut sweep) && seen.at < seen.first("rename") {
                 assert_eq!(fs::read(&target).unwrap(), NEW, "{context}");

@@ -1,10 +1,11 @@
 //! A file moves to another file system while another process works with its copy: the copy goes, is
 //! moved away or is changed.
 
+use std::rc::Rc;
+
 use super::lost::{all, edit, is_edited, pair, somewhere};
 use super::moves::{action, moved};
 use super::*;
-use std::rc::Rc;
 
 type Race = (&'static str, fn(&Path) -> bool);
 
@@ -36,9 +37,9 @@ fn the_original_stays_where_the_copy_does_not() {
             let stands = !files(&parent).is_empty();
             note.set(stands && there.exists() && race(&there));
         };
-        fail::arm(point.clone(), fail::Fault::Run(Box::new(race)));
+        faults::arm(point.clone(), faults::Fault::Run(Box::new(race)));
         let (summary, lines) = run(&tree, &options(action(to.path())));
-        let seen = fail::disarm();
+        let seen = faults::disarm();
         if !seen.of(&mut sweep) {
             continue;
         }
@@ -46,7 +47,7 @@ fn the_original_stays_where_the_copy_does_not() {
         // Right before the name goes, no look is possible any more.
         let removed = seen.first("unlink") == seen.at;
         // A new name moves the change time as well: a change in that moment hides behind it.
-        let hidden = what == "edit" && seen.at > 0 && seen.calls[seen.at - 1] == "name";
+        let hidden = what == "edit" && seen.at > 0 && seen.calls[seen.at - 1] == "link";
         if !raced.get() || removed || hidden {
             continue;
         }

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use bc_fs::meta;
 use bc_walk::{Identity, Stamp};
 use rustix::io::Errno;
 
@@ -9,14 +10,15 @@ use super::held::open_dir;
 use super::{RemovalWay, TreeCopy, TreeGroup, TreeKind, TreePair};
 use crate::path::split;
 use crate::prune::ancestors::{climb, deepest_existing};
+use crate::prune::distinct::differ;
 use crate::prune::freed::Ledger;
 use crate::prune::journal::Journal;
 use crate::prune::keep::{FileGroup, FileRef};
 use crate::prune::options::{PruneOptions, RunMode};
+use crate::prune::relocate;
 use crate::prune::skip::Skip;
 use crate::prune::state::{Run, State};
 use crate::prune::step::{Action, PruneEvent, StepOutcome, TreeStep};
-use crate::prune::{relocate, sys};
 
 /// Directories that were processed so far.
 #[derive(Default)]
@@ -199,9 +201,9 @@ impl Run<'_> {
         if climb(&existing, |id, _| id == target)? {
             return Err(Skip::Holds("the directory that it is to be moved to"));
         }
-        let there = sys::stat_all(&existing)?;
+        let there = meta::stat_all(&existing)?;
         let held = open_dir(&pair.target.dir)?;
-        match there.stat.id.dev == target.dev && !sys::differ(there.mount, held.mount) {
+        match there.stat.id.dev == target.dev && !differ(there.mount, held.mount) {
             true => Ok(RemovalWay::Rename(to)),
             false => Err(Skip::OtherFileSystem),
         }

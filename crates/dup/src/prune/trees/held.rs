@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
+use bc_fs::dirfd;
 use bc_walk::FileKind;
 use rustix::fs::Dir;
 
@@ -12,12 +13,11 @@ use crate::prune::dir;
 use crate::prune::keep::FileRef;
 use crate::prune::open_file::OpenFile;
 use crate::prune::skip::Skip;
-use crate::prune::sys;
 
 /// Opens a directory that can be listed; no link leads to it, and it is the one that was found.
 pub(super) fn open_dir(dir: &FileRef) -> Result<OpenFile, Skip> {
     let (parent, name) = dir::open_parent(dir)?;
-    let opened = sys::open_listed(&parent, &name)?;
+    let opened = dirfd::open_listed(&parent, &name)?;
     let held = OpenFile::link(opened, &parent, &name, &dir.path)?;
     match held.stat.id == dir.id && held.stat.kind() == FileKind::Dir {
         true => Ok(held),
@@ -28,12 +28,12 @@ pub(super) fn open_dir(dir: &FileRef) -> Result<OpenFile, Skip> {
 /// Opens a symbolic link itself, if it is the one that was found, and gives its text.
 pub(super) fn open_link(link: &FileRef) -> Result<(OpenFile, Vec<u8>), Skip> {
     let (parent, name) = dir::open_parent(link)?;
-    let opened = sys::open_link(&parent, &name)?;
+    let opened = dirfd::open_link(&parent, &name)?;
     let held = OpenFile::link(opened, &parent, &name, &link.path)?;
     if held.stat.id != link.id || held.stat.kind() != FileKind::Symlink {
         return Err(Skip::Changed);
     }
-    let text = sys::link_text(&held.file)?;
+    let text = dirfd::link_text(&held.file)?;
     Ok((held, text))
 }
 
@@ -75,7 +75,7 @@ fn list(dir: &OwnedFd) -> Result<Vec<CString>, Skip> {
         op: "read directory",
         errno: errno.raw_os_error(),
     };
-    let listing = Dir::read_from(sys::relist(dir)?).map_err(failed)?;
+    let listing = Dir::read_from(dirfd::relist(dir)?).map_err(failed)?;
     let mut names = Vec::new();
     for entry in listing {
         let name = entry.map_err(failed)?.file_name().to_owned();

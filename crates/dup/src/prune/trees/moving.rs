@@ -3,6 +3,8 @@
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
+use bc_edit::entry;
+
 use super::TreePair;
 use super::remove::hold;
 use crate::prune::journal::TreeAction;
@@ -11,7 +13,6 @@ use crate::prune::relocate;
 use crate::prune::skip::Skip;
 use crate::prune::state::Run;
 use crate::prune::step::{Action, StepKind, StepOutcome};
-use crate::prune::sys;
 
 impl Run<'_> {
     /// Moves the whole target to `to` by one rename; EXDEV where that is on another file system.
@@ -44,10 +45,10 @@ impl Run<'_> {
 /// Renames the directory that is held, and no other: another one that had its name by then is put
 /// back.
 fn rename(held: &OpenFile, (to_dir, name): (&OwnedFd, &CString), to: &[u8]) -> Result<(), Skip> {
-    sys::rename_new(&held.dir, &held.name, to_dir, name)?;
+    entry::rename_new(&held.dir, &held.name, to_dir, name)?;
     match identity_at(to_dir, name) {
         Ok(Some(id)) if id == held.stat.id => Ok(()),
-        _ => match sys::rename_new(to_dir, name, &held.dir, &held.name) {
+        _ => match entry::rename_new(to_dir, name, &held.dir, &held.name) {
             Ok(()) => Err(Skip::Changed),
             Err(_) => Err(Skip::Displaced(to.to_vec())),
         },

@@ -3,6 +3,9 @@
 use std::collections::HashSet;
 use std::os::fd::AsFd;
 
+use bc_fs::dirfd;
+use bc_fs::meta;
+use bc_fs::volume;
 use bc_walk::Identity;
 use rustix::io::Errno;
 
@@ -19,7 +22,6 @@ use crate::prune::precheck::{Ready, Refusal};
 use crate::prune::skip::Skip;
 use crate::prune::state::{Run, State};
 use crate::prune::step::{StepKind, StepOutcome};
-use crate::prune::sys;
 
 impl Run<'_> {
     /// Proves that the target may go; returns the bytes that a dry run would free. Changes nothing.
@@ -60,10 +62,10 @@ impl Run<'_> {
                 return Err(Skip::Holds("the journal"));
             }
             let held = open_dir(&dir).map_err(|why| why.of(&dir.path))?;
-            if held.stat.id.dev != dev || sys::is_mount_root(&held.file) == Some(true) {
+            if held.stat.id.dev != dev || meta::is_mount_root(&held.file) == Some(true) {
                 return Err(Skip::Holds("a mount point").of(&dir.path));
             }
-            if sys::is_subvolume(&held.file, &held.dir)? {
+            if volume::is_subvolume(&held.file, &held.dir)? {
                 return Err(Skip::Subvolume.of(&dir.path));
             }
             self.places
@@ -80,7 +82,7 @@ impl Run<'_> {
     /// Proves that names in the directory can be removed, and its own.
     fn changeable(&mut self, dir: &OpenFile) -> Result<(), Skip> {
         for at in [dir.dir.as_fd(), dir.file.as_fd()] {
-            match sys::may_change(at) {
+            match dirfd::may_change(at) {
                 Err(failed) if matches!(failed.errno, Errno::ROFS | Errno::ACCESS) => {
                     return Err(failed.into());
                 }

@@ -1,6 +1,8 @@
 //! The second pass: the names of a proven directory go one by one, and then the directories, from the
 //! innermost out.
 
+use bc_edit::entry;
+
 use super::held::{open_dir, open_link};
 use super::prove::{open_twin, refused};
 use super::{TreeKind, TreePair};
@@ -10,7 +12,6 @@ use crate::prune::open_file::OpenFile;
 use crate::prune::skip::Skip;
 use crate::prune::state::{Run, State};
 use crate::prune::step::{StepKind, StepOutcome};
-use crate::prune::sys;
 use crate::prune::temp::remove;
 
 /// Files removed so far.
@@ -142,7 +143,7 @@ impl Run<'_> {
         };
         let acted = held
             .check_name()
-            .and_then(|()| Ok(sys::remove_dir(&held.dir, &held.name)?));
+            .and_then(|()| Ok(entry::remove_dir(&held.dir, &held.name)?));
         self.end(number, &acted, &held);
         acted
     }

@@ -5,7 +5,11 @@
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 
+use bc_edit::InodeFlags;
+use bc_edit::entry;
 use bc_fs::Escaped;
+use bc_fs::dirfd;
+use bc_fs::meta;
 use bc_walk::{FileKind, FileStat, Identity};
 use rustix::io::Errno;
 
@@ -17,12 +21,11 @@ use crate::prune::leftover::{self, Mark};
 use crate::prune::meta::Metadata;
 use crate::prune::options::RunMode;
 use crate::prune::skip::Skip;
-use crate::prune::sys;
 
 /// Metadata and flags that a directory is to have.
 struct DirMeta {
     metadata: Metadata,
-    flags: bc_fs::InodeFlags,
+    flags: bc_edit::InodeFlags,
 }
 
 /// Part of that which it is to be given.
@@ -55,14 +58,14 @@ impl Undo<'_> {
             metadata: entry.target.metadata().ok_or(Skip::Changed)?,
             flags: entry.target.flags(),
         };
-        let opened = match sys::open_listed(&found.dir, &found.name) {
+        let opened = match dirfd::open_listed(&found.dir, &found.name) {
             // It has the mode that keeps us out already.
             Err(failed) if failed.errno == Errno::ACCESS && wanted.is_had(&stat) => {
                 return Ok(UndoOutcome::Unneeded);
             }
             opened => opened?,
         };
-        if sys::stat(&opened)?.id != stat.id {
+        if meta::stat(&opened)?.id != stat.id {
             return Err(Skip::Changed);
         }
         let lost = match self.share(entry, path, (&opened, &stat), &wanted)? {
@@ -154,7 +157,7 @@ impl Undo<'_> {
             if matches!(name.to_bytes(), b"." | b"..") || leftover::is_ours(name.to_bytes()) {
                 continue;
             }
-            let stat = sys::stat_at(opened, name)?;
+            let stat = meta::stat_at(opened, name)?;
             let whole = [path, b"/".as_slice(), name.to_bytes()].concat();
             match self.trees.settled.contains(&whole) {
                 true => drop(ours.insert(stat.id)),
@@ -178,7 +181,7 @@ impl Undo<'_> {
     fn take_back_dir(&self, to: &[u8], entry: &JournalStep) {
         if let Ok(there) = find(to, &entry.target) {
             // New entries in there are not ours to remove.
-            let _ = sys::remove_dir(&there.dir, &there.name);
+            let _ = entry::remove_dir(&there.dir, &there.name);
         }
     }
 }
@@ -205,7 +208,7 @@ impl DirMeta {
         if let Some(what) = self.metadata.lacking(&has) {
             return Ok(Some(what));
         }
-        let flags = sys::inode_flags(opened)?;
+        let flags = InodeFlags::of(opened)?;
         if let Some(flag) = self.flags.missing_from(&flags) {
             return Ok(Some(flag));
         }

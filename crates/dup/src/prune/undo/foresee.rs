@@ -4,7 +4,10 @@
 use std::os::fd::OwnedFd;
 
 use bc_fs::Escaped;
-use bc_fs::mount::Links;
+use bc_fs::call::FailedCall;
+use bc_fs::dirfd;
+use bc_fs::meta;
+use bc_fs::mount::{Links, basic_traits};
 use bc_walk::{FileKind, Identity};
 use rustix::io::Errno;
 
@@ -12,6 +15,7 @@ use super::moved::is_copy;
 use super::names::Another;
 use super::overlay::NamedLater;
 use super::{Found, Undo, UndoOutcome, find, may_be, parted};
+use crate::prune::distinct::differ;
 use crate::prune::journal::{Copy, JournalStep, Recorded};
 use crate::prune::meta::{Metadata, takes_attribute};
 use crate::prune::open_file::OpenFile;
@@ -19,7 +23,6 @@ use crate::prune::options::RunMode;
 use crate::prune::permitted;
 use crate::prune::relocate::apart;
 use crate::prune::skip::Skip;
-use crate::prune::sys::{self, FailedCall};
 
 impl Undo<'_> {
     /// Returns the outcome of a name that comes back without these properties.
@@ -66,7 +69,7 @@ impl Undo<'_> {
             return Ok(false);
         }
         for dir in dirs {
-            match sys::may_change(dir) {
+            match dirfd::may_change(dir) {
                 Err(failed) if matches!(failed.errno, Errno::ROFS | Errno::ACCESS) => {
                     return Err(failed.into());
                 }
@@ -138,8 +141,8 @@ impl Undo<'_> {
             Some(Another::Foreseen(_)) | None => made_in.as_ref(),
         };
         if let (Some(there), Some(dir)) = (there, dir) {
-            let [there, here] = [sys::stat_all(there)?, sys::stat_all(dir)?];
-            if there.stat.id.dev != here.stat.id.dev || sys::differ(there.mount, here.mount) {
+            let [there, here] = [meta::stat_all(there)?, meta::stat_all(dir)?];
+            if there.stat.id.dev != here.stat.id.dev || differ(there.mount, here.mount) {
                 return Err(refused(Errno::XDEV).into());
             }
         }
@@ -147,7 +150,7 @@ impl Undo<'_> {
             let held = OpenFile::find(&found.dir, &found.name, path)?;
             let names = NamedLater::There(held.stat.id);
             let names = self.overlay.names_by_then(names, held.stat.nlink);
-            if matches!(sys::traits(&held.file)?.links, Links::UpTo(most) if names >= most) {
+            if matches!(basic_traits(&held.file)?.links, Links::UpTo(most) if names >= most) {
                 return Err(refused(Errno::MLINK).into());
             }
             if !permitted::is_linkable(&self.caller, &held) {

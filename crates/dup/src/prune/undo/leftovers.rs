@@ -5,6 +5,11 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 
+use bc_edit::content;
+use bc_edit::entry;
+use bc_fs::call::FailedCall;
+use bc_fs::dirfd;
+use bc_fs::meta;
 use bc_pool::Cancel;
 use bc_walk::{FileStat, Identity};
 use rustix::io::Errno;
@@ -20,9 +25,8 @@ use crate::prune::leftover::Mark;
 use crate::prune::open_file::{self, OpenFile};
 use crate::prune::options::RunMode;
 use crate::prune::skip::Skip;
-use crate::prune::sys::FailedCall;
 use crate::prune::temp::{self, Temps};
-use crate::prune::{claim, delete, leftover, sys};
+use crate::prune::{claim, delete, leftover};
 
 /// Files under temporary names, by directory.
 #[derive(Default)]
@@ -55,10 +59,10 @@ impl Leftovers {
     ) -> Vec<Vec<u8>> {
         let mut gone = Vec::new();
         for (dir, _) in directories(entry) {
-            let Ok(id) = sys::stat(&dir).map(|stat| stat.id) else {
+            let Ok(id) = meta::stat(&dir).map(|stat| stat.id) else {
                 continue;
             };
-            if let Some(path) = sys::real_path(&dir) {
+            if let Some(path) = dirfd::real_path(&dir) {
                 self.paths.insert(id, path);
             }
             if self.found.contains_key(&id) {
@@ -85,12 +89,12 @@ impl Leftovers {
     /// records that they would go.
     pub(super) fn clear_links(&mut self, dir: &OwnedFd, path: &[u8], text: &[u8], mode: RunMode) {
         for name in leftover::links(dir) {
-            let same = sys::open_link(dir, &name).and_then(sys::link_text);
+            let same = dirfd::open_link(dir, &name).and_then(dirfd::link_text);
             if same.is_ok_and(|same| same == text)
                 && let Some(_claim) = claim::alone(dir)
                 && match mode {
-                    RunMode::Execute => sys::unlink(dir, &name).is_ok(),
-                    RunMode::DryRun => sys::may_change(dir).is_ok(),
+                    RunMode::Execute => entry::unlink(dir, &name).is_ok(),
+                    RunMode::DryRun => dirfd::may_change(dir).is_ok(),
                 }
             {
                 self.gone.insert(sibling(path, name.as_bytes()));
@@ -143,7 +147,7 @@ impl Leftovers {
         mode: RunMode,
         cancel: &Cancel,
     ) -> Result<Option<CString>, Skip> {
-        let here = sys::stat(dir)?.id;
+        let here = meta::stat(dir)?.id;
         let Some(names) = self.found.get_mut(&here).filter(|names| !names.is_empty()) else {
             return Ok(None);
         };
@@ -167,8 +171,8 @@ impl Leftovers {
         };
         if mode == RunMode::Execute {
             let _claim = claim::alone(dir).ok_or(Skip::InUse)?;
-            sys::rename_new(dir, &names[at], dir, name)?;
-            sys::sync_dir(dir)?;
+            entry::rename_new(dir, &names[at], dir, name)?;
+            content::sync_dir(dir)?;
         }
         Ok(Some(names.remove(at)))
     }
@@ -181,7 +185,7 @@ impl Leftovers {
         dir: &OwnedFd,
         cancel: &Cancel,
     ) -> Option<(CString, FileStat)> {
-        let names = self.found.get(&sys::stat(dir).ok()?.id)?;
+        let names = self.found.get(&meta::stat(dir).ok()?.id)?;
         let size = entry.target.stamp().size;
         names.iter().find_map(|left| {
             let held = OpenFile::find(dir, left, left.as_bytes()).ok()?;
@@ -205,7 +209,7 @@ impl Leftovers {
 
     /// Forgets a temporary name that no longer exists.
     pub(super) fn forget(&mut self, dir: &OwnedFd, name: &CString) {
-        let names = sys::stat(dir).map(|stat| self.found.get_mut(&stat.id));
+        let names = meta::stat(dir).map(|stat| self.found.get_mut(&stat.id));
         if let Ok(Some(names)) = names {
             names.retain(|left| left != name);
         }
@@ -220,10 +224,10 @@ impl Leftovers {
         let rest = |path: Option<Vec<u8>>, id: Identity| {
             let path = path?;
             let (dir, _) = dir::open_parent(&reference(&path, &entry.target)).ok()?;
-            let names = self.found.get(&sys::stat(&dir).ok()?.id)?;
+            let names = self.found.get(&meta::stat(&dir).ok()?.id)?;
             let left = names.iter().find(|left| {
                 leftover::aside_for(left.as_bytes()).is_some()
-                    && sys::stat_at(&dir, left).is_ok_and(|stat| stat.id.ino == id.ino)
+                    && meta::stat_at(&dir, left).is_ok_and(|stat| stat.id.ino == id.ino)
             })?;
             Some(sibling(&path, left.as_bytes()))
         };
@@ -238,11 +242,11 @@ impl Leftovers {
             let Some(path) = self.paths.get(id) else {
                 continue;
             };
-            let Ok(dir) = sys::open_root(path) else {
+            let Ok(dir) = dirfd::open_root(path) else {
                 continue;
             };
             let names = names.iter().filter(|name| {
-                leftover::is_original(name.as_bytes()) && sys::stat_at(&dir, name).is_ok()
+                leftover::is_original(name.as_bytes()) && meta::stat_at(&dir, name).is_ok()
             });
             let names: Vec<_> = names.collect();
             if names.is_empty() || claim::alone(&dir).is_none() {
@@ -278,7 +282,7 @@ impl Leftovers {
     ) -> Vec<Vec<u8>> {
         let mut gone = Vec::new();
         for (dir, _) in directories(entry) {
-            let Ok(id) = sys::stat(&dir).map(|stat| stat.id) else {
+            let Ok(id) = meta::stat(&dir).map(|stat| stat.id) else {
                 continue;
             };
             let Some(names) = self.found.get_mut(&id) else {
@@ -295,7 +299,7 @@ impl Leftovers {
                 let removed = match (mode, kept) {
                     (RunMode::Execute, Some(kept)) => remove(kept, &found, temps).is_ok(),
                     (RunMode::Execute, None) => false,
-                    (RunMode::DryRun, _) => sys::may_change(&dir).is_ok(),
+                    (RunMode::DryRun, _) => dirfd::may_change(&dir).is_ok(),
                 };
                 if removed {
                     let name = [path, b"/", name.as_bytes()].concat();
@@ -313,7 +317,7 @@ impl Leftovers {
 /// and removes that. The file stays whatever happens.
 pub(super) fn put_in_place(there: &OpenFile, aside: &CStr, id: Identity) -> Result<(), Skip> {
     let dir: &OwnedFd = &there.dir;
-    match sys::exchange(dir, aside, &there.name) {
+    match entry::exchange(dir, aside, &there.name) {
         Ok(()) => {}
         // The file system cannot swap names: a last look, then the rename.
         Err(FailedCall {
@@ -322,7 +326,7 @@ pub(super) fn put_in_place(there: &OpenFile, aside: &CStr, id: Identity) -> Resu
         }) => {
             there.check_content()?;
             there.check_name()?;
-            return Ok(sys::rename(dir, aside, &there.name)?);
+            return Ok(entry::rename(dir, aside, &there.name)?);
         }
         Err(failed) => return Err(failed.into()),
     }
@@ -333,13 +337,13 @@ pub(super) fn put_in_place(there: &OpenFile, aside: &CStr, id: Identity) -> Resu
         Err(why) => Err(why),
     };
     if let Err(why) = proven {
-        return Err(match sys::exchange(dir, aside, &there.name) {
+        return Err(match entry::exchange(dir, aside, &there.name) {
             Ok(()) => why,
             Err(_) => Skip::Displaced(sibling(&there.path, aside.to_bytes())),
         });
     }
-    sys::sync_dir(dir)?;
-    sys::unlink(dir, aside).map_err(|failed| temp::left(there, aside, failed.errno))
+    content::sync_dir(dir)?;
+    entry::unlink(dir, aside).map_err(|failed| temp::left(there, aside, failed.errno))
 }
 
 /// Returns true if this is the whole copy of the step's file, without another name, and neither
@@ -352,7 +356,7 @@ fn is_last(entry: &JournalStep, dir: &OwnedFd, name: &CStr, cancel: &Cancel) -> 
                 && digest(&held.file, size, cancel).ok().as_ref() == entry.digest().as_ref()
         })
     };
-    let alone = sys::stat_at(dir, name).is_ok_and(|stat| stat.nlink == 1);
+    let alone = meta::stat_at(dir, name).is_ok_and(|stat| stat.nlink == 1);
     if leftover::is_probe(name) || !alone || !bears(dir, name) {
         return false;
     }

@@ -15,25 +15,29 @@ mod volumes;
 
 pub use self::outcome::{UndoEvent, UndoOutcome, UndoSummary};
 
-use self::leftovers::{Leftovers, put_in_place};
-use self::names::{ContentProof, StrayNames};
-use self::overlay::Overlay;
-use self::remake::of_kept;
-use self::trees::Trees;
-use self::volumes::Volumes;
-
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use bc_digest::Digest;
+use bc_edit::content;
+use bc_edit::entry;
 use bc_fs::Escaped;
+use bc_fs::call::FailedCall;
+use bc_fs::dirfd;
+use bc_fs::meta;
 use bc_pool::Cancel;
 use bc_walk::{FileKind, FileStat, Identity};
 use rustix::fs::{Mode as Permissions, OFlags};
 use rustix::io::Errno;
 
+use self::leftovers::{Leftovers, put_in_place};
+use self::names::{ContentProof, StrayNames};
+use self::overlay::Overlay;
+use self::remake::of_kept;
+use self::trees::Trees;
+use self::volumes::Volumes;
 use crate::path::{sibling, split};
 use crate::prune::caller::Caller;
 use crate::prune::claim::{self, Blocked};
@@ -45,7 +49,6 @@ use crate::prune::leftover::Mark;
 use crate::prune::open_file::{self, OpenFile, identity_at};
 use crate::prune::options::RunMode;
 use crate::prune::skip::Skip;
-use crate::prune::sys::{self, FailedCall};
 use crate::prune::temp::{Temps, replace};
 
 /// Undoes the steps of the journal at `path`, the last one first. Cancelled while it reads, it has
@@ -228,7 +231,7 @@ fn reference(path: &[u8], recorded: &Recorded) -> FileRef {
 
 fn find(path: &[u8], recorded: &Recorded) -> Result<Found, Skip> {
     let (dir, name) = dir::open_parent(&reference(path, recorded))?;
-    let stat = match sys::stat_at(&dir, &name) {
+    let stat = match meta::stat_at(&dir, &name) {
         Ok(stat) => Some(stat),
         Err(FailedCall {
             errno: Errno::NOENT,
@@ -257,7 +260,7 @@ impl Found {
         let held = rustix::fs::openat(&self.dir, &self.name, flags, Permissions::empty());
         Some(Mark {
             id,
-            born_ns: held.ok().and_then(sys::born_ns),
+            born_ns: held.ok().and_then(meta::born_ns),
         })
     }
 
@@ -411,7 +414,7 @@ impl Undo<'_> {
         let ours = match entry.action.as_str() {
             "symlink" if there.stat.kind() == FileKind::Symlink => {
                 let kept = || entry.kept_file.path().unwrap_or_default();
-                match sys::stat_through(&there.dir, &there.name) {
+                match meta::stat_through(&there.dir, &there.name) {
                     Ok(leads) => {
                         leads.id == entry.kept_file.id() || Some(leads.id) == self.kept_now(entry)
                     }
@@ -500,15 +503,15 @@ impl Undo<'_> {
         }
         let _claim = self.blocked.claim(&found.dir, self.cancel)?;
         let (temp, id, lost) = self.make(entry, &found.dir, source)?;
-        if let Err(failed) = sys::rename_new(&found.dir, &temp, &found.dir, &found.name) {
+        if let Err(failed) = entry::rename_new(&found.dir, &temp, &found.dir, &found.name) {
             if let Ok(Some(there)) = identity_at(&found.dir, &temp)
                 && there == id
             {
-                let _ = sys::unlink(&found.dir, &temp);
+                let _ = entry::unlink(&found.dir, &temp);
             }
             return Err(failed.into());
         }
-        let _ = sys::sync_dir(&found.dir);
+        let _ = content::sync_dir(&found.dir);
         Ok(self.done(entry, id, path, &found.dir, lost))
     }
 
@@ -542,8 +545,8 @@ impl Undo<'_> {
         path: &[u8],
         dir: &OwnedFd,
     ) -> Option<String> {
-        let names = sys::name(split(path).1)
-            .and_then(|name| sys::stat_at(dir, &name))
+        let names = dirfd::name(split(path).1)
+            .and_then(|name| meta::stat_at(dir, &name))
             .ok()
             .filter(|stat| stat.id == id)
             .map(|stat| stat.nlink);

@@ -1,6 +1,7 @@
 //! Undo of moves: by renaming, or by a copy that is given the recorded metadata, or by removing a
 //! copy whose original never went.
 
+use bc_edit::content;
 use bc_fs::Escaped;
 use bc_walk::{FileKind, FileStat};
 
@@ -18,7 +19,6 @@ use crate::prune::open_file::OpenFile;
 use crate::prune::options::OnMetadataDiff;
 use crate::prune::relocate::{Arrived, How, Means, Move};
 use crate::prune::skip::Skip;
-use crate::prune::sys;
 
 impl Undo<'_> {
     /// Whether an earlier run had moved the step's file to where the step found it, and it is back
@@ -257,8 +257,8 @@ impl Undo<'_> {
         let _claim = self.blocked.claim(&copy.dir, self.cancel)?;
         let (id, dir) = (original.stat.id, &original.dir);
         // It may be all there is from now on.
-        sys::sync(&original.file)?;
-        sys::sync_dir(dir)?;
+        content::sync(&original.file)?;
+        content::sync_dir(dir)?;
         let stands = || original.check();
         give_up(&copy, &own, original.mark(), &self.temps, stands, stands)?;
         Ok(self.done(entry, id, path, dir, Vec::new()))

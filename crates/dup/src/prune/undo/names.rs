@@ -3,6 +3,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use bc_fs::dirfd;
+use bc_fs::meta;
 use bc_walk::{FileKind, Identity};
 
 use super::{Found, Undo, reference};
@@ -11,7 +13,6 @@ use crate::prune::dir;
 use crate::prune::journal::{Index, JournalStep};
 use crate::prune::leftover::{self, Mark};
 use crate::prune::open_file::OpenFile;
-use crate::prune::sys;
 
 /// Places of names that no step took.
 #[derive(Default)]
@@ -84,7 +85,7 @@ impl StrayNames {
         }
         // A recorded path is the kernel's own.
         let below = path.strip_prefix(b"/").unwrap_or(path);
-        let Ok(dir) = sys::open_root(b"/").and_then(|root| sys::open_below(root, below)) else {
+        let Ok(dir) = dirfd::open_root(b"/").and_then(|root| dirfd::open_below(root, below)) else {
             return;
         };
         for entry in leftover::entries(&dir).into_iter().flatten() {
@@ -92,7 +93,7 @@ impl StrayNames {
             if leftover::is_ours(name.to_bytes()) {
                 continue;
             }
-            if let Ok(stat) = sys::stat_at(&dir, name)
+            if let Ok(stat) = meta::stat_at(&dir, name)
                 && stat.kind() == FileKind::File
             {
                 let whole = [path, b"/".as_slice(), name.to_bytes()].concat();

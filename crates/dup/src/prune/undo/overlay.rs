@@ -4,11 +4,12 @@
 use std::collections::HashMap;
 
 use bc_digest::Digest;
+use bc_fs::dirfd;
+use bc_fs::meta;
 use bc_walk::{FileKind, Identity};
 
 use super::Original;
 use crate::path::split;
-use crate::prune::sys;
 
 /// File that a dry run would give names.
 #[derive(Clone, Copy, Eq, Hash, PartialEq)]
@@ -132,8 +133,8 @@ impl Overlay {
         }
         let (dir, name) = split(self.now(path)?);
         let below = dir.strip_prefix(b"/").unwrap_or(dir);
-        let dir = sys::open_below(sys::open_root(b"/").ok()?, below).ok()?;
-        let stat = sys::stat_at(&dir, &sys::name(name).ok()?).ok()?;
+        let dir = dirfd::open_below(dirfd::open_root(b"/").ok()?, below).ok()?;
+        let stat = meta::stat_at(&dir, &dirfd::name(name).ok()?).ok()?;
         (stat.kind() == FileKind::File).then_some(NamedLater::There(stat.id))
     }
 }

@@ -4,6 +4,7 @@ use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
 use bc_digest::Digest;
+use bc_edit::entry;
 use bc_walk::{FileKind, Identity};
 
 use super::Undo;
@@ -13,7 +14,6 @@ use crate::prune::journal::JournalStep;
 use crate::prune::open_file::{OpenFile, identity_at};
 use crate::prune::relocate;
 use crate::prune::skip::Skip;
-use crate::prune::sys;
 
 impl Undo<'_> {
     /// Makes the file that the entry records, under a temporary name in `dir`: a copy of the
@@ -29,7 +29,7 @@ impl Undo<'_> {
             && let Some(id) = other.stat.as_ref().map(|stat| stat.id)
             && let Ok(temp) = self
                 .temps
-                .name(|temp| sys::link(&other.dir, &other.name, dir, temp))
+                .name(|temp| entry::link(&other.dir, &other.name, dir, temp))
         {
             if identity_at(dir, &temp)? == Some(id) {
                 return Ok((temp, id, Vec::new()));
@@ -40,7 +40,7 @@ impl Undo<'_> {
         // From here on it is not merely a copy in the making.
         let temp = self
             .temps
-            .name(|temp| sys::rename_new(dir, &made.name, dir, temp))
+            .name(|temp| entry::rename_new(dir, &made.name, dir, temp))
             .inspect_err(|_| relocate::withdraw(dir, &made.name, made.id))?;
         Ok((temp, made.id, made.refused))
     }
@@ -78,7 +78,7 @@ impl Undo<'_> {
         )?;
         made.refused.extend(left_out);
         if made.digest != expected {
-            let _ = sys::unlink(dir, &made.name);
+            let _ = entry::unlink(dir, &made.name);
             return Err(of_kept(entry, Skip::KeptFileChanged));
         }
         Ok(made)

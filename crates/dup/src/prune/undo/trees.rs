@@ -2,6 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use bc_edit::content;
+use bc_edit::entry;
+use bc_edit::made;
+use bc_fs::dirfd;
+use bc_fs::meta;
+use bc_fs::volume;
 use bc_walk::{FileKind, Identity};
 
 use super::{Found, Undo, UndoOutcome, find};
@@ -12,7 +18,6 @@ use crate::prune::meta::Metadata;
 use crate::prune::open_file::identity_at;
 use crate::prune::options::RunMode;
 use crate::prune::skip::Skip;
-use crate::prune::sys;
 
 /// Directories that undo made or filled, or would.
 #[derive(Default)]
@@ -126,7 +131,7 @@ impl Undo<'_> {
             None => {}
         }
         let mut lost = Vec::new();
-        if sys::was_subvolume(entry.target.id().ino, &found.dir) {
+        if volume::was_subvolume(entry.target.id().ino, &found.dir) {
             lost.push("being a subvolume: it is a plain directory".to_owned());
         }
         if self.would(&[&found.dir])? {
@@ -134,13 +139,13 @@ impl Undo<'_> {
             return Ok(UndoOutcome::Would { lost });
         }
         // For us alone until all of it is there.
-        sys::make_dir(&found.dir, &found.name, 0o700)?;
-        let made = sys::open_listed(&found.dir, &found.name).and_then(|made| {
+        entry::make_dir(&found.dir, &found.name, 0o700)?;
+        let made = dirfd::open_listed(&found.dir, &found.name).and_then(|made| {
             // A refusal is reported when the other flags are given.
-            let _ = sys::give_flags(&entry.target.flags().of_empty(), &made);
-            sys::stat(&made)
+            let _ = entry.target.flags().of_empty().give(&made);
+            meta::stat(&made)
         });
-        let _ = sys::sync_dir(&found.dir);
+        let _ = content::sync_dir(&found.dir);
         // Otherwise it is looked at as that of a killed undo is.
         if let Ok(made) = made {
             self.trees.made.insert(path.to_vec(), made.id);
@@ -157,7 +162,7 @@ impl Undo<'_> {
         let text = entry.text().ok_or(Skip::Changed)?;
         match &found.stat {
             Some(stat) if stat.kind() == FileKind::Symlink => {
-                let there = sys::link_text(sys::open_link(&found.dir, &found.name)?)?;
+                let there = dirfd::link_text(dirfd::open_link(&found.dir, &found.name)?)?;
                 if there != text {
                     return Err(Skip::Changed);
                 }
@@ -180,7 +185,7 @@ impl Undo<'_> {
             return Ok(UndoOutcome::Would { lost });
         }
         let lost = self.place_link(entry, &text, &found)?;
-        let _ = sys::sync_dir(&found.dir);
+        let _ = content::sync_dir(&found.dir);
         self.trees.filled(path);
         self.leftovers
             .clear_links(&found.dir, path, &text, self.mode);
@@ -200,7 +205,7 @@ impl Undo<'_> {
         let _claim = self.blocked.claim(&found.dir, self.cancel)?;
         let mut held = None;
         let temp = self.temps.name(|temp| {
-            held = sys::make_link(text, &found.dir, temp)?;
+            held = made::make_link(text, &found.dir, temp)?;
             Ok(())
         })?;
         // Its name was given to another file.
@@ -209,9 +214,9 @@ impl Undo<'_> {
         if let Err(errno) = metadata.apply_to_link(&held) {
             lost.push(not_given(errno));
         }
-        let placed = sys::rename_new(&found.dir, &temp, &found.dir, &found.name);
+        let placed = entry::rename_new(&found.dir, &temp, &found.dir, &found.name);
         if let Err(failed) = placed {
-            let _ = sys::unlink(&found.dir, &temp);
+            let _ = entry::unlink(&found.dir, &temp);
             return Err(failed.into());
         }
         Ok(lost)
@@ -222,9 +227,9 @@ impl Undo<'_> {
         let Some(Ok(there)) = entry.destination().map(|to| find(&to, &entry.target)) else {
             return;
         };
-        let found = sys::open_link(&there.dir, &there.name).and_then(sys::link_text);
+        let found = dirfd::open_link(&there.dir, &there.name).and_then(dirfd::link_text);
         if found.is_ok_and(|found| found == text) {
-            let _ = sys::unlink(&there.dir, &there.name);
+            let _ = entry::unlink(&there.dir, &there.name);
         }
     }
 
@@ -247,8 +252,8 @@ impl Undo<'_> {
             Some(_) => return Err(Skip::Changed),
             None => return Err(Skip::Missing(to)),
         }
-        let opened = sys::open_listed(&there.dir, &there.name)?;
-        let moved = Mark::of(&opened, sys::stat(&opened)?.id);
+        let opened = dirfd::open_listed(&there.dir, &there.name)?;
+        let moved = Mark::of(&opened, meta::stat(&opened)?.id);
         let (before, ino) = (entry.target.mark(), moved.id.ino);
         // The number of the device may be another one since it was mounted again.
         let is_it = match before.born_ns.is_some() && moved.born_ns.is_some() {
@@ -262,13 +267,13 @@ impl Undo<'_> {
             self.trees.foreseen.insert(path.to_vec());
             return Ok(UndoOutcome::Would { lost: Vec::new() });
         }
-        sys::rename_new(&there.dir, &there.name, &found.dir, &found.name)?;
+        entry::rename_new(&there.dir, &there.name, &found.dir, &found.name)?;
         let back = identity_at(&found.dir, &found.name)?;
         if back.is_none_or(|id| id.ino != ino) {
-            sys::rename_new(&found.dir, &found.name, &there.dir, &there.name)?;
+            entry::rename_new(&found.dir, &found.name, &there.dir, &there.name)?;
             return Err(Skip::Changed);
         }
-        let _ = sys::sync_dir(&found.dir);
+        let _ = content::sync_dir(&found.dir);
         Ok(UndoOutcome::Restored { lost: Vec::new() })
     }
 }

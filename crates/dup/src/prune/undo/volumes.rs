@@ -5,14 +5,15 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 
-use bc_fs::mount::Answer;
+use bc_fs::dirfd;
+use bc_fs::meta;
+use bc_fs::mount::{Answer, basic_traits};
 
 use super::reference;
 use crate::path::split;
 use crate::prune::dir;
 use crate::prune::journal::{Index, JournalStep, Recorded, TreeAction};
 use crate::prune::skip::Skip;
-use crate::prune::sys;
 
 /// File systems of the steps, and those mounted now.
 #[derive(Default)]
@@ -45,9 +46,11 @@ impl Volumes {
         let Some(dir) = nearest(&path, &entry.target) else {
             return Ok(());
         };
-        let (before, now) = (entry.target.id().dev, sys::stat(&dir)?.id.dev);
+        let (before, now) = (entry.target.id().dev, meta::stat(&dir)?.id.dev);
         let present = self.present.entry(now);
-        let present = present.or_insert_with(|| sys::volume(&dir)).as_deref();
+        let present = present
+            .or_insert_with(|| bc_fs::volume_at(dirfd::own_path(&dir)))
+            .as_deref();
         let recorded = self.recorded.get(&(run, before)).map(String::as_str);
         let is_there = match (recorded, present) {
             (Some(recorded), Some(present)) if has_uuid(recorded) && has_uuid(present) => {
@@ -96,7 +99,7 @@ fn is_the_keepers(entry: &JournalStep, dir: &OwnedFd, dev: u64) -> bool {
         return false;
     }
     // There, files of one file system may have several numbers.
-    if sys::traits(dir).is_ok_and(|traits| traits.copy_up == Answer::Yes) {
+    if basic_traits(dir).is_ok_and(|traits| traits.copy_up == Answer::Yes) {
         return false;
     }
     let kept_file = entry
@@ -104,7 +107,7 @@ fn is_the_keepers(entry: &JournalStep, dir: &OwnedFd, dev: u64) -> bool {
         .path()
         .and_then(|path| dir::open_parent(&reference(&path, &entry.kept_file)).ok());
     kept_file
-        .and_then(|(dir, _)| sys::stat(&dir).ok())
+        .and_then(|(dir, _)| meta::stat(&dir).ok())
         .is_some_and(|stat| stat.id.dev == dev)
 }
 

@@ -1,13 +1,14 @@
 //! Files that lie in one place on disk: their wasted bytes, and that they are read once, on images
 //! of file systems that share extents, where the tests run as root and the tools are there.
 
-use super::*;
-use crate::cache::{Cache, Location};
-use crate::prune::tests::images::{Mount, mount, mount_with};
 use std::os::unix::fs::FileExt;
 use std::process::Command;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
+
+use super::*;
+use crate::cache::{Cache, Location};
+use crate::prune::tests::images::{Mount, mount, mount_with};
 
 /// Copies a file so that both share their blocks.
 fn clone(mount: &Mount, from: &str, to: &str) {
@@ -168,8 +169,8 @@ fn waste_is_what_lies_apart_whatever_a_cache_remembers() {
                 let file = options.read(true).write(true);
                 file.open(mount.at.join(name)).unwrap()
             });
-            let shared = bc_read::dedupe::dedupe_range(&from, &to, 0, 500_000).unwrap();
-            assert_eq!(shared, bc_read::dedupe::Deduped::Bytes(500_000));
+            let shared = bc_edit::dedupe::dedupe_range(&from, &to, 0, 500_000).unwrap();
+            assert_eq!(shared, bc_edit::dedupe::Deduped::Bytes(500_000));
         }
         assert_eq!(wasted(true), (0, 4));
         assert_eq!(wasted(false), (0, 0));

@@ -31,12 +31,12 @@ fn child() {
     let action = std::env::var_os(ACTION).unwrap();
     let action = Action::parse(action.as_encoded_bytes()).unwrap();
     let point: Point = std::env::var(POINT).unwrap().parse().unwrap();
-    let kill = (point, fail::Fault::Kill);
+    let kill = (point, faults::Fault::Kill);
     let journal_path = root.with_file_name("journal");
     if std::env::var_os(UNDO).is_some() {
-        fail::arm_all([kill]);
+        faults::arm_all([kill]);
         crate::prune::undo(&journal_path, RunMode::Execute, &Cancel::new(), &mut |_| {}).unwrap();
-        return survived(&root, &fail::disarm().calls);
+        return survived(&root, &faults::disarm().calls);
     }
     let groups = vec![group(&root, &["a", "b"])];
     let dirs = groups[0].copies.iter().map(|copy| copy.dir.clone());
@@ -44,9 +44,9 @@ fn child() {
         files: dirs.collect(),
     };
     let mut journal = Journal::create(&journal_path, &action, &[dirs], &Cancel::new()).unwrap();
-    fail::arm_all([kill]);
+    faults::arm_all([kill]);
     run_trees(groups, &options(action), Some(&mut journal));
-    survived(&root, &fail::disarm().calls);
+    survived(&root, &faults::disarm().calls);
 }
 
 fn spawn(tree: &TestTree, name: &str, point: &Point, more: &[(&str, String)]) -> Child {

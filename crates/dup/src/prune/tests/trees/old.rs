@@ -1,6 +1,8 @@
 //! Directories that versions before moved to another file system, name by name: no run does so any
 //! more, and the part that such a run had done when it was killed is undone by its journal.
 
+use bc_fs::dirfd;
+
 use super::*;
 use crate::prune::copy::digest;
 use crate::prune::existing_target::CopyOrigin;
@@ -22,13 +24,13 @@ struct Killed;
 
 fn hold(path: &Path) -> OpenFile {
     let bytes = path.as_os_str().as_bytes();
-    let dir = sys::open_root(path.parent().unwrap().as_os_str().as_bytes()).unwrap();
-    let name = sys::name(path.file_name().unwrap().as_bytes()).unwrap();
+    let dir = dirfd::open_root(path.parent().unwrap().as_os_str().as_bytes()).unwrap();
+    let name = dirfd::name(path.file_name().unwrap().as_bytes()).unwrap();
     let meta = path.symlink_metadata().unwrap();
     let opened = match meta {
-        _ if meta.is_dir() => sys::open_listed(&dir, &name),
-        _ if meta.is_symlink() => sys::open_link(&dir, &name),
-        _ => sys::open_file(&dir, &name, sys::Access::Read),
+        _ if meta.is_dir() => dirfd::open_listed(&dir, &name),
+        _ if meta.is_symlink() => dirfd::open_link(&dir, &name),
+        _ => dirfd::open_file(&dir, &name, dirfd::Access::Read),
     };
     OpenFile::link(opened.unwrap(), &dir, &name, bytes).unwrap()
 }

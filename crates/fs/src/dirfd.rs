@@ -1,0 +1,371 @@
+//! Directories and files opened by the descriptor of a directory above them, so that no other
+//! process can exchange a part of the way between a look and the use.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{self, AtFlags, CWD, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use crate::call::{FailedCall, Result, call};
+use crate::meta::{stat, stat_through};
+
+const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// Bytes of a path handed to the kernel at once; PATH_MAX is 4096 with its NUL.
+const CHUNK: usize = 4000;
+
+/// Opens the directory `path` as a place to stand on; links in it are followed.
+///
+/// # Errors
+/// Those of `openat`.
+pub fn open_root(path: &[u8]) -> Result<OwnedFd> {
+    let path: &[u8] = if path.is_empty() { b"." } else { path };
+    if path.len() <= CHUNK {
+        return call("open directory", || {
+            fs::openat(CWD, path, DIRECTORY, Mode::empty())
+        });
+    }
+    let start: &[u8] = if path[0] == b'/' { b"/" } else { b"." };
+    let mut at = call("open directory", || {
+        fs::openat(CWD, start, DIRECTORY, Mode::empty())
+    })?;
+    for part in path
+        .split(|byte| *byte == b'/')
+        .filter(|part| !part.is_empty())
+    {
+        at = call("open directory", || {
+            fs::openat(&at, part, DIRECTORY, Mode::empty())
+        })?;
+    }
+    Ok(at)
+}
+
+/// Opens the directory above an open one.
+///
+/// # Errors
+/// Those of `openat`.
+pub fn open_parent(dir: impl AsFd) -> Result<OwnedFd> {
+    call("open directory", || {
+        fs::openat(&dir, c"..", DIRECTORY, Mode::empty())
+    })
+}
+
+/// Opens the directory that one name of an open one leads to, links followed.
+///
+/// # Errors
+/// Those of `openat`.
+pub fn open_dir_at(dir: impl AsFd, name: &[u8]) -> Result<OwnedFd> {
+    call("open directory", || {
+        fs::openat(&dir, name, DIRECTORY, Mode::empty())
+    })
+}
+
+/// Opens the file that a path leads to, links followed: a directory so that it could be read,
+/// anything else as a place alone, which neither waits nor has effects.
+///
+/// # Errors
+/// Those of `openat`.
+pub fn open_named(path: &[u8]) -> Result<OwnedFd> {
+    let read = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let directory = open_root(path).and_then(|at| {
+        call("open directory", || {
+            fs::openat(&at, c".", read, Mode::empty())
+        })
+    });
+    match directory {
+        Err(FailedCall {
+            errno: Errno::NOTDIR,
+            ..
+        }) if path.len() <= CHUNK => call("open", || {
+            fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+        }),
+        opened => opened,
+    }
+}
+
+/// Opens the directory `path` below `root`, or that itself if the path is empty; a symbolic link
+/// anywhere in it is an error (ELOOP, or ENOTDIR from kernels before 5.6), and so is a way out of it
+/// (EXDEV). A slash at its start does not make it a path from the top.
+///
+/// # Errors
+/// Those of `openat2`.
+pub fn open_below(root: impl AsFd, path: &[u8]) -> Result<OwnedFd> {
+    let path = relative(path);
+    let path: &[u8] = if path.is_empty() { b"." } else { path };
+    let (mut at, mut rest) = open_chunk(root.as_fd(), path)?;
+    while !rest.is_empty() {
+        (at, rest) = open_chunk(at.as_fd(), rest)?;
+    }
+    Ok(at)
+}
+
+/// A path without the slashes that it begins with.
+fn relative(path: &[u8]) -> &[u8] {
+    let slashes = path.iter().take_while(|byte| **byte == b'/').count();
+    &path[slashes..]
+}
+
+/// Opens as much of the way as the kernel takes at once; returns the rest of it too.
+fn open_chunk<'p>(at: BorrowedFd<'_>, path: &'p [u8]) -> Result<(OwnedFd, &'p [u8])> {
+    let take = if path.len() <= CHUNK {
+        path.len()
+    } else {
+        // A component has at most 255 bytes, so there is a slash.
+        path[..CHUNK]
+            .iter()
+            .rposition(|byte| *byte == b'/')
+            .unwrap_or(CHUNK)
+    };
+    let (chunk, rest) = path.split_at(take);
+    let rest = relative(rest);
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let found = call("open directory", || {
+        loop {
+            match fs::openat2(at, chunk, DIRECTORY, Mode::empty(), resolve) {
+                // Something was renamed meanwhile, and the kernel cannot decide on the effect.
+                Err(Errno::AGAIN) => {}
+                opened => break opened,
+            }
+        }
+    });
+    match found {
+        // Older kernels do not know the call, some filters answer EPERM.
+        Err(FailedCall {
+            errno: Errno::NOSYS | Errno::PERM,
+            ..
+        }) => Ok((open_parts(at, chunk)?, rest)),
+        found => Ok((found?, rest)),
+    }
+}
+
+/// Opens the path one component after the other.
+fn open_parts(at: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd> {
+    let open = |at: BorrowedFd<'_>, part: &[u8]| {
+        call("open directory", || {
+            fs::openat(at, part, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())
+        })
+    };
+    let mut held = open(at, b".")?;
+    for part in path
+        .split(|byte| *byte == b'/')
+        .filter(|part| !part.is_empty())
+    {
+        if part == b".." {
+            return Err(FailedCall {
+                op: "open directory",
+                errno: Errno::XDEV,
+            });
+        }
+        held = open(held.as_fd(), part)?;
+    }
+    Ok(held)
+}
+
+/// Access to a file's content.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Access {
+    /// Reading.
+    Read,
+    /// Reading and writing.
+    Write,
+}
+
+/// Opens a file without following a link, waiting for anything or changing
+/// its access time.
+///
+/// # Errors
+/// Those of `openat`.
+pub fn open_file(dir: impl AsFd, name: &CStr, access: Access) -> Result<OwnedFd> {
+    let common = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = match access {
+        Access::Read => common | OFlags::RDONLY,
+        Access::Write => common | OFlags::RDWR,
+    };
+    call("open", || {
+        match fs::openat(&dir, name, flags | OFlags::NOATIME, Mode::empty()) {
+            // O_NOATIME is for the owner only.
+            Err(Errno::PERM) => fs::openat(&dir, name, flags, Mode::empty()),
+            opened => opened,
+        }
+    })
+}
+
+/// Opens a directory to be listed: no link, and without a change of its access time where that can be.
+///
+/// # Errors
+/// Those of `openat`.
+pub fn open_listed(dir: impl AsFd, name: &CStr) -> Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    call("open directory", || {
+        match fs::openat(&dir, name, flags | OFlags::NOATIME, Mode::empty()) {
+            // O_NOATIME is for the owner only.
+            Err(Errno::PERM) => fs::openat(&dir, name, flags, Mode::empty()),
+            opened => opened,
+        }
+    })
+}
+
+/// Opens the directory once more, to be listed from its beginning.
+///
+/// # Errors
+/// Those of `openat`.
+pub fn relist(dir: impl AsFd) -> Result<OwnedFd> {
+    open_listed(dir, c".")
+}
+
+/// Opens a symbolic link itself.
+///
+/// # Errors
+/// Those of `openat`.
+pub fn open_link(dir: impl AsFd, name: &CStr) -> Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    call("open", || fs::openat(&dir, name, flags, Mode::empty()))
+}
+
+/// Returns the text of a symbolic link that was opened itself.
+///
+/// # Errors
+/// Those of `readlinkat`.
+pub fn link_text(link: impl AsFd) -> Result<Vec<u8>> {
+    let text = call("readlink", || fs::readlinkat(&link, c"", Vec::new()))?;
+    Ok(text.into_bytes())
+}
+
+/// Checks that names of the directory may be changed by this process and through this mount: EROFS,
+/// EACCES.
+///
+/// # Errors
+/// Those of `faccessat`.
+pub fn may_change(dir: impl AsFd) -> Result<()> {
+    let access = fs::Access::WRITE_OK | fs::Access::EXEC_OK;
+    call("write directory", || {
+        fs::accessat(&dir, c".", access, AtFlags::EACCESS)
+    })
+}
+
+/// Checks that the file of this name may be read and written to by this process: EACCES, EROFS.
+///
+/// # Errors
+/// Those of `faccessat`.
+pub fn may_read_and_write(dir: impl AsFd, name: &CStr) -> Result<()> {
+    let access = fs::Access::READ_OK | fs::Access::WRITE_OK;
+    call("access", || {
+        fs::accessat(&dir, name, access, AtFlags::EACCESS)
+    })
+}
+
+/// Fills as much of `buffer` as there is from `offset`.
+///
+/// # Errors
+/// Those of `pread`.
+pub fn read_at(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Result<usize> {
+    let whole = buffer.len();
+    read_at_least(file, buffer, offset, whole)
+}
+
+/// Reads as [`read_at`] does until `enough` bytes are there. Where that is all that a file should
+/// have from `offset` on and the buffer has room for more, a call that brings just that has met the
+/// end.
+///
+/// # Errors
+/// Those of `pread`.
+pub fn read_at_least(
+    file: impl AsFd,
+    buffer: &mut [u8],
+    offset: u64,
+    enough: usize,
+) -> Result<usize> {
+    let mut filled = 0;
+    while filled < enough {
+        let read = call("read", || {
+            rustix::io::pread(&file, &mut buffer[filled..], offset + filled as u64)
+        })?;
+        if read == 0 {
+            break;
+        }
+        filled += read;
+    }
+    Ok(filled)
+}
+
+/// Returns a name as the C string that calls take.
+///
+/// # Errors
+/// `INVAL` for a name with a NUL in it.
+pub fn name(bytes: &[u8]) -> Result<CString> {
+    CString::new(bytes).map_err(|_| FailedCall {
+        op: "open",
+        errno: Errno::INVAL,
+    })
+}
+
+/// Returns the path of an open file through `/proc`, for calls that take a path only: that of this
+/// thread, which may have a table of descriptors of its own.
+pub fn own_path(fd: impl AsFd) -> String {
+    format!("/proc/thread-self/fd/{}", fd.as_fd().as_raw_fd())
+}
+
+/// Returns the path that the kernel knows the open file or directory by; `None` without /proc or
+/// when it has been removed.
+pub fn real_path(file: impl AsFd) -> Option<Vec<u8>> {
+    let path = fs::readlinkat(CWD, own_path(&file), Vec::new())
+        .ok()?
+        .into_bytes();
+    // A directory may be called like that.
+    let there = || -> Result<bool> { Ok(stat_through(CWD, &name(&path)?)?.id == stat(&file)?.id) };
+    let leads =
+        path.first() == Some(&b'/') && (!path.ends_with(b" (deleted)") || there().unwrap_or(false));
+    leads.then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use rustix::fs::mkdirat;
+
+    use super::*;
+    use crate::meta::stat;
+
+    fn top(dir: &tempfile::TempDir) -> OwnedFd {
+        open_root(dir.path().as_os_str().as_encoded_bytes()).unwrap()
+    }
+
+    #[test]
+    fn no_link_is_followed_either_way() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("a/b")).unwrap();
+        symlink("a", dir.path().join("link")).unwrap();
+        let top = top(&dir);
+        let in_one = |path| open_below(&top, path).is_ok();
+        let in_parts = |path| open_parts(top.as_fd(), path).is_ok();
+        for opens in [&in_one as &dyn Fn(&'static [u8]) -> bool, &in_parts] {
+            assert!(opens(b"a/b") && opens(b"a//b"));
+            for path in [&b"link"[..], b"link/b", b"..", b"none"] {
+                assert!(!opens(path), "{path:?}");
+            }
+        }
+        // The kernel allows paths that come back below.
+        assert!(in_one(b"a/../a") && !in_parts(b"a/../a"));
+        assert!(in_one(b"") && in_one(b"/a"));
+    }
+
+    #[test]
+    fn any_depth() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = top(&dir);
+        let name = "d".repeat(200);
+        let mut path = Vec::new();
+        let mut at = open_below(&top, b"").unwrap();
+        for _ in 0..45 {
+            mkdirat(&at, &name, Mode::from_raw_mode(0o700)).unwrap();
+            at = open_below(&at, name.as_bytes()).unwrap();
+            path.extend_from_slice(name.as_bytes());
+            path.push(b'/');
+        }
+        path.pop();
+        let found = open_below(&top, &path).unwrap();
+        assert_eq!(stat(&found).unwrap().id, stat(&at).unwrap().id);
+    }
+}

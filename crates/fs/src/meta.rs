@@ -1,0 +1,397 @@
+//! Identity, stamp and the other facts about a file, each a type of its own, and the calls that read
+//! them.
+
+use std::ffi::CStr;
+use std::os::fd::AsFd;
+
+use rustix::fs::{self, AtFlags, FileType, Stat, Statx, StatxAttributes, StatxFlags, makedev};
+use rustix::io::Errno;
+
+use crate::call::{FailedCall, Result, call};
+
+/// Identity of a file: device and inode number. Equal identities at one moment are the same file.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Identity {
+    /// The device, as `st_dev`.
+    pub dev: u64,
+    /// The inode number.
+    pub ino: u64,
+}
+
+/// State of a file: any write changes at least one of these.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct Stamp {
+    /// Bytes.
+    pub size: u64,
+    /// Last change of the content, in nanoseconds since 1970; may be negative. `i64::MIN` and
+    /// `i64::MAX` stand for all times before 1677 and after 2262.
+    pub mtime_ns: i64,
+    /// Last change of content or metadata, in nanoseconds since 1970; may be negative.
+    pub ctime_ns: i64,
+}
+
+/// Fields of `stat` that a listing keeps of each file.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct BasicStat {
+    /// Identity of the file.
+    pub id: Identity,
+    /// State of the file.
+    pub stamp: Stamp,
+    /// Names that the file has.
+    pub nlink: u64,
+}
+
+/// Fields of `stat` that this project uses.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct FileStat {
+    /// Identity of the file.
+    pub id: Identity,
+    /// State of the file.
+    pub stamp: Stamp,
+    /// Type and permission bits, as `st_mode`.
+    pub mode: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Names that the file has.
+    pub nlink: u64,
+    /// Device that a device node stands for, as `st_rdev`.
+    pub rdev: u64,
+    /// Space used, in units of 512 bytes; 0 in a listing, which does not keep it.
+    pub blocks: u64,
+}
+
+impl FileStat {
+    /// Returns the type, from the mode.
+    pub fn kind(&self) -> FileKind {
+        FileKind::from_mode(self.mode)
+    }
+
+    /// Returns the fields that a listing keeps.
+    pub fn meta(&self) -> BasicStat {
+        BasicStat {
+            id: self.id,
+            stamp: self.stamp,
+            nlink: self.nlink,
+        }
+    }
+}
+
+// For our other crates. Hidden, and no part of what we promise: rustix may change its types.
+#[doc(hidden)]
+impl From<&Statx> for FileStat {
+    fn from(stat: &Statx) -> FileStat {
+        FileStat {
+            id: Identity {
+                dev: makedev(stat.stx_dev_major, stat.stx_dev_minor),
+                ino: stat.stx_ino,
+            },
+            stamp: Stamp {
+                size: stat.stx_size,
+                mtime_ns: nanoseconds(stat.stx_mtime.tv_sec, stat.stx_mtime.tv_nsec),
+                ctime_ns: nanoseconds(stat.stx_ctime.tv_sec, stat.stx_ctime.tv_nsec),
+            },
+            mode: u32::from(stat.stx_mode),
+            uid: stat.stx_uid,
+            gid: stat.stx_gid,
+            nlink: u64::from(stat.stx_nlink),
+            rdev: makedev(stat.stx_rdev_major, stat.stx_rdev_minor),
+            blocks: stat.stx_blocks,
+        }
+    }
+}
+
+// The fields' widths differ between architectures.
+#[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
+#[doc(hidden)]
+impl From<&Stat> for FileStat {
+    fn from(stat: &Stat) -> FileStat {
+        FileStat {
+            id: Identity {
+                dev: stat.st_dev as u64,
+                ino: stat.st_ino as u64,
+            },
+            stamp: Stamp {
+                size: stat.st_size as u64,
+                mtime_ns: nanoseconds(stat.st_mtime as i64, stat.st_mtime_nsec as u32),
+                ctime_ns: nanoseconds(stat.st_ctime as i64, stat.st_ctime_nsec as u32),
+            },
+            mode: stat.st_mode as u32,
+            uid: stat.st_uid,
+            gid: stat.st_gid,
+            nlink: stat.st_nlink as u64,
+            rdev: stat.st_rdev as u64,
+            blocks: stat.st_blocks as u64,
+        }
+    }
+}
+
+/// Returns a time in nanoseconds since 1970. Times further away than some 292 years, as a broken
+/// clock or file system may give, become the first or the last value: comparisons must not take
+/// those for equal.
+pub fn nanoseconds(seconds: i64, nanoseconds: u32) -> i64 {
+    let whole = seconds.checked_mul(1_000_000_000);
+    whole
+        .and_then(|whole| whole.checked_add(i64::from(nanoseconds)))
+        .unwrap_or(if seconds < 0 { i64::MIN } else { i64::MAX })
+}
+
+/// Kind of an entry.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[repr(u8)]
+pub enum FileKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Dir,
+    /// A symbolic link.
+    Symlink,
+    /// A named pipe.
+    Fifo,
+    /// A Unix socket.
+    Socket,
+    /// A block device.
+    Block,
+    /// A character device.
+    Char,
+}
+
+impl FileKind {
+    const ALL: [FileKind; 7] = [
+        FileKind::File,
+        FileKind::Dir,
+        FileKind::Symlink,
+        FileKind::Fifo,
+        FileKind::Socket,
+        FileKind::Block,
+        FileKind::Char,
+    ];
+
+    /// Returns the kind from the type bits of a mode. Unknown bits are taken as a character device:
+    /// never opened.
+    pub fn from_mode(mode: u32) -> FileKind {
+        FileKind::from_type(FileType::from_raw_mode(mode)).unwrap_or(FileKind::Char)
+    }
+
+    /// Returns the kind; `None` for an unknown type.
+    pub fn from_type(file_type: FileType) -> Option<FileKind> {
+        Some(match file_type {
+            FileType::RegularFile => FileKind::File,
+            FileType::Directory => FileKind::Dir,
+            FileType::Symlink => FileKind::Symlink,
+            FileType::Fifo => FileKind::Fifo,
+            FileType::Socket => FileKind::Socket,
+            FileType::BlockDevice => FileKind::Block,
+            FileType::CharacterDevice => FileKind::Char,
+            FileType::Unknown => return None,
+        })
+    }
+
+    /// Inverts `self as u8`.
+    ///
+    /// # Panics
+    /// For any other number.
+    pub fn from_code(code: u8) -> FileKind {
+        FileKind::ALL[usize::from(code)]
+    }
+}
+
+/// State of a file, with the fields that its [`FileStat`] leaves out.
+pub struct FullStat {
+    /// Its fields that most callers use.
+    pub stat: FileStat,
+    /// Time of the last access, in nanoseconds since 1970.
+    pub atime_ns: i64,
+    /// Time of birth, in nanoseconds since 1970; `None` where its file system does not keep that.
+    pub born_ns: Option<u64>,
+    /// Marks (`chattr`), as far as its file system reports them, and a bit for the root of a mount.
+    pub marks: StatxAttributes,
+    /// The number of the mount that it was opened by; `None` from kernels that do not report it
+    /// (before Linux 5.8).
+    pub mount: Option<u64>,
+}
+
+impl From<&Statx> for FullStat {
+    fn from(found: &Statx) -> FullStat {
+        FullStat {
+            stat: FileStat::from(found),
+            atime_ns: nanoseconds(found.stx_atime.tv_sec, found.stx_atime.tv_nsec),
+            born_ns: birth(found),
+            marks: found.stx_attributes,
+            mount: StatxFlags::from_bits_retain(found.stx_mask)
+                .contains(StatxFlags::MNT_ID)
+                .then_some(found.stx_mnt_id),
+        }
+    }
+}
+
+// The fields' widths differ between architectures.
+#[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
+impl From<&Stat> for FullStat {
+    fn from(found: &Stat) -> FullStat {
+        FullStat {
+            stat: FileStat::from(found),
+            atime_ns: nanoseconds(found.st_atime as i64, found.st_atime_nsec as u32),
+            born_ns: None,
+            marks: StatxAttributes::empty(),
+            mount: None,
+        }
+    }
+}
+
+fn birth(found: &Statx) -> Option<u64> {
+    let reported = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME);
+    let seconds = u64::try_from(found.stx_btime.tv_sec)
+        .ok()
+        .filter(|_| reported)?;
+    let born = seconds.checked_mul(1_000_000_000)?;
+    born.checked_add(u64::from(found.stx_btime.tv_nsec))
+        .filter(|born| *born > 0)
+}
+
+/// Returns all that is known of an open file.
+///
+/// # Errors
+/// Those of `statx`.
+pub fn stat_all(file: impl AsFd) -> Result<FullStat> {
+    full(file, AtFlags::empty())
+}
+
+/// Returns the same from the server, where the kernel's cache may be outdated.
+///
+/// # Errors
+/// Those of `statx`.
+pub fn stat_all_now(file: impl AsFd) -> Result<FullStat> {
+    full(file, AtFlags::STATX_FORCE_SYNC)
+}
+
+fn full(file: impl AsFd, more: AtFlags) -> Result<FullStat> {
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME | StatxFlags::MNT_ID;
+    let found = call("stat", || {
+        fs::statx(&file, c"", AtFlags::EMPTY_PATH | more, wanted)
+    });
+    match found {
+        Ok(found) => Ok(FullStat::from(&found)),
+        // Some filters do not know the call.
+        Err(FailedCall {
+            errno: Errno::NOSYS | Errno::PERM,
+            ..
+        }) => raw_stat(file).map(|found| FullStat::from(&found)),
+        Err(failed) => Err(failed),
+    }
+}
+
+/// Returns the time of birth of an open file, in nanoseconds since 1970; `None` where its file
+/// system does not keep that.
+pub fn born_ns(file: impl AsFd) -> Option<u64> {
+    let flags = AtFlags::EMPTY_PATH;
+    let found = call("stat", || fs::statx(&file, c"", flags, StatxFlags::BTIME));
+    birth(&found.ok()?)
+}
+
+/// Returns the state of an open file.
+///
+/// # Errors
+/// Those of `fstat`.
+pub fn stat(file: impl AsFd) -> Result<FileStat> {
+    raw_stat(file).map(|stat| FileStat::from(&stat))
+}
+
+/// Returns everything that `fstat` reports.
+///
+/// # Errors
+/// Those of `fstat`.
+pub fn raw_stat(file: impl AsFd) -> Result<Stat> {
+    call("stat", || fs::fstat(&file))
+}
+
+/// Returns the state of the name itself, not of a link's target.
+///
+/// # Errors
+/// Those of `fstatat`.
+pub fn stat_at(dir: impl AsFd, name: &CStr) -> Result<FileStat> {
+    let stat = call("stat", || fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW))?;
+    Ok(FileStat::from(&stat))
+}
+
+/// Returns the state of the name itself, or of `at` if the name is empty; from the server, where
+/// the kernel's cache may be outdated.
+///
+/// # Errors
+/// Those of `statx`.
+pub fn stat_now(at: impl AsFd, name: &CStr) -> Result<FileStat> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
+    let found = call("stat", || {
+        fs::statx(&at, name, flags, StatxFlags::BASIC_STATS)
+    });
+    match found {
+        Ok(found) => Ok(FileStat::from(&found)),
+        // Some filters do not know the call.
+        Err(FailedCall {
+            errno: Errno::NOSYS | Errno::PERM,
+            ..
+        }) => match name.is_empty() {
+            true => stat(at),
+            false => stat_at(at, name),
+        },
+        Err(failed) => Err(failed),
+    }
+}
+
+/// Returns the state of the file that the name leads to, through links.
+///
+/// # Errors
+/// Those of `fstatat`.
+pub fn stat_through(dir: impl AsFd, name: &CStr) -> Result<FileStat> {
+    let stat = call("stat", || fs::statat(&dir, name, AtFlags::empty()))?;
+    Ok(FileStat::from(&stat))
+}
+
+/// Returns true if a directory is the root of a mount; `None` from kernels that do not report it
+/// (before Linux 5.8).
+pub fn is_mount_root(dir: impl AsFd) -> Option<bool> {
+    let flags = AtFlags::EMPTY_PATH;
+    let found = call("stat", || fs::statx(&dir, c"", flags, StatxFlags::empty()));
+    let found = found.ok()?;
+    let reported = found
+        .stx_attributes_mask
+        .contains(StatxAttributes::MOUNT_ROOT);
+    reported.then(|| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{AtFlags, CWD, StatxFlags, fstat, open, statx};
+    use rustix::fs::{Mode, OFlags};
+
+    #[test]
+    fn stat_and_statx_agree() {
+        for path in [".", "Cargo.toml", "/dev/null", "/proc/self/status"] {
+            let fd = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap();
+            let by_stat = FileStat::from(&fstat(&fd).unwrap());
+            let by_statx = statx(CWD, path, AtFlags::empty(), StatxFlags::BASIC_STATS).unwrap();
+            assert_eq!(by_stat, FileStat::from(&by_statx), "{path}");
+        }
+    }
+
+    #[test]
+    fn times_before_and_beyond() {
+        assert_eq!(nanoseconds(-1, 999_999_999), -1);
+        assert_eq!(nanoseconds(-2, 5), -1_999_999_995);
+        assert_eq!(nanoseconds(i64::MAX, 0), i64::MAX);
+        assert_eq!(nanoseconds(i64::MIN, 999), i64::MIN);
+    }
+
+    #[test]
+    fn kinds() {
+        for kind in FileKind::ALL {
+            assert_eq!(FileKind::from_code(kind as u8), kind);
+        }
+        assert_eq!(FileKind::from_mode(0o100_644), FileKind::File);
+        assert_eq!(FileKind::from_mode(0o040_755), FileKind::Dir);
+        assert_eq!(FileKind::from_mode(0o120_777), FileKind::Symlink);
+        assert_eq!(FileKind::from_mode(0), FileKind::Char);
+    }
+}
