@@ -70,22 +70,6 @@
 //!   other files; 12 bytes and 20 a group afterwards.
 #![forbid(unsafe_code)]
 
-/// Gives options a method for each field, by its name, which sets it.
-macro_rules! setters {
-    ($type:ident: $($field:ident: $of:ty),+ $(,)?) => {
-        impl $type {
-            $(
-                /// Sets the field of this name.
-                #[must_use]
-                pub fn $field(mut self, $field: $of) -> $type {
-                    self.$field = $field;
-                    self
-                }
-            )+
-        }
-    };
-}
-
 mod aliases;
 mod cache;
 mod clock;

@@ -44,6 +44,7 @@ pub mod mount;
 pub mod place;
 pub mod quote;
 pub mod safe;
+mod setters;
 pub mod signal;
 mod size;
 pub mod streams;

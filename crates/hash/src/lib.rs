@@ -37,22 +37,6 @@
 
 #![forbid(unsafe_code)]
 
-/// Gives options a method for each field, by its name, which sets it.
-macro_rules! setters {
-    ($type:ident: $($field:ident: $of:ty),+ $(,)?) => {
-        impl $type {
-            $(
-                /// Sets the field of this name.
-                #[must_use]
-                pub fn $field(mut self, $field: $of) -> $type {
-                    self.$field = $field;
-                    self
-                }
-            )+
-        }
-    };
-}
-
 pub mod check;
 pub mod diff;
 mod engine;

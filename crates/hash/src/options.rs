@@ -29,7 +29,7 @@ pub struct HashOptions {
     pub resume: Option<Arc<Resume>>,
 }
 
-setters! {
+bc_fs::setters! {
     HashOptions:
     algorithms: Vec<Algorithm>,
     cpu: CpuFeatures,

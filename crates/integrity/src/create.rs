@@ -59,7 +59,7 @@ impl<'a> CreateOptions<'a> {
     }
 }
 
-setters! {
+bc_fs::setters! {
     CreateOptions<'a>:
     tree: TreeOptions,
     created_at: i64,

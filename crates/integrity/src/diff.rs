@@ -45,7 +45,7 @@ impl<'a> DiffOptions<'a> {
     }
 }
 
-setters! {
+bc_fs::setters! {
     DiffOptions<'a>:
     rules: CompareRules,
     detail: Detail,

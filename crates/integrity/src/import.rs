@@ -45,7 +45,7 @@ impl<'a> ImportOptions<'a> {
     }
 }
 
-setters! {
+bc_fs::setters! {
     ImportOptions<'a>:
     algorithm: Option<Algorithm>,
     strip_prefix: &'a [u8],

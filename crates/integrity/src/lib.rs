@@ -67,22 +67,6 @@
 
 #![forbid(unsafe_code)]
 
-/// Gives options a setter for each field that has a default, by the field's name.
-macro_rules! setters {
-    ($type:ident $(<$life:lifetime>)?: $($field:ident: $of:ty),+ $(,)?) => {
-        impl $(<$life>)? $type $(<$life>)? {
-            $(
-                /// Sets the field of this name.
-                #[must_use]
-                pub fn $field(mut self, $field: $of) -> Self {
-                    self.$field = $field;
-                    self
-                }
-            )+
-        }
-    };
-}
-
 mod attributes;
 pub mod change;
 pub mod compare;

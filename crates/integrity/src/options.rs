@@ -70,7 +70,7 @@ pub struct TreeOptions {
     pub xattrs: XattrPolicy,
 }
 
-setters! {
+bc_fs::setters! {
     TreeOptions:
     hidden: Hidden,
     symlinks: Symlinks,
@@ -271,7 +271,7 @@ impl Reading {
     }
 }
 
-setters! {
+bc_fs::setters! {
     Reading:
     start: Start,
     read: bc_read::ReadOptions,
@@ -318,7 +318,7 @@ impl<'a> Work<'a> {
     }
 }
 
-setters! {
+bc_fs::setters! {
     Work<'a>:
     cpu: CpuFeatures,
     shows_bytes: bool,

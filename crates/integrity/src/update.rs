@@ -111,7 +111,7 @@ impl<'a> UpdateOptions<'a> {
     }
 }
 
-setters! {
+bc_fs::setters! {
     UpdateOptions<'a>:
     reread: Reread,
     damaged: Damaged,

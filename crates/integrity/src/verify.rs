@@ -75,7 +75,7 @@ impl<'a> VerifyOptions<'a> {
     }
 }
 
-setters! {
+bc_fs::setters! {
     VerifyOptions<'a>:
     missing_mounts: MissingMounts,
     rules: CompareRules,

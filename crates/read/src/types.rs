@@ -8,22 +8,6 @@ use bc_walk::{EntryId, Error, FileStat};
 
 use crate::residency::Residency;
 
-/// Gives options a method for each field, by its name, which sets it.
-macro_rules! setters {
-    ($type:ident: $($field:ident: $of:ty),+ $(,)?) => {
-        impl $type {
-            $(
-                /// Sets the field of this name.
-                #[must_use]
-                pub fn $field(mut self, $field: $of) -> $type {
-                    self.$field = $field;
-                    self
-                }
-            )+
-        }
-    };
-}
-
 /// Backend that the bytes come through.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Choice {
@@ -131,7 +115,7 @@ pub struct ReadOptions {
     pub tables: Tables,
 }
 
-setters! {
+bc_fs::setters! {
     ReadOptions:
     backend: Choice,
     slot_size: usize,

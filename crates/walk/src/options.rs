@@ -4,22 +4,6 @@ use std::sync::Arc;
 
 use crate::{ExactPaths, Globs, OwnFile, Shard};
 
-/// Gives options a method for each field, by its name, which sets it.
-macro_rules! setters {
-    ($type:ident: $($field:ident: $of:ty),+ $(,)?) => {
-        impl $type {
-            $(
-                /// Sets the field of this name.
-                #[must_use]
-                pub fn $field(mut self, $field: $of) -> $type {
-                    self.$field = $field;
-                    self
-                }
-            )+
-        }
-    };
-}
-
 /// Names that start with a dot.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Hidden {
@@ -187,7 +171,7 @@ pub struct WalkOptions {
     pub shard: Option<Shard>,
 }
 
-setters! {
+bc_fs::setters! {
     WalkOptions:
     hidden: Hidden,
     symlinks: Symlinks,

@@ -104,7 +104,7 @@ pub struct DirsOptions {
     pub digests: Option<HashOptions>,
 }
 
-setters! {
+bc_fs::setters! {
     DirsOptions:
     names: DirNames,
     similar: Option<u8>,

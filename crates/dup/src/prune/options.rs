@@ -76,7 +76,7 @@ pub struct PruneOptions {
     pub workers: usize,
 }
 
-setters! {
+bc_fs::setters! {
     PruneOptions:
     action: Action,
     rules: KeepRules,

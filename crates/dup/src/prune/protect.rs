@@ -11,6 +11,7 @@ use std::os::fd::OwnedFd;
 use bc_fs::call::FailedCall;
 use bc_fs::dirfd;
 use bc_fs::meta;
+use bc_fs::mount::{MountEntry, entries};
 use bc_pool::Cancel;
 use bc_walk::{Error, Identity, Symlinks};
 
@@ -21,6 +22,7 @@ use super::open_file::OpenFile;
 use super::skip::Skip;
 use super::step::Action;
 use super::views::{self, SeenView, Views};
+use crate::path::below;
 use crate::subtrees::{Files, Subtrees};
 
 /// Position of a directory in relation to references and destination.
@@ -341,34 +343,14 @@ fn may_be_mounted_twice(dir: &[u8]) -> bool {
     let (Ok(stat), Some(path)) = (meta::stat(&opened), dirfd::real_path(&opened)) else {
         return true;
     };
-    let Ok(table) = std::fs::read("/proc/self/mountinfo") else {
-        return true;
-    };
-    let dev = stat.id.dev;
-    let dev = format!("{}:{}", rustix::fs::major(dev), rustix::fs::minor(dev));
-    mounted_twice(&table, dev.as_bytes(), &path)
+    entries().is_none_or(|mounts| mounted_twice(&mounts, stat.id.dev, &path))
 }
 
-/// Answers that from the table of proc_pid_mountinfo(5).
-fn mounted_twice(table: &[u8], dev: &[u8], path: &[u8]) -> bool {
-    let mut below = Vec::new();
-    for byte in path.strip_suffix(b"/").unwrap_or(path) {
-        match byte {
-            b' ' | b'\t' | b'\n' | b'\\' => below.extend(format!("\\{byte:03o}").bytes()),
-            _ => below.push(*byte),
-        }
-    }
-    below.push(b'/');
-    let mut same = 0;
-    for line in table.split(|byte| *byte == b'\n') {
-        let mut fields = line.split(|byte| *byte == b' ');
-        same += usize::from(fields.nth(2) == Some(dev));
-        if fields.nth(1).is_some_and(|point| point.starts_with(&below)) {
-            return true;
-        }
-    }
+/// Answers that from the mounts.
+fn mounted_twice(mounts: &[MountEntry], dev: u64, path: &[u8]) -> bool {
+    let is_below = |mount: &MountEntry| below(&mount.point, path).is_some();
     // None at all: a subvolume, whose number the table does not have.
-    same != 1
+    mounts.iter().any(is_below) || mounts.iter().filter(|mount| mount.dev == dev).count() != 1
 }
 
 /// Returns true if the directory `dir` is one of `trees` or lies below one, by the identity of its
@@ -434,6 +416,9 @@ pub fn lies_above(dir: &[u8], trees: &Subtrees) -> Result<bool, Error> {
 
 #[cfg(test)]
 mod tests {
+    use bc_fs::mount::entries_of;
+    use rustix::fs::makedev;
+
     use super::mounted_twice;
 
     #[test]
@@ -444,17 +429,17 @@ mod tests {
             25 22 8:3 / /srv rw - ext4 /dev/sda3 rw\n\
             26 22 8:3 /archive/sub /copy/x rw - ext4 /dev/sda3 rw\n";
         for (dev, path, expected) in [
-            ("8:1", "/var/trash", false),
-            ("8:1", "/", true),
-            ("8:1", "/mnt", true),
-            ("8:1", "/mnt/a", false),
-            ("8:2", "/mnt/a disk", false),
-            ("8:1", "/mnt/a disk/..", false),
-            ("8:3", "/srv/trash", true),
-            ("0:99", "/btrfs/subvolume", true),
+            ((8, 1), "/var/trash", false),
+            ((8, 1), "/", true),
+            ((8, 1), "/mnt", true),
+            ((8, 1), "/mnt/a", false),
+            ((8, 2), "/mnt/a disk", false),
+            ((8, 1), "/mnt/a disk/..", false),
+            ((8, 3), "/srv/trash", true),
+            ((0, 99), "/btrfs/subvolume", true),
         ] {
-            let found = mounted_twice(table, dev.as_bytes(), path.as_bytes());
-            assert_eq!(found, expected, "{dev} {path}");
+            let found = mounted_twice(&entries_of(table), makedev(dev.0, dev.1), path.as_bytes());
+            assert_eq!(found, expected, "{dev:?} {path}");
         }
     }
 }

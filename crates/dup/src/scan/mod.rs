@@ -98,7 +98,7 @@ pub struct ScanOptions {
     pub start: Start,
 }
 
-setters! {
+bc_fs::setters! {
     ScanOptions:
     algorithm: Algorithm,
     min_size: u64,

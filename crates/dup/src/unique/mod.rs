@@ -117,7 +117,7 @@ pub struct UniqueOptions {
     pub scan: ScanOptions,
 }
 
-setters! {
+bc_fs::setters! {
     UniqueOptions:
     scan: ScanOptions,
 }

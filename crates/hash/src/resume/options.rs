@@ -38,7 +38,7 @@ pub struct Pace {
     pub early: usize,
 }
 
-setters! {
+bc_fs::setters! {
     Pace:
     after: Duration,
     every: Duration,
@@ -103,7 +103,7 @@ impl ResumeOptions {
     }
 }
 
-setters! {
+bc_fs::setters! {
     ResumeOptions:
     state: Option<PathBuf>,
     earlier: Earlier,

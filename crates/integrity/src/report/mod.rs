@@ -55,7 +55,7 @@ impl<'a> ReportHeader<'a> {
     }
 }
 
-setters! {
+bc_fs::setters! {
     ReportHeader<'a>:
     rules: CompareRules,
 }
