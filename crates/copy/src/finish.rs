@@ -122,7 +122,7 @@ pub(crate) fn remove_stages(job: &Job<'_>) {
         }
     };
     for (stage, target) in &job.known.stages {
-        if is_stage(stage) {
+        if is_stage(stage.as_bytes()) {
             remove(target, Some(stage));
         }
     }

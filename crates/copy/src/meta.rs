@@ -4,15 +4,14 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use bc_edit::metadata::{ACCESS_ACL, Subject, mode_without_acl};
+pub(crate) use bc_fs::xattr::Xattrs;
+use bc_fs::xattr::{Attributed, NoFile, XattrReader};
 use bc_manifest::time::is_beyond;
 use bc_walk::FileStat;
 use rustix::fs::{FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, Uid};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::options::Preserve;
-
-/// The kernel's limit for one value and for the list of names (`linux/limits.h`).
-const XATTR_MAX: usize = 64 << 10;
 
 const CAPABILITY: &[u8] = b"security.capability";
 /// Names under which XFS shows root its access control lists a second time, in a form of its own.
@@ -22,9 +21,6 @@ const LABEL: &[u8] = b"security.selinux";
 
 const SET_USER: u32 = 0o4000;
 const SET_GROUP: u32 = 0o2000;
-
-/// Names and values.
-pub(crate) type Xattrs = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// Metadata of a source that its copy is to have.
 #[derive(Clone, Debug)]
@@ -197,83 +193,45 @@ impl WantedMeta {
 pub(crate) type Lost = (&'static str, Errno);
 
 /// Buffers for reading attributes, one for each worker.
-pub(crate) struct XattrReader {
-    names: Vec<u8>,
-    value: Vec<u8>,
+pub(crate) struct SourceXattrs(XattrReader);
+
+impl SourceXattrs {
+    pub(crate) fn new() -> SourceXattrs {
+        // Removed meanwhile, or listed but not for this user to see (trusted.*).
+        SourceXattrs(XattrReader::new(&[
+            Errno::NODATA,
+            Errno::NOTSUP,
+            Errno::PERM,
+            Errno::ACCESS,
+        ]))
+    }
+
+    /// Returns all attributes of an open file that this user may see, in the order in which they are
+    /// given.
+    pub(crate) fn of_file(&mut self, file: BorrowedFd<'_>) -> Result<Xattrs, Errno> {
+        Ok(ranked(self.0.all(Attributed::Open(file))?))
+    }
+
+    /// Returns the same of the file at `path`; a link is not followed.
+    pub(crate) fn at(&mut self, path: &[u8]) -> Result<Xattrs, Errno> {
+        Ok(ranked(self.0.all(Attributed::<NoFile>::At(path))?))
+    }
+
+    /// Returns the access control list of an open file, if it has one.
+    pub(crate) fn acl_of(&mut self, file: BorrowedFd<'_>) -> Result<Option<&[u8]>, Errno> {
+        Ok(self.0.value(Attributed::Open(file), ACCESS_ACL)?)
+    }
+
+    /// Returns the same of the file at `path`, a link itself.
+    pub(crate) fn acl_at(&mut self, path: &[u8]) -> Result<Option<&[u8]>, Errno> {
+        Ok(self.0.value(Attributed::<NoFile>::At(path), ACCESS_ACL)?)
+    }
 }
 
-impl XattrReader {
-    pub(crate) fn new() -> XattrReader {
-        XattrReader {
-            names: vec![0; XATTR_MAX],
-            value: Vec::new(),
-        }
-    }
-
-    /// Returns all attributes of an open file that this user may see.
-    pub(crate) fn of_file(&mut self, file: BorrowedFd<'_>) -> Result<Xattrs, Errno> {
-        let count = match rustix::fs::flistxattr(file, &mut self.names[..]) {
-            Err(Errno::NOTSUP) | Ok(0) => return Ok(Xattrs::new()),
-            count => count?,
-        };
-        self.values(count, |name, value| {
-            rustix::fs::fgetxattr(file, name, value)
-        })
-    }
-
-    /// Returns all attributes of the file at `path`; a link is not followed.
-    pub(crate) fn at(&mut self, path: &[u8]) -> Result<Xattrs, Errno> {
-        let count = match rustix::fs::llistxattr(path, &mut self.names[..]) {
-            Err(Errno::NOTSUP) | Ok(0) => return Ok(Xattrs::new()),
-            count => count?,
-        };
-        self.values(count, |name, value| {
-            rustix::fs::lgetxattr(path, name, value)
-        })
-    }
-
-    /// The access control list of an open file, if it has one.
-    pub(crate) fn acl_of(&mut self, file: BorrowedFd<'_>) -> Result<Option<&[u8]>, Errno> {
-        self.acl(|value| rustix::fs::fgetxattr(file, ACCESS_ACL, value))
-    }
-
-    /// The same of what is at `path`, a link itself.
-    pub(crate) fn acl_at(&mut self, path: &[u8]) -> Result<Option<&[u8]>, Errno> {
-        self.acl(|value| rustix::fs::lgetxattr(path, ACCESS_ACL, value))
-    }
-
-    fn acl(
-        &mut self,
-        get: impl Fn(&mut [u8]) -> Result<usize, Errno>,
-    ) -> Result<Option<&[u8]>, Errno> {
-        self.value.resize(XATTR_MAX, 0);
-        match get(&mut self.value[..]) {
-            Ok(length) => Ok(Some(&self.value[..length])),
-            Err(Errno::NODATA | Errno::NOTSUP) => Ok(None),
-            Err(errno) => Err(errno),
-        }
-    }
-
-    fn values(
-        &mut self,
-        count: usize,
-        get: impl Fn(&[u8], &mut [u8]) -> Result<usize, Errno>,
-    ) -> Result<Xattrs, Errno> {
-        self.value.resize(XATTR_MAX, 0);
-        let mut all = Xattrs::new();
-        let names = self.names[..count].split(|byte| *byte == 0);
-        let is_own = |name: &&[u8]| !name.is_empty() && !name.starts_with(XFS_ACL);
-        for name in names.filter(is_own) {
-            match get(name, &mut self.value[..]) {
-                Ok(length) => all.push((name.to_vec(), self.value[..length].to_vec())),
-                // Removed meanwhile, or listed but not for this user to see (trusted.*).
-                Err(Errno::NODATA | Errno::NOTSUP | Errno::PERM | Errno::ACCESS) => {}
-                Err(errno) => return Err(errno),
-            }
-        }
-        all.sort_by_key(|(name, _)| rank(name));
-        Ok(all)
-    }
+fn ranked(mut xattrs: Xattrs) -> Xattrs {
+    xattrs.retain(|(name, _)| !name.starts_with(XFS_ACL));
+    xattrs.sort_by_key(|(name, _)| rank(name));
+    xattrs
 }
 
 /// Ranks attributes: access control lists come after others, and capabilities, which a change of

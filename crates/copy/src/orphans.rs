@@ -192,7 +192,10 @@ fn stages<'a>(
     (top, at): (&'a DestDir, &'a [u8]),
 ) -> impl Iterator<Item = (Rc<DestDir>, String, Vec<u8>)> {
     let mut last: Option<(&[u8], Rc<DestDir>)> = None;
-    let named = known.stages.iter().filter(|(name, _)| is_stage(name));
+    let named = known
+        .stages
+        .iter()
+        .filter(|(name, _)| is_stage(name.as_bytes()));
     let named = named.map(|(name, path)| (&path[..], Some(name)));
     let all = named.chain(known.unseen().map(|path| (path, None)));
     all.filter_map(move |(path, stage)| {

@@ -8,9 +8,10 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 
-use bc_digest::{Algorithm, hash, push_hex};
+use bc_digest::{Algorithm, hash};
 use bc_edit::journal::{FLAGS, check};
 use bc_edit::metadata::Subject;
+use bc_edit::names::{self, Temporary};
 use bc_edit::swap::{self, NotDone, Swap};
 use bc_edit::{content, entry};
 use bc_walk::{FileKind, FileStat, Stamp};
@@ -20,13 +21,9 @@ use rustix::io::{Errno, retry_on_intr};
 use crate::beneath::DestDir;
 use crate::existing::Existing;
 
-/// Beginning and end of the names of stages.
-pub(crate) const PREFIX: &str = ".bc-copy.";
-const SUFFIX: &str = ".part";
-
 /// True if that is the name of a stage: a name in a journal is checked before it is used as one.
-pub(crate) fn is_stage(name: &str) -> bool {
-    name.starts_with(PREFIX) && name.ends_with(SUFFIX) && !name.contains('/')
+pub(crate) fn is_stage(name: &[u8]) -> bool {
+    names::temporary(name) == Some(Temporary::Stage)
 }
 
 /// Random number that distinguishes the stages of a job from all others.
@@ -56,19 +53,16 @@ impl JobId {
         }
         key.extend_from_slice(target);
         let digest = hash(Algorithm::Blake3, &key);
-        let mut hex = PREFIX.as_bytes().to_vec();
-        push_hex(&mut hex, &digest.as_bytes()[..8]);
-        hex.extend_from_slice(SUFFIX.as_bytes());
-        String::from_utf8(hex).unwrap_or_default()
+        let mut start = [0; 8];
+        start.copy_from_slice(&digest.as_bytes()[..8]);
+        names::stage(start)
     }
 }
 
 /// True if a path ends in a name that stages have.
 pub(crate) fn is_named_so(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
-    let middle = name.strip_prefix(PREFIX.as_bytes());
-    let key = middle.and_then(|middle| middle.strip_suffix(SUFFIX.as_bytes()));
-    key.is_some_and(|key| key.len() == 16 && key.iter().all(u8::is_ascii_hexdigit))
+    is_stage(name)
 }
 
 /// Content of a stage when it was opened.
@@ -340,7 +334,6 @@ mod tests {
         let job = JobId([7; 16]);
         let long = vec![b'x'; 255];
         let stage = job.stage(&dest, &long, None);
-        assert_eq!(stage.len(), PREFIX.len() + 16 + SUFFIX.len());
         assert_ne!(stage, job.stage(&dest, b"x", None));
         assert!(is_named_so(stage.as_bytes()) && is_named_so(format!("d/{stage}").as_bytes()));
         assert!(!is_named_so(format!("{stage}x").as_bytes()) && !is_named_so(b""));

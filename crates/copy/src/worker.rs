@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use crate::beneath::DestDir;
 use crate::job::Job;
-use crate::meta::{Lost, WantedMeta, XattrReader, fstat};
+use crate::meta::{Lost, SourceXattrs, WantedMeta, fstat};
 use crate::options::Durability;
 use crate::place::{Open, Place, is_settled};
 use crate::queue::Queue;
@@ -49,7 +49,7 @@ pub(crate) struct Worker<'a> {
     /// greatest number allowed.
     opened: usize,
     most_opened: usize,
-    pub(crate) xattrs: XattrReader,
+    pub(crate) xattrs: SourceXattrs,
     pub(crate) lost: Vec<Lost>,
     /// Content of a batch's small files.
     pub(crate) buffer: Vec<u8>,
@@ -69,7 +69,7 @@ impl<'a> Worker<'a> {
             dirs: Vec::new(),
             opened: 0,
             most_opened: affordable(job.options.workers),
-            xattrs: XattrReader::new(),
+            xattrs: SourceXattrs::new(),
             lost: Vec::new(),
             buffer: Vec::new(),
             scratch: Vec::new(),

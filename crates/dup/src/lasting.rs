@@ -1,6 +1,8 @@
 //! Files that last. A file that is kept, or relied on as another copy, has to exist when the run is
 //! over: a file that was deleted while it is open goes at the close, and its content with it.
 
+use bc_edit::names::{self, Temporary};
+
 use crate::prune::is_ours;
 
 /// Prefixes of names under which file systems keep files that were deleted while open: libfuse
@@ -28,21 +30,10 @@ pub(crate) fn is_temporary(name: &[u8]) -> bool {
             || name
                 .strip_prefix(DELETED_ON_SMB)
                 .is_some_and(|rest| rest.len() == 24 && digits(rest))
-            || is_unfinished(name))
-}
-
-/// True for `.bc-copy.*.part` of `bc copy` and `restore`, and `.bc-HASH-*.tmp` of outputs.
-fn is_unfinished(name: &[u8]) -> bool {
-    let Some(rest) = name.strip_prefix(b".bc-") else {
-        return false;
-    };
-    let is_hash = |rest: &[u8]| {
-        rest.split_at_checked(16).is_some_and(|(hash, rest)| {
-            hash.iter().all(u8::is_ascii_hexdigit) && rest.starts_with(b"-")
-        })
-    };
-    let copy = rest.strip_prefix(b"copy.");
-    copy.is_some_and(|rest| rest.ends_with(b".part")) || is_hash(rest) && rest.ends_with(b".tmp")
+            || matches!(
+                names::temporary(name),
+                Some(Temporary::Stage | Temporary::Output)
+            ))
 }
 
 /// True for every name that will be removed: such temporary names and those that a run of prune

@@ -24,7 +24,7 @@ use rustix::io::Errno;
 use crate::locked::Locked;
 use crate::metadata::{ACCESS_ACL, Subject};
 use crate::swap::{self, NotDone, Swap};
-use crate::{content, entry};
+use crate::{content, entry, names};
 
 /// Kernel's limit for one value (`linux/limits.h`).
 const XATTR_SIZE_MAX: usize = 64 << 10;
@@ -469,22 +469,9 @@ fn lock_at(path: &Path) -> io::Result<Locked> {
 
 /// Returns names beside a target to try one after the other.
 fn temporaries(name: &OsStr) -> impl Iterator<Item = OsString> + use<> {
-    let prefix = prefix(name.as_bytes());
-    (0..10_000_u32).map(move |attempt| {
-        let mut name = prefix.clone();
-        name.push(format!("{}-{attempt}.tmp", std::process::id()));
-        name
-    })
-}
-
-/// Returns the beginning of the names of all temporaries of one target. Of fixed length, so that a
-/// name at the file system's limit has temporaries too.
-fn prefix(name: &[u8]) -> OsString {
-    // FNV-1a, for a name that stays the same from version to version.
-    let hash = name.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    format!(".bc-{hash:016x}-").into()
+    let prefix = names::output(name.as_bytes());
+    (0..10_000_u32)
+        .map(move |attempt| OsString::from(format!("{prefix}{}-{attempt}.tmp", std::process::id())))
 }
 
 fn remove(place: &Place, name: &OsStr) {
@@ -493,7 +480,7 @@ fn remove(place: &Place, name: &OsStr) {
 
 /// Removes temporaries whose writers are gone.
 fn remove_abandoned(place: &Place) {
-    let prefix = prefix(place.name().as_bytes());
+    let prefix = names::output(place.name().as_bytes());
     let entries = place
         .open(OsStr::new("."), OFlags::DIRECTORY)
         .and_then(|directory| Ok(Dir::new(directory)?));
@@ -501,7 +488,7 @@ fn remove_abandoned(place: &Place) {
     for entry in entries.flatten() {
         let name = OsString::from_vec(CString::from(entry.file_name()).into_bytes());
         let bytes = name.as_bytes();
-        if !bytes.starts_with(prefix.as_bytes()) || !bytes.ends_with(b".tmp") {
+        if !bytes.starts_with(prefix.as_bytes()) || names::temporary(bytes).is_none() {
             continue;
         }
         let regular = place

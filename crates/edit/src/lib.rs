@@ -28,6 +28,7 @@
 //! - [`atomic`] writes files that appear whole or not at all, and locks them ([`Locked`]).
 //! - [`output`] opens the files that results are written to, and replaces regular files only.
 //! - [`journal`] records what a long run has done so far, and determines whose a journal is.
+//! - [`names`] are the temporary ones of every command.
 //! - [`spill`] moves memory that exceeds a budget into files.
 //!
 //! # Invariants
@@ -44,6 +45,7 @@ pub mod journal;
 mod locked;
 pub mod made;
 pub mod metadata;
+pub mod names;
 pub mod output;
 pub mod spill;
 pub mod swap;

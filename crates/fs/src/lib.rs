@@ -8,6 +8,7 @@
 //!
 //! - [`dirfd`] opens files and directories by the descriptor of a directory above them, [`meta`]
 //!   reads what is known of them, and [`call`](mod@call) says which call failed.
+//! - [`xattr`] reads extended attributes.
 //! - [`place`] finds the directory that a file is to be written to, and which users' links to
 //!   believe there.
 //! - [`mount`] knows which promises of each file system are reliable.
@@ -50,6 +51,7 @@ mod size;
 pub mod streams;
 mod uuid;
 pub mod volume;
+pub mod xattr;
 
 pub use close::{close, flush};
 pub use escape::{Escaped, escape};

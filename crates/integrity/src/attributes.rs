@@ -1,20 +1,16 @@
 //! Extended attributes, which take three calls an entry and more: those of a range of entries are
 //! read by several threads, like everything else.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
 use bc_fs::dirfd::own_path;
+use bc_fs::xattr::{Attributed, NoFile, XattrReader};
 use bc_manifest::integrity::Xattrs;
 use bc_pool::{Cursor, WorkerPanic};
 use bc_walk::{DirFdCache, DirId, EntryId, Error, FileKind, Listing};
 use rustix::io::Errno;
-
-/// The kernel's limits for one value and for the list of names, from
-/// `linux/limits.h`.
-const XATTR_MAX: usize = 64 << 10;
 
 /// Operation reported where an entry's attributes could not be read.
 pub(crate) const OPERATION: &str = "getxattr";
@@ -52,7 +48,7 @@ struct AttributeReader<'a> {
     dir: Option<(DirId, Rc<OwnedFd>)>,
     /// Path of the directory, through `/proc/self/fd`.
     path: Vec<u8>,
-    value: Vec<u8>,
+    reader: XattrReader,
 }
 
 impl<'a> AttributeReader<'a> {
@@ -62,7 +58,8 @@ impl<'a> AttributeReader<'a> {
             dirs: DirFdCache::new(listing),
             dir: None,
             path: Vec::new(),
-            value: vec![0; XATTR_MAX],
+            // Removed meanwhile, or listed but not for us to see (trusted.*).
+            reader: XattrReader::new(&[Errno::NODATA, Errno::NOTSUP]),
         }
     }
 
@@ -79,63 +76,21 @@ impl<'a> AttributeReader<'a> {
         let len = self.path.len();
         self.path.extend_from_slice(listing.name(id).to_bytes());
         let path = &self.path[..];
-        let found = if listing.follow(id) {
-            collect(
-                &mut self.value,
-                |list| rustix::fs::listxattr(path, list),
-                |name, value| rustix::fs::getxattr(path, name, value),
-            )
-        } else {
-            collect(
-                &mut self.value,
-                |list| rustix::fs::llistxattr(path, list),
-                |name, value| rustix::fs::lgetxattr(path, name, value),
-            )
+        let of: Attributed<'_, NoFile> = match listing.follow(id) {
+            true => Attributed::Through(path),
+            false => Attributed::At(path),
         };
+        let found = self.reader.all(of);
         self.path.truncate(len);
         let found = match found {
             // Without /proc only regular files can be read.
-            Err(Errno::NOENT) if listing.kind(id) == FileKind::File => self.of_file(id)?,
+            Err(failed) if failed.errno == Errno::NOENT && listing.kind(id) == FileKind::File => {
+                let (file, _) = bc_read::open_checked(listing, id)?;
+                self.reader.all(Attributed::Open(file))
+            }
             found => found,
         };
-        found.map_err(|errno| Error::new(listing.path(id), OPERATION, errno))
+        let found = found.map(|found| found.into_iter().collect());
+        found.map_err(|failed| Error::new(listing.path(id), OPERATION, failed.errno))
     }
-
-    fn of_file(&mut self, id: EntryId) -> Result<Result<Xattrs, Errno>, Error> {
-        let (file, _) = bc_read::open_checked(self.listing, id)?;
-        Ok(collect(
-            &mut self.value,
-            |list| rustix::fs::flistxattr(&file, list),
-            |name, value| rustix::fs::fgetxattr(&file, name, value),
-        ))
-    }
-}
-
-fn collect(
-    value: &mut [u8],
-    list: impl Fn(&mut [u8]) -> Result<usize, Errno>,
-    get: impl Fn(&[u8], &mut [u8]) -> Result<usize, Errno>,
-) -> Result<Xattrs, Errno> {
-    let count = match list(value) {
-        // A file system without them has none.
-        Err(Errno::NOTSUP) => 0,
-        other => other?,
-    };
-    let mut all = BTreeMap::new();
-    if count == 0 {
-        return Ok(all);
-    }
-    let names = value[..count].to_vec();
-    for name in names
-        .split(|&byte| byte == 0)
-        .filter(|name| !name.is_empty())
-    {
-        match get(name, value) {
-            Ok(len) => drop(all.insert(name.to_vec(), value[..len].to_vec())),
-            // Removed meanwhile, or listed but not for us to see (trusted.*).
-            Err(Errno::NODATA | Errno::NOTSUP) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    Ok(all)
 }

@@ -18,7 +18,7 @@ use super::sources::Candidate;
 use crate::beneath::DestDir;
 use crate::data::{DataError, HUGE, Layout};
 use crate::job::shown_below;
-use crate::meta::{self, Lost, XattrReader};
+use crate::meta::{self, Lost, SourceXattrs};
 use crate::read_once::{ByteSink, Digesting, ReadProgress, read_hash_write};
 use crate::stage::{self, NoStage, Stage, StageUse};
 use crate::tree::parts;
@@ -27,7 +27,7 @@ use crate::tree::parts;
 pub(super) struct Healer<'r, 'a> {
     pub(super) restore: &'r Restore<'a>,
     pub(super) buffer: Vec<u8>,
-    pub(super) xattrs: XattrReader,
+    pub(super) xattrs: SourceXattrs,
     pub(super) lost: Vec<Lost>,
 }
 
@@ -69,7 +69,7 @@ impl<'r, 'a> Healer<'r, 'a> {
         Healer {
             restore,
             buffer: Vec::new(),
-            xattrs: XattrReader::new(),
+            xattrs: SourceXattrs::new(),
             lost: Vec::new(),
         }
     }

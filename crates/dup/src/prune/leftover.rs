@@ -20,6 +20,7 @@ use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 
 use bc_edit::entry;
+use bc_edit::names::PRUNE;
 use bc_fs::call;
 use bc_fs::meta;
 use bc_walk::{FileKind, FileStat, Identity};
@@ -28,7 +29,6 @@ use rustix::process::getpid;
 
 use super::claim;
 
-const PREFIX: &[u8] = b".bc-dup.";
 pub(crate) const NAME: &str = ".tmp";
 pub(crate) const PART: &str = ".part";
 pub(crate) const PROBE: &str = ".probe";
@@ -36,7 +36,7 @@ pub(crate) const PROBE: &str = ".probe";
 /// Everything but the number and the suffix, for this process.
 pub(crate) fn own_prefix() -> String {
     let pid = getpid().as_raw_nonzero().get();
-    format!(".bc-dup.{pid}.{}.", start_time(pid).unwrap_or(0))
+    format!("{PRUNE}{pid}.{}.", start_time(pid).unwrap_or(0))
 }
 
 /// Returns the start of the process, in clock ticks since the boot: field 22 of `/proc/PID/stat`.
@@ -121,7 +121,7 @@ impl std::fmt::Display for Mark {
 }
 
 fn parse(name: &[u8]) -> Option<LeftoverName> {
-    let rest = std::str::from_utf8(name.strip_prefix(PREFIX)?).ok()?;
+    let rest = std::str::from_utf8(name.strip_prefix(PRUNE.as_bytes())?).ok()?;
     let suffixes = [
         (NAME, Suffix::Name),
         (PART, Suffix::Part),

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use std::os::fd::{AsFd, OwnedFd};
 
 use bc_edit::metadata::{ACCESS_ACL, Subject, mode_without_acl};
-use bc_fs::call::{FailedCall, point};
 use bc_fs::meta;
+use bc_fs::xattr::{Attributed, XattrReader};
 use bc_walk::{FileKind, FileStat};
 use rustix::fs::{self, Gid, Mode, Timespec, Timestamps, Uid};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::Errno;
 
 use super::caller::Caller;
 use super::skip::Skip;
@@ -381,53 +381,10 @@ pub(crate) fn takes_attribute(dir: &OwnedFd, name: &[u8]) -> bool {
     fs::fgetxattr(&dir, name, &mut [0_u8; 0][..]) != Err(Errno::OPNOTSUPP)
 }
 
-/// All extended attributes, by name. A file system without any has none.
+/// Returns all extended attributes, by name. A file system without any has none.
 fn xattrs(file: &OwnedFd) -> Result<SortedXattrs, Skip> {
-    let names = match sized("listxattr", |buffer| fs::flistxattr(file, buffer)) {
-        Ok(names) => names,
-        Err(FailedCall {
-            errno: Errno::OPNOTSUPP | Errno::NOSYS,
-            ..
-        }) => return Ok(Vec::new()),
-        Err(failed) => return Err(failed.into()),
-    };
-    let mut found = Vec::new();
-    for name in names
-        .split(|byte| *byte == 0)
-        .filter(|name| !name.is_empty())
-    {
-        match sized("getxattr", |buffer| fs::fgetxattr(file, name, buffer)) {
-            Ok(value) => found.push((name.to_vec(), value)),
-            // Removed meanwhile, or listed but for others to read.
-            Err(FailedCall {
-                errno: Errno::NODATA,
-                ..
-            }) => {}
-            Err(failed) => return Err(failed.into()),
-        }
-    }
+    // Removed meanwhile, or listed but for others to read.
+    let mut found = XattrReader::new(&[Errno::NODATA]).all(Attributed::Open(file))?;
     found.sort();
     Ok(found)
-}
-
-/// Calls with a buffer that is large enough, which takes a second call for
-/// more than 1 KiB.
-fn sized(
-    op: &'static str,
-    mut get: impl FnMut(&mut [u8]) -> rustix::io::Result<usize>,
-) -> Result<Vec<u8>, FailedCall> {
-    let fail = |errno| FailedCall { op, errno };
-    point(op).map_err(fail)?;
-    let mut buffer = vec![0; 1024];
-    loop {
-        match retry_on_intr(|| get(&mut buffer)) {
-            Ok(length) => {
-                buffer.truncate(length);
-                return Ok(buffer);
-            }
-            // XATTR_SIZE_MAX and XATTR_LIST_MAX are 64 KiB.
-            Err(Errno::RANGE) if buffer.len() < 1 << 16 => buffer.resize(1 << 16, 0),
-            Err(errno) => return Err(fail(errno)),
-        }
-    }
 }

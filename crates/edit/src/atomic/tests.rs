@@ -209,13 +209,13 @@ fn only_what_dead_runs_left_is_removed() {
     let dir = tempfile::tempdir().unwrap();
     let target = dir.path().join("m");
     let living = all(&target);
-    let mut dead = prefix(b"m");
+    let mut dead = OsString::from(names::output(b"m"));
     dead.push("1-0.tmp");
     std::fs::write(dir.path().join(&dead), "half").unwrap();
     remove_leftovers(&target);
     assert!(!dir.path().join(&dead).exists());
     std::fs::write(dir.path().join(&dead), "half").unwrap();
-    let mut foreign = prefix(b"other");
+    let mut foreign = OsString::from(names::output(b"other"));
     foreign.push("1-0.tmp");
     std::fs::write(dir.path().join(&foreign), "").unwrap();
     let second = AtomicFile::create(&target).unwrap();

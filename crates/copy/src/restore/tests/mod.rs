@@ -137,7 +137,7 @@ impl Ground {
     fn litter(&self) -> Vec<PathBuf> {
         let paths = self.seen("").into_keys();
         paths
-            .filter(|path| path.to_string_lossy().contains(crate::stage::PREFIX))
+            .filter(|path| crate::stage::is_named_so(path.as_os_str().as_encoded_bytes()))
             .collect()
     }
 

@@ -222,8 +222,5 @@ impl TreePair<'_> {
 
 /// Returns true if the name is one that runs give to unfinished files.
 fn is_stage(name: &[u8]) -> bool {
-    leftover::is_ours(name) || name.starts_with(STAGE)
+    leftover::is_ours(name) || name.starts_with(bc_edit::names::OURS)
 }
-
-/// Prefix of the names that other commands give to files they are writing.
-const STAGE: &[u8] = b".bc-";
