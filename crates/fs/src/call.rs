@@ -46,41 +46,18 @@ pub fn call<T>(op: &'static str, mut f: impl FnMut() -> rustix::io::Result<T>) -
         .map_err(|errno| FailedCall { op, errno })
 }
 
-/// Point before the call of an operation: with the feature `faults` what tests have [armed](arm)
-/// happens here, in other builds nothing.
+/// Point before the call of an operation: with the feature `faults` what tests have armed happens
+/// here, in other builds nothing.
 ///
 /// # Errors
 /// Those that are armed.
-#[cfg(not(feature = "faults"))]
 #[inline(always)]
-pub fn point(_op: &'static str) -> std::result::Result<(), Errno> {
-    Ok(())
-}
-
-#[cfg(feature = "faults")]
-pub use armed::{Hook, arm, point};
-
-#[cfg(feature = "faults")]
-mod armed {
-    use std::sync::OnceLock;
-
-    use super::Errno;
-
-    /// Function that is called before each operation, with its name.
-    pub type Hook = fn(&'static str) -> Result<(), Errno>;
-
-    static HOOK: OnceLock<Hook> = OnceLock::new();
-
-    /// Calls `hook` before each operation of this process from here on; the first one stays.
-    pub fn arm(hook: Hook) {
-        HOOK.get_or_init(|| hook);
-    }
-
-    /// Point before the call of an operation.
-    ///
-    /// # Errors
-    /// Those of the hook.
-    pub fn point(op: &'static str) -> Result<(), Errno> {
-        HOOK.get().map_or(Ok(()), |hook| hook(op))
+pub fn point(op: &'static str) -> std::result::Result<(), Errno> {
+    #[cfg(feature = "faults")]
+    return crate::faults::point(op);
+    #[cfg(not(feature = "faults"))]
+    {
+        let _ = op;
+        Ok(())
     }
 }

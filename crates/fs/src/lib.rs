@@ -38,6 +38,8 @@ mod close;
 pub mod descriptors;
 pub mod dirfd;
 mod escape;
+#[cfg(feature = "faults")]
+pub mod faults;
 pub mod input;
 pub mod lease;
 pub mod meta;

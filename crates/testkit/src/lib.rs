@@ -28,7 +28,6 @@ mod behind_disk;
 mod descriptors;
 pub mod diff;
 pub mod exposition;
-pub mod faults;
 mod fleet;
 mod full_disk;
 mod fuse;

@@ -36,6 +36,13 @@ impl Point {
     }
 }
 
+/// Returns the name and the number, as faults are armed by them.
+impl From<Point> for (String, usize) {
+    fn from(point: Point) -> (String, usize) {
+        (point.call, point.nth)
+    }
+}
+
 impl fmt::Display for Point {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.call, self.nth)

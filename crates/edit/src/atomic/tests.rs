@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use bc_testkit::{Point, faults};
+use bc_fs::faults;
+use bc_testkit::Point;
 
 use super::*;
 

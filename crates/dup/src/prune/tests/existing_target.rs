@@ -330,7 +330,7 @@ fn what_is_done_to_the_copy_meanwhile_is_not_lost() {
             })),
         );
         let (_, lines) = run_groups(vec![group], &options(action(&to)), None);
-        let reached = faults::disarm().of(&mut sweep);
+        let reached = saw(&mut sweep, &faults::disarm());
         let context = format!("race {} before {point}: {lines:?}", sweep.way());
         assert_eq!(tree.read("a/keep"), content(), "{context}");
         assert!(temporaries(tree.path()).is_empty(), "{context}");

@@ -54,7 +54,7 @@ fn every_fault(index: usize) {
             let before = snapshot(tree.path());
             faults::arm(point.clone(), faults::Fault::Errno(errno));
             let (summary, lines) = run(&tree, &options(action.clone()));
-            faults::disarm().of(&mut sweep);
+            saw(&mut sweep, &faults::disarm());
             let context = format!("{} {errno:?} at {point}: {lines:?}", action.name());
             check_invariant(&tree, &before, &action, &context);
 
@@ -93,7 +93,7 @@ fn move_to_another_file_system_survives_every_fault() {
         faults::arm_then(no_rename, (point.clone(), faults::Fault::Errno(Errno::IO)));
         let (summary, lines) = run(&tree, &options(action.clone()));
         let seen = faults::disarm();
-        let failed = seen.of(&mut sweep);
+        let failed = saw(&mut sweep, &seen);
         let context = format!("copy, failure at {point}: {lines:?}");
         if !failed {
             assert!(summary.is_clean(), "{context}");

@@ -37,7 +37,7 @@ fn every_temporary_is_locked(
         };
         faults::arm(point.clone(), faults::Fault::Run(Box::new(look)));
         work(&tree);
-        faults::disarm().of(&mut sweep);
+        saw(&mut sweep, &faults::disarm());
         for (name, locked) in found.borrow().iter() {
             assert!(locked, "{name:?} before {point}");
             seen += 1;

@@ -91,7 +91,7 @@ fn undo_takes_nothing_back_that_is_not_proven_elsewhere() {
         };
         faults::arm(point.clone(), faults::Fault::Run(Box::new(race)));
         let (summary, lines) = undo_all(&tree);
-        let reached = faults::disarm().of(&mut sweep);
+        let reached = saw(&mut sweep, &faults::disarm());
         let context = format!("{what} before {point}: {lines:?}");
         let (restored, raced) = stood.get();
         let paths = all(&tree, &to);
@@ -134,7 +134,7 @@ fn undo_beside_undo_of_a_copy_of_the_journal_loses_nothing() {
         };
         faults::arm(point.clone(), faults::Fault::Run(Box::new(other)));
         let (_, lines) = undo_all(&tree);
-        faults::disarm().of(&mut sweep);
+        saw(&mut sweep, &faults::disarm());
         let context = format!("before {point}: {lines:?}");
         let (_, again) = undo_all(&tree);
         let stands = somewhere(&all(&tree, &to), |path| {
@@ -168,7 +168,7 @@ fn is_carried(make: impl Fn() -> Option<(TestTree, tempfile::TempDir, PathBuf)>,
         let seen = faults::disarm();
         // Right before the name goes the last look is at the other file, and after that no look is
         // possible.
-        if !seen.of(&mut sweep) || seen.at + 1 >= seen.first("unlink") {
+        if !saw(&mut sweep, &seen) || seen.at + 1 >= seen.first("unlink") {
             continue;
         }
         let context = format!("before {point}: {lines:?}");

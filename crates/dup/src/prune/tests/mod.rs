@@ -30,8 +30,8 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use bc_fs::faults;
 use bc_pool::Cancel;
-use bc_testkit::faults;
 use bc_testkit::{EVERY, Point, Sweep, TestTree};
 use bc_walk::FileStat;
 
@@ -40,6 +40,12 @@ use super::*;
 /// Calls of each name that a sweep disturbs unless more are asked for: all of those that change
 /// something, and some of the looks.
 pub(super) const FEW: usize = 6;
+
+/// Hands a sweep on to its next point; true if the run came to this one.
+fn saw(sweep: &mut Sweep, seen: &faults::Seen) -> bool {
+    sweep.ran(seen.reached, &seen.calls);
+    seen.reached
+}
 
 /// Every regular file below `root`, by content: groups of two or more names.
 pub(super) fn groups(root: &Path) -> Vec<FileGroup> {

@@ -288,7 +288,7 @@ fn every_fault_on_the_way_to_another_file_system_is_survived() {
                 Journal::create(&path, &options.action, &groups, &Cancel::new()).unwrap();
             faults::arm(point.clone(), faults::Fault::Errnos(Errno::IO, many));
             let (_, lines) = run_groups(groups, &options, Some(&mut journal));
-            let failed = faults::disarm().of(&mut sweep);
+            let failed = saw(&mut sweep, &faults::disarm());
             drop(journal);
             let context = format!("{many} from {point}: {lines:?}");
             check_invariant(&tree, &before, &options.action, &context);
@@ -365,7 +365,7 @@ fn metadata_never_goes_to_a_file_that_took_the_name() {
             })),
         );
         undo_all(&tree);
-        faults::disarm().of(&mut sweep);
+        saw(&mut sweep, &faults::disarm());
         let after = victim.metadata().unwrap();
         assert_eq!(
             (after.mode(), after.uid(), after.mtime(), after.mtime_nsec()),

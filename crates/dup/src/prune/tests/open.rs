@@ -77,7 +77,7 @@ fn whoever_opens_meanwhile_is_noticed() {
             faults::arm(point.clone(), faults::Fault::Run(Box::new(open)));
             let before = snapshot(tree.path());
             let (_, lines) = run(&tree, &options(action.clone()));
-            faults::disarm().of(&mut sweep);
+            saw(&mut sweep, &faults::disarm());
             let context = format!("before {point}, {action:?}: {lines:?}");
             check_invariant(&tree, &before, &action, &context);
             if lines.iter().any(|line| line.ends_with("open for writing")) {

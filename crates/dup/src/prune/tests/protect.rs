@@ -110,7 +110,7 @@ fn every_failure_on_the_way_up_stops_the_step() {
         let kept = (inode(tree.join("c/two-too")), inode(tree.join("c/other")));
         faults::arm(point.clone(), faults::Fault::Errno(Errno::ACCESS));
         run(&tree, &options);
-        faults::disarm().of(&mut sweep);
+        saw(&mut sweep, &faults::disarm());
         let now = (inode(tree.join("c/two-too")), inode(tree.join("c/other")));
         assert_eq!(now, kept, "{point}");
     }

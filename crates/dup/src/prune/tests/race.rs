@@ -126,7 +126,8 @@ fn between_any_two_calls(index: usize) {
     for name in ["a/keep", "b/one"] {
         let mut sweep = Sweep::new(FEW).ways(RACES.len());
         while let Some(point) = sweep.next() {
-            one_race(index, RACES[sweep.way()], name, &point).of(&mut sweep);
+            let seen = one_race(index, RACES[sweep.way()], name, &point);
+            saw(&mut sweep, &seen);
         }
         assert!(sweep.reached() >= 8, "{name}: {}", sweep.reached());
     }

@@ -300,7 +300,7 @@ fn every_call_fails_once() {
         let renames = Sweep::new(FEW).of(&["rename"]);
         for (errno, mut sweep) in [(Errno::IO, Sweep::new(FEW)), (Errno::XDEV, renames)] {
             while let Some(point) = sweep.next() {
-                one_fault(name, errno, &point).of(&mut sweep);
+                saw(&mut sweep, &one_fault(name, errno, &point));
             }
             let renames = usize::from(name == "move");
             let least = if errno == Errno::IO { 8 } else { renames };
@@ -343,7 +343,7 @@ fn another_process_loses_nothing() {
             let mut sweep = Sweep::new(FEW).ways(races.len());
             while let Some(point) = sweep.next() {
                 let race = races[sweep.way()];
-                one_race(name, race, file, &point).of(&mut sweep);
+                saw(&mut sweep, &one_race(name, race, file, &point));
             }
             assert!(sweep.reached() >= 8, "{file}: {}", sweep.reached());
         }
@@ -426,7 +426,7 @@ fn what_comes_meanwhile_stays() {
                 let write = move || sender.send(arrive(&root).is_ok()).unwrap();
                 faults::arm(point.clone(), faults::Fault::Run(Box::new(write)));
                 let (_, lines) = run_trees(groups, &options(action), Some(&mut journal));
-                faults::disarm().of(&mut sweep);
+                saw(&mut sweep, &faults::disarm());
                 let context = format!("{name}, before {point}: {lines:?}");
                 let mut found = files(tree.path());
                 if tree.scratch("moved").exists() {

@@ -218,7 +218,7 @@ fn a_file_that_is_damaged_meanwhile_is_not_what_comes_back() {
     let mut sweep = Sweep::new(FEW);
     while let Some(point) = sweep.next() {
         let (tree, summary, lines, seen) = undone(point.clone());
-        if !seen.of(&mut sweep) {
+        if !saw(&mut sweep, &seen) {
             assert_eq!(summary.restored, 3, "{lines:?}");
         }
         for name in ["b/one", "b/two", "c/two-too"] {
@@ -245,7 +245,7 @@ fn every_fault_of_undo_is_survived() {
             let fault = faults::Fault::Errno(rustix::io::Errno::IO);
             faults::arm(point.clone(), fault);
             let (_, lines) = undo_all(&tree, RunMode::Execute);
-            let failed = faults::disarm().of(&mut sweep);
+            let failed = saw(&mut sweep, &faults::disarm());
             let context = format!("{action:?} failing at {point}: {lines:?}");
             check_invariant(&tree, &before, &action, &context);
             if !failed {

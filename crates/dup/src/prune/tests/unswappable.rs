@@ -25,7 +25,7 @@ fn a_refused_swap_is_a_rename_whatever_fails_then() {
             refuse(Errno::INVAL, &point, faults::Fault::Errno(Errno::IO));
             let (summary, lines) = run(&tree, &options(action.clone()));
             let context = format!("{} {point}: {lines:?}", action.name());
-            if !faults::disarm().of(&mut sweep) {
+            if !saw(&mut sweep, &faults::disarm()) {
                 assert!(summary.is_clean() && summary.changed >= 3, "{context}");
                 assert!(temporaries(tree.path()).is_empty(), "{context}");
             }
@@ -72,7 +72,7 @@ fn what_another_puts_there_before_the_last_look_stays() {
             let (_, lines) = run(&tree, &options(action.clone()));
             let seen = faults::disarm();
             let context = format!("{} {point}: {lines:?}", action.name());
-            if seen.of(&mut sweep) && seen.at < seen.first("rename") {
+            if saw(&mut sweep, &seen) && seen.at < seen.first("rename") {
                 assert_eq!(fs::read(&target).unwrap(), NEW, "{context}");
                 assert!(temporaries(tree.path()).is_empty(), "{context}");
                 before += 1;

@@ -40,7 +40,7 @@ fn the_original_stays_where_the_copy_does_not() {
         faults::arm(point.clone(), faults::Fault::Run(Box::new(race)));
         let (summary, lines) = run(&tree, &options(action(to.path())));
         let seen = faults::disarm();
-        if !seen.of(&mut sweep) {
+        if !saw(&mut sweep, &seen) {
             continue;
         }
         let context = format!("{what} before {point}: {lines:?}");

@@ -1,16 +1,23 @@
-//! Faults at chosen system calls: every one that `bc-fs` and `bc-edit` make passes a point, which
-//! does nothing unless a test armed it. A call is addressed by its name and its number among those
-//! of that name: how many others come before it differs with the speed of the machine.
+//! Faults at chosen system calls, for tests: every one that this crate and `bc-edit` make passes a
+//! [point](crate::call::point), which does nothing unless a test armed it. Needs the feature `faults`.
+//! A call is addressed by its name and its number among those of that name: how many others come before
+//! it differs with the speed of the machine.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
 
-use crate::{Point, Sweep};
+/// A call: its name, and its number among the calls of that name, from 1.
+pub type Nth = (String, usize);
+
+/// True once a test of this process has armed anything.
+static ARMED: AtomicBool = AtomicBool::new(false);
 
 /// Fault at the chosen call.
+#[allow(missing_debug_implementations)]
 pub enum Fault {
     /// It fails with this error and has no effect.
     Errno(Errno),
@@ -26,15 +33,16 @@ pub enum Fault {
 struct State {
     calls: Vec<&'static str>,
     counts: HashMap<&'static str, usize>,
-    armed: Vec<(Point, Fault)>,
+    armed: Vec<(Nth, Fault)>,
     /// Fault that is armed by the last of those, from which on calls are counted again from
     /// zero.
-    then: Option<(Point, Fault)>,
+    then: Option<(Nth, Fault)>,
     failing: Option<(Errno, usize)>,
     at: Option<usize>,
 }
 
 /// The calls that were made while faults were armed.
+#[derive(Debug)]
 pub struct Seen {
     /// Their names.
     pub calls: Vec<&'static str>,
@@ -45,12 +53,6 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Hands a sweep on to its next point; whether the run came to this one.
-    pub fn of(&self, sweep: &mut Sweep) -> bool {
-        sweep.ran(self.reached, &self.calls);
-        self.reached
-    }
-
     /// Returns the index of the first call of this name; behind all of them if there is no such
     /// call.
     pub fn first(&self, op: &str) -> usize {
@@ -64,31 +66,31 @@ thread_local! {
 }
 
 /// Arms a call of this thread, counted from here.
-pub fn arm(point: Point, fault: Fault) {
-    arm_all([(point, fault)]);
+pub fn arm(at: impl Into<Nth>, fault: Fault) {
+    arm_all([(at, fault)]);
 }
 
 /// Arms no call: those that are made are seen.
 pub fn watch() {
-    arm_all([]);
+    arm_all::<Nth>([]);
 }
 
 /// Arms several calls.
-pub fn arm_all(armed: impl IntoIterator<Item = (Point, Fault)>) {
-    let armed = armed.into_iter().collect();
-    bc_fs::call::arm(point);
+pub fn arm_all<N: Into<Nth>>(armed: impl IntoIterator<Item = (N, Fault)>) {
+    let armed = armed.into_iter().map(|(at, fault)| (at.into(), fault));
+    ARMED.store(true, Ordering::SeqCst);
     STATE.set(State {
-        armed,
+        armed: armed.collect(),
         ..State::default()
     });
 }
 
 /// Arms a call, and one of those that come after it: only they are counted and seen.
-pub fn arm_then(first: (Point, Fault), then: (Point, Fault)) {
-    bc_fs::call::arm(point);
+pub fn arm_then<N: Into<Nth>>((at, fault): (N, Fault), (then, late): (N, Fault)) {
+    ARMED.store(true, Ordering::SeqCst);
     STATE.set(State {
-        armed: vec![first],
-        then: Some(then),
+        armed: vec![(at.into(), fault)],
+        then: Some((then.into(), late)),
         ..State::default()
     });
 }
@@ -120,7 +122,10 @@ pub const PURE: [&str; 12] = [
     "write directory",
 ];
 
-fn point(op: &'static str) -> Result<(), Errno> {
+pub(crate) fn point(op: &'static str) -> Result<(), Errno> {
+    if !ARMED.load(Ordering::Relaxed) {
+        return Ok(());
+    }
     of_all_threads(op);
     let fault = STATE.with_borrow_mut(|state| {
         state.calls.push(op);
@@ -130,7 +135,7 @@ fn point(op: &'static str) -> Result<(), Errno> {
             state.failing = (left > 1).then_some((errno, left - 1));
             return Some(Fault::Errno(errno));
         }
-        let is_now = |armed: &mut (Point, Fault)| armed.0.call == op && armed.0.nth == *nth;
+        let is_now = |armed: &mut (Nth, Fault)| armed.0.0 == op && armed.0.1 == *nth;
         let now: Vec<_> = state.armed.extract_if(.., is_now).collect();
         let (_, fault) = now.into_iter().next()?;
         state.at = Some(state.calls.len() - 1);
@@ -159,29 +164,33 @@ fn point(op: &'static str) -> Result<(), Errno> {
 }
 
 /// The call of all threads together that the process dies at, and those made so far.
-static THREADS: Mutex<Option<(Point, Vec<&'static str>)>> = Mutex::new(None);
+static THREADS: Mutex<Option<(Nth, Vec<&'static str>)>> = Mutex::new(None);
 
 /// Kills the process at a call, whichever thread makes it.
-pub fn arm_threads(at: Point) {
-    bc_fs::call::arm(point);
-    *THREADS.lock().unwrap() = Some((at, Vec::new()));
+pub fn arm_threads(at: impl Into<Nth>) {
+    ARMED.store(true, Ordering::SeqCst);
+    *threads() = Some((at.into(), Vec::new()));
 }
 
 /// Disarms that; returns the calls of all threads.
 pub fn disarm_threads() -> Vec<&'static str> {
-    let armed = THREADS.lock().unwrap().take();
+    let armed = threads().take();
     armed.map(|(_, calls)| calls).unwrap_or_default()
 }
 
+fn threads() -> MutexGuard<'static, Option<(Nth, Vec<&'static str>)>> {
+    THREADS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn of_all_threads(op: &'static str) {
-    let mut armed = THREADS.lock().unwrap();
-    let Some((point, calls)) = armed.as_mut() else {
+    let mut armed = threads();
+    let Some(((call, nth), calls)) = armed.as_mut() else {
         return;
     };
     calls.push(op);
-    if point.call == op && point.nth > 0 {
-        point.nth -= 1;
-        if point.nth == 0 {
+    if call == op && *nth > 0 {
+        *nth -= 1;
+        if *nth == 0 {
             die();
         }
     }
