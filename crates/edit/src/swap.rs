@@ -188,6 +188,9 @@ mod tests {
         ["name", "staged"].map(|name| fs::read_to_string(dir.join(name)).ok())
     }
 
+    /// Who comes between and what he does; what the names hold afterwards, and whether all is back.
+    type Meanwhile<'a> = (&'a str, &'a dyn Fn(&Path), [&'static str; 2], bool);
+
     fn some(texts: [&str; 2]) -> [Option<String>; 2] {
         texts.map(|text| Some(text.to_owned()).filter(|text| !text.is_empty()))
     }
@@ -208,7 +211,7 @@ mod tests {
 
     #[test]
     fn what_is_refused_is_as_before_whoever_comes_between() {
-        let cases: [(&str, &dyn Fn(&Path), [&str; 2], bool); 4] = [
+        let cases: [Meanwhile<'_>; 4] = [
             ("nobody", &|_| (), ["old", "new"], true),
             // The program that saved the file saves again: the last version stays, and so does
             // the one before it, under the temporary name.
