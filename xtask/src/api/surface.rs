@@ -177,6 +177,10 @@ impl Surface {
                 let line = format!("{name}{}", text(tokens));
                 self.put_of(format!("{}!", word(0)), line);
             }
+            // A macro of another crate of ours, by its path.
+            _ if is_called_by_path(&tokens[keyword..]) => {
+                self.put(format!("{name}{}", text(tokens)));
+            }
             _ if !before.is_public => {}
             "struct" | "union" => {
                 self.types.insert(word(1).to_owned());
@@ -240,6 +244,19 @@ pub(super) fn root_of(package: &str) -> PathBuf {
     }
 }
 
+/// True if an item begins with the path of a macro of this project that is called: `bc_fs::made!`.
+fn is_called_by_path(item: &[Token]) -> bool {
+    let path = item.iter().take_while(|token| !token.is("!")).count();
+    let is_part = |token: &Token| {
+        let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+        token.text.chars().all(is_word)
+    };
+    let begins = item
+        .first()
+        .is_some_and(|token| token.text.starts_with("bc_"));
+    begins && path > 1 && path < item.len() && item[..path].iter().all(is_part)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -265,7 +282,7 @@ pub trait T: Send { fn must(&self); fn may(&self) -> u8 { 1 } }
 #[cfg(test)] mod tests { pub fn not_me() {} } #[doc(hidden)] pub fn nor_me() {}
 pub mod room { pub const SIZE: usize = 3; } mod cellar { pub fn reached() {} }
 macro_rules! made { ($a:ident) => { impl $a { pub fn by_macro(self) -> Self { self } } } }
-made!(Shown);
+made!(Shown); bc_fs::given!(Shown: a);
 pub use other::{A, B as C};";
         let found = surface(source);
         for part in [
@@ -279,6 +296,7 @@ pub use other::{A, B as C};";
             "fn reached()",
             "macro made: fn by_macro(self) -> Self",
             "made!(Shown)",
+            "bc_fs::given!(Shown: a)",
             "use other::{ A, B as C }",
         ] {
             let has = found
