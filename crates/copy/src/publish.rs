@@ -4,10 +4,10 @@
 use std::cell::Cell;
 use std::os::fd::AsFd;
 
+use bc_edit::swap;
 use bc_fs::Escaped;
-use bc_walk::{Error, FileStat, Identity};
-use rustix::fs::AtFlags;
-use rustix::io::{Errno, retry_on_intr};
+use bc_walk::{Error, Identity};
+use rustix::io::Errno;
 
 use crate::event::Event;
 use crate::existing::Existing;
@@ -167,9 +167,7 @@ fn is_same(then: &Existing, now: &Existing, look: Look, is_known: bool) -> bool 
     then_state == now_state
 }
 
-/// What a name in the directory of a place leads to.
+/// Returns the identity of the file that a name in the directory of a place leads to.
 pub(crate) fn id_of(place: &Place, name: &[u8]) -> Result<Identity, Errno> {
-    let flags = AtFlags::SYMLINK_NOFOLLOW;
-    let stat = retry_on_intr(|| rustix::fs::statat(&place.dir.fd, name, flags))?;
-    Ok(FileStat::from(&stat).id)
+    swap::identity(place.dir.fd.as_fd(), name)?.ok_or(Errno::NOENT)
 }

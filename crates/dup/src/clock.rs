@@ -8,17 +8,6 @@ pub(crate) fn now_ns() -> i64 {
     now.map_or(0, |since| since.as_nanos() as i64)
 }
 
-/// Nanoseconds since 1970 from the pair that `stat` gives; of times before 1677 and after 2262 the
-/// first and the last that there is, as in a listing.
-#[allow(clippy::unnecessary_cast)] // The fields' widths differ between architectures.
-pub(crate) fn nanoseconds(seconds: impl Into<i64>, nanoseconds: impl TryInto<i64>) -> i64 {
-    let seconds = seconds.into();
-    let whole = seconds.checked_mul(1_000_000_000);
-    whole
-        .and_then(|whole| whole.checked_add(nanoseconds.try_into().unwrap_or(0)))
-        .unwrap_or(if seconds < 0 { i64::MIN } else { i64::MAX })
-}
-
 /// Returns any time in nanoseconds, exactly, with nothing clipped.
 #[allow(clippy::unnecessary_cast)] // The fields' widths differ between architectures.
 pub(crate) fn exact(seconds: impl Into<i64>, nanoseconds: impl Into<i64>) -> i128 {

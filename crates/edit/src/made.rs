@@ -56,14 +56,22 @@ pub fn hold(
     thing: Thing<'_>,
     since: i64,
 ) -> Result<Option<OwnedFd>, Errno> {
+    let Some((held, stat)) = open_place(dir, name)? else {
+        return Ok(None);
+    };
+    let is_it = is_alike(&held, &stat, thing)? && is_ours(&held, &stat, thing, since)?;
+    Ok(is_it.then_some(held))
+}
+
+/// Opens whatever has a name as a place alone; `None` if nothing has.
+fn open_place(dir: impl AsFd, name: impl Arg + Copy) -> Result<Option<(OwnedFd, Stat)>, Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let held = match retry_on_intr(|| rustix::fs::openat(&dir, name, flags, Mode::empty())) {
         Err(Errno::NOENT) => return Ok(None),
         held => held?,
     };
     let stat = retry_on_intr(|| rustix::fs::fstat(&held))?;
-    let is_it = is_alike(&held, &stat, thing)? && is_ours(&held, &stat, thing, since)?;
-    Ok(is_it.then_some(held))
+    Ok(Some((held, stat)))
 }
 
 // The fields' widths differ between architectures.
@@ -95,7 +103,7 @@ pub fn make_link(text: &[u8], dir: impl AsFd, name: &CStr) -> call::Result<Optio
     call::call("open", || hold(&dir, name, link, since))
 }
 
-/// The same for a directory, which `mkdirat` made with that name.
+/// Opens, as [`hold`] does, a directory that `mkdirat` made with that name.
 ///
 /// # Errors
 /// As of [`hold`].
@@ -104,12 +112,9 @@ pub fn hold_dir(
     name: impl Arg + Copy,
     since: i64,
 ) -> Result<Option<OwnedFd>, Errno> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let held = match retry_on_intr(|| rustix::fs::openat(&dir, name, flags, Mode::empty())) {
-        Err(Errno::NOENT) => return Ok(None),
-        held => held?,
+    let Some((held, stat)) = open_place(dir, name)? else {
+        return Ok(None);
     };
-    let stat = retry_on_intr(|| rustix::fs::fstat(&held))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
         return Ok(None);
     }

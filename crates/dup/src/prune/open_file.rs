@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use bc_edit::InodeFlags;
 use bc_edit::content;
+use bc_edit::made::file_clock;
 use bc_fs::dirfd::{self, Access};
 use bc_fs::lease::{self, Refused};
 use bc_fs::meta;
@@ -16,7 +17,6 @@ use bc_fs::mount::{Answer, Shows, basic_traits};
 use bc_walk::{FileKind, FileStat, Identity, Stamp};
 use rustix::fs::StatxAttributes;
 use rustix::io::Errno;
-use rustix::time::{ClockId, clock_gettime};
 
 use super::dir::{Dir, open_parent};
 use super::handle::Handle;
@@ -24,7 +24,7 @@ use super::keep::FileRef;
 use super::leftover::Mark;
 use super::meta::Metadata;
 use super::skip::Skip;
-use crate::clock::{nanoseconds, now_ns};
+use crate::clock::now_ns;
 
 /// A file held open, and the directory and name it was opened by.
 pub(crate) struct OpenFile {
@@ -178,8 +178,7 @@ pub(crate) fn wait_past(ctime_ns: i64) {
     let began = Instant::now();
     // Not for a file from the future, or stamped by another machine's clock.
     while began.elapsed() < TICK {
-        let now = clock_gettime(ClockId::RealtimeCoarse);
-        if nanoseconds(now.tv_sec as i64, now.tv_nsec as u64) > ctime_ns {
+        if file_clock() > ctime_ns {
             return;
         }
         std::thread::sleep(Duration::from_millis(1));
