@@ -4,7 +4,7 @@
 
 mod laid;
 
-use bc_dup::scan::{ScanOptions, ScanProgress, scan};
+use bc_find::scan::{ScanOptions, ScanProgress, scan};
 use bc_pool::Cancel;
 use bc_walk::{Metadata, walk};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};

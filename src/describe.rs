@@ -4,9 +4,9 @@
 use std::any::TypeId;
 
 use bc_digest::Algorithm;
-use bc_dup::prune::Action;
 use bc_integrity::fields::Field;
 use bc_pool::dispatch::Threads;
+use bc_prune::Action;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;

@@ -126,8 +126,8 @@ impl From<&bc_walk::Error> for Diagnostic {
     }
 }
 
-impl From<&bc_dup::prune::JournalError> for Diagnostic {
-    fn from(error: &bc_dup::prune::JournalError) -> Diagnostic {
+impl From<&bc_prune::JournalError> for Diagnostic {
+    fn from(error: &bc_prune::JournalError) -> Diagnostic {
         let path = error.path().as_os_str().as_encoded_bytes();
         let (operation, errno) = (error.operation(), error.errno());
         Diagnostic::from(error.to_string()).about(path, operation, errno, &error.reason())

@@ -62,7 +62,7 @@
 //! backups with a progress bar, a cache keyed by content.
 //!
 //! For more control there are the crates below this one: `bc-digest` (many messages at once),
-//! `bc-walk`, `bc-read`, `bc-manifest`, and the engines `bc-hash`, `bc-dup`, `bc-integrity` and
+//! `bc-walk`, `bc-read`, `bc-manifest`, and the engines `bc-hash`, `bc-find`, `bc-prune`, `bc-integrity` and
 //! `bc-copy`.
 //!
 //! # Invariants

@@ -9,7 +9,7 @@ use crate::exit::Exit;
 /// Reports panics in the program's own way from here on.
 pub fn report_as_errors() {
     std::panic::set_hook(Box::new(|info| {
-        if !bc_dup::panic_is_expected() {
+        if !bc_find::panic_is_expected() {
             crate::report::fatal("bc", reported(info));
         }
     }));

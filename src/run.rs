@@ -198,10 +198,10 @@ impl Session {
     /// Reports a defect of ours. If a worker panicked, that was reported when it happened.
     pub fn defect(&self, error: &(dyn std::error::Error + 'static)) -> Exit {
         let hashing = error.downcast_ref::<bc_hash::Error>();
-        let searching = error.downcast_ref::<bc_dup::Error>();
+        let searching = error.downcast_ref::<bc_find::Error>();
         let was_told = error.is::<bc_pool::WorkerPanic>()
             || hashing.is_some_and(|error| error.kind() == bc_hash::ErrorKind::Panic)
-            || searching.is_some_and(|error| error.kind() == bc_dup::ErrorKind::Panic);
+            || searching.is_some_and(|error| error.kind() == bc_find::ErrorKind::Panic);
         match was_told {
             true => Exit::Fatal,
             false => self.fatal(error.to_string()),

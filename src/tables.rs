@@ -13,7 +13,7 @@ pub fn of_workers(memory_budget: Option<Size>) -> Tables {
     if memory_budget.is_some() {
         return Tables::SHARED;
     }
-    // SAFETY: the runs that take these tables, of bc-hash, bc-dup and bc-copy, name the directories
+    // SAFETY: the runs that take these tables, of bc-hash, bc-find and bc-copy, name the directories
     // that the listing holds open, and those of copies their destinations and journals; everything
     // else their workers open and close themselves, and runs that hash keep a journal's file out of
     // it. No worker of a copy calls its observer, which writes to a duplicate of stdout: the thread

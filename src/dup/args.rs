@@ -5,9 +5,9 @@ pub mod search;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use bc_dup::prune::Action;
-use bc_dup::report::ReportFormat;
+use bc_find::report::ReportFormat;
 use bc_fs::Size;
+use bc_prune::Action;
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 

@@ -4,10 +4,11 @@ mod waste;
 
 use std::fmt::Write;
 
-use bc_dup::prune::{self, Inode, KeepRules};
-use bc_dup::report::ScanReport;
-use bc_dup::scan;
+use bc_find::groups::FileGroup;
+use bc_find::report::ScanReport;
+use bc_find::scan;
 use bc_fs::quote::shell_word;
+use bc_prune::{Inode, KeepRules};
 
 use crate::html::dirs::Dirs;
 use crate::html::escape::{Path, Text, shown};
@@ -140,7 +141,7 @@ pub fn bytes_cell(rows: &mut String, class: &str, label: &str, bytes: u64) {
 pub fn row(
     rows: &mut String,
     found: scan::Group<'_>,
-    group: &prune::FileGroup,
+    group: &FileGroup,
     files: &[Inode],
     all: &str,
 ) {
@@ -356,8 +357,8 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    use bc_dup::scan::{ScanOptions, ScanProgress, scan};
-    use bc_dup::{Files, Subtrees};
+    use bc_find::scan::{ScanOptions, ScanProgress, scan};
+    use bc_find::{Files, Subtrees};
     use bc_pool::Cancel;
     use bc_testkit::TestTree;
     use bc_walk::{Metadata, Symlinks, walk};

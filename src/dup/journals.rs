@@ -7,14 +7,14 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use bc_dup::prune::{FileGroup, Journal};
+use bc_find::groups::FileGroup;
 use bc_manifest::time::{format_rfc3339, parse_rfc3339};
+use bc_prune::Journal;
 
+use super::args::PruneArgs;
 use crate::diagnostic::Diagnostic;
 use crate::dirs::state_dir;
 use crate::run::{Outcome, Session};
-
-use super::args::PruneArgs;
 
 const NOWHERE: &str = "neither XDG_STATE_HOME nor HOME is set";
 

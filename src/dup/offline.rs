@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use bc_dup::unique::KnownContent;
+use bc_find::unique::KnownContent;
 use bc_walk::EntryId;
 
 use super::offline_manifests::OfflineManifests;

@@ -1,8 +1,8 @@
 //! Offline disks: their manifests, the contents that those list, and the digests that this rests
 //! on.
 
-use bc_dup::manifests::{Manifest, Unanswered, is_weak, tag};
-use bc_dup::unique::Offline;
+use bc_find::manifests::{Manifest, Unanswered, is_weak, tag};
+use bc_find::unique::Offline;
 
 use crate::exit::Exit;
 use crate::progress::thousands;

@@ -3,12 +3,12 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use bc_dup::prune::{
+use bc_find::report::{Names, ReportFormat, ScanReport};
+use bc_find::scan::Scan;
+use bc_prune::{
     HALF_WAY, Keep, KeepRules, PruneEvent, PruneSummary, RunMode, Skip, StepOutcome, UndoEvent,
     UndoOutcome, UndoSummary,
 };
-use bc_dup::report::{Names, ReportFormat, ScanReport};
-use bc_dup::scan::Scan;
 
 use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;

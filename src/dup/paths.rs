@@ -6,8 +6,9 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use bc_dup::prune::{Action, FileGroup};
+use bc_find::groups::FileGroup;
 use bc_fs::place::Way;
+use bc_prune::Action;
 use bc_walk::{DirId, FileKind, FileStat, Listing};
 
 use crate::run::{Outcome, Session};

@@ -6,19 +6,18 @@ use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use bc_dup::manifests::Manifest;
-use bc_dup::prune::{Action, Force, Keep, KeepRules, OnMetadataDiff, PruneOptions, Roots, RunMode};
-use bc_dup::scan::{Equality, HardLinks, ScanOptions, Span};
-use bc_dup::{Cache, Files, Location, Subtrees};
+use bc_find::manifests::Manifest;
+use bc_find::scan::{Equality, HardLinks, ScanOptions, Span};
+use bc_find::{Cache, Files, Location, Subtrees};
+use bc_prune::{Action, Force, Keep, KeepRules, OnMetadataDiff, PruneOptions, Roots, RunMode};
 use bc_walk::Metadata;
-
-use crate::args::WalkArgs;
-use crate::output::Output;
-use crate::run::{Outcome, Session};
 
 use super::args::search::SearchArgs;
 use super::args::{LEAST, PruneArgs};
 use super::references;
+use crate::args::WalkArgs;
+use crate::output::Output;
+use crate::run::{Outcome, Session};
 
 /// A search.
 pub struct SearchPlan<'a> {

@@ -4,8 +4,8 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use bc_dup::prune::{Action, Keep, Planned, PruneOptions, Roots};
 use bc_fs::dirfd::own_path;
+use bc_prune::{Action, Keep, Planned, PruneOptions, Roots};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -171,7 +171,7 @@ fn rule(keep: &Keep) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bc_dup::prune::KeepRules;
+    use bc_prune::KeepRules;
 
     #[track_caller]
     fn check(action: &str, keep: &[&str], figures: [u64; 3], references: bool, expected: &str) {

@@ -6,9 +6,9 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
-use bc_dup::manifests::Manifest;
-use bc_dup::prune::Action;
-use bc_dup::{Files, Subtrees};
+use bc_find::manifests::Manifest;
+use bc_find::{Files, Subtrees};
+use bc_prune::Action;
 use bc_walk::{Identity, Symlinks};
 
 use crate::args::{WalkArgs, is_dash};
@@ -298,8 +298,8 @@ pub fn check_destination(session: &Session, action: &Action, references: &Subtre
     };
     let refused =
         |text: &str| Err(session.fatal(format!("--action=move:{}: {text}", bc_fs::escape(dir))));
-    let below = bc_dup::prune::lies_below(dir, references, &session.cancel);
-    let above = bc_dup::prune::lies_above(dir, references);
+    let below = bc_prune::lies_below(dir, references, &session.cancel);
+    let above = bc_prune::lies_above(dir, references);
     match (below, above) {
         (Err(error), _) | (_, Err(error)) => Err(session.fatal(&error)),
         (Ok(true), _) => refused("lies below a --reference, where nothing is changed"),

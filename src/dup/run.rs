@@ -3,15 +3,10 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use bc_dup::prune::{FileGroup, Journal, ORIGINAL, PruneOptions, PruneSummary, RunMode};
-use bc_dup::report::ReportFormat;
-use bc_dup::{Files, Subtrees};
-
-use crate::exit::Exit;
-use crate::lists::Kind;
-use crate::output::{Output, Written};
-use crate::overlap::Given;
-use crate::run::{Outcome, Session};
+use bc_find::groups::FileGroup;
+use bc_find::report::ReportFormat;
+use bc_find::{Files, Subtrees};
+use bc_prune::{Journal, ORIGINAL, PruneOptions, PruneSummary, RunMode};
 
 use super::args::{Format, PruneArgs, ScanArgs, SummaryArgs, UndoArgs};
 use super::output::{self, Printed};
@@ -20,6 +15,11 @@ use super::search::{Found, search};
 use super::{
     html, interactive, journals, offline, paths, question, references, saved, summary, terminal,
 };
+use crate::exit::Exit;
+use crate::lists::Kind;
+use crate::output::{Output, Written};
+use crate::overlap::Given;
+use crate::run::{Outcome, Session};
 
 pub fn scan(args: &ScanArgs) -> Outcome<Exit> {
     let mut read = args.walk.inputs();
@@ -171,7 +171,7 @@ fn found_or_saved(session: &Session, args: &PruneArgs) -> Outcome<(Vec<FileGroup
 
 /// Asks, where files would be given up; returns true if the run may proceed.
 fn confirmed(session: &Session, groups: &[FileGroup], options: &PruneOptions) -> bool {
-    let planned = bc_dup::prune::at_stake(groups, options, &session.cancel);
+    let planned = bc_prune::at_stake(groups, options, &session.cancel);
     let references = !options.references.is_empty()
         || groups
             .iter()
@@ -188,7 +188,7 @@ fn act(
     journal: Option<&mut Journal>,
 ) -> Outcome<PruneSummary> {
     let mut printed = Printed::open(session)?;
-    let summary = bc_dup::prune::prune(groups, options, journal, &session.cancel, &mut |event| {
+    let summary = bc_prune::prune(groups, options, journal, &session.cancel, &mut |event| {
         output::prune_event(event, &mut printed);
     });
     printed.finish();
@@ -211,7 +211,7 @@ pub fn undo(args: &UndoArgs) -> Outcome<Exit> {
     session.spare_whatever()?;
     let mode = mode(args.dry_run);
     let mut printed = Printed::open(&session)?;
-    let undone = bc_dup::prune::undo(&journal, mode, &session.cancel, &mut |event| {
+    let undone = bc_prune::undo(&journal, mode, &session.cancel, &mut |event| {
         output::undo_event(event, &mut printed);
     });
     let summary = undone.map_err(|error| session.fatal(&error))?;

@@ -5,8 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use bc_dup::prune::{FileGroup, FileRef};
-use bc_dup::report::Saved;
+use bc_find::groups::{FileGroup, FileRef};
+use bc_find::report::Saved;
 use bc_walk::Globs;
 
 use crate::args::WalkArgs;
@@ -27,7 +27,7 @@ pub fn read(session: &Session, report: &Path, walk: &WalkArgs) -> Outcome<Saved>
         .read_whole()
         .map_err(|error| session.fatal(Diagnostic::failed(report, "read", &error)))?;
     let mut saved =
-        bc_dup::report::read(&text).map_err(|error| session.fatal(format!("{shown}: {error}")))?;
+        bc_find::report::read(&text).map_err(|error| session.fatal(format!("{shown}: {error}")))?;
     let files = saved.groups.iter().flat_map(|group| &group.files);
     session.spare_listed(files.map(|file| file.path.as_slice()))?;
     let references = saved.references.iter().map(|path| OsStr::from_bytes(path));

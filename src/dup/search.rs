@@ -5,22 +5,21 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Batch};
-use bc_dup::manifests::Manifest;
-use bc_dup::report::ScanReport;
-use bc_dup::scan::{Scan, ScanOptions, ScanProgress, scan};
-use bc_dup::unique::offline;
-use bc_dup::{Cache, Subtrees};
+use bc_find::manifests::Manifest;
+use bc_find::report::ScanReport;
+use bc_find::scan::{Scan, ScanOptions, ScanProgress, scan};
+use bc_find::unique::offline;
+use bc_find::{Cache, Subtrees};
 use bc_hash::{HashOptions, HashProgress};
 use bc_walk::Listing;
-
-use crate::budget::Kept;
-use crate::diagnostic::Diagnostic;
-use crate::progress::{Display, ProgressCounts};
-use crate::run::{Outcome, Session};
 
 use super::offline_manifests::{self, OfflineManifests};
 use super::plan::{CacheFile, SearchPlan};
 use super::{output, references};
+use crate::budget::Kept;
+use crate::diagnostic::Diagnostic;
+use crate::progress::{Display, ProgressCounts};
+use crate::run::{Outcome, Session};
 
 /// A finished search and everything its report needs.
 pub struct Found {
@@ -72,7 +71,7 @@ pub fn search(session: &Session, mut plan: SearchPlan<'_>) -> Outcome<Found> {
     let references = Arc::new(plan.references);
     let mut options = plan.scan;
     let width = Batch::new(&[options.algorithm], options.cpu).width();
-    let state = Kept::Arrays(bc_dup::scan::scan_memory(&listing));
+    let state = Kept::Arrays(bc_find::scan::scan_memory(&listing));
     options.workers = session.workers(listing.len(), width, state);
     options.read = session.read_options(options.workers, width, state)?;
     options.references = Arc::clone(&references);

@@ -18,19 +18,19 @@ impl From<bc_hash::Error> for Error {
     }
 }
 
-impl From<bc_dup::Error> for Error {
-    fn from(error: bc_dup::Error) -> Error {
+impl From<bc_find::Error> for Error {
+    fn from(error: bc_find::Error) -> Error {
         let kind = match error.kind() {
-            bc_dup::ErrorKind::Panic => ErrorKind::Panic,
-            bc_dup::ErrorKind::Manifest => ErrorKind::Manifest,
+            bc_find::ErrorKind::Panic => ErrorKind::Panic,
+            bc_find::ErrorKind::Manifest => ErrorKind::Manifest,
             _ => ErrorKind::Usage,
         };
         Error::new(kind, error.to_string())
     }
 }
 
-impl From<bc_dup::manifests::ManifestError> for Error {
-    fn from(error: bc_dup::manifests::ManifestError) -> Error {
+impl From<bc_find::manifests::ManifestError> for Error {
+    fn from(error: bc_find::manifests::ManifestError) -> Error {
         let path = path_of(error.path());
         let found = Error::at(ErrorKind::Manifest, &path, error.message());
         match error.system() {
@@ -40,25 +40,25 @@ impl From<bc_dup::manifests::ManifestError> for Error {
     }
 }
 
-impl From<bc_dup::manifests::Unanswered> for Error {
-    fn from(error: bc_dup::manifests::Unanswered) -> Error {
-        use bc_dup::manifests::Unanswered;
+impl From<bc_find::manifests::Unanswered> for Error {
+    fn from(error: bc_find::manifests::Unanswered) -> Error {
+        use bc_find::manifests::Unanswered;
         match error {
             Unanswered::Manifest(error) => error.into(),
             Unanswered::Panic(panic) => panic.into(),
-            other => bc_dup::Error::from(other).into(),
+            other => bc_find::Error::from(other).into(),
         }
     }
 }
 
-impl From<bc_dup::CacheRefused> for Error {
-    fn from(error: bc_dup::CacheRefused) -> Error {
+impl From<bc_find::CacheRefused> for Error {
+    fn from(error: bc_find::CacheRefused) -> Error {
         Error::at(ErrorKind::Refused, error.path(), error.reason())
     }
 }
 
-impl From<bc_dup::prune::JournalError> for Error {
-    fn from(error: bc_dup::prune::JournalError) -> Error {
+impl From<bc_prune::JournalError> for Error {
+    fn from(error: bc_prune::JournalError) -> Error {
         let message = format!("{}: {}", error.operation(), error.reason());
         let kind = match error.errno() {
             Some(_) => ErrorKind::Io,

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use bc_dup::dirs::{DirNames, Directories, DirsOptions, find};
-use bc_dup::scan::{ScanOptions, ScanProgress, scan};
+use bc_find::dirs::{DirNames, Directories, DirsOptions, find};
+use bc_find::scan::{ScanOptions, ScanProgress, scan};
 use bc_hash::HashProgress;
 use bc_walk::{DirId, Entries, Listing, Metadata, Repeats};
 

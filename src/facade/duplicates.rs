@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Digest};
-use bc_dup::scan::{Equality, HardLinks, Scan, ScanOptions, ScanProgress, scan};
-use bc_dup::{Cache, Location, Subtrees};
+use bc_find::scan::{Equality, HardLinks, Scan, ScanOptions, ScanProgress, scan};
+use bc_find::{Cache, Location, Subtrees};
 use bc_walk::{Identity, Listing, Metadata};
 
 use super::error::{Error, PathError, path_of};
@@ -219,7 +219,7 @@ fn add_references(references: &Subtrees, named: &[PathBuf], paths: &mut Vec<Path
 
 fn groups(listing: &Listing, scan: &Scan) -> Vec<EqualFiles> {
     let path = |entry| path_of(&listing.path(entry));
-    let file = |file: bc_dup::scan::File<'_>| EqualFile {
+    let file = |file: bc_find::scan::File<'_>| EqualFile {
         path: path(file.names[0]),
         other_names: file.names[1..].iter().map(|name| path(*name)).collect(),
         is_reference: file
@@ -228,7 +228,7 @@ fn groups(listing: &Listing, scan: &Scan) -> Vec<EqualFiles> {
             .any(|name| scan.is_reference(listing, *name)),
         frees: file.own,
     };
-    let group = |group: bc_dup::scan::Group<'_>| EqualFiles {
+    let group = |group: bc_find::scan::Group<'_>| EqualFiles {
         size: group.size,
         digest: group.digest,
         wasted: group.wasted,

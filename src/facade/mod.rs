@@ -33,8 +33,6 @@ pub use bc_digest::{
     hash_reader,
 };
 #[doc(inline)]
-pub use bc_dup::prune::{Keep, KeepError, Pattern};
-#[doc(inline)]
 pub use bc_fs::meta::FileKind;
 #[doc(inline)]
 pub use bc_integrity::change::Class;
@@ -44,6 +42,8 @@ pub use bc_integrity::fields::{CompareMode, Field};
 pub use bc_integrity::{ComparisonSummary, Conclusion, Reread, Setting, UnknownReread};
 #[doc(inline)]
 pub use bc_pool::Cancel;
+#[doc(inline)]
+pub use bc_prune::{Keep, KeepError, Pattern};
 #[doc(inline)]
 pub use bc_walk::Skipped;
 

@@ -3,14 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bc_dup::Subtrees;
-use bc_dup::prune::{
-    Action, FileGroup, Journal, Keep, OnMetadataDiff, PruneEvent, PruneOptions, Roots, RunMode,
-    Skip, Step, StepKind, StepOutcome, lies_above, lies_below,
-};
-use bc_dup::report::ScanReport;
-use bc_dup::scan::{ScanOptions, ScanProgress};
+use bc_find::Subtrees;
+use bc_find::groups::FileGroup;
+use bc_find::report::ScanReport;
+use bc_find::scan::{ScanOptions, ScanProgress};
 use bc_fs::place::Way;
+use bc_prune::{
+    Action, Journal, Keep, OnMetadataDiff, PruneEvent, PruneOptions, Roots, RunMode, Skip, Step,
+    StepKind, StepOutcome, lies_above, lies_below,
+};
 
 use super::duplicates::{Searched, Wanted, now};
 use super::error::{Error, ErrorKind, PathError, path_of};
@@ -246,7 +247,7 @@ impl PruneJob<'_> {
         pruned.journal = journal.as_ref().map(|journal| journal.path().to_owned());
         let all = groups.len() as u64;
         let mut hear = |event: PruneEvent<'_>| pruned.hear(event);
-        let summary = bc_dup::prune::prune(groups, options, journal.as_mut(), cancel, &mut hear);
+        let summary = bc_prune::prune(groups, options, journal.as_mut(), cancel, &mut hear);
         if summary.groups > 0 {
             let unmatched = options.rules.keep.iter().filter_map(Keep::unmatched);
             let warnings =

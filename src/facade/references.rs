@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use bc_dup::manifests::Manifest;
-use bc_dup::{Files, Subtrees};
+use bc_find::manifests::Manifest;
+use bc_find::{Files, Subtrees};
 use bc_pool::Cancel;
 use bc_walk::Symlinks;
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bc_dup::prune::{RunMode, UndoEvent, UndoOutcome as Outcome};
+use bc_prune::{RunMode, UndoEvent, UndoOutcome as Outcome};
 
 use super::error::{Error, PathError, path_of};
 use super::outcome::{missing, unless_cancelled};
@@ -72,7 +72,7 @@ impl UndoJob<'_> {
         };
         let mut undone = Undone::default();
         let mut hear = |event: UndoEvent<'_>| undone.hear(&event);
-        let summary = bc_dup::prune::undo(&self.journal, mode, cancel, &mut hear)?;
+        let summary = bc_prune::undo(&self.journal, mode, cancel, &mut hear)?;
         undone.restored = summary.restored;
         undone.unneeded = summary.unneeded;
         undone.damaged_lines = summary.damaged;

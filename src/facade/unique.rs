@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use bc_dup::manifests::Manifest;
-use bc_dup::prune::lies_in;
-use bc_dup::scan::{Equality, ScanProgress};
-use bc_dup::unique::{Presence, Sides, Unique, UniqueOptions, covered, unique as search};
-use bc_dup::{Files, Subtrees};
+use bc_find::manifests::Manifest;
+use bc_find::scan::{Equality, ScanProgress};
+use bc_find::unique::{Presence, Sides, Unique, UniqueOptions, covered, unique as search};
+use bc_find::{Files, Subtrees};
 use bc_hash::HashProgress;
+use bc_prune::lies_in;
 use bc_walk::{Entries, FileKind, Globs, Listing, Metadata, Skipped, WalkOptions};
 
 use super::Setting;

@@ -80,10 +80,10 @@ const CASES: &[Case] = &[
         e.run("d to", "").code(0).stdout_is("6 of 6 copied\n");
         assert_eq!(e.t.read("to/sub/lines"), b"1\n2\n3\n");
     }),
-    ("bc-dup", "find_duplicates", |e| {
+    ("bc-find", "find_duplicates", |e| {
         e.run("d", "").code(0).stdout_is("d/a\nd/b\n\n");
     }),
-    ("bc-dup", "duplicates", |e| {
+    ("bc-find", "duplicates", |e| {
         e.run("d", "").code(0).stdout_is("d/a\nd/b\n\n");
     }),
     ("bit-crafts", "equal_files", |e| {

@@ -5,7 +5,7 @@ use std::error::Error as StdError;
 use std::path::Path;
 
 use bc_digest::Algorithm;
-use bc_dup::scan::{ScanOptions, ScanProgress, scan};
+use bc_find::scan::{ScanOptions, ScanProgress, scan};
 use bc_hash::{DigestSink, HashOptions, HashProgress, hash_listing, hash_with};
 use bc_read::Plan;
 use bc_testkit::{TestTree, is_root};
@@ -32,10 +32,10 @@ fn errors_are_errors() {
     is::<bc_walk::GlobError>();
     is::<bc_manifest::Error>();
     is::<bc_hash::Error>();
-    is::<bc_dup::Error>();
-    is::<bc_dup::CacheRefused>();
-    is::<bc_dup::manifests::Unanswered>();
-    is::<bc_dup::manifests::ManifestError>();
+    is::<bc_find::Error>();
+    is::<bc_find::CacheRefused>();
+    is::<bc_find::manifests::Unanswered>();
+    is::<bc_find::manifests::ManifestError>();
     is::<bc_integrity::Error>();
     is::<bc_copy::Error>();
 }
@@ -48,19 +48,19 @@ fn a_search_without_metadata_says_what_it_lacks() {
     let (options, progress) = (ScanOptions::default(), ScanProgress::default());
     let bare = listing(&t.join("d"), Metadata::None, &cancel);
     let error = scan(&bare, &options, None, &cancel, &progress).unwrap_err();
-    assert_eq!(error.kind(), bc_dup::ErrorKind::NoMetadata);
+    assert_eq!(error.kind(), bc_find::ErrorKind::NoMetadata);
     assert!(error.to_string().contains("metadata"), "{error}");
 
     let whole = listing(&t.join("d"), Metadata::Basic, &cancel);
     let found = scan(&whole, &options, None, &cancel, &progress).unwrap();
     assert_eq!(found.groups().len(), 1);
-    let (dirs, hashed) = (bc_dup::dirs::DirsOptions::new(), HashProgress::default());
-    let error = bc_dup::dirs::find(&bare, &found, &dirs, &cancel, &hashed).unwrap_err();
-    assert_eq!(error.kind(), bc_dup::ErrorKind::NoMetadata);
+    let (dirs, hashed) = (bc_find::dirs::DirsOptions::new(), HashProgress::default());
+    let error = bc_find::dirs::find(&bare, &found, &dirs, &cancel, &hashed).unwrap_err();
+    assert_eq!(error.kind(), bc_find::ErrorKind::NoMetadata);
     t.write("d/c", "more");
     let other = listing(&t.join("d"), Metadata::Basic, &cancel);
-    let error = bc_dup::dirs::find(&other, &found, &dirs, &cancel, &hashed).unwrap_err();
-    assert_eq!(error.kind(), bc_dup::ErrorKind::ForeignListing);
+    let error = bc_find::dirs::find(&other, &found, &dirs, &cancel, &hashed).unwrap_err();
+    assert_eq!(error.kind(), bc_find::ErrorKind::ForeignListing);
 }
 
 #[test]

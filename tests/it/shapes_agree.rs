@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 
 use bc_digest::{Algorithm, CpuFeatures, Digest};
-use bc_dup::scan;
+use bc_find::scan;
 use bc_hash::FileDigests;
 use bc_hash::check::{Verdict, check};
 use bc_integrity::report::{ChangeFormat, ChangeReport};

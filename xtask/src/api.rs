@@ -24,7 +24,8 @@ const LIBRARIES: &[&str] = &[
     "bc-read",
     "bc-manifest",
     "bc-hash",
-    "bc-dup",
+    "bc-find",
+    "bc-prune",
     "bc-integrity",
     "bc-copy",
 ];

@@ -70,6 +70,17 @@ const THIRD_ENGINE: &[&str] = &[
     "bc-hash",
     "bc-integrity",
 ];
+const PRUNE: &[&str] = &[
+    "bc-fs",
+    "bc-edit",
+    "bc-digest",
+    "bc-manifest",
+    "bc-pool",
+    "bc-walk",
+    "bc-read",
+    "bc-hash",
+    "bc-find",
+];
 const BINARY: &[&str] = &[
     "bc-fs",
     "bc-edit",
@@ -79,7 +90,8 @@ const BINARY: &[&str] = &[
     "bc-walk",
     "bc-read",
     "bc-hash",
-    "bc-dup",
+    "bc-find",
+    "bc-prune",
     "bc-integrity",
     "bc-copy",
 ];
@@ -127,9 +139,14 @@ const RULES: &[Rule] = &[
         may_use: ENGINE,
     },
     Rule {
-        package: "bc-dup",
+        package: "bc-find",
         licence: GPL,
         may_use: SECOND_ENGINE,
+    },
+    Rule {
+        package: "bc-prune",
+        licence: GPL,
+        may_use: PRUNE,
     },
     Rule {
         package: "bc-copy",

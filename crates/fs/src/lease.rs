@@ -16,6 +16,7 @@ use std::ffi::c_int;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use crate::call::point;
 
@@ -80,6 +81,38 @@ pub fn take(fd: impl AsFd) -> Result<(), Refused> {
     }
     fcntl(raw, libc::F_SETLEASE, libc::F_RDLCK).map_err(refused)?;
     Ok(())
+}
+
+/// A file that was written to within this time may be in the hands of a writer who closes it soon.
+const YOUNG: Duration = Duration::from_secs(2);
+
+/// Longest wait for such a writer: a forked process on a busy machine may not come to its `exec`
+/// within 100 ms.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// Takes a lease as [`take`] does, on a file that changed last at `ctime_ns` (nanoseconds since
+/// 1970), after its writer is done: one that has just written it may be about to close it, and a
+/// process that the writer forked meanwhile holds it open until it runs another program. Waits 300
+/// ms at most, and not at all for files that were written long ago and are still open.
+///
+/// # Errors
+/// [`Refused`]; nothing is held then.
+pub fn take_when_closed(fd: impl AsFd, ctime_ns: i64) -> Result<(), Refused> {
+    // No process can set the time of change back.
+    let written = UNIX_EPOCH + Duration::from_nanos(ctime_ns.max(0).unsigned_abs());
+    let patience = match written.elapsed() {
+        Ok(age) if age < YOUNG => PATIENCE,
+        _ => Duration::ZERO,
+    };
+    let began = Instant::now();
+    loop {
+        match take(&fd) {
+            Err(Refused::Writer) if began.elapsed() < patience => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            done => return done,
+        }
+    }
 }
 
 /// True if the lease taken on `fd` is unbroken: no process has opened the file for writing, or

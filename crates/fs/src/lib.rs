@@ -23,6 +23,7 @@
 //!   stored.
 //! - [`escape`](fn@escape) and [`Escaped`] make paths safe to show; [`safe`] makes whole
 //!   streams so.
+//! - [`path`] takes paths apart and puts them together, [`clock`] reads the time of day.
 //! - [`quote`] quotes a word so that a shell reads it back.
 //! - [`Size`] reads sizes as people write them.
 //!
@@ -34,6 +35,7 @@
 #![deny(unsafe_code)]
 
 pub mod call;
+pub mod clock;
 mod close;
 pub mod descriptors;
 pub mod dirfd;
@@ -44,6 +46,7 @@ pub mod input;
 pub mod lease;
 pub mod meta;
 pub mod mount;
+pub mod path;
 pub mod place;
 pub mod quote;
 pub mod safe;

@@ -40,7 +40,7 @@ impl Tables {
     /// - Nothing may be looked up by number in `/proc/self/fd`, which is the table of the process's
     ///   first thread.
     ///
-    /// The runs of `bc_hash` and of `bc_dup` that take these tables keep to that if their callers'
+    /// The runs of `bc_hash` and of `bc_find` that take these tables keep to that if their callers'
     /// sinks do. A program that chooses this vouches for its allocator and its hooks.
     pub const unsafe fn private() -> Tables {
         Tables { private: true }

@@ -101,6 +101,7 @@ mod residency;
 mod share;
 mod silent;
 mod slot;
+pub mod space;
 mod steady;
 mod stream;
 #[cfg(test)]

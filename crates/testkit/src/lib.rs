@@ -51,7 +51,7 @@ pub use behind_disk::{BehindDisk, Misbehaviour, UNSTORABLE, behind_disk};
 pub use descriptors::{has_descriptors, raise_descriptors};
 pub use fleet::{Fleet, KnownAnswer};
 pub use full_disk::{FullDisk, full_disk};
-pub use loop_disk::{LoopDisk, loop_disk};
+pub use loop_disk::{LoopDisk, loop_disk, loop_disk_with};
 pub use privilege::{NOBODY, as_nobody, is_root};
 pub use pty::{Pty, PtySession};
 pub use remove::remove_tree;

@@ -22,6 +22,7 @@ pub struct LoopDisk {
     dir: TempDir,
     mount: PathBuf,
     kind: String,
+    options: String,
 }
 
 /// Makes a file system of this kind (`ext4`, `xfs`, `vfat`) in an image of so many bytes, sparse,
@@ -32,6 +33,14 @@ pub struct LoopDisk {
 /// The reason why this machine cannot: not root, no such tool, kernel without it or without loop
 /// devices.
 pub fn loop_disk(kind: &str, bytes: u64) -> Result<LoopDisk, String> {
+    loop_disk_with(kind, bytes, "loop")
+}
+
+/// Makes such a disk, mounted with these options of `mount(8)`, `loop` among them.
+///
+/// # Errors
+/// As [`loop_disk`].
+pub fn loop_disk_with(kind: &str, bytes: u64, options: &str) -> Result<LoopDisk, String> {
     if !crate::is_root() {
         return Err(format!("mounting {kind} needs root"));
     }
@@ -50,6 +59,7 @@ pub fn loop_disk(kind: &str, bytes: u64) -> Result<LoopDisk, String> {
         dir,
         mount,
         kind: kind.to_owned(),
+        options: options.to_owned(),
     };
     let image = std::fs::File::create(disk.image()).map_err(|e| format!("image: {e}"))?;
     image.set_len(bytes).map_err(|e| format!("image: {e}"))?;
@@ -70,7 +80,7 @@ impl LoopDisk {
 
     fn mount(&self) -> Result<(), String> {
         let mut command = Command::new("mount");
-        command.args(["-t", &self.kind, "-o", "loop"]);
+        command.args(["-t", &self.kind, "-o", &self.options]);
         done(command.arg(self.image()).arg(&self.mount))
     }
 

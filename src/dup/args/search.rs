@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use bc_digest::Algorithm;
-use bc_dup::scan::ALGORITHMS;
+use bc_find::scan::ALGORITHMS;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 

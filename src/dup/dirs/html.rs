@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use bc_dup::dirs::{DirGroup, DirsReport};
-use bc_dup::prune::KeepRules;
+use bc_find::dirs::{DirGroup, DirsReport};
+use bc_prune::KeepRules;
 use bc_walk::{DirId, EntryId};
 
 use crate::dup::html::{
@@ -216,7 +216,7 @@ fn table(body: &mut String, report: &DirsReport<'_>, rows: &str, missing: usize)
 }
 
 fn obstacles(report: &DirsReport<'_>) -> Vec<String> {
-    let line = |(dir, why): &(DirId, bc_dup::dirs::Obstacle)| {
+    let line = |(dir, why): &(DirId, bc_find::dirs::Obstacle)| {
         format!("{}: {}", Path(&path(report, *dir)), Text(why.text()))
     };
     report.found.obstacles.iter().map(line).collect()
@@ -241,7 +241,7 @@ fn contained(report: &DirsReport<'_>) -> Vec<String> {
 }
 
 fn offline(report: &DirsReport<'_>) -> Vec<String> {
-    let line = |one: &bc_dup::dirs::OfflineDir| {
+    let line = |one: &bc_find::dirs::OfflineDir| {
         let manifests = one.manifests.iter();
         let manifests = manifests.map(|number| Path(report.manifests[*number]).to_string());
         let manifests = manifests.collect::<Vec<_>>().join(" and ");
@@ -257,7 +257,7 @@ fn offline(report: &DirsReport<'_>) -> Vec<String> {
 }
 
 fn similar(report: &DirsReport<'_>) -> Vec<String> {
-    let line = |one: &bc_dup::dirs::Similar| {
+    let line = |one: &bc_find::dirs::Similar| {
         let [a, b] = one.dirs.map(|dir| path(report, dir));
         let (percent, shared) = (one.percent().floor(), size(one.shared));
         format!("{} and {}: {percent} %, {shared}", Path(&a), Path(&b))

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io::{self, Write};
 
-use bc_dup::dirs::{
+use bc_find::dirs::{
     Contained, DirNames, Directories, DirsOptions, DirsReport, OfflineDir, Similar,
 };
 use bc_walk::DirId;

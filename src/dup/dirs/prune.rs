@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
-use bc_dup::Files;
-use bc_dup::dirs::{Directories, DirsOptions, DirsReport};
-use bc_dup::prune::{FileGroup, FileRef, Planned, PruneOptions, RunMode, TreeGroup};
+use bc_find::Files;
+use bc_find::dirs::{Directories, DirsOptions, DirsReport};
+use bc_find::groups::{FileGroup, FileRef, TreeGroup};
+use bc_prune::{Planned, PruneOptions, RunMode};
 use bc_walk::Identity;
 
 use super::output::tell;
@@ -70,7 +71,7 @@ pub fn prune(args: &PruneArgs) -> Outcome<Exit> {
     let mut printed = Printed::open(&session)?;
     let groups = report.trees().enumerate();
     let groups = groups.filter_map(|(nth, group)| picks.apply(nth, group));
-    let summary = bc_dup::prune::prune_trees(
+    let summary = bc_prune::prune_trees(
         groups,
         &options,
         journal.as_mut(),
@@ -216,7 +217,7 @@ fn of_picks(answer: &Directories, picks: &[Option<Pick>]) -> (Planned, u64) {
     (planned, dirs)
 }
 
-fn add(planned: &mut Planned, group: &bc_dup::dirs::DirGroup, goes: u64) {
+fn add(planned: &mut Planned, group: &bc_find::dirs::DirGroup, goes: u64) {
     planned.groups += 1;
     planned.files += goes * group.files;
     let others = group.dirs.len() as u64 - 1;

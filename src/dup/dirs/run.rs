@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bc_digest::Batch;
-use bc_dup::dirs::{
+use bc_find::dirs::{
     DirNames, Directories, DirsOptions, DirsReport, digest_algorithm, offline_dirs,
 };
-use bc_dup::scan::Span;
+use bc_find::scan::Span;
 use bc_hash::{HashOptions, HashProgress};
 use bc_walk::{Entries, Repeats};
 
@@ -116,7 +116,7 @@ fn options(session: &Session, args: &DirsArgs, found: &Found, span: Span) -> Out
         let algorithms = vec![digest_algorithm(found.algorithm)];
         let mut reading = HashOptions::new(algorithms);
         let width = Batch::new(&reading.algorithms, reading.cpu).width();
-        let state = Kept::Arrays(bc_dup::dirs::dirs_memory(&found.listing));
+        let state = Kept::Arrays(bc_find::dirs::dirs_memory(&found.listing));
         reading.workers = session.workers(found.listing.len(), width, state);
         reading.read = session.read_options(reading.workers, width, state)?;
         reading.start = session.common.threads.start();
@@ -132,7 +132,7 @@ pub fn look(session: &Session, found: &Found, options: &DirsOptions) -> Outcome<
     let start = |_| Display::start(&session.common, "directories", reading(&progress));
     let display = options.digests.as_ref().map(start);
     let (listing, scan) = (&found.listing, &found.scan);
-    let answer = bc_dup::dirs::find(listing, scan, options, &session.cancel, &progress)
+    let answer = bc_find::dirs::find(listing, scan, options, &session.cancel, &progress)
         .map_err(|panic| session.defect(&panic))?;
     drop(display);
     for error in &answer.errors {

@@ -1,7 +1,8 @@
 //! The map of the space wasted in each directory.
 
-use bc_dup::prune::{self, Inode};
-use bc_dup::scan;
+use bc_find::groups::FileGroup;
+use bc_find::scan;
+use bc_prune::Inode;
 
 use crate::html::dirs::{Amount, Dirs, What, parent};
 use crate::html::map;
@@ -52,7 +53,7 @@ pub fn waste_map(dirs: &Dirs) -> Option<(String, String)> {
 pub fn waste_by_directory(
     dirs: &mut Dirs,
     found: scan::Group<'_>,
-    group: &prune::FileGroup,
+    group: &FileGroup,
     files: &[Inode],
 ) {
     // Bytes that removing a file would free, by index into the group.

@@ -3,8 +3,9 @@
 
 mod words;
 
-use bc_dup::prune::{FileGroup, Inode, Keep, KeepRules, Planned, PruneOptions, Roots, at_stake};
+use bc_find::groups::FileGroup;
 use bc_manifest::time::format_rfc3339;
+use bc_prune::{Inode, Keep, KeepRules, Planned, PruneOptions, Roots, at_stake};
 
 use self::words::Word;
 use super::question::{self, act, answer};

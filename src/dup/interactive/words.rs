@@ -1,6 +1,6 @@
 //! The words that a question about a group takes.
 
-use bc_dup::prune::Keep;
+use bc_prune::Keep;
 
 /// Meanings of the words.
 pub const HELP: &str = "\

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use bc_dup::manifests::{Manifest, is_weak, tag};
-use bc_dup::unique::{Content, Presence, Unique};
+use bc_find::manifests::{Manifest, is_weak, tag};
+use bc_find::unique::{Content, Presence, Unique};
 use bc_walk::EntryId;
 use serde_json::{Map, Value, json};
 
@@ -83,7 +83,7 @@ fn csv(found: &Unique, output: &mut Output) -> io::Result<()> {
                 false => path.clone(),
             };
             let mut record = format!("{},{},", number + 1, content.size).into_bytes();
-            bc_dup::report::push_csv_path(&mut record, &shown);
+            bc_find::report::push_csv_path(&mut record, &shown);
             record.extend_from_slice(b"\r\n");
             output.write_all(&record)?;
         }

@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 use std::os::unix::fs::FileTypeExt;
 
-use bc_dup::Subtrees;
-use bc_dup::manifests::Manifest;
-use bc_dup::scan::Equality;
-use bc_dup::unique::UniqueOptions;
+use bc_find::Subtrees;
+use bc_find::manifests::Manifest;
+use bc_find::scan::Equality;
+use bc_find::unique::UniqueOptions;
 use bc_walk::{Entries, Globs, Metadata, WalkOptions};
 
 use super::args::UniqueArgs;
@@ -88,7 +88,7 @@ impl UniquePlan {
 fn warn_of_own(session: &Session, references: &[OsString], own: &Subtrees) -> Outcome<()> {
     for reference in references {
         let name = reference.as_encoded_bytes();
-        let lies_in = bc_dup::prune::lies_in(name, own);
+        let lies_in = bc_prune::lies_in(name, own);
         if lies_in.map_err(|error| session.fatal(&error))? {
             session.report.warning(&format!(
                 "--reference={}: lies in what is asked about: what it has is no copy of that",

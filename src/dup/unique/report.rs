@@ -1,8 +1,8 @@
 //! Notes beside the answer: the digests that it rests on, the files that were not looked at, and
 //! the totals.
 
-use bc_dup::manifests::{is_weak, tag};
-use bc_dup::unique::{NotFiles, Presence, Unique};
+use bc_find::manifests::{is_weak, tag};
+use bc_find::unique::{NotFiles, Presence, Unique};
 
 use super::output::{Asked, unseen};
 use crate::exit::Exit;

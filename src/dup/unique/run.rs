@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::Batch;
-use bc_dup::Files;
-use bc_dup::scan::ScanProgress;
-use bc_dup::unique::{Sides, Unique, covered, unique as search};
+use bc_find::Files;
+use bc_find::scan::ScanProgress;
+use bc_find::unique::{Sides, Unique, covered, unique as search};
 use bc_hash::HashProgress;
 use bc_walk::{Error, FileKind, Listing, Metadata, Symlinks, WalkOptions};
 
@@ -116,7 +116,7 @@ fn find(session: &Session, args: &UniqueArgs, plan: &mut UniquePlan) -> Outcome<
     let mut options = plan.options.clone();
     let width = Batch::new(&[options.scan.algorithm], options.scan.cpu).width();
     let files = paths.len() + references.len();
-    let state = bc_dup::scan::scan_memory(&paths) + bc_dup::scan::scan_memory(&references);
+    let state = bc_find::scan::scan_memory(&paths) + bc_find::scan::scan_memory(&references);
     let state = Kept::Arrays(state);
     options.scan.workers = session.workers(files, width, state);
     options.scan.read = session.read_options(options.scan.workers, width, state)?;

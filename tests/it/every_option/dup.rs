@@ -254,7 +254,7 @@ pub const CASES: &[Case] = &[
         assert!(!g.t.join("d/large2.c").exists() && g.t.join("d/large.c").exists());
     }),
     ("dup prune", "force", |g| {
-        // Only network file systems and the like make a difference, which bc-dup's own tests
+        // Only network file systems and the like make a difference, which bc-find's own tests
         // stand in for. Here: it overrides no other rule.
         g.t.mode("d/large2.c", 0o600);
         g.bc("dup prune --action=hardlink --force d")

@@ -1,0 +1,250 @@
+//! Digests kept from one search to the next, in a crash-safe store on disk.
+//!
+//! A record is only used for a file whose device, inode number, size, mtime and ctime are all
+//! unchanged, and only to find duplicates: prune compares bytes and never looks here. Files changed
+//! less than two seconds before the search began are not recorded: a later write within the same
+//! tick of the kernel's clock would not show. Nor are files that another process has open for
+//! writing, and that were changed shortly before: a write through a mapping need not show.
+//!
+//! Nothing is recorded or looked up where inode numbers or ctimes are unreliable.
+//!
+//! Nothing about a cache is fatal. One that is damaged, or that others may write, is set aside and
+//! a new one started; one that cannot be opened is not used. Only a file that never was a cache of
+//! this user's is refused, and left as it is.
+
+mod failure;
+mod place;
+mod record;
+mod store;
+mod trust;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use bc_digest::{Algorithm, Digest};
+use bc_fs::clock::now_ns;
+use bc_walk::{EntryId, Listing, Stamp};
+use failure::CacheFailure;
+use place::{CachePlace, Found};
+use rustix::fs::OFlags;
+use trust::Trust;
+
+pub(crate) use record::{CacheRecord, Scope};
+pub use store::panic_is_expected;
+pub(crate) use store::{CacheLookup, News};
+
+/// Files changed this shortly before the search are not recorded.
+const RACY_NS: i64 = 2_000_000_000;
+
+/// Size above which the store is started again: records of deleted files pile up.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// The cache of one search.
+#[derive(Debug)]
+pub struct Cache {
+    place: CachePlace,
+    began_ns: i64,
+    messages: Vec<String>,
+    /// True if the cache can be read, and written at the end.
+    usable: bool,
+    trust: Trust,
+    /// Reason why it is refused, if it never was a cache.
+    refused: Option<String>,
+}
+
+/// Origin of a cache's path.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Location {
+    /// Given by the user, who may have meant another file.
+    Named,
+    /// The default, where only caches lie: any file there was one.
+    Usual,
+}
+
+/// A file that is no cache of this user's, and why.
+#[derive(Debug)]
+pub struct CacheRefused {
+    path: PathBuf,
+    reason: String,
+}
+
+impl CacheRefused {
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the reason why the file is not a cache, without the path.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+}
+
+impl fmt::Display for CacheRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = bc_fs::Escaped(self.path.as_os_str().as_encoded_bytes());
+        write!(f, "{path}: {}", self.reason)
+    }
+}
+
+impl std::error::Error for CacheRefused {}
+
+impl Cache {
+    /// Opens the cache at `path`, which need not exist. Open it before the files are listed: files
+    /// changed from two seconds before on are not recorded.
+    ///
+    /// # Errors
+    /// If a file lies there that never was a cache of this user's. It is left as it is. In the
+    /// [usual](Location::Usual) place the search works without a cache.
+    pub fn open(path: impl AsRef<Path>, location: Location) -> Result<Cache, CacheRefused> {
+        Cache::open_at(path.as_ref(), location)
+    }
+
+    fn open_at(path: &Path, location: Location) -> Result<Cache, CacheRefused> {
+        let mut cache = Cache {
+            place: CachePlace::new(path, location),
+            began_ns: now_ns(),
+            messages: Vec::new(),
+            usable: true,
+            trust: Trust::default(),
+            refused: None,
+        };
+        if let Some(parent) = path.parent() {
+            // A failure here occurs again below, with its reason.
+            let _ = bc_edit::entry::make_dirs(parent, 0o777);
+        }
+        match store::check_place(&cache.place) {
+            // Perhaps no longer when it is needed.
+            Ok(()) | Err(CacheFailure::Busy) => {}
+            Err(failure) => cache.note(failure),
+        }
+        match cache.refused.take() {
+            Some(reason) if location == Location::Named => Err(CacheRefused {
+                path: path.to_owned(),
+                reason,
+            }),
+            _ => Ok(cache),
+        }
+    }
+
+    /// Moves the start of the search that much later.
+    #[cfg(test)]
+    pub(crate) fn pretend_later(&mut self, ns: i64) {
+        self.began_ns += ns;
+    }
+
+    /// Treats file systems in memory as if they were on a disk, where writes through a mapping
+    /// show.
+    #[cfg(test)]
+    pub(crate) fn pretend_disk(&mut self) {
+        self.trust.memory = true;
+    }
+
+    /// Treats all inode numbers as unreliable.
+    #[cfg(test)]
+    pub(crate) fn pretend_unstable(&mut self) {
+        self.trust.nothing = true;
+    }
+
+    /// Returns messages for the user: the cache was set aside or is not usable, and why.
+    pub fn messages(&self) -> &[String] {
+        &self.messages
+    }
+
+    /// Returns true if the cache can be read, and written at the end.
+    pub(crate) fn is_usable(&self) -> bool {
+        self.usable
+    }
+
+    /// Returns true if the file system of this file lets a record of it be relied on later.
+    pub(crate) fn trusts(&mut self, listing: &Listing, entry: EntryId) -> bool {
+        self.trust.holds(listing, entry)
+    }
+
+    /// Returns true if a file of this state was last changed long enough before the search to be
+    /// recorded.
+    pub(crate) fn is_settled(&self, stamp: &Stamp) -> bool {
+        stamp.mtime_ns.max(stamp.ctime_ns) < self.began_ns.saturating_sub(RACY_NS)
+    }
+
+    /// Calls `f` with every existing record of `wanted` (sorted), in whatever state.
+    pub(crate) fn load(
+        &mut self,
+        algorithm: Algorithm,
+        wanted: &[CacheLookup],
+        f: impl FnMut(u32, &CacheRecord),
+    ) {
+        if let Some(message) = self.trust.message() {
+            self.messages
+                .push(format!("{}: {message}", self.place.path()));
+        }
+        if self.usable
+            && let Err(failure) = store::load(&self.place, algorithm, wanted, f)
+        {
+            self.note(failure);
+        }
+    }
+
+    /// Loads digests of prefixes as well, with the state of the file that each set belongs to.
+    pub(crate) fn load_prefixes(
+        &mut self,
+        algorithm: Algorithm,
+        wanted: &[CacheLookup],
+        f: impl FnMut(u32, Stamp, Vec<Digest>),
+    ) {
+        if self.usable
+            && let Err(failure) = store::load_prefixes(&self.place, algorithm, wanted, f)
+        {
+            self.note(failure);
+        }
+    }
+
+    /// Adds the results of a search.
+    pub(crate) fn save(&mut self, news: &News<'_>) {
+        self.begin_anew_if_large();
+        if let Err(failure) = store::save(&self.place, news) {
+            self.note(failure);
+        }
+    }
+
+    fn begin_anew_if_large(&mut self) {
+        if let Ok(Found::Cache(place, file)) = self.place.look(OFlags::RDONLY)
+            && file.metadata().is_ok_and(|meta| meta.len() > MOST_BYTES)
+            && place::remove(&place).is_ok()
+        {
+            let path = self.place.path();
+            self.messages
+                .push(format!("{path}: grown past 1 GiB, begun anew"));
+        }
+    }
+
+    fn note(&mut self, failure: CacheFailure) {
+        let path = self.place.path();
+        let text = match failure {
+            CacheFailure::Damaged(reason) if self.place.was_ours() => {
+                match self.place.set_aside() {
+                    Ok(aside) => {
+                        let aside = bc_fs::Escaped(aside.as_os_str().as_encoded_bytes());
+                        self.messages
+                            .push(format!("{path}: {reason}, set aside as {aside}"));
+                        return;
+                    }
+                    Err(error) => format!("{path}: {reason}, done without ({error})"),
+                }
+            }
+            CacheFailure::Damaged(_) => {
+                self.refused = Some("not a cache of bc dup".to_owned());
+                format!("{path}: not a cache of bc dup, done without")
+            }
+            CacheFailure::Foreign(reason) => {
+                let text = format!("{path}: {reason}, done without");
+                self.refused = Some(reason);
+                text
+            }
+            CacheFailure::Busy => format!("{path}: in use by another run, done without"),
+            CacheFailure::Unusable(reason) => format!("{path}: {reason}, done without"),
+        };
+        self.usable = false;
+        self.messages.push(text);
+    }
+}

@@ -1,0 +1,485 @@
+//! Directories under other numbers. A bind mount shows a directory under its own device and inode
+//! number; an overlay, a FUSE file system or a network mount shows it under numbers that are
+//! nothing like them. Entries of a reference or of the destination are then known by what is
+//! visible on both sides: directories that could be the same (the last name on the way to them is,
+//! or a mount begins there), and in those the same names for entries in the same state, change
+//! times included, which no copy has.
+//!
+//! This is asked only where one of the two file systems shows others' entries; see [`Shows`].
+
+use std::collections::HashMap;
+use std::ffi::{CStr, CString};
+use std::fmt;
+use std::os::fd::OwnedFd;
+
+use bc_fs::call::{self, FailedCall};
+use bc_fs::dirfd;
+use bc_fs::meta;
+use bc_fs::mount::{Answer, Mounts, Shows};
+use bc_fs::path::split;
+use bc_pool::Cancel;
+use bc_walk::{DirId, FileKind, FileStat, Identity, Listing};
+use rustix::fs::{Dir, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::subtrees::{Files, Subtrees};
+use crate::traces::at_one_time;
+
+/// Answer to the question if a file or directory is, under other numbers, the one that it is
+/// compared with.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum SeenView {
+    /// It is another.
+    No,
+    /// The names are the same, the states are not: a view may show other times.
+    Maybe,
+    /// It is.
+    Yes,
+}
+
+/// Reason why it is unknown if an entry is one of the trees'.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum ViewError {
+    /// A call failed.
+    Failed(FailedCall),
+    /// The trees could not be listed, for want of a worker.
+    Unlisted,
+    /// The search was cancelled.
+    Cancelled,
+}
+
+impl fmt::Display for ViewError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ViewError::Failed(failed) => failed.fmt(f),
+            ViewError::Unlisted => f.write_str("the references cannot be listed"),
+            ViewError::Cancelled => f.write_str("cancelled"),
+        }
+    }
+}
+
+impl std::error::Error for ViewError {}
+
+impl From<FailedCall> for ViewError {
+    fn from(failed: FailedCall) -> ViewError {
+        ViewError::Failed(failed)
+    }
+}
+
+/// Above this number of directories only those count that have a name in common.
+const MANY: usize = 64;
+/// Number of entries that are compared to find if two directories are one.
+const SAMPLE: usize = 16;
+/// Depth down to which a file is looked for that stands for a directory.
+const DEEP: usize = 32;
+
+/// Results about views of some trees.
+#[derive(Default)]
+pub struct Views {
+    mounts: Mounts,
+    /// By device: true if directories there may be some of the trees'.
+    involved: HashMap<u64, bool>,
+    index: Option<Index>,
+    /// Directories of the trees that a directory could be.
+    near: HashMap<Identity, Vec<DirId>>,
+}
+
+/// The directories of the trees, listed once a view may be involved.
+struct Index {
+    listing: Listing,
+    by_name: HashMap<Vec<u8>, Vec<DirId>>,
+    /// Directories that may have any name elsewhere: a mount begins there, or a path that was given
+    /// ends there.
+    unnamed: Vec<DirId>,
+}
+
+impl Views {
+    /// Returns true if `dir` can be one of `trees` or lie in one without having its number. For
+    /// most file systems this is one call for each device.
+    pub fn involve(&mut self, trees: &Subtrees, dir: &OwnedFd, dev: u64) -> bool {
+        if let Some(known) = self.involved.get(&dev) {
+            return *known;
+        }
+        let here = self.mounts.of(dev, || Some(dir)).shows;
+        let found = trees.devs().any(|(other, path)| {
+            let there = self.mounts.of(other, || dirfd::open_root(path).ok()).shows;
+            may_be_one([here, there], other != dev)
+        });
+        self.involved.insert(dev, found);
+        found
+    }
+
+    /// Checks if the file of a directory is one of the trees'.
+    pub fn file(
+        &mut self,
+        trees: &Subtrees,
+        dir: &OwnedFd,
+        name: &CStr,
+        cancel: &Cancel,
+    ) -> Result<SeenView, ViewError> {
+        let id = meta::stat(dir)?.id;
+        if !self.involve(trees, dir, id.dev) {
+            return Ok(SeenView::No);
+        }
+        let own = meta::stat_now(dir, name)?;
+        let mut seen = SeenView::No;
+        for other in self.near(trees, dir, id, cancel)? {
+            match meta::stat_now(&other, name) {
+                Ok(found) if same_state(&own, &found) => return Ok(SeenView::Yes),
+                Err(failed) if failed.errno == Errno::NOENT => {}
+                _ => seen = SeenView::Maybe,
+            }
+        }
+        for (path, file) in trees.open_files() {
+            match meta::stat_now(file, c"") {
+                Ok(found) if same_state(&own, &found) => return Ok(SeenView::Yes),
+                _ if split(path).1 == name.to_bytes() => seen = SeenView::Maybe,
+                _ => {}
+            }
+        }
+        Ok(seen)
+    }
+
+    /// Returns true if the file of a directory may be one of the trees', without asking the file
+    /// system by making a file there: it is if it has the same name and state, and may be if it is
+    /// as long, was written to at the same time as far as a view reports it, and lies on a file
+    /// system as large. A copy that kept its time lies on another.
+    pub fn may_show(
+        &mut self,
+        trees: &Subtrees,
+        dir: &OwnedFd,
+        name: &CStr,
+        cancel: &Cancel,
+    ) -> Result<bool, ViewError> {
+        let id = meta::stat(dir)?.id;
+        if !self.involve(trees, dir, id.dev) {
+            return Ok(false);
+        }
+        let own = meta::stat_now(dir, name)?;
+        let may_be = |found: &FileStat, at: &OwnedFd| {
+            same_state(&own, found) || written_alike(&own, found) && equally_large(dir, at)
+        };
+        for other in self.near(trees, dir, id, cancel)? {
+            match meta::stat_now(&other, name) {
+                Ok(found) if may_be(&found, &other) => return Ok(true),
+                Err(failed) if failed.errno != Errno::NOENT => return Ok(true),
+                _ => {}
+            }
+        }
+        let mut files = trees.open_files();
+        Ok(files.any(|(_, file)| match meta::stat_now(file, c"") {
+            Ok(found) => may_be(&found, file),
+            Err(_) => true,
+        }))
+    }
+
+    /// Returns whose files the file system with `dir` on its device shows: its own, or others'.
+    pub fn shows(&mut self, dir: &OwnedFd, dev: u64) -> Shows {
+        self.mounts.of(dev, || Some(dir)).shows
+    }
+
+    /// Returns true if the file system that has `dir` on its device is on another machine.
+    pub fn is_remote(&mut self, dir: &OwnedFd, dev: u64) -> bool {
+        self.mounts.of(dev, || Some(dir)).network == Answer::Yes
+    }
+
+    /// Checks if entries of one of the trees' directories are visible in `dir`, perhaps among
+    /// others.
+    pub fn shown(
+        &mut self,
+        trees: &Subtrees,
+        dir: &OwnedFd,
+        cancel: &Cancel,
+    ) -> Result<SeenView, ViewError> {
+        let id = meta::stat(dir)?.id;
+        let near = self.near(trees, dir, id, cancel)?;
+        let seen = near.iter().map(|other| is_shown(other, dir)).max();
+        Ok(seen.unwrap_or(SeenView::No))
+    }
+
+    /// Checks if the directory is one of the trees'.
+    pub fn dir(
+        &mut self,
+        trees: &Subtrees,
+        dir: &OwnedFd,
+        cancel: &Cancel,
+    ) -> Result<SeenView, ViewError> {
+        let id = meta::stat(dir)?.id;
+        if !self.involve(trees, dir, id.dev) {
+            return Ok(SeenView::No);
+        }
+        let near = self.near(trees, dir, id, cancel)?;
+        let seen = near.iter().map(|other| compare(dir, other)).max();
+        Ok(seen.unwrap_or(SeenView::No))
+    }
+
+    /// Returns the directories in which an entry of `dir` would appear if the directory, or the one
+    /// of its file `name`, is one of the trees'.
+    pub fn places(
+        &mut self,
+        trees: &Subtrees,
+        dir: &OwnedFd,
+        name: Option<&CStr>,
+        cancel: &Cancel,
+    ) -> Result<Vec<OwnedFd>, ViewError> {
+        let id = meta::stat(dir)?.id;
+        if !self.involve(trees, dir, id.dev) {
+            return Ok(Vec::new());
+        }
+        let mut near = self.near(trees, dir, id, cancel)?;
+        for (path, _) in trees.open_files() {
+            let (parent, base) = split(path);
+            if name.is_some_and(|name| name.to_bytes() == base) {
+                near.push(dirfd::open_root(parent)?);
+            }
+        }
+        Ok(near)
+    }
+
+    /// The directories of the trees that `dir` could be, open.
+    fn near(
+        &mut self,
+        trees: &Subtrees,
+        dir: &OwnedFd,
+        id: Identity,
+        cancel: &Cancel,
+    ) -> Result<Vec<OwnedFd>, ViewError> {
+        if self.index.is_none() {
+            self.index = Some(Index::new(trees, cancel)?);
+        }
+        let Views {
+            index: Some(index),
+            mounts,
+            ..
+        } = self
+        else {
+            return Ok(Vec::new());
+        };
+        let open = |at: &DirId| index.listing.open_dir(*at).ok();
+        if let Some(known) = self.near.get(&id) {
+            return Ok(known.iter().filter_map(open).collect());
+        }
+        let here = mounts.of(id.dev, || Some(dir)).shows;
+        let mut found = index.named(name_of(dir).as_deref());
+        found.retain(|at| {
+            let Some(other) = index.listing.dir_identity(*at) else {
+                return false;
+            };
+            let there = mounts.of(other.dev, || open(at)).shows;
+            may_be_one([here, there], other.dev != id.dev)
+        });
+        if found.len() > MANY {
+            found.retain(|at| open(at).is_none_or(|other| has_one_of(dir, &other)));
+        }
+        let opened = found.iter().filter_map(open).collect();
+        self.near.insert(id, found);
+        Ok(opened)
+    }
+}
+
+impl Index {
+    fn new(trees: &Subtrees, cancel: &Cancel) -> Result<Index, ViewError> {
+        let listed = trees.list(Files::Named, 1.into(), cancel);
+        let listing = listed.map_err(|_| ViewError::Unlisted)?;
+        // Results of an early end would be incomplete.
+        if cancel.is_cancelled() {
+            return Err(ViewError::Cancelled);
+        }
+        let mut index = Index {
+            listing,
+            by_name: HashMap::new(),
+            unnamed: Vec::new(),
+        };
+        let mut devs = HashMap::new();
+        for at in (0..index.listing.dirs() as u32).map(DirId) {
+            let Some(id) = index.listing.dir_identity(at) else {
+                continue;
+            };
+            let mut path = index.listing.dir_path(at);
+            while path.len() > 1 && path.ends_with(b"/") {
+                path.pop();
+            }
+            let (parent, name) = split(&path);
+            if devs.get(parent) == Some(&id.dev) {
+                index.by_name.entry(name.to_vec()).or_default().push(at);
+            } else {
+                index.unnamed.push(at);
+            }
+            devs.insert(path, id.dev);
+        }
+        Ok(index)
+    }
+
+    /// All that may be called like that elsewhere; simply all, if there is no name to go by.
+    fn named(&self, name: Option<&[u8]>) -> Vec<DirId> {
+        match name {
+            None => (0..self.listing.dirs() as u32).map(DirId).collect(),
+            Some(name) => {
+                let named = self.by_name.get(name).into_iter().flatten();
+                named.chain(&self.unnamed).copied().collect()
+            }
+        }
+    }
+}
+
+/// Returns true if two identities on two file systems, or on one if not `across`, may be one file
+/// or one directory.
+pub fn may_be_one(shows: [Shows; 2], across: bool) -> bool {
+    shows.contains(&Shows::Others) || across && shows.contains(&Shows::Layers)
+}
+/// Returns true if two directories may be one by their names: these are the same, or one is
+/// unknown.
+pub fn may_be_called_alike(one: &OwnedFd, other: &OwnedFd) -> bool {
+    match (name_of(one), name_of(other)) {
+        (Some(one), Some(other)) => one == other,
+        _ => true,
+    }
+}
+
+/// The last name on the way to a directory; `None` where a mount begins, as other ways to it
+/// have other names there.
+fn name_of(dir: &OwnedFd) -> Option<Vec<u8>> {
+    if meta::is_mount_root(dir) != Some(false) {
+        return None;
+    }
+    let path = dirfd::real_path(dir)?;
+    Some(split(&path).1.to_vec()).filter(|name| !name.is_empty())
+}
+
+/// Returns true for the same type, size and times: two names with these are one file, unless one
+/// was copied within one tick of the clock.
+fn same_state(one: &FileStat, other: &FileStat) -> bool {
+    one.kind() == other.kind() && one.stamp == other.stamp
+}
+
+/// Returns true for the same size, and the same time as far as the coarser of two clocks shows.
+fn written_alike(one: &FileStat, other: &FileStat) -> bool {
+    let (here, there) = (one.stamp, other.stamp);
+    here.size == there.size && at_one_time(here.mtime_ns, there.mtime_ns)
+}
+
+/// Returns true if two directories lie on file systems of one size, as a view and the file system
+/// that it shows do. True if that is unknown, as where a view without a known size makes one up:
+/// all of it is free.
+pub fn equally_large(one: &OwnedFd, other: &OwnedFd) -> bool {
+    let size = |dir| {
+        let found = rustix::fs::fstatvfs(dir).ok()?;
+        let is_reported = found.f_blocks > 0 && found.f_bfree < found.f_blocks;
+        is_reported.then_some((found.f_frsize.saturating_mul(found.f_blocks), found.f_files))
+    };
+    match (size(one), size(other)) {
+        (Some(one), Some(other)) => one == other,
+        _ => true,
+    }
+}
+
+/// Compares two directories to find if they are one. They are if all entries of one are in the
+/// other as well, as in the branches of a union, or if both are empty and changed last at the same
+/// moment. They are not if neither is empty and no name is the same.
+pub fn compare(one: &OwnedFd, other: &OwnedFd) -> SeenView {
+    let (here, there) = (first_names(one), first_names(other));
+    if here.is_empty() && there.is_empty() {
+        let times = |dir| {
+            let stat = meta::stat_now(dir, c"").ok()?;
+            Some((stat.stamp.mtime_ns, stat.stamp.ctime_ns))
+        };
+        return match times(one) {
+            Some(at) if times(other) == Some(at) => SeenView::Yes,
+            _ => SeenView::Maybe,
+        };
+    }
+    let has = |dir, names: &[CString]| names.iter().any(|name| meta::stat_at(dir, name).is_ok());
+    if all_are_in(&here, one, other) || all_are_in(&there, other, one) {
+        SeenView::Yes
+    } else if here.is_empty() || there.is_empty() || has(other, &here) || has(one, &there) {
+        SeenView::Maybe
+    } else {
+        SeenView::No
+    }
+}
+
+/// Checks if entries of `one` are visible in `other`. One suffices, as a union shows one of several
+/// files of a name; a file with other names does not, as other directories may have it too.
+fn is_shown(one: &OwnedFd, other: &OwnedFd) -> SeenView {
+    let names = first_names(one);
+    let only = |name: &CString| is_same_only_name(one, other, name, DEEP).unwrap_or(false);
+    if names.iter().any(only) {
+        SeenView::Yes
+    } else if names.is_empty() || names.iter().any(|name| meta::stat_at(other, name).is_ok()) {
+        SeenView::Maybe
+    } else {
+        SeenView::No
+    }
+}
+
+/// Compares as [`same_entry`], only if the entry has no other name.
+fn is_same_only_name(
+    one: &OwnedFd,
+    other: &OwnedFd,
+    name: &CStr,
+    deep: usize,
+) -> call::Result<bool> {
+    let (here, there) = (meta::stat_now(one, name)?, meta::stat_now(other, name)?);
+    if here.kind() != FileKind::Dir || there.kind() != FileKind::Dir {
+        return Ok(here.nlink == 1 && same_state(&here, &there));
+    }
+    let into = |dir| dirfd::open_below(dir, name.to_bytes());
+    let again = |dir: &OwnedFd| dirfd::open_dir_at(dir, b".");
+    let (inner, outer) = (into(again(one)?)?, into(again(other)?)?);
+    match first_names(&inner).first() {
+        Some(first) if deep > 0 => is_same_only_name(&inner, &outer, first, deep - 1),
+        _ => Ok(false),
+    }
+}
+
+/// Returns true if `names` of `one` are all in `other` as they are, and there are any.
+fn all_are_in(names: &[CString], one: &OwnedFd, other: &OwnedFd) -> bool {
+    let same = |name: &CString| same_entry(one, other, name, DEEP).unwrap_or(false);
+    !names.is_empty() && names.iter().all(same)
+}
+
+/// Returns true if the name leads to one entry. A directory's own times are those of one branch in
+/// a union, so its first entry stands for it.
+fn same_entry(one: &OwnedFd, other: &OwnedFd, name: &CStr, deep: usize) -> call::Result<bool> {
+    let (mut here, there) = (meta::stat_now(one, name)?, meta::stat_now(other, name)?);
+    if here.kind() != FileKind::Dir || there.kind() != FileKind::Dir {
+        return Ok(same_state(&here, &there));
+    }
+    let into = |dir| dirfd::open_below(dir, name.to_bytes());
+    let again = |dir: &OwnedFd| dirfd::open_dir_at(dir, b".");
+    let (inner, outer) = (into(again(one)?)?, into(again(other)?)?);
+    match first_names(&inner).first() {
+        Some(first) => Ok(deep == 0 || same_entry(&inner, &outer, first, deep - 1)?),
+        None => {
+            // The size of a directory is the file system's own affair.
+            here.stamp.size = there.stamp.size;
+            Ok(same_state(&here, &there) && first_names(&outer).is_empty())
+        }
+    }
+}
+
+/// Returns true if a name of `other` is in `dir` too, or `other` is empty.
+fn has_one_of(dir: &OwnedFd, other: &OwnedFd) -> bool {
+    let names = first_names(other);
+    names.is_empty() || names.iter().any(|name| meta::stat_at(dir, name).is_ok())
+}
+
+/// Returns true if a directory is not empty.
+pub fn has_entries(dir: &OwnedFd) -> bool {
+    !first_names(dir).is_empty()
+}
+
+fn first_names(dir: &OwnedFd) -> Vec<CString> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(opened) = rustix::fs::openat(dir, c".", flags, Mode::empty()) else {
+        return Vec::new();
+    };
+    let Ok(entries) = Dir::new(opened) else {
+        return Vec::new();
+    };
+    let names = entries.filter_map(Result::ok).filter_map(|entry| {
+        let name = entry.file_name();
+        (name != c"." && name != c"..").then(|| name.to_owned())
+    });
+    names.take(SAMPLE).collect()
+}

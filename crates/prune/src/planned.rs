@@ -1,0 +1,100 @@
+//! Extent of a planned run, counted before the user confirms it: the names that the rules leave to
+//! act on, and the disk space that goes with them. Nothing is compared yet, so a run may find
+//! reasons to do less.
+
+use bc_find::groups::{FileGroup, FileRef};
+use bc_fs::dirfd::{self, Access};
+use bc_fs::meta;
+use bc_fs::mount::Mounts;
+use bc_pool::Cancel;
+use bc_read::space::{Shares, Space};
+
+use super::dir;
+use super::options::PruneOptions;
+use super::protect::WatchedPlaces;
+use super::step::Action;
+
+/// The figures of a run that is planned.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Planned {
+    /// Names to act on.
+    pub files: u64,
+    /// Bytes of disk space that would be freed, or whose files would be moved.
+    pub bytes: u64,
+    /// Groups with such names.
+    pub groups: u64,
+}
+
+/// Counts the names that [`prune`](super::prune) would act on. Files that have changed since they
+/// were found, or cannot be opened, do not count. Ends early when cancelled.
+pub fn at_stake(groups: &[FileGroup], options: &PruneOptions, cancel: &Cancel) -> Planned {
+    let mut places = WatchedPlaces::new(&options.references, &options.action, cancel);
+    let mut mounts = Mounts::default();
+    let mut planned = Planned::default();
+    for group in groups.iter().take_while(|_| !cancel.is_cancelled()) {
+        let mut group = group.clone();
+        places.sort_out(&mut group);
+        // Nothing is asked before it is agreed to.
+        drop(places.take_open());
+        let (files, bytes) = of_group(&group, options, &mut mounts);
+        planned.files += files;
+        planned.bytes += bytes;
+        planned.groups += u64::from(files > 0);
+    }
+    planned
+}
+
+fn of_group(group: &FileGroup, options: &PruneOptions, mounts: &mut Mounts) -> (u64, u64) {
+    let inodes = options.rules.order(group);
+    let Some(kept) = inodes.first() else {
+        return (0, 0);
+    };
+    let kept_file = &group.files[kept.names[0]];
+    let mut look = |index: &usize| Some((*index, find(&group.files[*index], mounts)?));
+    let found: Vec<Vec<(usize, Found)>> = inodes
+        .iter()
+        .map(|inode| inode.names.iter().filter_map(&mut look).collect())
+        .collect();
+    let spaces = found.iter().map(|names| Some(&names.first()?.1.space));
+    let mut shares = Shares::of(spaces);
+    let moved = matches!(options.action, Action::Move(_));
+    let (mut files, mut bytes) = (0, 0);
+    for (nth, (inode, found)) in inodes.iter().zip(&found).enumerate() {
+        let Some((_, file)) = found.first() else {
+            continue;
+        };
+        let acted = |(index, _): &&(usize, Found)| {
+            let target = &group.files[*index];
+            options.rules.acts_on(inode, kept_file, target)
+        };
+        let names = found.iter().filter(acted).count() as u64;
+        files += names;
+        if moved && names > 0 {
+            bytes += file.allocated;
+        } else if names > 0 && names >= file.links {
+            bytes += file.space.own + shares.take(nth);
+        }
+    }
+    (files, bytes)
+}
+
+/// A file that is unchanged since it was found.
+struct Found {
+    links: u64,
+    /// Bytes of its blocks, whichever files share them.
+    allocated: u64,
+    space: Space,
+}
+
+fn find(file: &FileRef, mounts: &mut Mounts) -> Option<Found> {
+    let (dir, name) = dir::open_parent(file).ok()?;
+    let opened = dirfd::open_file(&dir, &name, Access::Read).ok()?;
+    let stat = meta::stat(&opened).ok()?;
+    let traits = mounts.of(stat.id.dev, || Some(&opened));
+    (stat.id == file.id && stat.stamp == file.stamp).then(|| Found {
+        links: stat.nlink,
+        allocated: Space::allocated(&stat).own,
+        space: Space::of(&opened, &stat, &traits),
+    })
+}

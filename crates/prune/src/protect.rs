@@ -1,0 +1,445 @@
+//! Files that a run must not touch: those at or below a reference are never changed, and those in
+//! the directory that files are moved to are neither changed nor kept instead of others. Both by
+//! the identity of the directories on the way up, so that no spelling, link or mount of a path
+//! matters; and where a mount has other identities, by the entries that are visible there
+//! ([`Views`]).
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::CStr;
+use std::os::fd::OwnedFd;
+
+use bc_find::groups::FileGroup;
+use bc_find::views::{self, SeenView, Views};
+use bc_find::{Files, Subtrees};
+use bc_fs::call::FailedCall;
+use bc_fs::dirfd;
+use bc_fs::meta;
+use bc_fs::mount::{MountEntry, entries};
+use bc_fs::path::below;
+use bc_pool::Cancel;
+use bc_walk::{Error, Identity, Symlinks};
+
+use super::ancestors::{climb, deepest_existing};
+use super::dir;
+use super::open_file::OpenFile;
+use super::skip::Skip;
+use super::step::Action;
+
+/// Position of a directory in relation to references and destination.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+struct Place {
+    reference: bool,
+    destination: bool,
+    /// It may be a directory of a reference under another number.
+    in_view: bool,
+}
+
+/// Open question: would a step happen in a reference?
+#[derive(Debug)]
+pub(super) enum Open {
+    Yes,
+    /// Not for the file itself; but this directory may show a reference's as well.
+    Union(OwnedFd),
+    No,
+}
+
+/// The places that matter to a run.
+pub(super) struct WatchedPlaces<'a> {
+    pub(super) references: &'a Subtrees,
+    /// Directory that files are moved to.
+    destination: Option<&'a [u8]>,
+    /// Identities of it and of the directories in it, as soon as it exists.
+    opened: HashSet<Identity>,
+    /// The destination itself lies below a reference, where nothing is to change.
+    barred: bool,
+    known: HashMap<Identity, Place>,
+    /// Under which other numbers references are seen.
+    pub(super) views: Views,
+    /// Directories in which entries of a reference's are seen.
+    pub(super) unions: HashMap<Identity, SeenView>,
+    /// The destination as a tree, as soon as it exists, with the results about views of it.
+    target: Option<(Subtrees, Views)>,
+    shown: HashMap<Identity, bool>,
+    /// Directories that may be the destination's, where only the file system knows.
+    open: Vec<(Identity, OwnedFd)>,
+    pub(super) cancel: &'a Cancel,
+}
+
+impl<'a> WatchedPlaces<'a> {
+    pub(super) fn new(
+        references: &'a Subtrees,
+        action: &'a Action,
+        cancel: &'a Cancel,
+    ) -> WatchedPlaces<'a> {
+        let destination = match action {
+            Action::Move(dir) => Some(dir.as_slice()),
+            _ => None,
+        };
+        let mut places = WatchedPlaces {
+            references,
+            destination,
+            opened: HashSet::new(),
+            barred: destination
+                .is_some_and(|dir| lies_below(dir, references, cancel).unwrap_or(true)),
+            known: HashMap::new(),
+            views: Views::default(),
+            unions: HashMap::new(),
+            target: None,
+            shown: HashMap::new(),
+            open: Vec::new(),
+            cancel,
+        };
+        places.open_destination();
+        // Directories in it are known wherever else they are mounted. To read a whole disk for
+        // that is worth it only where something is.
+        if let Some(dir) = destination
+            && may_be_mounted_twice(dir)
+            && let Ok(mut trees) = Subtrees::open([dir.to_vec()])
+            && trees
+                .survey(Symlinks::Skip, Files::Named, 1.into(), cancel)
+                .is_ok()
+        {
+            // Nor is anything put into a reference that is mounted in there.
+            places.barred |= trees.dirs().any(|id| references.has_dir(id));
+            places.opened.extend(trees.dirs());
+        }
+        places
+    }
+
+    fn matter(&self) -> bool {
+        self.destination.is_some() || !self.references.is_empty()
+    }
+
+    /// Proves right before a directory is changed that it is in none of the places, and that it is
+    /// not above the destination.
+    pub(super) fn check_dir(&mut self, dir: &OwnedFd) -> Result<(), Skip> {
+        if !self.matter() {
+            return Ok(());
+        }
+        self.open_destination();
+        let place = self.look(dir)?;
+        if self.barred || place.reference {
+            return Err(Skip::Protected);
+        }
+        if place.destination {
+            return Err(Skip::InDestination);
+        }
+        match place.in_view && self.views.dir(self.references, dir, self.cancel)? != SeenView::No {
+            true => Err(Skip::Protected),
+            false => Ok(()),
+        }
+    }
+
+    /// While it does not exist, nothing lies in it.
+    fn open_destination(&mut self) {
+        if let Some(dir) = self.destination
+            && self.opened.is_empty()
+            && let Ok((opened, 0)) = deepest_existing(dir)
+            && let Ok(stat) = meta::stat(&opened)
+        {
+            self.opened.insert(stat.id);
+        }
+    }
+
+    /// Marks protected files, and takes out those in the destination; returns the number of the
+    /// latter. A file whose directory cannot be opened stays as it is: it will be skipped for that.
+    pub(super) fn sort_out(&mut self, group: &mut FileGroup) -> usize {
+        if !self.matter() {
+            return 0;
+        }
+        let before = group.files.len();
+        let mut in_view = false;
+        group.files.retain_mut(|file| {
+            let opened = dir::open_parent(file).ok();
+            let place = opened
+                .as_ref()
+                .and_then(|(dir, _)| self.place(dir).ok())
+                .unwrap_or_default();
+            file.protected |= place.reference || self.references.has_file(file.id);
+            if place.in_view
+                && let Some((dir, name)) = opened
+            {
+                in_view = true;
+                file.protected |= self
+                    .seen(&dir, &name)
+                    .is_ok_and(|seen| seen == SeenView::Yes);
+            }
+            !place.destination
+        });
+        if in_view {
+            protect_aliases(group);
+        }
+        before - group.files.len()
+    }
+
+    /// Checks if the file is a reference's under another number.
+    fn seen(&mut self, dir: &OwnedFd, name: &CStr) -> Result<SeenView, Skip> {
+        Ok(self.views.file(self.references, dir, name, self.cancel)?)
+    }
+
+    fn place(&mut self, dir: &OwnedFd) -> Result<Place, Skip> {
+        let id = meta::stat(dir)?.id;
+        if let Some(place) = self.known.get(&id) {
+            return Ok(*place);
+        }
+        let place = self.look(dir)?;
+        self.known.insert(id, place);
+        Ok(place)
+    }
+
+    fn look(&mut self, dir: &OwnedFd) -> Result<Place, Skip> {
+        let mut place = Place::default();
+        let mut first = true;
+        climb(dir, |id, at| {
+            if std::mem::take(&mut first) && !self.references.is_empty() {
+                place.in_view = self.views.involve(self.references, at, id.dev);
+            }
+            place.reference |= self.references.has_dir(id);
+            place.destination |= self.opened.contains(&id) || self.shows_destination(id, at);
+            false
+        })?;
+        Ok(place)
+    }
+
+    /// Returns true if a directory is the destination or one in it, under another number.
+    fn shows_destination(&mut self, id: Identity, at: &OwnedFd) -> bool {
+        let Some(dir) = self.destination else {
+            return false;
+        };
+        // Until it exists nothing lies in it.
+        if self.opened.is_empty() {
+            return false;
+        }
+        if let Some(known) = self.shown.get(&id) {
+            return *known;
+        }
+        if self.target.is_none() {
+            let Ok(trees) = Subtrees::open([dir.to_vec()]) else {
+                return false;
+            };
+            self.target = Some((trees, Views::default()));
+        }
+        let Some((trees, views)) = &mut self.target else {
+            return false;
+        };
+        let found = views.dir(trees, at, self.cancel).unwrap_or(SeenView::No);
+        if found == SeenView::Maybe
+            && let Ok(at) = at.try_clone()
+        {
+            self.open.push((id, at));
+        }
+        self.shown.insert(id, found == SeenView::Yes);
+        found == SeenView::Yes
+    }
+
+    /// Directories that may be the destination's, each with those of the destination that it
+    /// could be; each once.
+    pub(super) fn take_open(&mut self) -> Vec<(Identity, OwnedFd, Vec<OwnedFd>)> {
+        let Some((trees, views)) = &mut self.target else {
+            return Vec::new();
+        };
+        let asked = std::mem::take(&mut self.open).into_iter();
+        asked
+            .map(|(id, at)| {
+                let mut near = views
+                    .places(trees, &at, None, self.cancel)
+                    .unwrap_or_default();
+                // Nothing was moved into an empty one.
+                near.retain(views::has_entries);
+                (id, at, near)
+            })
+            .filter(|(.., near)| !near.is_empty())
+            .collect()
+    }
+
+    /// Records that a directory is the destination's.
+    pub(super) fn is_destination(&mut self, id: Identity) {
+        self.shown.insert(id, true);
+        self.known.clear();
+    }
+
+    /// Returns the deepest directory of the destination that exists, if it may be a directory of a
+    /// reference.
+    pub(super) fn open_question(&mut self) -> Result<Option<OwnedFd>, Skip> {
+        let Some(dir) = self.destination.filter(|_| !self.references.is_empty()) else {
+            return Ok(None);
+        };
+        let (dir, _) = deepest_existing(dir)?;
+        match self.views.dir(self.references, &dir, self.cancel)? {
+            SeenView::No => match self.check_union(&dir)? {
+                Open::Union(at) => Ok(Some(at)),
+                Open::Yes | Open::No => Ok(None),
+            },
+            SeenView::Maybe => Ok(Some(dir)),
+            SeenView::Yes => Err(Skip::Protected),
+        }
+    }
+
+    /// The directories of references in which a new name of `dir`, or of the directory that has
+    /// the file `name`, would be seen if they were one.
+    pub(super) fn elsewhere(
+        &mut self,
+        dir: &OwnedFd,
+        name: Option<&CStr>,
+    ) -> Result<Vec<OwnedFd>, Skip> {
+        let (trees, cancel) = (self.references, self.cancel);
+        Ok(self.views.places(trees, dir, name, cancel)?)
+    }
+
+    /// Returns true if a name that no two directories have is visible in a reference as well, or if
+    /// that is unknown.
+    pub(super) fn is_elsewhere(&mut self, dir: &OwnedFd, name: &CStr) -> bool {
+        !self.references.is_empty()
+            && (self.seen(dir, name) != Ok(SeenView::No) || self.may_be_union(dir))
+    }
+
+    /// Returns true if the directory is a reference or lies below one, or if that is unknown: then
+    /// nothing is removed there either.
+    pub(super) fn protect(&mut self, dir: &OwnedFd) -> bool {
+        !self.references.is_empty() && self.place(dir).map_or(true, |place| place.reference)
+    }
+
+    /// Proves right before a file is changed that it lies in none of the places now, wherever it
+    /// was when it was found.
+    pub(super) fn check(&mut self, held: &OpenFile) -> Result<Open, Skip> {
+        if !self.matter() {
+            return Ok(Open::No);
+        }
+        self.open_destination();
+        let place = self.look(&held.dir)?;
+        if self.barred || place.reference || self.references.has_file(held.stat.id) {
+            Err(Skip::Protected)
+        } else if place.destination {
+            Err(Skip::InDestination)
+        } else if !place.in_view {
+            Ok(Open::No)
+        } else {
+            match self.seen(&held.dir, &held.name)? {
+                SeenView::Yes => Err(Skip::Protected),
+                SeenView::Maybe => Ok(Open::Yes),
+                SeenView::No => self.check_union(&held.dir),
+            }
+        }
+    }
+}
+
+/// Protects other names of protected files, which have another number in a view: they have the
+/// same content, as many names, and the same times to the nanosecond.
+fn protect_aliases(group: &mut FileGroup) {
+    let known = group.files.iter().filter(|file| file.protected);
+    let known: HashSet<_> = known.map(|file| (file.stamp, file.nlink)).collect();
+    for file in &mut group.files {
+        file.protected |= file.nlink > 1 && known.contains(&(file.stamp, file.nlink));
+    }
+}
+
+/// Returns true if parts of a directory may appear in another place, or other places in it, because
+/// of a mount: there is one below it, or its file system is mounted more than once. True if that is
+/// unknown.
+fn may_be_mounted_twice(dir: &[u8]) -> bool {
+    let Ok(opened) = dirfd::open_root(dir) else {
+        return false;
+    };
+    let (Ok(stat), Some(path)) = (meta::stat(&opened), dirfd::real_path(&opened)) else {
+        return true;
+    };
+    entries().is_none_or(|mounts| mounted_twice(&mounts, stat.id.dev, &path))
+}
+
+/// Answers that from the mounts.
+fn mounted_twice(mounts: &[MountEntry], dev: u64, path: &[u8]) -> bool {
+    let is_below = |mount: &MountEntry| below(&mount.point, path).is_some();
+    // None at all: a subvolume, whose number the table does not have.
+    mounts.iter().any(is_below) || mounts.iter().filter(|mount| mount.dev == dev).count() != 1
+}
+
+/// Returns true if the directory `dir` is one of `trees` or lies below one, by the identity of its
+/// ancestors; views through other mounts are not considered.
+///
+/// # Errors
+/// If the system refuses a look.
+pub fn lies_in(dir: &[u8], trees: &Subtrees) -> Result<bool, Error> {
+    let failed = |failed: FailedCall| Error::new(dir, failed.op, failed.errno);
+    let (existing, missing) = deepest_existing(dir).map_err(failed)?;
+    let below = || climb(&existing, |id, _| trees.has_dir(id)).map_err(failed);
+    Ok(missing == 0 && !trees.is_empty() && below()?)
+}
+
+/// Returns true if the directory `dir`, which need not exist yet, is or would be at or below one of
+/// `trees`: its deepest ancestor that exists is, or shows one.
+///
+/// # Errors
+/// If the system refuses a look.
+pub fn lies_below(dir: &[u8], trees: &Subtrees, cancel: &Cancel) -> Result<bool, Error> {
+    if trees.is_empty() {
+        return Ok(false);
+    }
+    let failed = |failed: FailedCall| Error::new(dir, failed.op, failed.errno);
+    let (existing, _) = deepest_existing(dir).map_err(failed)?;
+    let below = climb(&existing, |id, _| trees.has_dir(id)).map_err(failed)?;
+    if below {
+        return Ok(true);
+    }
+    Ok(match Views::default().dir(trees, &existing, cancel) {
+        Ok(seen) => seen == SeenView::Yes,
+        // A run that is cancelled gets no further, whatever the answer.
+        Err(_) => !cancel.is_cancelled(),
+    })
+}
+
+/// Returns true if one of the directories `trees` were opened by lies at or below `dir`, or in a
+/// directory that this shows; false if `dir` does not exist.
+///
+/// # Errors
+/// If the system refuses a look.
+pub fn lies_above(dir: &[u8], trees: &Subtrees) -> Result<bool, Error> {
+    let failed = |failed: FailedCall| Error::new(dir, failed.op, failed.errno);
+    let (opened, missing) = deepest_existing(dir).map_err(failed)?;
+    if missing > 0 || trees.is_empty() {
+        return Ok(false);
+    }
+    let ours = meta::stat(&opened).map_err(failed)?.id;
+    let in_view = Views::default().involve(trees, &opened, ours.dev);
+    for tree in trees.open_dirs() {
+        let found = climb(tree, |id, at| {
+            id == ours
+                || in_view
+                    && views::may_be_called_alike(at, &opened)
+                    && views::compare(at, &opened) == SeenView::Yes
+        });
+        if found.map_err(failed)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use bc_fs::mount::entries_of;
+    use rustix::fs::makedev;
+
+    use super::mounted_twice;
+
+    #[test]
+    fn mounts_that_matter_are_told_from_others() {
+        let table = b"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
+            23 22 0:5 / /proc rw - proc proc rw\n\
+            24 22 8:2 / /mnt/a\\040disk rw shared:1 - ext4 /dev/sda2 rw\n\
+            25 22 8:3 / /srv rw - ext4 /dev/sda3 rw\n\
+            26 22 8:3 /archive/sub /copy/x rw - ext4 /dev/sda3 rw\n";
+        for (dev, path, expected) in [
+            ((8, 1), "/var/trash", false),
+            ((8, 1), "/", true),
+            ((8, 1), "/mnt", true),
+            ((8, 1), "/mnt/a", false),
+            ((8, 2), "/mnt/a disk", false),
+            ((8, 1), "/mnt/a disk/..", false),
+            ((8, 3), "/srv/trash", true),
+            ((0, 99), "/btrfs/subvolume", true),
+        ] {
+            let found = mounted_twice(&entries_of(table), makedev(dev.0, dev.1), path.as_bytes());
+            assert_eq!(found, expected, "{dev:?} {path}");
+        }
+    }
+}

@@ -1,0 +1,451 @@
+//! The run: groups in, steps out.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use bc_edit::names::prune as prune_names;
+use bc_find::groups::{FileGroup, FileRef};
+use bc_pool::Cancel;
+use rustix::io::Errno;
+
+use super::checked_at::CheckedAt;
+use super::claim;
+use super::dir;
+use super::events::Events;
+use super::freed::Ledger;
+use super::journal::{About, Journal};
+use super::open_file::{self, OpenFile};
+use super::options::{PruneOptions, RunMode};
+use super::precheck::{Ready, Refusal};
+use super::skip::Skip;
+use super::state::{Run, Shared, State};
+use super::step::{Action, PruneEvent, PruneSummary, StepKind, StepOutcome};
+use super::workers;
+use super::{delete, hardlink, keep, permitted, reflink, relocate, symlink};
+
+/// Acts on each group, on several threads where the options allow and it is safe. Steps are written
+/// to `journal` before they are done; a front end should always give one when it executes.
+///
+/// The observer is called by the thread of the caller, in the order of the groups; groups that have a
+/// file of one before them, or a name that a killed run left, come last.
+///
+/// Returns early, between two steps, when cancelled.
+///
+/// # Panics
+/// If one of its threads, or the observer, does.
+pub fn prune(
+    groups: impl IntoIterator<Item = FileGroup>,
+    options: &PruneOptions,
+    journal: Option<&mut Journal>,
+    cancel: &Cancel,
+    observer: &mut dyn FnMut(PruneEvent<'_>),
+) -> PruneSummary {
+    let events = RefCell::new(Events::new(observer));
+    let mut report = |event: PruneEvent<'_>| events.borrow_mut().report(event);
+    let (journal, shared) = (journal.map(|journal| &*journal), Shared::default());
+    let mut run = Run::new(options, journal, cancel, shared, &mut report);
+    if workers::may_share(options) {
+        let mut report = |event: PruneEvent<'_>| events.borrow_mut().report(event);
+        workers::prune(groups.into_iter(), &mut run, &mut report);
+    } else {
+        groups.into_iter().for_each(|group| run.files(group));
+    }
+    run.finish()
+}
+
+impl Run<'_> {
+    /// Acts on a group, unless the run was cancelled.
+    pub(super) fn files(&mut self, mut group: FileGroup) {
+        if self.cancel.is_cancelled() {
+            return;
+        }
+        self.summary.groups += 1;
+        let mut moved = self.places.sort_out(&mut group);
+        if self.find_destination() {
+            moved += self.places.sort_out(&mut group);
+        }
+        for _ in 0..moved {
+            self.summary.skip(&Skip::InDestination);
+        }
+        group.files.retain(|file| {
+            let fleeting = keep::fleeting(file);
+            if let Some(skip) = &fleeting {
+                self.summary.skip(skip);
+            }
+            fleeting.is_none()
+        });
+        if group.files.len() > 1 {
+            self.group(&group);
+        }
+    }
+
+    /// Ends the journal and the account.
+    pub(super) fn finish(mut self) -> PruneSummary {
+        if let Some(journal) = &mut self.journal
+            && let Err(skip) = journal.complete()
+        {
+            (self.observer)(PruneEvent::Journal(&skip));
+            self.summary.skip(&skip);
+        }
+        let (freed, used) = (self.summary.freed, self.summary.used);
+        self.summary.freed = freed.saturating_sub(used);
+        self.summary.used = used.saturating_sub(freed);
+        self.summary
+    }
+
+    fn group(&mut self, group: &FileGroup) {
+        let inodes = self.options.rules.order(group);
+        let Some(best) = inodes.first() else { return };
+        let had_reference = best.protected;
+        let files = inodes.iter().map(|inode| &group.files[inode.names[0]]);
+        let mut state = State {
+            ledger: Ledger::new(files.collect()),
+            ..State::default()
+        };
+        let mut kept_file = None;
+        let mut unusable = HashSet::new();
+        for inode in &inodes {
+            if had_reference && !inode.protected || self.cancel.is_cancelled() {
+                break;
+            }
+            let mut lasting = inode.names.iter().map(|index| &group.files[*index]);
+            let lasting = lasting
+                .by_ref()
+                .filter(|file| !prune_names::is_ours(file.name()))
+                .filter(|file| self.options.rules.may_stay(file));
+            let lasting: Vec<&FileRef> = lasting.collect();
+            if lasting.is_empty() {
+                continue;
+            }
+            kept_file = lasting.into_iter().find_map(|file| self.open_keeper(file));
+            if kept_file.is_some() {
+                break;
+            }
+            unusable.insert(inode.id);
+        }
+        let Some((mut kept_file, mut kept_file_ref)) = kept_file else {
+            return;
+        };
+        state.is_fresh = true;
+        let mut left = group.files.len();
+        for inode in &inodes {
+            left -= inode.names.len();
+            if unusable.contains(&inode.id) {
+                continue;
+            }
+            let rules = &self.options.rules;
+            let names = inode.names.iter().map(|index| &group.files[*index]);
+            let acted = names.filter(|name| rules.acts_on(inode, kept_file_ref, name));
+            state.pending = acted.count() as u64 + 1;
+            // Leftovers of killed runs first: the other names follow to where one arrived.
+            let ours = |index: &&usize| prune_names::is_ours(group.files[**index].name());
+            let (ours, rest): (Vec<&usize>, Vec<&usize>) = inode.names.iter().partition(ours);
+            let end = rest.last().or(ours.last()).copied();
+            let last = end.filter(|_| left == 0);
+            let end = end.map(|index| &group.files[*index]);
+            let mut names = inode.names.iter().map(|index| &group.files[*index]);
+            let mut stays = names.find(|name| !rules.acts_on(inode, kept_file_ref, name));
+            for index in ours.into_iter().chain(rest) {
+                let target = &group.files[*index];
+                state.is_last = last == Some(index);
+                state.other = stays.or(end).filter(|other| other.path != target.path);
+                let left_over = prune_names::is_ours(target.name());
+                if self.cancel.is_cancelled() {
+                    return;
+                }
+                if !self.options.rules.acts_on(inode, kept_file_ref, target) {
+                    continue;
+                }
+                state.pending = state.pending.saturating_sub(1);
+                let changed = self.summary.changed;
+                let promoted = if left_over {
+                    self.left_over(&mut kept_file, target, &mut state);
+                    None
+                } else {
+                    self.target(&mut kept_file, target, &mut state)
+                };
+                if let Some(held) = promoted.filter(|_| rules.may_stay(target)) {
+                    (kept_file, kept_file_ref) = (held, target);
+                    break;
+                }
+                if self.summary.changed == changed {
+                    stays = stays.or(Some(target));
+                }
+            }
+        }
+    }
+
+    fn open_keeper<'g>(&mut self, file: &'g FileRef) -> Option<(OpenFile, &'g FileRef)> {
+        let opened = self
+            .parents
+            .of(file)
+            .and_then(|(dir, _, name)| open_file::open_in(&dir, &name, file, file.stamp));
+        match opened {
+            Ok(held) => Some((held, file)),
+            Err(skip) => {
+                (self.observer)(PruneEvent::Unusable(&file.path, &skip));
+                self.summary.skip(&skip);
+                None
+            }
+        }
+    }
+
+    /// Processes one target; returns it where it has to be the kept file from here on.
+    fn target(
+        &mut self,
+        kept_file: &mut OpenFile,
+        file: &FileRef,
+        state: &mut State<'_>,
+    ) -> Option<OpenFile> {
+        let kind = match &self.options.action {
+            Action::Hardlink => StepKind::Hardlink,
+            Action::Reflink => StepKind::Reflink,
+            Action::Symlink => StepKind::Symlink(Vec::new()),
+            Action::Delete => StepKind::Delete,
+            Action::Move(dir) => StepKind::Move(relocate::destination(dir, &file.path)),
+        };
+        let mut step = self.step(kind, file, kept_file);
+        state.catch_up(kept_file);
+        let mut proven = self.precheck(kept_file, file, state, &mut step.kind);
+        if let Err(Refusal::Skip(Skip::System { errno, .. })) = &proven
+            && dir::is_shortage(Errno::from_raw_os_error(*errno))
+        {
+            self.parents.let_go();
+            proven = self.precheck(kept_file, file, state, &mut step.kind);
+        }
+        let mut promoted = None;
+        let outcome = match proven {
+            Err(Refusal::Skip(skip)) => StepOutcome::Skipped(skip),
+            Err(Refusal::Keep(held, why)) => {
+                promoted = Some(*held);
+                StepOutcome::Skipped(why)
+            }
+            Ok(mut ready) => match self.perform(kept_file, &mut ready, &step.kind, state) {
+                Ok(outcome) => outcome,
+                // EMLINK: nothing was changed, the target serves as the next kept file.
+                Err(Skip::System { errno, .. })
+                    if errno == Errno::MLINK.raw_os_error() && step.kind == StepKind::Hardlink =>
+                {
+                    promoted = ready.held.check().ok().map(|()| ready.held);
+                    StepOutcome::Skipped(Skip::NewKeeper)
+                }
+                Err(skip) => {
+                    let learnt = self
+                        .abilities
+                        .learn(kept_file, &ready.held, &step.kind, skip);
+                    StepOutcome::Skipped(learnt)
+                }
+            },
+        };
+        if let Some(promoted) = &mut promoted {
+            state.catch_up(kept_file);
+            promoted.release();
+        }
+        // Where events are reported only after the file is closed, that ends it soon enough.
+        if !state.is_last || !self.tells_later {
+            kept_file.release();
+        }
+        self.report(&step, &outcome);
+        promoted
+    }
+
+    /// Does it, or says that it would be done.
+    pub(super) fn perform(
+        &mut self,
+        kept_file: &mut OpenFile,
+        ready: &mut Ready,
+        kind: &StepKind,
+        state: &mut State<'_>,
+    ) -> Result<StepOutcome, Skip> {
+        if ready.held.stat.nlink > 1 {
+            let found = (ready.id.dev, ready.held.stat.stamp);
+            *state.linked.entry(found).or_default() += 1;
+        }
+        match self.options.mode {
+            RunMode::DryRun => self.foresee(kept_file, ready, kind, state),
+            RunMode::Execute => self.execute(kept_file, ready, kind, state),
+        }
+    }
+
+    /// Records the effects that the step would have had.
+    fn foresee(
+        &mut self,
+        kept_file: &mut OpenFile,
+        ready: &Ready,
+        kind: &StepKind,
+        state: &mut State<'_>,
+    ) -> Result<StepOutcome, Skip> {
+        self.keep_off(&ready.held)?;
+        self.keep_destination_off(kind)?;
+        if !matches!(kind, StepKind::Reflink) {
+            state.links.insert(ready.id, ready.links_left);
+        }
+        if *kind == StepKind::Hardlink {
+            kept_file.links += 1;
+        }
+        if let StepKind::Move(to) = kind {
+            self.taken.insert(to.clone());
+        }
+        let freed = self.book(ready, kind, state);
+        Ok(StepOutcome::Would { freed })
+    }
+
+    fn execute(
+        &mut self,
+        kept_file: &mut OpenFile,
+        ready: &mut Ready,
+        kind: &StepKind,
+        state: &mut State<'_>,
+    ) -> Result<StepOutcome, Skip> {
+        kept_file.settle()?;
+        self.keep_off(&ready.held)?;
+        self.keep_destination_off(kind)?;
+        let _claim = self.claim(kind, kept_file, &ready.held)?;
+        let place = self.open_destination(kind, &ready.held)?;
+        if *kind == StepKind::Hardlink && ready.stock.copies_up(&state.ledger) {
+            // First, so that the journal knows it by the number that it has from here on.
+            hardlink::copy_up(kept_file, &ready.held, &self.shared.temps)?;
+            state.ledger.book_copy(&ready.stock, &mut self.summary);
+            state.ledger.copied_up(kept_file.stat.id);
+        }
+        let destination = match kind {
+            StepKind::Move(to) => Some(to.as_slice()),
+            _ => None,
+        };
+        let action = self.options.action.name();
+        let target = &ready.held;
+        let other = state.other.filter(|_| target.links > 1);
+        let other = other.and_then(|other| Some((self.parents.of(other).ok()?, other)));
+        let begin = |journal: &Journal| {
+            // Much may have been waited for since.
+            let is_new = ready.proven.is_fresh(CheckedAt::now());
+            let about = About {
+                known: ready.metadata.as_ref().filter(|_| is_new),
+                digest: &ready.digest,
+                destination,
+                other: other
+                    .as_ref()
+                    .map(|((dir, _, name), other)| (dir, name.as_c_str(), other.path.as_slice())),
+            };
+            journal.begin(action, (target, kept_file), about)
+        };
+        let number = self.journal.map(begin).transpose()?;
+        if !matches!(kind, StepKind::Hardlink | StepKind::Reflink) {
+            kept_file.wait_for_tick();
+        }
+        let mut lost = Vec::new();
+        let acted = match kind {
+            StepKind::Hardlink => hardlink::act(kept_file, target, &self.shared.temps),
+            StepKind::Symlink(text) => symlink::act(kept_file, target, text, &self.shared.temps),
+            StepKind::Reflink => reflink::act(kept_file, target, self.cancel),
+            StepKind::Move(to) => self
+                .relocate(place, kept_file, target, to, number, state)
+                .map(|found| lost = found),
+            StepKind::Delete | StepKind::Leftover => {
+                delete::act(kept_file, target, &self.shared.temps)
+            }
+        };
+        self.end(number, &acted, target);
+        state.update(kept_file, ready, kind, acted.is_ok());
+        if acted.is_ok() {
+            self.taken.extend(destination.map(<[u8]>::to_vec));
+        }
+        acted?;
+        let freed = self.book(ready, kind, state);
+        Ok(StepOutcome::Done { freed, lost })
+    }
+
+    /// Records how a step went.
+    pub(super) fn end(&mut self, number: Option<u64>, acted: &Result<(), Skip>, target: &OpenFile) {
+        if let Err(Skip::Left { errno, .. }) = acted
+            && let Errno::PERM | Errno::ACCESS = Errno::from_raw_os_error(*errno)
+        {
+            self.shared.blocked.block(&target.dir);
+        }
+        if let (Some(number), Some(journal)) = (number, &mut self.journal)
+            && let Err(skip) = journal.end(number, acted)
+        {
+            // The step's own line is there, so undo looks at the file itself.
+            (self.observer)(PruneEvent::Journal(&skip));
+            self.summary.skip(&skip);
+        }
+    }
+
+    fn book(&mut self, ready: &Ready, kind: &StepKind, state: &mut State<'_>) -> u64 {
+        let file = (ready.id, ready.links_left);
+        let mode = self.options.mode;
+        state
+            .ledger
+            .book(file, &ready.stock, kind, mode, &mut self.summary)
+    }
+
+    /// Claims the target's directory for a temporary name; a move does so for
+    /// both directories once it knows that it has to copy.
+    fn claim(
+        &mut self,
+        kind: &StepKind,
+        kept_file: &OpenFile,
+        target: &OpenFile,
+    ) -> Result<Option<Rc<claim::Claim>>, Skip> {
+        if matches!(kind, StepKind::Reflink | StepKind::Move(_)) {
+            return Ok(None);
+        }
+        let (blocked, cancel) = (&self.shared.blocked, self.cancel);
+        let claim = target.dir.claim(blocked, cancel).or_else(|why| {
+            let Skip::System { errno, .. } = why else {
+                return Err(why);
+            };
+            if !dir::is_shortage(Errno::from_raw_os_error(errno)) {
+                return Err(why);
+            }
+            self.parents.let_go();
+            target.dir.claim(blocked, cancel)
+        })?;
+        if matches!(kind, StepKind::Hardlink) {
+            // Its temporary name is one of the kept file.
+            let caller = &self.abilities.caller;
+            claim.check_removable(caller, permitted::owner(kept_file))?;
+            claim.check_removable(caller, permitted::owner(target))?;
+        }
+        Ok(Some(claim))
+    }
+}
+
+impl State<'_> {
+    /// Takes the state that a step left the kept file in, before the next.
+    pub(super) fn catch_up(&mut self, kept_file: &mut OpenFile) {
+        if !std::mem::take(&mut self.is_stale) {
+            return;
+        }
+        // Our changes of names moved the ctime; anything more shows up as a change.
+        if kept_file.refresh().is_ok() {
+            self.stamps.insert(kept_file.stat.id, kept_file.stat.stamp);
+        }
+    }
+
+    /// Takes the states that a step left both files in.
+    fn update(&mut self, kept_file: &mut OpenFile, ready: &mut Ready, kind: &StepKind, done: bool) {
+        self.is_stale = true;
+        if matches!(kind, StepKind::Reflink | StepKind::Move(_)) {
+            self.catch_up(kept_file);
+        }
+        let (id, held) = (ready.id, &mut ready.held);
+        // A file that has no other name is not asked for again.
+        let is_gone =
+            done && *kind == StepKind::Hardlink && held.stat.nlink == 1 && self.pending <= 1;
+        if !is_gone && held.refresh().is_ok() {
+            self.stamps.insert(id, held.stat.stamp);
+            // Copied up, it has left its other names below; a server that keeps a removed name until
+            // its file is closed counts that one too.
+            let links = match held.stat.id == id {
+                true if done => held.stat.nlink.min(ready.links_left),
+                true => held.stat.nlink,
+                false => ready.links_left,
+            };
+            self.links.insert(id, links);
+        } else if done && !matches!(kind, StepKind::Reflink) {
+            self.links.insert(id, ready.links_left);
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! State of a run: its own, and that of the current group.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::CString;
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
+
+use bc_find::groups::FileRef;
+use bc_pool::Cancel;
+use bc_walk::{Identity, Stamp};
+
+use super::abilities::Abilities;
+use super::claim::Blocked;
+use super::copies::Copies;
+use super::dir::Parents;
+use super::freed::Ledger;
+use super::journal::Journal;
+use super::open_file::OpenFile;
+use super::options::PruneOptions;
+use super::protect::WatchedPlaces;
+use super::real_places::RealPlaces;
+use super::relocate::Arrived;
+use super::step::{PruneEvent, PruneSummary, Step, StepKind, StepOutcome};
+use super::temp::Temps;
+
+/// A run.
+pub(super) struct Run<'a> {
+    pub(super) options: &'a PruneOptions,
+    pub(super) journal: Option<&'a Journal>,
+    pub(super) cancel: &'a Cancel,
+    pub(super) observer: &'a mut dyn FnMut(PruneEvent<'_>),
+    pub(super) summary: PruneSummary,
+    pub(super) copies: Copies,
+    /// Paths that files were moved to, or would be.
+    pub(super) taken: HashSet<Vec<u8>>,
+    /// Directories that this thread knows to have been searched for leftovers.
+    pub(super) swept: HashSet<Identity>,
+    /// State shared with the run's other threads.
+    pub(super) shared: Shared,
+    /// True if another thread reports this one's events to the caller.
+    pub(super) tells_later: bool,
+    /// Abilities of the file systems met.
+    pub(super) abilities: Abilities<'a>,
+    /// Questions that only the file system can answer.
+    pub(super) questions: Questions,
+    pub(super) places: WatchedPlaces<'a>,
+    /// The directories that it came to last.
+    pub(super) parents: Parents,
+}
+
+/// State that the threads of a run share.
+#[derive(Clone, Default)]
+pub(super) struct Shared {
+    pub(super) temps: Temps,
+    pub(super) blocked: Blocked,
+    /// Directories that were searched for leftovers, or are being searched: other threads wait for
+    /// the end of that.
+    swept: Arc<Mutex<HashMap<Identity, Arc<Once>>>>,
+    /// Held while two long files are read from a disk that seeks.
+    pub(super) disk: Arc<Mutex<()>>,
+    /// Real places behind bind mounts, once asked for.
+    real_places: Arc<OnceLock<RealPlaces>>,
+}
+
+impl Shared {
+    pub(super) fn real_places(&self) -> &RealPlaces {
+        self.real_places.get_or_init(RealPlaces::read)
+    }
+
+    /// Searches the directory of this identity for leftovers, once; returns when that is done.
+    pub(super) fn sweep(&self, id: Identity, search: impl FnOnce()) {
+        let once = {
+            let swept = self.swept.lock();
+            let mut swept = swept.unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(swept.entry(id).or_insert_with(|| Arc::new(Once::new())))
+        };
+        once.call_once(search);
+    }
+}
+
+/// Questions that only the file system can answer, and the answers so far.
+#[derive(Default)]
+pub(super) struct Questions {
+    /// Directories, for the sake of a name that a reference to a file has or not, and whether
+    /// they are seen in a reference.
+    pub(super) asked: HashMap<(Identity, bool), bool>,
+    /// True if the directory that files are moved to was asked for.
+    pub(super) destination: bool,
+    /// Devices where a probe could not be removed, and why: no more are made there.
+    pub(super) stuck: HashMap<u64, i32>,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(
+        options: &'a PruneOptions,
+        journal: Option<&'a Journal>,
+        cancel: &'a Cancel,
+        shared: Shared,
+        observer: &'a mut dyn FnMut(PruneEvent<'_>),
+    ) -> Run<'a> {
+        Run {
+            options,
+            journal,
+            cancel,
+            observer,
+            summary: PruneSummary::default(),
+            copies: Copies::default(),
+            taken: HashSet::new(),
+            swept: HashSet::new(),
+            shared,
+            tells_later: false,
+            abilities: Abilities::new(options),
+            questions: Questions::default(),
+            places: WatchedPlaces::new(&options.references, &options.action, cancel),
+            parents: Parents::default(),
+        }
+    }
+
+    pub(super) fn unwatched(&mut self, path: &[u8], errno: i32) {
+        self.event(PruneEvent::WritersUndetected(path, errno));
+    }
+
+    pub(super) fn event(&mut self, event: PruneEvent<'_>) {
+        (self.observer)(event);
+    }
+
+    pub(super) fn report(&mut self, step: &Step, outcome: &StepOutcome) {
+        match outcome {
+            StepOutcome::Done { freed, .. } | StepOutcome::Would { freed } => {
+                self.summary.freed += freed;
+                let lost = matches!(outcome, StepOutcome::Done { lost, .. } if !lost.is_empty());
+                self.summary.incomplete += u64::from(lost);
+                match step.kind {
+                    StepKind::Leftover => self.summary.leftovers += 1,
+                    _ => self.summary.changed += 1,
+                }
+            }
+            StepOutcome::Skipped(skip) => {
+                self.summary.skip(skip);
+            }
+        }
+        (self.observer)(PruneEvent::Step(step, outcome));
+    }
+
+    pub(super) fn step(&self, kind: StepKind, target: &FileRef, kept_file: &OpenFile) -> Step {
+        Step {
+            kind,
+            target: target.path.clone(),
+            kept_file: kept_file.path.clone(),
+            reference: kept_file.protected,
+            size: kept_file.stat.stamp.size,
+        }
+    }
+}
+
+/// Changes that this run made to the files of one group.
+#[derive(Default)]
+pub(super) struct State<'g> {
+    /// States that our own changes left files in.
+    pub(super) stamps: HashMap<Identity, Stamp>,
+    /// Names left of files that a dry run would have taken names from.
+    pub(super) links: HashMap<Identity, u64>,
+    /// Directory entries that were acted on.
+    pub(super) entries: HashSet<(Identity, CString)>,
+    /// True if the kept file was just proven to be in its recorded state.
+    pub(super) is_fresh: bool,
+    /// True if our own changes of its names left the kept file in a state that was not looked at.
+    pub(super) is_stale: bool,
+    /// True if no other name of the group follows the current one.
+    pub(super) is_last: bool,
+    /// Another name of the file at hand, which no step takes or a later one: where undo finds the file.
+    pub(super) other: Option<&'g FileRef>,
+    /// Number of names of the current file that are still to be processed, including the current
+    /// one.
+    pub(super) pending: u64,
+    /// File whose name arrived last on another file system, and the copy there.
+    pub(super) arrived: Option<(Identity, Arrived)>,
+    /// Account of the disk space that the group gave back.
+    pub(super) ledger: Ledger<'g>,
+    /// Devices and states of files whose other names may be among the targets that follow, as files
+    /// with numbers of their own, each with the number of names that were processed.
+    pub(super) linked: HashMap<(u64, Stamp), u64>,
+}
+
+impl State<'_> {
+    /// Returns true if the file may be another name of one that was processed, where names are
+    /// numbered differently. The step on that name moved the change time of this one.
+    pub(super) fn may_be_other_name(&self, file: &FileRef) -> bool {
+        self.linked.contains_key(&(file.id.dev, file.stamp))
+    }
+
+    /// Returns the number of names that a dry run would have taken from a file that was found like
+    /// this one.
+    pub(super) fn names_taken(&self, held: &OpenFile) -> u64 {
+        let found = self.linked.get(&(held.stat.id.dev, held.stat.stamp));
+        found.copied().unwrap_or_default()
+    }
+}

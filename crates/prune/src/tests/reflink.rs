@@ -1,0 +1,90 @@
+//! reflink on real file systems that can: images mounted through a loop
+//! device, where this is root and the tools are there.
+
+use super::*;
+use bc_testkit::loop_disk;
+use std::os::unix::fs::MetadataExt;
+
+/// Bytes of a disk that every file system fits on.
+const DISK: u64 = 400 << 20;
+
+#[test]
+fn btrfs() {
+    shares_blocks_on("btrfs");
+}
+
+#[test]
+fn xfs() {
+    shares_blocks_on("xfs");
+}
+
+fn shares_blocks_on(kind: &str) {
+    let mounted = match loop_disk(kind, DISK) {
+        Ok(mounted) => mounted,
+        Err(why) => {
+            bc_testkit::left_out(&format!("reflink on {kind}: {why}"));
+            return;
+        }
+    };
+    // Longer than one call of btrfs shares, and not a whole block at the end.
+    let content: Vec<u8> = (0..(40u32 << 20) / 4 + 25)
+        .flat_map(|index| index.wrapping_mul(2_654_435_761).to_le_bytes())
+        .collect();
+    for name in ["one", "two", "three"] {
+        let path = mounted.path().join(name);
+        fs::write(&path, &content).unwrap();
+        fs::File::open(&path).unwrap().sync_all().unwrap();
+    }
+    let mtime = mounted.path().join("two").metadata().unwrap().mtime_nsec();
+    let before = snapshot(mounted.path());
+    let options = options(Action::Reflink);
+    let (summary, lines) = run_groups(groups(mounted.path()), &options, None);
+    assert!(summary.is_clean(), "{kind}: {lines:?}");
+    assert_eq!(summary.changed, 2, "{kind}: {lines:?}");
+    assert!(
+        summary.freed >= 2 * (content.len() as u64 - 4096),
+        "{kind}: {summary:?}"
+    );
+    assert_eq!(snapshot(mounted.path()), before);
+    assert_eq!(
+        mounted.path().join("two").metadata().unwrap().mtime_nsec(),
+        mtime
+    );
+    let extents = |name: &str| {
+        let file = fs::File::open(mounted.path().join(name)).unwrap();
+        bc_read::extents::extents(&file, bc_read::extents::Dirty::Leave).unwrap()
+    };
+    assert_eq!(extents("one"), extents("two"));
+    assert!(extents("one").iter().all(|extent| extent.shared));
+
+    let (second, lines) = run_groups(groups(mounted.path()), &options, None);
+    assert_eq!((second.changed, second.errors), (0, 0), "{kind}: {lines:?}");
+    assert_eq!(second.skipped["already shared"], 2);
+
+    // Files that are holes from end to end have nothing that could be shared, ever.
+    for name in ["hole", "hollow"] {
+        let file = fs::File::create(mounted.path().join(name)).unwrap();
+        file.set_len(1 << 20).unwrap();
+    }
+    let mut all = groups(mounted.path());
+    all.retain(|group| group.files[0].stamp.size == 1 << 20);
+    let (third, lines) = run_groups(all, &options, None);
+    assert_eq!((third.changed, third.errors), (0, 0), "{kind}: {lines:?}");
+    assert_eq!(third.skipped["nothing to share"], 1, "{kind}: {lines:?}");
+
+    // Shared files are separate files: changing one changes no other.
+    fs::write(mounted.path().join("two"), "new").unwrap();
+    assert_eq!(fs::read(mounted.path().join("one")).unwrap(), content);
+}
+
+#[test]
+fn where_it_is_not_supported_nothing_happens() {
+    let tree = sample();
+    let before = snapshot(tree.path());
+    let inodes: Vec<u64> = before.keys().map(inode).collect();
+    let (summary, lines) = run(&tree, &options(Action::Reflink));
+    // On a file system that can, it simply works.
+    assert!(summary.changed == 3 || summary.errors == 3, "{lines:?}");
+    assert_eq!(snapshot(tree.path()), before);
+    assert_eq!(before.keys().map(inode).collect::<Vec<_>>(), inodes);
+}

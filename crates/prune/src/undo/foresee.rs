@@ -1,0 +1,319 @@
+//! Dry run of undo: refusals, and metadata that could not be given back, are found by the same
+//! looks, and nothing is changed.
+
+use std::os::fd::OwnedFd;
+
+use bc_fs::Escaped;
+use bc_fs::call::FailedCall;
+use bc_fs::dirfd;
+use bc_fs::meta;
+use bc_fs::mount::{Links, basic_traits};
+use bc_walk::{FileKind, Identity};
+use rustix::io::Errno;
+
+use super::moved::is_copy;
+use super::names::Another;
+use super::overlay::NamedLater;
+use super::{Found, Undo, UndoOutcome, find, may_be, parted};
+use crate::distinct::differ;
+use crate::journal::{Copy, JournalStep, Recorded};
+use crate::meta::{Metadata, takes_attribute};
+use crate::open_file::OpenFile;
+use crate::options::RunMode;
+use crate::permitted;
+use crate::relocate::apart;
+use crate::skip::Skip;
+
+impl Undo<'_> {
+    /// Returns the outcome of a name that comes back without these properties.
+    pub(super) fn back(&self, lost: Vec<String>) -> UndoOutcome {
+        match self.mode {
+            RunMode::Execute => UndoOutcome::Restored { lost },
+            RunMode::DryRun => UndoOutcome::Would { lost },
+        }
+    }
+
+    /// Returns the file that a name leads to, or would by then.
+    pub(super) fn find(&self, path: &[u8], recorded: &Recorded) -> Result<Found, Skip> {
+        if let Some(now) = self.now(path) {
+            return find(now, recorded);
+        }
+        let mut found = find(path, recorded)?;
+        found.stat = None;
+        Ok(found)
+    }
+
+    /// Returns the name that now leads to what `path` would lead to by then; `None` if that is
+    /// nothing. In a real run each name is its own.
+    pub(super) fn now<'p>(&'p self, path: &'p [u8]) -> Option<&'p [u8]> {
+        self.overlay.now(path)
+    }
+
+    /// Records in a dry run that what `from` leads to would have the name `path` as well.
+    pub(super) fn would_lead(&mut self, path: &[u8], from: &[u8]) {
+        if self.mode == RunMode::DryRun {
+            self.overlay.lead(path, from);
+        }
+    }
+
+    /// Records in a dry run that a name would go.
+    pub(super) fn would_go(&mut self, path: &[u8]) {
+        if self.mode == RunMode::DryRun {
+            self.overlay.go(path);
+        }
+    }
+
+    /// Proves in a dry run that names in these directories could be changed; `false` in a real one.
+    pub(super) fn would(&self, dirs: &[&OwnedFd]) -> Result<bool, Skip> {
+        if self.mode == RunMode::Execute {
+            return Ok(false);
+        }
+        for dir in dirs {
+            match dirfd::may_change(dir) {
+                Err(failed) if matches!(failed.errno, Errno::ROFS | Errno::ACCESS) => {
+                    return Err(failed.into());
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(true)
+    }
+
+    /// Returns a dry run's outcome of a file that would be [made](Undo::make): in this directory,
+    /// if that is there.
+    pub(super) fn would_make(
+        &mut self,
+        entry: &JournalStep,
+        dir: Option<&OwnedFd>,
+        there: Option<&OpenFile>,
+    ) -> Result<UndoOutcome, Skip> {
+        let mut lost = Vec::new();
+        // As another name of a file that exists, or would by then, it has that file's metadata.
+        let link = self.would_link(entry, dir);
+        if !matches!(link, Ok(Some(_))) {
+            let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
+            let is_file = |held: &&OpenFile| held.stat.kind() == FileKind::File;
+            let path = entry.kept_file.path().unwrap_or_default();
+            // What it would lead to by then is to be seen elsewhere, or is still to be made.
+            let stands = self.overlay.stands_elsewhere(&path);
+            let foreseen = || self.foresees(&path, entry) && !stands;
+            let kept;
+            let source = match there.filter(is_file) {
+                Some(held) => Some(held),
+                None if foreseen() => None,
+                None => {
+                    kept = self.kept_file(entry)?;
+                    Some(&kept)
+                }
+            };
+            let (metadata, left_out) = match source {
+                Some(held) => {
+                    self.prove_source(entry, held)?;
+                    metadata.entitled(&held.stat, None)
+                }
+                None => (metadata, Vec::new()),
+            };
+            lost = self.would_give(&metadata, dir).1;
+            lost.extend(left_out);
+        }
+        if let Some(dir) = dir {
+            self.would(&[dir])?;
+        }
+        lost.extend(self.would_have(entry, &link));
+        Ok(UndoOutcome::Would { lost })
+    }
+
+    /// Returns the other name of the step's file that one in this directory would be linked to, or
+    /// why it could not be; `None` if there is no other name.
+    fn would_link(
+        &mut self,
+        entry: &JournalStep,
+        dir: Option<&OwnedFd>,
+    ) -> Result<Option<Another>, Skip> {
+        let another = self.another(entry);
+        let refused = |errno: Errno| FailedCall { op: "link", errno };
+        let made_in = match &another {
+            Some(Another::Foreseen(path)) => find(path, &entry.target).ok().map(|it| it.dir),
+            Some(Another::There(..)) | None => None,
+        };
+        let there = match &another {
+            Some(Another::There(found, _)) => Some(&found.dir),
+            Some(Another::Foreseen(_)) | None => made_in.as_ref(),
+        };
+        if let (Some(there), Some(dir)) = (there, dir) {
+            let [there, here] = [meta::stat_all(there)?, meta::stat_all(dir)?];
+            if there.stat.id.dev != here.stat.id.dev || differ(there.mount, here.mount) {
+                return Err(refused(Errno::XDEV).into());
+            }
+        }
+        if let Some(Another::There(found, path)) = &another {
+            let held = OpenFile::find(&found.dir, &found.name, path)?;
+            let names = NamedLater::There(held.stat.id);
+            let names = self.overlay.names_by_then(names, held.stat.nlink);
+            if matches!(basic_traits(&held.file)?.links, Links::UpTo(most) if names >= most) {
+                return Err(refused(Errno::MLINK).into());
+            }
+            if !permitted::is_linkable(&self.caller, &held) {
+                return Err(refused(Errno::PERM).into());
+            }
+        }
+        Ok(another)
+    }
+
+    /// Returns the outcome of a file in a directory that would be made.
+    pub(super) fn would_fill(
+        &mut self,
+        entry: &JournalStep,
+        copy: Option<Copy>,
+    ) -> Result<UndoOutcome, Skip> {
+        match entry.action.as_str() {
+            "delete" => self.would_make(entry, None, None),
+            "move" => {
+                let from = entry.destination().ok_or(Skip::Gone)?;
+                let moved = self.find(&from, &entry.target)?;
+                if moved.stat.is_none() {
+                    return match self.foresees(&from, entry) {
+                        true => self.would_bring_made(entry, &from, None),
+                        false => Err(Skip::Missing(from)),
+                    };
+                }
+                let held = moved.hold(&from)?;
+                self.is_recorded(entry, &held)?;
+                self.would_bring(entry, copy.as_ref(), &held, None)
+            }
+            // It is in a directory that would get its name back.
+            _ => Ok(UndoOutcome::Would { lost: Vec::new() }),
+        }
+    }
+
+    /// Returns a dry run's outcome of a file that would come back from a name that it would have
+    /// been given before: as a copy, since it is not the moved one.
+    pub(super) fn would_bring_made(
+        &mut self,
+        entry: &JournalStep,
+        from: &[u8],
+        dir: Option<&OwnedFd>,
+    ) -> Result<UndoOutcome, Skip> {
+        let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
+        let link = self.would_link(entry, dir);
+        let mut lost: Vec<String> = link.as_ref().err().map(apart).into_iter().collect();
+        if !matches!(link, Ok(Some(_))) {
+            lost.extend(self.would_give(&metadata, dir).1);
+        }
+        self.would_go(from);
+        lost.extend(self.would_have(entry, &link));
+        Ok(UndoOutcome::Would { lost })
+    }
+
+    /// Returns a dry run's outcome of a moved file that would [come back](Undo::bring_back).
+    pub(super) fn would_bring(
+        &mut self,
+        entry: &JournalStep,
+        copy: Option<&Copy>,
+        held: &OpenFile,
+        dir: Option<&OwnedFd>,
+    ) -> Result<UndoOutcome, Skip> {
+        let from = entry.destination().ok_or(Skip::Gone)?;
+        if may_be(&held.mark(), &entry.target.mark()) {
+            let path = entry.target.path().ok_or(Skip::Gone)?;
+            self.would_lead(&path, &from);
+            self.would_go(&from);
+            self.came_back(entry, &path);
+            return Ok(UndoOutcome::Would { lost: Vec::new() });
+        }
+        let wanted = self.wanted(entry, copy, held)?;
+        let own = held.metadata()?;
+        let (metadata, mut lost) = wanted.clone().entitled(&held.stat, Some(&own));
+        let link = self.would_link(entry, dir);
+        lost.extend(link.as_ref().err().map(apart));
+        let made = match &link {
+            Ok(Some(_)) => metadata,
+            Ok(None) | Err(_) => {
+                let (made, refused) = self.would_give(&metadata, dir);
+                lost.extend(refused);
+                made
+            }
+        };
+        let ours = copy.is_some_and(|copy| is_copy(copy, held));
+        match own.not_in(&made, ours.then_some(&wanted)) {
+            Some(what) => {
+                let path = Escaped(&held.path);
+                lost.push(format!("the {what} of {path}, which stays"));
+            }
+            None => self.would_go(&from),
+        }
+        lost.extend(self.would_have(entry, &link));
+        Ok(UndoOutcome::Would { lost })
+    }
+
+    /// Returns the metadata that a new file or directory in `dir` would have, and the parts that it
+    /// would be refused.
+    pub(super) fn would_give(
+        &self,
+        metadata: &Metadata,
+        dir: Option<&OwnedFd>,
+    ) -> (Metadata, Vec<String>) {
+        let takes = |name: &[u8]| dir.is_none_or(|dir| takes_attribute(dir, name));
+        metadata.foresee(&self.caller, takes)
+    }
+
+    /// Records a name that would come back: as one more of the file that it [would be linked
+    /// to](Undo::would_link), as the first one of a file that would be made, or, where it could not
+    /// be linked, as the only one of another. Returns the message about the other names.
+    fn would_have(
+        &mut self,
+        entry: &JournalStep,
+        link: &Result<Option<Another>, Skip>,
+    ) -> Option<String> {
+        let path = entry.target.path()?;
+        let names = match link {
+            Ok(Some(Another::There(found, other))) => {
+                let stat = found.stat.as_ref()?;
+                self.would_lead(&path, other);
+                self.names_by_then(stat.id, stat.nlink)
+            }
+            Ok(Some(Another::Foreseen(_)) | None) => {
+                let file = NamedLater::New(self.original(entry));
+                self.overlay.make(&path, file);
+                self.overlay.names_by_then(file, 0)
+            }
+            Err(_) => {
+                self.overlay.make(&path, NamedLater::Alone);
+                1
+            }
+        };
+        parted(entry, names)
+    }
+
+    /// Returns the number of names that a file of so many has by then.
+    pub(super) fn names_by_then(&self, id: Identity, now: u64) -> u64 {
+        self.overlay.names_by_then(NamedLater::There(id), now)
+    }
+
+    /// Removes what killed runs left of the step's file, or records that it would go.
+    pub(super) fn remove_equal(&mut self, entry: &JournalStep, path: &[u8]) {
+        if self.leftovers.is_empty() {
+            return;
+        }
+        let kept = match self.overlay.is_made(path) {
+            true => None,
+            false => match self.held(entry, path) {
+                Some(held) => Some(held),
+                None => return,
+            },
+        };
+        let removed =
+            self.leftovers
+                .remove_equal(entry, kept.as_ref(), self.mode, &self.temps, self.cancel);
+        for name in removed {
+            self.would_go(&name);
+        }
+    }
+
+    /// Returns true if a later step would have been undone by then that gave this name the content
+    /// of the step's file.
+    pub(super) fn foresees(&self, path: &[u8], entry: &JournalStep) -> bool {
+        let found = self.overlay.content(path);
+        found.is_some_and(|digest| *digest == entry.digest())
+    }
+}

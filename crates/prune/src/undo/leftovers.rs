@@ -1,0 +1,417 @@
+//! Leftovers of killed runs, of prune or of undo, in the directories that undo visits: looked for
+//! once in each, removed where no run is at work.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::{CStr, CString};
+use std::os::fd::OwnedFd;
+
+use bc_edit::content;
+use bc_edit::entry;
+use bc_edit::names::prune as prune_names;
+use bc_edit::names::prune::Mark;
+use bc_fs::call::FailedCall;
+use bc_fs::dirfd;
+use bc_fs::meta;
+use bc_fs::path::sibling;
+use bc_pool::Cancel;
+use bc_walk::{FileStat, Identity};
+use rustix::io::Errno;
+
+use super::reference;
+use crate::compare::compare;
+use crate::copy::digest;
+use crate::dir;
+use crate::distinct;
+use crate::journal::JournalStep;
+use crate::open_file::{self, OpenFile};
+use crate::options::RunMode;
+use crate::skip::Skip;
+use crate::temp::{self, Temps};
+use crate::{claim, delete, leftover};
+
+/// Files under temporary names, by directory.
+#[derive(Default)]
+pub(super) struct Leftovers {
+    found: HashMap<Identity, Vec<CString>>,
+    /// The paths of those directories.
+    paths: HashMap<Identity, Vec<u8>>,
+    /// Whole copies that may be the last to have their content.
+    pub(super) last: Vec<Vec<u8>>,
+    /// Leftovers that were reported already.
+    spoken_for: HashSet<Vec<u8>>,
+    /// Those that were removed, or would be.
+    gone: HashSet<Vec<u8>>,
+}
+
+/// Files that got their names back: the path, and the name that each still has in a dry run.
+pub(super) struct Back {
+    pub(super) original: Option<(Vec<u8>, CString)>,
+    pub(super) copy: Option<(Vec<u8>, CString)>,
+}
+
+impl Leftovers {
+    /// Removes names that hold nothing from the directories of a step, and records those that may
+    /// hold a file. Returns those that went, or would.
+    pub(super) fn look(
+        &mut self,
+        entry: &JournalStep,
+        mode: RunMode,
+        cancel: &Cancel,
+    ) -> Vec<Vec<u8>> {
+        let mut gone = Vec::new();
+        for (dir, _) in directories(entry) {
+            let Ok(id) = meta::stat(&dir).map(|stat| stat.id) else {
+                continue;
+            };
+            if let Some(path) = dirfd::real_path(&dir) {
+                self.paths.insert(id, path);
+            }
+            if self.found.contains_key(&id) {
+                continue;
+            }
+            let mut last = Vec::new();
+            let done = leftover::clear(&dir, mode == RunMode::Execute, |name, _| {
+                let is_last = is_last(entry, &dir, name, cancel);
+                last.extend(is_last.then(|| name.to_owned()));
+                is_last
+            });
+            let path = self.paths.get(&id).cloned().unwrap_or_default();
+            let whole = |name: &CString| [&path, b"/".as_slice(), name.as_bytes()].concat();
+            self.last.extend(last.iter().map(whole));
+            let went = done.iter().filter(|(_, done)| done.is_ok());
+            let went = went.map(|(name, _)| whole(name));
+            gone.extend(went.filter(|name| self.gone.insert(name.clone())));
+            self.found.insert(id, leftover::files(&dir));
+        }
+        gone
+    }
+
+    /// Removes links with this text that a killed run had set aside in the directory of `path`, or
+    /// records that they would go.
+    pub(super) fn clear_links(&mut self, dir: &OwnedFd, path: &[u8], text: &[u8], mode: RunMode) {
+        for name in leftover::links(dir) {
+            let same = dirfd::open_link(dir, &name).and_then(dirfd::link_text);
+            if same.is_ok_and(|same| same == text)
+                && let Some(_claim) = claim::alone(dir)
+                && match mode {
+                    RunMode::Execute => entry::unlink(dir, &name).is_ok(),
+                    RunMode::DryRun => dirfd::may_change(dir).is_ok(),
+                }
+            {
+                self.gone.insert(sibling(path, name.as_bytes()));
+            }
+        }
+    }
+
+    /// Returns the number of names that were removed, or would be.
+    pub(super) fn removed(&self) -> u64 {
+        self.gone.len() as u64
+    }
+
+    /// Returns true if nothing is left that may hold a file.
+    pub(super) fn is_empty(&self) -> bool {
+        self.found.values().all(Vec::is_empty)
+    }
+
+    /// Gives the step's file and the copy that was made of it their names back, where a killed run
+    /// had set them aside and nothing has the name. A dry run only reports that it would.
+    pub(super) fn put_back(
+        &mut self,
+        entry: &JournalStep,
+        copy: Option<Mark>,
+        mode: RunMode,
+        cancel: &Cancel,
+    ) -> Result<Back, Skip> {
+        let mut put_back = |path: Option<Vec<u8>>, id: Option<Identity>, other: Option<Mark>| {
+            let (Some(path), Some(id)) = (path, id) else {
+                return Ok(None);
+            };
+            match dir::open_parent(&reference(&path, &entry.target)) {
+                Ok((dir, name)) => {
+                    let found =
+                        self.put_back_in(entry, (&dir, &name), (id, other), mode, cancel)?;
+                    Ok::<_, Skip>(found.map(|left| (path, left)))
+                }
+                Err(_) => Ok(None),
+            }
+        };
+        let original = put_back(entry.target.path(), Some(entry.target.id()), copy)?;
+        let copy = put_back(entry.destination(), copy.map(|copy| copy.id), None)?;
+        Ok(Back { original, copy })
+    }
+
+    fn put_back_in(
+        &mut self,
+        entry: &JournalStep,
+        (dir, name): (&OwnedFd, &CString),
+        (id, other): (Identity, Option<Mark>),
+        mode: RunMode,
+        cancel: &Cancel,
+    ) -> Result<Option<CString>, Skip> {
+        let here = meta::stat(dir)?.id;
+        let Some(names) = self.found.get_mut(&here).filter(|names| !names.is_empty()) else {
+            return Ok(None);
+        };
+        if open_file::identity_at(dir, name)?.is_some() {
+            return Ok(None);
+        }
+        // The number of its device may be another one since it was mounted again; after a copy of
+        // the whole tree its own is, and the name identifies the copy's original.
+        let size = entry.target.stamp().size;
+        let is_it = |held: &OpenFile| {
+            let reported = other.is_some() && prune_names::aside_for(held.name.as_bytes()) == other;
+            (reported || held.stat.id.ino == id.ino)
+                && held.stat.stamp.size == size
+                && digest(&held.file, size, cancel).is_ok_and(|it| Some(it) == entry.digest())
+        };
+        let found = names.iter().position(|left| {
+            OpenFile::find(dir, left, left.as_bytes()).is_ok_and(|held| is_it(&held))
+        });
+        let Some(at) = found else {
+            return Ok(None);
+        };
+        if mode == RunMode::Execute {
+            let _claim = claim::alone(dir).ok_or(Skip::InUse)?;
+            entry::rename_new(dir, &names[at], dir, name)?;
+            content::sync_dir(dir)?;
+        }
+        Ok(Some(names.remove(at)))
+    }
+
+    /// Finds the step's file itself in the directory of its name, where a killed run had set it
+    /// aside and put a link in its place: returns its temporary name and its state.
+    pub(super) fn original(
+        &self,
+        entry: &JournalStep,
+        dir: &OwnedFd,
+        cancel: &Cancel,
+    ) -> Option<(CString, FileStat)> {
+        let names = self.found.get(&meta::stat(dir).ok()?.id)?;
+        let size = entry.target.stamp().size;
+        names.iter().find_map(|left| {
+            let held = OpenFile::find(dir, left, left.as_bytes()).ok()?;
+            let is_it = held.stat.id.ino == entry.target.id().ino
+                && held.stat.stamp.size == size
+                && digest(&held.file, size, cancel).is_ok_and(|it| Some(it) == entry.digest());
+            is_it.then(|| (left.clone(), held.stat.clone()))
+        })
+    }
+
+    /// Returns the path of that file.
+    pub(super) fn original_path(&self, entry: &JournalStep, cancel: &Cancel) -> Option<Vec<u8>> {
+        if self.is_empty() {
+            return None;
+        }
+        let path = entry.target.path()?;
+        let (dir, _) = dir::open_parent(&reference(&path, &entry.target)).ok()?;
+        let (left, _) = self.original(entry, &dir, cancel)?;
+        Some(sibling(&path, left.as_bytes()))
+    }
+
+    /// Forgets a temporary name that no longer exists.
+    pub(super) fn forget(&mut self, dir: &OwnedFd, name: &CString) {
+        let names = meta::stat(dir).map(|stat| self.found.get_mut(&stat.id));
+        if let Ok(Some(names)) = names {
+            names.retain(|left| left != name);
+        }
+    }
+
+    /// Returns the path of a file that a killed run had set aside for the step, the original or the
+    /// copy made of it, and that could not be given its name back.
+    pub(super) fn rest(&self, entry: &JournalStep, copy: Option<Identity>) -> Option<Vec<u8>> {
+        if self.is_empty() {
+            return None;
+        }
+        let rest = |path: Option<Vec<u8>>, id: Identity| {
+            let path = path?;
+            let (dir, _) = dir::open_parent(&reference(&path, &entry.target)).ok()?;
+            let names = self.found.get(&meta::stat(&dir).ok()?.id)?;
+            let left = names.iter().find(|left| {
+                prune_names::aside_for(left.as_bytes()).is_some()
+                    && meta::stat_at(&dir, left).is_ok_and(|stat| stat.id.ino == id.ino)
+            })?;
+            Some(sibling(&path, left.as_bytes()))
+        };
+        rest(entry.target.path(), entry.target.id()).or_else(|| rest(entry.destination(), copy?))
+    }
+
+    /// Returns the originals of killed moves that are still where they were set aside, and whose
+    /// directory no run is using: no step of the journal gave them their names.
+    pub(super) fn originals(&self) -> Vec<Vec<u8>> {
+        let mut left = Vec::new();
+        for (id, names) in &self.found {
+            let Some(path) = self.paths.get(id) else {
+                continue;
+            };
+            let Ok(dir) = dirfd::open_root(path) else {
+                continue;
+            };
+            let names = names.iter().filter(|name| {
+                prune_names::is_original(name.as_bytes()) && meta::stat_at(&dir, name).is_ok()
+            });
+            let names: Vec<_> = names.collect();
+            if names.is_empty() || claim::alone(&dir).is_none() {
+                continue;
+            }
+            let slash = path.strip_suffix(b"/").unwrap_or(path);
+            left.extend(
+                names
+                    .iter()
+                    .map(|name| [slash, b"/", name.as_bytes()].concat()),
+            );
+        }
+        left.retain(|path| !self.spoken_for.contains(path));
+        left.sort();
+        left
+    }
+
+    /// Says that this one was named.
+    pub(super) fn speak_for(&mut self, path: Vec<u8>) {
+        self.spoken_for.insert(path);
+    }
+
+    /// Removes files under temporary names that have the content of the step's file, which is in
+    /// its place: that is `kept`, or `None` in a dry run that would make it. Files that a move set
+    /// aside stay: their metadata may be nowhere else. Returns the names that went, or would.
+    pub(super) fn remove_equal(
+        &mut self,
+        entry: &JournalStep,
+        kept: Option<&OpenFile>,
+        mode: RunMode,
+        temps: &Temps,
+        cancel: &Cancel,
+    ) -> Vec<Vec<u8>> {
+        let mut gone = Vec::new();
+        for (dir, _) in directories(entry) {
+            let Ok(id) = meta::stat(&dir).map(|stat| stat.id) else {
+                continue;
+            };
+            let Some(names) = self.found.get_mut(&id) else {
+                continue;
+            };
+            let Some(_claim) = claim::alone(&dir).filter(|_| !names.is_empty()) else {
+                continue;
+            };
+            let path = self.paths.get(&id).map(Vec::as_slice).unwrap_or_default();
+            names.retain(|name| {
+                let Some(found) = equal(entry, kept, &dir, name, cancel) else {
+                    return true;
+                };
+                let removed = match (mode, kept) {
+                    (RunMode::Execute, Some(kept)) => remove(kept, &found, temps).is_ok(),
+                    (RunMode::Execute, None) => false,
+                    (RunMode::DryRun, _) => dirfd::may_change(&dir).is_ok(),
+                };
+                if removed {
+                    let name = [path, b"/", name.as_bytes()].concat();
+                    self.gone.insert(name.clone());
+                    gone.push(name);
+                }
+                !removed
+            });
+        }
+        gone
+    }
+}
+
+/// Gives the file that has the temporary name `aside` the name of the link that is in its place,
+/// and removes that. The file stays whatever happens.
+pub(super) fn put_in_place(there: &OpenFile, aside: &CStr, id: Identity) -> Result<(), Skip> {
+    let dir: &OwnedFd = &there.dir;
+    match entry::exchange(dir, aside, &there.name) {
+        Ok(()) => {}
+        // The file system cannot swap names: a last look, then the rename.
+        Err(FailedCall {
+            errno: Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP,
+            ..
+        }) => {
+            there.check_content()?;
+            there.check_name()?;
+            return Ok(entry::rename(dir, aside, &there.name)?);
+        }
+        Err(failed) => return Err(failed.into()),
+    }
+    let is_it = open_file::identity_at(dir, &there.name).map(|found| found == Some(id));
+    let proven = match is_it {
+        Ok(true) => there.check_content_at(aside),
+        Ok(false) => Err(Skip::Changed),
+        Err(why) => Err(why),
+    };
+    if let Err(why) = proven {
+        return Err(match entry::exchange(dir, aside, &there.name) {
+            Ok(()) => why,
+            Err(_) => Skip::Displaced(sibling(&there.path, aside.to_bytes())),
+        });
+    }
+    content::sync_dir(dir)?;
+    entry::unlink(dir, aside).map_err(|failed| temp::left(there, aside, failed.errno))
+}
+
+/// Returns true if this is the whole copy of the step's file, without another name, and neither
+/// that file nor the kept one has the content still.
+fn is_last(entry: &JournalStep, dir: &OwnedFd, name: &CStr, cancel: &Cancel) -> bool {
+    let size = entry.target.stamp().size;
+    let bears = |dir: &OwnedFd, name: &CStr| {
+        OpenFile::find(dir, &name.to_owned(), b"").is_ok_and(|held| {
+            held.stat.stamp.size == size
+                && digest(&held.file, size, cancel).ok().as_ref() == entry.digest().as_ref()
+        })
+    };
+    let alone = meta::stat_at(dir, name).is_ok_and(|stat| stat.nlink == 1);
+    if leftover::is_probe(name) || !alone || !bears(dir, name) {
+        return false;
+    }
+    let recorded = [&entry.target, &entry.kept_file];
+    let mut places = recorded
+        .into_iter()
+        .filter_map(|recorded| dir::open_parent(&reference(&recorded.path()?, recorded)).ok());
+    !places.any(|(dir, name)| {
+        bears(&dir, &name) || leftover::files(&dir).iter().any(|left| bears(&dir, left))
+    })
+}
+
+/// Returns the file that was left under a temporary name if it is the kept one, or equals it: the
+/// one that is there, or that a dry run would make.
+fn equal(
+    entry: &JournalStep,
+    kept: Option<&OpenFile>,
+    dir: &OwnedFd,
+    name: &CString,
+    cancel: &Cancel,
+) -> Option<OpenFile> {
+    if prune_names::aside_for(name.as_bytes()).is_some() {
+        return None;
+    }
+    let found = OpenFile::find(dir, name, name.as_bytes()).ok()?;
+    let same = match kept {
+        Some(kept) if found.stat.id == kept.stat.id => Ok(true),
+        Some(kept) => distinct::check(kept, &found)
+            .and_then(|()| compare(&kept.file, &found.file, kept.stat.stamp.size, cancel))
+            .map(|_| true),
+        None => {
+            let size = entry.target.stamp().size;
+            let digest = || digest(&found.file, size, cancel);
+            match found.stat.stamp.size == size {
+                true => digest().map(|digest| Some(digest) == entry.digest()),
+                false => Ok(false),
+            }
+        }
+    };
+    same.is_ok_and(|same| same).then_some(found)
+}
+
+fn remove(kept: &OpenFile, found: &OpenFile, temps: &Temps) -> Result<(), Skip> {
+    match found.stat.id == kept.stat.id {
+        true => delete::extra_link(kept, found),
+        false => delete::act(kept, found, temps),
+    }
+}
+
+/// The directories that a step has names in.
+fn directories(entry: &JournalStep) -> impl Iterator<Item = (OwnedFd, CString)> {
+    let places = [entry.target.path(), entry.destination()];
+    places
+        .into_iter()
+        .flatten()
+        .filter_map(|path| dir::open_parent(&reference(&path, &entry.target)).ok())
+}

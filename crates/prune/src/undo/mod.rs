@@ -1,0 +1,579 @@
+//! undo: makes the files of a journal separate again, last step first, as far as the present files
+//! allow it. It changes a name only while the name is exactly what the step left, and only by the
+//! same swap as prune.
+
+mod finish;
+mod foresee;
+mod leftovers;
+mod moved;
+mod names;
+mod outcome;
+mod overlay;
+mod remake;
+mod trees;
+mod volumes;
+
+pub use self::outcome::{UndoEvent, UndoOutcome, UndoSummary};
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::CString;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use bc_digest::Digest;
+use bc_edit::content;
+use bc_edit::entry;
+use bc_edit::names::prune::Mark;
+use bc_find::groups::FileRef;
+use bc_fs::Escaped;
+use bc_fs::call::FailedCall;
+use bc_fs::dirfd;
+use bc_fs::meta;
+use bc_fs::path::{sibling, split};
+use bc_pool::Cancel;
+use bc_walk::{FileKind, FileStat, Identity};
+use rustix::fs::{Mode as Permissions, OFlags};
+use rustix::io::Errno;
+
+use self::leftovers::{Leftovers, put_in_place};
+use self::names::{ContentProof, StrayNames};
+use self::overlay::Overlay;
+use self::remake::of_kept;
+use self::trees::Trees;
+use self::volumes::Volumes;
+use crate::caller::Caller;
+use crate::claim::{self, Blocked};
+use crate::copy::digest;
+use crate::dir;
+use crate::journal::{self, JournalError, JournalStep, Recorded, Steps, TreeAction};
+use crate::open_file::{self, OpenFile, identity_at};
+use crate::options::RunMode;
+use crate::skip::Skip;
+use crate::temp::{Temps, replace};
+
+/// Undoes the steps of the journal at `path`, the last one first. Cancelled while it reads, it has
+/// done nothing; later, it stops between two steps or within one that leaves nothing behind. A
+/// journal whose run was killed before its first line was complete has no steps.
+///
+/// # Errors
+/// If the journal cannot be read, is not one, was written by another version,
+/// belongs to another user or may be written by others, holds a step that
+/// prune does not make or a path outside of the directories of its run, or is
+/// being written; then nothing was changed.
+pub fn undo(
+    path: impl AsRef<Path>,
+    mode: RunMode,
+    cancel: &Cancel,
+    observer: &mut dyn FnMut(UndoEvent<'_>),
+) -> Result<UndoSummary, JournalError> {
+    undo_at(path.as_ref(), mode, cancel, observer)
+}
+
+fn undo_at(
+    path: &Path,
+    mode: RunMode,
+    cancel: &Cancel,
+    observer: &mut dyn FnMut(UndoEvent<'_>),
+) -> Result<UndoSummary, JournalError> {
+    let mut summary = UndoSummary::default();
+    let Some(steps) = Steps::read(path, mode, cancel)? else {
+        return Ok(summary);
+    };
+    summary.damaged.clone_from(&steps.index.damaged);
+    let mut undo = Undo {
+        mode,
+        cancel,
+        temps: Temps::default(),
+        blocked: Blocked::default(),
+        leftovers: Leftovers::default(),
+        overlay: Overlay::default(),
+        caller: Caller::own(),
+        run: 0,
+        trees: Trees::default(),
+        restored: HashMap::new(),
+        made: HashSet::new(),
+        names: StrayNames::of(&steps.index),
+        volumes: Volumes::of(&steps.index),
+    };
+    for (at, place) in steps.index.places.iter().enumerate().rev() {
+        if cancel.is_cancelled() {
+            break;
+        }
+        // A copy that was not withdrawn may still exist.
+        let never = place.took_effect == Some(false) && !steps.made_copy(at);
+        if never && !steps.index.linked {
+            continue;
+        }
+        let (entry, copy) = steps
+            .entry(at)
+            .map_err(|error| JournalError::read(path, error))?;
+        let Some(path) = entry.target.path() else {
+            continue;
+        };
+        undo.run = place.run;
+        let action = entry.tree_action();
+        if never {
+            undo.remember(&entry, &path, ContentProof::Unproven);
+            continue;
+        }
+        let is_there = undo.volumes.check(undo.run, &entry, &path);
+        let outcome = is_there.and_then(|()| match action {
+            // Leftovers in a directory are looked at for the sake of the files in it, whose steps
+            // show which leftover may be the last of its content.
+            Some(action) => undo.tree(action, &entry, &path),
+            None if undo.is_back(&steps, at, &entry, &path) => Ok(UndoOutcome::Unneeded),
+            None => {
+                for name in undo.leftovers.look(&entry, mode, cancel) {
+                    undo.would_go(&name);
+                }
+                undo.put_back(&entry, place.took_effect, copy, &path)
+            }
+        });
+        let outcome = outcome.unwrap_or_else(UndoOutcome::Failed);
+        if !matches!(outcome, UndoOutcome::Failed(_)) {
+            if action.is_none() {
+                undo.remove_equal(&entry, &path);
+            }
+            undo.trees.settle(&path, &steps.index);
+        }
+        match &outcome {
+            UndoOutcome::Restored { lost } | UndoOutcome::Would { lost } => {
+                summary.restored += 1;
+                summary.incomplete += u64::from(!lost.is_empty());
+                undo.trees.filled(&path);
+                if mode == RunMode::DryRun {
+                    undo.overlay.restores(&path, entry.digest());
+                }
+            }
+            // The metadata of a directory is a part of its making.
+            UndoOutcome::Unneeded if action == Some(TreeAction::Empty) => continue,
+            UndoOutcome::Unneeded => summary.unneeded += 1,
+            UndoOutcome::Failed(_) => summary.failed += 1,
+        }
+        observer(UndoEvent {
+            path: &path,
+            action: &entry.action,
+            outcome: &outcome,
+        });
+    }
+    for path in undo.leftovers.originals() {
+        summary.failed += 1;
+        observer(UndoEvent {
+            path: &path,
+            action: "move",
+            outcome: &UndoOutcome::Failed(Skip::Original),
+        });
+    }
+    for path in &undo.leftovers.last {
+        summary.failed += 1;
+        observer(UndoEvent {
+            path,
+            action: "move",
+            outcome: &UndoOutcome::Failed(Skip::LastCopy),
+        });
+    }
+    summary.leftovers = undo.leftovers.removed();
+    Ok(summary)
+}
+
+struct Undo<'a> {
+    mode: RunMode,
+    cancel: &'a Cancel,
+    temps: Temps,
+    blocked: Blocked,
+    leftovers: Leftovers,
+    /// What a dry run would have changed by then.
+    overlay: Overlay,
+    caller: Caller,
+    /// Number of the journal's run that made the current step.
+    run: u64,
+    /// Whole directories that undo made or filled.
+    trees: Trees,
+    /// Restored files that had several names: by their original, the identity that each has now and
+    /// a name.
+    restored: HashMap<Original, (Identity, Vec<u8>)>,
+    /// Files that this undo gave back.
+    made: HashSet<Identity>,
+    /// Places of names that no step took.
+    names: StrayNames,
+    /// The file systems of the steps, and those that are there.
+    volumes: Volumes,
+}
+
+/// A file before its step. The inode number alone does not identify it: a journal may be continued,
+/// and a number that one run gave up is given to other files by the next.
+#[derive(Clone, Copy, Eq, Hash, PartialEq)]
+struct Original {
+    run: u64,
+    id: Identity,
+    digest: Option<Digest>,
+}
+
+/// State of a name, with a link not followed.
+struct Found {
+    dir: OwnedFd,
+    name: CString,
+    stat: Option<FileStat>,
+}
+
+/// A recorded path is the kernel's own: no link is expected anywhere in it.
+fn reference(path: &[u8], recorded: &Recorded) -> FileRef {
+    FileRef {
+        path: path.to_vec(),
+        root_len: 1,
+        root: 0,
+        id: recorded.id(),
+        stamp: recorded.stamp(),
+        nlink: 0,
+        protected: false,
+    }
+}
+
+fn find(path: &[u8], recorded: &Recorded) -> Result<Found, Skip> {
+    let (dir, name) = dir::open_parent(&reference(path, recorded))?;
+    let stat = match meta::stat_at(&dir, &name) {
+        Ok(stat) => Some(stat),
+        Err(FailedCall {
+            errno: Errno::NOENT,
+            ..
+        }) => None,
+        Err(failed) => return Err(failed.into()),
+    };
+    Ok(Found { dir, name, stat })
+}
+
+/// Returns true if this may be the file that a journal recorded: its device may have another number
+/// since it was mounted again. A number alone is given again once it is free.
+fn may_be(now: &Mark, before: &Mark) -> bool {
+    now.id == before.id || now.proves_mounted(before)
+}
+
+impl Found {
+    /// Returns the mark of the file, to be compared with a recorded one; `None` if there is no file
+    /// of that number.
+    fn mark(&self, recorded: &Mark) -> Option<Mark> {
+        let id = self.stat.as_ref()?.id;
+        if id.ino != recorded.id.ino {
+            return None;
+        }
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let held = rustix::fs::openat(&self.dir, &self.name, flags, Permissions::empty());
+        Some(Mark {
+            id,
+            born_ns: held.ok().and_then(meta::born_ns),
+        })
+    }
+
+    /// Returns true if it may be the recorded file.
+    fn may_be(&self, recorded: &Mark) -> bool {
+        let same = self
+            .stat
+            .as_ref()
+            .is_some_and(|stat| stat.id == recorded.id);
+        same || self
+            .mark(recorded)
+            .is_some_and(|now| may_be(&now, recorded))
+    }
+
+    /// Holds the file that the name leads to; a symbolic link itself, not its target. Later changes
+    /// to it show in its change time.
+    fn hold(self, path: &[u8]) -> Result<OpenFile, Skip> {
+        let expected = self.stat.ok_or(Skip::Gone)?;
+        let held = match expected.kind() {
+            FileKind::Symlink => {
+                let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let file = rustix::fs::openat(&self.dir, &self.name, flags, Permissions::empty())
+                    .map_err(|errno| FailedCall { op: "open", errno })?;
+                OpenFile::link(file, &self.dir, &self.name, path)?
+            }
+            _ => OpenFile::find(&self.dir, &self.name, path)?,
+        };
+        if held.stat.id != expected.id {
+            return Err(Skip::Changed);
+        }
+        open_file::wait_past(held.stat.stamp.ctime_ns);
+        Ok(held)
+    }
+}
+
+/// Returns the message about a file that has so many names again, and had more.
+fn parted(entry: &JournalStep, names: u64) -> Option<String> {
+    let apart = entry.target.nlink().saturating_sub(names);
+    let (s, are) = match apart {
+        0 => return None,
+        1 => ("", "is no name"),
+        _ => ("s", "are no names"),
+    };
+    Some(format!(
+        "hard links: {apart} other name{s} it had {are} of the restored file"
+    ))
+}
+
+impl Undo<'_> {
+    /// Undoes a step, after files that a killed run had set aside are put back.
+    fn put_back(
+        &mut self,
+        entry: &JournalStep,
+        took_effect: Option<bool>,
+        copy: Option<journal::Copy>,
+        path: &[u8],
+    ) -> Result<UndoOutcome, Skip> {
+        let made = copy.as_ref().map(|copy| copy.id);
+        let mark = copy.as_ref().map(|copy| copy.mark);
+        let back = self
+            .leftovers
+            .put_back(entry, mark, self.mode, self.cancel)?;
+        let is_back = back.original.is_some();
+        for (path, left) in back.original.iter().chain(&back.copy) {
+            let left = sibling(path, left.as_bytes());
+            self.would_lead(path, &left);
+            self.would_go(&left);
+        }
+        if let Some((path, _)) = &back.original {
+            self.came_back(entry, path);
+        }
+        let outcome = match self.entry(entry, took_effect, copy, path) {
+            Ok(UndoOutcome::Unneeded) if is_back => Ok(self.back(Vec::new())),
+            Err(why) if is_back => {
+                Ok(self.back(vec![format!("what was moved, which stays: {why}")]))
+            }
+            outcome => outcome,
+        };
+        let rest = self.leftovers.rest(entry, made);
+        let original = || match &outcome {
+            Err(_) => self.leftovers.original_path(entry, self.cancel),
+            Ok(_) => None,
+        };
+        let Some(rest) = rest.or_else(original) else {
+            return outcome;
+        };
+        self.leftovers.speak_for(rest.clone());
+        let why = match outcome {
+            Ok(UndoOutcome::Restored { mut lost } | UndoOutcome::Would { mut lost }) => {
+                let rest = Escaped(&rest);
+                lost.push(format!(
+                    "what a killed run set aside as {rest}, which stays"
+                ));
+                return Ok(self.back(lost));
+            }
+            Ok(UndoOutcome::Unneeded) => Skip::Changed,
+            Ok(outcome) => return Ok(outcome),
+            Err(why) => why,
+        };
+        let why = Box::new(why);
+        Err(Skip::Rest { path: rest, why })
+    }
+
+    fn entry(
+        &mut self,
+        entry: &JournalStep,
+        took_effect: Option<bool>,
+        copy: Option<journal::Copy>,
+        path: &[u8],
+    ) -> Result<UndoOutcome, Skip> {
+        if self.mode == RunMode::DryRun && self.trees.foresees(path) {
+            return self.would_fill(entry, copy);
+        }
+        let found = self.find(path, &entry.target).map_err(|why| match why {
+            // The file is perhaps where it was moved to.
+            Skip::Gone => Skip::Missing(split(path).0.to_vec()),
+            why => why,
+        })?;
+        // A step that was never finished. After one that was, the name leads to another file, which
+        // was given the number that became free.
+        if took_effect != Some(true)
+            && !matches!(entry.action.as_str(), "move" | "reflink")
+            && found.may_be(&entry.target.mark())
+        {
+            self.remember(entry, path, ContentProof::Unproven);
+            return Ok(UndoOutcome::Unneeded);
+        }
+        match entry.action.as_str() {
+            "hardlink" => self.unlink(entry, path, found),
+            "symlink" => self.unlink(entry, path, found),
+            "delete" => self.recreate(entry, path, found, None),
+            "move" => self.move_back(entry, took_effect, copy, path, found),
+            // It changed no name: reflinked files are separate files as they are.
+            "reflink" => {
+                self.is_recorded(entry, &found.hold(path)?)?;
+                Ok(UndoOutcome::Unneeded)
+            }
+            // Reading the journal let nothing else through.
+            _ => Err(Skip::Changed),
+        }
+    }
+
+    /// Puts a copy in the place of a hard or symbolic link to the kept file.
+    fn unlink(
+        &mut self,
+        entry: &JournalStep,
+        path: &[u8],
+        found: Found,
+    ) -> Result<UndoOutcome, Skip> {
+        let there = found.hold(path)?;
+        let ours = match entry.action.as_str() {
+            "symlink" if there.stat.kind() == FileKind::Symlink => {
+                let kept = || entry.kept_file.path().unwrap_or_default();
+                match meta::stat_through(&there.dir, &there.name) {
+                    Ok(leads) => {
+                        leads.id == entry.kept_file.id() || Some(leads.id) == self.kept_now(entry)
+                    }
+                    Err(_) if self.foresees(&kept(), entry) => true,
+                    Err(failed) => return Err(of_kept(entry, failed.into())),
+                }
+            }
+            "hardlink" => {
+                let shared = || there.stat.nlink > 1 && Some(there.stat.id) == self.kept_now(entry);
+                may_be(&there.mark(), &entry.kept_file.mark()) || shared()
+            }
+            _ => false,
+        };
+        if !ours {
+            return self.separate(entry, &there);
+        }
+        let aside = self.leftovers.original(entry, &there.dir, self.cancel);
+        if let Some((temp, stat)) = aside {
+            let _claim = claim::alone(&there.dir).ok_or(Skip::InUse)?;
+            let lost = match self.would(&[&there.dir])? {
+                true => {
+                    let aside = sibling(path, temp.as_bytes());
+                    self.would_lead(path, &aside);
+                    self.would_go(&aside);
+                    self.stands(entry, stat.id, path, stat.nlink)
+                }
+                false => {
+                    put_in_place(&there, &temp, stat.id)?;
+                    self.stands_at(entry, stat.id, path, &there.dir)
+                }
+            };
+            self.leftovers.forget(&there.dir, &temp);
+            return Ok(self.back(lost.into_iter().collect()));
+        }
+        if self.mode == RunMode::DryRun {
+            return self.would_make(entry, Some(&there.dir), Some(&there));
+        }
+        let _claim = self.blocked.claim(&there.dir, self.cancel)?;
+        let (temp, id, lost) = self.make(entry, &there.dir, Some(&there))?;
+        replace(&there, &temp, id, || Ok(()))?;
+        Ok(self.done(entry, id, path, &there.dir, lost))
+    }
+
+    /// Accepts a separate file with the recorded content and metadata: undo was run before. Any
+    /// other is another program's work since, or was refused to an earlier undo; a file that this
+    /// undo made for a later run's step gets the metadata of this step.
+    fn separate(&mut self, entry: &JournalStep, there: &OpenFile) -> Result<UndoOutcome, Skip> {
+        self.is_recorded(entry, there)?;
+        let before = entry.target.metadata().ok_or(Skip::Changed)?;
+        let own = there.metadata()?;
+        let times = || (before.mtime_ns != own.mtime_ns).then_some("modification time");
+        let lacks = before.lacking(&own).or_else(times);
+        let mut lost = Vec::new();
+        if let Some(what) = lacks {
+            if !self.made.contains(&there.stat.id) {
+                return Err(Skip::Incomplete(what));
+            }
+            let (metadata, left_out) = before.entitled(&there.stat, Some(&own));
+            lost = match self.mode {
+                RunMode::Execute => metadata.apply(&there.file)?,
+                RunMode::DryRun => self.would_give(&metadata, Some(&there.dir)).1,
+            };
+            lost.extend(left_out);
+        }
+        self.remember(entry, &there.path, ContentProof::Proven);
+        match lacks {
+            None => Ok(UndoOutcome::Unneeded),
+            Some(_) => Ok(self.back(lost)),
+        }
+    }
+
+    /// Gives a deleted name its content back, from `source` rather than from
+    /// the kept file.
+    fn recreate(
+        &mut self,
+        entry: &JournalStep,
+        path: &[u8],
+        found: Found,
+        source: Option<&OpenFile>,
+    ) -> Result<UndoOutcome, Skip> {
+        if found.stat.is_some() {
+            return self.separate(entry, &found.hold(path)?);
+        }
+        if self.mode == RunMode::DryRun {
+            return self.would_make(entry, Some(&found.dir), source);
+        }
+        let _claim = self.blocked.claim(&found.dir, self.cancel)?;
+        let (temp, id, lost) = self.make(entry, &found.dir, source)?;
+        if let Err(failed) = entry::rename_new(&found.dir, &temp, &found.dir, &found.name) {
+            if let Ok(Some(there)) = identity_at(&found.dir, &temp)
+                && there == id
+            {
+                let _ = entry::unlink(&found.dir, &temp);
+            }
+            return Err(failed.into());
+        }
+        let _ = content::sync_dir(&found.dir);
+        Ok(self.done(entry, id, path, &found.dir, lost))
+    }
+
+    /// Proves that an open file has the content that the step was about.
+    fn is_recorded(&self, entry: &JournalStep, held: &OpenFile) -> Result<(), Skip> {
+        let size = entry.target.stamp().size;
+        let same = held.stat.kind() == FileKind::File
+            && held.stat.stamp.size == size
+            && Some(digest(&held.file, size, self.cancel)?) == entry.digest();
+        if same { Ok(()) } else { Err(Skip::Changed) }
+    }
+
+    /// Records the restored file; returns the outcome, with what is missing of it.
+    fn done(
+        &mut self,
+        entry: &JournalStep,
+        id: Identity,
+        path: &[u8],
+        dir: &OwnedFd,
+        mut lost: Vec<String>,
+    ) -> UndoOutcome {
+        lost.extend(self.stands_at(entry, id, path, dir));
+        UndoOutcome::Restored { lost }
+    }
+
+    /// Records the restored file that has this name in `dir`.
+    fn stands_at(
+        &mut self,
+        entry: &JournalStep,
+        id: Identity,
+        path: &[u8],
+        dir: &OwnedFd,
+    ) -> Option<String> {
+        let names = dirfd::name(split(path).1)
+            .and_then(|name| meta::stat_at(dir, &name))
+            .ok()
+            .filter(|stat| stat.id == id)
+            .map(|stat| stat.nlink);
+        self.stands(entry, id, path, names.unwrap_or(u64::MAX))
+    }
+
+    /// Records a file that is in its place, or would be, and has so many names; returns the message
+    /// about the others.
+    fn stands(
+        &mut self,
+        entry: &JournalStep,
+        id: Identity,
+        path: &[u8],
+        names: u64,
+    ) -> Option<String> {
+        self.made.insert(id);
+        self.restored
+            .entry(self.original(entry))
+            .or_insert_with(|| (id, path.to_vec()));
+        parted(entry, self.names_by_then(id, names))
+    }
+
+    fn original(&self, entry: &JournalStep) -> Original {
+        Original {
+            run: self.run,
+            id: entry.target.id(),
+            digest: entry.digest(),
+        }
+    }
+}

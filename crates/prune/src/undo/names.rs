@@ -1,0 +1,189 @@
+//! Other names of files that come back: those that an earlier undo gave back, and those that no step
+//! took, as the run was over before. One inode stays one.
+
+use std::collections::{HashMap, HashSet};
+
+use bc_edit::names::prune as prune_names;
+use bc_edit::names::prune::Mark;
+use bc_fs::dirfd;
+use bc_fs::meta;
+use bc_fs::path::split;
+use bc_walk::{FileKind, Identity};
+
+use super::{Found, Undo, reference};
+use crate::dir;
+use crate::journal::{Index, JournalStep};
+use crate::leftover;
+use crate::open_file::OpenFile;
+
+/// Places of names that no step took.
+#[derive(Default)]
+pub(super) struct StrayNames {
+    /// Start of each run of the journal.
+    pub(super) started_ns: Vec<i64>,
+    /// True if the journal has a file with several names at all.
+    linked: bool,
+    /// The directories that were emptied, with the number of the run.
+    emptied: Vec<(u64, Vec<u8>)>,
+    /// Directories whose files are in `found`.
+    listed: HashSet<Vec<u8>>,
+    /// Files by their number; for which runs.
+    found: HashMap<u64, Vec<Vec<u8>>>,
+    runs: HashSet<u64>,
+}
+
+/// Knowledge that a file has the content of the step's.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub(super) enum ContentProof {
+    Proven,
+    Unproven,
+}
+
+/// Another name of a step's file.
+pub(super) enum Another {
+    /// It leads to the file, or would by then: with its path.
+    There(Found, Vec<u8>),
+    /// It is the first one of a file that a dry run would have made: its path.
+    Foreseen(Vec<u8>),
+}
+
+impl StrayNames {
+    pub(super) fn of(index: &Index) -> StrayNames {
+        StrayNames {
+            started_ns: index.started_ns.clone(),
+            linked: index.linked,
+            emptied: match index.linked {
+                true => index.emptied.clone(),
+                false => Vec::new(),
+            },
+            ..StrayNames::default()
+        }
+    }
+
+    /// Names of regular files with this number, in this directory and those that the run emptied.
+    fn with_number(&mut self, run: u64, dir: &[u8], ino: u64) -> Vec<Vec<u8>> {
+        self.list(dir);
+        if self.runs.insert(run) {
+            let emptied = std::mem::take(&mut self.emptied);
+            for (_, dir) in emptied.iter().filter(|(of, _)| *of == run) {
+                self.list(dir);
+            }
+            self.emptied = emptied;
+        }
+        self.found.get(&ino).cloned().unwrap_or_default()
+    }
+
+    /// Records a name that a file with this number got since its directory was listed.
+    fn add(&mut self, ino: u64, path: &[u8]) {
+        if self.linked {
+            let names = self.found.entry(ino).or_default();
+            names.push(path.to_vec());
+        }
+    }
+
+    fn list(&mut self, path: &[u8]) {
+        if !self.listed.insert(path.to_vec()) {
+            return;
+        }
+        // A recorded path is the kernel's own.
+        let below = path.strip_prefix(b"/").unwrap_or(path);
+        let Ok(dir) = dirfd::open_root(b"/").and_then(|root| dirfd::open_below(root, below)) else {
+            return;
+        };
+        for entry in leftover::entries(&dir).into_iter().flatten() {
+            let name = entry.file_name();
+            if prune_names::is_ours(name.to_bytes()) {
+                continue;
+            }
+            if let Ok(stat) = meta::stat_at(&dir, name)
+                && stat.kind() == FileKind::File
+            {
+                let whole = [path, b"/".as_slice(), name.to_bytes()].concat();
+                self.found.entry(stat.id.ino).or_default().push(whole);
+            }
+        }
+    }
+}
+
+impl Undo<'_> {
+    /// Returns another name of the step's file: what comes back is then one more name of that file,
+    /// and else a file of its own.
+    pub(super) fn another(&mut self, entry: &JournalStep) -> Option<Another> {
+        if let Some((id, path)) = self.other_name(entry)
+            && let Ok(found) = self.find(&path, &entry.target)
+            && found.stat.as_ref().is_some_and(|stat| stat.id == id)
+        {
+            return Some(Another::There(found, path));
+        }
+        let first = self.overlay.first(&self.original(entry));
+        first.cloned().map(Another::Foreseen)
+    }
+
+    /// Records that the step's file itself has its name again.
+    pub(super) fn came_back(&mut self, entry: &JournalStep, path: &[u8]) {
+        if let Ok(Some(stat)) = self.find(path, &entry.target).map(|found| found.stat) {
+            self.names.add(stat.id.ino, path);
+        }
+        self.remember(entry, path, ContentProof::Proven);
+    }
+
+    /// A name of the step's file: one that was given back, or that never went.
+    pub(super) fn other_name(&mut self, entry: &JournalStep) -> Option<(Identity, Vec<u8>)> {
+        let restored = self.restored.get(&self.original(entry));
+        if restored.is_some() || entry.target.nlink() < 2 {
+            return restored.cloned();
+        }
+        let path = entry.target.path()?;
+        let ino = entry.target.id().ino;
+        let mut names = self.names.with_number(self.run, split(&path).0, ino);
+        names.extend(entry.other());
+        let is_it = |path: &Vec<u8>| {
+            let held = self.held(entry, path)?;
+            let (before, now) = (entry.target.mark(), Mark::of(&held.file, held.stat.id));
+            // A number alone may be another file's by now, if it was given up.
+            let same =
+                now.proves_mounted(&before) || before.born_ns.is_none() && now.id == before.id;
+            (same && self.is_recorded(entry, &held).is_ok()).then_some(held.stat.id)
+        };
+        let found = names
+            .iter()
+            .find_map(|path| Some((is_it(path)?, path.clone())))?;
+        self.restored.insert(self.original(entry), found.clone());
+        Some(found)
+    }
+
+    /// Records a file that is in its place, for its other names: it is the step's file, or the one
+    /// that undo makes of it.
+    pub(super) fn remember(&mut self, entry: &JournalStep, path: &[u8], content: ContentProof) {
+        let original = self.original(entry);
+        if !self.names.linked
+            || entry.tree_action().is_some()
+            || self.restored.contains_key(&original)
+        {
+            return;
+        }
+        let Some(held) = self.held(entry, path) else {
+            return;
+        };
+        let (Some(before), Ok(now)) = (entry.target.metadata(), held.metadata()) else {
+            return;
+        };
+        let mark = Mark::of(&held.file, held.stat.id);
+        let alike = before.mtime_ns == now.mtime_ns && before.difference(&now).is_none();
+        if (alike || mark.proves_mounted(&entry.target.mark()))
+            && (content == ContentProof::Proven || self.is_recorded(entry, &held).is_ok())
+        {
+            let found = (held.stat.id, path.to_vec());
+            self.restored.insert(original, found);
+        }
+    }
+
+    /// The regular file of this name, or that would have it by then if it is there.
+    pub(super) fn held(&self, entry: &JournalStep, path: &[u8]) -> Option<OpenFile> {
+        if self.overlay.is_made(path) {
+            return None;
+        }
+        let (dir, name) = dir::open_parent(&reference(self.now(path)?, &entry.target)).ok()?;
+        OpenFile::find(&dir, &name, path).ok()
+    }
+}

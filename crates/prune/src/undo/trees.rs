@@ -1,0 +1,284 @@
+//! Undo of whole directories: made again, filled by the steps before, and given their metadata.
+
+use std::collections::{HashMap, HashSet};
+
+use bc_edit::content;
+use bc_edit::entry;
+use bc_edit::made;
+use bc_edit::names::prune::Mark;
+use bc_fs::dirfd;
+use bc_fs::meta;
+use bc_fs::path::split;
+use bc_fs::volume;
+use bc_walk::{FileKind, Identity};
+
+use super::{Found, Undo, UndoOutcome, find};
+use crate::journal::{Index, JournalStep, TreeAction};
+use crate::meta::Metadata;
+use crate::open_file::identity_at;
+use crate::options::RunMode;
+use crate::skip::Skip;
+
+/// Directories that undo made or filled, or would.
+#[derive(Default)]
+pub(super) struct Trees {
+    /// Directories that it made, and which they are.
+    pub(super) made: HashMap<Vec<u8>, Identity>,
+    /// Directories in which it gave names back, which moved their times.
+    pub(super) filled: HashSet<Vec<u8>>,
+    /// Paths that are as the journal recorded them; reported only of journals about directories.
+    pub(super) settled: HashSet<Vec<u8>>,
+    /// Directories that a dry run would have made.
+    foreseen: HashSet<Vec<u8>>,
+}
+
+impl Trees {
+    /// Returns true if the path lies in a directory that a dry run would have made by then.
+    pub(super) fn foresees(&self, path: &[u8]) -> bool {
+        let mut at = split(path).0;
+        while at.len() > 1 {
+            if self.foreseen.contains(at) {
+                return true;
+            }
+            at = split(at).0;
+        }
+        false
+    }
+
+    /// Records that a step's name is as it was, by this undo or an earlier one.
+    pub(super) fn settle(&mut self, path: &[u8], index: &Index) {
+        if !index.emptied.is_empty() {
+            self.settled.insert(path.to_vec());
+        }
+    }
+
+    /// Records that a name was given back.
+    pub(super) fn filled(&mut self, path: &[u8]) {
+        self.filled.insert(split(path).0.to_vec());
+    }
+}
+
+impl Undo<'_> {
+    /// Undoes a step with a directory, or with a link in one.
+    pub(super) fn tree(
+        &mut self,
+        action: TreeAction,
+        entry: &JournalStep,
+        path: &[u8],
+    ) -> Result<UndoOutcome, Skip> {
+        if self.mode == RunMode::DryRun
+            && (self.trees.foresees(path) || self.trees.foreseen.contains(path))
+        {
+            return self.would_make_again(action, entry, path);
+        }
+        let found = find(path, &entry.target).map_err(|why| match why {
+            Skip::Gone => Skip::Missing(split(path).0.to_vec()),
+            why => why,
+        })?;
+        match action {
+            TreeAction::RemoveDirectory => self.make_dir(entry, path, found),
+            TreeAction::RemoveLink => self.make_link(entry, path, found),
+            TreeAction::MoveDirectory => self.rename_back(entry, path, found),
+            TreeAction::Empty => self.finish(entry, path, found),
+        }
+    }
+
+    /// Returns a dry run's outcome of a directory that would be made, or of an entry in one.
+    fn would_make_again(
+        &mut self,
+        action: TreeAction,
+        entry: &JournalStep,
+        path: &[u8],
+    ) -> Result<UndoOutcome, Skip> {
+        let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
+        let lost = match action {
+            TreeAction::Empty => self.would_give(&metadata, None).1,
+            TreeAction::RemoveLink => self.would_own(&metadata),
+            TreeAction::RemoveDirectory | TreeAction::MoveDirectory => Vec::new(),
+        };
+        match action {
+            TreeAction::Empty if lost.is_empty() => return Ok(UndoOutcome::Unneeded),
+            TreeAction::RemoveDirectory | TreeAction::MoveDirectory => {
+                self.trees.foreseen.insert(path.to_vec());
+            }
+            TreeAction::Empty | TreeAction::RemoveLink => {}
+        }
+        Ok(UndoOutcome::Would { lost })
+    }
+
+    /// Returns the properties that a link would not be given.
+    fn would_own(&self, metadata: &Metadata) -> Vec<String> {
+        let refused = rustix::io::Errno::PERM;
+        match self
+            .caller
+            .may_give(None, (metadata.uid, metadata.gid))
+            .is_ok()
+        {
+            true => Vec::new(),
+            false => vec![not_given(refused)],
+        }
+    }
+
+    fn make_dir(
+        &mut self,
+        entry: &JournalStep,
+        path: &[u8],
+        found: Found,
+    ) -> Result<UndoOutcome, Skip> {
+        match &found.stat {
+            Some(stat) if stat.kind() == FileKind::Dir => return Ok(UndoOutcome::Unneeded),
+            Some(_) => return Err(Skip::Changed),
+            None => {}
+        }
+        let mut lost = Vec::new();
+        if volume::was_subvolume(entry.target.id().ino, &found.dir) {
+            lost.push("being a subvolume: it is a plain directory".to_owned());
+        }
+        if self.would(&[&found.dir])? {
+            self.trees.foreseen.insert(path.to_vec());
+            return Ok(UndoOutcome::Would { lost });
+        }
+        // For us alone until all of it is there.
+        entry::make_dir(&found.dir, &found.name, 0o700)?;
+        let made = dirfd::open_listed(&found.dir, &found.name).and_then(|made| {
+            // A refusal is reported when the other flags are given.
+            let _ = entry.target.flags().of_empty().give(&made);
+            meta::stat(&made)
+        });
+        let _ = content::sync_dir(&found.dir);
+        // Otherwise it is looked at as that of a killed undo is.
+        if let Ok(made) = made {
+            self.trees.made.insert(path.to_vec(), made.id);
+        }
+        Ok(UndoOutcome::Restored { lost })
+    }
+
+    fn make_link(
+        &mut self,
+        entry: &JournalStep,
+        path: &[u8],
+        found: Found,
+    ) -> Result<UndoOutcome, Skip> {
+        let text = entry.text().ok_or(Skip::Changed)?;
+        match &found.stat {
+            Some(stat) if stat.kind() == FileKind::Symlink => {
+                let there = dirfd::link_text(dirfd::open_link(&found.dir, &found.name)?)?;
+                if there != text {
+                    return Err(Skip::Changed);
+                }
+                self.leftovers
+                    .clear_links(&found.dir, path, &text, self.mode);
+                // Killed before it went, or before the copy made of it had gone.
+                if self.mode == RunMode::Execute {
+                    self.take_back_link(entry, &text);
+                }
+                return Ok(UndoOutcome::Unneeded);
+            }
+            Some(_) => return Err(Skip::Changed),
+            None => {}
+        }
+        if self.would(&[&found.dir])? {
+            let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
+            let lost = self.would_own(&metadata);
+            self.leftovers
+                .clear_links(&found.dir, path, &text, self.mode);
+            return Ok(UndoOutcome::Would { lost });
+        }
+        let lost = self.place_link(entry, &text, &found)?;
+        let _ = content::sync_dir(&found.dir);
+        self.trees.filled(path);
+        self.leftovers
+            .clear_links(&found.dir, path, &text, self.mode);
+        self.take_back_link(entry, &text);
+        Ok(UndoOutcome::Restored { lost })
+    }
+
+    /// Makes the link under a temporary name, and gives it its own name only with its owner and
+    /// times: a link in its place does not show that these are still missing.
+    fn place_link(
+        &mut self,
+        entry: &JournalStep,
+        text: &[u8],
+        found: &Found,
+    ) -> Result<Vec<String>, Skip> {
+        let metadata = entry.target.metadata().ok_or(Skip::Changed)?;
+        let _claim = self.blocked.claim(&found.dir, self.cancel)?;
+        let mut held = None;
+        let temp = self.temps.name(|temp| {
+            held = made::make_link(text, &found.dir, temp)?;
+            Ok(())
+        })?;
+        // Its name was given to another file.
+        let held = held.ok_or(Skip::Changed)?;
+        let mut lost = Vec::new();
+        if let Err(errno) = metadata.apply_to_link(&held) {
+            lost.push(not_given(errno));
+        }
+        let placed = entry::rename_new(&found.dir, &temp, &found.dir, &found.name);
+        if let Err(failed) = placed {
+            let _ = entry::unlink(&found.dir, &temp);
+            return Err(failed.into());
+        }
+        Ok(lost)
+    }
+
+    /// Removes the link that was made where this one was moved to, if it is still that.
+    fn take_back_link(&self, entry: &JournalStep, text: &[u8]) {
+        let Some(Ok(there)) = entry.destination().map(|to| find(&to, &entry.target)) else {
+            return;
+        };
+        let found = dirfd::open_link(&there.dir, &there.name).and_then(dirfd::link_text);
+        if found.is_ok_and(|found| found == text) {
+            let _ = entry::unlink(&there.dir, &there.name);
+        }
+    }
+
+    fn rename_back(
+        &mut self,
+        entry: &JournalStep,
+        path: &[u8],
+        found: Found,
+    ) -> Result<UndoOutcome, Skip> {
+        if found.stat.is_some() {
+            return match found.may_be(&entry.target.mark()) {
+                true => Ok(UndoOutcome::Unneeded),
+                false => Err(Skip::Changed),
+            };
+        }
+        let to = entry.destination().ok_or(Skip::Changed)?;
+        let there = find(&to, &entry.target)?;
+        match &there.stat {
+            Some(stat) if stat.kind() == FileKind::Dir => {}
+            Some(_) => return Err(Skip::Changed),
+            None => return Err(Skip::Missing(to)),
+        }
+        let opened = dirfd::open_listed(&there.dir, &there.name)?;
+        let moved = Mark::of(&opened, meta::stat(&opened)?.id);
+        let (before, ino) = (entry.target.mark(), moved.id.ino);
+        // The number of the device may be another one since it was mounted again.
+        let is_it = match before.born_ns.is_some() && moved.born_ns.is_some() {
+            true => moved.proves_mounted(&before),
+            false => ino == before.id.ino,
+        };
+        if !is_it {
+            return Err(Skip::Changed);
+        }
+        if self.would(&[&found.dir, &there.dir])? {
+            self.trees.foreseen.insert(path.to_vec());
+            return Ok(UndoOutcome::Would { lost: Vec::new() });
+        }
+        entry::rename_new(&there.dir, &there.name, &found.dir, &found.name)?;
+        let back = identity_at(&found.dir, &found.name)?;
+        if back.is_none_or(|id| id.ino != ino) {
+            entry::rename_new(&found.dir, &found.name, &there.dir, &there.name)?;
+            return Err(Skip::Changed);
+        }
+        let _ = content::sync_dir(&found.dir);
+        Ok(UndoOutcome::Restored { lost: Vec::new() })
+    }
+}
+
+/// Returns the message about a link that could not be given its owner or times.
+fn not_given(errno: rustix::io::Errno) -> String {
+    format!("owner or times: {}", std::io::Error::from(errno))
+}
