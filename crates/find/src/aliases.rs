@@ -110,7 +110,9 @@ impl<'a> Aliases<'a> {
     /// found that they contain a file of equal content.
     pub(crate) fn may_be_own(
         &mut self,
-        (id, stamp, name): (Identity, Stamp, &CStr),
+        id: Identity,
+        stamp: Stamp,
+        name: &CStr,
         dev: u64,
         dir: impl Fn() -> Option<OwnedFd>,
     ) -> bool {

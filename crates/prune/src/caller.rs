@@ -75,6 +75,13 @@ impl Ids {
 /// Default of `/proc/sys/kernel/overflowuid`.
 const NOBODY: u32 = 65_534;
 
+/// FileOwner and group of a file.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct FileOwner {
+    pub(super) uid: u32,
+    pub(super) gid: u32,
+}
+
 impl Caller {
     pub(super) fn own() -> Caller {
         let uid = geteuid();
@@ -129,31 +136,28 @@ impl Caller {
     /// Returns true if a name of a file of this owner and group can be removed from the directory:
     /// from a sticky one only the owners of either can (`__check_sticky` in the kernel's
     /// `fs/namei.c`).
-    pub(super) fn may_remove(&self, dir: &FileStat, (owner, group): (u32, u32)) -> bool {
-        let is_owner = [dir.uid, owner].contains(&self.uid);
+    pub(super) fn may_remove(&self, dir: &FileStat, owner: FileOwner) -> bool {
+        let is_owner = [dir.uid, owner.uid].contains(&self.uid);
         let is_above = || {
             let [users, groups] = self.known();
-            self.is_fowner() && users.has(owner) && groups.has(group)
+            self.is_fowner() && users.has(owner.uid) && groups.has(owner.gid)
         };
         dir.mode & STICKY == 0 || is_owner || is_above()
     }
 
     /// Proves that a file that it makes, in this directory if one is given, can get this owner and
     /// group (`chown_ok` and `chgrp_ok` in the kernel's `fs/attr.c`).
-    pub(super) fn may_give(
-        &self,
-        dir: Option<&FileStat>,
-        (owner, group): (u32, u32),
-    ) -> Result<(), Errno> {
+    pub(super) fn may_give(&self, dir: Option<&FileStat>, owner: FileOwner) -> Result<(), Errno> {
+        let FileOwner { uid, gid } = owner;
         let [users, groups] = self.known();
         let own_group = || {
-            let inherits = |dir: &FileStat| dir.mode & SET_GID != 0 && dir.gid == group;
-            dir.is_some_and(inherits) || self.gids.contains(&group)
+            let inherits = |dir: &FileStat| dir.mode & SET_GID != 0 && dir.gid == gid;
+            dir.is_some_and(inherits) || self.gids.contains(&gid)
         };
-        if !(owner == self.uid || users.has(owner)) || !(groups.has(group) || own_group()) {
+        if !(uid == self.uid || users.has(uid)) || !(groups.has(gid) || own_group()) {
             return Err(Errno::INVAL);
         }
-        match self.capabilities.contains(CapabilitySet::CHOWN) || owner == self.uid && own_group() {
+        match self.capabilities.contains(CapabilitySet::CHOWN) || uid == self.uid && own_group() {
             true => Ok(()),
             false => Err(Errno::PERM),
         }

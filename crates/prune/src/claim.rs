@@ -17,7 +17,7 @@ use bc_walk::{FileStat, Identity};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, StatxAttributes, StatxFlags, flock};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::caller::{Caller, FIXED, STUCK, denied};
+use super::caller::{Caller, FIXED, FileOwner, STUCK, denied};
 use super::skip::Skip;
 
 /// A lock on a directory, given up when dropped.
@@ -28,7 +28,7 @@ pub(crate) struct Claim {
 
 impl Claim {
     /// Proves that the caller can remove a name of a file of this owner and group from the directory.
-    pub(super) fn check_removable(&self, caller: &Caller, owner: (u32, u32)) -> Result<(), Skip> {
+    pub(super) fn check_removable(&self, caller: &Caller, owner: FileOwner) -> Result<(), Skip> {
         match caller.may_remove(&self.stat, owner) {
             true => Ok(()),
             false => Err(denied("rename", STUCK)),

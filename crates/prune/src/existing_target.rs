@@ -80,7 +80,8 @@ impl Acceptable<'_> {
     /// [`Skip::DestinationExists`], with the difference.
     pub(crate) fn find(
         &self,
-        (dir, name): (&OwnedFd, &CStr),
+        dir: &OwnedFd,
+        name: &CStr,
         to: &[u8],
         target: &OpenFile,
         metadata: &Metadata,

@@ -127,7 +127,8 @@ impl<'g> Ledger<'g> {
     /// file so many names; returns the bytes that it frees.
     pub(super) fn book(
         &mut self,
-        (id, links_left): (Identity, u64),
+        id: Identity,
+        links_left: u64,
         stock: &Stock,
         kind: &StepKind,
         mode: RunMode,

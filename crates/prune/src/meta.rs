@@ -12,7 +12,7 @@ use bc_walk::{FileKind, FileStat};
 use rustix::fs::{self, Gid, Mode, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 
-use super::caller::Caller;
+use super::caller::{Caller, FileOwner};
 use super::skip::Skip;
 
 /// Names and values, sorted by name.
@@ -68,6 +68,14 @@ impl Metadata {
                 _ => xattrs(file)?,
             },
         })
+    }
+
+    /// Returns owner and group.
+    pub(crate) fn owner(&self) -> FileOwner {
+        FileOwner {
+            uid: self.uid,
+            gid: self.gid,
+        }
     }
 
     /// Returns a difference that would be lost if one name were made another name of the other
@@ -272,7 +280,7 @@ impl Metadata {
         let mut note = |what: String, errno: Errno| {
             refused.push(format!("{what}: {}", std::io::Error::from(errno)));
         };
-        let owned = caller.may_give(None, (self.uid, self.gid)).is_ok();
+        let owned = caller.may_give(None, self.owner()).is_ok();
         if !owned {
             note("owner".to_owned(), Errno::PERM);
             // No owner, as it is not known which group the file would have.

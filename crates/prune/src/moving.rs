@@ -84,7 +84,7 @@ impl Run<'_> {
         let standing = self
             .copies
             .acceptable(self.options, kept_file, target, to)
-            .find((&dir, &name), to, target, &metadata, self.cancel)?;
+            .find(&dir, &name, to, target, &metadata, self.cancel)?;
         if let Some(errno) = standing.unwatched {
             self.unwatched(to, errno);
         }

@@ -4,7 +4,7 @@
 use bc_fs::dirfd;
 use rustix::fs::{OFlags, StatxAttributes, fcntl_getfl};
 
-use super::caller::{Caller, FIXED, STUCK, denied};
+use super::caller::{Caller, FIXED, FileOwner, STUCK, denied};
 use super::open_file::OpenFile;
 use super::skip::Skip;
 use super::step::StepKind;
@@ -60,8 +60,11 @@ pub(super) fn check(
 }
 
 /// The owner and the group of a file.
-pub(super) fn owner(file: &OpenFile) -> (u32, u32) {
-    (file.stat.uid, file.stat.gid)
+pub(super) fn owner(file: &OpenFile) -> FileOwner {
+    FileOwner {
+        uid: file.stat.uid,
+        gid: file.stat.gid,
+    }
 }
 
 /// Returns true if the kernel would give the file another name for this process.

@@ -453,8 +453,15 @@ impl Move<'_> {
         let Some(acceptable) = &self.acceptable else {
             return Err(Skip::DestinationExists(None));
         };
-        let at = (self.to_dir, self.name.as_c_str());
-        let mut found = acceptable.find(at, self.to, self.target, &self.metadata, means.cancel)?;
+        let name = self.name.as_c_str();
+        let mut found = acceptable.find(
+            self.to_dir,
+            name,
+            self.to,
+            self.target,
+            &self.metadata,
+            means.cancel,
+        )?;
         self.lost.extend(found.lost.take());
         found.settle()?;
         self.target.check()?;

@@ -328,7 +328,7 @@ impl Run<'_> {
                     .as_ref()
                     .map(|((dir, _, name), other)| (dir, name.as_c_str(), other.path.as_slice())),
             };
-            journal.begin(action, (target, kept_file), about)
+            journal.begin(action, target, kept_file, about)
         };
         let number = self.journal.map(begin).transpose()?;
         if !matches!(kind, StepKind::Hardlink | StepKind::Reflink) {
@@ -373,11 +373,10 @@ impl Run<'_> {
     }
 
     fn book(&mut self, ready: &Ready, kind: &StepKind, state: &mut State<'_>) -> u64 {
-        let file = (ready.id, ready.links_left);
-        let mode = self.options.mode;
-        state
-            .ledger
-            .book(file, &ready.stock, kind, mode, &mut self.summary)
+        let (id, links_left) = (ready.id, ready.links_left);
+        let (mode, summary) = (self.options.mode, &mut self.summary);
+        let ledger = &mut state.ledger;
+        ledger.book(id, links_left, &ready.stock, kind, mode, summary)
     }
 
     /// Claims the target's directory for a temporary name; a move does so for

@@ -53,17 +53,28 @@ impl CacheRecord {
 /// Inode numbers of one page.
 const PAGE_BITS: u32 = 10;
 
-/// Returns the page that a file's record is in.
-pub(crate) fn page_of(id: Identity) -> (u64, u64) {
-    (id.dev, id.ino >> PAGE_BITS)
+/// Page of the store: the files of one device whose inode numbers differ in their last bits alone.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub(crate) struct PageId {
+    pub(crate) dev: u64,
+    /// The leading bits of the inode numbers.
+    pub(crate) number: u64,
 }
 
-/// The key of a page in the store: algorithm, device, inode numbers.
-pub(crate) fn key(algorithm: Algorithm, page: (u64, u64)) -> Vec<u8> {
+/// Returns the page that a file's record is in.
+pub(crate) fn page_of(id: Identity) -> PageId {
+    PageId {
+        dev: id.dev,
+        number: id.ino >> PAGE_BITS,
+    }
+}
+
+/// The key of a page in the store: algorithm, device, number.
+pub(crate) fn key(algorithm: Algorithm, dev: u64, number: u64) -> Vec<u8> {
     let mut key = algorithm.name().as_bytes().to_vec();
     key.push(0);
-    key.extend_from_slice(&page.0.to_be_bytes());
-    key.extend_from_slice(&page.1.to_be_bytes());
+    key.extend_from_slice(&dev.to_be_bytes());
+    key.extend_from_slice(&number.to_be_bytes());
     key
 }
 
@@ -104,7 +115,7 @@ pub(crate) fn check(algorithm: Algorithm, packed: &[u8]) -> Option<&[u8]> {
 /// The records of a page that was [checked](check), by inode number.
 pub(crate) fn unpack(
     algorithm: Algorithm,
-    page: (u64, u64),
+    page: PageId,
     records: &[u8],
 ) -> impl Iterator<Item = CacheRecord> {
     let size = FIXED + algorithm.digest_len();
@@ -112,8 +123,8 @@ pub(crate) fn unpack(
         let word = |at: usize| Some(u64::from_le_bytes(record.get(at..at + 8)?.try_into().ok()?));
         let low = u16::from_le_bytes(record.get(..2)?.try_into().ok()?);
         let id = Identity {
-            dev: page.0,
-            ino: page.1 << PAGE_BITS | u64::from(low),
+            dev: page.dev,
+            ino: page.number << PAGE_BITS | u64::from(low),
         };
         let stamp = Stamp {
             size: word(7)?,
@@ -209,10 +220,10 @@ mod tests {
     #[test]
     fn keys_tell_algorithms_and_pages_apart() {
         let keys = [
-            key(Algorithm::Xxh3, (1, 2)),
-            key(Algorithm::Xxh128, (1, 2)),
-            key(Algorithm::Xxh3, (2, 2)),
-            key(Algorithm::Xxh3, (1, 3)),
+            key(Algorithm::Xxh3, 1, 2),
+            key(Algorithm::Xxh128, 1, 2),
+            key(Algorithm::Xxh3, 2, 2),
+            key(Algorithm::Xxh3, 1, 3),
         ];
         for (index, one) in keys.iter().enumerate() {
             assert!(keys[index + 1..].iter().all(|other| other != one));

@@ -120,7 +120,8 @@ pub(crate) fn load(
             return Ok(pages);
         };
         for group in wanted.chunk_by(|a, b| page_of(a.0) == page_of(b.0)) {
-            let key = key(algorithm, page_of(group[0].0));
+            let page = page_of(group[0].0);
+            let key = key(algorithm, page.dev, page.number);
             if let Some(packed) = table.get(key.as_slice()).map_err(failed)? {
                 let records = check(algorithm, packed.value()).ok_or_else(mismatch)?;
                 pages.push((group, Vec::from(records)));
@@ -170,7 +171,7 @@ pub(crate) fn load_prefixes(
         };
         let mut found = Vec::new();
         for (id, candidate) in wanted {
-            let key = key(algorithm, (id.dev, id.ino));
+            let key = key(algorithm, id.dev, id.ino);
             if let Some(packed) = table.get(key.as_slice()).map_err(failed)? {
                 let (stamp, known) =
                     unpack_prefixes(algorithm, packed.value()).ok_or_else(mismatch)?;
@@ -266,7 +267,7 @@ fn write(file: &File, news: &News<'_>) -> Result<(), CacheFailure> {
             let mut table = transaction.open_table(PAGES).map_err(failed)?;
             for group in news.records.chunk_by(|a, b| page_of(a.id) == page_of(b.id)) {
                 let page = page_of(group[0].id);
-                let key = key(algorithm, page);
+                let key = key(algorithm, page.dev, page.number);
                 let old: Vec<CacheRecord> = match table.get(key.as_slice()).map_err(failed)? {
                     Some(packed) => {
                         let records = check(algorithm, packed.value()).ok_or_else(mismatch)?;
@@ -286,7 +287,7 @@ fn write(file: &File, news: &News<'_>) -> Result<(), CacheFailure> {
             }
             let mut table = transaction.open_table(PREFIXES).map_err(failed)?;
             for (id, stamp, known) in news.prefixes {
-                let key = key(algorithm, (id.dev, id.ino));
+                let key = key(algorithm, id.dev, id.ino);
                 let packed = pack_prefixes(stamp, known);
                 table
                     .insert(key.as_slice(), packed.as_slice())

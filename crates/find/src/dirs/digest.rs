@@ -60,7 +60,8 @@ impl Digests {
         tree: &DirTree<'_>,
         dirs: &[DirId],
         options: &HashOptions,
-        (cancel, progress): (&Cancel, &HashProgress),
+        cancel: &Cancel,
+        progress: &HashProgress,
     ) -> Result<Vec<(EntryId, Error)>, bc_hash::Error> {
         let mut wanted: HashMap<EntryId, u32> = HashMap::new();
         let mut numbers = HashSet::new();

@@ -55,7 +55,7 @@ pub fn find(
     loop {
         let sums = Sums::new(&tree);
         let classes = Classes::new(&tree, &sums, options.names);
-        let mut found = look(&tree, (&sums, &classes), &contents, scan, options, cancel);
+        let mut found = look(&tree, &sums, &classes, &contents, scan, options, cancel);
         let reported = reported(&found);
         let mut is_stale = false;
         for dir in &reported {
@@ -66,7 +66,7 @@ pub fn find(
         }
         if let Some(reading) = &options.digests {
             let firsts: Vec<DirId> = found.groups.iter().map(|group| group.dirs[0]).collect();
-            let failures = digests.read(&tree, &firsts, reading, (cancel, progress))?;
+            let failures = digests.read(&tree, &firsts, reading, cancel, progress)?;
             if !failures.is_empty() && !cancel.is_cancelled() {
                 for (entry, error) in failures {
                     tree.obstruct(listing.dir(entry), Obstacle::Unreadable);
@@ -80,7 +80,8 @@ pub fn find(
                 &tree,
                 &contents,
                 &classes,
-                (&digests, names),
+                &digests,
+                names,
             );
         }
         found.errors = errors;
@@ -103,7 +104,8 @@ fn reported(found: &Directories) -> Vec<DirId> {
 /// Searches for equal, contained and similar directories with the contents known so far.
 fn look(
     tree: &DirTree<'_>,
-    (sums, classes): (&Sums, &Classes),
+    sums: &Sums,
+    classes: &Classes,
     contents: &Contents,
     scan: &Scan,
     options: &DirsOptions,
@@ -144,8 +146,7 @@ fn look(
         return found;
     }
     let places = Places::new(tree, contents);
-    let limits = (options.limits, least);
-    let mut search = Search::new(tree, sums, &places, (classes, &groups), limits);
+    let mut search = Search::new(tree, sums, &places, classes, &groups, options.limits, least);
     found.contained = contained::contained(&mut search, cancel);
     if let Some(percent) = options.similar {
         found.similar = similar::similar(&mut search, percent, &found.contained, cancel);
@@ -186,7 +187,8 @@ fn set_digests(
     tree: &DirTree<'_>,
     contents: &Contents,
     classes: &Classes,
-    (digests, names): (&Digests, DirNames),
+    digests: &Digests,
+    names: DirNames,
 ) {
     let mut known = HashMap::new();
     for group in groups {

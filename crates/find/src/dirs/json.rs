@@ -77,7 +77,10 @@ impl DirsReport<'_> {
         array(
             out,
             "not_comparable",
-            found.obstacles.iter().map(|one| self.obstacle(one)),
+            found
+                .obstacles
+                .iter()
+                .map(|(dir, why)| self.obstacle(*dir, why)),
         )?;
         out.write_all(b"}\n")
     }
@@ -104,8 +107,8 @@ impl DirsReport<'_> {
         for one in self.json_files() {
             line(out, "group", &one)?;
         }
-        for one in &found.obstacles {
-            line(out, "not_comparable", &self.obstacle(one))?;
+        for (dir, why) in &found.obstacles {
+            line(out, "not_comparable", &self.obstacle(*dir, why))?;
         }
         report::error_lines(&self.errors(), out)?;
         line(out, "summary", &self.stats())
@@ -217,8 +220,8 @@ impl DirsReport<'_> {
         files.map(|(group, names)| report::of_names(&self.scan, group, names))
     }
 
-    fn obstacle(&self, (dir, obstacle): &(DirId, Obstacle)) -> Value {
-        let mut value = json!(self.path(*dir));
+    fn obstacle(&self, dir: DirId, obstacle: &Obstacle) -> Value {
+        let mut value = json!(self.path(dir));
         value["reason"] = json!(obstacle.text());
         value
     }

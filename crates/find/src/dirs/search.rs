@@ -32,8 +32,10 @@ impl<'a> Search<'a> {
         tree: &'a DirTree<'a>,
         sums: &'a Sums,
         places: &'a Places,
-        (classes, groups): (&Classes, &Groups),
-        (limits, least): (Limits, u64),
+        classes: &Classes,
+        groups: &Groups,
+        limits: Limits,
+        least: u64,
     ) -> Search<'a> {
         let is_equal = |dir| classes.of(dir).is_some_and(|class| groups.is_group(class));
         let mut search = Search {

@@ -171,16 +171,22 @@ pub fn ask(
     }
     algorithms.sort_unstable();
     let options = question.hash.clone().algorithms(algorithms);
-    let files = (question.listing, question.entries);
-    let hashed = digests::read(files, &sizes, &options, cancel, progress)?;
+    let hashed = digests::read(
+        question.listing,
+        question.entries,
+        &sizes,
+        &options,
+        cancel,
+        progress,
+    )?;
     answers.bytes_read = hashed.bytes_read;
     answers.errors = hashed.errors;
     let mut aliases = Aliases::new(question.own, cancel);
     let mut unknown = Vec::with_capacity(manifests.len());
     for ((nth, manifest), systems) in manifests.iter().enumerate().zip(origins) {
         let mut origin = ManifestOrigin::new(manifest, systems, question.own, &mut aliases);
-        let asked = (question, &hashed.tables[..]);
-        unknown.push(manifest.look_up(nth, asked, &mut origin, &mut answers, cancel)?);
+        let tables = &hashed.tables[..];
+        unknown.push(manifest.look_up(nth, question, tables, &mut origin, &mut answers, cancel)?);
     }
     for (manifest, unknown) in manifests.iter_mut().zip(unknown) {
         manifest.tally.unknown_origin = unknown;
@@ -214,7 +220,7 @@ impl Manifest {
                 is_root_own = systems.rooted(ino, header, devices, own);
             }
             (Found::Mounted(path, mounted), Some(header)) => {
-                systems.mounted((path, mounted), header, &self.home, devices);
+                systems.mounted(path, mounted, header, &self.home, devices);
             }
             (Found::MadeIn(dir), _) => systems.made_in(dir),
             (Found::Root(_) | Found::Mounted(..), None) => {}
@@ -244,7 +250,8 @@ impl Manifest {
     fn look_up(
         &self,
         nth: usize,
-        (question, tables): (&Question<'_>, &[Table]),
+        question: &Question<'_>,
+        tables: &[Table],
         origin: &mut ManifestOrigin<'_, '_>,
         answers: &mut Answers,
         cancel: &Cancel,

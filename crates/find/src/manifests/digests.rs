@@ -105,7 +105,8 @@ pub(super) struct HashedFiles {
 
 /// Hashes those of the entries, which are in path order, that have wanted sizes.
 pub(super) fn read(
-    (listing, entries): (&Listing, &[EntryId]),
+    listing: &Listing,
+    entries: &[EntryId],
     sizes: &Sizes,
     options: &HashOptions,
     cancel: &Cancel,

@@ -119,7 +119,7 @@ impl<'m, 't> ManifestOrigin<'m, 't> {
         match found {
             Some((file, name)) if file.kind() == FileKind::File => {
                 let (trees, aliases) = (self.trees, &mut self.aliases);
-                is_own(trees, aliases, (&file, &name), *above, || {
+                is_own(trees, aliases, &file, &name, *above, || {
                     dirfd::open_root(parent).ok()
                 })
             }
@@ -145,7 +145,7 @@ fn resolved_is_own(path: &[u8], trees: &Subtrees, aliases: &mut Aliases<'_>) -> 
     let (Ok(file), Ok(above)) = (meta::stat_at(&dir, &name), meta::stat(&dir)) else {
         return false;
     };
-    is_own(trees, aliases, (&file, &name), above.id, || {
+    is_own(trees, aliases, &file, &name, above.id, || {
         dirfd::open_root(parent).ok()
     })
 }
@@ -153,12 +153,13 @@ fn resolved_is_own(path: &[u8], trees: &Subtrees, aliases: &mut Aliases<'_>) -> 
 fn is_own(
     trees: &Subtrees,
     aliases: &mut Aliases<'_>,
-    (file, name): (&FileStat, &CStr),
+    file: &FileStat,
+    name: &CStr,
     above: Identity,
     open: impl Fn() -> Option<OwnedFd>,
 ) -> bool {
     if trees.has_dir(file.id) || trees.has_file(file.id) || trees.has_dir(above) {
         return true;
     }
-    aliases.may_be_own((file.id, file.stamp, name), above.dev, open)
+    aliases.may_be_own(file.id, file.stamp, name, above.dev, open)
 }

@@ -102,7 +102,8 @@ impl Systems {
     /// Records a file system that was mounted.
     pub(super) fn mounted(
         &mut self,
-        (path, mounted): (&[u8], &Mounted),
+        path: &[u8],
+        mounted: &Mounted,
         header: &Header,
         home: &Home,
         devices: &[Device],

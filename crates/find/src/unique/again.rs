@@ -114,7 +114,7 @@ impl LastLook {
             if was.name(entry) == again.name(found) {
                 same = Some(dirs);
             }
-            self.note_kinds((was, entry), (again, found));
+            self.note_kinds(was, entry, again, found);
             (one, other) = (left.next(), now.next());
         }
         let rest = one.into_iter().chain(left);
@@ -122,7 +122,7 @@ impl LastLook {
         for found in other.into_iter().chain(now) {
             let path = again.path(found);
             match before.remove(&path) {
-                Some(entry) => self.note_kinds((was, entry), (again, found)),
+                Some(entry) => self.note_kinds(was, entry, again, found),
                 // The entries of a new directory are reported themselves.
                 None if again.kind(found) == FileKind::Dir => {}
                 None => {
@@ -134,26 +134,24 @@ impl LastLook {
         self.gone = before.into_values().collect();
     }
 
-    fn note_kinds(
-        &mut self,
-        (was, entry): (&Listing, EntryId),
-        (again, found): (&Listing, EntryId),
-    ) {
-        let dirs = (was.dir(entry), again.dir(found));
-        if was.kind(entry) != again.kind(found) || self.are_others(was, again, dirs) {
+    fn note_kinds(&mut self, was: &Listing, entry: EntryId, again: &Listing, found: EntryId) {
+        if was.kind(entry) != again.kind(found)
+            || self.are_others(was, was.dir(entry), again, again.dir(found))
+        {
             self.note(was, entry);
         }
     }
 
     /// True if two directories of one path are two directories.
-    fn are_others(&mut self, was: &Listing, again: &Listing, dirs: (DirId, DirId)) -> bool {
+    fn are_others(&mut self, was: &Listing, dir: DirId, again: &Listing, now: DirId) -> bool {
+        let dirs = (dir, now);
         if let Some((_, are_others)) = self.judged.filter(|(known, _)| *known == dirs) {
             return are_others;
         }
-        let are_others = match (was.dir_identity(dirs.0), again.dir_identity(dirs.1)) {
+        let are_others = match (was.dir_identity(dir), again.dir_identity(now)) {
             (Some(one), Some(other)) if one.dev != other.dev => true,
             (Some(one), Some(other)) if one != other => {
-                let open = || again.open_dir(dirs.1).ok();
+                let open = || again.open_dir(now).ok();
                 // Elsewhere one directory may have another number when it is met again.
                 self.mounts.of(other.dev, open).inodes == Inodes::Stable
             }

@@ -112,8 +112,8 @@ impl<'a> ReferenceCopies<'a> {
             return true;
         };
         let dir = || listing.open_dir(listing.dir(entry)).ok();
-        let file = (meta.id, meta.stamp, listing.name(entry));
-        self.aliases.may_be_own(file, dev, dir)
+        let name = listing.name(entry);
+        self.aliases.may_be_own(meta.id, meta.stamp, name, dev, dir)
     }
 
     /// Returns true if these names of equal files are those of two files at least that last: not of

@@ -269,17 +269,18 @@ impl Journal {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records a step with the first of the two files before it is done, and the one that stays.
+    /// Records a step with a file before it is done, and the one that stays.
     pub(crate) fn begin(
         &self,
         action: &'static str,
-        both: (&OpenFile, &OpenFile),
+        target: &OpenFile,
+        kept_file: &OpenFile,
         about: About<'_>,
     ) -> Result<u64, Skip> {
-        let entry = self.entry(action, both, about.known, about.destination)?;
+        let entry = self.entry(action, target, kept_file, about.known, about.destination)?;
         let other = about
             .other
-            .filter(|(dir, _, _)| !Rc::ptr_eq(dir, &both.0.dir))
+            .filter(|(dir, _, _)| !Rc::ptr_eq(dir, &target.dir))
             .and_then(|(dir, name, given)| self.bounds.path_in(dir, name, given));
         self.write(&JournalStep {
             digest: about.digest.to_string(),
@@ -293,11 +294,12 @@ impl Journal {
     pub(crate) fn begin_tree(
         &self,
         action: TreeAction,
-        (target, kept_file): (&OpenFile, &OpenFile),
+        target: &OpenFile,
+        kept_file: &OpenFile,
         destination: Option<&[u8]>,
         text: Option<&[u8]>,
     ) -> Result<u64, Skip> {
-        let entry = self.entry(action.name(), (target, kept_file), None, destination)?;
+        let entry = self.entry(action.name(), target, kept_file, None, destination)?;
         self.write(&JournalStep {
             text: text.map(JsonPath::new),
             ..entry
@@ -308,7 +310,8 @@ impl Journal {
     fn entry(
         &self,
         action: &str,
-        (target, kept_file): (&OpenFile, &OpenFile),
+        target: &OpenFile,
+        kept_file: &OpenFile,
         known: Option<&(Metadata, Metadata)>,
         destination: Option<&[u8]>,
     ) -> Result<JournalStep, Skip> {

@@ -31,10 +31,10 @@ impl Run<'_> {
         let (to_dir, name) = relocate::open_parent(root, to, &dir.path)?;
         let action = TreeAction::MoveDirectory;
         let number = match &mut self.journal {
-            Some(journal) => Some(journal.begin_tree(action, (&held, &kept), Some(to), None)?),
+            Some(journal) => Some(journal.begin_tree(action, &held, &kept, Some(to), None)?),
             None => None,
         };
-        let acted = rename(&held, (&to_dir, &name), to);
+        let acted = rename(&held, &to_dir, &name, to);
         self.end(number, &acted, &held);
         acted?;
         self.taken.insert(to.to_vec());
@@ -44,7 +44,7 @@ impl Run<'_> {
 
 /// Renames the directory that is held, and no other: another one that had its name by then is put
 /// back.
-fn rename(held: &OpenFile, (to_dir, name): (&OwnedFd, &CString), to: &[u8]) -> Result<(), Skip> {
+fn rename(held: &OpenFile, to_dir: &OwnedFd, name: &CString, to: &[u8]) -> Result<(), Skip> {
     entry::rename_new(&held.dir, &held.name, to_dir, name)?;
     match identity_at(to_dir, name) {
         Ok(Some(id)) if id == held.stat.id => Ok(()),

@@ -46,7 +46,7 @@ impl Run<'_> {
                 return Err(Skip::Cancelled);
             }
             let (twin, file) = pair.both(at);
-            let proven = self.prove_file((&twin, &file), state);
+            let proven = self.prove_file(&twin, &file, state);
             freed += proven.map_err(|why| why.of(&file.path))?;
         }
         // Once more: entries that came in the meantime were compared with nothing.
@@ -115,7 +115,8 @@ impl Run<'_> {
 
     fn prove_file(
         &mut self,
-        (twin, file): (&FileRef, &FileRef),
+        twin: &FileRef,
+        file: &FileRef,
         state: &mut State<'_>,
     ) -> Result<u64, Skip> {
         // Its directory is renamed, or it goes: permission for a deletion is enough.

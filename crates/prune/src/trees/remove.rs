@@ -53,7 +53,7 @@ impl Run<'_> {
     ) -> Result<(), Skip> {
         for at in pair.dirs() {
             let (twin, dir) = pair.both(at);
-            self.record_dir((&twin, &dir))
+            self.record_dir(&twin, &dir)
                 .map_err(|why| why.of(&dir.path))?;
         }
         for at in pair.target.of(TreeKind::File) {
@@ -63,7 +63,7 @@ impl Run<'_> {
             let (twin, file) = pair.both(at);
             state.pending = pair.names_from(at, &file);
             let freed = self
-                .remove_file((&twin, &file), state)
+                .remove_file(&twin, &file, state)
                 .map_err(|why| why.of(&file.path))?;
             progress.files += 1;
             progress.freed += freed;
@@ -71,7 +71,7 @@ impl Run<'_> {
         }
         for at in pair.target.of(TreeKind::Link) {
             let (twin, link) = pair.both(at);
-            self.remove_link((&twin, &link))
+            self.remove_link(&twin, &link)
                 .map_err(|why| why.of(&link.path))?;
             progress.any = true;
         }
@@ -87,12 +87,12 @@ impl Run<'_> {
     }
 
     /// Records a directory's state before the first name in it goes, which changes its times.
-    fn record_dir(&mut self, (twin, dir): (&FileRef, &FileRef)) -> Result<(), Skip> {
+    fn record_dir(&mut self, twin: &FileRef, dir: &FileRef) -> Result<(), Skip> {
         let held = open_dir(dir)?;
         let kept = open_dir(twin).map_err(Skip::of_kept_file)?;
         let number = match &mut self.journal {
             Some(journal) => {
-                Some(journal.begin_tree(TreeAction::Empty, (&held, &kept), None, None)?)
+                Some(journal.begin_tree(TreeAction::Empty, &held, &kept, None, None)?)
             }
             None => None,
         };
@@ -102,7 +102,8 @@ impl Run<'_> {
 
     fn remove_file(
         &mut self,
-        (twin, file): (&FileRef, &FileRef),
+        twin: &FileRef,
+        file: &FileRef,
         state: &mut State<'_>,
     ) -> Result<u64, Skip> {
         let mut kind = StepKind::Delete;
@@ -116,12 +117,12 @@ impl Run<'_> {
         }
     }
 
-    fn remove_link(&mut self, (twin, link): (&FileRef, &FileRef)) -> Result<(), Skip> {
+    fn remove_link(&mut self, twin: &FileRef, link: &FileRef) -> Result<(), Skip> {
         let (kept, held, text) = self.prove_link(twin, link)?;
         let _claim = self.shared.blocked.claim(&held.dir, self.cancel)?;
         let action = TreeAction::RemoveLink;
         let number = match &mut self.journal {
-            Some(journal) => Some(journal.begin_tree(action, (&held, &kept), None, Some(&text))?),
+            Some(journal) => Some(journal.begin_tree(action, &held, &kept, None, Some(&text))?),
             None => None,
         };
         let stays = || match open_link(twin)? {
@@ -139,7 +140,7 @@ impl Run<'_> {
         let kept = open_dir(twin).map_err(Skip::of_kept_file)?;
         let action = TreeAction::RemoveDirectory;
         let number = match &mut self.journal {
-            Some(journal) => Some(journal.begin_tree(action, (&held, &kept), None, None)?),
+            Some(journal) => Some(journal.begin_tree(action, &held, &kept, None, None)?),
             None => None,
         };
         let acted = held

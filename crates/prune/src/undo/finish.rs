@@ -70,7 +70,7 @@ impl Undo<'_> {
         if meta::stat(&opened)?.id != stat.id {
             return Err(Skip::Changed);
         }
-        let lost = match self.share(entry, path, (&opened, &stat), &wanted)? {
+        let lost = match self.share(entry, path, &opened, &stat, &wanted)? {
             Share::All | Share::Times if dry => match self.caller.owns(stat.uid) {
                 true => self.would_give(&wanted.metadata, Some(&opened)).1,
                 false => Vec::new(),
@@ -96,7 +96,8 @@ impl Undo<'_> {
         &self,
         entry: &JournalStep,
         path: &[u8],
-        (opened, stat): (&OwnedFd, &FileStat),
+        opened: &OwnedFd,
+        stat: &FileStat,
         wanted: &DirMeta,
     ) -> Result<Share, Skip> {
         if let Some(made) = self.trees.made.get(path) {

@@ -49,6 +49,14 @@ pub(super) struct Back {
     pub(super) copy: Option<(Vec<u8>, CString)>,
 }
 
+/// File that a killed run may have set aside.
+#[derive(Clone, Copy)]
+struct SetAside {
+    id: Identity,
+    /// The file on the other side of a move, where its name says so.
+    other: Option<Mark>,
+}
+
 impl Leftovers {
     /// Removes names that hold nothing from the directories of a step, and records those that may
     /// hold a file. Returns those that went, or would.
@@ -128,8 +136,8 @@ impl Leftovers {
             };
             match dir::open_parent(&reference(&path, &entry.target)) {
                 Ok((dir, name)) => {
-                    let found =
-                        self.put_back_in(entry, (&dir, &name), (id, other), mode, cancel)?;
+                    let wanted = SetAside { id, other };
+                    let found = self.put_back_in(entry, &dir, &name, wanted, mode, cancel)?;
                     Ok::<_, Skip>(found.map(|left| (path, left)))
                 }
                 Err(_) => Ok(None),
@@ -143,8 +151,9 @@ impl Leftovers {
     fn put_back_in(
         &mut self,
         entry: &JournalStep,
-        (dir, name): (&OwnedFd, &CString),
-        (id, other): (Identity, Option<Mark>),
+        dir: &OwnedFd,
+        name: &CString,
+        wanted: SetAside,
         mode: RunMode,
         cancel: &Cancel,
     ) -> Result<Option<CString>, Skip> {
@@ -158,6 +167,7 @@ impl Leftovers {
         // The number of its device may be another one since it was mounted again; after a copy of
         // the whole tree its own is, and the name identifies the copy's original.
         let size = entry.target.stamp().size;
+        let SetAside { id, other } = wanted;
         let is_it = |held: &OpenFile| {
             let reported = other.is_some() && prune_names::aside_for(held.name.as_bytes()) == other;
             (reported || held.stat.id.ino == id.ino)

@@ -109,11 +109,7 @@ impl Undo<'_> {
     /// Returns the properties that a link would not be given.
     fn would_own(&self, metadata: &Metadata) -> Vec<String> {
         let refused = rustix::io::Errno::PERM;
-        match self
-            .caller
-            .may_give(None, (metadata.uid, metadata.gid))
-            .is_ok()
-        {
+        match self.caller.may_give(None, metadata.owner()).is_ok() {
             true => Vec::new(),
             false => vec![not_given(refused)],
         }

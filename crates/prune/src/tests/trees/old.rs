@@ -95,7 +95,7 @@ impl OldMove<'_> {
     ) -> u64 {
         let begun = self
             .journal
-            .begin_tree(action, (held, kept), to.map(bytes), text.map(bytes));
+            .begin_tree(action, held, kept, to.map(bytes), text.map(bytes));
         begun.unwrap()
     }
 
@@ -108,7 +108,7 @@ impl OldMove<'_> {
             destination: Some(bytes(to)),
             other: None,
         };
-        let number = self.journal.begin("move", (&held, &kept), about).unwrap();
+        let number = self.journal.begin("move", &held, &kept, about).unwrap();
         self.number += 1;
         let number_of_name = self.number;
         let temporary = |dir: &Path, mark: Mark, suffix: &str| {
