@@ -129,7 +129,7 @@ impl<'s> Printed<'s> {
 }
 
 /// Prints an event of a run of prune.
-pub fn prune_event(event: PruneEvent<'_>, printed: &mut Printed<'_>) {
+pub fn prune_event(event: &PruneEvent, printed: &mut Printed<'_>) {
     let report = &printed.session.report;
     let shown = bc_fs::escape;
     let system = std::io::Error::from_raw_os_error;
@@ -151,7 +151,7 @@ pub fn prune_event(event: PruneEvent<'_>, printed: &mut Printed<'_>) {
                 "{}: no read lease: {}; of this file and others like it, writes through \
                  descriptors that were open before go unnoticed",
                 shown(path),
-                system(errno)
+                system(*errno)
             ),
         ),
         PruneEvent::ReferenceUndecided(path) => report.note(
@@ -163,13 +163,13 @@ pub fn prune_event(event: PruneEvent<'_>, printed: &mut Printed<'_>) {
             ),
         ),
         PruneEvent::ProbeLeftBehind(path, errno) => {
-            let (shown, reason) = (shown(path), system(errno).to_string());
+            let (shown, reason) = (shown(path), system(*errno).to_string());
             let text = format!(
                 "{shown}: made to find out where else its directory is seen, and could not be \
                  removed: {reason}; no other is made there, and no file changed that may be a \
                  reference's"
             );
-            report.problem(Diagnostic::from(text).about(path, "unlink", Some(errno), &reason));
+            report.problem(Diagnostic::from(text).about(path, "unlink", Some(*errno), &reason));
         }
         PruneEvent::Journal(skip) => report.problem(skip.to_string()),
     }

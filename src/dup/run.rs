@@ -189,7 +189,7 @@ fn act(
 ) -> Outcome<PruneSummary> {
     let mut printed = Printed::open(session)?;
     let summary = bc_prune::prune(groups, options, journal, &session.cancel, &mut |event| {
-        output::prune_event(event, &mut printed);
+        output::prune_event(&event, &mut printed);
     });
     printed.finish();
     Ok(summary)

@@ -246,7 +246,7 @@ impl PruneJob<'_> {
         };
         pruned.journal = journal.as_ref().map(|journal| journal.path().to_owned());
         let all = groups.len() as u64;
-        let mut hear = |event: PruneEvent<'_>| pruned.hear(event);
+        let mut hear = |event: PruneEvent| pruned.hear(&event);
         let summary = bc_prune::prune(groups, options, journal.as_mut(), cancel, &mut hear);
         if summary.groups > 0 {
             let unmatched = options.rules.keep.iter().filter_map(Keep::unmatched);
@@ -302,7 +302,7 @@ pub struct Pruned {
 }
 
 impl Pruned {
-    fn hear(&mut self, event: PruneEvent<'_>) {
+    fn hear(&mut self, event: &PruneEvent) {
         match event {
             PruneEvent::Step(step, outcome) => {
                 self.cancelled |= matches!(outcome, StepOutcome::Skipped(Skip::Cancelled));
@@ -318,14 +318,14 @@ impl Pruned {
                 self.errors.push(failure(&bytes(&path), "write", skip));
             }
             PruneEvent::ProbeLeftBehind(path, errno) => {
-                let error = bc_walk::Error::new(path, "unlink", errno_error(errno));
+                let error = bc_walk::Error::new(path.as_slice(), "unlink", errno_error(*errno));
                 self.errors.push(PathError::from(&error));
             }
             PruneEvent::WritersUndetected(path, errno) => self.warnings.push(format!(
                 "{}: no read lease: {}; of this file and others like it, writes through \
                  descriptors that were open before go unnoticed",
                 bc_fs::escape(path),
-                errno_error(errno)
+                errno_error(*errno)
             )),
             PruneEvent::ReferenceUndecided(path) => self.warnings.push(format!(
                 "{}: where else its directory is seen is found out only when it is done",

@@ -317,6 +317,16 @@ impl KeepRules {
         !target.protected && is_other
     }
 
+    /// Returns the names of a file that may be kept, in order: none that a run will take away.
+    pub(crate) fn may_be_kept<'g>(
+        &self,
+        group: &'g FileGroup,
+        inode: &Inode,
+    ) -> impl Iterator<Item = &'g FileRef> {
+        let names = inode.names.iter().map(|index| &group.files[*index]);
+        names.filter(|file| !is_ours(file.name()) && self.may_stay(file))
+    }
+
     /// True if other names may go because this one stays.
     pub(crate) fn may_stay(&self, file: &FileRef) -> bool {
         self.roots != Roots::Chosen || file.root == 0
@@ -350,6 +360,59 @@ pub(crate) fn fleeting(file: &FileRef) -> Option<Skip> {
             Some(Skip::Temporary)
         }
         _ => None,
+    }
+}
+
+/// Names of one file of a group, in the order in which a run comes to them: what killed runs left
+/// first, as the other names follow to where one of these arrived.
+pub(crate) struct NameOrder<'g> {
+    pub(crate) names: Vec<OrderedName<'g>>,
+}
+
+/// One name, and its treatment.
+pub(crate) struct OrderedName<'g> {
+    pub(crate) file: &'g FileRef,
+    pub(crate) is_leftover: bool,
+    pub(crate) is_acted_on: bool,
+}
+
+impl<'g> NameOrder<'g> {
+    /// Decides about the names of `inode` by the rules, when `kept_file` stays.
+    pub(crate) fn of(
+        group: &'g FileGroup,
+        inode: &Inode,
+        kept_file: &FileRef,
+        rules: &KeepRules,
+    ) -> NameOrder<'g> {
+        let name = |index: &usize| {
+            let file = &group.files[*index];
+            OrderedName {
+                file,
+                is_leftover: is_ours(file.name()),
+                is_acted_on: rules.acts_on(inode, kept_file, file),
+            }
+        };
+        let mut names: Vec<OrderedName<'g>> = inode.names.iter().map(name).collect();
+        names.sort_by_key(|name| !name.is_leftover);
+        NameOrder { names }
+    }
+
+    /// Returns the first name, by the rules, that is not acted on.
+    pub(crate) fn stays(&self) -> Option<&'g FileRef> {
+        // No leftover comes before another name by the rules.
+        let by_rule = |leftover| {
+            let mut names = self.names.iter();
+            names.find(|name| name.is_leftover == leftover && !name.is_acted_on)
+        };
+        by_rule(false)
+            .or_else(|| by_rule(true))
+            .map(|name| name.file)
+    }
+
+    /// Returns the number of names that are acted on.
+    pub(crate) fn acted(&self) -> u64 {
+        let names = self.names.iter();
+        names.filter(|name| name.is_acted_on).count() as u64
     }
 }
 
@@ -452,5 +515,33 @@ mod tests {
         assert_eq!(one.relative(), b"sub/x");
         one.root_len = one.path.len();
         assert_eq!(one.relative(), b"x");
+    }
+
+    #[test]
+    fn leftovers_are_acted_on_first_and_the_first_name_that_stays_is_known() {
+        let files = ["b/.bc-dup.1.2.3.tmp", "b/2", "a/1", "c/3"];
+        let group = FileGroup {
+            files: files.map(|path| file(path, 2, 0, 1)).into(),
+        };
+        let inode = Inode {
+            id: group.files[0].id,
+            protected: false,
+            names: vec![1, 3, 0],
+        };
+        let kept = file("a/1", 1, 0, 1);
+        let rules = KeepRules::default();
+        let order = NameOrder::of(&group, &inode, &kept, &rules);
+        let names: Vec<&[u8]> = order
+            .names
+            .iter()
+            .map(|name| name.file.path.as_slice())
+            .collect();
+        assert_eq!(names, [&b"b/.bc-dup.1.2.3.tmp"[..], b"b/2", b"c/3"]);
+        assert_eq!((order.acted(), order.stays()), (3, None));
+        // Of the file that stays the other names stay, too.
+        let order = NameOrder::of(&group, &inode, &group.files[1], &rules);
+        assert_eq!((order.acted(), order.stays()), (1, Some(&group.files[1])));
+        let kept: Vec<&FileRef> = rules.may_be_kept(&group, &inode).collect();
+        assert_eq!(kept, [&group.files[1], &group.files[3]]);
     }
 }

@@ -120,7 +120,7 @@ impl Run<'_> {
     }
 
     fn unasked(&mut self, path: &[u8]) {
-        self.event(PruneEvent::ReferenceUndecided(path));
+        self.event(PruneEvent::ReferenceUndecided(path.to_vec()));
     }
 
     /// Makes a file in `dir` and proves that it is in none of `places`.
@@ -167,7 +167,7 @@ impl Run<'_> {
         };
         let dev = stat.id.dev;
         if self.questions.stuck.insert(dev, errno).is_none() {
-            self.event(PruneEvent::ProbeLeftBehind(path, errno));
+            self.event(PruneEvent::ProbeLeftBehind(path.to_vec(), errno));
         }
     }
 }

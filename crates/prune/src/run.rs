@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use bc_edit::names::prune as prune_names;
 use bc_find::groups::{FileGroup, FileRef};
+use bc_fs::meta::Identity;
 use bc_pool::Cancel;
 use rustix::io::Errno;
 
@@ -15,6 +15,7 @@ use super::dir;
 use super::events::Events;
 use super::freed::Ledger;
 use super::journal::{About, Journal};
+use super::keep::{Inode, NameOrder};
 use super::open_file::{self, OpenFile};
 use super::options::{PruneOptions, RunMode};
 use super::precheck::{Ready, Refusal};
@@ -39,14 +40,14 @@ pub fn prune(
     options: &PruneOptions,
     journal: Option<&mut Journal>,
     cancel: &Cancel,
-    observer: &mut dyn FnMut(PruneEvent<'_>),
+    observer: &mut dyn FnMut(PruneEvent),
 ) -> PruneSummary {
     let events = RefCell::new(Events::new(observer));
-    let mut report = |event: PruneEvent<'_>| events.borrow_mut().report(event);
+    let mut report = |event: PruneEvent| events.borrow_mut().report(event);
     let (journal, shared) = (journal.map(|journal| &*journal), Shared::default());
     let mut run = Run::new(options, journal, cancel, shared, &mut report);
     if workers::may_share(options) {
-        let mut report = |event: PruneEvent<'_>| events.borrow_mut().report(event);
+        let mut report = |event: PruneEvent| events.borrow_mut().report(event);
         workers::prune(groups.into_iter(), &mut run, &mut report);
     } else {
         groups.into_iter().for_each(|group| run.files(group));
@@ -85,7 +86,7 @@ impl Run<'_> {
         if let Some(journal) = &mut self.journal
             && let Err(skip) = journal.complete()
         {
-            (self.observer)(PruneEvent::Journal(&skip));
+            (self.observer)(PruneEvent::Journal(skip.clone()));
             self.summary.skip(&skip);
         }
         let (freed, used) = (self.summary.freed, self.summary.used);
@@ -96,84 +97,94 @@ impl Run<'_> {
 
     fn group(&mut self, group: &FileGroup) {
         let inodes = self.options.rules.order(group);
-        let Some(best) = inodes.first() else { return };
-        let had_reference = best.protected;
-        let files = inodes.iter().map(|inode| &group.files[inode.names[0]]);
-        let mut state = State {
-            ledger: Ledger::new(files.collect()),
-            ..State::default()
-        };
-        let mut kept_file = None;
         let mut unusable = HashSet::new();
-        for inode in &inodes {
-            if had_reference && !inode.protected || self.cancel.is_cancelled() {
-                break;
-            }
-            let mut lasting = inode.names.iter().map(|index| &group.files[*index]);
-            let lasting = lasting
-                .by_ref()
-                .filter(|file| !prune_names::is_ours(file.name()))
-                .filter(|file| self.options.rules.may_stay(file));
-            let lasting: Vec<&FileRef> = lasting.collect();
-            if lasting.is_empty() {
-                continue;
-            }
-            kept_file = lasting.into_iter().find_map(|file| self.open_keeper(file));
-            if kept_file.is_some() {
-                break;
-            }
-            unusable.insert(inode.id);
-        }
+        let kept_file = self.choose(group, &inodes, &mut unusable);
         let Some((mut kept_file, mut kept_file_ref)) = kept_file else {
             return;
         };
-        state.is_fresh = true;
+        let files = inodes.iter().map(|inode| &group.files[inode.names[0]]);
+        let mut state = State {
+            ledger: Ledger::new(files.collect()),
+            is_fresh: true,
+            ..State::default()
+        };
         let mut left = group.files.len();
         for inode in &inodes {
             left -= inode.names.len();
             if unusable.contains(&inode.id) {
                 continue;
             }
-            let rules = &self.options.rules;
-            let names = inode.names.iter().map(|index| &group.files[*index]);
-            let acted = names.filter(|name| rules.acts_on(inode, kept_file_ref, name));
-            state.pending = acted.count() as u64 + 1;
-            // Leftovers of killed runs first: the other names follow to where one arrived.
-            let ours = |index: &&usize| prune_names::is_ours(group.files[**index].name());
-            let (ours, rest): (Vec<&usize>, Vec<&usize>) = inode.names.iter().partition(ours);
-            let end = rest.last().or(ours.last()).copied();
-            let last = end.filter(|_| left == 0);
-            let end = end.map(|index| &group.files[*index]);
-            let mut names = inode.names.iter().map(|index| &group.files[*index]);
-            let mut stays = names.find(|name| !rules.acts_on(inode, kept_file_ref, name));
-            for index in ours.into_iter().chain(rest) {
-                let target = &group.files[*index];
-                state.is_last = last == Some(index);
-                state.other = stays.or(end).filter(|other| other.path != target.path);
-                let left_over = prune_names::is_ours(target.name());
-                if self.cancel.is_cancelled() {
-                    return;
-                }
-                if !self.options.rules.acts_on(inode, kept_file_ref, target) {
-                    continue;
-                }
-                state.pending = state.pending.saturating_sub(1);
-                let changed = self.summary.changed;
-                let promoted = if left_over {
-                    self.left_over(&mut kept_file, target, &mut state);
-                    None
-                } else {
-                    self.target(&mut kept_file, target, &mut state)
-                };
-                if let Some(held) = promoted.filter(|_| rules.may_stay(target)) {
-                    (kept_file, kept_file_ref) = (held, target);
-                    break;
-                }
-                if self.summary.changed == changed {
-                    stays = stays.or(Some(target));
-                }
+            let order = NameOrder::of(group, inode, kept_file_ref, &self.options.rules);
+            let promoted = self.names(&order, left == 0, &mut kept_file, &mut state);
+            if let Some((held, name)) = promoted {
+                (kept_file, kept_file_ref) = (held, name);
             }
         }
+    }
+
+    /// Opens the file that stays: the first by the rules that can be relied on. A reference's stays
+    /// if the group has one. Files that could not be opened are added to `unusable`.
+    fn choose<'g>(
+        &mut self,
+        group: &'g FileGroup,
+        inodes: &[Inode],
+        unusable: &mut HashSet<Identity>,
+    ) -> Option<(OpenFile, &'g FileRef)> {
+        let (options, had_reference) = (self.options, inodes.first()?.protected);
+        for inode in inodes {
+            if had_reference && !inode.protected || self.cancel.is_cancelled() {
+                break;
+            }
+            let mut names = options.rules.may_be_kept(group, inode).peekable();
+            if names.peek().is_none() {
+                continue;
+            }
+            if let Some(found) = names.find_map(|file| self.open_keeper(file)) {
+                return Some(found);
+            }
+            unusable.insert(inode.id);
+        }
+        None
+    }
+
+    /// Acts on the names of one file; `is_end`: the group has no further one. Returns the name that
+    /// has to be kept from here on, where it is another; then the names behind it were not tried.
+    fn names<'g>(
+        &mut self,
+        order: &NameOrder<'g>,
+        is_end: bool,
+        kept_file: &mut OpenFile,
+        state: &mut State<'g>,
+    ) -> Option<(OpenFile, &'g FileRef)> {
+        let end = order.names.last().map(|name| name.file);
+        let mut stays = order.stays();
+        state.pending = order.acted() + 1;
+        for (nth, name) in order.names.iter().enumerate() {
+            let target = name.file;
+            state.is_last = is_end && nth + 1 == order.names.len();
+            state.other = stays.or(end).filter(|other| other.path != target.path);
+            if self.cancel.is_cancelled() {
+                return None;
+            }
+            if !name.is_acted_on {
+                continue;
+            }
+            state.pending = state.pending.saturating_sub(1);
+            let changed = self.summary.changed;
+            let promoted = if name.is_leftover {
+                self.left_over(kept_file, target, state);
+                None
+            } else {
+                self.target(kept_file, target, state)
+            };
+            if let Some(held) = promoted.filter(|_| self.options.rules.may_stay(target)) {
+                return Some((held, target));
+            }
+            if self.summary.changed == changed {
+                stays = stays.or(Some(target));
+            }
+        }
+        None
     }
 
     fn open_keeper<'g>(&mut self, file: &'g FileRef) -> Option<(OpenFile, &'g FileRef)> {
@@ -184,7 +195,7 @@ impl Run<'_> {
         match opened {
             Ok(held) => Some((held, file)),
             Err(skip) => {
-                (self.observer)(PruneEvent::Unusable(&file.path, &skip));
+                (self.observer)(PruneEvent::Unusable(file.path.clone(), skip.clone()));
                 self.summary.skip(&skip);
                 None
             }
@@ -246,7 +257,7 @@ impl Run<'_> {
         if !state.is_last || !self.tells_later {
             kept_file.release();
         }
-        self.report(&step, &outcome);
+        self.report(step, outcome);
         promoted
     }
 
@@ -367,7 +378,7 @@ impl Run<'_> {
             && let Err(skip) = journal.end(number, acted)
         {
             // The step's own line is there, so undo looks at the file itself.
-            (self.observer)(PruneEvent::Journal(&skip));
+            (self.observer)(PruneEvent::Journal(skip.clone()));
             self.summary.skip(&skip);
         }
     }

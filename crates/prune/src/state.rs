@@ -27,7 +27,7 @@ pub(super) struct Run<'a> {
     pub(super) options: &'a PruneOptions,
     pub(super) journal: Option<&'a Journal>,
     pub(super) cancel: &'a Cancel,
-    pub(super) observer: &'a mut dyn FnMut(PruneEvent<'_>),
+    pub(super) observer: &'a mut dyn FnMut(PruneEvent),
     pub(super) summary: PruneSummary,
     pub(super) copies: Copies,
     /// Paths that files were moved to, or would be.
@@ -95,7 +95,7 @@ impl<'a> Run<'a> {
         journal: Option<&'a Journal>,
         cancel: &'a Cancel,
         shared: Shared,
-        observer: &'a mut dyn FnMut(PruneEvent<'_>),
+        observer: &'a mut dyn FnMut(PruneEvent),
     ) -> Run<'a> {
         Run {
             options,
@@ -116,18 +116,18 @@ impl<'a> Run<'a> {
     }
 
     pub(super) fn unwatched(&mut self, path: &[u8], errno: i32) {
-        self.event(PruneEvent::WritersUndetected(path, errno));
+        self.event(PruneEvent::WritersUndetected(path.to_vec(), errno));
     }
 
-    pub(super) fn event(&mut self, event: PruneEvent<'_>) {
+    pub(super) fn event(&mut self, event: PruneEvent) {
         (self.observer)(event);
     }
 
-    pub(super) fn report(&mut self, step: &Step, outcome: &StepOutcome) {
-        match outcome {
+    pub(super) fn report(&mut self, step: Step, outcome: StepOutcome) {
+        match &outcome {
             StepOutcome::Done { freed, .. } | StepOutcome::Would { freed } => {
                 self.summary.freed += freed;
-                let lost = matches!(outcome, StepOutcome::Done { lost, .. } if !lost.is_empty());
+                let lost = matches!(&outcome, StepOutcome::Done { lost, .. } if !lost.is_empty());
                 self.summary.incomplete += u64::from(lost);
                 match step.kind {
                     StepKind::Leftover => self.summary.leftovers += 1,

@@ -188,30 +188,30 @@ impl StepOutcome {
 }
 
 /// Event that a run reports. Exhaustive: no front end should overlook one.
-#[derive(Clone, Copy, Debug)]
-pub enum PruneEvent<'a> {
+#[derive(Clone, Debug)]
+pub enum PruneEvent {
     /// A step and its outcome. Steps that a file system cannot do with any of its files
     /// ([`Skip::Unable`], [`Skip::UnstableInodes`]) are reported for the first of them only.
-    Step(&'a Step, &'a StepOutcome),
+    Step(Step, StepOutcome),
     /// A step with a whole directory and its outcome.
-    Tree(&'a TreeStep, &'a StepOutcome),
+    Tree(TreeStep, StepOutcome),
     /// A file that should have been kept cannot be relied on; another one of
     /// its group is kept, or the group is left alone.
-    Unusable(&'a [u8], &'a Skip),
+    Unusable(Vec<u8>, Skip),
     /// The system gives no read lease on this file, for the reason of this error number: a process
     /// that writes to it through a descriptor that was open before goes unnoticed. Reported for the
     /// first such file of a run only.
-    WritersUndetected(&'a [u8], i32),
+    WritersUndetected(Vec<u8>, i32),
     /// The directory of this path may show one of a reference, or the one that files are moved to
     /// may be another one that is searched. That is found out only by making a file there, which a
     /// dry run does not. Reported for the first such path only.
-    ReferenceUndecided(&'a [u8]),
+    ReferenceUndecided(Vec<u8>),
     /// The file of this path was made to find that out, and could not be removed for the reason
     /// of this error number. No other is made on its device, and no file there is changed whose
     /// place is in question.
-    ProbeLeftBehind(&'a [u8], i32),
+    ProbeLeftBehind(Vec<u8>, i32),
     /// The journal could not be completed; the steps are done all the same.
-    Journal(&'a Skip),
+    Journal(Skip),
 }
 
 /// The totals of a run.

@@ -41,7 +41,7 @@ impl Run<'_> {
             Err(skip) => StepOutcome::Skipped(skip),
         };
         kept_file.release();
-        self.report(&step, &outcome);
+        self.report(step, outcome);
     }
 
     fn remove_left_over(
@@ -202,7 +202,7 @@ impl Run<'_> {
                 Ok(()) => StepOutcome::Would { freed: 0 },
                 Err(failed) => StepOutcome::Skipped(failed.into()),
             };
-            self.report(&step, &outcome);
+            self.report(step, outcome);
         }
     }
 }

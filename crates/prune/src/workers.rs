@@ -20,7 +20,6 @@ use bc_pool::Cancel;
 use bc_pool::dispatch::affordable_workers;
 use bc_walk::Identity;
 
-use super::events::KeptEvent;
 use super::journal::Journal;
 use super::options::PruneOptions;
 use super::state::{Run, Shared};
@@ -60,7 +59,7 @@ struct Batch {
 }
 
 /// Events of a batch, by its number; `None` from a thread that panicked.
-type Report = Option<(usize, Vec<KeptEvent>)>;
+type Report = Option<(usize, Vec<PruneEvent>)>;
 
 /// Returns true if groups may be processed at the same time.
 pub(super) fn may_share(options: &PruneOptions) -> bool {
@@ -75,7 +74,7 @@ pub(super) fn may_share(options: &PruneOptions) -> bool {
 pub(super) fn prune(
     groups: impl Iterator<Item = FileGroup>,
     run: &mut Run<'_>,
-    report: &mut dyn FnMut(PruneEvent<'_>),
+    report: &mut dyn FnMut(PruneEvent),
 ) {
     let mut batches = GroupBatches::new(groups, run.cancel);
     let first: Vec<Batch> = batches.by_ref().take(2).collect();
@@ -113,7 +112,7 @@ impl RunThreads<'_> {
         &self,
         batches: &mut impl Iterator<Item = Batch>,
         sender: Sender<Batch>,
-        report: &mut dyn FnMut(PruneEvent<'_>),
+        report: &mut dyn FnMut(PruneEvent),
     ) -> Option<PruneSummary> {
         let (reporter, reports) = channel();
         let totals = thread::scope(|scope| {
@@ -143,7 +142,7 @@ impl RunThreads<'_> {
             let _ = reporter.send(None);
         });
         let events = RefCell::new(Vec::new());
-        let mut keep = |event: PruneEvent<'_>| events.borrow_mut().push(KeptEvent::from(event));
+        let mut keep = |event: PruneEvent| events.borrow_mut().push(event);
         let shared = self.shared.clone();
         let mut run = Run::new(self.options, self.journal, self.cancel, shared, &mut keep);
         run.tells_later = true;
@@ -173,7 +172,7 @@ fn hand_out(
     batches: &mut impl Iterator<Item = Batch>,
     sender: Sender<Batch>,
     reports: &Receiver<Report>,
-    report: &mut dyn FnMut(PruneEvent<'_>),
+    report: &mut dyn FnMut(PruneEvent),
 ) {
     let mut sender = Some(sender);
     let (mut sent, mut reported) = (0, 0);
@@ -197,15 +196,13 @@ fn hand_out(
             Err(_) => break,
         };
         while let Some(events) = early.remove(&reported) {
-            events
-                .iter()
-                .for_each(|event: &KeptEvent| report(event.event()));
+            events.into_iter().for_each(&mut *report);
             reported += 1;
         }
     }
     // Batches after a lost one were done all the same.
     for events in early.into_values() {
-        events.iter().for_each(|event| report(event.event()));
+        events.into_iter().for_each(&mut *report);
     }
 }
 

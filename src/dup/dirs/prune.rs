@@ -76,7 +76,7 @@ pub fn prune(args: &PruneArgs) -> Outcome<Exit> {
         &options,
         journal.as_mut(),
         &session.cancel,
-        &mut |event| reported::prune_event(event, &mut printed),
+        &mut |event| reported::prune_event(&event, &mut printed),
     );
     printed.finish();
     reported::unmatched(&session, &options.rules, &summary);

@@ -233,13 +233,13 @@ pub(super) fn run_groups(
             }
             PruneEvent::Step(step, _) => step.to_string(),
             PruneEvent::Tree(step, _) => step.to_string(),
-            PruneEvent::Unusable(path, skip) => format!("{}: {skip}", bc_fs::Escaped(path)),
+            PruneEvent::Unusable(path, skip) => format!("{}: {skip}", bc_fs::Escaped(&path)),
             PruneEvent::WritersUndetected(path, errno) => {
-                format!("{}: no lease: {errno}", bc_fs::Escaped(path))
+                format!("{}: no lease: {errno}", bc_fs::Escaped(&path))
             }
             PruneEvent::ReferenceUndecided(path) => format!("unasked {path:?}"),
             PruneEvent::ProbeLeftBehind(path, errno) => {
-                format!("{}: stuck: {errno}", bc_fs::Escaped(path))
+                format!("{}: stuck: {errno}", bc_fs::Escaped(&path))
             }
             PruneEvent::Journal(skip) => skip.to_string(),
         });

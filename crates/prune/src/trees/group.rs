@@ -105,7 +105,7 @@ impl Run<'_> {
                 done.gone.extend(target.dirs());
             }
             let outcome = outcome.unwrap_or_else(StepOutcome::Skipped);
-            self.report_tree(&pair.step(self.options), &outcome);
+            self.report_tree(pair.step(self.options), outcome);
         }
         done.stamps = state.stamps;
     }
@@ -210,8 +210,8 @@ impl Run<'_> {
         }
     }
 
-    fn report_tree(&mut self, step: &TreeStep, outcome: &StepOutcome) {
-        match outcome {
+    fn report_tree(&mut self, step: TreeStep, outcome: StepOutcome) {
+        match &outcome {
             StepOutcome::Done { freed, lost } => {
                 self.summary.freed += freed;
                 self.summary.incomplete += u64::from(!lost.is_empty());

@@ -42,14 +42,14 @@ pub fn prune_trees(
     options: &PruneOptions,
     journal: Option<&mut Journal>,
     cancel: &Cancel,
-    observer: &mut dyn FnMut(PruneEvent<'_>),
+    observer: &mut dyn FnMut(PruneEvent),
 ) -> PruneSummary {
     assert!(
         matches!(options.action, Action::Delete | Action::Move(_)),
         "directories are deleted or moved"
     );
     let mut events = Events::new(observer);
-    let mut report = |event: PruneEvent<'_>| events.report(event);
+    let mut report = |event: PruneEvent| events.report(event);
     let (journal, shared) = (journal.map(|journal| &*journal), Shared::default());
     let mut run = Run::new(options, journal, cancel, shared, &mut report);
     let mut done = DoneDirs::new(run.journal, options);
