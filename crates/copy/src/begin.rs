@@ -125,7 +125,7 @@ fn find_journal(
     // One that does not fit may be about another volume: it stays.
     if let Some(name) = &names.without_volume
         && journal::path(state, name).exists()
-        && let Some(Site::Earlier(found)) = look(state, (name, false), observer)?
+        && let Some(Site::Earlier(found)) = look(state, name, false, observer)?
         && let Some(top) = still_fits(options, sources, &found, false)
     {
         return Ok((Some((found, top)), None));
@@ -144,7 +144,7 @@ fn find_journal(
             free.get_or_insert(name);
             continue;
         }
-        match look(state, (&name, false), observer)? {
+        match look(state, &name, false, observer)? {
             Some(Site::Earlier(found)) => {
                 if let Some(top) = still_fits(options, sources, &found, is_of_volume) {
                     return Ok((Some((found, top)), None));
@@ -165,16 +165,17 @@ fn find_journal(
         observer(Event::Warning(&text));
         return Ok((None, None));
     };
-    Ok(match look(state, (&name, true), observer)? {
+    Ok(match look(state, &name, true, observer)? {
         Some(Site::Free(free)) => (None, free),
         _ => (None, None),
     })
 }
 
-/// Looks for the journal of that name, and claims its place if one is to be made.
+/// Looks for the journal of that name. `claim`: claims its place if there is none.
 fn look(
     state: &Path,
-    (name, claim): (&str, bool),
+    name: &str,
+    claim: bool,
     observer: &Observer<'_>,
 ) -> Result<Option<Site>, Error> {
     let without = |why: &str| {

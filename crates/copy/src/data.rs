@@ -218,11 +218,12 @@ pub(crate) fn common(
     Ok(at)
 }
 
-/// Copies the data behind what the stage already has within the kernel. Returns `Ok(false)` where
+/// Copies the data behind the first `there` bytes, which the stage already has, within the kernel. Returns `Ok(false)` where
 /// it cannot, and nothing was done.
 pub(crate) fn copy_ranges(
     from: BorrowedFd<'_>,
-    (to, there): (&std::fs::File, u64),
+    to: &std::fs::File,
+    there: u64,
     layout: &Layout,
     reported: &dyn Fn(u64) -> bool,
 ) -> Result<bool, DataError> {

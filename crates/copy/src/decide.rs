@@ -145,8 +145,8 @@ impl Worker<'_> {
         source: SourceOrigin<'_>,
     ) -> Result<Option<NamedRecord>, Error> {
         let job = self.job;
-        let now = (there, job.states_prove(&place.dir, there));
-        let records = job.known.file(&place.target, source, now);
+        let states_prove = job.states_prove(&place.dir, there);
+        let records = job.known.file(&place.target, source, there, states_prove);
         for before in records {
             if before.is_proven || self.has_content(&place.dir, place.name(), there, &before)? {
                 return Ok(Some(before));

@@ -28,7 +28,7 @@ pub(crate) fn run(job: &Job<'_>) {
             continue;
         }
         job.tree.write_target(item, &mut target);
-        match one(&mut worker, item, (&target, &links)) {
+        match one(&mut worker, item, &target, &links) {
             Ok(Some(over)) => job.would_be(item, &target, over),
             Ok(None) => {}
             Err(error) => worker.failed(item, &error),
@@ -63,7 +63,8 @@ fn done(item: RootItem) -> EntryOutcome {
 fn one(
     worker: &mut Worker<'_>,
     item: RootItem,
-    (target, links): (&[u8], &HardLinks),
+    target: &[u8],
+    links: &HardLinks,
 ) -> Result<Option<Over>, Error> {
     let job = worker.job;
     let place = match worker.place(item) {

@@ -20,7 +20,7 @@ use crate::finish::{
     refuse_odd_manifest, remove_stages,
 };
 use crate::huge;
-use crate::job::Job;
+use crate::job::{DestinationObserver, Job};
 use crate::links::HardLinks;
 use crate::options::{CopyOptions, Durability, ManifestPlace, ReadBack};
 use crate::relay::Relay;
@@ -104,8 +104,13 @@ fn fan_out_to(
     for ((options, observer), begun) in each.iter().zip(&observers).zip(begun) {
         refused.push(match begun {
             Ok(begun) => {
-                let shared = (progress, (&**observer, &relay), cancel);
-                jobs.push(start(options, begun, &walked, &tops, shared));
+                let reported = DestinationObserver {
+                    observer: &**observer,
+                    relay: &relay,
+                };
+                jobs.push(start(
+                    options, begun, &walked, &tops, progress, reported, cancel,
+                ));
                 None
             }
             Err(error) => Some(error),
@@ -161,44 +166,24 @@ fn begin_each(
     Ok(all)
 }
 
-/// The observer of a destination, and the way to it.
-type DestinationObserver<'a> = (&'a Observer<'a>, &'a Relay<'a>);
-
 /// Begins the copy to one destination. `tops`: the file systems of all of them.
 fn start<'a>(
     options: &'a CopyOptions,
     mut begun: Begun,
     walked: &[Walked],
     tops: &[u64],
-    (progress, reported, cancel): (&'a CopyProgress, DestinationObserver<'a>, &'a Cancel),
+    progress: &'a CopyProgress,
+    reported: DestinationObserver<'a>,
+    cancel: &'a Cancel,
 ) -> Job<'a> {
     let tree = SourceTree::new(walked, &begun.top.names);
     let bytes = survey(&tree, progress);
-    let observer = reported.0;
+    let observer = reported.observer;
     let there = tops.iter().filter(|dev| **dev == begun.top.id.dev).count();
     warn_of_space(&begun.top, bytes.saturating_mul(there as u64), observer);
     begin::start(&mut begun, options, observer);
-    let Begun {
-        top,
-        id,
-        spare,
-        known,
-        went_on,
-        began,
-        log,
-        ..
-    } = begun;
-    let manifest = manifest_target(options, &top, &tree);
-    let job = Job::new(
-        options,
-        (tree, top, manifest),
-        (id, spare),
-        (known, went_on, began),
-        log,
-        progress,
-        reported,
-        cancel,
-    );
+    let manifest = manifest_target(options, &begun.top, &tree);
+    let job = Job::new(options, begun, tree, manifest, progress, reported, cancel);
     job.unnamed.store(unnamed::is_possible(&job), Relaxed);
     job
 }

@@ -55,7 +55,7 @@ pub(crate) fn finish(job: Job<'_>, missing: u64) -> Result<Copied, Error> {
             }
         };
         let opened = open_to_owner(&job, &plan);
-        let written = manifest::write(&job, &plan, (&rows, &unread.unlisted), lasting);
+        let written = manifest::write(&job, &plan, &rows, &unread.unlisted, lasting);
         if let Some((dir, mode)) = opened {
             let _ = Subject::place(dir.fd.as_fd()).chmod(mode);
         }

@@ -15,6 +15,7 @@ use bc_walk::{Error, FileKind, FileStat, Stamp};
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::{Errno, retry_on_intr};
 
+use crate::begin::Begun;
 use crate::beneath::DestDir;
 use crate::event::{CopyProgress, Event, Observer, Why};
 use crate::existing::Existing;
@@ -107,22 +108,29 @@ pub(crate) struct Job<'a> {
 #[derive(Default)]
 pub(crate) struct Refusals {
     /// Pairs that refuse to share blocks.
-    pub(crate) clone: Pairs,
+    pub(crate) clone: DevicePairs,
     /// Pairs that refuse to copy within the kernel.
-    pub(crate) range: Pairs,
+    pub(crate) range: DevicePairs,
 }
 
-/// File systems by their numbers: from where, and to where.
-#[derive(Default)]
-pub(crate) struct Pairs(RwLock<Vec<(u64, u64)>>);
+/// File systems of a file and its copy, by their numbers.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub(crate) struct DevicePair {
+    pub(crate) source: u64,
+    pub(crate) target: u64,
+}
 
-impl Pairs {
-    pub(crate) fn has(&self, pair: (u64, u64)) -> bool {
+/// Pairs of file systems.
+#[derive(Default)]
+pub(crate) struct DevicePairs(RwLock<Vec<DevicePair>>);
+
+impl DevicePairs {
+    pub(crate) fn has(&self, pair: DevicePair) -> bool {
         let pairs = self.0.read().unwrap_or_else(PoisonError::into_inner);
         pairs.contains(&pair)
     }
 
-    pub(crate) fn add(&self, pair: (u64, u64)) {
+    pub(crate) fn add(&self, pair: DevicePair) {
         let mut pairs = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if !pairs.contains(&pair) {
             pairs.push(pair);
@@ -130,18 +138,36 @@ impl Pairs {
     }
 }
 
+/// The observer of a destination, and the way to it.
+#[derive(Clone, Copy)]
+pub(crate) struct DestinationObserver<'a> {
+    pub(crate) observer: &'a Observer<'a>,
+    pub(crate) relay: &'a Relay<'a>,
+}
+
 impl<'a> Job<'a> {
-    #[allow(clippy::too_many_arguments)]
+    /// Returns the state before the first entry is copied. `manifest_target`: path of the manifest,
+    /// below the top.
     pub(crate) fn new(
         options: &'a CopyOptions,
-        (tree, top, manifest_target): (SourceTree, Top, Option<Vec<u8>>),
-        (id, spare): (JobId, JobId),
-        (known, went_on, began): (KnownWork, Option<i64>, i64),
-        log: Log,
+        begun: Begun,
+        tree: SourceTree,
+        manifest_target: Option<Vec<u8>>,
         progress: &'a CopyProgress,
-        (observer, relay): (&'a Observer<'a>, &'a Relay<'a>),
+        reported: DestinationObserver<'a>,
         cancel: &'a Cancel,
     ) -> Job<'a> {
+        let Begun {
+            top,
+            id,
+            spare,
+            known,
+            went_on,
+            began,
+            log,
+            ..
+        } = begun;
+        let DestinationObserver { observer, relay } = reported;
         let stride = options
             .algorithm
             .map_or(0, |algorithm| algorithm.digest_len());

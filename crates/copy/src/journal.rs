@@ -85,11 +85,11 @@ pub(crate) fn look(state: &Path, name: &str, boot: &[u8; 16], claim: bool) -> io
         Found::Busy => Site::Busy,
         Found::Foreign(why) => Site::Foreign(why),
         Found::Journal(mut journal) => match load(&journal, boot)? {
-            Some((job, known, end)) => {
-                journal.cut(end)?;
+            Some(loaded) => {
+                journal.cut(loaded.end)?;
                 let earlier = EarlierRuns {
-                    job,
-                    known,
+                    job: loaded.job,
+                    known: loaded.known,
                     journal,
                 };
                 Site::Earlier(Box::new(earlier))
@@ -103,11 +103,17 @@ pub(crate) fn look(state: &Path, name: &str, boot: &[u8; 16], claim: bool) -> io
     })
 }
 
-/// Reads a journal: the job, the work done of it, and the end of its last whole record.
-pub(crate) fn load(
-    journal: &Journal,
-    boot: &[u8; 16],
-) -> io::Result<Option<(JobRecord, KnownWork, u64)>> {
+/// Content of a journal.
+pub(crate) struct JournalContent {
+    pub(crate) job: JobRecord,
+    /// Work done of the job.
+    pub(crate) known: KnownWork,
+    /// End of the last whole record, in bytes.
+    pub(crate) end: u64,
+}
+
+/// Reads a journal; `None` if it has not even a job.
+pub(crate) fn load(journal: &Journal, boot: &[u8; 16]) -> io::Result<Option<JournalContent>> {
     let mut records = journal.records();
     let first = records.next_record()?;
     let job = first.filter(|first| first.kind == record::JOB);
@@ -162,7 +168,11 @@ pub(crate) fn load(
             _ => {}
         }
     }
-    Ok(Some((job, known, records.end())))
+    Ok(Some(JournalContent {
+        job,
+        known,
+        end: records.end(),
+    }))
 }
 
 /// The journal that is written to, or none.

@@ -158,7 +158,8 @@ impl KnownWork {
         &self,
         path: &[u8],
         source: SourceOrigin<'_>,
-        (now, states_prove): (&Existing, bool),
+        now: &Existing,
+        states_prove: bool,
     ) -> impl Iterator<Item = NamedRecord> {
         let first = self.files.get(path);
         if let Some(known) = first {

@@ -45,9 +45,6 @@ use pipe::EntrySink;
 pub(crate) use plan::ManifestPlan;
 pub(crate) use whole::is_done;
 
-/// Outcomes of the entries, and the paths without an entry, which could not be looked at.
-type Found<'a> = (&'a Rows, &'a [Unlisted]);
-
 /// A manifest that is in its place.
 pub(crate) struct WrittenManifest {
     /// Its path as it is shown.
@@ -63,30 +60,33 @@ impl WrittenManifest {
     }
 }
 
-/// Writes the manifest, unless the existing one says the same.
+/// Writes the manifest, unless the existing one says the same. `rows` has the outcomes of the
+/// entries, `unlisted` the paths without one, which could not be looked at.
 pub(crate) fn write(
     job: &Job<'_>,
     plan: &ManifestPlan,
-    found: Found<'_>,
+    rows: &Rows,
+    unlisted: &[Unlisted],
     lasting: Lasting,
 ) -> Result<WrittenManifest, Error> {
     let shown = plan.file.as_os_str().as_bytes().to_vec();
     if job.was_done.load(Relaxed) {
         return Ok(WrittenManifest::old(shown));
     }
-    let beside = beside::find(job, plan, found.0);
+    let beside = beside::find(job, plan, rows);
     let about = About {
         job,
         plan,
-        found,
+        rows,
+        unlisted,
         beside: &beside,
     };
     let recorded = job.recorded();
     let is_all = beside.is_empty()
         && recorded.scope().is_some_and(|scope| {
-            found.1.is_empty() && recorded.is_all(&about.header(Some(scope)).0, &job.tree, found.0)
+            unlisted.is_empty() && recorded.is_all(&about.header(Some(scope)).0, &job.tree, rows)
         });
-    let written = match is_all && !found.0.has_new_proofs() {
+    let written = match is_all && !rows.has_new_proofs() {
         true => return Ok(WrittenManifest::old(shown)),
         false => replace(&about, &shown, lasting),
     };
@@ -104,7 +104,10 @@ pub(crate) fn write(
 struct About<'a, 'j> {
     job: &'a Job<'j>,
     plan: &'a ManifestPlan,
-    found: Found<'a>,
+    /// Outcomes of the entries.
+    rows: &'a Rows,
+    /// Paths without an entry, which could not be looked at.
+    unlisted: &'a [Unlisted],
     /// Entries that an earlier run has copied beside those of this one.
     beside: &'a [Entry],
 }
@@ -113,7 +116,7 @@ impl About<'_, '_> {
     /// Returns its header, following an earlier one with this scope, and whether it describes a
     /// part.
     fn header(&self, earlier: Option<&Option<Scope>>) -> (Header, bool) {
-        let scope = scope(self.job, self.plan, (self.found.1, self.beside), earlier);
+        let scope = scope(self.job, self.plan, self.unlisted, self.beside, earlier);
         let header = header(self.job, self.plan, scope.as_ref());
         (header, scope.is_some())
     }
@@ -135,9 +138,9 @@ fn replace(about: &About<'_, '_>, shown: &[u8], lasting: Lasting) -> Result<(), 
     /// Every time another copy comes to its end.
     const MOST_TIMES: u32 = 1000;
     for _ in 0..MOST_TIMES {
-        allowed::refuse_now(about.job, about.plan, about.found.0)?;
-        let found = find_earlier(about, shown)?;
-        if replace_once(about, shown, lasting, found)? {
+        allowed::refuse_now(about.job, about.plan, about.rows)?;
+        let (earlier, over) = find_earlier(about, shown)?;
+        if replace_once(about, shown, lasting, earlier, over)? {
             return Ok(());
         }
     }
@@ -180,7 +183,8 @@ fn replace_once(
     about: &About<'_, '_>,
     shown: &[u8],
     lasting: Lasting,
-    (earlier, over): (Option<Earlier>, Over),
+    earlier: Option<Earlier>,
+    over: Over,
 ) -> Result<bool, Error> {
     let &About { job, plan, .. } = about;
     let failed = |op: &'static str, error: std::io::Error| Error::system(shown, op, error);
@@ -256,10 +260,10 @@ fn fill(
     let &About {
         job,
         plan,
-        found,
+        rows,
+        unlisted,
         beside,
     } = about;
-    let (rows, unlisted) = found;
     let mut worker = Worker::new(job);
     let mut heads = heads(job, plan, unlisted, beside);
     // True while all that is written belongs to this copy.
@@ -285,7 +289,7 @@ fn fill(
         let entry = match next {
             Next::Item(item, end) => {
                 push(job, plan, &mut heads, RootItem(item.0 + 1), end);
-                entry(&mut worker, (rows, item), path, known, lasting)
+                entry(&mut worker, rows, item, path, known, lasting)
             }
             Next::Unlisted(nth) => Some(unlisted_entry(path, &unlisted[nth])),
             Next::Beside(nth) => {
@@ -309,7 +313,7 @@ fn fill(
         }
     }
     Ok(match is_all {
-        true => whole::trailer(&mut worker, plan, found, lasting),
+        true => whole::trailer(&mut worker, plan, rows, unlisted, lasting),
         false => Map::new(),
     })
 }
@@ -342,7 +346,8 @@ fn unlisted_entry(path: Vec<u8>, unlisted: &Unlisted) -> Entry {
 /// Returns the manifest's entry for an item, of which an earlier manifest has the entry `known`.
 fn entry(
     worker: &mut Worker<'_>,
-    (rows, item): (&Rows, RootItem),
+    rows: &Rows,
+    item: RootItem,
     path: Vec<u8>,
     known: Option<Entry>,
     lasting: Lasting,
@@ -384,7 +389,7 @@ fn entry(
                     .recorded()
                     .of(item)
                     .and_then(|(row, _)| row.stamp().copied()),
-                (Proof::New, Some(copy)) => stamp(worker, item, (copy, digest), lasting),
+                (Proof::New, Some(copy)) => stamp(worker, item, copy, digest, lasting),
                 _ => None,
             };
             if rows.state(item) == State::Skipped
@@ -418,7 +423,8 @@ fn entry(
 fn stamp(
     worker: &mut Worker<'_>,
     item: RootItem,
-    (copy, digest): (&Meta, Digest),
+    copy: &Meta,
+    digest: Digest,
     lasting: Lasting,
 ) -> Option<Stamp> {
     let (listing, id) = worker.job.tree.entry(item)?;

@@ -56,7 +56,8 @@ impl WantedMeta {
     /// is, as is a time of modification that cannot be held or is not known.
     pub(crate) fn recorded(
         mode: u32,
-        (uid, gid): (u32, u32),
+        uid: u32,
+        gid: u32,
         mtime_ns: Option<i64>,
         mut xattrs: Xattrs,
     ) -> WantedMeta {

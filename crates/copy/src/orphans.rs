@@ -29,7 +29,7 @@ use rustix::io::Errno;
 use crate::beneath::DestDir;
 use crate::event::{Event, Observer};
 use crate::job::shown_below;
-use crate::journal::load;
+use crate::journal::{JournalContent, load};
 use crate::known::KnownWork;
 use crate::meta::fstat;
 use crate::record::{self, JobRecord};
@@ -109,7 +109,7 @@ fn journal(path: &Path, key: &Key, now: i64, observer: &Observer<'_>) {
         return;
     };
     // It does not matter here whether anything was forced to the disk.
-    let Ok(Some((_, known, _))) = load(&journal, &[0; 16]) else {
+    let Ok(Some(JournalContent { known, .. })) = load(&journal, &[0; 16]) else {
         return;
     };
     if known.heals {
@@ -121,14 +121,14 @@ fn journal(path: &Path, key: &Key, now: i64, observer: &Observer<'_>) {
         return journal.remove();
     }
     let mut removed = 0;
-    for (dir, name, path) in stages(&job, &known, (&top, &at)) {
-        match orphan(&dir, &name, now) {
+    for stage in stages(&job, &known, &top, &at) {
+        match orphan(&stage.dir, &stage.name, now) {
             Orphan::None => {}
             Orphan::Removed => removed += 1,
             // Another process uses it; a later run tries again.
             Orphan::Young => return,
             Orphan::Left(why) => {
-                let text = format!("{}: {why}: left alone", Escaped(&path));
+                let text = format!("{}: {why}: left alone", Escaped(&stage.shown));
                 observer(Event::Warning(&text));
             }
         }
@@ -147,7 +147,7 @@ fn journal(path: &Path, key: &Key, now: i64, observer: &Observer<'_>) {
 /// the tree is missing.
 pub(crate) fn after_restore(journal: Journal, left: &dyn Fn(&[u8], &str)) -> Result<(), Journal> {
     let about = about(&journal);
-    let Some((_, known, _)) = load(&journal, &[0; 16]).ok().flatten() else {
+    let Some(JournalContent { known, .. }) = load(&journal, &[0; 16]).ok().flatten() else {
         // Killed while its first record was written.
         journal.remove();
         return Ok(());
@@ -185,12 +185,21 @@ fn top(job: &JobRecord, at: &[u8]) -> Option<DestDir> {
         .and_then(|fd| DestDir::of(fd).ok())
 }
 
-/// Returns the stages that a job may have left: directory, name, and path to show.
+/// A stage that a job may have left.
+struct LeftStage {
+    dir: Rc<DestDir>,
+    name: String,
+    /// Its path as it is shown.
+    shown: Vec<u8>,
+}
+
+/// Returns the stages that a job may have left below its top, whose path is `at`.
 fn stages<'a>(
     job: &'a JobRecord,
     known: &'a KnownWork,
-    (top, at): (&'a DestDir, &'a [u8]),
-) -> impl Iterator<Item = (Rc<DestDir>, String, Vec<u8>)> {
+    top: &'a DestDir,
+    at: &'a [u8],
+) -> impl Iterator<Item = LeftStage> {
     let mut last: Option<(&[u8], Rc<DestDir>)> = None;
     let named = known
         .stages
@@ -205,10 +214,10 @@ fn stages<'a>(
             _ => Rc::new(DestDir::open(top.fd.as_fd(), below).ok()?),
         };
         last = Some((below, dir.clone()));
-        let stage = stage.cloned();
-        let stage = stage.unwrap_or_else(|| JobId(job.id).stage(&dir, path, None));
-        let path = shown_below(&shown_below(at, below), stage.as_bytes());
-        Some((dir, stage, path))
+        let name = stage.cloned();
+        let name = name.unwrap_or_else(|| JobId(job.id).stage(&dir, path, None));
+        let shown = shown_below(&shown_below(at, below), name.as_bytes());
+        Some(LeftStage { dir, name, shown })
     })
 }
 

@@ -30,7 +30,8 @@ pub(crate) fn block_before(end: u64) -> Option<u64> {
 pub(crate) fn proven(
     stage: &File,
     known: Option<&Blocks>,
-    (algorithm, size): (Algorithm, u64),
+    algorithm: Algorithm,
+    size: u64,
     buffer: &mut Vec<u8>,
     reported: &dyn Fn(u64) -> bool,
 ) -> Result<(u64, Hasher), DataError> {
@@ -85,8 +86,9 @@ mod tests {
             let mut known: Blocks = [record(0), record(1)].into();
             let size = content.len() as u64;
             let found = |known: Option<&Blocks>| {
-                let what = (algorithm, size);
-                let (at, hasher) = proven(&stage, known, what, &mut Vec::new(), &|_| true).unwrap();
+                let buffer = &mut Vec::new();
+                let found = proven(&stage, known, algorithm, size, buffer, &|_| true);
+                let (at, hasher) = found.unwrap();
                 assert_eq!(hasher.finalize(), hash(algorithm, &content[..at as usize]));
                 at
             };

@@ -49,7 +49,8 @@ impl Queue {
         &mut self,
         job: &Job<'_>,
         place: Place,
-        (stage, staged): (Stage, FileStat),
+        stage: Stage,
+        staged: FileStat,
         source: FileStat,
         digest: Option<Digest>,
     ) -> Result<(), Error> {

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use crate::data::{self, DataError};
 use crate::decide::Decision;
-use crate::job::Job;
+use crate::job::{DevicePair, Job};
 use crate::options::When;
 use crate::place::{Open, Place};
 use crate::record;
@@ -255,8 +255,11 @@ impl Receiver<'_> {
     }
 
     /// Returns the file systems of source and destination.
-    pub(crate) fn pair(&self, open: &Open) -> (u64, u64) {
-        (open.stat.id.dev, self.place.dir.id.dev)
+    pub(crate) fn pair(&self, open: &Open) -> DevicePair {
+        DevicePair {
+            source: open.stat.id.dev,
+            target: self.place.dir.id.dev,
+        }
     }
 
     /// True if the bytes read from the source are to be written to it.

@@ -165,7 +165,7 @@ impl Filling<'_> {
                 .map(|at| (at, None)),
             Some(algorithm) => {
                 let known = job.known.blocks.get(&receiver.stage.name);
-                prefix::proven(file, known, (algorithm, size), buffer, &reported)
+                prefix::proven(file, known, algorithm, size, buffer, &reported)
                     .map(|(at, hasher)| (at, Some(hasher)))
             }
         };
@@ -196,8 +196,8 @@ impl Filling<'_> {
             receiver.reported(count);
             (self.go_on)()
         };
-        let to = (&receiver.stage.file, there);
-        let copied = data::copy_ranges(self.open.file.as_fd(), to, layout, &reported);
+        let (from, to) = (self.open.file.as_fd(), &receiver.stage.file);
+        let copied = data::copy_ranges(from, to, there, layout, &reported);
         match self.taken(receiver, copied)? {
             Some(false) => {
                 job.refusals.range.add(pair);

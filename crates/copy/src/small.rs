@@ -40,9 +40,18 @@ const ATTEMPTS: u32 = 3;
 /// A file that was read.
 struct Held {
     places: FilePlaces,
+    read: ReadFile,
+}
+
+/// One state of a file.
+struct ReadFile {
     source: FileStat,
-    wanted: WantedMeta,
+    /// Place of its content in the buffer.
     bytes: Range<usize>,
+    /// Metadata of its copies.
+    wanted: WantedMeta,
+    /// True if a later write would give it another time.
+    settled: bool,
 }
 
 /// Copies files that were small when they were walked.
@@ -79,18 +88,13 @@ fn read(workers: &mut [Worker<'_>], item: RootItem, used: &mut usize) -> Option<
         return None;
     }
     match reader.take(item, &open, *used) {
-        Ok((source, bytes, wanted, settled)) => {
-            *used = bytes.end;
+        Ok(read) => {
+            *used = read.bytes.end;
             let mut places = places;
             places
                 .iter_mut()
-                .for_each(|(_, place)| place.settled = settled);
-            Some(Held {
-                places,
-                source,
-                wanted,
-                bytes,
-            })
+                .for_each(|(_, place)| place.settled = read.settled);
+            Some(Held { places, read })
         }
         Err(error) => {
             source_failed(workers, &numbers(&places), item, &error);
@@ -102,7 +106,10 @@ fn read(workers: &mut [Worker<'_>], item: RootItem, used: &mut usize) -> Option<
 /// Hashes the files that were read, and writes each to its destinations.
 fn write(workers: &mut [Worker<'_>], held: &mut Vec<Held>) {
     let buffer = std::mem::take(&mut workers[0].buffer);
-    let messages: Vec<&[u8]> = held.iter().map(|one| &buffer[one.bytes.clone()]).collect();
+    let messages: Vec<&[u8]> = held
+        .iter()
+        .map(|one| &buffer[one.read.bytes.clone()])
+        .collect();
     let digests: Vec<Option<Digest>> = match workers[0].job.options.algorithm {
         Some(algorithm) => hash_many(algorithm, &messages)
             .into_iter()
@@ -116,19 +123,15 @@ fn write(workers: &mut [Worker<'_>], held: &mut Vec<Held>) {
         worker.record_begun(own.map(|(_, place)| &place.target[..]));
     }
     for (one, digest) in held.drain(..).zip(digests) {
-        let Held {
-            places,
-            source,
-            wanted,
-            bytes,
-        } = one;
+        let Held { places, read } = one;
         for (nth, place) in places {
             let (worker, item) = (&mut workers[nth], place.item);
             if worker.job.is_over() {
                 continue;
             }
-            let content = (&buffer[bytes.clone()], digest);
-            if let Err(error) = worker.write_one(place, &source, &wanted, content) {
+            let bytes = &buffer[read.bytes.clone()];
+            let written = worker.write_one(place, &read.source, &read.wanted, bytes, digest);
+            if let Err(error) = written {
                 worker.failed(item, &error);
             }
         }
@@ -144,18 +147,17 @@ impl Worker<'_> {
         }
     }
 
-    /// Reads one state of a file and the metadata of its copies, and returns whether a later write
-    /// would give it another time.
-    fn take(
-        &mut self,
-        item: RootItem,
-        open: &Open,
-        from: usize,
-    ) -> Result<(FileStat, Range<usize>, WantedMeta, bool), Error> {
+    /// Reads one state of a file and the metadata of its copies.
+    fn take(&mut self, item: RootItem, open: &Open, from: usize) -> Result<ReadFile, Error> {
         let (source, bytes) = self.read_into(item, open, from)?;
         let mut settled = open.settled;
         let wanted = self.wanted(item, &mut settled, open, &source)?;
-        Ok((source, bytes, wanted, settled))
+        Ok(ReadFile {
+            source,
+            bytes,
+            wanted,
+            settled,
+        })
     }
 
     /// True if a file is still small, and without holes.
@@ -239,7 +241,8 @@ impl Worker<'_> {
         place: Place,
         source: &FileStat,
         wanted: &WantedMeta,
-        (bytes, digest): (&[u8], Option<Digest>),
+        bytes: &[u8],
+        digest: Option<Digest>,
     ) -> Result<(), Error> {
         let job = self.job;
         let mode = wanted.mode_from_the_start(&job.giving, place.dir.gives_acl);
@@ -290,7 +293,7 @@ impl Worker<'_> {
             return Err(incomplete(self.job.shown(&place.target)));
         }
         place.is_whole = !lost;
-        self.wait(place, (stage, staged), source, digest)
+        self.wait(place, stage, staged, source, digest)
     }
 
     /// Gives a stage its metadata, and returns its `stat` afterwards.

@@ -106,7 +106,7 @@ impl Worker<'_> {
             (stat, thing, wanted)
         };
         let lost = std::mem::take(&mut self.lost);
-        place.over = match self.decide_special(&place, &stat, (thing.thing(), &wanted))? {
+        place.over = match self.decide_special(&place, &stat, thing.thing(), &wanted)? {
             Ok(over) => over,
             Err(Decision::Settled(outcome)) => {
                 job.done(vec![outcome]);
@@ -171,7 +171,8 @@ impl Worker<'_> {
         &mut self,
         place: &Place,
         source: &FileStat,
-        (thing, wanted): (Thing<'_>, &WantedMeta),
+        thing: Thing<'_>,
+        wanted: &WantedMeta,
     ) -> Result<Result<Over, Decision>, Error> {
         let job = self.job;
         let Some(there) = self.existing(place)? else {

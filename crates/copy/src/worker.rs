@@ -261,15 +261,17 @@ impl<'a> Worker<'a> {
         self.job.append(&mut piece);
     }
 
-    /// Queues a complete stage for its name, with its `stat`.
+    /// Queues a complete stage for its name; `staged` is its `stat`.
     pub(crate) fn wait(
         &mut self,
         place: Place,
-        stage: (Stage, FileStat),
+        stage: Stage,
+        staged: FileStat,
         source: FileStat,
         digest: Option<Digest>,
     ) -> Result<(), Error> {
-        self.queue.add(self.job, place, stage, source, digest)?;
+        self.queue
+            .add(self.job, place, stage, staged, source, digest)?;
         if self.is_full() {
             self.commit();
         }

@@ -64,7 +64,7 @@ fn push_file(piece: &mut Vec<u8>, path: &str) {
 /// Returns the last record of a file, where `now` is there.
 fn last(known: &KnownWork, path: &str, now: &Existing) -> Option<NamedRecord> {
     let source = origin(identity(10), stamp());
-    known.file(path.as_bytes(), source, (now, true)).next()
+    known.file(path.as_bytes(), source, now, true).next()
 }
 
 fn session(piece: &mut Vec<u8>, boot: &[u8; 16], mount: u64, algorithm: &str) {
@@ -207,12 +207,12 @@ fn only_what_is_in_the_recorded_state_is_proven() {
     }
     let source = origin(identity(10), stamp());
     let now = existing(20);
-    let mut untrusted = known.file(b"a", source, (&now, false));
+    let mut untrusted = known.file(b"a", source, &now, false);
     assert!(!untrusted.next().unwrap().is_proven);
     let edited = origin(identity(10), Stamp { size: 9, ..stamp() });
     let outdated = |source| {
         known
-            .file(b"a", source, (&now, true))
+            .file(b"a", source, &now, true)
             .next()
             .unwrap()
             .outdated
@@ -275,7 +275,7 @@ fn what_had_the_name_before_is_known_still() {
     let known = known(&NOW, 3, again);
     let now = existing(20);
     let source = origin(identity(11), stamp());
-    let all: Vec<NamedRecord> = known.file(b"a", source, (&now, true)).collect();
+    let all: Vec<NamedRecord> = known.file(b"a", source, &now, true).collect();
     let reported: Vec<_> = all
         .iter()
         .map(|one| (one.is_proven, one.outdated))

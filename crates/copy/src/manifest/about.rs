@@ -18,7 +18,8 @@ use crate::unread::Unlisted;
 pub(super) fn scope(
     job: &Job<'_>,
     plan: &ManifestPlan,
-    (unlisted, beside): (&[Unlisted], &[Entry]),
+    unlisted: &[Unlisted],
+    beside: &[Entry],
     earlier: Option<&Option<Scope>>,
 ) -> Option<Scope> {
     // That is about everything, or the earlier one was.

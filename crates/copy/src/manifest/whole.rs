@@ -22,14 +22,15 @@ use rustix::fs::{AtFlags, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 use serde_json::{Map, Value};
 
+use super::About;
 use super::plan::ManifestPlan;
-use super::{About, Found};
 use crate::event::{Event, Why};
 use crate::job::Job;
 use crate::options::OnConflict;
 use crate::results::{EntryOutcome, Proof, Rows, State, meta_of};
 use crate::stamp::{Lasting, Stamp, of_text, push_state};
 use crate::tree::{RootItem, parts};
+use crate::unread::Unlisted;
 use crate::worker::Worker;
 use crate::workers::run_workers;
 
@@ -52,7 +53,8 @@ const KEPT: usize = 8;
 pub(super) fn trailer(
     worker: &mut Worker<'_>,
     plan: &ManifestPlan,
-    (rows, unlisted): Found<'_>,
+    rows: &Rows,
+    unlisted: &[Unlisted],
     lasting: Lasting,
 ) -> Map<String, Value> {
     let job = worker.job;
@@ -231,12 +233,11 @@ fn is_sealed(job: &Job<'_>, plan: &ManifestPlan, stamp: &Stamp) -> bool {
             None => return false,
         },
     };
-    let rows = Rows::default();
-    let found = (&rows, &[][..]);
     let ours = About {
         job,
         plan,
-        found,
+        rows: &Rows::default(),
+        unlisted: &[],
         beside: &[],
     }
     .header(Some(&scope))
@@ -278,11 +279,19 @@ fn look_at_all(job: &Job<'_>) -> Option<Vec<Meta>> {
     (ran.is_ok() && !is_missing && !job.is_over()).then_some(all)
 }
 
+/// A directory as the walk has found it.
+#[derive(Clone, Copy, Eq, PartialEq)]
+struct WalkedDir {
+    /// Number of the root that it is below.
+    root: usize,
+    id: DirId,
+}
+
 /// One worker's directories at the destination.
 struct Look<'a, 'j> {
     job: &'a Job<'j>,
     path: Vec<u8>,
-    dirs: Vec<((usize, DirId), OwnedFd)>,
+    dirs: Vec<(WalkedDir, OwnedFd)>,
 }
 
 impl<'a, 'j> Look<'a, 'j> {
@@ -314,15 +323,17 @@ impl<'a, 'j> Look<'a, 'j> {
                 }
             }
         } else {
-            let dir = self.dir((nth, listing.dir(id)), item)?;
+            let (root, id) = (nth, listing.dir(id));
+            let dir = self.dir(WalkedDir { root, id }, item)?;
             retry_on_intr(|| rustix::fs::statat(dir, name, flags))?
         };
         let now = FileStat::from(&stat);
         Ok((now.id.dev == self.job.top.id.dev).then(|| meta_of(&now)))
     }
 
-    fn dir(&mut self, key: (usize, DirId), item: RootItem) -> Result<&OwnedFd, Errno> {
-        match self.dirs.iter().rposition(|(known, _)| *known == key) {
+    /// Returns the directory there, which `item` is in.
+    fn dir(&mut self, walked: WalkedDir, item: RootItem) -> Result<&OwnedFd, Errno> {
+        match self.dirs.iter().rposition(|(known, _)| *known == walked) {
             Some(at) => self.dirs[at..].rotate_left(1),
             None => {
                 self.job.tree.write_target(item, &mut self.path);
@@ -331,7 +342,7 @@ impl<'a, 'j> Look<'a, 'j> {
                 if self.dirs.len() == KEPT {
                     self.dirs.remove(0);
                 }
-                self.dirs.push((key, dir));
+                self.dirs.push((walked, dir));
             }
         }
         self.dirs.last().map(|(_, dir)| dir).ok_or(Errno::NOENT)
@@ -354,10 +365,14 @@ fn take_down(job: &Job<'_>, found: Vec<Meta>) {
         if kind == FileKind::File {
             bytes += job.tree.size(item);
         }
-        let nth = job.tree.root(item).0;
+        let root = job.tree.root(item).0;
         let entry = job.tree.entry(item);
+        let walked = entry.map(|(listing, id)| WalkedDir {
+            root,
+            id: listing.dir(id),
+        });
         match (entry, dir) {
-            (Some((listing, id)), Some((known, len))) if known == (nth, listing.dir(id)) => {
+            (Some((listing, id)), Some((known, len))) if walked == Some(known) => {
                 shown.truncate(len);
                 shown.extend_from_slice(listing.name(id).to_bytes());
             }
@@ -365,7 +380,7 @@ fn take_down(job: &Job<'_>, found: Vec<Meta>) {
                 job.tree.write_target(item, &mut target);
                 shown = job.shown(&target);
                 let len = shown.len() - parts(&target).1.len();
-                dir = entry.map(|(listing, id)| ((nth, listing.dir(id)), len));
+                dir = walked.map(|walked| (walked, len));
             }
         }
         (job.observer)(Event::Skipped(&shown, Why::Done));

@@ -232,8 +232,8 @@ impl Healer<'_, '_> {
         let mut kept = SecondNames::new();
         while !names.is_empty() {
             let first = names.remove(0);
-            let (dir, stage, id) = match self.stage(&first, candidate) {
-                Ok(staged) => staged,
+            let stage = match self.stage(&first, candidate) {
+                Ok(stage) => stage,
                 Err(NotStaged::NotIt) => {
                     names.insert(0, first);
                     return names;
@@ -245,7 +245,7 @@ impl Healer<'_, '_> {
                     continue;
                 }
             };
-            let second = match self.put(&dir, &stage, &first, &mut kept) {
+            let second = match self.put(&stage.dir, &stage.name, &first, &mut kept) {
                 Ok(second) => second,
                 Err(error) => {
                     restore.failed(first.need, &error);
@@ -265,9 +265,9 @@ impl Healer<'_, '_> {
             );
             let path = &need.path;
             let source = LinkSource {
-                dir: &dir,
+                dir: &stage.dir,
                 path,
-                id,
+                id: stage.id,
             };
             return self.link_all(names, &source, &mut kept, candidate);
         }

@@ -11,10 +11,10 @@ use bc_fs::dirfd::own_path;
 use bc_walk::{Error, ErrorKind, FileStat, Identity};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::Restore;
 use super::needs::Need;
 use super::put::{self, Keep, NotPut, Present};
 use super::sources::Candidate;
+use super::{PresentMeta, Restore};
 use crate::beneath::DestDir;
 use crate::data::{DataError, HUGE, Layout};
 use crate::job::shown_below;
@@ -36,6 +36,13 @@ pub(super) struct UnrepairedName {
     pub(super) need: usize,
     /// The existing file with the name.
     pub(super) present: Option<Present>,
+}
+
+/// A complete stage that waits for its name.
+pub(super) struct ClosedStage {
+    pub(super) dir: DestDir,
+    pub(super) name: String,
+    pub(super) id: Identity,
 }
 
 /// File that names are linked to.
@@ -176,12 +183,12 @@ impl<'r, 'a> Healer<'r, 'a> {
         }
     }
 
-    /// Makes a stage of a candidate, if it has the wanted content; returns its name and identity.
+    /// Makes a stage of a candidate, if it has the wanted content.
     pub(super) fn stage(
         &mut self,
         name: &UnrepairedName,
         candidate: Option<&Candidate>,
-    ) -> Result<(DestDir, String, Identity), NotStaged> {
+    ) -> Result<ClosedStage, NotStaged> {
         let restore = self.restore;
         let need = self.need(name);
         let failed = |op: &'static str, errno: Errno| {
@@ -202,14 +209,14 @@ impl<'r, 'a> Healer<'r, 'a> {
             NoStage::Foreign(_) => failed("create", Errno::EXIST),
         })?;
         restore.stages.made(&need.path, &stage.file);
-        let filled = self.fill(name, (&dir, &stage), candidate).and_then(|()| {
+        let filled = self.fill(name, &dir, &stage, candidate).and_then(|()| {
             let stat = meta::fstat(&stage.file).map_err(|errno| failed("stat", errno))?;
             Ok(FileStat::from(&stat).id)
         });
         match filled {
             Ok(id) => {
-                let stage = stage.close(&dir).map_err(|errno| failed("close", errno))?;
-                Ok((dir, stage, id))
+                let name = stage.close(&dir).map_err(|errno| failed("close", errno))?;
+                Ok(ClosedStage { dir, name, id })
             }
             Err(stop) => {
                 stage.remove(&dir);
@@ -221,7 +228,8 @@ impl<'r, 'a> Healer<'r, 'a> {
     fn fill(
         &mut self,
         name: &UnrepairedName,
-        (dir, stage): (&DestDir, &Stage),
+        dir: &DestDir,
+        stage: &Stage,
         candidate: Option<&Candidate>,
     ) -> Result<(), NotStaged> {
         let restore = self.restore;
@@ -243,7 +251,10 @@ impl<'r, 'a> Healer<'r, 'a> {
                 let path = [own_path(&dir.fd).as_bytes(), b"/", last].concat();
                 let xattrs = self.xattrs.at(&path);
                 let xattrs = xattrs.map_err(|errno| failed("getxattr", errno))?;
-                Some((&present.stat, xattrs))
+                Some(PresentMeta {
+                    stat: &present.stat,
+                    xattrs,
+                })
             }
         };
         let (wanted, giving) = restore.recorded(Some(&need.entry), present, 0o666);

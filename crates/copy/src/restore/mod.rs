@@ -65,6 +65,12 @@ pub use options::{
 /// Files of a worker: each is read, written and forced to the disk, so that few are enough.
 const GROUPS_EACH: usize = 4;
 
+/// Metadata of the file that has the name of a path now.
+struct PresentMeta<'a> {
+    stat: &'a FileStat,
+    xattrs: Xattrs,
+}
+
 /// Sources that a content may be taken from, by the strength of its digest.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Reach {
@@ -309,7 +315,7 @@ impl Restore<'_> {
     fn recorded(
         &self,
         entry: Option<&Entry>,
-        present: Option<(&FileStat, Xattrs)>,
+        present: Option<PresentMeta<'_>>,
         new_mode: u32,
     ) -> (WantedMeta, Giving) {
         let mut giving = self.giving;
@@ -325,20 +331,20 @@ impl Restore<'_> {
                 .collect();
             pairs
         });
-        let (stat, own) = present.unzip();
+        let (stat, own) = present.map(|now| (now.stat, now.xattrs)).unzip();
         let xattrs = xattrs.or(own);
         giving.preserve.xattrs = xattrs.is_some();
         let xattrs = xattrs.unwrap_or_default();
         let wanted = match (trusted, stat) {
-            (Some(meta), _) => WantedMeta::recorded(meta.mode, (meta.uid, meta.gid), mtime, xattrs),
+            (Some(meta), _) => WantedMeta::recorded(meta.mode, meta.uid, meta.gid, mtime, xattrs),
             (None, Some(stat)) => {
                 let mtime = mtime.or(Some(stat.stamp.mtime_ns));
-                WantedMeta::recorded(stat.mode, (stat.uid, stat.gid), mtime, xattrs)
+                WantedMeta::recorded(stat.mode, stat.uid, stat.gid, mtime, xattrs)
             }
             (None, None) => {
                 giving.preserve.mode = false;
                 giving.preserve.owner = false;
-                WantedMeta::recorded(new_mode, (0, 0), mtime, xattrs)
+                WantedMeta::recorded(new_mode, 0, 0, mtime, xattrs)
             }
         };
         (wanted, giving)

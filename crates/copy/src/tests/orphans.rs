@@ -33,11 +33,11 @@ fn with_records(ground: &Ground, more: impl Fn(&mut Vec<u8>)) -> JobRecord {
     let Found::Journal(mut journal) = Journal::open(&place, &key).unwrap() else {
         panic!("no journal");
     };
-    let (job, ..) = crate::journal::load(&journal, &[0; 16]).unwrap().unwrap();
+    let content = crate::journal::load(&journal, &[0; 16]).unwrap().unwrap();
     let mut piece = Vec::new();
     more(&mut piece);
     journal.append(&mut piece).unwrap();
-    job
+    content.job
 }
 
 /// Makes the stage of a small file that a killed run was about to finish; returns its path.
