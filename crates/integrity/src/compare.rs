@@ -10,7 +10,6 @@ use std::collections::HashSet;
 use std::io;
 
 use bc_digest::Digest;
-use bc_manifest::Failure;
 use bc_manifest::integrity::Kind;
 
 use crate::change::{Change, Class, Ctime, Difference, Value};
@@ -26,7 +25,7 @@ use crate::second::is_second;
 use crate::spill_buffer::SpillBuffer;
 use crate::summary::ComparisonSummary;
 use crate::swaps::{Renamed, rings};
-use crate::unread::in_unread;
+use crate::unread::UnreadDir;
 use joined::{
     ALL_RECORDED, class_of, content_of, moved_change, proof_of, renamed_change, with,
     without_identity,
@@ -270,7 +269,7 @@ impl<'a> Comparison<'a> {
             class => class,
         };
         if self.detail != Detail::First
-            && (self.may_be_swapped((path, class), old, new, &mut site)
+            && (self.may_be_swapped(path, class, old, new, &mut site)
                 || self.may_have_another_name(&change, old, new)
                 || self.may_be_renamed(&change, old, new, site)
                 || self.may_be_copied(&change, new))
@@ -318,7 +317,7 @@ impl<'a> Comparison<'a> {
         &mut self,
         path: &[u8],
         new: &EntryRef<'_>,
-        above: Option<(&Failure, &[u8])>,
+        above: Option<UnreadDir<'_>>,
         site: impl Site,
     ) -> io::Result<()> {
         self.summary.new += 1;
@@ -326,8 +325,8 @@ impl<'a> Comparison<'a> {
             None => self.one_sided(Class::Added, path, new, None, site),
             Some(above) => {
                 let reason = match self.records && new.error.is_none() {
-                    true => readable_now(&in_unread(above)),
-                    false => format!("not recorded: {}", in_unread(above)),
+                    true => readable_now(&above.reason()),
+                    false => format!("not recorded: {}", above.reason()),
                 };
                 self.one_sided(Class::Unreadable, path, new, Some(reason), site)
             }

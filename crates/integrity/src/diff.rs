@@ -113,8 +113,7 @@ pub fn diff(what: &DiffOptions<'_>, sink: &mut Sink<'_>) -> Result<Diffed, Error
                 match after.found.filter(|found| before.found != Some(*found)) {
                     // Noted since: it outweighs every other change.
                     Some(found) => {
-                        let noted = (found, after.tried_at);
-                        comparison.known(&before.path, &one, &other, noted)
+                        comparison.known(&before.path, &one, &other, found, after.tried_at)
                     }
                     None => comparison
                         .both(&before.path, &one, &other, Offline)

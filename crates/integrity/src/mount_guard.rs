@@ -28,7 +28,8 @@ pub(crate) struct MountGuard<'a> {
 impl<'a> MountGuard<'a> {
     pub(crate) fn new(
         root: &'a OsStr,
-        (missing, check): (MissingMounts, RootCheck),
+        missing: MissingMounts,
+        check: RootCheck,
         header: &Header,
     ) -> MountGuard<'a> {
         MountGuard {
@@ -60,8 +61,7 @@ impl<'a> MountGuard<'a> {
     pub(crate) fn see(&mut self, tree: &Tree, old: &Entry, new: &LoadedEntry<'_>) {
         if self.refuses {
             let mount = new.id.and_then(|id| tree.any_mount(id));
-            let there = (mount, new.view.ino);
-            self.replaced.see(old, there, new.link, self.knows);
+            self.replaced.see(old, new, mount, self.knows);
         }
     }
 

@@ -64,14 +64,15 @@ pub(crate) fn find(
     workers: usize,
     cancel: &Cancel,
 ) -> Result<Arc<[Run]>, Error> {
-    find_by(USUAL, manifest, header, (tree, touched), workers, cancel)
+    find_by(USUAL, manifest, header, tree, touched, workers, cancel)
 }
 
 fn find_by(
     scale: Scale,
     manifest: &ManifestFile,
     header: &Header,
-    (tree, touched): (&Tree, Option<Identity>),
+    tree: &Tree,
+    touched: Option<Identity>,
     workers: usize,
     cancel: &Cancel,
 ) -> Result<Arc<[Run]>, Error> {

@@ -129,13 +129,12 @@ impl Replaced {
         self.0.is_empty()
     }
 
-    /// Takes a path of both sides, in path order, with the file system mounted on it now and its
-    /// inode number.
+    /// Takes a path of both sides, in path order. `mount`: the file system mounted on it now.
     pub(crate) fn see(
         &mut self,
         old: &Entry,
-        (mount, ino): (Option<&Mounted>, Option<u64>),
-        link: Link,
+        new: &LoadedEntry<'_>,
+        mount: Option<&Mounted>,
         knows: Knows,
     ) {
         let Some(is) = mount.filter(|_| old.path != ROOT) else {
@@ -143,9 +142,9 @@ impl Replaced {
         };
         // The file at the end of a link is one of many of its file system: an edit of it proves
         // nothing. Earlier versions did not record mounts there.
-        let led_to_file = link == Link::Followed && old.kind != Kind::Dir;
+        let led_to_file = new.link == Link::Followed && old.kind != Kind::Dir;
         let replaced = match (old.mount.as_deref(), knows) {
-            (Some(was), _) => match compare(was, is, is_inode(old, ino)) {
+            (Some(was), _) => match compare(was, is, is_inode(old, new.view.ino)) {
                 Sameness::Other => true,
                 Sameness::Unknown => !led_to_file,
                 Sameness::Same | Sameness::OtherPart => false,

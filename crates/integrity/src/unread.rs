@@ -9,6 +9,21 @@ use crate::attributes;
 use crate::entry_ref::EntryRef;
 use crate::judge::describe;
 
+/// A directory that could not be read.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct UnreadDir<'a> {
+    pub(crate) path: &'a [u8],
+    pub(crate) failure: &'a Failure,
+}
+
+impl UnreadDir<'_> {
+    /// Returns the reason for a path below it.
+    pub(crate) fn reason(&self) -> String {
+        let dir = bc_fs::escape(self.path);
+        format!("in {dir}: {}", describe(self.failure))
+    }
+}
+
 /// Unread directories of one side, by path, each with the reason.
 #[derive(Debug, Default)]
 pub(crate) struct UnreadDirs(BTreeMap<Vec<u8>, Failure>);
@@ -33,8 +48,8 @@ impl UnreadDirs {
         }
     }
 
-    /// Returns the outermost such directory above a path, with the reason.
-    pub(crate) fn above(&self, path: &[u8]) -> Option<(&Failure, &[u8])> {
+    /// Returns the outermost such directory above a path.
+    pub(crate) fn above(&self, path: &[u8]) -> Option<UnreadDir<'_>> {
         // Nearly always there is none at all.
         if self.0.is_empty() {
             return None;
@@ -42,14 +57,9 @@ impl UnreadDirs {
         let root = self.0.get_key_value(ROOT);
         let slashes = memchr::memchr_iter(b'/', path);
         let mut dirs = slashes.filter_map(|slash| self.0.get_key_value(&path[..slash]));
-        let (dir, failure) = root.or_else(|| dirs.next())?;
-        Some((failure, dir))
+        let (path, failure) = root.or_else(|| dirs.next())?;
+        Some(UnreadDir { path, failure })
     }
-}
-
-/// Returns the reason for a path below `above`.
-pub(crate) fn in_unread((failure, above): (&Failure, &[u8])) -> String {
-    format!("in {}: {}", bc_fs::escape(above), describe(failure))
 }
 
 #[cfg(test)]
@@ -71,14 +81,15 @@ mod tests {
         unread.add(b"a", &failure("open"));
         unread.add(b"a/b", &failure("stat"));
         for below in ["a/b", "a/b/c", "a/c"] {
-            let (failure, dir) = unread.above(below.as_bytes()).unwrap();
-            assert_eq!((&failure.op[..], dir), ("open", &b"a"[..]), "{below}");
+            let dir = unread.above(below.as_bytes()).unwrap();
+            let found = (&dir.failure.op[..], dir.path);
+            assert_eq!(found, ("open", &b"a"[..]), "{below}");
         }
         for beside in ["a", "a-b", "a-b/c", "aa/b", "b/a/c"] {
             assert_eq!(unread.above(beside.as_bytes()), None, "{beside}");
         }
         unread.add(ROOT, &failure("readdir"));
-        assert_eq!(unread.above(b"b").unwrap().1, ROOT);
+        assert_eq!(unread.above(b"b").unwrap().path, ROOT);
     }
 
     #[test]

@@ -269,7 +269,7 @@ pub fn update_reported(
             by_name: 0,
         });
     }
-    updater.write(&plan, scrubbed, work, (sink, flush))
+    updater.write(&plan, scrubbed, work, sink, flush)
 }
 
 /// Results of files that were read again before a time limit was over.
@@ -338,7 +338,8 @@ impl Updater<'_> {
         plan: &FirstPass<'_>,
         scrubbed: Scrubbed,
         work: &Work<'_>,
-        (sink, flush): (&mut Sink<'_>, &mut dyn FnMut() -> std::io::Result<()>),
+        sink: &mut Sink<'_>,
+        flush: &mut dyn FnMut() -> std::io::Result<()>,
     ) -> Result<Updated, Error> {
         let what = self.what;
         let was_on = self.header.root_dev;
@@ -361,7 +362,8 @@ impl Updater<'_> {
             known: &known,
             output: Output::create(
                 what.manifest,
-                (self.manifest, self.held),
+                self.manifest,
+                self.held,
                 &self.header,
                 plan.differs,
             )?,
@@ -409,10 +411,10 @@ impl Updater<'_> {
         let reported = |error: std::io::Error| report_failed(&error);
         let verdicts = comparison.settle(&mut hints).map_err(reported)?;
         let again = || self.manifest.again(what.trust);
-        late.settle(verdicts, (what, &known), again)?;
+        late.settle(verdicts, what, &known, again)?;
         let finished = comparison.finish_recorded(hints);
         let (mut summary, copies) = finished.map_err(reported)?;
-        let output = late.amend(output, &copies, (what, &known))?;
+        let output = late.amend(output, &copies, what, &known)?;
         // Changes that are not reported would not be found again.
         flush().map_err(reported)?;
         let written = output.commit()?;

@@ -151,7 +151,7 @@ pub fn verify(
         root_dev: header.root_dev,
         unread: UnreadDirs::default(),
         unmounted: Unmounted::new(what.root_check),
-        guard: MountGuard::new(what.root, (what.missing_mounts, what.root_check), &header),
+        guard: MountGuard::new(what.root, what.missing_mounts, what.root_check, &header),
         hints: Hints::new(&tree, is_elsewhere, &header),
         scope: scope.as_ref(),
     };
@@ -357,8 +357,8 @@ impl Sides for Merge<'_, '_> {
     fn before(&mut self, path: &[u8]) -> Result<Flow, Error> {
         while let Some(entry) = self.old.take_before(path)? {
             self.unread.see(entry);
-            let sides = (&mut self.comparison, &mut self.unmounted);
-            gone(self.tree, sides, &mut self.guard, entry)?;
+            let (comparison, unmounted) = (&mut self.comparison, &mut self.unmounted);
+            gone(self.tree, comparison, unmounted, &mut self.guard, entry)?;
             if self.comparison.flow() == Flow::Stop {
                 return Ok(Flow::Stop);
             }
@@ -383,8 +383,8 @@ impl Sides for Merge<'_, '_> {
             match self.old.take_up_to(new.path)? {
                 Some((Position::Before, entry)) => {
                     self.unread.see(entry);
-                    let sides = (&mut self.comparison, &mut self.unmounted);
-                    gone(self.tree, sides, &mut self.guard, entry)?;
+                    let (comparison, unmounted) = (&mut self.comparison, &mut self.unmounted);
+                    gone(self.tree, comparison, unmounted, &mut self.guard, entry)?;
                     if self.comparison.flow() == Flow::Stop {
                         return Ok(Flow::Stop);
                     }
@@ -433,8 +433,8 @@ impl Sides for Merge<'_, '_> {
 impl Merge<'_, '_> {
     fn rest(&mut self) -> Result<(), Error> {
         while let Some(entry) = self.old.take()? {
-            let sides = (&mut self.comparison, &mut self.unmounted);
-            gone(self.tree, sides, &mut self.guard, entry)?;
+            let (comparison, unmounted) = (&mut self.comparison, &mut self.unmounted);
+            gone(self.tree, comparison, unmounted, &mut self.guard, entry)?;
             if self.comparison.flow() == Flow::Stop {
                 break;
             }
@@ -446,7 +446,8 @@ impl Merge<'_, '_> {
 /// Takes a path of the manifest that the tree does not have, or that could not be looked for.
 fn gone(
     tree: &Tree,
-    (comparison, unmounted): (&mut Comparison<'_>, &mut Unmounted),
+    comparison: &mut Comparison<'_>,
+    unmounted: &mut Unmounted,
     guard: &mut MountGuard<'_>,
     entry: &Entry,
 ) -> Result<(), Error> {

@@ -3,7 +3,6 @@
 
 use std::io;
 
-use bc_manifest::Failure;
 use bc_manifest::integrity::{Found, Kind};
 use bc_manifest::time::format_rfc3339;
 
@@ -11,7 +10,7 @@ use super::{Comparison, Detail, Here};
 use crate::change::{Change, Class};
 use crate::entry_ref::EntryRef;
 use crate::judge;
-use crate::unread::in_unread;
+use crate::unread::UnreadDir;
 
 impl Comparison<'_> {
     /// A path of both sides that is unchanged but was found wrong when its content was last tried.
@@ -21,7 +20,8 @@ impl Comparison<'_> {
         path: &[u8],
         old: &EntryRef<'_>,
         new: &EntryRef<'_>,
-        (found, at): (Found, Option<i64>),
+        found: Found,
+        tried_at: Option<i64>,
     ) -> io::Result<()> {
         self.summary.old += 1;
         self.summary.new += 1;
@@ -34,7 +34,7 @@ impl Comparison<'_> {
         };
         self.summary.add(class);
         let mut change = Change::new(class, path, new.kind);
-        change.reason = Some(found_at(at));
+        change.reason = Some(found_at(tried_at));
         self.doubt(&mut change);
         self.report(change)
     }
@@ -74,14 +74,14 @@ impl Comparison<'_> {
         &mut self,
         path: &[u8],
         old: &EntryRef<'_>,
-        (failure, above): (&Failure, &[u8]),
+        above: UnreadDir<'_>,
     ) -> io::Result<()> {
         self.summary.old += 1;
         self.summary.unseen += 1;
         self.summary.add(Class::Unreadable);
         let mut change = Change::new(Class::Unreadable, path, old.kind);
-        change.fail(above, Some(failure));
-        change.reason = Some(in_unread((failure, above)));
+        change.fail(above.path, Some(above.failure));
+        change.reason = Some(above.reason());
         self.report(change)
     }
 

@@ -60,7 +60,8 @@ impl Comparison<'_> {
     /// time.
     pub(super) fn may_be_swapped(
         &mut self,
-        (path, class): (&[u8], Class),
+        path: &[u8],
+        class: Class,
         old: &EntryRef<'_>,
         new: &EntryRef<'_>,
         site: &mut impl Site,

@@ -56,7 +56,7 @@ fn found(
     let tree = Tree::walk(root, &what.tree, FileStats::Walked, &[], &work).unwrap();
     let scale = Scale { worth: 0, piece };
     let header = reader.header();
-    let runs = find_by(scale, &manifest, header, (&tree, None), workers, &cancel).unwrap();
+    let runs = find_by(scale, &manifest, header, &tree, None, workers, &cancel).unwrap();
     // A run skips just the lines that it describes.
     for run in &runs[..] {
         let text = &bytes[run.bytes.start as usize..run.bytes.end as usize];

@@ -8,7 +8,7 @@ use bc_manifest::integrity::{ROOT, path_order};
 use bc_walk::EntryId;
 
 use super::Tree;
-use crate::unread::UnreadDirs;
+use crate::unread::{UnreadDir, UnreadDirs};
 
 /// Parts of a tree that could not be read.
 #[derive(Default)]
@@ -64,9 +64,8 @@ impl Tree {
         unread
     }
 
-    /// Returns the failure of the directory above a path that is not in the listing, if that could
-    /// not be read, and its path.
-    pub(crate) fn why_unseen(&self, path: &[u8]) -> Option<(&Failure, &[u8])> {
+    /// Returns the directory above a path that is not in the listing, if that could not be read.
+    pub(crate) fn why_unseen(&self, path: &[u8]) -> Option<UnreadDir<'_>> {
         self.unread.dirs.above(path)
     }
 }

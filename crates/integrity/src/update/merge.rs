@@ -70,7 +70,8 @@ impl Late {
     pub(super) fn settle(
         &mut self,
         verdicts: Verdicts,
-        (what, known): (&UpdateOptions<'_>, &KnownDamage<'_>),
+        what: &UpdateOptions<'_>,
+        known: &KnownDamage<'_>,
         again: impl FnOnce() -> Result<ManifestStream, Error>,
     ) -> Result<(), Error> {
         let Verdicts {
@@ -126,7 +127,8 @@ impl Late {
         mut self,
         output: Ended,
         copies: &HashSet<Vec<u8>>,
-        (what, known): (&UpdateOptions<'_>, &KnownDamage<'_>),
+        what: &UpdateOptions<'_>,
+        known: &KnownDamage<'_>,
     ) -> Result<Ended, Error> {
         if self.sound.is_empty() && copies.is_empty() && self.missed.is_empty() {
             return Ok(output);
@@ -138,8 +140,7 @@ impl Late {
             if let Some((was, unproven)) = self.missed.remove(&entry.path)
                 && entry.found.is_none()
             {
-                let found = (Found::Damaged, what.now);
-                note(entry, &was, unproven, found);
+                note(entry, &was, unproven, Found::Damaged, what.now);
             }
             if copies.contains(&entry.path) {
                 note_known_damage(entry, what, known);
@@ -163,7 +164,7 @@ impl Late {
 }
 
 /// Gives a file's entry the record of another name that it had, to which its content is not equal.
-fn note(fresh: &mut Entry, was: &Was, unproven: bool, (found, now): (Found, i64)) {
+fn note(fresh: &mut Entry, was: &Was, unproven: bool, found: Found, now: i64) {
     fresh.unproven = unproven;
     let (found, damaged) = match found {
         Found::Damaged => (found, fresh.digest),
@@ -267,7 +268,7 @@ impl Merge<'_, '_> {
         // Another file that was given the number is judged by itself.
         if let Some((was, proof)) = proven.find(|(_, proof)| *proof != Proof::Other) {
             let unproven = proof == Proof::Unproven;
-            note(fresh, was, unproven, (found, self.what.now));
+            note(fresh, was, unproven, found, self.what.now);
             self.late.found(fresh);
             self.late.noted.insert(fresh.path.clone());
         }
@@ -315,7 +316,7 @@ impl Merge<'_, '_> {
             && now.kind == entry.kind
         {
             self.comparison
-                .known(new.path, &before, &compared, (found, entry.tried_at))
+                .known(new.path, &before, &compared, found, entry.tried_at)
                 .map_err(|error| report_failed(&error))?;
             return self.keep(entry, new.view.device);
         }

@@ -80,7 +80,8 @@ impl Output {
     /// wanted.
     pub(super) fn create(
         path: &Path,
-        (old, held): (&ManifestFile, &AsRead),
+        old: &ManifestFile,
+        held: &AsRead,
         header: &Header,
         wanted: bool,
     ) -> Result<Output, Error> {

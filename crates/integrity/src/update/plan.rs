@@ -240,8 +240,7 @@ impl<'a> FirstPass<'a> {
             self.judge.witness(&old, &new.view, id);
         }
         let mount = new.id.and_then(|id| self.tree.any_mount(id));
-        self.replaced
-            .see(entry, (mount, new.view.ino), new.link, self.knows);
+        self.replaced.see(entry, new, mount, self.knows);
         // Where numbers move, another one proves nothing.
         let renamed = is_another(&old, &new.view)
             && new.id.is_none_or(|id| self.judge.has_stable_numbers(id));
