@@ -263,14 +263,13 @@ impl Place {
             .find(|place| place.start.load(Ordering::Acquire) == start)?;
         let len = place.len.load(Ordering::Relaxed);
         let file = place.file.load(Ordering::Relaxed);
-        Some((place, Block::from_parts((NonNull::new(start)?, len, file))))
+        Some((place, Block::from_parts(NonNull::new(start)?, len, file)))
     }
 
     fn put(&self, block: &Block) {
-        let (start, len, file) = block.parts();
-        self.len.store(len, Ordering::Relaxed);
-        self.file.store(file, Ordering::Relaxed);
-        self.start.store(start.as_ptr(), Ordering::Release);
+        self.len.store(block.len(), Ordering::Relaxed);
+        self.file.store(block.file(), Ordering::Relaxed);
+        self.start.store(block.start().as_ptr(), Ordering::Release);
     }
 
     /// Keeps the entry taken, but without a mapping.

@@ -48,13 +48,9 @@ impl Block {
         })
     }
 
-    /// Restores a block from [`parts`](Block::parts).
-    pub(super) fn from_parts((start, len, file): (NonNull<u8>, usize, RawFd)) -> Block {
+    /// Restores a block from its parts.
+    pub(super) fn from_parts(start: NonNull<u8>, len: usize, file: RawFd) -> Block {
         Block { start, len, file }
-    }
-
-    pub(super) fn parts(&self) -> (NonNull<u8>, usize, RawFd) {
-        (self.start, self.len, self.file)
     }
 
     pub(super) fn start(&self) -> NonNull<u8> {
@@ -63,6 +59,10 @@ impl Block {
 
     pub(super) fn len(&self) -> usize {
         self.len
+    }
+
+    pub(super) fn file(&self) -> RawFd {
+        self.file
     }
 
     /// Gives it another length, which is not 0, and perhaps another place. After a failure it is
