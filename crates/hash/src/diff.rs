@@ -159,7 +159,7 @@ fn changes(old: &Side, new: &Side) -> Result<(Vec<Packed>, u64), Incomparable> {
         match (was, is) {
             (Some(was), Some(is)) => {
                 let path = was.start;
-                match compare((old, was), (new, is)) {
+                match compare(old, was, new, is) {
                     None => {
                         let path = old.path(path).to_vec();
                         return Err(Incomparable { path });
@@ -175,15 +175,17 @@ fn changes(old: &Side, new: &Side) -> Result<(Vec<Packed>, u64), Incomparable> {
             (None, None) => {}
         }
     }
-    moves((old, removed), (new, added), &mut changes);
+    moves(old, removed, new, added, &mut changes);
     Ok((changes, same))
 }
 
 /// Returns whether the digests of one path are the same on both sides, as far as they are of the
 /// same algorithms; `None` if none are.
 fn compare(
-    (old, was): (&Side, Range<PackedRecord>),
-    (new, is): (&Side, Range<PackedRecord>),
+    old: &Side,
+    was: Range<PackedRecord>,
+    new: &Side,
+    is: Range<PackedRecord>,
 ) -> Option<bool> {
     let new_in_old = new.digests(is.clone());
     let new_in_old = new_in_old.filter_map(|digest| old.confirms(was.clone(), digest));

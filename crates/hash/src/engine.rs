@@ -49,23 +49,29 @@ pub fn hash_with<S: DigestSink>(
         read.tables = Tables::SHARED;
     }
     let named: Vec<_> = listing.descriptors().collect();
-    let counts = (workers, most);
-    let done = run_readers(plan, &read, &named, counts, |worker, spawner, growth| {
-        let run_workers = RunWorkers {
-            worker_count: &worker_count,
-            adder: WorkerAdder::new(&worker_count, spawner),
-            growth: Some(growth),
-        };
-        let alone = Alone::new(listing, options, cancel);
-        let sink = sink(worker);
-        let mut consumer = Lanes::new(alone, plan, run_workers, &links, progress, sink);
-        let mut stats = bc_read::pump(listing, plan, &options.read, cancel, &mut consumer);
-        consumer.counter.publish();
-        consumer.hand_over();
-        stats.merge(consumer.alone.done);
-        let (threads, taken) = (consumer.alone.threads, consumer.records.taken);
-        (consumer.sink, stats, threads, taken)
-    })?;
+    let done = run_readers(
+        plan,
+        &read,
+        &named,
+        workers,
+        most,
+        |worker, spawner, growth| {
+            let run_workers = RunWorkers {
+                worker_count: &worker_count,
+                adder: WorkerAdder::new(&worker_count, spawner),
+                growth: Some(growth),
+            };
+            let alone = Alone::new(listing, options, cancel);
+            let sink = sink(worker);
+            let mut consumer = Lanes::new(alone, plan, run_workers, &links, progress, sink);
+            let mut stats = bc_read::pump(listing, plan, &options.read, cancel, &mut consumer);
+            consumer.counter.publish();
+            consumer.hand_over();
+            stats.merge(consumer.alone.done);
+            let (threads, taken) = (consumer.alone.threads, consumer.records.taken);
+            (consumer.sink, stats, threads, taken)
+        },
+    )?;
     let mut totals = Totals {
         workers: done.len(),
         ..Totals::default()

@@ -49,17 +49,19 @@ pub fn run_readers<T: Send>(
     plan: &Plan,
     options: &ReadOptions,
     named: &[BorrowedFd<'_>],
-    (first, most): (usize, usize),
+    first: usize,
+    most: usize,
     f: impl Fn(usize, &Spawner<'_>, Growth<'_>) -> T + Sync,
 ) -> Result<Vec<T>, WorkerPanic> {
-    with_pace(plan, options, named, (first, most), &Pace::default(), f)
+    with_pace(plan, options, named, first, most, &Pace::default(), f)
 }
 
 fn with_pace<T: Send>(
     plan: &Plan,
     options: &ReadOptions,
     named: &[BorrowedFd<'_>],
-    (first, most): (usize, usize),
+    first: usize,
+    most: usize,
     pace: &Pace,
     f: impl Fn(usize, &Spawner<'_>, Growth<'_>) -> T + Sync,
 ) -> Result<Vec<T>, WorkerPanic> {
@@ -99,7 +101,7 @@ mod tests {
             window: Duration::ZERO,
             pretend: Some(Box::new(move |busy| busy - waited(busy))),
         };
-        let ran = with_pace(&plan, &options, &[], (2, 2), &pace, |_, _, mut growth| {
+        let ran = with_pace(&plan, &options, &[], 2, 2, &pace, |_, _, mut growth| {
             growth.waiting(Waiting::Begins);
             for _ in 0..10 {
                 std::thread::sleep(Duration::from_micros(1));

@@ -83,7 +83,8 @@ impl<'a> Context<'a> {
             plan,
             &self.options.read,
             &named,
-            (workers, workers),
+            workers,
+            workers,
             |_, _, growth| f(growth),
         )
     }

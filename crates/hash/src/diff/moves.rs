@@ -8,8 +8,10 @@ use super::{Packed, compare};
 /// one is removed or added. Contents are the same if the digests of all common algorithms are: a
 /// short one may be equal by chance.
 pub(super) fn moves(
-    (old, removed): (&Side, Vec<PackedRecord>),
-    (new, added): (&Side, Vec<PackedRecord>),
+    old: &Side,
+    removed: Vec<PackedRecord>,
+    new: &Side,
+    added: Vec<PackedRecord>,
     changes: &mut Vec<Packed>,
 ) {
     let mut left = removed;
@@ -18,7 +20,7 @@ pub(super) fn moves(
         let mut queues = Queues::of(&contents, &left);
         for to in added {
             let digests = of(new, to);
-            let is_same = |from| is_same((old, from), (new, to));
+            let is_same = |from| is_same(old, from, new, to);
             let partner = digests
                 .iter()
                 .find_map(|digest| queues.take(&contents, digest, is_same));
@@ -40,7 +42,7 @@ pub(super) fn moves(
     }
     let contents = DigestIndex::of(new);
     for from in left {
-        let is_same = |to| is_same((old, from), (new, to));
+        let is_same = |to| is_same(old, from, new, to);
         let digests = of(old, from);
         let places = digests.iter();
         let to = places.filter_map(|digest| contents.first(digest, is_same));
@@ -59,8 +61,8 @@ fn of(side: &Side, path: PackedRecord) -> Vec<&[u8]> {
 }
 
 /// True if two paths have the same content.
-fn is_same((old, from): (&Side, PackedRecord), (new, to): (&Side, PackedRecord)) -> bool {
-    compare((old, old.records(from)), (new, new.records(to))) == Some(true)
+fn is_same(old: &Side, from: PackedRecord, new: &Side, to: PackedRecord) -> bool {
+    compare(old, old.records(from), new, new.records(to)) == Some(true)
 }
 
 /// Index of a manifest's contents by digest.
