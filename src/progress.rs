@@ -37,16 +37,30 @@ struct Phase {
     name: &'static str,
     files_total: u64,
     bytes_total: u64,
-    /// Start of the phase, and the counts at that time.
-    since: Instant,
-    before: ProgressCounts,
+    /// Counts at the start of the phase.
+    begun: CountsAt,
+}
+
+/// Counts at a time.
+#[derive(Clone, Copy)]
+struct CountsAt {
+    time: Instant,
+    counts: ProgressCounts,
+}
+
+/// Order to the thread of a display to end.
+#[derive(Default)]
+struct StopOrder {
+    is_given: Mutex<bool>,
+    /// Woken when it is given.
+    given: Condvar,
 }
 
 /// A running display; [`Display::stop`] or drop takes it off the screen.
 pub struct Display {
     phase: Arc<Mutex<Phase>>,
     reading: Arc<Reading>,
-    stop: Arc<(Mutex<bool>, Condvar)>,
+    stop: Arc<StopOrder>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -76,8 +90,10 @@ impl Display {
                 name: phase,
                 files_total: 0,
                 bytes_total: 0,
-                since: Instant::now(),
-                before: ProgressCounts::default(),
+                begun: CountsAt {
+                    time: Instant::now(),
+                    counts: ProgressCounts::default(),
+                },
             })),
             reading: Arc::clone(&reading),
             stop: Arc::default(),
@@ -114,8 +130,10 @@ impl Display {
                 name,
                 files_total: files,
                 bytes_total: bytes,
-                since: Instant::now(),
-                before: (self.reading)(),
+                begun: CountsAt {
+                    time: Instant::now(),
+                    counts: (self.reading)(),
+                },
             };
         }
     }
@@ -129,9 +147,9 @@ impl Display {
         let Some(thread) = self.thread.take() else {
             return;
         };
-        if let Ok(mut stop) = self.stop.0.lock() {
-            *stop = true;
-            self.stop.1.notify_all();
+        if let Ok(mut is_given) = self.stop.is_given.lock() {
+            *is_given = true;
+            self.stop.given.notify_all();
         }
         let _ = thread.join();
     }
@@ -148,26 +166,20 @@ fn can_redraw() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-fn draw_until(
-    phase: &Mutex<Phase>,
-    stop: &(Mutex<bool>, Condvar),
-    reading: &Reading,
-    always: bool,
-) {
+fn draw_until(phase: &Mutex<Phase>, stop: &StopOrder, reading: &Reading, always: bool) {
     let started = Instant::now();
     let mut recent = Recent::default();
-    let Ok(mut stopped) = stop.0.lock() else {
+    let Ok(mut stopped) = stop.is_given.lock() else {
         return;
     };
     loop {
-        let Ok((next, _)) = stop.1.wait_timeout_while(stopped, EVERY, |s| !*s) else {
+        let Ok((next, _)) = stop.given.wait_timeout_while(stopped, EVERY, |s| !*s) else {
             return;
         };
         stopped = next;
         let Ok(phase) = phase.lock() else { return };
-        let now = Instant::now();
-        let counts = reading();
-        let rate = recent.rate((phase.since, phase.before), now, counts);
+        let (now, counts) = (Instant::now(), reading());
+        let rate = recent.rate(phase.begun, CountsAt { time: now, counts });
         let text = ((now - started >= PATIENCE && !*stopped) || (always && *stopped))
             .then(|| phase.line(counts, rate, now, width()));
         drop(phase);
@@ -186,48 +198,43 @@ impl Phase {
         counts.files_total = counts.files_total.max(self.files_total);
         counts.bytes_total = counts.bytes_total.max(self.bytes_total);
         // Only this phase's work counts: earlier work had another speed.
-        counts.files = counts.files.saturating_sub(self.before.files);
-        counts.bytes = counts.bytes.saturating_sub(self.before.bytes);
+        counts.files = counts.files.saturating_sub(self.begun.counts.files);
+        counts.bytes = counts.bytes.saturating_sub(self.begun.counts.bytes);
         render(
             counts.phase.unwrap_or(self.name),
             counts,
             rate,
-            now.saturating_duration_since(self.since),
+            now.saturating_duration_since(self.begun.time),
             width,
         )
     }
 }
 
-/// Counts of the last few seconds, with their times.
+/// Counts of the last few seconds.
 #[derive(Default)]
-struct Recent(VecDeque<(Instant, ProgressCounts)>);
+struct Recent(VecDeque<CountsAt>);
 
 impl Recent {
     /// Returns the work per second since `begun`, the phase's beginning, or of its last [`RECENT`].
-    fn rate(
-        &mut self,
-        begun: (Instant, ProgressCounts),
-        now: Instant,
-        counts: ProgressCounts,
-    ) -> Rate {
-        while self.0.front().is_some_and(|(then, _)| *then < begun.0) {
+    fn rate(&mut self, begun: CountsAt, now: CountsAt) -> Rate {
+        while self.0.front().is_some_and(|then| then.time < begun.time) {
             self.0.pop_front();
         }
         if self.0.is_empty() {
             self.0.push_back(begun);
         }
-        self.0.push_back((now, counts));
-        while self.0.len() > 2 && now - self.0[1].0 >= RECENT {
+        self.0.push_back(now);
+        while self.0.len() > 2 && now.time - self.0[1].time >= RECENT {
             self.0.pop_front();
         }
-        let (then, before) = self.0[0];
-        let seconds = (now - then).as_secs_f64();
+        let then = self.0[0];
+        let seconds = (now.time - then.time).as_secs_f64();
         if seconds <= 0.0 {
             return Rate::default();
         }
         Rate {
-            files: counts.files.saturating_sub(before.files) as f64 / seconds,
-            bytes: counts.bytes.saturating_sub(before.bytes) as f64 / seconds,
+            files: now.counts.files.saturating_sub(then.counts.files) as f64 / seconds,
+            bytes: now.counts.bytes.saturating_sub(then.counts.bytes) as f64 / seconds,
         }
     }
 }
@@ -319,13 +326,17 @@ mod tests {
         let start = Instant::now();
         let after = |millis| start + Duration::from_millis(millis);
         let mut recent = Recent::default();
-        let begun = (start, at(0));
-        let mut bytes = |begun, millis, count| recent.rate(begun, after(millis), at(count)).bytes;
+        let counted = |millis, bytes| CountsAt {
+            time: after(millis),
+            counts: at(bytes),
+        };
+        let begun = counted(0, 0);
+        let mut bytes = |begun, millis, count| recent.rate(begun, counted(millis, count)).bytes;
         // No earlier sample than the beginning.
         assert_eq!(bytes(begun, 50, 1000), 20_000.0);
         assert_eq!(bytes(begun, 100, 1000), 10_000.0);
         // Another phase: earlier work does not count.
-        let next = (after(200), at(1000));
+        let next = counted(200, 1000);
         assert_eq!(bytes(next, 300, 1500), 5_000.0);
         // A stall shows once the stretch has passed.
         assert_eq!(bytes(next, 5200, 1500), 100.0);

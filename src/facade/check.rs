@@ -121,7 +121,9 @@ impl CheckJob<'_> {
             .any(|verdict| matches!(verdict, Verdict::NotDone));
         let files = read.wanted.into_iter().zip(verdicts);
         let checked = Checked {
-            files: files.filter_map(CheckedFile::new).collect(),
+            files: files
+                .filter_map(|(wanted, verdict)| CheckedFile::new(&wanted, verdict))
+                .collect(),
             errors: read.errors,
             improper_lines: read.improper,
             is_cut_short: read.is_cut_short,
@@ -261,7 +263,7 @@ pub struct CheckedFile {
 }
 
 impl CheckedFile {
-    fn new((wanted, verdict): (FileDigests, Verdict)) -> Option<CheckedFile> {
+    fn new(wanted: &FileDigests, verdict: Verdict) -> Option<CheckedFile> {
         let verdict = match verdict {
             Verdict::Ok => FileVerdict::Ok,
             Verdict::Mismatch => FileVerdict::Mismatch,

@@ -42,18 +42,19 @@ pub fn run(program: &'static Program, argv: &[OsString]) -> Exit {
         Kind::Sum(family) => coreutils(program, Some(family), argv),
         Kind::Cksum => coreutils(program, None, argv),
         // Its arguments are clap's affair, which ends with 2.
-        Kind::B3sum => other(program, argv, (b3sum::HELP, Exit::Fatal), b3sum::run),
-        Kind::Xxhsum(usual) => other(program, argv, (xxhsum::HELP, FAILURE), |argv, out| {
+        Kind::B3sum => other(program, argv, b3sum::HELP, Exit::Fatal, b3sum::run),
+        Kind::Xxhsum(usual) => other(program, argv, xxhsum::HELP, FAILURE, |argv, out| {
             xxhsum::run(usual, argv, out)
         }),
     }
 }
 
-/// Runs one that is not of coreutils, with its help and its exit where the arguments are wrong.
+/// Runs one that is not of coreutils. `misused`: exit code where the arguments are wrong.
 fn other(
     program: &Program,
     argv: &[OsString],
-    (help, misused): (&str, Exit),
+    help: &str,
+    misused: Exit,
     run: impl FnOnce(&[OsString], &mut Out) -> Result<Result<bool, order::Stop>, Early>,
 ) -> Exit {
     let mut out = Out::new(program.name.as_bytes(), b'\n');

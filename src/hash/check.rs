@@ -173,8 +173,8 @@ impl Check<'_> {
         }
         if !found.is_empty() {
             self.exit = self.exit.worst(Exit::Differs);
-            let (count, nouns) = (found.len() as u64, ("file is", "files are"));
-            verdicts::warn(self.args, self.session, count, nouns, "not listed");
+            let (args, session, count) = (self.args, self.session, found.len() as u64);
+            verdicts::warn(args, session, count, "file is", "files are", "not listed");
         }
         // What could not be looked into may hold some.
         self.exit = self.exit.worst(self.session.report.exit());

@@ -44,8 +44,14 @@ pub fn run(args: &HashArgs) -> Outcome<Exit> {
         true => None,
         false => Some(session.listing(&plan.roots, &args.walk, &walk)?),
     };
-    let means = (&session, recorded.as_ref());
-    let hashes = hash(&plan, listing.as_ref(), means, &progress, &display)?;
+    let hashes = hash(
+        &plan,
+        listing.as_ref(),
+        &session,
+        recorded.as_ref(),
+        &progress,
+        &display,
+    )?;
     let stdin = stdin.map(|file| stdin::hash(file, plan.algorithms, &session, &progress));
     display.stop();
     if session.cancel.is_cancelled() {
@@ -126,7 +132,8 @@ fn walk_options(
 fn hash(
     plan: &HashPlan<'_>,
     listing: Option<&Listing>,
-    (session, recorded): (&Session, Option<&Recorded>),
+    session: &Session,
+    recorded: Option<&Recorded>,
     progress: &HashProgress,
     display: &Display,
 ) -> Outcome<Option<Hashes>> {

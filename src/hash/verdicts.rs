@@ -99,16 +99,25 @@ pub fn summary(
     loaded: &Loaded,
     counts: &Counts,
 ) -> Exit {
-    let warn = |count, nouns, what| warn(args, session, count, nouns, what);
+    let warn = |count, one, many, what| warn(args, session, count, one, many, what);
     warn(
         loaded.improper,
-        ("line is", "lines are"),
+        "line is",
+        "lines are",
         "improperly formatted",
     );
-    let nouns = ("listed file", "listed files");
-    warn(counts.unreadable, nouns, "could not be read");
-    let nouns = ("computed checksum", "computed checksums");
-    warn(counts.mismatched, nouns, "did NOT match");
+    warn(
+        counts.unreadable,
+        "listed file",
+        "listed files",
+        "could not be read",
+    );
+    warn(
+        counts.mismatched,
+        "computed checksum",
+        "computed checksums",
+        "did NOT match",
+    );
     if counts.matched == 0 && counts.mismatched > 0 && !args.status {
         suggest_algorithm(session, loaded);
     }
@@ -144,14 +153,9 @@ fn suggest_algorithm(session: &Session, loaded: &Loaded) {
     }
 }
 
-/// Warns of so many of something, unless there are none or `--status` is given.
-pub fn warn(
-    args: &CheckArgs,
-    session: &Session,
-    count: u64,
-    (one, many): (&str, &str),
-    what: &str,
-) {
+/// Warns of so many of something, unless there are none or `--status` is given. `one` and `many`:
+/// its name in the singular and the plural.
+pub fn warn(args: &CheckArgs, session: &Session, count: u64, one: &str, many: &str, what: &str) {
     if count > 0 && !args.status {
         let noun = if count == 1 { one } else { many };
         session

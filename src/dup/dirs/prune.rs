@@ -54,7 +54,7 @@ pub fn prune(args: &PruneArgs) -> Outcome<Exit> {
     };
     let of_roots = |files: Vec<FileRef>| FileGroup { files };
     let roots: Vec<FileGroup> = report.tree_roots().into_iter().map(of_roots).collect();
-    let Some(picks) = Picks::ask(&session, args, (&answer, &roots), &mut options, asks) else {
+    let Some(picks) = Picks::ask(&session, args, &answer, &roots, &mut options, asks) else {
         if !session.cancel.is_cancelled() {
             session.report.summary("nothing was changed");
         }
@@ -102,7 +102,8 @@ impl Picks {
     fn ask(
         session: &Session,
         args: &PruneArgs,
-        (answer, roots): (&Directories, &[FileGroup]),
+        answer: &Directories,
+        roots: &[FileGroup],
         options: &mut PruneOptions,
         asks: bool,
     ) -> Option<Picks> {

@@ -61,7 +61,7 @@ pub fn choose(
             continue;
         };
         let inodes = options.rules.order(group);
-        show(offer, group, &inodes, (at, offers.len()));
+        show(offer, group, &inodes, at, offers.len());
         match ask(session, group, &inodes, options)? {
             Reply::Keep(kept) => picks[at] = pick(group, &inodes, &kept, options),
             Reply::Skip => picks[at] = None,
@@ -188,8 +188,8 @@ impl Pick {
     }
 }
 
-/// Shows a group: a number for each physical file, with its time and all of its names.
-fn show(offer: &Offer<'_>, group: &FileGroup, inodes: &[Inode], (at, of): (usize, usize)) {
+/// Shows group `at` of `of`: a number for each physical file, with its time and all of its names.
+fn show(offer: &Offer<'_>, group: &FileGroup, inodes: &[Inode], at: usize, of: usize) {
     let mut text = format!(
         "\n[{}/{}] {}\n",
         thousands(at as u64 + 1),
