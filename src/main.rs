@@ -29,7 +29,6 @@ mod input;
 mod install;
 mod integrity;
 mod interruptible;
-mod json;
 mod lists;
 mod metrics;
 mod names;

@@ -9,12 +9,12 @@ use bc_fs::quote::shell_word;
 use bc_hash::FileDigests;
 use bc_hash::diff::{DiffEntry, Differences};
 use bc_hash::lines::Hint;
+use bc_manifest::json::insert_bytes;
 use serde_json::json;
 
 use super::args::{DiffArgs, DiffFormat};
 use super::manifest::{self, LineMeaning};
 use crate::exit::Exit;
-use crate::json::insert_path;
 use crate::output::Output;
 use crate::overlap::Given;
 use crate::run::{Outcome, Session};
@@ -262,9 +262,9 @@ fn write_document(
             DiffEntry::Moved { from, .. } => ("MOVED", from),
         };
         object.insert("change".into(), json!(word));
-        insert_path(&mut object, "path", path);
+        insert_bytes(&mut object, "path", path);
         if let DiffEntry::Moved { to, .. } = change {
-            insert_path(&mut object, "to", to);
+            insert_bytes(&mut object, "to", to);
         }
         let comma = if i + 1 < differences.changes().len() {
             ","

@@ -53,7 +53,6 @@ mod cache;
 pub mod dirs;
 mod error;
 pub mod groups;
-pub mod json;
 pub mod manifests;
 pub mod report;
 pub mod scan;

@@ -58,16 +58,28 @@ pub fn write_error(
     push_twin(out, path);
 }
 
+/// Appends the fields `path` and `path_b64` side by side, with the comma between them.
+pub fn write_path(out: &mut Vec<u8>, path: &[u8]) {
+    push_path(out, path);
+    out.push(b',');
+    push_encoded(out, path);
+}
+
 fn push_path(out: &mut Vec<u8>, path: &[u8]) {
     push_field(out, String::from_utf8_lossy(path).as_bytes());
 }
 
 fn push_twin(out: &mut Vec<u8>, path: &[u8]) {
     out.push(b',');
+    push_encoded(out, path);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends the bytes in base64 where they are not UTF-8.
+fn push_encoded(out: &mut Vec<u8>, path: &[u8]) {
     if std::str::from_utf8(path).is_err() {
         base64::encode(out, path);
     }
-    out.extend_from_slice(b"\r\n");
 }
 
 fn push_field(out: &mut Vec<u8>, field: &[u8]) {

@@ -1,14 +1,18 @@
-//! Pieces of JSON written by hand, where serde would cost too much for each of millions of lines.
+//! Bytes in JSON that need not be UTF-8, as paths and extended attributes: text under a key, lossy
+//! where it must be, and then the bytes in base64 under the same key with `_b64` at its end. And
+//! pieces of JSON written by hand, where serde would cost too much for each of millions of lines.
 
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::de::{Deserializer, Error, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::base64;
 
 /// Appends `"text"` with JSON escapes.
-pub(crate) fn push_str(out: &mut Vec<u8>, text: &str) {
+pub fn push_str(out: &mut Vec<u8>, text: &str) {
     // Nearly all names: no early exit, so that it is a few vector instructions.
     let special = |&byte: &u8| (byte < 0x20) | (byte == b'"') | (byte == b'\\');
     if !text
@@ -59,7 +63,7 @@ pub(crate) fn push_field(out: &mut Vec<u8>, key: &str, value: u64) {
 }
 
 /// Appends `,"key":`. The key must need no escapes.
-pub(crate) fn push_key(out: &mut Vec<u8>, key: &str) {
+pub fn push_key(out: &mut Vec<u8>, key: &str) {
     out.extend_from_slice(b",\"");
     out.extend_from_slice(key.as_bytes());
     out.extend_from_slice(b"\":");
@@ -67,7 +71,7 @@ pub(crate) fn push_key(out: &mut Vec<u8>, key: &str) {
 
 /// Appends `,"key":"text"`, and `,"key_b64":"…"` with the raw bytes where they are not UTF-8
 /// (the text is lossy then).
-pub(crate) fn push_bytes(out: &mut Vec<u8>, key: &str, bytes: &[u8]) {
+pub fn push_bytes(out: &mut Vec<u8>, key: &str, bytes: &[u8]) {
     push_key(out, key);
     match std::str::from_utf8(bytes) {
         Ok(text) => push_str(out, text),
@@ -82,10 +86,96 @@ pub(crate) fn push_bytes(out: &mut Vec<u8>, key: &str, bytes: &[u8]) {
 }
 
 /// Appends `"base64"`.
-pub(crate) fn push_base64(out: &mut Vec<u8>, bytes: &[u8]) {
+pub fn push_base64(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
     base64::encode(out, bytes);
     out.push(b'"');
+}
+
+/// Puts bytes into an object as [`push_bytes`] writes them.
+pub fn insert_bytes(object: &mut Map<String, Value>, key: &str, bytes: &[u8]) {
+    let JsonPath { path, path_b64 } = JsonPath::new(bytes);
+    object.insert(key.to_owned(), path.into());
+    if let Some(text) = path_b64 {
+        object.insert(format!("{key}_b64"), text.into());
+    }
+}
+
+/// Returns the encoding of `bytes` in base64.
+pub fn base64_text(bytes: &[u8]) -> String {
+    let mut out = Vec::new();
+    base64::encode(&mut out, bytes);
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// A path as two members of an object: `path` alone where it is UTF-8, otherwise a lossy `path`
+/// for people and the bytes in `path_b64`.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct JsonPath {
+    path: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    path_b64: Option<String>,
+}
+
+impl JsonPath {
+    /// Makes the two members of the raw bytes of a path.
+    pub fn new(path: &[u8]) -> JsonPath {
+        match std::str::from_utf8(path) {
+            Ok(text) => JsonPath {
+                path: text.to_owned(),
+                path_b64: None,
+            },
+            Err(_) => JsonPath {
+                path: String::from_utf8_lossy(path).into_owned(),
+                path_b64: Some(base64_text(path)),
+            },
+        }
+    }
+
+    /// Makes a path of its two members.
+    pub fn from_parts(path: String, path_b64: Option<String>) -> JsonPath {
+        JsonPath { path, path_b64 }
+    }
+
+    /// Returns the two members, for a record that has them among its own.
+    pub fn into_parts(self) -> (String, Option<String>) {
+        (self.path, self.path_b64)
+    }
+
+    /// Returns the bytes; `None` if they are no path: not base64, empty, or with NUL; nor if
+    /// `path`, which people read, is that of another file.
+    pub fn bytes(&self) -> Option<Vec<u8>> {
+        let bytes = match &self.path_b64 {
+            Some(twin) => agreeing(&self.path, twin)?,
+            None => self.path.clone().into_bytes(),
+        };
+        (!bytes.is_empty() && !bytes.contains(&0)).then_some(bytes)
+    }
+}
+
+/// Returns the bytes encoded in `twin` if they are shown to people as `text`.
+fn agreeing(text: &str, twin: &str) -> Option<Vec<u8>> {
+    let bytes = base64::decode(twin.as_bytes())?;
+    (String::from_utf8_lossy(&bytes) == text).then_some(bytes)
+}
+
+/// Returns the bytes meant by a text and its optional twin, which must agree. A twin beside valid
+/// UTF-8, or one that says something else, would show people one path and programs another.
+pub(crate) fn untwin(text: impl Into<String>, twin: Option<&str>) -> Option<Vec<u8>> {
+    let text = text.into();
+    match twin {
+        None => Some(text.into_bytes()),
+        Some(twin) => agreeing(&text, twin).filter(|bytes| std::str::from_utf8(bytes).is_err()),
+    }
+}
+
+/// Returns the bytes of a path by its two members, of which one is enough: the encoded bytes count
+/// where both are there. `None` if there is neither, or the base64 is wrong.
+pub fn either_path(text: Option<impl Into<String>>, twin: Option<&str>) -> Option<Vec<u8>> {
+    match twin {
+        Some(twin) => base64::decode(twin.as_bytes()),
+        None => Some(text?.into().into_bytes()),
+    }
 }
 
 /// A string, borrowed from the line where it holds no escapes.
@@ -146,6 +236,63 @@ mod tests {
             push_i64(&mut out, value);
             assert_eq!(out, value.to_string().into_bytes());
         }
+    }
+
+    #[test]
+    fn any_path_comes_back() {
+        for path in [
+            &b"plain"[..],
+            b"new\nline \"quoted\"",
+            b"\xff\xfe/odd",
+            "\u{fffd}".as_bytes(),
+        ] {
+            let text = serde_json::to_string(&JsonPath::new(path)).unwrap();
+            let back: JsonPath = serde_json::from_str(&text).unwrap();
+            assert_eq!(back.bytes().unwrap(), path, "{text}");
+        }
+        let mut other = JsonPath::new(b"\xff/odd");
+        other.path = "another/name".to_owned();
+        assert_eq!(other.bytes(), None);
+        assert_eq!(JsonPath::new(b"").bytes(), None);
+        assert_eq!(JsonPath::new(b"a\0b").bytes(), None);
+    }
+
+    #[test]
+    fn all_ways_to_write_bytes_agree() {
+        for bytes in [
+            &b"plain"[..],
+            b"\xff\xfe/\"odd\"\x7f\n",
+            "\u{fffd}".as_bytes(),
+        ] {
+            let mut written = b"{\"x\":0".to_vec();
+            push_bytes(&mut written, "path", bytes);
+            written.push(b'}');
+            let mut object = Map::new();
+            object.insert("x".to_owned(), 0.into());
+            insert_bytes(&mut object, "path", bytes);
+            let read: Value = serde_json::from_slice(&written).unwrap();
+            assert_eq!(read, Value::Object(object.clone()));
+            object.remove("x");
+            assert_eq!(
+                serde_json::to_value(JsonPath::new(bytes)).unwrap(),
+                Value::Object(object)
+            );
+        }
+    }
+
+    #[test]
+    fn twins_agree_or_are_refused() {
+        assert_eq!(untwin("a", None).unwrap(), b"a");
+        assert_eq!(untwin("\u{fffd}", Some("/w==")).unwrap(), b"\xff");
+        assert_eq!(untwin("b", Some("/w==")), None);
+        // Of text that is UTF-8 a manifest has no twin; a report that somebody edited may.
+        assert_eq!(untwin("a", Some("YQ==")), None);
+        let path = JsonPath::from_parts("a".to_owned(), Some("YQ==".to_owned()));
+        assert_eq!(path.bytes().unwrap(), b"a");
+        assert_eq!(either_path(Some("a"), Some("/w==")).unwrap(), b"\xff");
+        assert_eq!(either_path(None::<&str>, Some("/w==")).unwrap(), b"\xff");
+        assert_eq!(either_path(Some("a"), Some("/w")), None);
+        assert_eq!(either_path(None::<&str>, None), None);
     }
 
     #[test]

@@ -9,8 +9,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::algorithm::{Name, digest_len, intern};
-use crate::base64;
-use crate::json::{Text, push_bytes, push_field, push_i64, push_key, push_str};
+use crate::json::{Text, either_path, push_bytes, push_field, push_i64, push_key, push_str};
 use crate::record::{Failure, Item, Record};
 
 pub use crate::record::{Header, Summary};
@@ -201,11 +200,8 @@ pub(crate) fn parse(line: &[u8], number: u64) -> Parsed {
 /// Makes the record of a file, which needs a path, and a digest or an error: a missing digest must
 /// not pass for one.
 fn record(file: File<'_>, line: u64) -> Option<Record> {
-    let path = match (file.path_b64, file.path) {
-        (Some(Text(encoded)), _) => base64::decode(encoded.as_bytes())?,
-        (None, Some(Text(path))) => path.into_owned().into_bytes(),
-        (None, None) => return None,
-    };
+    let twin = file.path_b64.as_ref().map(|twin| &*twin.0);
+    let path = either_path(file.path.map(|path| path.0), twin)?;
     if path.contains(&0) || (file.digests.0.is_empty() && file.error.is_none()) {
         return None;
     }

@@ -16,7 +16,8 @@
 //!   them.
 //! - [`integrity`] manifests: JSON lines with all metadata, sorted, closed by a trailer that
 //!   proves nothing was lost or changed.
-//! - Small things that manifests need: [`Digest`], [`base64`](mod@base64), [`time`].
+//! - Small things that manifests need: [`Digest`], [`base64`](mod@base64), [`json`] (bytes
+//!   that are not UTF-8), [`time`].
 //!
 //! # Invariants
 //! - Paths are raw bytes; writing and reading any path gives it back unchanged.
@@ -36,7 +37,7 @@ pub mod fleet;
 pub mod gnu;
 pub mod hashdeep;
 pub mod integrity;
-mod json;
+pub mod json;
 pub mod jsonl;
 mod line;
 mod lines;

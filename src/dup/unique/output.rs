@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use bc_find::manifests::{Manifest, is_weak, tag};
 use bc_find::unique::{Content, Presence, Unique};
+use bc_manifest::json::JsonPath;
 use bc_walk::EntryId;
 use serde_json::{Map, Value, json};
 
@@ -83,7 +84,7 @@ fn csv(found: &Unique, output: &mut Output) -> io::Result<()> {
                 false => path.clone(),
             };
             let mut record = format!("{},{},", number + 1, content.size).into_bytes();
-            bc_find::report::push_csv_path(&mut record, &shown);
+            bc_manifest::csv::write_path(&mut record, &shown);
             record.extend_from_slice(b"\r\n");
             output.write_all(&record)?;
         }
@@ -92,13 +93,7 @@ fn csv(found: &Unique, output: &mut Output) -> io::Result<()> {
 }
 
 fn path_json(path: &[u8]) -> Value {
-    let mut object = json!({ "path": String::from_utf8_lossy(path) });
-    if std::str::from_utf8(path).is_err() {
-        let mut raw = Vec::new();
-        bc_manifest::base64::encode(&mut raw, path);
-        object["path_b64"] = String::from_utf8_lossy(&raw).into();
-    }
-    object
+    json!(JsonPath::new(path))
 }
 
 fn content(found: &Unique, content: &Content<'_>) -> Value {

@@ -7,11 +7,11 @@ use bc_copy::{Loss, Repaired, RestoreEvent, RestoreOptions, Restored};
 use bc_digest::Algorithm;
 use bc_fs::escape;
 use bc_manifest::ErrorRecord;
+use bc_manifest::json::insert_bytes;
 use serde_json::{Map, Value, json};
 
 use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
-use crate::json::insert_path;
 use crate::output::Output;
 use crate::progress::{size, thousands};
 use crate::run::Session;
@@ -96,11 +96,11 @@ impl<'a> Teller<'a> {
         let mut header = object("header");
         header.insert("schema".into(), 1.into());
         header.insert("command".into(), "restore".into());
-        insert_path(&mut header, "manifest", options.manifest.name());
-        insert_path(&mut header, "root", options.root.as_encoded_bytes());
+        insert_bytes(&mut header, "manifest", options.manifest.name());
+        insert_bytes(&mut header, "root", options.root.as_encoded_bytes());
         let from = options.from.iter().map(|path| {
             let mut one = Map::new();
-            insert_path(&mut one, "path", path.as_encoded_bytes());
+            insert_bytes(&mut one, "path", path.as_encoded_bytes());
             Value::Object(one)
         });
         header.insert("from".into(), from.collect());
@@ -183,7 +183,7 @@ fn repaired_object(repaired: &Repaired<'_>) -> Map<String, Value> {
         ("kept", repaired.kept),
     ] {
         if let Some(path) = path {
-            insert_path(&mut object, key, path);
+            insert_bytes(&mut object, key, path);
         }
     }
     object
@@ -195,7 +195,7 @@ fn object(kind: &str) -> Map<String, Value> {
 
 fn of_path(kind: &str, path: &[u8], loss: Loss) -> Map<String, Value> {
     let mut object = object(kind);
-    insert_path(&mut object, "path", path);
+    insert_bytes(&mut object, "path", path);
     object.insert("loss".into(), loss.name().into());
     object
 }

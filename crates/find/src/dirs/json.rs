@@ -12,6 +12,7 @@
 
 use std::io::{self, Write};
 
+use bc_manifest::json::{JsonPath, insert_bytes};
 use bc_walk::{DirId, EntryId};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -19,7 +20,6 @@ use serde_json::{Value, json};
 use super::{
     Contained, DirGroup, DirNames, Directories, DirsOptions, Obstacle, OfflineDir, Similar,
 };
-use crate::json::JsonPath;
 use crate::report::{ScanReport, json as report};
 use crate::scan::Group;
 
@@ -232,11 +232,8 @@ impl DirsReport<'_> {
 
     /// A second path of an object, under a name of its own.
     fn other(&self, value: &mut Value, name: &str, dir: DirId) {
-        let (path, b64) = self.path(dir).into_parts();
-        value[name] = json!(path);
-        if let Some(b64) = b64 {
-            value[format!("{name}_b64")] = json!(b64);
-        }
+        let object = value.as_object_mut().expect("an object");
+        insert_bytes(object, name, &self.scan.listing.dir_path(dir));
     }
 }
 

@@ -14,13 +14,13 @@ use std::io::{self, Write};
 use bc_digest::{Algorithm, Digest};
 use bc_fs::path::below;
 use bc_manifest::ErrorRecord;
+use bc_manifest::json::JsonPath;
 use bc_walk::{EntryId, Identity, Stamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{ScanReport, root_len};
 use crate::groups::{FileGroup, FileRef};
-use crate::json::JsonPath;
 use crate::scan::Group;
 
 /// Version of the format.

@@ -18,7 +18,6 @@ use crate::groups::{FileGroup, FileRef};
 use crate::scan::{self, Scan};
 
 pub use json::{ReadError, Saved, read};
-pub use table::push_csv_path;
 
 /// A way to write a report.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

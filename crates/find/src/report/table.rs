@@ -21,26 +21,10 @@ pub(super) fn csv(report: &ScanReport<'_>, names: Names, out: &mut dyn Write) ->
                 group.size,
                 group.digest
             )?;
-            push_csv_path(&mut record, &path);
+            bc_manifest::csv::write_path(&mut record, &path);
             record.extend_from_slice(b"\r\n");
             out.write_all(&record)?;
         }
     }
     Ok(())
-}
-
-/// Appends the fields `path` and `path_b64`, with the comma between them.
-pub fn push_csv_path(record: &mut Vec<u8>, path: &[u8]) {
-    let text = String::from_utf8_lossy(path);
-    if text.contains([',', '"', '\r', '\n']) {
-        record.push(b'"');
-        record.extend_from_slice(text.replace('"', "\"\"").as_bytes());
-        record.push(b'"');
-    } else {
-        record.extend_from_slice(text.as_bytes());
-    }
-    record.push(b',');
-    if std::str::from_utf8(path).is_err() {
-        bc_manifest::base64::encode(record, path);
-    }
 }

@@ -4,7 +4,9 @@
 
 use std::io::Write;
 
-use bc_manifest::{ErrorRecord, base64};
+use bc_digest::push_hex;
+use bc_manifest::ErrorRecord;
+use bc_manifest::json::{push_base64, push_bytes, push_key, push_str};
 
 use super::ReportHeader;
 use crate::change::{Change, Class, Ctime, Difference, FailedAt, Value};
@@ -12,33 +14,33 @@ use crate::summary::ComparisonSummary;
 
 pub(super) fn header(line: &mut Vec<u8>, header: &ReportHeader<'_>) {
     line.extend_from_slice(b"{\"type\":\"header\",\"schema\":1,\"command\":");
-    string(line, header.command);
-    raw(line, "old", header.old);
-    raw(line, "new", header.new);
-    key(line, "mode");
-    string(line, header.rules.mode.name());
-    key(line, "ignore");
+    push_str(line, header.command);
+    push_bytes(line, "old", header.old);
+    push_bytes(line, "new", header.new);
+    push_key(line, "mode");
+    push_str(line, header.rules.mode.name());
+    push_key(line, "ignore");
     strings(line, header.rules.ignore.iter().map(|field| field.name()));
-    key(line, "algorithm");
-    string(line, header.algorithm);
+    push_key(line, "algorithm");
+    push_str(line, header.algorithm);
     line.extend_from_slice(b"}\n");
 }
 
 pub(super) fn change(line: &mut Vec<u8>, change: &Change) {
     line.extend_from_slice(b"{\"type\":\"change\",\"class\":");
-    string(line, change.class.name());
-    raw(line, "path", &change.path);
+    push_str(line, change.class.name());
+    push_bytes(line, "path", &change.path);
     if let Some(to) = &change.to {
-        raw(line, "to", to);
+        push_bytes(line, "to", to);
     }
-    key(line, "kind");
-    string(line, change.kind.name());
+    push_key(line, "kind");
+    push_str(line, change.kind.name());
     if let Some(reason) = &change.reason {
-        key(line, "reason");
-        string(line, reason);
+        push_key(line, "reason");
+        push_str(line, reason);
     }
     if let Some(FailedAt { path, failure }) = &change.failed {
-        key(line, "error");
+        push_key(line, "error");
         let record = ErrorRecord {
             applet: "integrity",
             path,
@@ -49,8 +51,8 @@ pub(super) fn change(line: &mut Vec<u8>, change: &Change) {
         record.write(line);
     }
     if let Some(ctime) = change.ctime {
-        key(line, "ctime");
-        string(
+        push_key(line, "ctime");
+        push_str(
             line,
             match ctime {
                 Ctime::Same => "same",
@@ -62,7 +64,7 @@ pub(super) fn change(line: &mut Vec<u8>, change: &Change) {
     if !change.differences.is_empty() {
         let one_sided = matches!(change.class, Class::Added | Class::Removed);
         if !one_sided {
-            key(line, "fields");
+            push_key(line, "fields");
             strings(line, change.differences.iter().map(|d| d.field.name()));
         }
         if change.class != Class::Added {
@@ -93,13 +95,9 @@ pub(super) fn summary(line: &mut Vec<u8>, summary: &ComparisonSummary) {
     number("files_read", summary.files_read);
     number("bytes_read", summary.bytes_read);
     let _ = write!(line, ",\"complete\":{}", summary.complete);
-    key(line, "result");
-    string(line, summary.conclusion().name());
+    push_key(line, "result");
+    push_str(line, summary.conclusion().name());
     line.extend_from_slice(b"}\n");
-}
-
-fn string(line: &mut Vec<u8>, text: &str) {
-    let _ = serde_json::to_writer(line, text);
 }
 
 fn strings<'a>(line: &mut Vec<u8>, texts: impl Iterator<Item = &'a str>) {
@@ -108,28 +106,9 @@ fn strings<'a>(line: &mut Vec<u8>, texts: impl Iterator<Item = &'a str>) {
         if nth > 0 {
             line.push(b',');
         }
-        string(line, text);
+        push_str(line, text);
     }
     line.push(b']');
-}
-
-fn key(line: &mut Vec<u8>, key: &str) {
-    let _ = write!(line, ",\"{key}\":");
-}
-
-fn quoted_base64(line: &mut Vec<u8>, bytes: &[u8]) {
-    line.push(b'"');
-    base64::encode(line, bytes);
-    line.push(b'"');
-}
-
-fn raw(line: &mut Vec<u8>, name: &str, bytes: &[u8]) {
-    key(line, name);
-    string(line, &String::from_utf8_lossy(bytes));
-    if std::str::from_utf8(bytes).is_err() {
-        key(line, &format!("{name}_b64"));
-        quoted_base64(line, bytes);
-    }
 }
 
 fn values(
@@ -138,17 +117,17 @@ fn values(
     differences: &[Difference],
     side: impl Fn(&Difference) -> &Value,
 ) {
-    key(line, name);
+    push_key(line, name);
     let start = line.len();
     for difference in differences {
         let name = difference.field.key();
         match side(difference) {
             Value::None => continue,
             Value::Bytes(bytes) => {
-                raw(line, name, bytes);
+                push_bytes(line, name, bytes);
                 continue;
             }
-            _ => key(line, name),
+            _ => push_key(line, name),
         }
         value(line, side(difference));
     }
@@ -170,9 +149,7 @@ fn value(line: &mut Vec<u8>, value: &Value) {
         Value::Kind(kind) => write!(line, "\"{}\"", kind.name()),
         Value::Digest(bytes) => {
             line.push(b'"');
-            bytes
-                .iter()
-                .for_each(|byte| drop(write!(line, "{byte:02x}")));
+            push_hex(line, bytes);
             line.push(b'"');
             Ok(())
         }
@@ -184,9 +161,9 @@ fn value(line: &mut Vec<u8>, value: &Value) {
                 } else {
                     b"{\"name\":"
                 });
-                string(line, &String::from_utf8_lossy(name));
-                key(line, "value");
-                quoted_base64(line, value);
+                push_str(line, &String::from_utf8_lossy(name));
+                push_key(line, "value");
+                push_base64(line, value);
                 line.push(b'}');
             }
             line.push(b']');

@@ -6,9 +6,8 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::SCHEMA;
-use crate::base64;
 use crate::error::{Error, ErrorKind};
-use crate::json::{push_bytes, push_field, push_key, push_str, push_u64};
+use crate::json::{push_bytes, push_field, push_key, push_str, push_u64, untwin};
 
 /// Properties that a manifest records about itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -318,19 +317,6 @@ impl Trailer {
             sha256,
         })
     }
-}
-
-/// Returns the bytes meant by a text and its optional twin, which must agree.
-pub(super) fn untwin(text: impl Into<String>, twin: Option<&str>) -> Option<Vec<u8>> {
-    let text = text.into();
-    let Some(twin) = twin else {
-        return Some(text.into_bytes());
-    };
-    let bytes = base64::decode(twin.as_bytes())?;
-    // A twin beside valid UTF-8, or one that says something else, would show people one path
-    // and programs another.
-    let lossy = String::from_utf8_lossy(&bytes);
-    (matches!(lossy, std::borrow::Cow::Owned(_)) && lossy == text).then_some(bytes)
 }
 
 /// Writes a key with a text or null: every header has these keys, so that a reader that infers a

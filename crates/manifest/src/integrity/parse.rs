@@ -11,11 +11,10 @@ use serde_json::{Map, Value};
 
 use super::canonical::{self, Common};
 use super::entry::{COPY_STAMP_LEN, Entry, Found, Kind, Meta, Mounted, Xattrs};
-use super::header::untwin;
 use super::path::check_path;
 use crate::base64;
 use crate::error::ErrorKind;
-use crate::json::Text;
+use crate::json::{Text, untwin};
 use crate::record::Failure;
 use crate::time;
 

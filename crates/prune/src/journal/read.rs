@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use bc_edit::names::prune::Mark;
-use bc_find::json::JsonPath;
+use bc_manifest::json::JsonPath;
 use bc_manifest::time::parse_rfc3339;
 use bc_pool::Cancel;
 use bc_walk::Identity;

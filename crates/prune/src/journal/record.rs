@@ -6,9 +6,9 @@ use std::collections::HashSet;
 use bc_digest::Digest;
 use bc_edit::InodeFlags;
 use bc_edit::names::prune::Mark;
-use bc_find::json::{JsonPath, encode};
 use bc_fs::clock::{clipped, exact};
 use bc_manifest::base64;
+use bc_manifest::json::{JsonPath, base64_text};
 use bc_walk::{FileKind, Identity, Stamp};
 use serde::{Deserialize, Serialize};
 
@@ -189,8 +189,8 @@ impl Made {
 
 fn attributes(metadata: &Metadata) -> Vec<Attribute> {
     let encoded = metadata.xattrs.iter().map(|(name, value)| Attribute {
-        name_b64: encode(name),
-        value_b64: encode(value),
+        name_b64: base64_text(name),
+        value_b64: base64_text(value),
     });
     encoded.collect()
 }

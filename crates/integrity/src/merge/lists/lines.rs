@@ -2,8 +2,9 @@
 
 use std::io::{self, BufRead, Read};
 
+use bc_manifest::json::either_path;
 use bc_manifest::jsonl::Summary;
-use bc_manifest::{Failure, MAX_LINE, base64};
+use bc_manifest::{Failure, MAX_LINE};
 use serde::Deserialize;
 
 use crate::error::Error;
@@ -115,11 +116,7 @@ impl<'a> Lines<'a> {
             }
             _ => return Err(odd()),
         };
-        let path = match (fields.path_b64, fields.path) {
-            (Some(text), _) => base64::decode(text.as_bytes()).ok_or_else(odd)?,
-            (None, Some(path)) => path.into_bytes(),
-            (None, None) => return Err(odd()),
-        };
+        let path = either_path(fields.path, fields.path_b64.as_deref()).ok_or_else(odd)?;
         self.files += u64::from(kind == Kind::File && fields.error.is_none());
         self.errors += u64::from(kind == Kind::Error);
         let key = LineKey {
