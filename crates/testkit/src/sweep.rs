@@ -129,6 +129,21 @@ pub struct Sweep {
     reached: usize,
 }
 
+/// Reports on standard error how many points the sweep came to, where their number was asked for.
+impl Drop for Sweep {
+    #[expect(
+        clippy::print_stderr,
+        reason = "only tests call it, and their output is for people"
+    )]
+    fn drop(&mut self) {
+        if asked_points().is_some() && !std::thread::panicking() {
+            let (thread, names) = (std::thread::current(), self.names.len());
+            let test = thread.name().unwrap_or("a thread").to_owned();
+            eprintln!("sweep: {test}: {} points of {names} calls", self.reached);
+        }
+    }
+}
+
 /// Calls of one name.
 #[derive(Debug)]
 struct CallsOfName {
@@ -160,12 +175,10 @@ impl Sweep {
 
     /// Limits the sweep to calls of these names.
     #[must_use]
-    pub fn of(self, names: &[&str]) -> Sweep {
+    pub fn of(mut self, names: &[&str]) -> Sweep {
         let listed = names.iter().map(|&name| name.to_owned()).collect();
-        Sweep {
-            listed: (listed, true),
-            ..self
-        }
+        self.listed = (listed, true);
+        self
     }
 
     /// Limits the sweep to calls of other names than these.
@@ -179,16 +192,18 @@ impl Sweep {
     /// Limits the sweep to so many names, spread over those that are called; unless
     /// `BC_TEST_POINTS` is set.
     #[must_use]
-    pub fn few_names(self, many: usize) -> Sweep {
+    pub fn few_names(mut self, many: usize) -> Sweep {
         let kinds = asked_points().map_or(many, |_| EVERY);
-        Sweep { kinds, ..self }
+        self.kinds = kinds;
+        self
     }
 
     /// Disturbs each point in so many ways: in one of them by turns, or in each of them, if every
     /// point was asked for.
     #[must_use]
-    pub fn ways(self, ways: usize) -> Sweep {
-        Sweep { ways, ..self }
+    pub fn ways(mut self, ways: usize) -> Sweep {
+        self.ways = ways;
+        self
     }
 
     /// The point of the next run; `None` when there is no other.
@@ -363,9 +378,10 @@ mod tests {
 
     #[test]
     fn names_are_chosen() {
-        let few = |many| Sweep {
-            kinds: many,
-            ..sweep(1)
+        let few = |many| {
+            let mut few = sweep(1);
+            few.kinds = many;
+            few
         };
         assert_eq!(met(few(1), |_| three()), ["b 2 0"]);
         assert_eq!(met(few(2), |_| three()), ["a 1 0", "c 1 0"]);
