@@ -1,6 +1,7 @@
 //! The examples of the libraries run and print what they say. Each has a case here.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -85,6 +86,15 @@ const CASES: &[Case] = &[
     }),
     ("bc-find", "duplicates", |e| {
         e.run("d", "").code(0).stdout_is("d/a\nd/b\n\n");
+    }),
+    ("bc-prune", "link_duplicates", |e| {
+        let ino = |name| e.t.join(name).metadata().unwrap().ino();
+        e.run("journal d", "")
+            .code(0)
+            .stdout_is("hardlink d/b to d/a\n1 changed, 0 errors\n");
+        assert_eq!(ino("d/a"), ino("d/b"));
+        e.run("journal", "").code(0).stdout_is("1 restored\n");
+        assert_ne!(ino("d/a"), ino("d/b"));
     }),
     ("bit-crafts", "equal_files", |e| {
         e.run("d", "").code(0).stdout_is("d/a\nd/b\n\n");
