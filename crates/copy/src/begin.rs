@@ -7,11 +7,12 @@ use std::path::Path;
 
 use bc_fs::Escaped;
 use bc_fs::mount::mount_number;
-use bc_walk::{FileStat, OwnFile};
+use bc_walk::FileStat;
 use rustix::fs::AtFlags;
 
 use crate::error::{Error, ErrorKind};
 use crate::event::{Event, Observer};
+use crate::job::Begun;
 use crate::journal::{self, EarlierRuns, Free, Log, Site, boot_id};
 use crate::known::KnownWork;
 use crate::options::CopyOptions;
@@ -22,44 +23,15 @@ use crate::stage::JobId;
 use crate::stamp::given;
 use crate::target::{self, Source, Top};
 
-/// A copy that may begin.
-pub(crate) struct Begun {
-    pub(crate) top: Top,
-    pub(crate) id: JobId,
-    /// For stages whose names are taken.
-    pub(crate) spare: JobId,
-    pub(crate) known: KnownWork,
-    /// Time at which the first run began, if this one resumes an earlier run; nanoseconds since
-    /// 1970.
-    pub(crate) went_on: Option<i64>,
-    /// Time at which this run began, by the clock that stamps files.
-    pub(crate) began: i64,
-    pub(crate) log: Log,
-    /// Place in which a journal is to be made.
-    free: Option<Free>,
-}
-
-impl Begun {
-    /// Returns the journal, or the file that holds its place: it is not copied.
-    pub(crate) fn own_file(&self) -> Option<OwnFile> {
-        let claimed = self.free.as_ref().and_then(|free| free.claim.file());
-        match claimed {
-            Some(file) => OwnFile::of(file).ok(),
-            None => self.log.own_file(),
-        }
-    }
-}
-
 /// Finds journal and destination, and refuses combinations that make no sense.
 pub(crate) fn begin(
     options: &CopyOptions,
     sources: &[Source],
     observer: &Observer<'_>,
 ) -> Result<Begun, Error> {
-    let (earlier, free) = find_journal(options, sources, observer)?;
-    let begun = match earlier {
-        Some((found, top)) => gone_on(options, *found, top)?,
-        None => anew(target::find(options, sources, None)?, free)?,
+    let begun = match find_journal(options, sources, observer)? {
+        JournalSearch::Earlier(found, top) => gone_on(options, *found, top)?,
+        JournalSearch::New(free) => anew(target::find(options, sources, None)?, free)?,
     };
     target::refuse_itself(options, &begun.top, sources)?;
     if let Some(began) = begun.went_on {
@@ -110,16 +82,21 @@ fn anew(top: Top, free: Option<Free>) -> Result<Begun, Error> {
 /// Journals of one name: the first, and those of further destinations at the same place.
 const MOST_JOURNALS: usize = 8;
 
-/// An unfinished run and its destination, or where a journal is to be made.
-type FoundJournal = (Option<(Box<EarlierRuns>, Top)>, Option<Free>);
+/// Result of the search for a journal.
+enum JournalSearch {
+    /// An unfinished run, and its destination.
+    Earlier(Box<EarlierRuns>, Top),
+    /// No journal that fits, and the place in which one is to be made, if any.
+    New(Option<Free>),
+}
 
 fn find_journal(
     options: &CopyOptions,
     sources: &[Source],
     observer: &Observer<'_>,
-) -> Result<FoundJournal, Error> {
+) -> Result<JournalSearch, Error> {
     let Some(state) = &options.state else {
-        return Ok((None, None));
+        return Ok(JournalSearch::New(None));
     };
     let names = target::JobNames::of(options);
     // One that does not fit may be about another volume: it stays.
@@ -128,7 +105,7 @@ fn find_journal(
         && let Some(Site::Earlier(found)) = look(state, name, false, observer)?
         && let Some(top) = still_fits(options, sources, &found, false)
     {
-        return Ok((Some((found, top)), None));
+        return Ok(JournalSearch::Earlier(found, top));
     }
     // A journal whose destination is another one now, or is away, is still what its stages are known
     // by: it stays, and others join.
@@ -147,15 +124,15 @@ fn find_journal(
         match look(state, &name, false, observer)? {
             Some(Site::Earlier(found)) => {
                 if let Some(top) = still_fits(options, sources, &found, is_of_volume) {
-                    return Ok((Some((found, top)), None));
+                    return Ok(JournalSearch::Earlier(found, top));
                 }
             }
             Some(_) => drop(free.get_or_insert(name)),
-            None => return Ok((None, None)),
+            None => return Ok(JournalSearch::New(None)),
         }
     }
     if options.dry_run {
-        return Ok((None, None));
+        return Ok(JournalSearch::New(None));
     }
     let Some(name) = free else {
         let text = format!(
@@ -163,12 +140,14 @@ fn find_journal(
              interrupted; should this copy be, too, it cannot be gone on from"
         );
         observer(Event::Warning(&text));
-        return Ok((None, None));
+        return Ok(JournalSearch::New(None));
     };
-    Ok(match look(state, &name, true, observer)? {
-        Some(Site::Free(free)) => (None, free),
-        _ => (None, None),
-    })
+    Ok(JournalSearch::New(
+        match look(state, &name, true, observer)? {
+            Some(Site::Free(free)) => free,
+            _ => None,
+        },
+    ))
 }
 
 /// Looks for the journal of that name. `claim`: claims its place if there is none.

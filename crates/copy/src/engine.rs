@@ -9,7 +9,7 @@ use bc_fs::Escaped;
 use bc_pool::{Cancel, Cursor};
 use bc_walk::{FileKind, OwnFile};
 
-use crate::begin::{self, Begun};
+use crate::begin;
 use crate::data::HUGE;
 use crate::destinations;
 use crate::dirs::finish_dirs;
@@ -20,7 +20,7 @@ use crate::finish::{
     refuse_odd_manifest, remove_stages,
 };
 use crate::huge;
-use crate::job::{DestinationObserver, Job};
+use crate::job::{Begun, DestinationObserver, Job};
 use crate::links::HardLinks;
 use crate::options::{CopyOptions, Durability, ManifestPlace, ReadBack};
 use crate::relay::Relay;

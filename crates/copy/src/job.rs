@@ -11,17 +11,16 @@ use bc_digest::Digest;
 use bc_fs::mount::{Answer, Traits, traits_or_unknown};
 use bc_pool::Cancel;
 use bc_walk::shortage::{Shortage, is_shortage};
-use bc_walk::{Error, FileKind, FileStat, Stamp};
+use bc_walk::{Error, FileKind, FileStat, OwnFile, Stamp};
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::begin::Begun;
 use crate::beneath::DestDir;
 use crate::event::{CopyProgress, Event, Observer, Why};
 use crate::existing::Existing;
-use crate::journal::Log;
+use crate::journal::{Free, Log};
 use crate::known::KnownWork;
-use crate::meta::{Giving, Lost};
+use crate::meta::{Giving, LostMeta};
 use crate::named::NamedEntries;
 use crate::options::{CopyOptions, MANIFEST_NAME, ManifestPlace};
 use crate::place::is_settled_at;
@@ -36,6 +35,34 @@ use crate::tree::{RootItem, SourceTree, parts};
 
 /// Largest number of files reported that could not be given the same metadata for the same reason.
 const MOST_TOLD: u64 = 20;
+
+/// A copy that may begin.
+pub(crate) struct Begun {
+    pub(crate) top: Top,
+    pub(crate) id: JobId,
+    /// For stages whose names are taken.
+    pub(crate) spare: JobId,
+    pub(crate) known: KnownWork,
+    /// Time at which the first run began, if this one resumes an earlier run; nanoseconds since
+    /// 1970.
+    pub(crate) went_on: Option<i64>,
+    /// Time at which this run began, by the clock that stamps files.
+    pub(crate) began: i64,
+    pub(crate) log: Log,
+    /// Place in which a journal is to be made.
+    pub(crate) free: Option<Free>,
+}
+
+impl Begun {
+    /// Returns the journal, or the file that holds its place: it is not copied.
+    pub(crate) fn own_file(&self) -> Option<OwnFile> {
+        let claimed = self.free.as_ref().and_then(|free| free.claim.file());
+        match claimed {
+            Some(file) => OwnFile::of(file).ok(),
+            None => self.log.own_file(),
+        }
+    }
+}
 
 /// One copy.
 pub(crate) struct Job<'a> {
@@ -86,7 +113,8 @@ pub(crate) struct Job<'a> {
     stops: AtomicBool,
     pub(crate) written: AtomicU64,
     pub(crate) incomplete: AtomicU64,
-    reported_lost: Mutex<Vec<(Lost, u64)>>,
+    /// Kinds of failures to give metadata, each with the number of files.
+    reported_lost: Mutex<Vec<(LostMeta, u64)>>,
     /// Directories that could not be made, with the reasons.
     unmade: Mutex<HashMap<Vec<u8>, Errno>>,
     /// True if it was reported that there are no direct reads.
@@ -425,31 +453,31 @@ impl<'a> Job<'a> {
     }
 
     /// Reports metadata that a copy could not be given.
-    pub(crate) fn lost(&self, target: &[u8], lost: &mut Vec<Lost>) {
-        for (op, errno) in lost.drain(..) {
+    pub(crate) fn lost(&self, target: &[u8], lost: &mut Vec<LostMeta>) {
+        for lost in lost.drain(..) {
             self.incomplete.fetch_add(1, Relaxed);
-            if !self.is_worth_telling(op, errno) {
+            if !self.is_worth_telling(lost) {
                 continue;
             }
-            let error = Error::new(self.shown(target), op, errno);
+            let error = Error::new(self.shown(target), lost.op, lost.errno);
             (self.observer)(Event::Incomplete(&error));
         }
     }
 
     /// Limits the reports of one kind of failure: a destination that cannot keep owners, say,
     /// cannot keep those of a million files, so some of them are reported, all are counted.
-    fn is_worth_telling(&self, op: &'static str, errno: Errno) -> bool {
+    fn is_worth_telling(&self, lost: LostMeta) -> bool {
         let mut reported = self
             .reported_lost
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        match reported.iter_mut().find(|(lost, _)| *lost == (op, errno)) {
+        match reported.iter_mut().find(|(known, _)| *known == lost) {
             Some((_, count)) => {
                 *count += 1;
                 *count <= MOST_TOLD
             }
             None => {
-                reported.push(((op, errno), 1));
+                reported.push((lost, 1));
                 true
             }
         }

@@ -153,8 +153,9 @@ pub(crate) fn load(journal: &Journal, boot: &[u8; 16]) -> io::Result<Option<Jour
                 }
             }
             record::BLOCK => {
-                if let Some((stage, block, parts)) = record::block(body) {
-                    known.blocks.entry(stage).or_default().insert(block, parts);
+                if let Some(block) = record::block(body) {
+                    let blocks = known.blocks.entry(block.stage).or_default();
+                    blocks.insert(block.number, block.parts);
                 }
             }
             record::DURABLE => known.made_durable(),

@@ -190,8 +190,13 @@ impl WantedMeta {
     }
 }
 
-/// Metadata that could not be given, and the reason.
-pub(crate) type Lost = (&'static str, Errno);
+/// Metadata that could not be given.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub(crate) struct LostMeta {
+    /// Operation that failed.
+    pub(crate) op: &'static str,
+    pub(crate) errno: Errno,
+}
 
 /// Buffers for reading attributes, one for each worker.
 pub(crate) struct SourceXattrs(XattrReader);
@@ -257,7 +262,7 @@ pub(crate) fn give(
     wanted: &WantedMeta,
     giving: &Giving,
     inherits: bool,
-    lost: &mut Vec<Lost>,
+    lost: &mut Vec<LostMeta>,
 ) {
     give_mode(file, wanted, giving, inherits, lost);
     give_rest(file, wanted, giving, lost);
@@ -270,7 +275,7 @@ pub(crate) fn give_existing(
     wanted: &WantedMeta,
     giving: &Giving,
     bits: u32,
-    lost: &mut Vec<Lost>,
+    lost: &mut Vec<LostMeta>,
 ) {
     if giving.preserve.mode {
         return give(dir, wanted, giving, true, lost);
@@ -290,7 +295,7 @@ fn give_mode(
     wanted: &WantedMeta,
     giving: &Giving,
     inherits: bool,
-    lost: &mut Vec<Lost>,
+    lost: &mut Vec<LostMeta>,
 ) {
     let mut dropped = 0;
     if giving.preserve.owner {
@@ -317,7 +322,7 @@ pub(crate) fn give_rest(
     file: &Subject<'_>,
     wanted: &WantedMeta,
     giving: &Giving,
-    lost: &mut Vec<Lost>,
+    lost: &mut Vec<LostMeta>,
 ) {
     if giving.preserve.xattrs {
         for (name, value) in &wanted.xattrs {
@@ -353,7 +358,7 @@ pub(crate) fn chmod_dir_at(dir: BorrowedFd<'_>, name: &[u8], mode: Mode) -> Resu
 /// then. It is no failure that users other than root cannot give files away.
 fn own(
     wanted: &WantedMeta,
-    lost: &mut Vec<Lost>,
+    lost: &mut Vec<LostMeta>,
     change: impl Fn(Option<Uid>, Option<Gid>) -> Result<(), Errno>,
 ) -> u32 {
     let (uid, gid) = (Uid::from_raw(wanted.uid), Gid::from_raw(wanted.gid));
@@ -361,7 +366,7 @@ fn own(
         return 0;
     };
     if is_root() {
-        lost.push(("chown", errno));
+        lost.push(LostMeta { op: "chown", errno });
     }
     let group = change(None, Some(gid)).is_ok();
     let user = uid == rustix::process::geteuid();
@@ -375,9 +380,9 @@ fn own(
     dropped
 }
 
-fn note(lost: &mut Vec<Lost>, what: &'static str, done: Result<(), Errno>) {
+fn note(lost: &mut Vec<LostMeta>, op: &'static str, done: Result<(), Errno>) {
     if let Err(errno) = done {
-        lost.push((what, errno));
+        lost.push(LostMeta { op, errno });
     }
 }
 

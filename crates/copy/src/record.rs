@@ -357,16 +357,27 @@ pub(crate) fn push_block(piece: &mut Vec<u8>, stage: &str, block: u64, parts: &[
     });
 }
 
-/// Stage, number and values of a block, as [`push_block`] wrote them.
-pub(crate) type Block = (String, u64, Vec<[u8; 32]>);
+/// A complete block of a stage, as [`push_block`] wrote it.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) struct BlockRecord {
+    /// Name of the stage.
+    pub(crate) stage: String,
+    pub(crate) number: u64,
+    /// Hash values.
+    pub(crate) parts: Vec<[u8; 32]>,
+}
 
-pub(crate) fn block(body: &[u8]) -> Option<Block> {
+pub(crate) fn block(body: &[u8]) -> Option<BlockRecord> {
     let mut read = RecordReader(body);
     let length = usize::from(*read.bytes(1)?.first()?);
-    let name = String::from_utf8(read.bytes(length)?.to_vec()).ok()?;
-    let block = read.number()?;
+    let stage = String::from_utf8(read.bytes(length)?.to_vec()).ok()?;
+    let number = read.number()?;
     let (parts, rest) = read.0.as_chunks::<32>();
-    rest.is_empty().then(|| (name, block, parts.to_vec()))
+    rest.is_empty().then(|| BlockRecord {
+        stage,
+        number,
+        parts: parts.to_vec(),
+    })
 }
 
 /// Returns the record of a file that was copied from `source` and is staged as `stage`.
@@ -457,7 +468,11 @@ mod tests {
         }
         piece.clear();
         push_block(&mut piece, ".bc-copy.x.part", 3, &[[1; 32], [2; 32]]);
-        let expected = (".bc-copy.x.part".to_owned(), 3, vec![[1; 32], [2; 32]]);
+        let expected = BlockRecord {
+            stage: ".bc-copy.x.part".to_owned(),
+            number: 3,
+            parts: vec![[1; 32], [2; 32]],
+        };
         assert_eq!(block(body(&piece)), Some(expected));
         piece.clear();
         push_stage(&mut piece, "stage", b"a/b");

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use crate::decide::{Decision, is_newer};
 use crate::event::{Event, Why};
 use crate::known::SourceOrigin;
-use crate::meta::{self, WantedMeta};
+use crate::meta::{self, LostMeta, WantedMeta};
 use crate::options::OnConflict;
 use crate::place::Place;
 use crate::results::State;
@@ -98,7 +98,11 @@ impl Worker<'_> {
             let wanted = match wanted {
                 // It was there just now: there is no way to it without /proc.
                 Err(Errno::NOENT) => {
-                    self.lost.push(("getxattr", Errno::NOENT));
+                    let errno = Errno::NOENT;
+                    self.lost.push(LostMeta {
+                        op: "getxattr",
+                        errno,
+                    });
                     WantedMeta::new(&raw, Vec::new()).without_acl(Some(&[]))
                 }
                 wanted => wanted.map_err(failed("getxattr"))?,

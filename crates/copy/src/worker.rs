@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use crate::beneath::DestDir;
 use crate::job::Job;
-use crate::meta::{Lost, SourceXattrs, WantedMeta, fstat};
+use crate::meta::{LostMeta, SourceXattrs, WantedMeta, fstat};
 use crate::options::Durability;
 use crate::place::{Open, Place, is_settled};
 use crate::queue::Queue;
@@ -50,7 +50,7 @@ pub(crate) struct Worker<'a> {
     opened: usize,
     most_opened: usize,
     pub(crate) xattrs: SourceXattrs,
-    pub(crate) lost: Vec<Lost>,
+    pub(crate) lost: Vec<LostMeta>,
     /// Content of a batch's small files.
     pub(crate) buffer: Vec<u8>,
     /// Buffer for one larger file, which may come in the middle of a batch.

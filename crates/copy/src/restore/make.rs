@@ -18,7 +18,7 @@ use super::{PresentMeta, Restore};
 use crate::beneath::DestDir;
 use crate::data::{DataError, HUGE, Layout};
 use crate::job::shown_below;
-use crate::meta::{self, Lost, SourceXattrs};
+use crate::meta::{self, LostMeta, SourceXattrs};
 use crate::read_once::{ByteSink, Digesting, ReadProgress, read_hash_write};
 use crate::stage::{self, NoStage, Stage, StageUse};
 use crate::tree::parts;
@@ -28,7 +28,7 @@ pub(super) struct Healer<'r, 'a> {
     pub(super) restore: &'r Restore<'a>,
     pub(super) buffer: Vec<u8>,
     pub(super) xattrs: SourceXattrs,
-    pub(super) lost: Vec<Lost>,
+    pub(super) lost: Vec<LostMeta>,
 }
 
 /// A name that is still to be repaired.

@@ -283,9 +283,14 @@ pub(super) fn above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     slashes.map(|(at, _)| &path[..at])
 }
 
-/// Identity of a recorded file that had several names: the manifest's number of the device, the
-/// inode, the content.
-pub(super) type RecordedInode = (Option<u32>, u64, Digest);
+/// Identity of a recorded file that had several names.
+#[derive(Clone, Copy, Eq, Hash, PartialEq)]
+pub(super) struct RecordedInode {
+    /// The manifest's number of the device; `None` for that of the root.
+    dev: Option<u32>,
+    ino: u64,
+    digest: Digest,
+}
 
 fn inode_of(entry: &Entry) -> Option<RecordedInode> {
     let meta = entry
@@ -293,7 +298,11 @@ fn inode_of(entry: &Entry) -> Option<RecordedInode> {
         .filter(|meta| meta.nlink > 1 && entry.kind == Kind::File)?;
     // Earlier versions wrote 0 for the root's.
     let dev = entry.dev.filter(|dev| *dev != 0);
-    Some((dev, meta.ino, entry.digest?))
+    Some(RecordedInode {
+        dev,
+        ino: meta.ino,
+        digest: entry.digest?,
+    })
 }
 
 /// Further records of the manifest, beside those of the paths themselves.

@@ -13,7 +13,7 @@ use super::needs::Need;
 use super::options::{Repaired, RestoreEvent, Restored};
 use super::{Reach, Restore};
 use crate::job::shown_below;
-use crate::meta::Lost;
+use crate::meta::LostMeta;
 
 impl Restore<'_> {
     /// True if nothing more is to be begun.
@@ -104,9 +104,9 @@ impl Restore<'_> {
     }
 
     /// Reports metadata that a path could not be given.
-    pub(super) fn lost(&self, path: &[u8], lost: &mut Vec<Lost>) {
-        for (what, errno) in lost.drain(..) {
-            self.incomplete(path, what, errno);
+    pub(super) fn lost(&self, path: &[u8], lost: &mut Vec<LostMeta>) {
+        for lost in lost.drain(..) {
+            self.incomplete(path, lost.op, lost.errno);
         }
     }
 
