@@ -28,9 +28,18 @@ pub(crate) enum Order {
     Reversed,
 }
 
-/// Returns the meaning of a tag: name, digest length in bytes, byte order. The lengths of BLAKE2b
-/// that we have no name for (`BLAKE2b-128`) come out as `blake2b-128`.
-pub(crate) fn by_tag(tag: &[u8]) -> Option<(Name, usize, Order)> {
+/// Meaning of a tag.
+#[derive(Debug, PartialEq)]
+pub(crate) struct TagMeaning {
+    pub(crate) algorithm: Name,
+    /// Length of its digests in bytes.
+    pub(crate) digest_len: usize,
+    pub(crate) order: Order,
+}
+
+/// Returns the meaning of a tag. The lengths of BLAKE2b that we have no name for (`BLAKE2b-128`)
+/// come out as `blake2b-128`.
+pub(crate) fn by_tag(tag: &[u8]) -> Option<TagMeaning> {
     let tag = std::str::from_utf8(tag).ok()?;
     // xxhsum --little-endian marks its tags so.
     let (tag, order) = match tag.strip_suffix("_LE") {
@@ -38,18 +47,20 @@ pub(crate) fn by_tag(tag: &[u8]) -> Option<(Name, usize, Order)> {
         _ => (tag, Order::Canonical),
     };
     if let Some(known) = Algorithm::from_tag(tag) {
-        return Some((Cow::Borrowed(known.name()), known.digest_len(), order));
+        return Some(TagMeaning {
+            algorithm: Cow::Borrowed(known.name()),
+            digest_len: known.digest_len(),
+            order,
+        });
     }
     let bits = tag
         .strip_prefix("BLAKE2b-")
         .filter(|bits| !bits.starts_with(['0', '+']))?;
     let bits: usize = bits.parse().ok()?;
-    (bits.is_multiple_of(8) && (8..=512).contains(&bits)).then(|| {
-        (
-            Cow::Owned(format!("blake2b-{bits}")),
-            bits / 8,
-            Order::Canonical,
-        )
+    (bits.is_multiple_of(8) && (8..=512).contains(&bits)).then(|| TagMeaning {
+        algorithm: Cow::Owned(format!("blake2b-{bits}")),
+        digest_len: bits / 8,
+        order: Order::Canonical,
     })
 }
 
@@ -59,8 +70,8 @@ mod tests {
 
     #[test]
     fn odd_tags() {
-        assert_eq!(by_tag(b"BLAKE2b-128").unwrap().0, "blake2b-128");
-        assert_eq!(by_tag(b"XXH64_LE").unwrap().2, Order::Reversed);
+        assert_eq!(by_tag(b"BLAKE2b-128").unwrap().algorithm, "blake2b-128");
+        assert_eq!(by_tag(b"XXH64_LE").unwrap().order, Order::Reversed);
         for bad in [
             "BLAKE2b-",
             "BLAKE2b-0",

@@ -4,7 +4,7 @@
 use bc_digest::{Digest, push_hex};
 
 use crate::algorithm::{self, Order};
-use crate::gnu::{self, Parsed, TrimBlank};
+use crate::gnu::{self, ParsedLine, TrimBlank};
 use crate::record::End;
 
 /// Appends one line exactly as `sha256sum --tag` prints it. `tag` is usually
@@ -31,7 +31,7 @@ pub fn write_line(out: &mut Vec<u8>, tag: &str, digest: &[u8], path: &[u8], end:
 
 /// Parses a line that begins with a tag and an opening parenthesis; `None` if it does not.
 /// As GNU, the path ends at the last closing parenthesis.
-pub(crate) fn parse(line: &[u8], escaped: bool) -> Option<Result<Parsed, &'static str>> {
+pub(crate) fn parse(line: &[u8], escaped: bool) -> Option<Result<ParsedLine, &'static str>> {
     let tag_len = line
         .iter()
         .take_while(|b| b.is_ascii_alphanumeric() || b"-_/".contains(b))
@@ -44,8 +44,8 @@ pub(crate) fn parse(line: &[u8], escaped: bool) -> Option<Result<Parsed, &'stati
     Some(parse_rest(tag, rest, escaped))
 }
 
-fn parse_rest(tag: &[u8], rest: &[u8], escaped: bool) -> Result<Parsed, &'static str> {
-    let (name, len, order) = algorithm::by_tag(tag).ok_or("unknown algorithm")?;
+fn parse_rest(tag: &[u8], rest: &[u8], escaped: bool) -> Result<ParsedLine, &'static str> {
+    let tag = algorithm::by_tag(tag).ok_or("unknown algorithm")?;
     let close = rest
         .iter()
         .rposition(|&b| b == b')')
@@ -61,15 +61,19 @@ fn parse_rest(tag: &[u8], rest: &[u8], escaped: bool) -> Result<Parsed, &'static
         .ok_or("no equals sign")?
         .trim_ascii_start_blank();
     let digest = Digest::from_hex(hex).ok_or("no digest")?;
-    if digest.as_bytes().len() != len {
+    if digest.as_bytes().len() != tag.digest_len {
         return Err("wrong length of digest");
     }
-    let digest = if order == Order::Reversed {
+    let digest = if tag.order == Order::Reversed {
         digest.reversed()
     } else {
         digest
     };
-    Ok((Some(name), digest, path))
+    Ok(ParsedLine {
+        algorithm: Some(tag.algorithm),
+        digest,
+        path,
+    })
 }
 
 #[cfg(test)]
@@ -77,11 +81,11 @@ mod tests {
     use super::*;
 
     fn parsed(line: &str) -> Option<(String, String, String)> {
-        let (name, digest, path) = parse(line.as_bytes(), false)?.ok()?;
+        let parsed = parse(line.as_bytes(), false)?.ok()?;
         Some((
-            name?.into_owned(),
-            digest.to_string(),
-            String::from_utf8(path).ok()?,
+            parsed.algorithm?.into_owned(),
+            parsed.digest.to_string(),
+            String::from_utf8(parsed.path).ok()?,
         ))
     }
 

@@ -68,8 +68,13 @@ pub(crate) fn push_path(out: &mut Vec<u8>, path: &[u8], escaped: bool) {
     }
 }
 
-/// A parsed line: algorithm if the line names it, digest, path.
-pub(crate) type Parsed = (Option<Name>, Digest, Vec<u8>);
+/// Content of a line.
+pub(crate) struct ParsedLine {
+    /// Algorithm, if the line names it.
+    pub(crate) algorithm: Option<Name>,
+    pub(crate) digest: Digest,
+    pub(crate) path: Vec<u8>,
+}
 
 /// Untagged style of the lines so far. As in GNU, a file may have either `digest  path` or the
 /// `digest path` of BSD's `md5 -r`, not both: a path that begins with a space or star could
@@ -89,14 +94,18 @@ pub(crate) fn parse(
     escaped: bool,
     lengths: &[usize],
     style: &mut Style,
-) -> Result<Parsed, &'static str> {
-    let (tag, rest) = match rest.strip_prefix(XXH3_PREFIX) {
+) -> Result<ParsedLine, &'static str> {
+    let (algorithm, rest) = match rest.strip_prefix(XXH3_PREFIX) {
         Some(rest) => (Some(Cow::Borrowed("xxh3")), rest),
         None => (None, rest),
     };
     let hex = rest.iter().take_while(|b| b.is_ascii_hexdigit()).count();
     let digest = Digest::from_hex(&rest[..hex]).ok_or("no digest")?;
-    let expected = if tag.is_some() { &[8][..] } else { lengths };
+    let expected = if algorithm.is_some() {
+        &[8][..]
+    } else {
+        lengths
+    };
     if !expected.contains(&(hex / 2)) {
         return Err("wrong length of digest");
     }
@@ -120,7 +129,11 @@ pub(crate) fn parse(
     } else {
         path.to_vec()
     };
-    Ok((tag, digest, path))
+    Ok(ParsedLine {
+        algorithm,
+        digest,
+        path,
+    })
 }
 
 /// Undoes the escapes; any but the three known ones is an error, as with GNU.

@@ -1,7 +1,7 @@
 //! Line of a checksum file, tagged or not: both may occur in one file.
 
 use crate::bsd;
-use crate::gnu::{self, Parsed, Style, TrimBlank};
+use crate::gnu::{self, ParsedLine, Style, TrimBlank};
 use crate::record::End;
 
 /// Parses one line without its end, in either the GNU or the BSD style.
@@ -10,7 +10,7 @@ pub(crate) fn parse(
     lengths: &[usize],
     end: End,
     style: &mut Style,
-) -> Result<Parsed, &'static str> {
+) -> Result<ParsedLine, &'static str> {
     let mut rest = line.trim_ascii_start_blank();
     let escaped = rest.first() == Some(&b'\\');
     if escaped {
@@ -24,7 +24,7 @@ pub(crate) fn parse(
         None => gnu::parse(rest, escaped, lengths, style)?,
     };
     // A path cannot hold a NUL; GNU cuts it off there, which names another file.
-    if end == End::Newline && parsed.2.contains(&0) {
+    if end == End::Newline && parsed.path.contains(&0) {
         return Err("NUL in the path");
     }
     Ok(parsed)
@@ -36,7 +36,7 @@ mod tests {
     use crate::gnu::write_xxh3_line;
 
     fn path(line: &[u8], style: &mut Style) -> Result<Vec<u8>, &'static str> {
-        parse(line, &[2], End::Newline, style).map(|parsed| parsed.2)
+        parse(line, &[2], End::Newline, style).map(|parsed| parsed.path)
     }
 
     fn first(line: &[u8]) -> Result<Vec<u8>, &'static str> {
@@ -115,6 +115,6 @@ mod tests {
             &mut Style::Unknown,
         )
         .unwrap();
-        assert_eq!(parsed.0.as_deref(), Some("xxh3"));
+        assert_eq!(parsed.algorithm.as_deref(), Some("xxh3"));
     }
 }

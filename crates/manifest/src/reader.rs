@@ -230,10 +230,10 @@ impl<R: BufRead> Reader<R> {
                     return Ok(None);
                 }
                 match line::parse(line, &self.lengths, self.end, &mut self.style) {
-                    Ok((name, digest, path)) => Ok(Some(Item::Record(Record {
+                    Ok(parsed) => Ok(Some(Item::Record(Record {
                         line: number,
-                        path,
-                        digests: vec![(name, digest)],
+                        path: parsed.path,
+                        digests: vec![(parsed.algorithm, parsed.digest)],
                         size: None,
                         error: None,
                     }))),

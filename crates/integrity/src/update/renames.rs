@@ -14,8 +14,13 @@ use crate::error::Error;
 use crate::manifest_stream::ManifestStream;
 use crate::swaps::{Renamed, rings};
 
-/// Inode, size, mtime.
-type RenameKey = (u64, u64, i64);
+/// A file that may have another name now.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+struct RenameKey {
+    ino: u64,
+    size: u64,
+    mtime_ns: i64,
+}
 
 /// Content of an entry that is gone.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -68,7 +73,12 @@ struct Renewed {
 fn key(view: &EntryRef<'_>) -> Option<RenameKey> {
     let size = view.size.filter(|size| *size > 0)?;
     let mtime_ns = view.mtime_ns.filter(|time| !is_beyond(*time))?;
-    (view.kind == Kind::File).then_some((view.ino?, size, mtime_ns))
+    let ino = view.ino?;
+    (view.kind == Kind::File).then_some(RenameKey {
+        ino,
+        size,
+        mtime_ns,
+    })
 }
 
 /// Returns the names whose file lost another one: to a third file, in a ring or in a row, or to
