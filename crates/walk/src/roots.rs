@@ -64,15 +64,19 @@ pub(crate) struct Roots {
     pub(crate) skipped_paths: Vec<SkippedPath>,
 }
 
-/// Directory that contains files that are named: its identity, and the way there if that is
-/// ambiguous.
-type Parent = (Identity, Option<Vec<u8>>);
+/// Directory that contains files that are named.
+#[derive(Clone)]
+struct ParentDir {
+    id: Identity,
+    /// The way there, if the identity is ambiguous.
+    way: Option<Vec<u8>>,
+}
 
 /// Facts about one path.
 struct Probe {
     stat: FileStat,
     /// The directory it is in, if that matters.
-    parent: Option<Parent>,
+    parent: Option<ParentDir>,
 }
 
 pub(crate) fn resolve(
@@ -201,7 +205,7 @@ impl Roots {
         if self.skips(path, reason, options) {
             return Ok(());
         }
-        if let Some((id, way)) = &probe.parent
+        if let Some(ParentDir { id, way }) = &probe.parent
             && !self
                 .listed
                 .entry(*id, way.as_deref())
@@ -339,7 +343,7 @@ impl<'p> Near<'p> {
 /// Looks at a path, following links.
 fn probe(
     path: &[u8],
-    parent: Option<Parent>,
+    parent: Option<ParentDir>,
     near: &Near<'_>,
     level: Metadata,
     way: &mut Way,
@@ -364,7 +368,7 @@ fn probe(
     Ok(Probe { stat, parent })
 }
 
-fn parent(directory: &[u8], way: &mut Way) -> Option<Parent> {
+fn parent(directory: &[u8], way: &mut Way) -> Option<ParentDir> {
     let path = if directory.is_empty() {
         b"."
     } else {
@@ -373,7 +377,8 @@ fn parent(directory: &[u8], way: &mut Way) -> Option<Parent> {
     let fd = open_directory(path, way).ok()?;
     let id = FileStat::from(&fstat(&fd).ok()?).id;
     let traits = basic_traits(&fd).ok()?;
-    Some((id, way_where_needed(&fd, &traits)))
+    let way = way_where_needed(&fd, &traits);
+    Some(ParentDir { id, way })
 }
 
 /// Directories on the way to the path that was looked at last.

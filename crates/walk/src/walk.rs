@@ -251,6 +251,14 @@ pub(crate) fn list_with(
     Ok(listing)
 }
 
+/// A directory that may be walked.
+struct WalkableDir {
+    id: Identity,
+    traits: Traits,
+    /// Way to it, where numbers do not distinguish directories.
+    way: Option<Vec<u8>>,
+}
+
 impl Walk<'_> {
     /// Walks from the walk roots that are new, and returns the directories that were put off, by
     /// printed path.
@@ -315,8 +323,8 @@ impl Walk<'_> {
     fn enter(&mut self, next: Pending, visited: &mut Visited) -> bool {
         let prefix = &self.prefixes[next.prefix as usize];
         let looked = self.look(prefix, &next.path);
-        let (id, traits, way) = match looked {
-            Ok(looked) => looked,
+        let WalkableDir { id, traits, way } = match looked {
+            Ok(dir) => dir,
             Err(errno) => {
                 let path = [&prefix.printed[..], &next.path].concat();
                 self.errors.push(Error::new(path, "open", errno));
@@ -362,12 +370,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns the directory's identity and traits, and the way there if numbers are ambiguous.
-    fn look(
-        &self,
-        prefix: &PathPrefix,
-        path: &[u8],
-    ) -> Result<(Identity, Traits, Option<Vec<u8>>), Errno> {
+    /// Looks at a directory.
+    fn look(&self, prefix: &PathPrefix, path: &[u8]) -> Result<WalkableDir, Errno> {
         let prefix_fd: Arc<OwnedFd> = match &prefix.fd {
             Some(fd) => Arc::clone(fd),
             None => Arc::new(open_following(&prefix.path, PATH_DIR)?),
@@ -382,7 +386,8 @@ impl Walk<'_> {
         )?;
         let traits = basic_traits(&fd)?;
         let way = way_where_needed(&fd, &traits);
-        Ok((FileStat::from(&fstat(&fd)?).id, traits, way))
+        let id = FileStat::from(&fstat(&fd)?).id;
+        Ok(WalkableDir { id, traits, way })
     }
 }
 
