@@ -73,7 +73,11 @@ pub fn say_help(text: &str) {
     let (_, color) = style();
     let text = fitted(text, std::io::stderr().is_terminal());
     let shown = text.lines().map(|line| {
-        let (indent, strong, plain) = help_line(line);
+        let HelpLine {
+            indent,
+            strong,
+            plain,
+        } = help_line(line);
         format!(
             "{indent}{}{plain}\n",
             painted(color && !strong.is_empty(), Meaning::Strong, strong)
@@ -135,17 +139,24 @@ pub fn print_help(text: &str) -> Exit {
         fitted(text, out.is_terminal())
             .lines()
             .try_for_each(|line| {
-                let (indent, strong, plain) = help_line(line);
-                out.write_all(indent.as_bytes())?;
-                out.paint(Meaning::Strong, strong.as_bytes())?;
-                out.write_all(plain.as_bytes())?;
+                let line = help_line(line);
+                out.write_all(line.indent.as_bytes())?;
+                out.paint(Meaning::Strong, line.strong.as_bytes())?;
+                out.write_all(line.plain.as_bytes())?;
                 out.write_all(b"\n")
             })
     })
 }
 
-/// Returns the line's indentation, the part in bold, and the rest.
-fn help_line(line: &str) -> (&str, &str, &str) {
+/// Parts of a line of help.
+struct HelpLine<'a> {
+    indent: &'a str,
+    /// Part in bold.
+    strong: &'a str,
+    plain: &'a str,
+}
+
+fn help_line(line: &str) -> HelpLine<'_> {
     let indent = line.len() - line.trim_start().len();
     let rest = &line[indent..];
     let is_heading = indent == 0 && rest.ends_with(':');
@@ -161,7 +172,12 @@ fn help_line(line: &str) -> (&str, &str, &str) {
         0
     };
     let (strong, plain) = rest.split_at(strong);
-    (&line[..indent], strong, plain)
+    let indent = &line[..indent];
+    HelpLine {
+        indent,
+        strong,
+        plain,
+    }
 }
 
 #[cfg(test)]
