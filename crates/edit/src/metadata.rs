@@ -1,13 +1,22 @@
-//! Metadata given to files that this program made, through the descriptor that they are held by:
-//! any user who may write to the directory can give a name to another file at any time.
+//! Metadata of files: read, compared, and given to files that this program made, in
+//! [one order](FileMetadata::give), through the descriptor that they are held by: any user who may
+//! write to the directory can give a name to another file at any time.
+
+mod file_metadata;
+mod give;
 
 use std::os::fd::{AsFd, BorrowedFd};
 
 use bc_fs::call::point;
 use bc_fs::dirfd::own_path;
-use rustix::fs::{AtFlags, CWD, Gid, Mode, Stat, Timespec, Timestamps, Uid, XattrFlags};
+use bc_fs::meta;
+use bc_fs::xattr::{Attributed, NoFile, XattrReader};
+use rustix::fs::{AtFlags, CWD, Gid, Mode, Stat, Timestamps, Uid, XattrFlags};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::path::Arg;
+
+pub use file_metadata::{CAPABILITIES, FileMetadata, MetadataPart, is_given, sorted};
+pub use give::{GivenMode, GivenParts, GivenTimes, NotGiven, PresentAcl, SET_ID};
 
 /// Extended attribute that holds a file's access control list.
 pub const ACCESS_ACL: &[u8] = b"system.posix_acl_access";
@@ -27,16 +36,8 @@ pub fn mode_without_acl(mode: u32, list: &[u8]) -> u32 {
 }
 
 /// Returns the times of a file as they are given to one.
-#[allow(clippy::unnecessary_cast)] // The fields' widths differ between architectures.
 pub fn times_of(stat: &Stat) -> Timestamps {
-    let time = |seconds, nanoseconds| Timespec {
-        tv_sec: seconds,
-        tv_nsec: nanoseconds,
-    };
-    Timestamps {
-        last_access: time(stat.st_atime, stat.st_atime_nsec as _),
-        last_modification: time(stat.st_mtime, stat.st_mtime_nsec as _),
-    }
+    FileMetadata::new(stat, Vec::new()).times()
 }
 
 /// Sets the times of a file by its name in a directory, a link's its own: for directories that this
@@ -158,25 +159,65 @@ impl<'fd> Subject<'fd> {
     /// # Errors
     /// Errors of `fremovexattr`, unless there is no such list.
     pub fn remove_inherited_acls(&self, has: impl Fn(&[u8]) -> bool) -> Result<(), Errno> {
-        let mut done = Ok(());
+        let lists = [ACCESS_ACL, DEFAULT_ACL].into_iter();
+        let removed = lists
+            .filter(|list| !has(list))
+            .map(|list| self.remove_acl(list));
+        removed.fold(Ok(()), Result::and)
+    }
+
+    /// Removes the same lists from a file that others may use: without the list the permission bits
+    /// for the group would be what was its mask, and are cut to what the group may do first. A list
+    /// that is among the attributes (`has`) is replaced without a moment in between.
+    ///
+    /// # Errors
+    /// Errors of `fgetxattr`, `fstat`, `fchmod` and `fremovexattr`, unless there is no such list.
+    pub fn remove_acls_in_use(&self, has: impl Fn(&[u8]) -> bool) -> Result<(), Errno> {
         if self.is_link {
-            return done;
+            return Ok(());
+        }
+        let goes = !has(ACCESS_ACL) && self.cut_to_group()?;
+        self.remove_inherited_acls(|list| has(list) || list == ACCESS_ACL && !goes)
+    }
+
+    /// Cuts the permission bits for the group to what the access control list lets it do; returns
+    /// true if there is a list.
+    fn cut_to_group(&self) -> Result<bool, Errno> {
+        let mut reader = XattrReader::new(&[]);
+        let list = match &self.path {
+            None => reader.value(Attributed::Open(self.fd), ACCESS_ACL),
+            Some(path) => {
+                let held: Attributed<'_, NoFile> = Attributed::Through(path.as_bytes());
+                reader.value(held, ACCESS_ACL)
+            }
+        };
+        let list = match list.map_err(Errno::from) {
+            Ok(Some(list)) => list,
+            Ok(None) | Err(Errno::NOSYS) => return Ok(false),
+            Err(errno) => return Err(errno),
+        };
+        let mode = meta::stat(self.fd)?.mode & 0o7777;
+        let without = mode_without_acl(mode, list);
+        if without != mode {
+            self.chmod(Mode::from_raw_mode(without as _))?;
+        }
+        Ok(true)
+    }
+
+    /// Removes an access control list, if there is one.
+    fn remove_acl(&self, list: &[u8]) -> Result<(), Errno> {
+        if self.is_link {
+            return Ok(());
         }
         point("removexattr")?;
-        for list in [ACCESS_ACL, DEFAULT_ACL]
-            .into_iter()
-            .filter(|list| !has(list))
-        {
-            let removed = retry_on_intr(|| match &self.path {
-                None => rustix::fs::fremovexattr(self.fd, list),
-                Some(path) => rustix::fs::removexattr(path, list),
-            });
-            match removed {
-                Ok(()) | Err(Errno::NODATA | Errno::NOTSUP | Errno::NOSYS) => {}
-                Err(errno) => done = done.and(Err(errno)),
-            }
+        let removed = retry_on_intr(|| match &self.path {
+            None => rustix::fs::fremovexattr(self.fd, list),
+            Some(path) => rustix::fs::removexattr(path, list),
+        });
+        match removed {
+            Err(Errno::NODATA | Errno::NOTSUP | Errno::NOSYS) => Ok(()),
+            removed => removed,
         }
-        done
     }
 }
 

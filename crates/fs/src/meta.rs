@@ -137,6 +137,23 @@ pub fn nanoseconds(seconds: i64, nanoseconds: u32) -> i64 {
         .unwrap_or(if seconds < 0 { i64::MIN } else { i64::MAX })
 }
 
+/// Returns a time in nanoseconds since 1970, exactly, however far away it is.
+pub fn exact_nanoseconds(seconds: impl Into<i64>, nanoseconds: impl Into<i64>) -> i128 {
+    i128::from(seconds.into()) * 1_000_000_000 + i128::from(nanoseconds.into())
+}
+
+/// Returns an exact time as [`Stamp`] has it.
+pub fn clipped(ns: i128) -> i64 {
+    i64::try_from(ns).unwrap_or(if ns < 0 { i64::MIN } else { i64::MAX })
+}
+
+/// True if a time may have been clipped.
+pub fn is_clipped(ns: i128) -> bool {
+    let (first, last) = (i128::from(i64::MIN), i128::from(i64::MAX));
+    // Earlier versions added the nanoseconds to the first.
+    ns == last || (first..first + 1_000_000_000).contains(&ns)
+}
+
 /// Kind of an entry.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[repr(u8)]
@@ -382,6 +399,11 @@ mod tests {
         assert_eq!(nanoseconds(-2, 5), -1_999_999_995);
         assert_eq!(nanoseconds(i64::MAX, 0), i64::MAX);
         assert_eq!(nanoseconds(i64::MIN, 999), i64::MIN);
+        for seconds in [-1_i64, 1 << 40, -1 << 40, i64::MAX] {
+            let exact = exact_nanoseconds(seconds, 7);
+            assert_eq!(clipped(exact), nanoseconds(seconds, 7));
+            assert_eq!(is_clipped(clipped(exact).into()), exact.abs() > 1 << 63);
+        }
     }
 
     #[test]

@@ -4,17 +4,17 @@
 use std::ffi::CString;
 
 use bc_edit::entry;
+use bc_edit::metadata::FileMetadata;
 use bc_fs::path::sibling;
 
 use super::existing_target::{self, CopyOrigin};
-use super::meta::Metadata;
 use super::open_file::{OpenFile, identity_at};
 use super::skip::Skip;
 
 /// The copy under its new name.
 pub(super) struct Arrival {
     pub(super) held: OpenFile,
-    pub(super) metadata: Metadata,
+    pub(super) metadata: FileMetadata,
     pub(super) origin: CopyOrigin,
     /// True if it existed before the move.
     stood: bool,
@@ -27,7 +27,7 @@ pub(super) struct Arrival {
 
 impl Arrival {
     /// Returns a copy of our own making, which may have the name `stage` too.
-    pub(super) fn made(held: OpenFile, metadata: Metadata, stage: Option<CString>) -> Arrival {
+    pub(super) fn made(held: OpenFile, metadata: FileMetadata, stage: Option<CString>) -> Arrival {
         Arrival {
             held,
             metadata,
@@ -39,7 +39,7 @@ impl Arrival {
     }
 
     /// Returns a copy that existed before.
-    pub(super) fn stood(held: OpenFile, metadata: Metadata, origin: CopyOrigin) -> Arrival {
+    pub(super) fn stood(held: OpenFile, metadata: FileMetadata, origin: CopyOrigin) -> Arrival {
         Arrival {
             held,
             metadata,

@@ -7,13 +7,14 @@
 //! aside before it looks at the other's name, so at most one of them finds it.
 
 use bc_edit::entry;
+use bc_edit::metadata::FileMetadata;
 use bc_edit::names::prune::Mark;
 use bc_fs::meta;
 use bc_pool::Cancel;
 use bc_walk::Stamp;
 
 use super::compare::compare;
-use super::meta::Metadata;
+use super::meta::read_metadata;
 use super::open_file::{self, OpenFile, identity_at};
 use super::skip::Skip;
 use super::temp::{Temps, settle_taken};
@@ -27,7 +28,7 @@ use super::temp::{Temps, settle_taken};
 /// the name was taken meanwhile.
 pub(crate) fn give_up(
     target: &OpenFile,
-    own: &Metadata,
+    own: &FileMetadata,
     other: Mark,
     temps: &Temps,
     proof: impl Fn() -> Result<(), Skip>,
@@ -50,11 +51,11 @@ pub(crate) fn give_up(
 
 /// Proves, for a file that was just renamed, that it is unchanged. Renaming it moved its change
 /// time, so earlier changes show in the metadata, and later ones in the change time.
-fn check_untouched(target: &OpenFile, own: &Metadata) -> Result<(), Skip> {
+fn check_untouched(target: &OpenFile, own: &FileMetadata) -> Result<(), Skip> {
     let ctime_ns = meta::stat(&target.file)?.stamp.ctime_ns;
     open_file::wait_past(ctime_ns);
     let stat = meta::stat(&target.file)?;
-    let now = Metadata::read(&target.file, &stat, own.atime_ns)?;
+    let now = read_metadata(&target.file, &stat, own.atime_ns)?;
     if now != *own || stat.stamp.size != target.stat.stamp.size {
         return Err(Skip::Changed);
     }
@@ -74,7 +75,7 @@ fn check_untouched(target: &OpenFile, own: &Metadata) -> Result<(), Skip> {
 /// With the reason why the copy stays.
 pub(crate) fn take_back(
     copy: &OpenFile,
-    made: &Metadata,
+    made: &FileMetadata,
     original: &OpenFile,
     kept: impl Fn() -> bool,
     temps: &Temps,

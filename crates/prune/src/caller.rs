@@ -3,6 +3,7 @@
 
 use std::cell::OnceCell;
 
+use bc_edit::metadata::FileMetadata;
 use bc_walk::FileStat;
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid, getgroups};
@@ -75,11 +76,21 @@ impl Ids {
 /// Default of `/proc/sys/kernel/overflowuid`.
 const NOBODY: u32 = 65_534;
 
-/// FileOwner and group of a file.
+/// Owner and group of a file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct FileOwner {
     pub(super) uid: u32,
     pub(super) gid: u32,
+}
+
+impl FileOwner {
+    /// Returns those that the metadata name.
+    pub(super) fn of(metadata: &FileMetadata) -> FileOwner {
+        FileOwner {
+            uid: metadata.uid,
+            gid: metadata.gid,
+        }
+    }
 }
 
 impl Caller {

@@ -13,6 +13,7 @@ use bc_walk::Identity;
 use super::existing_target::Acceptable;
 use super::journal;
 use super::leftover;
+use super::meta::difference;
 use super::open_file::OpenFile;
 use super::options::PruneOptions;
 use super::relocate::Arrived;
@@ -111,7 +112,7 @@ impl Copies {
         };
         let held = traced.or_else(recorded)?;
         let (own, there) = (target.metadata().ok()?, held.metadata().ok()?);
-        let same = own.difference(&there).is_none() && own.mtime_ns == there.mtime_ns;
+        let same = difference(&own, &there).is_none() && own.mtime_ns == there.mtime_ns;
         let (dir, name, id) = (held.dir, held.name, held.stat.id);
         same.then_some(Arrived { dir, name, id })
     }

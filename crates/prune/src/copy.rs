@@ -8,6 +8,7 @@ use bc_digest::{Algorithm, Digest, Hasher};
 use bc_edit::InodeFlags;
 use bc_edit::content;
 use bc_edit::entry;
+use bc_edit::metadata::{FileMetadata, PresentAcl};
 use bc_edit::names::prune::Mark;
 use bc_fs::dirfd;
 use bc_fs::meta;
@@ -16,7 +17,7 @@ use bc_walk::{FileStat, Identity};
 use rustix::io::Errno;
 
 use super::compare::{compare, piece};
-use super::meta::Metadata;
+use super::meta::{give_metadata, give_times, read_metadata};
 use super::open_file::identity_at;
 use super::skip::Skip;
 use super::temp::Temps;
@@ -28,8 +29,8 @@ pub(crate) struct Copy {
     pub(crate) name: CString,
     pub(crate) id: Identity,
     pub(crate) file: OwnedFd,
-    /// Metadata that it was given.
-    pub(crate) made: Metadata,
+    /// FileMetadata that it was given.
+    pub(crate) made: FileMetadata,
     /// Digest of the bytes that were copied.
     pub(crate) digest: Digest,
     /// Parts of the metadata that the system refused to set.
@@ -61,7 +62,7 @@ pub(crate) struct CopiedFile<'a> {
 /// again and compared. Nothing stays behind on failure.
 pub(crate) fn copy(
     source: CopiedFile<'_>,
-    metadata: &Metadata,
+    metadata: &FileMetadata,
     flags: Option<&InodeFlags>,
     dir: &OwnedFd,
     temps: &Temps,
@@ -89,7 +90,7 @@ pub(crate) fn copy(
         if blocks == Blocks::Own || content::clone(source, &file).is_err() {
             write(source, size, &file, cancel)?;
         }
-        refused.extend(metadata.apply(&file)?);
+        refused.extend(give_metadata(metadata, &file, PresentAcl::Inherited));
         content::sync(&file)?;
         content::flush(&file)?;
         // From the disk, as far as the kernel lets go of the pages.
@@ -97,9 +98,9 @@ pub(crate) fn copy(
         compare(source, &file, size, cancel)?;
         let digest = digest(&file, size, cancel)?;
         // Reading changed the access time.
-        let _ = metadata.apply_times(&file);
+        let _ = give_times(metadata, &file);
         let stat = meta::stat(&file)?;
-        let made = Metadata::read(&file, &stat, metadata.atime_ns)?;
+        let made = read_metadata(&file, &stat, metadata.atime_ns)?;
         Ok((stat.id, made, digest, refused))
     });
     match written {

@@ -10,6 +10,7 @@ use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 
 use bc_edit::content;
+use bc_edit::metadata::FileMetadata;
 use bc_edit::names::prune::Mark;
 use bc_find::Subtrees;
 use bc_fs::meta;
@@ -18,7 +19,7 @@ use bc_walk::{FileKind, Identity};
 
 use super::compare::compare_while;
 use super::distinct;
-use super::meta::Metadata;
+use super::meta::difference;
 use super::open_file::{self, OpenFile, Watched};
 use super::options::{Force, OnMetadataDiff};
 use super::skip::Skip;
@@ -57,7 +58,7 @@ pub(crate) struct Acceptable<'a> {
 pub(crate) struct ExistingTarget {
     pub(crate) held: OpenFile,
     pub(crate) origin: CopyOrigin,
-    /// Metadata that it lacks, if that was allowed.
+    /// FileMetadata that it lacks, if that was allowed.
     pub(crate) lost: Option<String>,
     /// Reason why writers of it will not be noticed, as an error number.
     pub(crate) unwatched: Option<i32>,
@@ -84,7 +85,7 @@ impl Acceptable<'_> {
         name: &CStr,
         to: &[u8],
         target: &OpenFile,
-        metadata: &Metadata,
+        metadata: &FileMetadata,
         cancel: &Cancel,
     ) -> Result<ExistingTarget, Skip> {
         let there = meta::stat_at(dir, name)?;
@@ -151,10 +152,10 @@ impl Acceptable<'_> {
         &self,
         held: &OpenFile,
         target: &OpenFile,
-        metadata: &Metadata,
+        metadata: &FileMetadata,
     ) -> Result<(CopyOrigin, Option<String>), Skip> {
         let flag = target.flags()?.missing_from(held.flags()?);
-        let differs = metadata.difference(&held.metadata()?).or(flag);
+        let differs = difference(metadata, &held.metadata()?).or(flag);
         // A copy in a journal was given all that its file system takes.
         if self.known.is_some_and(|known| known.proves(&held.mark())) {
             return match differs {
@@ -196,7 +197,7 @@ pub(crate) fn outlives(copy: &OpenFile, target: &OpenFile) -> Result<(), Skip> {
     copy.outlives(target).map_err(in_the_way)
 }
 
-/// A [difference](Metadata::difference) in a sentence.
+/// A [difference] in a sentence.
 fn named(what: &str) -> &'static str {
     match what {
         "owner" => "its owner differs",

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use bc_edit::InodeFlags;
 use bc_edit::content;
 use bc_edit::made::file_clock;
+use bc_edit::metadata::FileMetadata;
 use bc_edit::names::prune::Mark;
 use bc_find::groups::FileRef;
 use bc_fs::clock::now_ns;
@@ -23,7 +24,7 @@ use rustix::io::Errno;
 
 use super::dir::{Dir, open_parent};
 use super::handle::Handle;
-use super::meta::Metadata;
+use super::meta::{give_times, read_metadata};
 use super::skip::Skip;
 
 /// A file held open, and the directory and name it was opened by.
@@ -355,7 +356,7 @@ impl OpenFile {
         if there.stamp.ctime_ns == target.stat.stamp.ctime_ns {
             // It still has its name, or its file system does not count names. Its times, set to
             // what they are, move it as well.
-            if target.metadata()?.apply_times(&target.file).is_ok() {
+            if give_times(&target.metadata()?, &target.file).is_ok() {
                 there = meta::stat_now(&target.file, c"")?;
             }
         }
@@ -416,8 +417,8 @@ impl OpenFile {
     }
 
     /// Everything about it that is not its content.
-    pub(crate) fn metadata(&self) -> Result<Metadata, Skip> {
-        Metadata::read(&self.file, &self.stat, self.atime_ns)
+    pub(crate) fn metadata(&self) -> Result<FileMetadata, Skip> {
+        read_metadata(&self.file, &self.stat, self.atime_ns)
     }
 
     /// Returns the flags of `chattr`, and the encryption, which are read once in each state.

@@ -4,6 +4,7 @@
 use std::sync::{Arc, PoisonError};
 
 use bc_digest::Digest;
+use bc_edit::metadata::FileMetadata;
 use bc_find::groups::FileRef;
 use bc_fs::mount::Answer;
 use bc_walk::Identity;
@@ -13,7 +14,7 @@ use super::checked_at::CheckedAt;
 use super::compare::compare_while;
 use super::distinct;
 use super::freed::Stock;
-use super::meta::Metadata;
+use super::meta::difference;
 use super::open_file::{self, OpenFile, Watched};
 use super::options::{Force, OnMetadataDiff};
 use super::skip::Skip;
@@ -31,9 +32,9 @@ pub(super) struct Ready {
     /// Identity that it was found with; a copy-up gives it another number.
     pub(super) id: Identity,
     pub(super) digest: Digest,
-    /// Metadata of it and of the kept file, where they were compared before both were proven to be
+    /// FileMetadata of it and of the kept file, where they were compared before both were proven to be
     /// in the scanned state.
-    pub(super) metadata: Option<(Metadata, Metadata)>,
+    pub(super) metadata: Option<(FileMetadata, FileMetadata)>,
     /// Time of that proof.
     pub(super) proven: CheckedAt,
     pub(super) links_left: u64,
@@ -171,10 +172,10 @@ impl Run<'_> {
         kept_file: &OpenFile,
         held: &OpenFile,
         kind: &mut StepKind,
-    ) -> Result<(Room, Option<(Metadata, Metadata)>), Skip> {
+    ) -> Result<(Room, Option<(FileMetadata, FileMetadata)>), Skip> {
         let options = self.options;
         let across = self.abilities.across(kept_file, held)?;
-        let same_metadata = || -> Result<Option<(Metadata, Metadata)>, Skip> {
+        let same_metadata = || -> Result<Option<(FileMetadata, FileMetadata)>, Skip> {
             let (kept, flags) = (kept_file.flags()?, held.flags()?);
             if !kept.same_encryption(flags) {
                 return Err(Skip::EncryptionDiffers);
@@ -186,7 +187,7 @@ impl Run<'_> {
                 return Err(Skip::MetadataDiffers(what));
             }
             let (kept, own) = (kept_file.metadata()?, held.metadata()?);
-            match kept.difference(&own) {
+            match difference(&kept, &own) {
                 Some(what) => Err(Skip::MetadataDiffers(what)),
                 None => Ok(Some((own, kept))),
             }

@@ -11,6 +11,7 @@ use bc_pool::Cancel;
 use bc_read::extents::{Dirty, Extent, extents};
 use rustix::io::Errno;
 
+use super::meta::give_times;
 use super::open_file::OpenFile;
 use super::skip::Skip;
 
@@ -56,7 +57,7 @@ pub(crate) fn act(kept_file: &OpenFile, target: &OpenFile, cancel: &Cancel) -> R
     }
     let now = meta::stat(file)?;
     if now.stamp.mtime_ns != target.stat.stamp.mtime_ns && now.stamp.size == size {
-        metadata.apply_times(file).map_err(|errno| FailedCall {
+        give_times(&metadata, file).map_err(|errno| FailedCall {
             op: "utimens",
             errno,
         })?;

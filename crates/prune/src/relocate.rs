@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use bc_edit::content;
 use bc_edit::entry;
+use bc_edit::metadata::FileMetadata;
 use bc_edit::names::prune::Mark;
 use bc_fs::Escaped;
 use bc_fs::call::FailedCall;
@@ -27,7 +28,7 @@ use super::compare::compare;
 use super::copy::{Blocks, CopiedFile, copy};
 use super::dir::Dir;
 use super::existing_target::{Acceptable, CopyOrigin};
-use super::meta::Metadata;
+use super::meta::read_metadata;
 use super::open_file::{OpenFile, identity_at};
 use super::options::OnMetadataDiff;
 use super::skip::Skip;
@@ -141,8 +142,8 @@ pub(crate) struct Move<'a> {
     pub(crate) to: &'a [u8],
     /// Rename where possible, or copy always.
     pub(crate) how: How,
-    /// Metadata for a copy; `lost` lists the parts that were left out before.
-    pub(crate) metadata: Metadata,
+    /// FileMetadata for a copy; `lost` lists the parts that were left out before.
+    pub(crate) metadata: FileMetadata,
     pub(crate) lost: Vec<String>,
     /// Treatment of a copy without the metadata that its file system does not take.
     pub(crate) on_metadata_diff: OnMetadataDiff,
@@ -157,7 +158,7 @@ pub(crate) struct Move<'a> {
 }
 
 /// Returns the part of a file that a copy with this metadata lacks.
-pub(crate) type WouldLose<'a> = dyn Fn(&Metadata) -> Option<String> + 'a;
+pub(crate) type WouldLose<'a> = dyn Fn(&FileMetadata) -> Option<String> + 'a;
 
 /// The ways to move.
 #[derive(Clone, Copy, Eq, PartialEq)]
@@ -173,7 +174,7 @@ pub(crate) struct Placed {
     pub(crate) id: Identity,
     /// True if it is a copy or a name of one.
     pub(crate) copied: bool,
-    /// Metadata that it could not be given.
+    /// FileMetadata that it could not be given.
     pub(crate) lost: Vec<String>,
     /// Reason why the file itself did not go although its copy exists: it is not where it was, or
     /// one of the two was changed.
@@ -186,7 +187,7 @@ pub(crate) struct Means<'a> {
     pub(crate) blocked: &'a mut Blocked,
     pub(crate) cancel: &'a Cancel,
     /// Called with the copy's mark and metadata before it is named or counts as made.
-    pub(crate) record: &'a mut dyn FnMut(Mark, CopyOrigin, &Metadata) -> Result<(), Skip>,
+    pub(crate) record: &'a mut dyn FnMut(Mark, CopyOrigin, &FileMetadata) -> Result<(), Skip>,
 }
 
 impl Move<'_> {
@@ -406,7 +407,7 @@ impl Move<'_> {
                 }
                 let size = self.target.stat.stamp.size;
                 compare(&self.target.file, &file, size, means.cancel)?;
-                let made = Metadata::read(&file, &stat, 0)?;
+                let made = read_metadata(&file, &stat, 0)?;
                 Ok((file, made))
             });
         let (file, made) = match same {

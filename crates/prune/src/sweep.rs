@@ -15,6 +15,7 @@ use rustix::io::Errno;
 
 use super::aside::give_up;
 use super::compare::compare;
+use super::meta::not_in;
 use super::open_file::{self, OpenFile};
 use super::options::{OnMetadataDiff, RunMode};
 use super::relocate::Arrived;
@@ -135,7 +136,7 @@ impl Run<'_> {
             return Err(Skip::Original);
         }
         self.distinct(original, &found)?;
-        let lost = original.metadata()?.not_in(&found.metadata()?, None);
+        let lost = not_in(&original.metadata()?, &found.metadata()?, None);
         if lost.is_some() && self.options.on_metadata_diff == OnMetadataDiff::Refuse {
             return Err(Skip::Original);
         }

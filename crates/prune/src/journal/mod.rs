@@ -32,6 +32,7 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use bc_digest::Digest;
+use bc_edit::metadata::FileMetadata;
 use bc_edit::names::prune::Mark;
 use bc_edit::{content, entry};
 use bc_find::groups::FileGroup;
@@ -55,7 +56,6 @@ use self::trust::Locked;
 use super::checked_at::CheckedAt;
 use super::dir::Dir;
 use super::existing_target::CopyOrigin;
-use super::meta::Metadata;
 use super::open_file::OpenFile;
 use super::options::RunMode;
 use super::skip::Skip;
@@ -141,8 +141,8 @@ pub struct Journal {
 
 /// Details of a step with a file, for the journal.
 pub(crate) struct About<'a> {
-    /// Metadata of the file and of the one that stays; read where it is not given.
-    pub(crate) known: Option<&'a (Metadata, Metadata)>,
+    /// FileMetadata of the file and of the one that stays; read where it is not given.
+    pub(crate) known: Option<&'a (FileMetadata, FileMetadata)>,
     pub(crate) digest: &'a Digest,
     /// Path that it is moved to.
     pub(crate) destination: Option<&'a [u8]>,
@@ -312,7 +312,7 @@ impl Journal {
         action: &str,
         target: &OpenFile,
         kept_file: &OpenFile,
-        known: Option<&(Metadata, Metadata)>,
+        known: Option<&(FileMetadata, FileMetadata)>,
         destination: Option<&[u8]>,
     ) -> Result<JournalStep, Skip> {
         let target_path = self.bounds.path_of(target).ok_or(Skip::Changed)?;
@@ -372,7 +372,7 @@ impl Journal {
         step: u64,
         copy: Mark,
         origin: CopyOrigin,
-        made: &Metadata,
+        made: &FileMetadata,
     ) -> Result<(), Skip> {
         let copied = Inode {
             dev: copy.id.dev,

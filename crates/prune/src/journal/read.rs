@@ -9,6 +9,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use bc_edit::metadata::FileMetadata;
 use bc_edit::names::prune::Mark;
 use bc_manifest::json::JsonPath;
 use bc_manifest::time::parse_rfc3339;
@@ -22,7 +23,6 @@ use super::tree_action::TreeAction;
 use super::trust::Locked;
 use super::{JournalError, trust};
 use crate::existing_target::CopyOrigin;
-use crate::meta::Metadata;
 use crate::options::RunMode;
 
 /// Bytes of the longest line. Attributes make a step long: two files with a
@@ -47,8 +47,8 @@ pub(crate) struct Copy {
     /// Mark of the file, as in the temporary name of its original.
     pub(crate) mark: Mark,
     pub(crate) origin: CopyOrigin,
-    /// Metadata that it was given; `None` if the journal does not say.
-    pub(crate) made: Option<Metadata>,
+    /// FileMetadata that it was given; `None` if the journal does not say.
+    pub(crate) made: Option<FileMetadata>,
 }
 
 /// Position of the line about a copy, with the fields that are needed for all steps.

@@ -5,15 +5,15 @@ use std::collections::HashSet;
 
 use bc_digest::Digest;
 use bc_edit::InodeFlags;
+use bc_edit::metadata::FileMetadata;
 use bc_edit::names::prune::Mark;
-use bc_fs::clock::{clipped, exact};
+use bc_fs::meta::{clipped, exact_nanoseconds};
 use bc_manifest::base64;
 use bc_manifest::json::{JsonPath, base64_text};
 use bc_walk::{FileKind, Identity, Stamp};
 use serde::{Deserialize, Serialize};
 
 use super::tree_action::TreeAction;
-use crate::meta::Metadata;
 use crate::open_file::OpenFile;
 use crate::skip::Skip;
 
@@ -77,7 +77,7 @@ struct Far {
 }
 
 impl Far {
-    fn of(metadata: &Metadata) -> Option<Far> {
+    fn of(metadata: &FileMetadata) -> Option<Far> {
         const SECOND: i128 = 1_000_000_000;
         let both = [metadata.mtime_ns, metadata.atime_ns];
         if both.iter().all(|ns| i64::try_from(*ns).is_ok()) {
@@ -147,12 +147,12 @@ pub(super) struct Copied {
     /// True if it existed before the step; then it stays when that is undone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) found: bool,
-    /// Metadata that it was given. Not recorded by the first versions.
+    /// FileMetadata that it was given. Not recorded by the first versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) made: Option<Made>,
 }
 
-/// Metadata that a copy was given, or the part of it that its file system took.
+/// FileMetadata that a copy was given, or the part of it that its file system took.
 #[derive(Deserialize, Serialize)]
 pub(super) struct Made {
     mtime_ns: i64,
@@ -164,7 +164,7 @@ pub(super) struct Made {
 }
 
 impl Made {
-    pub(super) fn new(metadata: &Metadata) -> Made {
+    pub(super) fn new(metadata: &FileMetadata) -> Made {
         Made {
             mtime_ns: clipped(metadata.mtime_ns),
             mode: metadata.mode,
@@ -175,8 +175,8 @@ impl Made {
     }
 
     /// `None` if an attribute is not base64.
-    pub(super) fn metadata(&self) -> Option<Metadata> {
-        Some(Metadata {
+    pub(super) fn metadata(&self) -> Option<FileMetadata> {
+        Some(FileMetadata {
             mode: self.mode & 0o7777,
             uid: self.uid,
             gid: self.gid,
@@ -187,7 +187,7 @@ impl Made {
     }
 }
 
-fn attributes(metadata: &Metadata) -> Vec<Attribute> {
+fn attributes(metadata: &FileMetadata) -> Vec<Attribute> {
     let encoded = metadata.xattrs.iter().map(|(name, value)| Attribute {
         name_b64: base64_text(name),
         value_b64: base64_text(value),
@@ -216,7 +216,7 @@ impl Recorded {
     pub(super) fn new(
         held: &OpenFile,
         path: &[u8],
-        known: Option<&Metadata>,
+        known: Option<&FileMetadata>,
     ) -> Result<Recorded, Skip> {
         let metadata = match known {
             Some(known) => Cow::Borrowed(known),
@@ -248,7 +248,7 @@ impl Recorded {
     pub(super) fn with_flags(
         held: &OpenFile,
         path: &[u8],
-        known: Option<&Metadata>,
+        known: Option<&FileMetadata>,
     ) -> Result<Recorded, Skip> {
         let flags = match held.stat.kind() {
             FileKind::File | FileKind::Dir => held.flags()?.chattr(),
@@ -303,12 +303,15 @@ impl Recorded {
     }
 
     /// `None` if an attribute is not base64.
-    pub(crate) fn metadata(&self) -> Option<Metadata> {
+    pub(crate) fn metadata(&self) -> Option<FileMetadata> {
         let (atime_ns, mtime_ns) = match self.far {
-            Some(Far { mtime, atime }) => (exact(atime.0, atime.1), exact(mtime.0, mtime.1)),
+            Some(Far { mtime, atime }) => (
+                exact_nanoseconds(atime.0, atime.1),
+                exact_nanoseconds(mtime.0, mtime.1),
+            ),
             None => (self.atime_ns.into(), self.mtime_ns.into()),
         };
-        Some(Metadata {
+        Some(FileMetadata {
             mode: self.mode & 0o7777,
             uid: self.uid,
             gid: self.gid,

@@ -7,12 +7,12 @@ use std::os::fd::OwnedFd;
 
 use bc_edit::InodeFlags;
 use bc_edit::entry;
+use bc_edit::metadata::{FileMetadata, PresentAcl};
 use bc_edit::names::prune as prune_names;
 use bc_edit::names::prune::Mark;
 use bc_fs::Escaped;
-use bc_fs::clock::clipped;
 use bc_fs::dirfd;
-use bc_fs::meta;
+use bc_fs::meta::{self, clipped};
 use bc_walk::{FileKind, FileStat, Identity};
 use rustix::io::Errno;
 
@@ -20,13 +20,13 @@ use super::{Found, Undo, UndoOutcome, find};
 use crate::copy::given;
 use crate::journal::JournalStep;
 use crate::leftover;
-use crate::meta::Metadata;
+use crate::meta::{give_metadata, give_times, lacking, read_metadata};
 use crate::options::RunMode;
 use crate::skip::Skip;
 
-/// Metadata and flags that a directory is to have.
+/// FileMetadata and flags that a directory is to have.
 struct DirMeta {
-    metadata: Metadata,
+    metadata: FileMetadata,
     flags: bc_edit::InodeFlags,
 }
 
@@ -76,7 +76,7 @@ impl Undo<'_> {
                 false => Vec::new(),
             },
             Share::All => wanted.give(&opened)?,
-            Share::Times => match wanted.metadata.apply_times(&opened) {
+            Share::Times => match give_times(&wanted.metadata, &opened) {
                 Ok(()) => Vec::new(),
                 Err(errno) => vec![format!("times: {}", std::io::Error::from(errno))],
             },
@@ -194,7 +194,7 @@ const TIMES: &str = "times";
 impl DirMeta {
     /// Returns true if a directory has all this, as far as its `stat` shows.
     fn is_had(&self, stat: &FileStat) -> bool {
-        let Metadata {
+        let FileMetadata {
             uid,
             gid,
             mode,
@@ -207,8 +207,8 @@ impl DirMeta {
 
     /// Returns the part of this that a directory lacks; its times only if it has all else.
     fn missing(&self, opened: &OwnedFd, stat: &FileStat) -> Result<Option<&'static str>, Skip> {
-        let has = Metadata::read(opened, stat, 0)?;
-        if let Some(what) = self.metadata.lacking(&has) {
+        let has = read_metadata(opened, stat, 0)?;
+        if let Some(what) = lacking(&self.metadata, &has) {
             return Ok(Some(what));
         }
         let flags = InodeFlags::of(opened)?;
@@ -220,7 +220,7 @@ impl DirMeta {
 
     /// Gives all of it; returns the parts that could not be given.
     fn give(&self, opened: &OwnedFd) -> Result<Vec<String>, Skip> {
-        let mut lost = self.metadata.apply(opened)?;
+        let mut lost = give_metadata(&self.metadata, opened, PresentAcl::InUse);
         lost.extend(given(Some(&self.flags), opened)?);
         Ok(lost)
     }

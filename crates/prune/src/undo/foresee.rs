@@ -3,6 +3,7 @@
 
 use std::os::fd::OwnedFd;
 
+use bc_edit::metadata::FileMetadata;
 use bc_fs::Escaped;
 use bc_fs::call::FailedCall;
 use bc_fs::dirfd;
@@ -17,7 +18,7 @@ use super::overlay::NamedLater;
 use super::{Found, Undo, UndoOutcome, find, may_be, parted};
 use crate::distinct::differ;
 use crate::journal::{Copy, JournalStep, Recorded};
-use crate::meta::{Metadata, takes_attribute};
+use crate::meta::{entitled, foresee, not_in, takes_attribute};
 use crate::open_file::OpenFile;
 use crate::options::RunMode;
 use crate::permitted;
@@ -109,7 +110,7 @@ impl Undo<'_> {
             let (metadata, left_out) = match source {
                 Some(held) => {
                     self.prove_source(entry, held)?;
-                    metadata.entitled(&held.stat, None)
+                    entitled(metadata, &held.stat, None)
                 }
                 None => (metadata, Vec::new()),
             };
@@ -223,7 +224,7 @@ impl Undo<'_> {
         }
         let wanted = self.wanted(entry, copy, held)?;
         let own = held.metadata()?;
-        let (metadata, mut lost) = wanted.clone().entitled(&held.stat, Some(&own));
+        let (metadata, mut lost) = entitled(wanted.clone(), &held.stat, Some(&own));
         let link = self.would_link(entry, dir);
         lost.extend(link.as_ref().err().map(apart));
         let made = match &link {
@@ -235,7 +236,7 @@ impl Undo<'_> {
             }
         };
         let ours = copy.is_some_and(|copy| is_copy(copy, held));
-        match own.not_in(&made, ours.then_some(&wanted)) {
+        match not_in(&own, &made, ours.then_some(&wanted)) {
             Some(what) => {
                 let path = Escaped(&held.path);
                 lost.push(format!("the {what} of {path}, which stays"));
@@ -250,11 +251,11 @@ impl Undo<'_> {
     /// would be refused.
     pub(super) fn would_give(
         &self,
-        metadata: &Metadata,
+        metadata: &FileMetadata,
         dir: Option<&OwnedFd>,
-    ) -> (Metadata, Vec<String>) {
+    ) -> (FileMetadata, Vec<String>) {
         let takes = |name: &[u8]| dir.is_none_or(|dir| takes_attribute(dir, name));
-        metadata.foresee(&self.caller, takes)
+        foresee(metadata, &self.caller, takes)
     }
 
     /// Records a name that would come back: as one more of the file that it [would be linked

@@ -23,6 +23,7 @@ use std::path::Path;
 use bc_digest::Digest;
 use bc_edit::content;
 use bc_edit::entry;
+use bc_edit::metadata::PresentAcl;
 use bc_edit::names::prune::Mark;
 use bc_find::groups::FileRef;
 use bc_fs::Escaped;
@@ -46,6 +47,7 @@ use crate::claim::{self, Blocked};
 use crate::copy::digest;
 use crate::dir;
 use crate::journal::{self, JournalError, JournalStep, Recorded, Steps, TreeAction};
+use crate::meta::{entitled, give_metadata, lacking};
 use crate::open_file::{self, OpenFile, identity_at};
 use crate::options::RunMode;
 use crate::skip::Skip;
@@ -466,15 +468,15 @@ impl Undo<'_> {
         let before = entry.target.metadata().ok_or(Skip::Changed)?;
         let own = there.metadata()?;
         let times = || (before.mtime_ns != own.mtime_ns).then_some("modification time");
-        let lacks = before.lacking(&own).or_else(times);
+        let lacks = lacking(&before, &own).or_else(times);
         let mut lost = Vec::new();
         if let Some(what) = lacks {
             if !self.made.contains(&there.stat.id) {
                 return Err(Skip::Incomplete(what));
             }
-            let (metadata, left_out) = before.entitled(&there.stat, Some(&own));
+            let (metadata, left_out) = entitled(before, &there.stat, Some(&own));
             lost = match self.mode {
-                RunMode::Execute => metadata.apply(&there.file)?,
+                RunMode::Execute => give_metadata(&metadata, &there.file, PresentAcl::InUse),
                 RunMode::DryRun => self.would_give(&metadata, Some(&there.dir)).1,
             };
             lost.extend(left_out);

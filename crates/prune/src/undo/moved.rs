@@ -2,8 +2,9 @@
 //! copy whose original never went.
 
 use bc_edit::content;
+use bc_edit::metadata::FileMetadata;
 use bc_fs::Escaped;
-use bc_fs::clock::clipped;
+use bc_fs::meta::clipped;
 use bc_walk::{FileKind, FileStat};
 
 use super::names::{Another, ContentProof};
@@ -14,7 +15,7 @@ use crate::dir::Dir;
 use crate::distinct;
 use crate::existing_target::CopyOrigin;
 use crate::journal::{Copy, JournalStep, Steps};
-use crate::meta::Metadata;
+use crate::meta::{carried_back, entitled, not_in};
 use crate::open_file::OpenFile;
 use crate::options::OnMetadataDiff;
 use crate::relocate::{Arrived, How, Means, Move};
@@ -130,10 +131,10 @@ impl Undo<'_> {
         let same = may_be(&held.mark(), &entry.target.mark());
         let wanted = self.wanted(entry, copy, &held)?;
         let own = held.metadata()?;
-        let (metadata, lost) = wanted.clone().entitled(&held.stat, Some(&own));
-        // Metadata that the file system of the run's own copy did not take need not stay.
+        let (metadata, lost) = entitled(wanted.clone(), &held.stat, Some(&own));
+        // FileMetadata that the file system of the run's own copy did not take need not stay.
         let ours = copy.is_some_and(|copy| is_copy(copy, &held));
-        let stays = |made: &Metadata| own.not_in(made, ours.then_some(&wanted));
+        let stays = |made: &FileMetadata| not_in(&own, made, ours.then_some(&wanted));
         let with = match self.another(entry) {
             Some(Another::There(other, _)) => other.stat.as_ref().map(|stat| Arrived {
                 id: stat.id,
@@ -189,12 +190,12 @@ impl Undo<'_> {
         entry: &JournalStep,
         copy: Option<&Copy>,
         there: &OpenFile,
-    ) -> Result<Metadata, Skip> {
+    ) -> Result<FileMetadata, Skip> {
         let before = entry.target.metadata().ok_or(Skip::Changed)?;
         match copy {
             Some(copy) if is_copy(copy, there) => {
                 let now = there.metadata()?;
-                Ok(now.carried_back(copy.made.as_ref(), &before))
+                Ok(carried_back(&now, copy.made.as_ref(), &before))
             }
             _ => Ok(before),
         }
@@ -225,7 +226,7 @@ impl Undo<'_> {
         path: &[u8],
         original: Found,
         mut copy: OpenFile,
-        wanted: Option<&Metadata>,
+        wanted: Option<&FileMetadata>,
     ) -> Result<UndoOutcome, Skip> {
         let mut original = original.hold(path)?;
         if copy.stat.kind() != FileKind::File || copy.stat.id == original.stat.id {
@@ -242,7 +243,7 @@ impl Undo<'_> {
             _ => return Err(Skip::DestinationExists(Some("its copy differs"))),
         }
         let (own, has) = (copy.metadata()?, original.metadata()?);
-        if let Some(what) = own.not_in(&has, wanted) {
+        if let Some(what) = not_in(&own, &has, wanted) {
             let path = Escaped(&copy.path);
             return Ok(self.back(vec![format!("the {what} of {path}, which stays")]));
         }
@@ -272,10 +273,10 @@ pub(super) fn is_copy(copy: &Copy, held: &OpenFile) -> bool {
 
 /// Returns true if a file has the metadata that undo would give the step's file: its content is
 /// compared afterwards.
-fn is_restored(entry: &JournalStep, wanted: &Metadata, here: &FileStat) -> bool {
+fn is_restored(entry: &JournalStep, wanted: &FileMetadata, here: &FileStat) -> bool {
     let now = (here.uid, here.gid, here.mode & 0o7777, here.stamp.mtime_ns);
-    let is = |metadata: &Metadata| {
-        let Metadata {
+    let is = |metadata: &FileMetadata| {
+        let FileMetadata {
             uid,
             gid,
             mode,

@@ -14,6 +14,7 @@ use super::{Found, Undo, reference};
 use crate::dir;
 use crate::journal::{Index, JournalStep};
 use crate::leftover;
+use crate::meta::difference;
 use crate::open_file::OpenFile;
 
 /// Places of names that no step took.
@@ -169,7 +170,7 @@ impl Undo<'_> {
             return;
         };
         let mark = Mark::of(&held.file, held.stat.id);
-        let alike = before.mtime_ns == now.mtime_ns && before.difference(&now).is_none();
+        let alike = before.mtime_ns == now.mtime_ns && difference(&before, &now).is_none();
         if (alike || mark.proves_mounted(&entry.target.mark()))
             && (content == ContentProof::Proven || self.is_recorded(entry, &held).is_ok())
         {

@@ -11,6 +11,7 @@ use super::Undo;
 use super::names::Another;
 use crate::copy::{Blocks, CopiedFile, Copy, copy, digest};
 use crate::journal::JournalStep;
+use crate::meta::entitled;
 use crate::open_file::{OpenFile, identity_at};
 use crate::relocate;
 use crate::skip::Skip;
@@ -61,7 +62,7 @@ impl Undo<'_> {
                 &kept
             }
         };
-        let (metadata, left_out) = metadata.entitled(&source.stat, None);
+        let (metadata, left_out) = entitled(metadata, &source.stat, None);
         self.prove_source(entry, source)?;
         let mut made = copy(
             CopiedFile {

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use bc_edit::content;
 use bc_edit::entry;
 use bc_edit::made;
+use bc_edit::metadata::FileMetadata;
 use bc_edit::names::prune::Mark;
 use bc_fs::dirfd;
 use bc_fs::meta;
@@ -13,8 +14,9 @@ use bc_fs::volume;
 use bc_walk::{FileKind, Identity};
 
 use super::{Found, Undo, UndoOutcome, find};
+use crate::caller::FileOwner;
 use crate::journal::{Index, JournalStep, TreeAction};
-use crate::meta::Metadata;
+use crate::meta::give_link_metadata;
 use crate::open_file::identity_at;
 use crate::options::RunMode;
 use crate::skip::Skip;
@@ -107,9 +109,9 @@ impl Undo<'_> {
     }
 
     /// Returns the properties that a link would not be given.
-    fn would_own(&self, metadata: &Metadata) -> Vec<String> {
+    fn would_own(&self, metadata: &FileMetadata) -> Vec<String> {
         let refused = rustix::io::Errno::PERM;
-        match self.caller.may_give(None, metadata.owner()).is_ok() {
+        match self.caller.may_give(None, FileOwner::of(metadata)).is_ok() {
             true => Vec::new(),
             false => vec![not_given(refused)],
         }
@@ -207,7 +209,7 @@ impl Undo<'_> {
         // Its name was given to another file.
         let held = held.ok_or(Skip::Changed)?;
         let mut lost = Vec::new();
-        if let Err(errno) = metadata.apply_to_link(&held) {
+        if let Err(errno) = give_link_metadata(&metadata, &held) {
             lost.push(not_given(errno));
         }
         let placed = entry::rename_new(&found.dir, &temp, &found.dir, &found.name);

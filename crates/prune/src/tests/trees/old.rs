@@ -1,15 +1,16 @@
 //! Directories that versions before moved to another file system, name by name: no run does so any
 //! more, and the part that such a run had done when it was killed is undone by its journal.
 
-use bc_edit::names::prune as prune_names;
-use bc_edit::names::prune::Mark;
-use bc_fs::dirfd;
-
 use super::*;
 use crate::copy::digest;
 use crate::existing_target::CopyOrigin;
 use crate::journal::{About, TreeAction};
+use crate::meta::give_metadata;
 use crate::open_file::OpenFile;
+use bc_edit::metadata::PresentAcl;
+use bc_edit::names::prune as prune_names;
+use bc_edit::names::prune::Mark;
+use bc_fs::dirfd;
 
 /// Replays such a run, up to so many changes.
 struct OldMove<'a> {
@@ -121,7 +122,11 @@ impl OldMove<'_> {
             None => {
                 fs::copy(from, &part).unwrap();
                 let copied = hold(&part);
-                held.metadata().unwrap().apply(&copied.file).unwrap();
+                give_metadata(
+                    &held.metadata().unwrap(),
+                    &copied.file,
+                    PresentAcl::Inherited,
+                );
             }
         })?;
         let copied = hold(&part);
