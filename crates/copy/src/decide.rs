@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Digest, Hasher};
+use bc_edit::metadata::FileMetadata;
 use bc_fs::mount::traits_or_unknown;
 use bc_walk::shortage::is_shortage;
 use bc_walk::{Error, ErrorKind, FileKind, FileStat};
@@ -15,7 +16,7 @@ use crate::beneath::DestDir;
 use crate::event::{Event, Why};
 use crate::existing::Existing;
 use crate::known::{NamedRecord, SourceOrigin};
-use crate::meta::WantedMeta;
+use crate::meta;
 use crate::options::OnConflict;
 use crate::place::{Place, is_settled};
 use crate::record::Placed;
@@ -267,18 +268,18 @@ impl Worker<'_> {
             return Ok(false);
         };
         let has_times = !self.job.options.preserve.times
-            || wanted.has_times(now)
+            || wanted.has_mtime(now)
             || is_cut_off(&open.stat, now)
             || (open.stat.stamp.mtime_ns > now.stamp.mtime_ns && !is_newer(place, &open.stat, now));
         Ok(has_times && self.has_all(&wanted, there.as_fd(), now))
     }
 
     /// Whether what is there has the metadata that it would be given now.
-    fn has_all(&mut self, wanted: &WantedMeta, there: BorrowedFd<'_>, now: &FileStat) -> bool {
+    fn has_all(&mut self, wanted: &FileMetadata, there: BorrowedFd<'_>, now: &FileStat) -> bool {
         let preserve = self.job.options.preserve;
         let mut found = || self.xattrs.of_file(there);
-        wanted.is_given_as_far(now, preserve)
-            && (!preserve.xattrs || found().is_ok_and(|found| wanted.has_xattrs(&found)))
+        meta::is_given_as_far(wanted, now, preserve)
+            && (!preserve.xattrs || found().is_ok_and(|found| meta::has_xattrs(wanted, &found)))
     }
 
     fn by_policy(

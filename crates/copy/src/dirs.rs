@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_edit::entry;
-use bc_edit::metadata::{Subject, set_times_at};
+use bc_edit::metadata::{FileMetadata, Subject, set_times_at};
 use bc_fs::dirfd::own_path;
 use bc_pool::Cursor;
 use bc_walk::{Error, FileKind, FileStat, Identity};
@@ -13,7 +13,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::event::Event;
-use crate::meta::{self, WantedMeta};
+use crate::meta;
 use crate::record::{self, RootRecord};
 use crate::results::{EntryOutcome, Proof, State, meta_of};
 use crate::small::incomplete;
@@ -259,7 +259,7 @@ impl Worker<'_> {
             }
             // Failures were reported when it was tried first.
             if let Ok(wanted) = self.dir_wanted(item) {
-                let _ = self.set_times(&target, wanted.times());
+                let _ = self.set_times(&target, &wanted.times());
             }
         }
     }
@@ -282,7 +282,7 @@ impl Worker<'_> {
             let dir = self.open_dir(&target);
             let found = dir.map(|dir| self.xattrs.of_file(dir.as_fd()));
             let wanted = self.dir_wanted(RootItem(items.start));
-            matches!((found, wanted), (Ok(Ok(found)), Ok(wanted)) if wanted.has_xattrs(&found))
+            matches!((found, wanted), (Ok(Ok(found)), Ok(wanted)) if meta::has_xattrs(&wanted, &found))
         })
     }
 
@@ -316,13 +316,16 @@ impl Worker<'_> {
         // Lists inherited from its parent, which may be finished itself by now.
         let inherits = job.inherits.load(Relaxed) || job.went_on.is_some();
         let subject = Subject::open(dir.as_fd());
-        match bits {
-            // Its list goes as that of a directory above would: the mode is that of the source.
-            Some(bits) => {
-                meta::give_existing(&subject, &wanted, &job.giving, bits, &mut self.lost);
-            }
-            None => meta::give(&subject, &wanted, &job.giving, inherits, &mut self.lost),
-        }
+        // The list of one that was there goes as that of a directory above would: the mode is that
+        // of the source.
+        meta::give_dir(
+            &subject,
+            &wanted,
+            &job.giving,
+            bits,
+            inherits,
+            &mut self.lost,
+        );
         let lost = !self.lost.is_empty();
         job.lost(target, &mut self.lost);
         if lost && job.options.strict {
@@ -343,15 +346,16 @@ impl Worker<'_> {
     fn unchanged_dir(
         &mut self,
         item: RootItem,
-        wanted: &WantedMeta,
+        wanted: &FileMetadata,
         dir: BorrowedFd<'_>,
     ) -> Option<EntryOutcome> {
         let job = self.job;
         let recorded = job.recorded().of(item)?.0;
         let now = FileStat::from(&meta::fstat(dir).ok()?);
-        let is_same = recorded.fits_dir(&now) && wanted.is_given(&now) && wanted.has_times(&now);
+        let is_same =
+            recorded.fits_dir(&now) && wanted.has_owner_and_mode(&now) && wanted.has_mtime(&now);
         let mut found = || self.xattrs.of_file(dir);
-        let is_same = is_same && found().is_ok_and(|found| wanted.has_xattrs(&found));
+        let is_same = is_same && found().is_ok_and(|found| meta::has_xattrs(wanted, &found));
         is_same.then(|| EntryOutcome {
             item,
             state: State::Before,
@@ -361,7 +365,7 @@ impl Worker<'_> {
         })
     }
 
-    fn dir_wanted(&mut self, item: RootItem) -> Result<WantedMeta, Error> {
+    fn dir_wanted(&mut self, item: RootItem) -> Result<FileMetadata, Error> {
         let job = self.job;
         let path = || job.tree.source_path(item);
         let place = self.source_dir(item)?;
@@ -384,7 +388,7 @@ impl Worker<'_> {
         };
         let failed = |errno| Error::new(path(), "getxattr", errno);
         if !preserve.xattrs {
-            let wanted = WantedMeta::new(&raw, Vec::new());
+            let wanted = FileMetadata::new(&raw, Vec::new());
             if !preserve.mode {
                 return Ok(wanted);
             }
@@ -402,7 +406,7 @@ impl Worker<'_> {
             Err(Errno::NOENT) => self.xattrs.of_file(open().map_err(failed)?.as_fd()),
             xattrs => xattrs,
         };
-        Ok(WantedMeta::new(&raw, xattrs.map_err(failed)?))
+        Ok(FileMetadata::new(&raw, xattrs.map_err(failed)?))
     }
 
     /// The permission bits of a directory of the destination.

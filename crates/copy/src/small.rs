@@ -7,12 +7,12 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Digest, hash_many};
-use bc_edit::metadata::Subject;
+use bc_edit::metadata::{FileMetadata, Subject};
 use bc_walk::{Error, ErrorKind, FileStat};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::decide::read_full;
-use crate::meta::{self, WantedMeta};
+use crate::meta;
 use crate::options::When;
 use crate::place::{Open, Place};
 use crate::receiver::{FilePlaces, begin, numbers, renamed, source_failed};
@@ -49,7 +49,7 @@ struct ReadFile {
     /// Place of its content in the buffer.
     bytes: Range<usize>,
     /// Metadata of its copies.
-    wanted: WantedMeta,
+    wanted: FileMetadata,
     /// True if a later write would give it another time.
     settled: bool,
 }
@@ -240,12 +240,12 @@ impl Worker<'_> {
         &mut self,
         place: Place,
         source: &FileStat,
-        wanted: &WantedMeta,
+        wanted: &FileMetadata,
         bytes: &[u8],
         digest: Option<Digest>,
     ) -> Result<(), Error> {
         let job = self.job;
-        let mode = wanted.mode_from_the_start(&job.giving, place.dir.gives_acl);
+        let mode = job.giving.mode_from_the_start(wanted, place.dir.gives_acl);
         let without_name = mode
             .filter(|_| place.over == Over::Nothing && wanted.xattrs.is_empty())
             .and_then(|mode| {
@@ -276,7 +276,7 @@ impl Worker<'_> {
         mut place: Place,
         stage: Stage,
         source: FileStat,
-        wanted: &WantedMeta,
+        wanted: &FileMetadata,
         digest: Option<Digest>,
     ) -> Result<(), Error> {
         let staged = match self.give(&place, &stage, wanted) {
@@ -301,14 +301,14 @@ impl Worker<'_> {
         &mut self,
         place: &Place,
         stage: &Stage,
-        wanted: &WantedMeta,
+        wanted: &FileMetadata,
     ) -> Result<FileStat, Error> {
         let (file, giving) = (Subject::open(stage.file.as_fd()), &self.job.giving);
         if stage.made_with.is_some() {
             meta::give_rest(&file, wanted, giving, &mut self.lost);
             let staged = self.staged(place, stage)?;
             // Some file systems choose the owner, or the mode.
-            if wanted.is_given(&staged) {
+            if wanted.has_owner_and_mode(&staged) {
                 return Ok(staged);
             }
             self.lost.clear();

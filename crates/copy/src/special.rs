@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use bc_digest::Digest;
 use bc_edit::entry;
 use bc_edit::made::{self, Thing};
-use bc_edit::metadata::Subject;
+use bc_edit::metadata::{FileMetadata, Subject};
 use bc_fs::dirfd::own_path;
 use bc_walk::{Error, ErrorKind, FileKind, FileStat, Identity};
 use rustix::fs::{AtFlags, FileType, Stat};
@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use crate::decide::{Decision, is_newer};
 use crate::event::{Event, Why};
 use crate::known::SourceOrigin;
-use crate::meta::{self, LostMeta, WantedMeta};
+use crate::meta::{self, LostMeta};
 use crate::options::OnConflict;
 use crate::place::Place;
 use crate::results::State;
@@ -88,12 +88,12 @@ impl Worker<'_> {
                 true => self
                     .xattrs
                     .at(&path)
-                    .map(|found| WantedMeta::new(&raw, found)),
+                    .map(|found| FileMetadata::new(&raw, found)),
                 false if preserve.mode && stat.kind() != FileKind::Symlink => {
                     let list = self.xattrs.acl_at(&path);
-                    list.map(|list| WantedMeta::new(&raw, Vec::new()).without_acl(list))
+                    list.map(|list| FileMetadata::new(&raw, Vec::new()).without_acl(list))
                 }
-                false => Ok(WantedMeta::new(&raw, Vec::new())),
+                false => Ok(FileMetadata::new(&raw, Vec::new())),
             };
             let wanted = match wanted {
                 // It was there just now: there is no way to it without /proc.
@@ -103,7 +103,7 @@ impl Worker<'_> {
                         op: "getxattr",
                         errno,
                     });
-                    WantedMeta::new(&raw, Vec::new()).without_acl(Some(&[]))
+                    FileMetadata::new(&raw, Vec::new()).without_acl(Some(&[]))
                 }
                 wanted => wanted.map_err(failed("getxattr"))?,
             };
@@ -129,7 +129,12 @@ impl Worker<'_> {
         self.make(&place, thing.thing(), &wanted)
     }
 
-    fn make(&mut self, place: &Place, thing: Thing<'_>, wanted: &WantedMeta) -> Result<(), Error> {
+    fn make(
+        &mut self,
+        place: &Place,
+        thing: Thing<'_>,
+        wanted: &FileMetadata,
+    ) -> Result<(), Error> {
         let job = self.job;
         let dir = place.dir.fd.as_fd();
         let name = job.id.stage(&place.dir, &place.target, None);
@@ -176,7 +181,7 @@ impl Worker<'_> {
         place: &Place,
         source: &FileStat,
         thing: Thing<'_>,
-        wanted: &WantedMeta,
+        wanted: &FileMetadata,
     ) -> Result<Result<Over, Decision>, Error> {
         let job = self.job;
         let Some(there) = self.existing(place)? else {
@@ -234,22 +239,22 @@ impl Worker<'_> {
 
     /// True if the existing entry is the one that an earlier copy has made, with the metadata that
     /// it would be given now. There is no content that could be another one.
-    fn is_recorded(&mut self, place: &Place, wanted: &WantedMeta, now: &FileStat) -> bool {
+    fn is_recorded(&mut self, place: &Place, wanted: &FileMetadata, now: &FileStat) -> bool {
         let recorded = self.job.recorded().of(place.item);
         recorded.is_some_and(|(row, _)| row.fits(now)) && self.has_all_at(place, wanted, now)
     }
 
     /// Whether what is there has the owner, the permission bits and the attributes that it would be
     /// given now.
-    fn has_all_at(&mut self, place: &Place, wanted: &WantedMeta, now: &FileStat) -> bool {
+    fn has_all_at(&mut self, place: &Place, wanted: &FileMetadata, now: &FileStat) -> bool {
         let preserve = self.job.options.preserve;
         // A link has no permission bits of its own, and they are the same everywhere.
-        if !wanted.is_given_as_far(now, preserve) {
+        if !meta::is_given_as_far(wanted, now, preserve) {
             return false;
         }
         let way = [own_path(&place.dir.fd).as_bytes(), b"/", place.name()].concat();
         let mut found = || self.xattrs.at(&way);
-        !preserve.xattrs || found().is_ok_and(|found| wanted.has_xattrs(&found))
+        !preserve.xattrs || found().is_ok_and(|found| meta::has_xattrs(wanted, &found))
     }
 
     /// Gives a copy of `first` the name of another of its source's names. Returns `Ok(false)` where

@@ -6,13 +6,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
 use bc_digest::Digest;
+use bc_edit::metadata::FileMetadata;
 use bc_read::Opener;
 use bc_walk::{DirFdCache, Error, ErrorKind, FileStat};
 use rustix::io::Errno;
 
 use crate::beneath::DestDir;
 use crate::job::Job;
-use crate::meta::{LostMeta, SourceXattrs, WantedMeta, fstat};
+use crate::meta::{LostMeta, SourceXattrs, fstat};
 use crate::options::Durability;
 use crate::place::{Open, Place, is_settled};
 use crate::queue::Queue;
@@ -122,7 +123,7 @@ impl<'a> Worker<'a> {
         settled: &mut bool,
         open: &Open,
         read: &FileStat,
-    ) -> Result<WantedMeta, Error> {
+    ) -> Result<FileMetadata, Error> {
         let tree = &self.job.tree;
         let failed = |op| move |errno| Error::new(tree.source_path(item), op, errno);
         let mut raw = open.raw;
@@ -138,7 +139,7 @@ impl<'a> Worker<'a> {
         let file = open.file.as_fd();
         let preserve = self.job.options.preserve;
         if !preserve.xattrs {
-            let wanted = WantedMeta::new(&raw, Vec::new());
+            let wanted = FileMetadata::new(&raw, Vec::new());
             if !preserve.mode {
                 return Ok(wanted);
             }
@@ -146,7 +147,7 @@ impl<'a> Worker<'a> {
             return Ok(wanted.without_acl(list));
         }
         let xattrs = self.xattrs.of_file(file).map_err(failed("getxattr"))?;
-        Ok(WantedMeta::new(&raw, xattrs))
+        Ok(FileMetadata::new(&raw, xattrs))
     }
 
     /// Opens the directory that an entry of a listing is in, at its source.

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bc_edit::entry;
 use bc_edit::made::{file_clock, hold_dir};
-use bc_edit::metadata::Subject;
+use bc_edit::metadata::{Subject, times_of};
 use bc_fs::mount::mount_number;
 use bc_manifest::integrity::{Entry, ROOT};
 use bc_walk::{Error, FileStat, Identity};
@@ -18,7 +18,7 @@ use super::Restore;
 use super::needs::above;
 use super::put::look;
 use crate::beneath::DestDir;
-use crate::meta::{self, WantedMeta, fstat};
+use crate::meta::{self, fstat};
 use crate::tree::parts;
 
 /// Directories that files are put into.
@@ -146,7 +146,7 @@ impl Dirs {
         let now = FileStat::from(&stat).stamp.mtime_ns;
         let recorded = self.record(path).and_then(|entry| entry.meta);
         let fits = recorded.is_some_and(|meta| meta.mtime_ns == now);
-        let times = fits.then(|| WantedMeta::new(&stat, Vec::new()).times().clone());
+        let times = fits.then(|| times_of(&stat));
         state.times.insert(path.to_vec(), (dir.id, times));
         Ok(())
     }

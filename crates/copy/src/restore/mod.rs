@@ -36,17 +36,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bc_digest::{Algorithm, Digest};
+use bc_edit::metadata::{FileMetadata, GivenTimes, sorted};
 use bc_fs::dirfd;
 use bc_hash::HashProgress;
 use bc_integrity::{Reading, Work};
 use bc_manifest::integrity::{Entry, Kind};
+use bc_manifest::time::is_beyond;
 use bc_pool::Cancel;
 use bc_walk::{FileStat, Identity};
 use rustix::io::Errno;
 
 use crate::begin::random;
 use crate::job::shown_below;
-use crate::meta::{Giving, WantedMeta, Xattrs};
+use crate::meta::{Giving, Xattrs};
 use crate::options::Preserve;
 use crate::stage::JobId;
 use crate::tree::parts;
@@ -317,7 +319,7 @@ impl Restore<'_> {
         entry: Option<&Entry>,
         present: Option<PresentMeta<'_>>,
         new_mode: u32,
-    ) -> (WantedMeta, Giving) {
+    ) -> (FileMetadata, Giving) {
         let mut giving = self.giving;
         let meta = entry.and_then(|entry| entry.meta);
         let mtime = meta.map(|meta| meta.mtime_ns);
@@ -335,17 +337,31 @@ impl Restore<'_> {
         let xattrs = xattrs.or(own);
         giving.preserve.xattrs = xattrs.is_some();
         let xattrs = xattrs.unwrap_or_default();
-        let wanted = match (trusted, stat) {
-            (Some(meta), _) => WantedMeta::recorded(meta.mode, meta.uid, meta.gid, mtime, xattrs),
-            (None, Some(stat)) => {
-                let mtime = mtime.or(Some(stat.stamp.mtime_ns));
-                WantedMeta::recorded(stat.mode, stat.uid, stat.gid, mtime, xattrs)
-            }
+        let (mode, uid, gid) = match (trusted, stat) {
+            (Some(meta), _) => (meta.mode, meta.uid, meta.gid),
+            (None, Some(stat)) => (stat.mode, stat.uid, stat.gid),
             (None, None) => {
                 giving.preserve.mode = false;
                 giving.preserve.owner = false;
-                WantedMeta::recorded(new_mode, 0, 0, mtime, xattrs)
+                (new_mode, 0, 0)
             }
+        };
+        let mtime = mtime.or(stat.map(|stat| stat.stamp.mtime_ns));
+        // The last access stays as it is, as does a modification whose time cannot be held or is
+        // not known.
+        let mtime = mtime.filter(|time| !is_beyond(*time));
+        giving.times = match mtime {
+            Some(_) => GivenTimes::Modification,
+            None => GivenTimes::Kept,
+        };
+        let mtime_ns = mtime.unwrap_or_default().into();
+        let wanted = FileMetadata {
+            mode: mode & 0o7777,
+            uid,
+            gid,
+            atime_ns: mtime_ns,
+            mtime_ns,
+            xattrs: sorted(xattrs),
         };
         (wanted, giving)
     }
