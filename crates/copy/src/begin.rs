@@ -6,6 +6,7 @@ use std::io::Read;
 use std::path::Path;
 
 use bc_fs::Escaped;
+use bc_fs::known::{boot_id, file_clock};
 use bc_fs::mount::mount_number;
 use bc_walk::FileStat;
 use rustix::fs::AtFlags;
@@ -13,11 +14,10 @@ use rustix::fs::AtFlags;
 use crate::error::{Error, ErrorKind};
 use crate::event::{Event, Observer};
 use crate::job::Begun;
-use crate::journal::{self, EarlierRuns, Free, Log, Site, boot_id};
+use crate::journal::{self, EarlierRuns, Free, Log, Site};
 use crate::known::KnownWork;
 use crate::options::CopyOptions;
 use crate::orphans;
-use crate::place::coarse_now;
 use crate::record::{self, JobRecord, SessionRecord};
 use crate::stage::JobId;
 use crate::stamp::given;
@@ -59,7 +59,7 @@ fn gone_on(options: &CopyOptions, found: EarlierRuns, top: Top) -> Result<Begun,
         spare: JobId(random()?),
         known,
         went_on: Some(found.job.began_ns),
-        began: coarse_now(),
+        began: file_clock(),
         log: Log::new(Some(found.journal).filter(|_| !options.dry_run)),
         free: None,
     })
@@ -73,7 +73,7 @@ fn anew(top: Top, free: Option<Free>) -> Result<Begun, Error> {
         spare: JobId(random()?),
         known: KnownWork::default(),
         went_on: None,
-        began: coarse_now(),
+        began: file_clock(),
         log: Log::default(),
         free,
     })
@@ -230,7 +230,7 @@ pub(crate) fn start(begun: &mut Begun, options: &CopyOptions, observer: &Observe
             let job = JobRecord {
                 id: begun.id.0,
                 // By the clock that stamps files: none of this run's is older.
-                began_ns: coarse_now(),
+                began_ns: file_clock(),
                 into: begun.top.into,
                 top: begun.top.id,
                 algorithm: algorithm(options).to_owned(),

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Digest, Hasher};
 use bc_edit::metadata::FileMetadata;
+use bc_fs::known::{Known, is_later};
 use bc_fs::mount::traits_or_unknown;
 use bc_walk::shortage::is_shortage;
 use bc_walk::{Error, ErrorKind, FileKind, FileStat};
@@ -15,7 +16,7 @@ use rustix::io::{Errno, retry_on_intr};
 use crate::beneath::DestDir;
 use crate::event::{Event, Why};
 use crate::existing::Existing;
-use crate::known::{NamedRecord, SourceOrigin};
+use crate::known::NamedRecord;
 use crate::meta;
 use crate::options::OnConflict;
 use crate::place::{Place, is_settled};
@@ -72,10 +73,9 @@ impl Worker<'_> {
             let text = "is the source itself";
             return Err(Error::with_message(path, "copy", text));
         }
-        let origin = SourceOrigin {
-            id: source.id,
-            stamp: source.stamp,
+        let origin = Known {
             volume: &volume,
+            ..Known::of(source.id, source.stamp)
         };
         let before = self.ours(&place, &there, origin)?;
         let is_foreign = before.is_some_and(|before| before.is_foreign);
@@ -143,7 +143,7 @@ impl Worker<'_> {
         &mut self,
         place: &Place,
         there: &Existing,
-        source: SourceOrigin<'_>,
+        source: Known<'_>,
     ) -> Result<Option<NamedRecord>, Error> {
         let job = self.job;
         let states_prove = job.states_prove(&place.dir, there);
@@ -463,30 +463,8 @@ fn is_cut_off(source: &FileStat, now: &FileStat) -> bool {
 /// Whether a source was modified after what has the name. A file system that keeps coarser times has
 /// cut those of a copy off: such a copy is no older than its source.
 pub(crate) fn is_newer(place: &Place, source: &FileStat, now: &FileStat) -> bool {
-    /// Coarsest step in which any file system keeps times.
-    const COARSEST_NS: i64 = 2_000_000_000;
-    let (source, there) = (source.stamp.mtime_ns, now.stamp.mtime_ns);
-    match source.saturating_sub(there) {
-        ..=0 => false,
-        COARSEST_NS.. => true,
-        later => {
-            let step = traits_or_unknown(&place.dir.fd, now.id.dev).mtime_step_ns;
-            let steps = [
-                100,
-                1_000,
-                1_000_000,
-                10_000_000,
-                1_000_000_000,
-                COARSEST_NS,
-            ];
-            let allowed = steps
-                .into_iter()
-                .filter(|own| *own == 100 || *own as u64 <= step);
-            !allowed
-                .into_iter()
-                .any(|own| there % own == 0 && later < own)
-        }
-    }
+    let step = || traits_or_unknown(&place.dir.fd, now.id.dev).mtime_step_ns;
+    is_later(source.stamp.mtime_ns, now.stamp.mtime_ns, step)
 }
 
 /// Opens the file that has the name of a place, if it is a regular file.

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use bc_digest::Digest;
+use bc_fs::known::MountSession;
 use bc_fs::mount::{Answer, Traits, traits_or_unknown};
 use bc_pool::Cancel;
 use bc_walk::shortage::{Shortage, is_shortage};
@@ -29,7 +30,7 @@ use crate::recorded::TreeRecords;
 use crate::relay::Relay;
 use crate::results::{EntryOutcome, Proof, Results, State, meta_of};
 use crate::stage::JobId;
-use crate::stamp::{Session, Systems, given};
+use crate::stamp::{Systems, given};
 use crate::target::Top;
 use crate::tree::{RootItem, SourceTree, parts};
 
@@ -85,7 +86,7 @@ pub(crate) struct Job<'a> {
     began: i64,
     /// See [`given`].
     pub(crate) given: u64,
-    pub(crate) session: Option<Session>,
+    pub(crate) session: Option<MountSession>,
     /// True if stages may be made that have no name.
     pub(crate) unnamed: AtomicBool,
     /// Traits of the file system that the top is on.
@@ -201,7 +202,7 @@ impl<'a> Job<'a> {
             .map_or(0, |algorithm| algorithm.digest_len());
         let results = Results::new(tree.len(), stride);
         let new_roots = tree.roots.iter().map(|_| AtomicBool::new(false)).collect();
-        let session = Session::of(&top.fd);
+        let session = Some(MountSession::of(&top.fd)).filter(MountSession::is_known);
         let top_traits = traits_or_unknown(&top.fd, top.id.dev);
         Job {
             options,

@@ -248,16 +248,5 @@ impl Log {
     }
 }
 
-/// Returns the kernel's identifier of this boot; zeros where there is none.
-pub(crate) fn boot_id() -> [u8; 16] {
-    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(16)).collect();
-    let bytes: Vec<u8> = digits
-        .chunks_exact(2)
-        .map(|pair| (pair[0] << 4 | pair[1]) as u8)
-        .collect();
-    bytes.try_into().unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests;

@@ -9,10 +9,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use bc_digest::{Algorithm, Digest};
+use bc_fs::known::{Judgement, Known, MountSession};
 use bc_walk::{Identity, Stamp};
 
 use crate::existing::Existing;
-use crate::place::STEP_NS;
 use crate::record::{CopiedRecord, Made, Placed, RootRecord, SessionRecord};
 
 /// Blocks of a stage by their numbers, with the hash values of their parts.
@@ -38,8 +38,8 @@ pub(crate) struct KnownWork {
     pub(crate) roots: Vec<RootRecord>,
     /// The runs.
     runs: Vec<Run>,
-    /// Identifies the current mount of the destination; 0 is unknown.
-    mount: u64,
+    /// The current boot, and the current mount of the destination.
+    session: MountSession,
     /// True if the work is to be done again.
     anew: bool,
     /// Name of the digest that this run takes.
@@ -55,8 +55,8 @@ pub(crate) struct KnownWork {
 struct Run {
     /// True if it was in this boot.
     same_boot: bool,
-    /// Identifies the mount that it wrote to.
-    mount: u64,
+    /// Its boot, and the mount that it wrote to.
+    session: MountSession,
     /// Name of the digest that it took.
     algorithm: String,
     /// Number of its first records that are known to be on the disk.
@@ -97,17 +97,25 @@ struct KnownPlaced {
 
 impl Placed {
     /// True if the existing file is in the recorded state, and any edit since would have given it
-    /// another one. An edit in the moment in which the file got its name may leave the time of
-    /// change alone, but not the time of modification too, unless that is of this moment itself. On
-    /// a file system that keeps whole seconds such a moment is long.
+    /// another one, even in the moment in which the file got its name.
     fn is(&self, now: &Existing) -> bool {
-        let (id, stamp) = (now.stat.id, now.stat.stamp);
-        let is_same = self.ino == id.ino
-            && self.born_ns == now.born_ns
-            && (self.size, self.mtime_ns) == (stamp.size, stamp.mtime_ns)
-            && self.ctime_ns == stamp.ctime_ns;
-        let apart = self.mtime_ns.abs_diff(self.ctime_ns);
-        is_same && apart > STEP_NS.unsigned_abs() && self.ctime_ns % 1_000_000_000 != 0
+        // The mount tells of which device the number is.
+        let dev = now.stat.id.dev;
+        let then = Known {
+            id: Identity { dev, ino: self.ino },
+            born_ns: self.born_ns,
+            stamp: Stamp {
+                size: self.size,
+                mtime_ns: self.mtime_ns,
+                ctime_ns: self.ctime_ns,
+            },
+            volume: "",
+        };
+        let now = Known {
+            born_ns: now.born_ns,
+            ..Known::of(now.stat.id, now.stat.stamp)
+        };
+        then.compare(&now) == Judgement::Same && then.shows_edits_of_its_moment()
     }
 }
 
@@ -135,14 +143,6 @@ pub(crate) struct NamedRecord {
     pub(crate) given: Option<u64>,
 }
 
-/// A source of a file: which it is, its state, and the volume that it is on, if that has a name.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SourceOrigin<'a> {
-    pub(crate) id: Identity,
-    pub(crate) stamp: Stamp,
-    pub(crate) volume: &'a str,
-}
-
 impl KnownWork {
     /// Returns an empty state, for a journal that was last written to at that time.
     pub(crate) fn written_at(written_ns: i64) -> KnownWork {
@@ -157,7 +157,7 @@ impl KnownWork {
     pub(crate) fn file(
         &self,
         path: &[u8],
-        source: SourceOrigin<'_>,
+        source: Known<'_>,
         now: &Existing,
         states_prove: bool,
     ) -> impl Iterator<Item = NamedRecord> {
@@ -166,14 +166,19 @@ impl KnownWork {
             known.seen.store(true, Relaxed);
         }
         let all = std::iter::successors(first, |known| known.earlier.as_deref());
-        all.enumerate().map(move |(nth, known)| NamedRecord {
-            // Devices have other numbers after a restart.
-            outdated: self.anew
-                || nth > 0
-                || (known.source.ino, known.stamp) != (source.id.ino, source.stamp),
-            unsettled: !known.settled,
-            is_foreign: self.is_foreign(known, source.volume),
-            ..self.before(known, now, states_prove)
+        all.enumerate().map(move |(nth, known)| {
+            let then = Known {
+                volume: self.volume_of(known),
+                ..Known::of(known.source, known.stamp)
+            };
+            NamedRecord {
+                // Devices have other numbers after a restart; where a volume is not known, as in
+                // records of earlier versions, it is taken for the same.
+                outdated: self.anew || nth > 0 || then.compare(&source) == Judgement::Other,
+                unsettled: !known.settled,
+                is_foreign: then.is_on_another_volume(&source),
+                ..self.before(known, now, states_prove)
+            }
         })
     }
 
@@ -193,12 +198,11 @@ impl KnownWork {
         }
     }
 
-    /// Whether a copy was made of a file of another volume than this. Where either is not known, as
-    /// with records of earlier versions, it was not.
-    fn is_foreign(&self, known: &KnownFile, volume: &str) -> bool {
+    /// Returns the volume of the file that a copy was made of; empty if it is not known.
+    fn volume_of(&self, known: &KnownFile) -> &str {
         let volumes = self.run(known.run).map_or(&[][..], |run| &run.volumes);
         let then = volumes.iter().find(|(dev, _)| *dev == known.source.dev);
-        !volume.is_empty() && then.is_some_and(|(_, then)| !then.is_empty() && then != volume)
+        then.map_or("", |(_, volume)| volume)
     }
 
     /// Files that an earlier run has copied and this one has not met: their sources are gone, or are
@@ -248,7 +252,7 @@ impl KnownWork {
 
     /// Sets the current mount of the destination.
     pub(crate) fn mounted(&mut self, mount: u64) {
-        self.mount = mount;
+        self.session.mount = mount;
     }
 
     /// True if one of the runs can have made a file that was born at this time: each records a file
@@ -271,7 +275,7 @@ impl KnownWork {
 
     fn is_of_now(&self, run: usize) -> bool {
         let found = self.run(run);
-        found.is_some_and(|run| run.same_boot && run.mount == self.mount && run.mount != 0)
+        found.is_some_and(|run| run.session.is(&self.session))
     }
 
     /// Returns a run by its number: the first is 1.
@@ -286,10 +290,14 @@ impl KnownWork {
         if self.runs.last().map(|run| &run.algorithm) != Some(&session.algorithm) {
             self.blocks.clear();
         }
+        self.session.boot = *boot;
         let same_boot = session.boot == *boot && session.boot != [0; 16];
         self.runs.push(Run {
             same_boot,
-            mount: if same_boot { session.mount } else { 0 },
+            session: MountSession {
+                boot: session.boot,
+                mount: session.mount,
+            },
             algorithm: session.algorithm,
             durable: 0,
             volumes: Vec::new(),

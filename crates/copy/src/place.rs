@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-pub(crate) use bc_edit::made::file_clock as coarse_now;
+use bc_fs::known::{COARSEST_STEP_NS, file_clock, is_stamp_racy};
 use bc_walk::{FileStat, Stamp};
 use rustix::fs::Stat;
 
@@ -43,23 +43,12 @@ impl Place {
     }
 }
 
-/// Kernels keep times in steps of up to 10 ms, some file systems of up to 2 s.
-pub(crate) const STEP_NS: i64 = 100_000_000;
-const COARSE_NS: i64 = 2_100_000_000;
-
 /// True if a write from now on gives a file another time than it has.
 pub(crate) fn is_settled(stamp: &Stamp) -> bool {
-    is_settled_at(stamp, coarse_now())
+    is_settled_at(stamp, file_clock())
 }
 
 /// True if a write since `now`, by the clock that stamps files, gives it another time.
 pub(crate) fn is_settled_at(stamp: &Stamp, now: i64) -> bool {
-    [stamp.mtime_ns, stamp.ctime_ns].iter().all(|&time| {
-        let step = if time % 1_000_000_000 == 0 {
-            COARSE_NS
-        } else {
-            STEP_NS
-        };
-        time < now.saturating_sub(step)
-    })
+    !is_stamp_racy(stamp, now, COARSEST_STEP_NS)
 }

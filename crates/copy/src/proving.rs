@@ -3,12 +3,13 @@
 use std::sync::PoisonError;
 
 use bc_fs::dirfd::own_path;
+use bc_fs::known::MountSession;
 use bc_fs::mount::traits_or_unknown;
 use bc_fs::{uuid_at, volume_at};
 use bc_walk::Identity;
 
 use crate::record;
-use crate::stamp::{Ends, KIND, Lasting, Proving, Session, Stamp, of_text};
+use crate::stamp::{Ends, KIND, Lasting, Proving, Stamp, of_text};
 use crate::tree::RootItem;
 use crate::worker::Worker;
 
@@ -82,11 +83,13 @@ impl Worker<'_> {
                 let is_its_own = listing.dir_identity(dir).is_some_and(|id| id.dev == dev);
                 let open = self.source_dir(item).ok().filter(|_| is_its_own)?;
                 let uuid = uuid_at(own_path(&open), Some(dev), None);
-                let name = uuid.unwrap_or_else(|| match Session::of(&open) {
-                    Some(Session { boot, mount }) => {
-                        format!("{:032x} {mount} {dev}", u128::from_be_bytes(boot))
+                let name = uuid.unwrap_or_else(|| {
+                    let session = MountSession::of(&open);
+                    let MountSession { boot, mount } = session;
+                    match session.is_known() {
+                        true => format!("{:032x} {mount} {dev}", u128::from_be_bytes(boot)),
+                        false => String::new(),
                     }
-                    None => String::new(),
                 });
                 let traits = traits_or_unknown(&open, dev);
                 let volume = volume_at(own_path(&open)).unwrap_or_default();

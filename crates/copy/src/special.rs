@@ -8,13 +8,13 @@ use bc_edit::entry;
 use bc_edit::made::{self, Thing};
 use bc_edit::metadata::{FileMetadata, Subject};
 use bc_fs::dirfd::own_path;
+use bc_fs::known::{Known, file_clock};
 use bc_walk::{Error, ErrorKind, FileKind, FileStat, Identity};
 use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;
 
 use crate::decide::{Decision, is_newer};
 use crate::event::{Event, Why};
-use crate::known::SourceOrigin;
 use crate::meta::{self, LostMeta};
 use crate::options::OnConflict;
 use crate::place::Place;
@@ -306,10 +306,9 @@ impl Worker<'_> {
             return Ok(None);
         };
         let volume = self.volume(place.item, walked.id.dev).to_owned();
-        let origin = SourceOrigin {
-            id: walked.id,
-            stamp: walked.stamp,
+        let origin = Known {
             volume: &volume,
+            ..Known::of(walked.id, walked.stamp)
         };
         let before = self.ours(&place, &there, origin)?;
         if before.is_some_and(|before| !before.is_foreign) {
@@ -356,7 +355,7 @@ pub(crate) fn make(
     thing: Thing<'_>,
 ) -> Result<OwnedFd, (&'static str, Option<Errno>)> {
     let refused = |errno| ("create", Some(errno));
-    let since = made::file_clock();
+    let since = file_clock();
     match made::make(dir, name, thing).map_err(Errno::from) {
         Err(Errno::EXIST) => match refuse_foreign(dir, name) {
             Ok(()) => {

@@ -8,15 +8,14 @@
 //! There are no stamps where inode numbers move or change times prove nothing, nor for a source
 //! that was written to so recently that a later write may give it the same times.
 
-use std::os::fd::AsFd;
 use std::sync::Mutex;
 
 use bc_digest::{Algorithm, Digest, hash};
-use bc_fs::mount::{Traits, mount_number};
+use bc_fs::known::MountSession;
+use bc_fs::mount::Traits;
 use bc_manifest::integrity::{COPY_STAMP_LEN, Meta};
 use bc_walk::FileStat;
 
-use crate::journal::boot_id;
 use crate::meta::is_root;
 use crate::options::Preserve;
 use crate::results::meta_of;
@@ -52,22 +51,6 @@ pub(crate) enum Lasting {
     Durable,
 }
 
-/// The current boot, and the mount of the destination.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Session {
-    pub(crate) boot: [u8; 16],
-    pub(crate) mount: u64,
-}
-
-impl Session {
-    /// Returns the session of the destination that is open as `top`; `None` where the system does
-    /// not identify it.
-    pub(crate) fn of(top: impl AsFd) -> Option<Session> {
-        let (boot, mount) = (boot_id(), mount_number(top)?);
-        (boot != [0; 16] && mount != 0).then_some(Session { boot, mount })
-    }
-}
-
 /// Source and copy of a file.
 pub(crate) struct Ends<'a> {
     pub(crate) source: &'a FileStat,
@@ -93,7 +76,7 @@ pub(crate) fn given(preserve: Preserve) -> u64 {
 }
 
 /// Returns the stamp of a text, of a kind of its own, valid for a session or for ever.
-pub(crate) fn of_text(kind: &[u8], session: Option<&Session>, text: &[u8]) -> Stamp {
+pub(crate) fn of_text(kind: &[u8], session: Option<&MountSession>, text: &[u8]) -> Stamp {
     let (boot, mount) = session.map_or(([0; 16], 0), |session| (session.boot, session.mount));
     let all = [kind, &boot, &mount.to_le_bytes(), text].concat();
     let mut stamp = Stamp::default();
@@ -174,7 +157,7 @@ mod tests {
                 15 => Preserve::NONE,
                 _ => Preserve::ALL,
             };
-            let session = Session {
+            let session = MountSession {
                 boot: [number(16, n) as u8; 16],
                 mount: number(17, n),
             };

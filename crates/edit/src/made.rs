@@ -6,15 +6,14 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, OwnedFd};
 
 use bc_fs::call;
+use bc_fs::known::{self, file_clock};
+use bc_fs::meta::nanoseconds;
 use bc_fs::mount::{Shows, basic_traits};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, StatxFlags};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::path::Arg;
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::entry;
-
-const SECOND: i64 = 1_000_000_000;
 
 /// File without content of its own.
 #[derive(Clone, Copy, Debug)]
@@ -23,14 +22,6 @@ pub enum Thing<'a> {
     Link(&'a [u8]),
     /// A FIFO, a socket or a device: kind and device number.
     Node(FileType, u64),
-}
-
-/// Time by the clock that stamps files, in nanoseconds since 1970.
-// The fields' widths differ between architectures.
-#[allow(clippy::unnecessary_cast)]
-pub fn file_clock() -> i64 {
-    let now = clock_gettime(ClockId::RealtimeCoarse);
-    (now.tv_sec as i64).saturating_mul(SECOND) + now.tv_nsec as i64
 }
 
 /// Makes `thing` under that name, a node for its owner alone.
@@ -150,10 +141,8 @@ fn is_new(held: &OwnedFd, since: i64) -> Result<bool, Errno> {
     if found.stx_mask & StatxFlags::BTIME.bits() == 0 {
         return Ok(true);
     }
-    let born = found.stx_btime.tv_sec.saturating_mul(SECOND) + i64::from(found.stx_btime.tv_nsec);
-    // Where times are kept in steps they are rounded down.
-    let step = if born % SECOND == 0 { 2 * SECOND } else { 0 };
-    Ok(born >= since.saturating_sub(step))
+    let born = nanoseconds(found.stx_btime.tv_sec, found.stx_btime.tv_nsec);
+    Ok(!known::is_before(born, since))
 }
 
 #[cfg(test)]
@@ -241,7 +230,7 @@ mod tests {
         );
         let tells = found.unwrap().stx_mask & StatxFlags::BTIME.bits() != 0;
         let held = |name, since| hold_dir(&ground.fd, name, since).unwrap().is_some();
-        let later = file_clock() + 3600 * SECOND;
+        let later = file_clock() + 3_600_000_000_000;
         assert_eq!(held(c"before", later), !tells);
         let since = file_clock();
         std::fs::create_dir(ground.at("made")).unwrap();
@@ -258,7 +247,7 @@ mod tests {
     #[test]
     fn a_node_of_another_user_or_from_before_is_not_held() {
         let ground = Ground::new();
-        let since = file_clock() + 3600 * SECOND;
+        let since = file_clock() + 3_600_000_000_000;
         make(&ground.fd, c"made", PIPE).unwrap();
         let held = hold(&ground.fd, c"made", PIPE, since).unwrap();
         let flags = AtFlags::SYMLINK_NOFOLLOW;

@@ -8,6 +8,7 @@
 //!
 //! - [`dirfd`] opens files and directories by the descriptor of a directory above them, [`meta`]
 //!   reads what is known of them, and [`call`](mod@call) says which call failed.
+//! - [`known`] judges if a file is the one that was recorded.
 //! - [`xattr`] reads extended attributes.
 //! - [`place`] finds the directory that a file is to be written to, and which users' links to
 //!   believe there.
@@ -43,6 +44,7 @@ mod escape;
 #[cfg(feature = "faults")]
 pub mod faults;
 pub mod input;
+pub mod known;
 pub mod lease;
 pub mod meta;
 pub mod mount;

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use bc_edit::InodeFlags;
 use bc_edit::content;
-use bc_edit::made::file_clock;
 use bc_edit::metadata::FileMetadata;
 use bc_edit::names::prune::Mark;
 use bc_find::groups::FileRef;
 use bc_fs::clock::now_ns;
 use bc_fs::dirfd::{self, Access};
+use bc_fs::known::file_clock;
 use bc_fs::lease::{self, Refused};
 use bc_fs::meta;
 use bc_fs::mount::{Answer, Shows, basic_traits};

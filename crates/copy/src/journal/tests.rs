@@ -2,21 +2,18 @@
 
 use bc_digest::Digest;
 use bc_edit::journal::push;
+use bc_fs::known::Known;
 use bc_walk::{Identity, Stamp};
 
 use super::*;
 use crate::existing::Existing;
-use crate::known::{NamedRecord, SourceOrigin};
+use crate::known::NamedRecord;
 use crate::record::{CopiedRecord, Placed, RootRecord, SessionRecord};
 
 const NOW: [u8; 16] = [7; 16];
 
-fn origin(id: Identity, stamp: Stamp) -> SourceOrigin<'static> {
-    SourceOrigin {
-        id,
-        stamp,
-        volume: "",
-    }
+fn origin(id: Identity, stamp: Stamp) -> Known<'static> {
+    Known::of(id, stamp)
 }
 
 fn identity(ino: u64) -> Identity {

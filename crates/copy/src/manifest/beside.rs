@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 use bc_digest::Digest;
+use bc_fs::known::TICK_NS;
 use bc_manifest::integrity::Entry;
 use bc_walk::{FileKind, FileStat, Identity};
 
@@ -14,7 +15,6 @@ use crate::beneath::DestDir;
 use crate::existing::Existing;
 use crate::job::Job;
 use crate::meta::fstat;
-use crate::place::STEP_NS;
 use crate::results::{Rows, meta_of};
 use crate::tree::{RootItem, parts};
 use crate::worker::Worker;
@@ -50,7 +50,7 @@ pub(super) fn find(job: &Job<'_>, plan: &ManifestPlan, rows: &Rows) -> Vec<Entry
         let is_ours = |born: i64| {
             let is_since = job.went_on.is_some_and(|began| born >= began);
             // The last one was made after it was recorded.
-            is_since && job.known.can_have_made(born.saturating_sub(STEP_NS))
+            is_since && job.known.can_have_made(born.saturating_sub(TICK_NS))
         };
         if !there.born_ns.is_some_and(is_ours) {
             continue;

@@ -6,8 +6,9 @@ use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bc_edit::entry;
-use bc_edit::made::{file_clock, hold_dir};
+use bc_edit::made::hold_dir;
 use bc_edit::metadata::{Subject, times_of};
+use bc_fs::known::file_clock;
 use bc_fs::mount::mount_number;
 use bc_manifest::integrity::{Entry, ROOT};
 use bc_walk::{Error, FileStat, Identity};

@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use bc_digest::{Algorithm, hash};
 use bc_edit::journal::{Claim, Found, Journal, Key, push};
 use bc_fs::Escaped;
+use bc_fs::known::file_clock;
 use bc_fs::place::Place;
 use bc_walk::{FileStat, OwnFile};
 
@@ -22,7 +23,6 @@ use crate::error::{Error, ErrorKind};
 use crate::journal::Log;
 use crate::meta::fstat;
 use crate::orphans::{self, after_restore};
-use crate::place::coarse_now;
 use crate::record::{self, JobRecord, LONGEST_PATH, Made};
 use crate::stage::JobId;
 use crate::target::file_system;
@@ -64,7 +64,7 @@ impl<'a> Stages<'a> {
         };
         let job = JobRecord {
             id: id.0,
-            began_ns: coarse_now(),
+            began_ns: file_clock(),
             into: false,
             top: FileStat::from(&stat).id,
             algorithm: String::new(),

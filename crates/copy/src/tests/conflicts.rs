@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use bc_digest::Algorithm;
+use bc_fs::known::file_clock;
 use bc_pool::Cancel;
 use bc_testkit::Rng;
 
 use super::{Ground, journal, rewrite_journal};
-use crate::place::coarse_now;
 use crate::{
     CopyOptions, CopyProgress, Durability, Event, ManifestPlace, OnConflict, Target, copy, record,
 };
@@ -145,8 +145,8 @@ impl History {
         let kind = self.rng.below(11);
         self.report(format!("{name}: change {kind}"));
         // An edit in the moment of the renaming looks like none.
-        let begun = coarse_now();
-        while coarse_now() == begun {
+        let begun = file_clock();
+        while file_clock() == begun {
             std::thread::yield_now();
         }
         let Ok(content) = std::fs::read(&path) else {
