@@ -245,7 +245,9 @@ impl Known<'_> {
         } else if is_clipped(self.stamp.ctime_ns) {
             Some(Doubt::Clipped)
         } else {
-            is_stamp_racy(&self.stamp, looked_ns, traits.mtime_step_ns).then_some(Doubt::Racy)
+            // Every change moves this one, and no program can set it.
+            let ctime_ns = self.stamp.ctime_ns;
+            is_racy(ctime_ns, looked_ns, traits.mtime_step_ns).then_some(Doubt::Racy)
         }
     }
 

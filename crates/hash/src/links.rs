@@ -1,25 +1,18 @@
 //! Files with several names are read once: a name whose inode was read before,
 //! in the very state in which it is now, gets the digests of that reading.
 //!
-//! Only where inode and ctime prove that (see [`Traits::identity_proves_content`](
-//! bc_fs::mount::Traits::identity_proves_content)), and not within a clock's tick
-//! of a change, which a second change could share. Every name is opened and
-//! looked at all the same, so each has its own errors.
+//! Only where inode and ctime prove that ([`Known::doubt`]), and not within the step of its
+//! file system's clock in which it was changed, which a second change could share. Every name is
+//! opened and looked at all the same, so each has its own errors.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use bc_digest::Digest;
+use bc_fs::known::{Judgement, Known, file_clock};
 use bc_fs::mount::Mounts;
 use bc_read::Opened;
-use bc_walk::{EntryId, Identity, Listing, Stamp};
-
-/// Nanoseconds within which two changes may leave the same ctime: the kernel's clock for file times
-/// does not advance between two ticks, 10 ms at most.
-const TICK: i64 = 20_000_000;
-/// Window for file systems that keep whole seconds, as a time without a fraction may show.
-const COARSE: i64 = 2_000_000_000;
+use bc_walk::{EntryId, Identity, Listing};
 
 /// Files with several names, as known to the workers of one plan.
 pub(crate) struct Links<'a> {
@@ -40,8 +33,9 @@ struct Shard(Mutex<HashMap<Identity, LinkedInode>>);
 struct LinkedInode {
     /// The name that is read.
     first: EntryId,
-    stamp: Stamp,
-    /// True if a change since the reading began is sure to show in the stamp.
+    /// Its state when the reading began.
+    known: Known<'static>,
+    /// True if a change since the reading began is sure to show in the state.
     settled: bool,
     /// Names that were not met yet.
     left: u64,
@@ -89,14 +83,15 @@ impl<'a> Links<'a> {
         if !traits.identity_proves_content(stat.id.ino) {
             return NameTreatment::Read;
         }
+        let now = Known::of(stat.id, stat.stamp);
         let mut inodes = self.lock(&stat.id);
         let Some(inode) = inodes.get_mut(&stat.id) else {
-            if !is_settled(&stat.stamp) {
+            if now.doubt(file_clock(), &traits).is_some() {
                 return NameTreatment::Read;
             }
             let inode = LinkedInode {
                 first: opened.entry,
-                stamp: stat.stamp,
+                known: now,
                 settled: true,
                 left: stat.nlink - 1,
                 reading: LinkReading::Now(Vec::new()),
@@ -105,11 +100,11 @@ impl<'a> Links<'a> {
             return NameTreatment::ReadFirst(stat.id);
         };
         if inode.first == opened.entry {
-            inode.stamp = stat.stamp;
-            inode.settled = is_settled(&stat.stamp);
+            inode.known = now;
+            inode.settled = now.doubt(file_clock(), &traits).is_none();
             return NameTreatment::ReadFirst(stat.id);
         }
-        if inode.stamp != stat.stamp {
+        if !inode.settled || inode.known.compare(&now) != Judgement::Same {
             return NameTreatment::Read;
         }
         inode.left = inode.left.saturating_sub(1);
@@ -158,22 +153,6 @@ fn shard(id: &Identity) -> usize {
     (mixed >> (u64::BITS - SHARDS.ilog2())) as usize
 }
 
-/// True if a change from now on is sure to leave another ctime.
-fn is_settled(stamp: &Stamp) -> bool {
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_nanos() as i64);
-    is_settled_at(stamp, now)
-}
-
-fn is_settled_at(stamp: &Stamp, now: i64) -> bool {
-    let step = match stamp.ctime_ns % 1_000_000_000 {
-        0 => COARSE,
-        _ => TICK,
-    };
-    now.saturating_sub(stamp.ctime_ns) > step
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,7 +161,7 @@ mod tests {
 
     fn opened(entry: u32, listing: &Listing, ctime_ns: i64) -> Opened {
         let meta = listing.meta(EntryId(entry)).unwrap();
-        let stamp = Stamp {
+        let stamp = bc_walk::Stamp {
             ctime_ns,
             ..meta.stamp
         };
@@ -242,21 +221,15 @@ mod tests {
     }
 
     #[test]
-    fn a_second_change_would_show() {
-        let settled = |ctime_ns, now| {
-            let stamp = Stamp {
-                size: 1,
-                mtime_ns: 0,
-                ctime_ns,
-            };
-            is_settled_at(&stamp, now)
-        };
-        assert!(!settled(1_500_000_000, 1_510_000_000));
-        assert!(settled(1_500_000_000, 1_530_000_000));
-        // Perhaps a time of whole seconds.
-        assert!(!settled(1_000_000_000, 1_900_000_000));
-        assert!(settled(1_000_000_000, 4_000_000_000));
-        assert!(!settled(9_000_000_000, 4_000_000_000));
+    fn within_a_tick_of_a_change_each_name_is_read() {
+        with_names(|links, listing, mounts| {
+            // An interrupt that comes 50 ms late has been seen by no clock of files.
+            let just_now = file_clock() - 50_000_000;
+            for name in 0..3 {
+                let treatment = links.claim(&opened(name, listing, just_now), mounts);
+                assert!(matches!(treatment, NameTreatment::Read));
+            }
+        });
     }
 
     #[test]
@@ -314,6 +287,10 @@ mod tests {
             else {
                 panic!("waits for itself");
             };
+            assert!(matches!(
+                links.claim(&opened(2, listing, i64::MAX), mounts),
+                NameTreatment::Read
+            ));
             assert_eq!(links.finished(id, Some(&digests())), [EntryId(1)]);
             assert!(matches!(
                 links.claim(&opened(2, listing, i64::MAX), mounts),

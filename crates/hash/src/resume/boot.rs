@@ -3,6 +3,7 @@
 //! file's new times, and its old bytes. So files read in another boot, or through another mount,
 //! count only if they had been changed last before that boot, since their bytes came from the disk.
 
+use bc_fs::known::boot_id;
 use rustix::time::{ClockId, clock_gettime};
 
 /// A start of the system.
@@ -23,25 +24,10 @@ impl Boot {
             ns.saturating_add(time.tv_nsec)
         };
         Boot {
-            id: id().unwrap_or_default(),
+            id: boot_id(),
             began_ns: ns(ClockId::Realtime).saturating_sub(ns(ClockId::Boottime)),
         }
     }
-
-    /// True if both are known to be one boot.
-    pub(super) fn is(&self, other: &Boot) -> bool {
-        self.id == other.id && self.id != [0; 16]
-    }
-}
-
-fn id() -> Option<[u8; 16]> {
-    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(16)).collect();
-    let bytes: Vec<u8> = digits
-        .chunks_exact(2)
-        .map(|pair| (pair[0] << 4 | pair[1]) as u8)
-        .collect();
-    bytes.try_into().ok()
 }
 
 #[cfg(test)]
@@ -53,8 +39,6 @@ mod tests {
         let (one, other) = (Boot::this(), Boot::this());
         let apart = one.began_ns.abs_diff(other.began_ns);
         assert!(apart < 60_000_000_000, "{one:?} {other:?}");
-        assert_eq!(one.is(&other), one.id != [0; 16]);
-        let unknown = Boot { id: [0; 16], ..one };
-        assert!(!unknown.is(&unknown));
+        assert_eq!(one.id, other.id);
     }
 }

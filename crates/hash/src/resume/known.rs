@@ -8,6 +8,7 @@ use std::io;
 
 use bc_digest::Digest;
 use bc_edit::journal::{Journal, Record, View};
+use bc_fs::known::MountSession;
 use bc_pool::Cancel;
 use bc_walk::FileStat;
 
@@ -178,8 +179,15 @@ impl JournalFiles {
         let mounts = run.mounts.iter().rev();
         let then = mounts
             .filter(|device| device.0 == stat.id.dev)
-            .map(|device| device.1);
-        let is_same_mount = run.boot.is(&self.boot) && then.take(1).any(|then| then == mount);
+            .map(|device| MountSession {
+                boot: run.boot.id,
+                mount: device.1,
+            });
+        let now = MountSession {
+            boot: self.boot.id,
+            mount,
+        };
+        let is_same_mount = then.take(1).any(|then| then.is(&now));
         let changed = stat.stamp.mtime_ns.max(stat.stamp.ctime_ns);
         is_same_mount || changed < bc_read::at_rest_before(run.boot.began_ns)
     }

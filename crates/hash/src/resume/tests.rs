@@ -482,6 +482,37 @@ fn another_boot_or_mount_leaves_what_was_on_the_disk() {
     }
 }
 
+/// Checks that kernels that number no mounts (before Linux 5.8) are not believed that two are one.
+#[test]
+fn mounts_without_numbers_are_not_known_to_be_one() {
+    let ground = Ground::new();
+    ground.tree.write("a", "abc");
+    let stat = FileStat::from(&rustix::fs::stat(ground.tree.join("a")).unwrap());
+    let this = Boot {
+        id: [9; 16],
+        began_ns: stat.stamp.ctime_ns - 60_000_000_000,
+    };
+    let digest = bc_digest::hash(Algorithm::Sha256, b"other");
+    for (mount, expected) in [(3, true), (0, false)] {
+        let options = ground.options(Earlier::GoOn);
+        let key = log::key(options.state.as_deref()).unwrap();
+        let mut piece = Vec::new();
+        record::push_job(&mut piece, 5, &options.job);
+        record::push_session(&mut piece, &this);
+        record::push_device(&mut piece, stat.id.dev, mount);
+        record::push_file(&mut piece, &stat, &[digest]);
+        let journal = Journal::create(options.place, &key, &mut piece).unwrap();
+        let lengths = vec![digest.as_bytes().len()];
+        let loaded = known::load(&journal, lengths, this, &Cancel::new()).unwrap();
+        let (mut buffer, mut digests) = (Vec::new(), Vec::new());
+        let known = loaded.unwrap().known;
+        let found = known.find(&stat, mount, &mut buffer, &mut digests);
+        assert_eq!(found, expected, "{mount}");
+        drop(journal);
+        std::fs::remove_file(ground.journal()).unwrap();
+    }
+}
+
 #[test]
 fn what_was_written_just_now_is_neither_recorded_nor_taken() {
     let ground = Ground::new();
