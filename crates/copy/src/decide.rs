@@ -8,7 +8,7 @@ use bc_digest::{Algorithm, Digest, Hasher};
 use bc_edit::metadata::FileMetadata;
 use bc_fs::known::{Known, is_later};
 use bc_fs::mount::traits_or_unknown;
-use bc_walk::shortage::is_shortage;
+use bc_fs::shortage::is_shortage;
 use bc_walk::{Error, ErrorKind, FileKind, FileStat};
 use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
@@ -24,6 +24,7 @@ use crate::record::Placed;
 use crate::results::{EntryOutcome, Proof, State, meta_of};
 use crate::stage::{self, Over, refuse_foreign};
 use crate::stamp::{Ends, LINKS, Lasting};
+use crate::tree::parts;
 use crate::worker::Worker;
 
 /// Treatment of a file, decided before it is read.
@@ -149,7 +150,7 @@ impl Worker<'_> {
         let states_prove = job.states_prove(&place.dir, there);
         let records = job.known.file(&place.target, source, there, states_prove);
         for before in records {
-            if before.is_proven || self.has_content(&place.dir, place.name(), there, &before)? {
+            if before.is_proven || self.has_content(&place.dir, &place.target, there, &before)? {
                 return Ok(Some(before));
             }
         }
@@ -157,24 +158,27 @@ impl Worker<'_> {
     }
 
     /// True if the existing file has the bytes that a record describes; false if its digest was not
-    /// recorded or it cannot be opened.
+    /// recorded or it may not be opened. For want of a descriptor nothing is known of it.
     pub(crate) fn has_content(
         &self,
         dir: &DestDir,
-        name: &[u8],
+        target: &[u8],
         there: &Existing,
         before: &NamedRecord,
     ) -> Result<bool, Error> {
+        let name = parts(target).1;
         let Some((algorithm, digest)) = before.content else {
             return Ok(false);
         };
         if there.stat.kind() != FileKind::File || there.stat.stamp.size != before.size {
             return Ok(false);
         }
-        let errno = |errno: &Errno| Some(errno.raw_os_error());
-        let shortage = &self.job.shortage;
-        let Ok(file) = shortage.wait(errno, || open_file(dir, name), || ()) else {
-            return Ok(false);
+        let file = match self.job.open_waiting(|| open_file(dir, name), || ()) {
+            Ok(file) => file,
+            Err(errno) if is_shortage(&errno) => {
+                return Err(self.job.refused(target, "open", errno));
+            }
+            Err(_) => return Ok(false),
         };
         let go_on = || !self.job.cancel.is_cancelled();
         // The buffer of the batch is not touched.
@@ -253,7 +257,7 @@ impl Worker<'_> {
     fn open_existing(&mut self, place: &Place) -> Result<Option<OwnedFd>, Error> {
         match self.open_waiting(|| open_there(place)) {
             Ok(there) => Ok(Some(there)),
-            Err(errno) if is_shortage(Some(errno.raw_os_error())) => {
+            Err(errno) if is_shortage(&errno) => {
                 Err(self.job.refused(&place.target, "open", errno))
             }
             Err(_) => Ok(None),

@@ -10,8 +10,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use bc_digest::Digest;
 use bc_fs::known::MountSession;
 use bc_fs::mount::{Answer, Traits, traits_or_unknown};
+use bc_fs::shortage::{Shortage, is_shortage};
 use bc_pool::Cancel;
-use bc_walk::shortage::{Shortage, is_shortage};
 use bc_walk::{Error, FileKind, FileStat, OwnFile, Stamp};
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::{Errno, retry_on_intr};
@@ -242,7 +242,7 @@ impl<'a> Job<'a> {
             reported_direct: AtomicBool::new(false),
             barrier: Mutex::new(()),
             mounts: Mutex::new(Vec::new()),
-            shortage: Shortage::new(cancel),
+            shortage: Shortage::new(),
             put_off: Mutex::new((!options.dry_run).then(Vec::new)),
             unrecorded: AtomicBool::new(false),
             found: Mutex::default(),
@@ -360,7 +360,7 @@ impl<'a> Job<'a> {
     /// Takes down that an entry is to be copied again in the end, if it failed for want of
     /// descriptors; false if it has failed for good.
     pub(crate) fn puts_off(&self, item: RootItem, error: &Error) -> bool {
-        if !is_shortage(error.errno()) {
+        if !is_shortage(error) {
             return false;
         }
         let mut put_off = self.put_off.lock().unwrap_or_else(PoisonError::into_inner);
@@ -568,8 +568,23 @@ impl<'a> Job<'a> {
     pub(crate) fn readable(&self, dir: impl AsFd) -> Result<OwnedFd, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let open = || rustix::fs::openat(dir.as_fd(), c".", flags, Mode::empty());
-        let errno = |errno: &Errno| Some(errno.raw_os_error());
-        self.shortage.wait(errno, || retry_on_intr(open), || ())
+        self.open_waiting(|| retry_on_intr(open), || ())
+    }
+
+    /// Calls `open`, which opens one file or directory. Where descriptors are short, `let_go` closes
+    /// those that the caller can do without, and the release of others is awaited.
+    pub(crate) fn open_waiting<T>(
+        &self,
+        mut open: impl FnMut() -> Result<T, Errno>,
+        mut let_go: impl FnMut(),
+    ) -> Result<T, Errno> {
+        let mut wait = self.shortage.wait(1);
+        loop {
+            let opened = open();
+            if !wait.again(&opened, || self.cancel.is_cancelled(), &mut let_go) {
+                return opened;
+            }
+        }
     }
 
     /// Forces the data of the destination's file systems to their disks.

@@ -1,7 +1,6 @@
 //! State of one worker: sources and directories that it holds open, and files that wait for their
 //! names.
 
-use std::cell::RefCell;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
@@ -34,6 +33,9 @@ pub(crate) const USUAL: usize = 128;
 
 /// Directories of the destination that a worker holds open for those that come next.
 const KEPT: usize = 8;
+
+/// Descriptors of one step: directories on both sides, and a file or directory on each.
+const NEEDED: u32 = 4;
 
 /// Directories that a worker opens before files in them get their names, for which they are held
 /// open.
@@ -99,7 +101,7 @@ impl<'a> Worker<'a> {
         };
         let mut opener = match self.opener.take() {
             Some((of, opener)) if of == root => opener,
-            _ => Opener::new(listing),
+            _ => Opener::new(listing, job.cancel),
         };
         // All workers may wait for what all of them hold.
         let opened = opener.open_for_copy(id, || self.let_go());
@@ -158,10 +160,12 @@ impl<'a> Worker<'a> {
             return Err(Error::new(path, "open", Errno::INVAL));
         };
         match &mut self.sources {
-            Some((known, sources)) if *known == root => sources.open_waiting(listing.dir(id)),
+            Some((known, sources)) if *known == root => {
+                sources.open_waiting(listing.dir(id), self.job.cancel)
+            }
             other => {
                 let (_, sources) = other.insert((root, DirFdCache::new(listing)));
-                sources.open_waiting(listing.dir(id))
+                sources.open_waiting(listing.dir(id), self.job.cancel)
             }
         }
     }
@@ -196,9 +200,7 @@ impl<'a> Worker<'a> {
         &mut self,
         open: impl FnMut() -> Result<T, Errno>,
     ) -> Result<T, Errno> {
-        let shortage = &self.job.shortage;
-        let errno = |errno: &Errno| Some(errno.raw_os_error());
-        shortage.wait(errno, open, || self.let_go())
+        self.job.open_waiting(open, || self.let_go())
     }
 
     /// Calls `f`, which may be called again: where it failed for want of descriptors, those held
@@ -207,13 +209,14 @@ impl<'a> Worker<'a> {
         &mut self,
         mut f: impl FnMut(&mut Worker<'a>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let shortage = &self.job.shortage;
-        let worker = RefCell::new(self);
-        shortage.wait(
-            Error::errno,
-            || f(&mut worker.borrow_mut()),
-            || worker.borrow_mut().let_go(),
-        )
+        let job = self.job;
+        let mut wait = job.shortage.wait(NEEDED);
+        loop {
+            let done = f(self);
+            if !wait.again(&done, || job.cancel.is_cancelled(), || self.let_go()) {
+                return done;
+            }
+        }
     }
 
     /// Closes descriptors that can be opened again.

@@ -34,7 +34,7 @@ pub(crate) fn unseen_writers(
     let pieces: Vec<&[EntryId]> = files.chunks(PIECE).collect();
     let next = AtomicUsize::new(0);
     let found = bc_pool::run(workers.min(pieces.len()).max(1), |_| {
-        let mut opener = Opener::new(listing);
+        let mut opener = Opener::new(listing, cancel);
         let mut found = Vec::new();
         while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
             if cancel.is_cancelled() {

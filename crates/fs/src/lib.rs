@@ -17,8 +17,9 @@
 //!   volume; [`may_be_one_file_system`] recognises two devices that show one.
 //! - [`volume`] recognises subvolumes.
 //! - [`lease`] notices writers of a file while it is read.
-//! - [`descriptors`] counts how many files can still be opened; [`input`] opens files named by a
-//!   user, and reads them until it is asked to end.
+//! - [`descriptors`] counts how many files can still be opened, [`shortage`] waits for those that are
+//!   about to be closed; [`input`] opens files named by a user, and reads them until it is asked to
+//!   end.
 //! - [`streams`] opens the standard streams and knows which were closed; [`signal`] which signals
 //!   are ignored; [`close`](fn@close) and [`flush`] report data of a written file that could not be
 //!   stored.
@@ -53,6 +54,7 @@ pub mod place;
 pub mod quote;
 pub mod safe;
 mod setters;
+pub mod shortage;
 pub mod signal;
 mod size;
 pub mod streams;

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use bc_fs::dirfd::own_path;
 use bc_fs::xattr::{Attributed, NoFile, XattrReader};
 use bc_manifest::integrity::Xattrs;
-use bc_pool::{Cursor, WorkerPanic};
+use bc_pool::{Cancel, Cursor, WorkerPanic};
 use bc_walk::{DirFdCache, DirId, EntryId, Error, FileKind, Listing};
 use rustix::io::Errno;
 
@@ -23,11 +23,12 @@ pub(crate) fn read(
     listing: &Listing,
     range: &Range<u32>,
     workers: usize,
+    cancel: &Cancel,
 ) -> Result<Vec<Result<Xattrs, Error>>, WorkerPanic> {
     let workers = workers.min(range.len().div_ceil(STEP));
     let cursor = Cursor::with_batch(range.len(), workers, STEP, STEP);
     let found = bc_pool::run(workers, |_| {
-        let mut reader = AttributeReader::new(listing);
+        let mut reader = AttributeReader::new(listing, cancel);
         let mut found = Vec::new();
         while let Some(batch) = cursor.next() {
             let ids = batch.clone().map(|at| EntryId(range.start + at as u32));
@@ -44,6 +45,7 @@ pub(crate) fn read(
 /// State of one thread.
 struct AttributeReader<'a> {
     listing: &'a Listing,
+    cancel: &'a Cancel,
     dirs: DirFdCache<'a>,
     dir: Option<(DirId, Rc<OwnedFd>)>,
     /// Path of the directory, through `/proc/self/fd`.
@@ -52,9 +54,10 @@ struct AttributeReader<'a> {
 }
 
 impl<'a> AttributeReader<'a> {
-    fn new(listing: &'a Listing) -> AttributeReader<'a> {
+    fn new(listing: &'a Listing, cancel: &'a Cancel) -> AttributeReader<'a> {
         AttributeReader {
             listing,
+            cancel,
             dirs: DirFdCache::new(listing),
             dir: None,
             path: Vec::new(),
@@ -69,7 +72,9 @@ impl<'a> AttributeReader<'a> {
         let listing = self.listing;
         let dir = listing.dir(id);
         if self.dir.as_ref().is_none_or(|(open, _)| *open != dir) {
-            let fd = self.dirs.open_waiting(dir)?;
+            // Not held while another one is waited for.
+            self.dir = None;
+            let fd = self.dirs.open_waiting(dir, self.cancel)?;
             self.path = (own_path(&fd) + "/").into_bytes();
             self.dir = Some((dir, fd));
         }
@@ -85,7 +90,7 @@ impl<'a> AttributeReader<'a> {
         let found = match found {
             // Without /proc only regular files can be read.
             Err(failed) if failed.errno == Errno::NOENT && listing.kind(id) == FileKind::File => {
-                let (file, _) = bc_read::open_checked(listing, id)?;
+                let (file, _) = bc_read::Opener::new(listing, self.cancel).open_checked(id)?;
                 self.reader.all(Attributed::Open(file))
             }
             found => found,

@@ -60,6 +60,7 @@ pub(crate) struct EntryLoader<'a> {
     /// The directory with the manifest: writing the manifest changed it.
     touched: Option<Identity>,
     dirs: DirFdCache<'a>,
+    cancel: &'a Cancel,
     path: Vec<u8>,
     /// The directory that the path is in, and the length of that part of the path.
     prefix: Option<(DirId, usize)>,
@@ -74,13 +75,14 @@ impl<'a> EntryLoader<'a> {
         tree: &'a Tree,
         xattrs: XattrPolicy,
         touched: Option<Identity>,
-        work: &Work<'_>,
+        work: &Work<'a>,
     ) -> EntryLoader<'a> {
         EntryLoader {
             tree,
             xattrs,
             touched,
             dirs: DirFdCache::new(&tree.listing),
+            cancel: work.cancel,
             path: Vec::new(),
             prefix: None,
             workers: work.walk_workers.usual(),
@@ -123,7 +125,8 @@ impl<'a> EntryLoader<'a> {
     ) -> Result<Flow, Error> {
         let tree = self.tree;
         if self.xattrs == XattrPolicy::Record {
-            self.attributes = attributes::read(&tree.listing, &range, self.workers)?.into_iter();
+            self.attributes =
+                attributes::read(&tree.listing, &range, self.workers, self.cancel)?.into_iter();
         }
         for item in tree.items_of(range) {
             let mut path = std::mem::take(&mut self.path);
@@ -254,7 +257,8 @@ impl<'a> EntryLoader<'a> {
     }
 
     fn in_dir(&mut self, id: EntryId) -> Result<Rc<OwnedFd>, bc_walk::Error> {
-        self.dirs.open_waiting(self.tree.listing.dir(id))
+        self.dirs
+            .open_waiting(self.tree.listing.dir(id), self.cancel)
     }
 
     /// Returns the metadata of a file without opening it.

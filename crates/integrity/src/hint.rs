@@ -3,6 +3,7 @@
 use bc_fs::mount::{self, Inodes, Mounts};
 use bc_manifest::integrity::Header;
 use bc_manifest::time::parse_rfc3339;
+use bc_pool::Cancel;
 use bc_walk::{DirFdCache, EntryId, FileStat};
 use rustix::fs::{AtFlags, StatxFlags, StatxTimestamp, statx};
 
@@ -18,6 +19,7 @@ use crate::tree::Tree;
 pub(crate) struct Hints<'a> {
     tree: &'a Tree,
     dirs: DirFdCache<'a>,
+    cancel: &'a Cancel,
     mounts: Mounts,
     elsewhere: bool,
     /// Time at which the manifest was made, by its header.
@@ -27,10 +29,16 @@ pub(crate) struct Hints<'a> {
 impl<'a> Hints<'a> {
     /// Takes the time from the header; `elsewhere`: true if the root is on another device than
     /// recorded.
-    pub(crate) fn new(tree: &'a Tree, elsewhere: bool, header: &Header) -> Hints<'a> {
+    pub(crate) fn new(
+        tree: &'a Tree,
+        elsewhere: bool,
+        header: &Header,
+        cancel: &'a Cancel,
+    ) -> Hints<'a> {
         Hints {
             tree,
             dirs: DirFdCache::new(&tree.listing),
+            cancel,
             mounts: Mounts::default(),
             elsewhere,
             made: header.created_at.as_deref().and_then(parse_rfc3339),
@@ -55,7 +63,7 @@ impl<'a> Hints<'a> {
     /// them.
     fn times(&mut self, id: EntryId) -> Option<Times> {
         let listing = &self.tree.listing;
-        let dir = self.dirs.open_waiting(listing.dir(id)).ok()?;
+        let dir = self.dirs.open_waiting(listing.dir(id), self.cancel).ok()?;
         let links = match listing.follow(id) {
             true => AtFlags::empty(),
             false => AtFlags::SYMLINK_NOFOLLOW,
@@ -107,7 +115,8 @@ impl<'a> Hints<'a> {
 
     fn is_real(&mut self, id: Option<EntryId>) -> bool {
         let Some((dir, stat)) = id.and_then(|id| {
-            let dir = self.dirs.open_waiting(self.tree.listing.dir(id)).ok()?;
+            let dir = self.tree.listing.dir(id);
+            let dir = self.dirs.open_waiting(dir, self.cancel).ok()?;
             let stat = rustix::fs::fstat(&dir).ok()?;
             Some((dir, stat))
         }) else {

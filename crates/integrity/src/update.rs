@@ -350,7 +350,7 @@ impl Updater<'_> {
             .extra
             .insert("updated_at".to_string(), now.into());
         let known = KnownDamage::of(self.manifest, what.trust);
-        let hints = Hints::new(self.tree, self.elsewhere, &self.header);
+        let hints = Hints::new(self.tree, self.elsewhere, &self.header, work.cancel);
         let mut merge = Merge {
             what,
             tree: self.tree,

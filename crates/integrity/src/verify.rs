@@ -152,7 +152,7 @@ pub fn verify(
         unread: UnreadDirs::default(),
         unmounted: Unmounted::new(what.root_check),
         guard: MountGuard::new(what.root, what.missing_mounts, what.root_check, &header),
-        hints: Hints::new(&tree, is_elsewhere, &header),
+        hints: Hints::new(&tree, is_elsewhere, &header, work.cancel),
         scope: scope.as_ref(),
     };
     let mut loader = EntryLoader::new(&tree, options.xattrs, what.manifest.directory(), work);

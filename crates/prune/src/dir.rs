@@ -16,7 +16,6 @@ use bc_fs::meta::{self, FullStat};
 use bc_fs::path::{below, split};
 use bc_pool::Cancel;
 use bc_walk::Identity;
-use rustix::io::Errno;
 
 use super::checked_at::CheckedAt;
 use super::claim::{Blocked, Claim};
@@ -106,11 +105,6 @@ pub(crate) fn open_parent(file: &FileRef) -> Result<(OwnedFd, CString), Skip> {
     }
 }
 
-/// Returns true for the errors of a process or system that has no descriptors left.
-pub(super) fn is_shortage(errno: Errno) -> bool {
-    matches!(errno, Errno::MFILE | Errno::NFILE)
-}
-
 /// Number of directories that are held besides the roots'. Duplicates come in the order of their
 /// paths where they waste alike, so that the next one is most often in the same; where they do not,
 /// no small number helps. A run may have as few as 64 descriptors.
@@ -149,14 +143,7 @@ impl Parents {
             let held = &self.recent[last];
             return Ok((Rc::clone(&held.dir), held.id, name));
         }
-        let opened = match self.open(root, below, now) {
-            Err(failed) if is_shortage(failed.errno) => {
-                self.let_go();
-                self.open(root, below, now)
-            }
-            opened => opened,
-        };
-        let dir = opened?;
+        let dir = self.open(root, below, now)?;
         let id = dir.facts()?.stat.id;
         if self.recent.len() >= RECENT {
             self.recent.pop_front();

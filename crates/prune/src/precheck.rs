@@ -1,6 +1,7 @@
 //! Every check of one target, in the order from cheap to dear; nothing is
 //! changed here but leftovers of dead runs removed on the way.
 
+use std::ffi::CString;
 use std::sync::{Arc, PoisonError};
 
 use bc_digest::Digest;
@@ -42,18 +43,17 @@ pub(super) struct Ready {
 }
 
 impl Run<'_> {
-    /// Everything that has to hold before `file` may be changed.
-    pub(super) fn precheck(
+    /// Opens `file`; returns its directory's identity and its name too.
+    fn open_target(
         &mut self,
-        kept_file: &mut OpenFile,
+        kept_file: &OpenFile,
         file: &FileRef,
-        state: &mut State<'_>,
-        kind: &mut StepKind,
-    ) -> Result<Ready, Refusal> {
+        state: &State<'_>,
+    ) -> Result<((Identity, CString), OpenFile), Skip> {
         let (dir, id, name) = self.parents.of(file)?;
         let entry = (id, name);
         if state.entries.contains(&entry) {
-            return Err(Skip::SameName.into());
+            return Err(Skip::SameName);
         }
         self.sweep(&dir, &entry.0, &file.path);
         let opened = match state.stamps.get(&file.id) {
@@ -63,13 +63,26 @@ impl Run<'_> {
             None => open_file::open_in(&dir, &entry.1, file, file.stamp),
             Some(stamp) => open_file::open_again_in(&dir, &entry.1, file, *stamp),
         };
-        let mut held = opened.or_else(|why| {
+        let held = opened.or_else(|why| {
             let found = open_file::identity_at(&dir, &entry.1)?;
             Err(match found == Some(kept_file.stat.id) {
                 true => Skip::AlreadyLinked,
                 false => why,
             })
         })?;
+        Ok((entry, held))
+    }
+
+    /// Everything that has to hold before `file` may be changed.
+    pub(super) fn precheck(
+        &mut self,
+        kept_file: &mut OpenFile,
+        file: &FileRef,
+        state: &mut State<'_>,
+        kind: &mut StepKind,
+    ) -> Result<Ready, Refusal> {
+        let open = |run: &mut Run<'_>| run.open_target(kept_file, file, state);
+        let (entry, mut held) = self.with_descriptors(2, open)?;
         if held.stat.id == kept_file.stat.id {
             return Err(Skip::AlreadyLinked.into());
         }

@@ -6,12 +6,12 @@ use std::rc::Rc;
 
 use bc_find::groups::{FileGroup, FileRef};
 use bc_fs::meta::Identity;
+use bc_fs::shortage::is_shortage;
 use bc_pool::Cancel;
 use rustix::io::Errno;
 
 use super::checked_at::CheckedAt;
 use super::claim;
-use super::dir;
 use super::events::Events;
 use super::freed::Ledger;
 use super::journal::{About, Journal};
@@ -188,10 +188,10 @@ impl Run<'_> {
     }
 
     fn open_keeper<'g>(&mut self, file: &'g FileRef) -> Option<(OpenFile, &'g FileRef)> {
-        let opened = self
-            .parents
-            .of(file)
-            .and_then(|(dir, _, name)| open_file::open_in(&dir, &name, file, file.stamp));
+        let opened = self.with_descriptors(2, |run| {
+            let (dir, _, name) = run.parents.of(file)?;
+            open_file::open_in(&dir, &name, file, file.stamp)
+        });
         match opened {
             Ok(held) => Some((held, file)),
             Err(skip) => {
@@ -219,9 +219,10 @@ impl Run<'_> {
         let mut step = self.step(kind, file, kept_file);
         state.catch_up(kept_file);
         let mut proven = self.precheck(kept_file, file, state, &mut step.kind);
-        if let Err(Refusal::Skip(Skip::System { errno, .. })) = &proven
-            && dir::is_shortage(Errno::from_raw_os_error(*errno))
+        if let Err(Refusal::Skip(skip)) = &proven
+            && is_shortage(skip)
         {
+            // The file has its descriptor: not waited for, what has been compared is compared again.
             self.parents.let_go();
             proven = self.precheck(kept_file, file, state, &mut step.kind);
         }
@@ -327,7 +328,10 @@ impl Run<'_> {
         let action = self.options.action.name();
         let target = &ready.held;
         let other = state.other.filter(|_| target.links > 1);
-        let other = other.and_then(|other| Some((self.parents.of(other).ok()?, other)));
+        let other = other.and_then(|other| {
+            let found = self.with_descriptors(1, |run| run.parents.of(other));
+            Some((found.ok()?, other))
+        });
         let begin = |journal: &Journal| {
             // Much may have been waited for since.
             let is_new = ready.proven.is_fresh(CheckedAt::now());
@@ -401,17 +405,8 @@ impl Run<'_> {
         if matches!(kind, StepKind::Reflink | StepKind::Move(_)) {
             return Ok(None);
         }
-        let (blocked, cancel) = (&self.shared.blocked, self.cancel);
-        let claim = target.dir.claim(blocked, cancel).or_else(|why| {
-            let Skip::System { errno, .. } = why else {
-                return Err(why);
-            };
-            if !dir::is_shortage(Errno::from_raw_os_error(errno)) {
-                return Err(why);
-            }
-            self.parents.let_go();
-            target.dir.claim(blocked, cancel)
-        })?;
+        let claim =
+            self.with_descriptors(1, |run| target.dir.claim(&run.shared.blocked, run.cancel))?;
         if matches!(kind, StepKind::Hardlink) {
             // Its temporary name is one of the kept file.
             let caller = &self.abilities.caller;

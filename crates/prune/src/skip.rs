@@ -5,6 +5,7 @@ use std::fmt;
 use bc_find::views::ViewError;
 use bc_fs::Escaped;
 use bc_fs::call::FailedCall;
+use bc_fs::shortage::ErrorNumber;
 use rustix::io::Errno;
 
 use super::lack::Unable;
@@ -463,6 +464,15 @@ impl From<ViewError> for Skip {
             ViewError::Failed(failed) => failed.into(),
             ViewError::Unlisted => Skip::Protected,
             ViewError::Cancelled => Skip::Cancelled,
+        }
+    }
+}
+
+impl ErrorNumber for Skip {
+    fn error_number(&self) -> Option<i32> {
+        match self {
+            Skip::System { errno, .. } => Some(*errno),
+            _ => None,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::ffi::CString;
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
 use bc_find::groups::FileRef;
+use bc_fs::shortage::Shortage;
 use bc_pool::Cancel;
 use bc_walk::{Identity, Stamp};
 
@@ -19,6 +20,7 @@ use super::options::PruneOptions;
 use super::protect::WatchedPlaces;
 use super::real_places::RealPlaces;
 use super::relocate::Arrived;
+use super::skip::Skip;
 use super::step::{PruneEvent, PruneSummary, Step, StepKind, StepOutcome};
 use super::temp::Temps;
 
@@ -57,6 +59,7 @@ pub(super) struct Shared {
     swept: Arc<Mutex<HashMap<Identity, Arc<Once>>>>,
     /// Held while two long files are read from a disk that seeks.
     pub(super) disk: Arc<Mutex<()>>,
+    shortage: Arc<Shortage>,
     /// Real places behind bind mounts, once asked for.
     real_places: Arc<OnceLock<RealPlaces>>,
 }
@@ -112,6 +115,23 @@ impl<'a> Run<'a> {
             questions: Questions::default(),
             places: WatchedPlaces::new(&options.references, &options.action, cancel),
             parents: Parents::default(),
+        }
+    }
+
+    /// Calls `step`, which opens `needed` descriptors. Where they are short, the directories that are
+    /// only kept are closed, and what other threads hold is waited for.
+    pub(super) fn with_descriptors<T>(
+        &mut self,
+        needed: u32,
+        mut step: impl FnMut(&mut Self) -> Result<T, Skip>,
+    ) -> Result<T, Skip> {
+        let (shortage, cancel) = (Arc::clone(&self.shared.shortage), self.cancel);
+        let mut wait = shortage.wait(needed);
+        loop {
+            let done = step(self);
+            if !wait.again(&done, || cancel.is_cancelled(), || self.parents.let_go()) {
+                return done;
+            }
         }
     }
 

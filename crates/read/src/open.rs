@@ -2,11 +2,11 @@
 //! be read: relative to its directory's descriptor, without following or
 //! waiting, and with an `fstat` to verify it.
 
-use std::cell::RefCell;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
 use bc_fs::mount::{Answer, Decompression, Inodes, Shows, Traits, basic_traits, traits_or_unknown};
+use bc_pool::Cancel;
 use bc_walk::{
     BasicStat, DirFdCache, DirId, EntryId, Error, ErrorKind, FileKind, FileStat, Listing,
 };
@@ -19,22 +19,30 @@ const FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC)
     .union(OFlags::NOATIME);
 
+/// Descriptors that opening a file takes: its directory's, and its own.
+pub(crate) const NEEDED: u32 = 2;
+
 /// Opens one listed file for reading. The file must be a regular one and, where
 /// the listing has metadata, the one that was walked; it is opened relative to
 /// its directory without following links and without waiting for a FIFO's
-/// writer.
+/// writer, or for a descriptor where none is left.
 ///
 /// # Errors
 /// `open` and `stat` as the system gives them; kind `NotRegular` for anything
 /// but a regular file, `Changed` for another file than the walked one.
 pub fn open_checked(listing: &Listing, entry: EntryId) -> Result<(OwnedFd, FileStat), Error> {
-    Opener::new(listing).open_checked(entry)
+    let cancel = Cancel::new();
+    let mut opener = Opener::new(listing, &cancel);
+    let file = opener.open_in_dir(entry)?;
+    let stat = verify(listing, entry, &file)?;
+    Ok((file, stat))
 }
 
 /// Opens many entries, one after the other: keeps the last few directories, and remembers the flags
 /// and calls that the system refuses.
 pub struct Opener<'a> {
     listing: &'a Listing,
+    cancel: &'a Cancel,
     dirs: DirFdCache<'a>,
     /// The directory used last.
     last: Option<(DirId, Place)>,
@@ -83,10 +91,12 @@ pub(crate) enum Cached {
 }
 
 impl<'a> Opener<'a> {
-    /// Makes an opener for entries of this listing, best used in path order.
-    pub fn new(listing: &'a Listing) -> Opener<'a> {
+    /// Makes an opener for entries of this listing, best used in path order; `cancel` ends each
+    /// wait for a descriptor.
+    pub fn new(listing: &'a Listing, cancel: &'a Cancel) -> Opener<'a> {
         Opener {
             listing,
+            cancel,
             dirs: DirFdCache::new(listing),
             last: None,
             noatime: OFlags::NOATIME,
@@ -96,7 +106,8 @@ impl<'a> Opener<'a> {
         }
     }
 
-    /// Opens and verifies as [`open_checked`](fn@open_checked) does.
+    /// Opens and verifies as [`open_checked`](fn@open_checked) does, and waits where descriptors
+    /// are short: a second at most, and not after a cancellation.
     ///
     /// # Errors
     /// Errors of that function.
@@ -122,16 +133,18 @@ impl<'a> Opener<'a> {
     /// they will close, and the caller closes its own in `let_go`. The directory that was opened for
     /// this very file cannot be done without: given up, it is opened again.
     fn open_waiting(&mut self, entry: EntryId, mut let_go: impl FnMut()) -> Result<OwnedFd, Error> {
-        let listing = self.listing;
-        let opener = RefCell::new(self);
-        listing.shortage().wait(
-            Error::errno,
-            || opener.borrow_mut().open_in_dir(entry),
-            || {
-                opener.borrow_mut().release();
+        let cancel = self.cancel;
+        let mut wait = self.listing.shortage().wait(NEEDED);
+        loop {
+            let opened = self.open_in_dir(entry);
+            let release = || {
+                self.release();
                 let_go();
-            },
-        )
+            };
+            if !wait.again(&opened, || cancel.is_cancelled(), release) {
+                return opened;
+            }
+        }
     }
 
     fn open_in_dir(&mut self, entry: EntryId) -> Result<OwnedFd, Error> {

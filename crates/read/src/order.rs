@@ -3,6 +3,7 @@
 use std::io::IoSliceMut;
 use std::os::fd::AsFd;
 
+use bc_pool::Cancel;
 use bc_walk::{EntryId, Listing};
 use rustix::fs::{fstat, major, minor};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
@@ -33,7 +34,9 @@ fn for_disk_with(
     if entries.len() < WORTH_LOOKING {
         return false;
     }
-    let mut opener = Opener::new(listing);
+    // Nothing is waited for.
+    let cancel = Cancel::new();
+    let mut opener = Opener::new(listing, &cancel);
     let mut last = None;
     let seeks = entries
         .iter()
@@ -112,7 +115,6 @@ fn rotational_below(sysfs: &str, dev: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bc_pool::Cancel;
     use rustix::fs::makedev;
     use std::fs;
     use std::os::unix::fs::symlink;

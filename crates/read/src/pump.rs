@@ -35,12 +35,13 @@ mod shortage;
 
 use std::collections::VecDeque;
 
+use bc_fs::shortage::Wait;
 use bc_pool::Cancel;
 use bc_walk::{EntryId, Listing};
 
 use crate::buffer::Pool;
 use crate::latency::Latency;
-use crate::open::Opener;
+use crate::open::{NEEDED, Opener};
 use crate::plan::{Hand, Plan};
 use crate::queue::Queue;
 use crate::silent::Silent;
@@ -115,8 +116,8 @@ struct Pump<'a, C> {
     known: Vec<Unsettled>,
     /// True while descriptors are short: set by a failed open, until a file is closed.
     short: bool,
-    /// Number of waits in a row for a descriptor with nothing to close.
-    waits: u32,
+    /// The wait for a descriptor with nothing to close.
+    wait: Wait<'a>,
     pool: Pool,
     queue: Queue<'a>,
     /// Latency of reads where nothing reports what is resident.
@@ -168,7 +169,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
             options,
             cancel,
             consumer,
-            opener: Opener::new(listing),
+            opener: Opener::new(listing, cancel),
             clock: Clock::new(),
             hand: Hand::new(plan),
             slots: std::iter::repeat_with(|| Slot::Free).take(slots).collect(),
@@ -181,7 +182,7 @@ impl<'a, C: Consumer> Pump<'a, C> {
             again: Vec::new(),
             known: Vec::new(),
             short: false,
-            waits: 0,
+            wait: listing.shortage().wait(NEEDED),
             pool,
             queue: Queue::new(options.backend, slots, &options.residency),
             latency: Latency::default(),

@@ -3,12 +3,13 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
+use bc_fs::shortage::is_shortage;
+use bc_pool::Cancel;
 use rustix::fs::CWD;
 use rustix::io::Errno;
 
 use crate::ancestors::{AncestorFds, STRIDE};
 use crate::fd::{PATH_DIR, open_following_from};
-use crate::shortage::is_shortage;
 use crate::{DirId, Error, Listing};
 
 /// Directories that are kept. In path order a file's directory is the last one or an ancestor of
@@ -79,7 +80,7 @@ impl<'a> DirFdCache<'a> {
         if !self.listing.opener.shortage.is_short() {
             match self.open_new(dir) {
                 // Kept descriptors are no reason to fail for want of one.
-                Err(error) if is_short(&error) => {}
+                Err(error) if is_shortage(&error) => {}
                 opened => return opened,
             }
         }
@@ -89,18 +90,22 @@ impl<'a> DirFdCache<'a> {
     }
 
     /// Opens as [`open`](Self::open) does, but waits for a second where the process has no
-    /// descriptor left, unless the walk's cancellation ends that: other caches of this listing give
-    /// way.
+    /// descriptor left, unless `cancel` ends that: other caches of this listing give way.
     ///
     /// # Errors
     /// Errors of [`open`](Self::open).
     ///
     /// # Panics
     /// If the id is not from this listing.
-    pub fn open_waiting(&mut self, dir: DirId) -> Result<Rc<OwnedFd>, Error> {
-        // Kept descriptors were given up when it failed.
-        let shortage = &self.listing.opener.shortage;
-        shortage.wait(Error::errno, || self.open(dir), || ())
+    pub fn open_waiting(&mut self, dir: DirId, cancel: &Cancel) -> Result<Rc<OwnedFd>, Error> {
+        let mut wait = self.listing.opener.shortage.wait(1);
+        loop {
+            let opened = self.open(dir);
+            // Kept descriptors were given up when it failed.
+            if !wait.again(&opened, || cancel.is_cancelled(), || ()) {
+                return opened;
+            }
+        }
     }
 
     /// Closes the kept descriptors that have no other user, because descriptors are short; returns
@@ -226,15 +231,10 @@ enum From<'a> {
     Prefix(BorrowedFd<'a>),
 }
 
-fn is_short(error: &Error) -> bool {
-    is_shortage(error.errno())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{Entries, FileStat, Metadata, Symlinks, WalkOptions, list_files, walk};
-    use bc_pool::Cancel;
     use std::fs;
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     use std::os::unix::fs::symlink;
@@ -290,7 +290,7 @@ mod tests {
             let mut others = DirFdCache::new(&listing);
             for dir in &all[all.len() - 50..] {
                 for dirs in [&mut dirs, &mut others] {
-                    let fd = dirs.open_waiting(*dir).unwrap();
+                    let fd = dirs.open_waiting(*dir, &Cancel::new()).unwrap();
                     assert_eq!(Some(identity(&fd)), listing.dir_identity(*dir));
                     assert_eq!(dirs.kept.len(), 1);
                 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use bc_fs::shortage::ErrorNumber;
 use rustix::io::Errno;
 
 /// A failure that concerns one path; everything else continues.
@@ -113,6 +114,12 @@ impl Error {
                 format!("line {line} is left out: {why}{more}")
             }
         }
+    }
+}
+
+impl ErrorNumber for Error {
+    fn error_number(&self) -> Option<i32> {
+        self.errno()
     }
 }
 

@@ -4,14 +4,13 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bc_pool::Cancel;
+use bc_fs::shortage::Shortage;
 use rustix::fs::{
     AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags, openat, openat2, statat, statx,
 };
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::shortage::Shortage;
 use crate::{FileStat, Metadata, Symlinks};
 
 /// Longest path that the kernel takes in one call, without the closing NUL (`PATH_MAX` in
@@ -45,11 +44,11 @@ pub(crate) struct Opener {
 }
 
 impl Opener {
-    /// Makes an opener; `cancel` ends the wait for descriptors.
-    pub(crate) fn new(cancel: &Cancel) -> Opener {
+    /// Makes an opener.
+    pub(crate) fn new() -> Opener {
         Opener {
             openat2: AtomicBool::new(true),
-            shortage: Shortage::new(cancel),
+            shortage: Shortage::new(),
         }
     }
 
@@ -58,7 +57,7 @@ impl Opener {
     pub(crate) fn without_openat2() -> Opener {
         Opener {
             openat2: AtomicBool::new(false),
-            ..Opener::new(&Cancel::new())
+            ..Opener::new()
         }
     }
 
@@ -254,7 +253,7 @@ mod tests {
         symlink("a", tree.path().join("link")).unwrap();
         symlink("b", tree.path().join("a/inner")).unwrap();
         let base = fs::File::open(tree.path()).unwrap();
-        for opener in [Opener::new(&Cancel::new()), Opener::without_openat2()] {
+        for opener in [Opener::new(), Opener::without_openat2()] {
             check(&opener, base.as_fd());
         }
     }
@@ -285,7 +284,7 @@ mod tests {
     fn missing_openat2_is_remembered() {
         let opener = Opener::without_openat2();
         assert!(!opener.notices_mounts());
-        assert!(Opener::new(&Cancel::new()).notices_mounts());
+        assert!(Opener::new().notices_mounts());
     }
 
     #[test]

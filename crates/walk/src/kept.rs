@@ -1,14 +1,14 @@
 //! The directories that the workers of a walk keep open, of which each can be made to let go by
 //! all.
 
-use std::cell::RefCell;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use bc_fs::shortage::Shortage;
+use bc_pool::Cancel;
 use rustix::io::Errno;
 
 use crate::ancestors::AncestorFds;
-use crate::shortage::Shortage;
 
 type Ancestors = AncestorFds<Arc<OwnedFd>>;
 
@@ -64,22 +64,26 @@ pub(crate) struct Own<'k> {
 
 impl Own<'_> {
     /// Opens a directory by `open`, which is given the kept ones. Where descriptors are short, all
-    /// workers let go of theirs, and those that others use right now are waited for.
+    /// workers let go of theirs, and those that others use right now are waited for until `cancel`.
     pub(crate) fn open<T>(
         &self,
         shortage: &Shortage,
+        cancel: &Cancel,
         mut open: impl FnMut(&mut Ancestors) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
-        let kept = RefCell::new(self.slot.take());
-        let opened = shortage.wait(
-            |errno: &Errno| Some(errno.raw_os_error()),
-            || open(&mut kept.borrow_mut()),
-            || {
-                kept.borrow_mut().clear();
+        let mut kept = self.slot.take();
+        let mut wait = shortage.wait(1);
+        let opened = loop {
+            let opened = open(&mut kept);
+            let let_go = || {
+                kept.clear();
                 self.all.clear();
-            },
-        );
-        *self.slot.0.lock().unwrap_or_else(PoisonError::into_inner) = kept.into_inner();
+            };
+            if !wait.again(&opened, || cancel.is_cancelled(), let_go) {
+                break opened;
+            }
+        };
+        *self.slot.0.lock().unwrap_or_else(PoisonError::into_inner) = kept;
         opened
     }
 }
@@ -97,19 +101,19 @@ mod tests {
     fn who_is_short_makes_those_that_wait_for_work_let_go() {
         let all = KeptDirs::default();
         let (own, idle, gone) = (all.join(), all.join(), all.join());
-        let (fd, shortage) = (dir(), Shortage::default());
+        let (fd, shortage) = (dir(), Shortage::new());
         for worker in [&own, &idle, &gone] {
             let keep = |kept: &mut Ancestors| -> Result<(), Errno> {
                 kept.push(b"a", &fd);
                 Ok(())
             };
-            worker.open(&shortage, keep).unwrap();
+            worker.open(&shortage, &Cancel::new(), keep).unwrap();
         }
         assert_eq!(Arc::strong_count(&fd), 4);
         drop(gone);
         assert_eq!(Arc::strong_count(&fd), 3);
         let mut tries = 0;
-        let opened = own.open(&shortage, |_| {
+        let opened = own.open(&shortage, &Cancel::new(), |_| {
             tries += 1;
             match Arc::strong_count(&fd) {
                 1 => Ok(()),
@@ -124,10 +128,10 @@ mod tests {
     fn what_another_one_uses_is_waited_for() {
         let all = KeptDirs::default();
         let own = all.join();
-        let (fd, shortage) = (dir(), Shortage::default());
+        let (fd, shortage) = (dir(), Shortage::new());
         let mut user = Some(Arc::clone(&fd));
         let mut tries = 0;
-        let opened = own.open(&shortage, |_| {
+        let opened = own.open(&shortage, &Cancel::new(), |_| {
             tries += 1;
             if tries == 5 {
                 user = None;
@@ -138,7 +142,9 @@ mod tests {
             }
         });
         assert_eq!((opened, tries), (Ok(()), 5));
-        let other = own.open(&shortage, |_| -> Result<(), Errno> { Err(Errno::ACCESS) });
+        let other = own.open(&shortage, &Cancel::new(), |_| -> Result<(), Errno> {
+            Err(Errno::ACCESS)
+        });
         assert_eq!(other, Err(Errno::ACCESS));
     }
 }

@@ -53,9 +53,6 @@ mod options;
 mod places;
 mod roots;
 mod shard;
-// For our other crates. Hidden, and no part of what we promise.
-#[doc(hidden)]
-pub mod shortage;
 mod tree;
 mod tuning;
 mod walk;

@@ -5,12 +5,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use bc_fs::mount::Decompression;
+use bc_fs::shortage::Shortage;
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
 use crate::columns::{AttributeClass, Columns};
 use crate::fd::{MountCrossing, Opener, PATH_DIR, open_following};
-use crate::shortage::Shortage;
 use crate::{
     BasicStat, DirectorySet, Error, ErrorKind, FileKind, FileStat, Gap, Identity, Metadata,
     Skipped, SkippedPath, Symlinks,

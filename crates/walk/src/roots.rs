@@ -7,6 +7,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::sync::Arc;
 
 use bc_fs::mount::basic_traits;
+use bc_fs::shortage::is_shortage;
 use bc_pool::dispatch::AdaptiveWorkers;
 use bc_pool::{Cancel, Cursor, WorkerPanic, run_growing};
 use rustix::fs::{CWD, fstat};
@@ -395,7 +396,7 @@ fn open_directory(path: &[u8], way: &mut Way) -> Result<Arc<OwnedFd>, Errno> {
     };
     let fd = match way.open(path, open) {
         // Kept descriptors are no reason to fail for want of one.
-        Err(Errno::MFILE | Errno::NFILE) if way.clear() => {
+        Err(errno) if is_shortage(&errno) && way.clear() => {
             return open_following(path, PATH_DIR).map(Arc::new);
         }
         opened => opened?,

@@ -81,7 +81,7 @@ pub fn walk_with(
 ) -> Result<Listing, WorkerPanic> {
     let bytes = |root: &Path| root.as_os_str().as_bytes().to_vec();
     let paths = roots.iter().map(|root| bytes(root.as_ref())).collect();
-    let (tuning, opener) = (Tuning::default(), Opener::new(cancel));
+    let (tuning, opener) = (Tuning::default(), Opener::new());
     list_with(
         Given::Roots,
         paths,
@@ -130,7 +130,7 @@ pub(crate) fn list(
     cancel: &Cancel,
     tuning: &Tuning,
 ) -> Result<Listing, WorkerPanic> {
-    let opener = Opener::new(cancel);
+    let opener = Opener::new();
     list_with(given, paths, options, || workers, cancel, tuning, opener)
 }
 

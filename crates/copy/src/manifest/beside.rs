@@ -103,10 +103,7 @@ impl Beside<'_> {
         let before = job
             .known
             .other(target, there, job.states_prove(dir, there))?;
-        let has_content = || {
-            self.worker
-                .has_content(dir, parts(target).1, there, &before)
-        };
+        let has_content = || self.worker.has_content(dir, target, there, &before);
         let is_ours = before.is_proven || has_content().is_ok_and(|has| has);
         before.digest.filter(|_| is_ours)
     }

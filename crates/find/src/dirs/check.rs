@@ -1,6 +1,7 @@
 //! Check that directories are as they were when their entries were read.
 
 use bc_fs::meta;
+use bc_pool::Cancel;
 use bc_walk::{DirFdCache, DirId, Error, ErrorKind};
 
 use super::Obstacle;
@@ -9,14 +10,16 @@ use super::tree::DirTree;
 /// Looks at directories again, each once.
 pub(crate) struct Check<'a> {
     dirs: DirFdCache<'a>,
+    cancel: &'a Cancel,
     /// By directory: true once it was checked.
     is_checked: Vec<bool>,
 }
 
 impl<'a> Check<'a> {
-    pub(crate) fn new(tree: &DirTree<'a>) -> Check<'a> {
+    pub(crate) fn new(tree: &DirTree<'a>, cancel: &'a Cancel) -> Check<'a> {
         Check {
             dirs: DirFdCache::new(tree.listing),
+            cancel,
             is_checked: vec![false; tree.listing.dirs()],
         }
     }
@@ -48,7 +51,7 @@ impl<'a> Check<'a> {
     /// A directory's times were taken before it was read, so they are older than any change since.
     fn one(&mut self, tree: &DirTree<'a>, dir: DirId) -> Result<(), Error> {
         let listing = tree.listing;
-        let opened = self.dirs.open_waiting(dir)?;
+        let opened = self.dirs.open_waiting(dir, self.cancel)?;
         let now = meta::stat(&opened)
             .map_err(|why| Error::new(listing.dir_path(dir), why.op, why.errno))?;
         let listed = tree.named_by(dir).and_then(|entry| listing.meta(entry));

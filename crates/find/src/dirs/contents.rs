@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use bc_pool::Cancel;
 use bc_walk::{DirFdCache, EntryId, Error, FileKind, Identity, Listing};
 
 use super::Obstacle;
@@ -21,7 +22,12 @@ pub(crate) struct Contents {
 }
 
 /// Gives numbers to the contents of files and the targets of links.
-pub(crate) fn number(tree: &mut DirTree<'_>, scan: &Scan, errors: &mut Vec<Error>) -> Contents {
+pub(crate) fn number(
+    tree: &mut DirTree<'_>,
+    scan: &Scan,
+    cancel: &Cancel,
+    errors: &mut Vec<Error>,
+) -> Contents {
     let mut contents = Contents::default();
     for group in scan.groups() {
         let names = group.files().flat_map(|file| file.names);
@@ -30,7 +36,7 @@ pub(crate) fn number(tree: &mut DirTree<'_>, scan: &Scan, errors: &mut Vec<Error
     }
     contents.files = contents.groups;
     linked(tree, &mut contents);
-    targets(tree, &mut contents, errors);
+    targets(tree, &mut contents, cancel, errors);
     for entry in &scan.failed {
         tree.obstruct(tree.listing.dir(*entry), Obstacle::Unreadable);
     }
@@ -69,12 +75,17 @@ fn linked(tree: &mut DirTree<'_>, contents: &mut Contents) {
     }
 }
 
-fn targets(tree: &mut DirTree<'_>, contents: &mut Contents, errors: &mut Vec<Error>) {
+fn targets(
+    tree: &mut DirTree<'_>,
+    contents: &mut Contents,
+    cancel: &Cancel,
+    errors: &mut Vec<Error>,
+) {
     let listing = tree.listing;
     let mut dirs = DirFdCache::new(listing);
     let mut numbers: HashMap<Vec<u8>, u32> = HashMap::new();
     for entry in tree.links().to_vec() {
-        match target(listing, &mut dirs, entry) {
+        match target(&mut dirs, listing, entry, cancel) {
             Ok(target) => {
                 let next = contents.targets.len() as u32;
                 let number = *numbers.entry(target).or_insert_with_key(|target| {
@@ -91,8 +102,13 @@ fn targets(tree: &mut DirTree<'_>, contents: &mut Contents, errors: &mut Vec<Err
     }
 }
 
-fn target(listing: &Listing, dirs: &mut DirFdCache<'_>, entry: EntryId) -> Result<Vec<u8>, Error> {
-    let dir = dirs.open_waiting(listing.dir(entry))?;
+fn target(
+    dirs: &mut DirFdCache<'_>,
+    listing: &Listing,
+    entry: EntryId,
+    cancel: &Cancel,
+) -> Result<Vec<u8>, Error> {
+    let dir = dirs.open_waiting(listing.dir(entry), cancel)?;
     let found = rustix::fs::readlinkat(&dir, listing.name(entry), Vec::new());
     let found = found.map_err(|errno| Error::new(listing.path(entry), "readlink", errno))?;
     Ok(found.into_bytes())

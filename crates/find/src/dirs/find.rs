@@ -49,8 +49,8 @@ pub fn find(
     }
     let mut errors = Vec::new();
     let mut tree = DirTree::new(listing);
-    let contents = contents::number(&mut tree, scan, &mut errors);
-    let mut check = Check::new(&tree);
+    let contents = contents::number(&mut tree, scan, cancel, &mut errors);
+    let mut check = Check::new(&tree, cancel);
     let mut digests = Digests::new(options.algorithm, scan);
     loop {
         let sums = Sums::new(&tree);

@@ -175,7 +175,7 @@ fn each<T: Send>(
     let cursor = Cursor::new(entries.len(), workers);
     let results = bc_pool::run(workers, |_| {
         let mut asker = Asker::new(context);
-        let mut opener = Opener::new(context.listing);
+        let mut opener = Opener::new(context.listing, context.cancel);
         let mut results = Vec::new();
         while let Some(range) = cursor.next() {
             for entry in &entries[range] {

@@ -34,7 +34,7 @@ pub(crate) fn compare(context: &Context<'_>, found: &mut Found) -> Result<PassRe
     let results = bc_pool::run(workers, |_| {
         let mut worker = VerifyWorker {
             context,
-            opener: Opener::new(context.listing),
+            opener: Opener::new(context.listing, context.cancel),
             done: PassResult::default(),
             buffers: [vec![0; PIECE], vec![0; PIECE]],
         };

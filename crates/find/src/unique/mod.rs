@@ -198,7 +198,8 @@ pub fn unique(
     let scan = scan_beside(&listing, marks, &scan_options, None, cancel, progress)?;
     let mut found = Contents::of(&listing, own_entries, &scan);
     let mut errors = names::tell_apart(&listing, &mut found, cancel);
-    errors.extend(presence::settle_empty(&listing, own_entries, &mut found));
+    let empty = presence::settle_empty(&listing, own_entries, &mut found, cancel);
+    errors.extend(empty);
     let mut reference_copies = ReferenceCopies::new(&listing, own_entries, &own, &written, cancel);
     let mut relied = Vec::new();
     if !asks_others {

@@ -19,7 +19,7 @@ const PIECE: usize = 256 << 10;
 /// off those that differ. A name that cannot be compared is reported and split off as well.
 pub(super) fn tell_apart(listing: &Listing, found: &mut Contents, cancel: &Cancel) -> Vec<Error> {
     let mut mounts = Mounts::default();
-    let mut opener = Opener::new(listing);
+    let mut opener = Opener::new(listing, cancel);
     let mut errors = Vec::new();
     let mut parted = Vec::new();
     for (at, content) in found.iter().enumerate() {

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use bc_fs::dirfd;
 use bc_fs::mount::{Answer, Mounts};
+use bc_pool::Cancel;
 use bc_read::Opener;
 use bc_walk::{DirId, EntryId, Error, FileKind, Listing};
 
@@ -108,9 +109,14 @@ pub(super) fn note_unread(listing: &Listing, scan: &Scan, found: &mut Contents) 
 
 /// Files of size 0 are empty only where sizes are reliable; elsewhere each is opened and read. One
 /// that turns out to hold something becomes a content that is nowhere else.
-pub(super) fn settle_empty(listing: &Listing, own: usize, found: &mut Contents) -> Vec<Error> {
+pub(super) fn settle_empty(
+    listing: &Listing,
+    own: usize,
+    found: &mut Contents,
+    cancel: &Cancel,
+) -> Vec<Error> {
     let mut mounts = Mounts::default();
-    let mut opener = Opener::new(listing);
+    let mut opener = Opener::new(listing, cancel);
     let mut errors = Vec::new();
     if found.empty == 0 {
         return errors;

@@ -44,10 +44,11 @@ impl<C: Consumer> Pump<'_, C> {
             self.free.push(slot);
             return Start::NoMore;
         };
-        let file = match self.open(slot, entry, want) {
+        let opened = self.open(slot, entry, want);
+        let file = match opened {
             Ok(Some(file)) => file,
             Ok(None) => return Start::InFlight,
-            Err(error) if self.defers(error.errno()) => {
+            Err(_) if self.defers(&opened) => {
                 self.free.push(slot);
                 self.deferred.push((entry, want));
                 return Start::Deferred;
@@ -78,7 +79,7 @@ impl<C: Consumer> Pump<'_, C> {
                 return Start::Done;
             }
         };
-        self.waits = 0;
+        self.wait.found();
         let size = stat.stamp.size;
         let cursor = ReadCursor::new(want, size, self.options.sizes, self.options.changed);
         let opened = Opened { entry, stat };

@@ -111,16 +111,15 @@ impl<C: Consumer> Pump<'_, C> {
                 let place = self.opener.place(entry);
                 place.and_then(|place| self.opener.open(&place.dir, entry))
             }
-            Err(errno) if self.defers(Some(errno.raw_os_error())) => {
-                self.free.push(slot);
-                self.deferred.push((entry, want));
-                return;
-            }
             Err(errno) => Err(self.opener.error(entry, "open", errno)),
         };
         match file {
             Ok(file) => {
                 self.opened(slot, entry, want, file);
+            }
+            Err(_) if self.defers(&file) => {
+                self.free.push(slot);
+                self.deferred.push((entry, want));
             }
             Err(error) => self.finish_unopened(slot, entry, error),
         }

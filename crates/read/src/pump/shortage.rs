@@ -1,7 +1,7 @@
 //! Shortage of descriptors: files are closed before others are opened, and failed opens are put
 //! off.
 
-use bc_walk::shortage::{WAIT, WAITS, is_shortage};
+use bc_fs::shortage::{ErrorNumber, is_shortage};
 
 use super::Pump;
 use crate::types::Consumer;
@@ -17,22 +17,26 @@ impl<C: Consumer> Pump<'_, C> {
         self.short && self.free.len() < self.slots.len()
     }
 
-    /// True if an open that failed with `errno` is worth another try once a descriptor has become
-    /// free: by one of this worker's own files or kept directories, or for a second by another
-    /// worker's. The slot of the failed open counts as used.
-    pub(super) fn defers(&mut self, errno: Option<i32>) -> bool {
-        if !is_shortage(errno) {
-            return false;
+    /// True if a failed open is worth another try once a descriptor has become free: by one of this
+    /// worker's own files or kept directories, or for a second by another worker's. The slot of the
+    /// failed open counts as used.
+    pub(super) fn defers<T, E: ErrorNumber>(&mut self, opened: &Result<T, E>) -> bool {
+        match opened {
+            Err(error) if is_shortage(error) => {}
+            _ => return false,
         }
         self.short = true;
-        if self.free.len() + 1 < self.slots.len() {
+        // After a cancellation what is deferred is dropped.
+        if self.free.len() + 1 < self.slots.len() || self.cancel.is_cancelled() {
             return true;
         }
-        self.waits += 1;
-        // Where one descriptor is all there is, a directory takes it each time.
-        if !self.opener.release() || self.waits > 1 {
-            std::thread::sleep(WAIT);
-        }
-        self.waits < WAITS
+        let cancel = self.cancel;
+        self.wait.again(
+            opened,
+            || cancel.is_cancelled(),
+            || {
+                self.opener.release();
+            },
+        ) || cancel.is_cancelled()
     }
 }

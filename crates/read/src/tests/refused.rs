@@ -177,7 +177,7 @@ fn few_descriptors_are_enough() {
     drop(hoard);
     // None at all: an error each, and an end.
     let (_tree, paths, _) = files(&[10; 2]);
-    let listing = list(&paths, Metadata::None);
+    let [listing, unread] = [(); 2].map(|()| list(&paths, Metadata::None));
     let mut hoard = Vec::new();
     while let Ok(file) = std::fs::File::open("/dev/null") {
         hoard.push(file);
@@ -189,7 +189,16 @@ fn few_descriptors_are_enough() {
     }
     // One, which the file's directory takes each time.
     hoard.pop();
-    let mut opener = crate::Opener::new(&listing);
+    // Asked to end, a job waits no more: by its own flag, which is not that of the walk.
+    let stopped = bc_pool::Cancel::new();
+    std::thread::scope(|scope| {
+        let mut opener = crate::Opener::new(&unread, &stopped);
+        scope.spawn(|| stopped.stop());
+        let error = opener.open_checked(EntryId(0)).unwrap_err();
+        assert_eq!(error.errno(), Some(libc::EMFILE));
+    });
+    let cancel = bc_pool::Cancel::new();
+    let mut opener = crate::Opener::new(&listing, &cancel);
     for entry in 0..2 {
         let error = opener.open_checked(EntryId(entry)).unwrap_err();
         assert_eq!(error.errno(), Some(libc::EMFILE));

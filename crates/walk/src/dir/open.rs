@@ -79,8 +79,8 @@ impl Worker<'_> {
         &self,
         open: impl Fn(&Self, &mut AncestorFds<Arc<OwnedFd>>) -> Result<Arc<OwnedFd>, Errno>,
     ) -> Result<Arc<OwnedFd>, Errno> {
-        self.kept
-            .open(&self.context.opener.shortage, |kept| open(self, kept))
+        let (shortage, cancel) = (&self.context.opener.shortage, self.context.cancel);
+        self.kept.open(shortage, cancel, |kept| open(self, kept))
     }
 
     fn open_below(

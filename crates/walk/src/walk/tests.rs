@@ -152,7 +152,7 @@ pub(crate) fn in_every_way(given: Given, paths: &[Vec<u8>], options: &WalkOption
         alone: Duration::from_secs(3600),
         pace: Pace::default(),
     };
-    let first = list(Workers::from(1), alone, Opener::new(&Cancel::new()));
+    let first = list(Workers::from(1), alone, Opener::new());
     let expected = outcome(&first);
     assert!(
         expected.entries.is_sorted_by(|a, b| a.path < b.path),
@@ -164,7 +164,7 @@ pub(crate) fn in_every_way(given: Given, paths: &[Vec<u8>], options: &WalkOption
             let opener = if old_kernel {
                 Opener::without_openat2()
             } else {
-                Opener::new(&Cancel::new())
+                Opener::new()
             };
             let tuning = Tuning {
                 pace: waiting(),

@@ -15,7 +15,7 @@ fn pseudo_file_systems_are_entered_only_as_roots() {
         ..WalkOptions::default()
     };
     // Other tests and programs may create files in / at the same time: one walk is enough.
-    for opener in [Opener::new(&Cancel::new()), Opener::without_openat2()] {
+    for opener in [Opener::new(), Opener::without_openat2()] {
         let cancel = Cancel::new();
         let list = |root: &[u8], file_systems, opener| {
             let options = options(file_systems);
@@ -36,7 +36,7 @@ fn pseudo_file_systems_are_entered_only_as_roots() {
             if old_kernel {
                 Opener::without_openat2()
             } else {
-                Opener::new(&Cancel::new())
+                Opener::new()
             }
         };
         let cross = list(b"/", FileSystems::Cross, opener);
