@@ -4,7 +4,9 @@
 use std::ffi::OsStr;
 use std::fmt;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 
+use bc_fs::PathError;
 use bc_integrity::Setting;
 use bc_manifest::ErrorRecord;
 use serde_json::{Map, Value};
@@ -13,24 +15,20 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug)]
 pub struct Diagnostic {
     text: String,
-    failed: Option<FailedPath>,
-}
-
-/// The path, and the operation that failed there.
-#[derive(Clone, Debug)]
-struct FailedPath {
-    path: Vec<u8>,
-    operation: String,
-    errno: Option<i32>,
-    reason: String,
+    failed: Option<PathError>,
 }
 
 impl Diagnostic {
     /// Returns the message of a failed operation: `PATH: OPERATION: REASON`, the path escaped.
     pub fn failed(path: impl AsRef<OsStr>, operation: &str, error: &io::Error) -> Diagnostic {
-        let path = path.as_ref().as_encoded_bytes();
-        let text = format!("{}: {operation}: {error}", bc_fs::escape(path));
-        Diagnostic::from(text).about(path, operation, error.raw_os_error(), &error.to_string())
+        let errno = error.raw_os_error();
+        let path = path.as_ref();
+        Diagnostic::from(&PathError::with_reason(
+            path,
+            operation,
+            errno,
+            error.to_string(),
+        ))
     }
 
     /// Adds the failed path, operation and reason, as fields for programs, to a message of any
@@ -43,12 +41,8 @@ impl Diagnostic {
         errno: Option<i32>,
         reason: &str,
     ) -> Diagnostic {
-        self.failed = Some(FailedPath {
-            path: path.to_vec(),
-            operation: operation.to_owned(),
-            errno,
-            reason: reason.to_owned(),
-        });
+        let path = OsStr::from_bytes(path);
+        self.failed = Some(PathError::with_reason(path, operation, errno, reason));
         self
     }
 
@@ -71,10 +65,10 @@ impl Diagnostic {
         };
         let record = ErrorRecord {
             applet,
-            path: &failed.path,
-            operation: &failed.operation,
-            errno: failed.errno,
-            reason: &failed.reason,
+            path: failed.path().as_os_str().as_encoded_bytes(),
+            operation: failed.operation(),
+            errno: failed.raw_os_error(),
+            reason: failed.reason(),
         };
         let mut object = Vec::new();
         record.write(&mut object);
@@ -121,16 +115,16 @@ impl From<Diagnostic> for String {
 
 impl From<&bc_walk::Error> for Diagnostic {
     fn from(error: &bc_walk::Error) -> Diagnostic {
-        let (operation, reason) = (error.op(), error.message());
-        Diagnostic::from(error.to_string()).about(error.path(), operation, error.errno(), &reason)
+        Diagnostic::from(&PathError::from(error))
     }
 }
 
-impl From<&bc_prune::JournalError> for Diagnostic {
-    fn from(error: &bc_prune::JournalError) -> Diagnostic {
-        let path = error.path().as_os_str().as_encoded_bytes();
-        let (operation, errno) = (error.operation(), error.errno());
-        Diagnostic::from(error.to_string()).about(path, operation, errno, &error.reason())
+impl From<&PathError> for Diagnostic {
+    fn from(error: &PathError) -> Diagnostic {
+        Diagnostic {
+            text: error.to_string(),
+            failed: Some(error.clone()),
+        }
     }
 }
 

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bc_digest::Algorithm;
+use bc_fs::PathError;
 use bc_fs::input::Interruptible;
 use bc_hash::check::{Verdict, check as check_all};
 use bc_hash::lines::{Hint, Line, resolve};
 use bc_hash::{FileDigests, HashOptions, HashProgress};
 use bc_manifest::{Item, Options, Reader};
 
-use super::error::{Error, ErrorKind, PathError, path_of};
+use super::error::{Error, ErrorKind, of_failure, path_of};
 use super::outcome::{missing, unless_cancelled};
 use super::references::bytes;
 use super::rivals::settle;
@@ -191,7 +192,7 @@ impl Read {
             }
             Line::Unread(path, failure) => {
                 let path = base.join(path_of(&path));
-                self.errors.push(PathError::of_failure(path, &failure));
+                self.errors.push(of_failure(path, &failure));
             }
             Line::Improper(_) => self.improper += 1,
         }

@@ -57,14 +57,14 @@ impl From<bc_find::CacheRefused> for Error {
     }
 }
 
-impl From<bc_prune::JournalError> for Error {
-    fn from(error: bc_prune::JournalError) -> Error {
+impl From<bc_fs::PathError> for Error {
+    fn from(error: bc_fs::PathError) -> Error {
         let message = format!("{}: {}", error.operation(), error.reason());
-        let kind = match error.errno() {
+        let kind = match error.raw_os_error() {
             Some(_) => ErrorKind::Io,
             None => ErrorKind::Refused,
         };
-        Error::at(kind, error.path(), message).of_system(error.operation(), error.errno())
+        Error::at(kind, error.path(), message).of_system(error.operation(), error.raw_os_error())
     }
 }
 

@@ -11,10 +11,11 @@ use bc_copy::{
     CopyOptions, CopyProgress, Durability, Event, ManifestPlace, OnConflict, ReadBack, Target, Why,
 };
 use bc_digest::Algorithm;
+use bc_fs::PathError;
 use bc_integrity::Origin;
 use bc_walk::{ExactPaths, Metadata, Symlinks};
 
-use super::error::{Error, ErrorKind, PathError, path_of};
+use super::error::{Error, ErrorKind, path_of};
 use super::filter::{Filter, filters};
 use super::manifest::since_1970;
 use super::outcome::{missing, unless_cancelled};

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use bc_find::dirs::{DirNames, Directories, DirsOptions, find};
 use bc_find::scan::{ScanOptions, ScanProgress, scan};
+use bc_fs::PathError;
 use bc_hash::HashProgress;
 use bc_walk::{DirId, Entries, Listing, Metadata, Repeats};
 
 use super::duplicates::now;
-use super::error::{Error, PathError, path_of};
+use super::error::{Error, path_of};
 use super::filter::{Filter, filters};
 use super::outcome::says_what_is_missing;
 use super::run::{Run, runs};

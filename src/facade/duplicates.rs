@@ -8,9 +8,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use bc_digest::{Algorithm, Digest};
 use bc_find::scan::{Equality, HardLinks, Scan, ScanOptions, ScanProgress, scan};
 use bc_find::{Cache, Location, Subtrees};
+use bc_fs::PathError;
 use bc_walk::{Identity, Listing, Metadata};
 
-use super::error::{Error, PathError, path_of};
+use super::error::{Error, path_of};
 use super::filter::{Filter, filters};
 use super::outcome::{says_what_is_missing, unless_cancelled};
 use super::references::{bytes, survey};

@@ -9,6 +9,8 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bc_fs::PathError;
+
 use super::Setting;
 
 /// Failure of a job as a whole, or a result that is not whole. A failure of a single file is not
@@ -242,94 +244,14 @@ impl std::error::Error for Error {
     }
 }
 
-/// A path that could not be looked at, with the operation and the reason. The job continues with
-/// the others.
-///
-/// The display form is `path: operation: reason`, with control characters and bytes that are not
-/// UTF-8 escaped, fit for a terminal.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct PathError {
-    path: PathBuf,
-    operation: String,
-    errno: Option<i32>,
-    reason: String,
-}
-
-impl PathError {
-    pub(crate) fn new(
-        path: PathBuf,
-        operation: &str,
-        errno: Option<i32>,
-        reason: String,
-    ) -> PathError {
-        PathError {
-            path,
-            operation: operation.to_owned(),
-            errno,
-            reason,
-        }
-    }
-
-    /// Converts the failure that a manifest records for a path.
-    pub(crate) fn of_failure(path: PathBuf, failure: &bc_manifest::Failure) -> PathError {
-        PathError {
-            path,
-            operation: failure.op.clone(),
-            errno: failure.errno,
-            reason: failure.message.clone(),
-        }
-    }
-
-    /// Returns the path.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Returns the operation that failed: `open`, `stat`, `read`, `read directory` …
-    pub fn operation(&self) -> &str {
-        &self.operation
-    }
-
-    /// Returns the reason.
-    pub fn reason(&self) -> &str {
-        &self.reason
-    }
-
-    /// Returns the system's error number, if the system refused.
-    pub fn raw_os_error(&self) -> Option<i32> {
-        self.errno
-    }
-
-    /// Returns the error number as the standard library's kind: `AlreadyExists` for a copy to a
-    /// name that is taken, `PermissionDenied`, `NotFound`, `StorageFull` …
-    pub fn io_kind(&self) -> Option<io::ErrorKind> {
-        self.errno.map(kind_of)
-    }
+/// Returns the failure that a manifest records for a path.
+pub(crate) fn of_failure(path: PathBuf, failure: &bc_manifest::Failure) -> PathError {
+    PathError::with_reason(path, &*failure.op, failure.errno, &*failure.message)
 }
 
 fn kind_of(errno: i32) -> io::ErrorKind {
     io::Error::from_raw_os_error(errno).kind()
 }
-
-impl From<&bc_walk::Error> for PathError {
-    fn from(error: &bc_walk::Error) -> PathError {
-        PathError {
-            path: path_of(error.path()),
-            operation: error.op().to_owned(),
-            errno: error.errno(),
-            reason: error.message(),
-        }
-    }
-}
-
-impl fmt::Display for PathError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = bc_fs::Escaped(self.path.as_os_str().as_bytes());
-        write!(f, "{path}: {}: {}", self.operation, self.reason)
-    }
-}
-
-impl std::error::Error for PathError {}
 
 /// Returns these bytes as a path.
 pub(crate) fn path_of(bytes: &[u8]) -> PathBuf {

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bc_digest::{Algorithm, Digest};
+use bc_fs::PathError;
 use bc_hash::{EntryOutcome, HashOptions, HashProgress, Hashes, hash_listing};
 use bc_walk::{Listing, Metadata, Spellings};
 
-use super::error::{Error, PathError, path_of};
+use super::error::{Error, path_of};
 use super::filter::{Filter, filters};
 use super::outcome::{says_what_is_missing, unless_cancelled};
 use super::run::{Progress, Run, runs};

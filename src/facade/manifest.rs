@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bc_digest::Algorithm;
 use bc_edit::atomic::Uncommitted;
 use bc_edit::output::{OutputFile, takes_at_once};
+use bc_fs::PathError;
 use bc_hash::HashProgress;
 use bc_integrity::{
     CreateOptions, Created, Job, ManifestFile, Origin, Reading, Setting, TreeOptions, Work,
@@ -16,7 +17,7 @@ use bc_integrity::{
 use bc_manifest::integrity::Header;
 use bc_walk::{Metadata, OwnFile, is_among};
 
-use super::error::{Error, ErrorKind, PathError, path_of};
+use super::error::{Error, ErrorKind, of_failure, path_of};
 use super::filter::{Filter, filters};
 use super::outcome::says_what_is_missing;
 use super::run::{Progress, Run, runs};
@@ -199,7 +200,7 @@ impl ManifestJob<'_> {
         let mut errors = Vec::new();
         let mut on_failure = |path: &[u8], failure: &bc_manifest::Failure| {
             let path = below(&self.root, path);
-            errors.push(PathError::of_failure(path, failure));
+            errors.push(of_failure(path, failure));
         };
         let mut report = self.run.report.take();
         let made = working(&self.run, &mut report, |work| {

@@ -33,6 +33,8 @@ pub use bc_digest::{
     hash_reader,
 };
 #[doc(inline)]
+pub use bc_fs::PathError;
+#[doc(inline)]
 pub use bc_fs::meta::FileKind;
 #[doc(inline)]
 pub use bc_integrity::change::Class;
@@ -52,7 +54,7 @@ pub use copy::{CopyJob, CopyOutcome, CopyReport, CopyStep, copy};
 pub use diff::{DiffJob, diff};
 pub use directories::{DirectoriesJob, EqualDirectories, FoundDirectories, Within, directories};
 pub use duplicates::{DuplicatesJob, EqualFile, EqualFiles, FoundDuplicates, duplicates};
-pub use error::{Error, ErrorKind, PathError};
+pub use error::{Error, ErrorKind};
 pub use filter::Filter;
 pub use hash::{HashJob, Hashed, HashedFile, hash};
 pub use manifest::{ManifestJob, WrittenManifest, manifest};

@@ -1,6 +1,8 @@
 //! Methods of results that say if anything is missing.
 
-use super::error::{Error, Partial, PathError};
+use bc_fs::PathError;
+
+use super::error::{Error, Partial};
 
 /// Returns the result of a job, unless that was cancelled: then it returns an error that contains
 /// the result, so that no caller takes half of it for the whole by accident.

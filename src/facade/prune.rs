@@ -7,6 +7,7 @@ use bc_find::Subtrees;
 use bc_find::groups::FileGroup;
 use bc_find::report::ScanReport;
 use bc_find::scan::{ScanOptions, ScanProgress};
+use bc_fs::PathError;
 use bc_fs::place::Way;
 use bc_prune::{
     Action, Journal, Keep, OnMetadataDiff, PruneEvent, PruneOptions, Roots, RunMode, Skip, Step,
@@ -14,7 +15,7 @@ use bc_prune::{
 };
 
 use super::duplicates::{Searched, Wanted, now};
-use super::error::{Error, ErrorKind, PathError, path_of};
+use super::error::{Error, ErrorKind, path_of};
 use super::filter::{Filter, filters};
 use super::outcome::{missing, unless_cancelled};
 use super::references::bytes;
@@ -363,9 +364,9 @@ pub(crate) fn failure(path: &[u8], step: &str, skip: &Skip) -> PathError {
     match skip.system() {
         Some((operation, errno)) => {
             let reason = errno_error(errno).to_string();
-            PathError::new(path_of(path), operation, Some(errno), reason)
+            PathError::with_reason(path_of(path), operation, Some(errno), reason)
         }
-        None => PathError::new(path_of(path), step, None, skip.to_string()),
+        None => PathError::with_reason(path_of(path), step, None, skip.to_string()),
     }
 }
 

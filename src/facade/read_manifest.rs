@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use bc_digest::{Algorithm, Digest};
+use bc_fs::PathError;
 use bc_integrity::ManifestFile;
 use bc_manifest::integrity::{Entry, Kind};
 use bc_walk::FileKind;
 
-use super::error::{Error, PathError, path_of};
+use super::error::{Error, of_failure, path_of};
 use super::walk::time;
 
 /// Opens a [manifest](crate::manifest), compressed or not, and proves that nothing of it was lost or
@@ -108,7 +109,7 @@ impl From<Entry> for RecordedEntry {
             modified: entry.meta.map(|meta| time(meta.mtime_ns)),
             digest: entry.digest,
             target: entry.target.as_deref().map(path_of),
-            error: error.map(|failure| PathError::of_failure(path.clone(), failure)),
+            error: error.map(|failure| of_failure(path.clone(), failure)),
             path,
         }
     }

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use bc_copy::{Loss, RestoreEvent, RestoreOptions};
+use bc_fs::PathError;
 use bc_integrity::{ManifestFile, RootCheck};
 
-use super::error::{Error, PathError, path_of};
+use super::error::{Error, path_of};
 use super::manifest::{below, working};
 use super::outcome::{missing, unless_cancelled};
 use super::run::{Run, runs};
@@ -202,10 +203,7 @@ impl RestoreReport {
                 reason: why.to_owned(),
             }),
             RestoreEvent::Failed { error, .. } => self.errors.push(PathError::from(error)),
-            RestoreEvent::Unread { path, failure } => {
-                let error = PathError::of_failure(path_of(path), failure);
-                self.errors.push(error);
-            }
+            RestoreEvent::Unread(error) => self.errors.push(error.clone()),
             RestoreEvent::Incomplete(error) => self.lacking.push(PathError::from(error)),
             RestoreEvent::Warning(text) => self.warnings.push(text.to_owned()),
             _ => {}

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use bc_fs::PathError;
 use bc_prune::{RunMode, UndoEvent, UndoOutcome as Outcome};
 
-use super::error::{Error, PathError, path_of};
+use super::error::{Error, path_of};
 use super::outcome::{missing, unless_cancelled};
 use super::prune::failure;
 use super::run::{Run, runs};

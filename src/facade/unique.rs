@@ -6,13 +6,14 @@ use bc_find::manifests::Manifest;
 use bc_find::scan::{Equality, ScanProgress};
 use bc_find::unique::{Presence, Sides, Unique, UniqueOptions, covered, unique as search};
 use bc_find::{Files, Subtrees};
+use bc_fs::PathError;
 use bc_hash::HashProgress;
 use bc_prune::lies_in;
 use bc_walk::{Entries, FileKind, Globs, Listing, Metadata, Skipped, WalkOptions};
 
 use super::Setting;
 use super::duplicates::now;
-use super::error::{Error, ErrorKind, PathError, path_of};
+use super::error::{Error, ErrorKind, path_of};
 use super::filter::{Filter, filters};
 use super::outcome::missing;
 use super::references::{References, bytes, paths_of};

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use bc_fs::PathError;
 use bc_walk::{EntryId, FileKind, Listing, Metadata, Skipped, WalkOptions, walk_with};
 
-use super::error::{Error, PathError, path_of};
+use super::error::{Error, path_of};
 use super::filter::{Filter, filters};
 use super::outcome::{says_what_is_missing, unless_cancelled};
 use super::run::{Progress, Run, runs};

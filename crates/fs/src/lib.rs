@@ -26,6 +26,7 @@
 //! - [`escape`](fn@escape) and [`Escaped`] make paths safe to show; [`safe`] makes whole
 //!   streams so.
 //! - [`path`] takes paths apart and puts them together, [`clock`] reads the time of day.
+//! - [`PathError`] is a failure that concerns one path.
 //! - [`quote`] quotes a word so that a shell reads it back.
 //! - [`Size`] reads sizes as people write them.
 //!
@@ -50,6 +51,7 @@ pub mod lease;
 pub mod meta;
 pub mod mount;
 pub mod path;
+mod path_error;
 pub mod place;
 pub mod quote;
 pub mod safe;
@@ -64,6 +66,7 @@ pub mod xattr;
 
 pub use close::{close, flush};
 pub use escape::{Escaped, escape};
+pub use path_error::PathError;
 pub use size::{Size, SizeError};
 pub use uuid::{file_system_uuid, may_be_one_file_system, uuid_at, volume_at};
 

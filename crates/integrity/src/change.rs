@@ -1,5 +1,9 @@
 //! Results of a comparison for one path.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use bc_fs::PathError;
 use bc_manifest::Failure;
 use bc_manifest::integrity::Kind;
 
@@ -101,15 +105,6 @@ pub enum Ctime {
     Mute,
 }
 
-/// Failure to look at a path.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct FailedAt {
-    /// The path itself, or the directory above it that could not be read, relative to the root.
-    pub path: Vec<u8>,
-    /// The operation and the system's reason.
-    pub failure: Failure,
-}
-
 /// One path's class with the reasons for it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
@@ -131,8 +126,9 @@ pub struct Change {
     /// known damage the time when it was found; for a modified path the reason for which it may be
     /// damaged.
     pub reason: Option<String>,
-    /// The failure behind that reason, if there is one.
-    pub failed: Option<FailedAt>,
+    /// The failure behind that reason, if there is one: at the path itself, or at the directory above
+    /// it that could not be read, relative to the root.
+    pub failed: Option<PathError>,
     /// Evidence from the ctime, for damage.
     pub ctime: Option<Ctime>,
     /// For an unreadable path: true if only the old side lacks something, which an update records.
@@ -178,9 +174,9 @@ impl Change {
 
     /// Records a failure at this path, or at the directory `path` above, if there is one.
     pub(crate) fn fail(&mut self, path: &[u8], failure: Option<&Failure>) {
-        self.failed = failure.map(|failure| FailedAt {
-            path: path.to_vec(),
-            failure: failure.clone(),
+        let path = OsStr::from_bytes(path);
+        self.failed = failure.map(|failure| {
+            PathError::with_reason(path, &*failure.op, failure.errno, &*failure.message)
         });
     }
 }

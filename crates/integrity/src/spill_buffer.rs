@@ -5,16 +5,17 @@
 //! values instead of several allocations; beyond [`KEPT`] they go to a file without a name in the
 //! temporary directory (`TMPDIR`), where there can be one.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
 
 use bc_edit::content;
-use bc_fs::dirfd;
-use bc_manifest::Failure;
+use bc_fs::{PathError, dirfd};
 use bc_manifest::integrity::Kind;
 
-use crate::change::{Change, Class, Ctime, Difference, FailedAt, Value};
+use crate::change::{Change, Class, Ctime, Difference, Value};
 use crate::fields::Field;
 
 /// Bytes kept in memory.
@@ -247,13 +248,19 @@ fn pack(change: &Change, out: &mut Vec<u8>) {
     put(out, u64::from(change.unproven));
 }
 
-fn put_failed(out: &mut Vec<u8>, failed: Option<&FailedAt>) {
-    put_optional(out, failed.map(|failed| failed.path.as_slice()));
-    if let Some(FailedAt { failure, .. }) = failed {
-        put_bytes(out, failure.op.as_bytes());
+fn put_failed(out: &mut Vec<u8>, failed: Option<&PathError>) {
+    put_optional(
+        out,
+        failed.map(|failed| failed.path().as_os_str().as_encoded_bytes()),
+    );
+    if let Some(failed) = failed {
+        put_bytes(out, failed.operation().as_bytes());
         // One more, as 0 says that there is no number; any number, since manifests are read, too.
-        put(out, failure.errno.map_or(0, |n| u64::from(n as u32) + 1));
-        put_bytes(out, failure.message.as_bytes());
+        put(
+            out,
+            failed.raw_os_error().map_or(0, |n| u64::from(n as u32) + 1),
+        );
+        put_bytes(out, failed.reason().as_bytes());
     }
 }
 
@@ -296,13 +303,12 @@ impl<'a> PackedInput<'a> {
         String::from_utf8(self.bytes()).unwrap_or_default()
     }
 
-    fn failed(&mut self) -> Option<FailedAt> {
-        let path = self.optional()?;
-        let op = self.text();
+    fn failed(&mut self) -> Option<PathError> {
+        let path = OsString::from_vec(self.optional()?);
+        let operation = self.text();
         let errno = self.number().checked_sub(1).map(|n| n as u32 as i32);
-        let message = self.text();
-        let failure = Failure { op, errno, message };
-        Some(FailedAt { path, failure })
+        let reason = self.text();
+        Some(PathError::with_reason(path, operation, errno, reason))
     }
 
     fn value(&mut self) -> Value {
@@ -394,12 +400,13 @@ mod tests {
         ]
     }
 
-    fn failed() -> impl Strategy<Value = FailedAt> {
+    fn failed() -> impl Strategy<Value = PathError> {
         let path = proptest::collection::vec(any::<u8>(), 0..40);
-        (path, ".{0,9}", any::<Option<i32>>(), ".{0,20}").prop_map(|(path, op, errno, message)| {
-            let failure = Failure { op, errno, message };
-            FailedAt { path, failure }
-        })
+        (path, ".{0,9}", any::<Option<i32>>(), ".{0,20}").prop_map(
+            |(path, operation, errno, reason)| {
+                PathError::with_reason(OsString::from_vec(path), operation, errno, reason)
+            },
+        )
     }
 
     fn change() -> impl Strategy<Value = Change> {

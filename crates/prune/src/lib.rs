@@ -118,7 +118,7 @@ mod workers;
 #[cfg(test)]
 mod tests;
 
-pub use journal::{Journal, JournalError};
+pub use journal::Journal;
 pub use keep::{Inode, Keep, KeepError, KeepRules, Pattern, Roots};
 pub use lack::{Lack, Unable};
 pub use options::{Force, OnMetadataDiff, PruneOptions, RunMode};

@@ -1,8 +1,11 @@
 //! Errors that concern one path: the path, the operation, and the system's reason.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 
+use bc_fs::PathError;
 use bc_fs::shortage::ErrorNumber;
 use rustix::io::Errno;
 
@@ -120,6 +123,13 @@ impl Error {
 impl ErrorNumber for Error {
     fn error_number(&self) -> Option<i32> {
         self.errno()
+    }
+}
+
+impl From<&Error> for PathError {
+    fn from(error: &Error) -> PathError {
+        let path = OsStr::from_bytes(&error.path);
+        PathError::with_reason(path, error.op, error.errno(), error.message())
     }
 }
 

@@ -135,11 +135,7 @@ impl<'a> Teller<'a> {
                 object.insert("error".into(), error_value(error));
                 self.object(&object);
             }
-            (RestoreEvent::Unread { path, failure }, _) => {
-                let text = format!("{}: {}: {}", escape(path), failure.op, failure.message);
-                let what = Diagnostic::from(text);
-                report.problem(what.about(path, &failure.op, failure.errno, &failure.message));
-            }
+            (RestoreEvent::Unread(error), _) => report.problem(error),
             (RestoreEvent::Incomplete(error), _) => report.warning(&error.to_string()),
             (RestoreEvent::Warning(text), _) => report.warning(text),
             _ => {}

@@ -29,8 +29,9 @@ mod start;
 mod tests;
 
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::os::fd::AsFd;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -170,9 +171,9 @@ pub fn restore(
             bc_fs::Escaped(&path)
         )));
     }
-    for (path, failure) in &collected.unread {
-        let path = &shown_below(&top.path, path);
-        observer(RestoreEvent::Unread { path, failure });
+    for (path, failed) in &collected.unread {
+        let path = OsString::from_vec(shown_below(&top.path, path));
+        observer(RestoreEvent::Unread(&failed.clone().with_path(path)));
     }
     let (needs, mut records) = describe(options.manifest, collected)?;
     let of_others = options.manifest.is_of_others();

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use bc_digest::Digest;
+use bc_fs::PathError;
 use bc_integrity::change::{Change, Class, Value};
 use bc_integrity::fields::Field;
 use bc_integrity::{ManifestFile, RootCheck, is_second};
-use bc_manifest::Failure;
 use bc_manifest::integrity::{Entry, Kind, Meta, ROOT};
 use bc_walk::FileStat;
 use rustix::io::Errno;
@@ -121,7 +121,7 @@ pub(super) struct Collector<'a> {
     /// Stages of interrupted runs.
     pub(super) left: Vec<Vec<u8>>,
     /// Paths that could not be looked at, with the reason: each once, however much lies below it.
-    pub(super) unread: BTreeMap<Vec<u8>, Failure>,
+    pub(super) unread: BTreeMap<Vec<u8>, PathError>,
     /// Other differences.
     pub(super) others: u64,
     /// Recorded paths of anything but directories that are gone.
@@ -221,11 +221,11 @@ impl<'a> Collector<'a> {
     fn note_unread(&mut self, change: &Change) {
         // Content that only the record lacks can be read.
         let failed = change.failed.as_ref().filter(|_| !change.readable_now);
-        if let Some(failed) = failed
-            && !self.unread.contains_key(&failed.path)
-        {
-            let failure = failed.failure.clone();
-            self.unread.insert(failed.path.clone(), failure);
+        if let Some(failed) = failed {
+            let path = failed.path().as_os_str().as_encoded_bytes();
+            if !self.unread.contains_key(path) {
+                self.unread.insert(path.to_vec(), failed.clone());
+            }
         }
     }
 
@@ -270,9 +270,9 @@ impl<'a> Collector<'a> {
 fn is_lost_by_medium(change: &Change) -> bool {
     const LOST: [Errno; 4] = [Errno::IO, Errno::UCLEAN, Errno::BADMSG, Errno::NODATA];
     change.failed.as_ref().is_some_and(|failed| {
-        let errno = failed.failure.errno.map(Errno::from_raw_os_error);
-        failed.path == change.path
-            && failed.failure.op == "read"
+        let errno = failed.raw_os_error().map(Errno::from_raw_os_error);
+        failed.path().as_os_str().as_encoded_bytes() == change.path
+            && failed.operation() == "read"
             && errno.is_some_and(|errno| LOST.contains(&errno))
     })
 }

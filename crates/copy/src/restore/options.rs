@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use bc_fs::PathError;
 use bc_integrity::{ManifestFile, RootCheck};
 use bc_pool::WorkerPanic;
 use bc_walk::OwnFile;
@@ -137,12 +138,7 @@ pub enum RestoreEvent<'a> {
     },
     /// A path that could not be looked at: it is not known whether it, or anything below it, is
     /// lost.
-    Unread {
-        /// The path.
-        path: &'a [u8],
-        /// The failure.
-        failure: &'a bc_manifest::Failure,
-    },
+    Unread(&'a PathError),
     /// A path could not be given some of its recorded metadata.
     Incomplete(&'a bc_walk::Error),
     /// Warning for the user that is no failure of a path.

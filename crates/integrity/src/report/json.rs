@@ -9,7 +9,7 @@ use bc_manifest::ErrorRecord;
 use bc_manifest::json::{push_base64, push_bytes, push_key, push_str};
 
 use super::ReportHeader;
-use crate::change::{Change, Class, Ctime, Difference, FailedAt, Value};
+use crate::change::{Change, Class, Ctime, Difference, Value};
 use crate::summary::ComparisonSummary;
 
 pub(super) fn header(line: &mut Vec<u8>, header: &ReportHeader<'_>) {
@@ -39,14 +39,14 @@ pub(super) fn change(line: &mut Vec<u8>, change: &Change) {
         push_key(line, "reason");
         push_str(line, reason);
     }
-    if let Some(FailedAt { path, failure }) = &change.failed {
+    if let Some(failed) = &change.failed {
         push_key(line, "error");
         let record = ErrorRecord {
             applet: "integrity",
-            path,
-            operation: &failure.op,
-            errno: failure.errno,
-            reason: &failure.message,
+            path: failed.path().as_os_str().as_encoded_bytes(),
+            operation: failed.operation(),
+            errno: failed.raw_os_error(),
+            reason: failed.reason(),
         };
         record.write(line);
     }

@@ -133,9 +133,10 @@ impl<W: Write> ChangeReport<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::change::{Class, Ctime, Difference, FailedAt, Value};
+    use crate::change::{Class, Ctime, Difference, Value};
     use crate::fields::Field;
     use bc_manifest::integrity::Kind;
+    use std::os::unix::ffi::OsStrExt;
 
     fn difference(field: Field, old: Value, new: Value) -> Difference {
         Difference { field, old, new }
@@ -275,14 +276,12 @@ mod tests {
             (
                 Change {
                     reason: Some("open: no".into()),
-                    failed: Some(FailedAt {
-                        path: b"\xfe".to_vec(),
-                        failure: bc_manifest::Failure {
-                            op: "open".into(),
-                            errno: Some(13),
-                            message: "no".into(),
-                        },
-                    }),
+                    failed: Some(bc_fs::PathError::with_reason(
+                        std::ffi::OsStr::from_bytes(b"\xfe"),
+                        "open",
+                        Some(13),
+                        "no",
+                    )),
                     ..change(Class::Unreadable, "a")
                 },
                 "?? a: open: no\n",

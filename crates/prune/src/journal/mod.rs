@@ -22,6 +22,7 @@ mod trust;
 use std::collections::HashSet;
 use std::ffi::CStr;
 use std::fs::File;
+use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -29,14 +30,13 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use std::{fmt, io};
 
 use bc_digest::Digest;
 use bc_edit::metadata::FileMetadata;
 use bc_edit::names::prune::Mark;
 use bc_edit::{content, entry};
 use bc_find::groups::FileGroup;
-use bc_fs::Escaped;
+use bc_fs::PathError;
 use bc_fs::call::point;
 use bc_fs::clock::now_ns;
 use bc_fs::dirfd;
@@ -68,61 +68,10 @@ pub(crate) use self::tree_action::TreeAction;
 /// Interval at which the lines are forced to the disk.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
 
-/// The journal cannot be written, or is not one.
-#[derive(Debug)]
-pub struct JournalError {
-    path: PathBuf,
-    operation: &'static str,
-    error: io::Error,
+/// Returns the error of a journal that is refused by us, not by the system.
+fn refused(path: &Path, operation: &str, why: impl Into<String>) -> PathError {
+    PathError::with_reason(path, operation, None, why)
 }
-
-impl JournalError {
-    pub(crate) fn read(path: &Path, error: io::Error) -> JournalError {
-        JournalError::new(path, "read", error)
-    }
-
-    fn new(path: &Path, operation: &'static str, error: impl Into<io::Error>) -> JournalError {
-        JournalError {
-            path: path.to_owned(),
-            operation,
-            error: error.into(),
-        }
-    }
-
-    /// Makes the error of a journal that is refused by us, not by the system.
-    fn refused(path: &Path, operation: &'static str, why: impl Into<String>) -> JournalError {
-        JournalError::new(path, operation, io::Error::other(why.into()))
-    }
-
-    /// The journal.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Returns the operation that failed: `open`, `read`, `lock`.
-    pub fn operation(&self) -> &'static str {
-        self.operation
-    }
-
-    /// Returns the system's error number, if the system failed.
-    pub fn errno(&self) -> Option<i32> {
-        self.error.raw_os_error()
-    }
-
-    /// The reason alone.
-    pub fn reason(&self) -> String {
-        self.error.to_string()
-    }
-}
-
-impl fmt::Display for JournalError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = Escaped(self.path.as_os_str().as_encoded_bytes());
-        write!(f, "{path}: {}: {}", self.operation, self.error)
-    }
-}
-
-impl std::error::Error for JournalError {}
 
 /// A journal being written, locked against other runs.
 ///
@@ -174,7 +123,7 @@ impl Journal {
         action: &Action,
         groups: &[FileGroup],
         cancel: &Cancel,
-    ) -> Result<Journal, JournalError> {
+    ) -> Result<Journal, PathError> {
         Journal::create_at(path.as_ref(), action, groups, cancel)
     }
 
@@ -183,18 +132,18 @@ impl Journal {
         action: &Action,
         groups: &[FileGroup],
         cancel: &Cancel,
-    ) -> Result<Journal, JournalError> {
-        let fail = |op: &'static str| move |error: io::Error| JournalError::new(path, op, error);
+    ) -> Result<Journal, PathError> {
+        let fail = |op: &'static str| move |error: io::Error| PathError::new(path, op, error);
         let file = open(path)?;
         let file = trust::lock(file, path, RunMode::Execute)?;
         let mut length = file.metadata().map_err(fail("stat"))?.len();
         if length > 0 {
             let Some(index) = read::indexed(&file, path, cancel)? else {
-                return Err(JournalError::refused(path, "read", "interrupted"));
+                return Err(refused(path, "read", "interrupted"));
             };
             if !index.is_ours {
                 let why = "not surely a journal of bc dup, so it is not written over";
-                return Err(JournalError::refused(path, "read", why));
+                return Err(refused(path, "read", why));
             }
             if index.complete < length {
                 // Half a line of a run that was cut off: never to be completed.
@@ -442,8 +391,8 @@ pub(crate) fn steps_in(text: &[u8]) -> Result<usize, String> {
 
 /// Opens the journal to be written, creating it if it does not exist, even through a link to a
 /// missing file; not through another user's link in a directory where others may write.
-fn open(path: &Path) -> Result<File, JournalError> {
-    let fail = |error: io::Error| JournalError::new(path, "open", error);
+fn open(path: &Path) -> Result<File, PathError> {
+    let fail = |error: io::Error| PathError::new(path, "open", error);
     let place = Place::find(path).map_err(fail)?;
     match content::create(place.directory(), place.name(), 0o600).map(File::from) {
         Ok(file) => trust::check(&file, path).map(|()| file).inspect_err(|_| {

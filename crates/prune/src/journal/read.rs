@@ -11,6 +11,7 @@ use std::path::Path;
 
 use bc_edit::metadata::FileMetadata;
 use bc_edit::names::prune::Mark;
+use bc_fs::PathError;
 use bc_manifest::json::JsonPath;
 use bc_manifest::time::parse_rfc3339;
 use bc_pool::Cancel;
@@ -21,7 +22,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use super::record::{Copied, End, JournalStep, MAGIC, RunHeader, SCHEMA};
 use super::tree_action::TreeAction;
 use super::trust::Locked;
-use super::{JournalError, trust};
+use super::{refused, trust};
 use crate::existing_target::CopyOrigin;
 use crate::options::RunMode;
 
@@ -333,7 +334,7 @@ impl Steps {
         path: &Path,
         mode: RunMode,
         cancel: &Cancel,
-    ) -> Result<Option<Steps>, JournalError> {
+    ) -> Result<Option<Steps>, PathError> {
         let file = trust::lock(trust::open(path)?, path, mode)?;
         Ok(indexed(&file, path, cancel)?.map(|index| Steps { file, index }))
     }
@@ -370,12 +371,12 @@ pub(super) fn indexed(
     file: &File,
     path: &Path,
     cancel: &Cancel,
-) -> Result<Option<Index>, JournalError> {
+) -> Result<Option<Index>, PathError> {
     match scan(file, cancel) {
         Ok(index) => Ok(Some(index)),
         Err(ReadEnd::Cancelled) => Ok(None),
-        Err(ReadEnd::Io(error)) => Err(JournalError::new(path, "read", error)),
-        Err(ReadEnd::Refused(message)) => Err(JournalError::refused(path, "read", message)),
+        Err(ReadEnd::Io(error)) => Err(PathError::new(path, "read", error)),
+        Err(ReadEnd::Refused(message)) => Err(refused(path, "read", message)),
     }
 }
 

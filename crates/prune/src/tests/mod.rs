@@ -252,7 +252,7 @@ pub(super) fn create(
     path: &Path,
     action: Action,
     tree: &TestTree,
-) -> Result<Journal, JournalError> {
+) -> Result<Journal, bc_fs::PathError> {
     Journal::create(path, &action, &groups(tree.path()), &Cancel::new())
 }
 

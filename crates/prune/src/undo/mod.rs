@@ -27,6 +27,7 @@ use bc_edit::metadata::PresentAcl;
 use bc_edit::names::prune::Mark;
 use bc_find::groups::FileRef;
 use bc_fs::Escaped;
+use bc_fs::PathError;
 use bc_fs::call::FailedCall;
 use bc_fs::dirfd;
 use bc_fs::meta;
@@ -46,7 +47,7 @@ use crate::caller::Caller;
 use crate::claim::{self, Blocked};
 use crate::copy::digest;
 use crate::dir;
-use crate::journal::{self, JournalError, JournalStep, Recorded, Steps, TreeAction};
+use crate::journal::{self, JournalStep, Recorded, Steps, TreeAction};
 use crate::meta::{entitled, give_metadata, lacking};
 use crate::open_file::{self, OpenFile, identity_at};
 use crate::options::RunMode;
@@ -67,7 +68,7 @@ pub fn undo(
     mode: RunMode,
     cancel: &Cancel,
     observer: &mut dyn FnMut(UndoEvent<'_>),
-) -> Result<UndoSummary, JournalError> {
+) -> Result<UndoSummary, PathError> {
     undo_at(path.as_ref(), mode, cancel, observer)
 }
 
@@ -76,7 +77,7 @@ fn undo_at(
     mode: RunMode,
     cancel: &Cancel,
     observer: &mut dyn FnMut(UndoEvent<'_>),
-) -> Result<UndoSummary, JournalError> {
+) -> Result<UndoSummary, PathError> {
     let mut summary = UndoSummary::default();
     let Some(steps) = Steps::read(path, mode, cancel)? else {
         return Ok(summary);
@@ -108,7 +109,7 @@ fn undo_at(
         }
         let (entry, copy) = steps
             .entry(at)
-            .map_err(|error| JournalError::read(path, error))?;
+            .map_err(|error| PathError::new(path, "read", error))?;
         let Some(path) = entry.target.path() else {
             continue;
         };

@@ -175,7 +175,7 @@ fn words(event: RestoreEvent<'_>) -> Option<String> {
         RestoreEvent::Failed { path, error, .. } => {
             format!("x {}: {}: {}", text(path), error.op(), error.message())
         }
-        RestoreEvent::Unread { path, failure } => format!("u {}: {failure:?}", text(path)),
+        RestoreEvent::Unread(error) => format!("u {error}"),
         RestoreEvent::Incomplete(error) => format!("? {error}"),
         RestoreEvent::Warning(text) => format!("# {text}"),
         RestoreEvent::Begins { .. } => return None,
