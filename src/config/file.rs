@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Command;
 use toml::de::{DeTable, DeValue};
 
-use super::{Origin, Setting, is_absent, standing};
+use super::{Origin, Setting, is_absent, is_settable};
 use crate::applet::APPLETS;
 use crate::dirs::config_file;
 use crate::report;
@@ -107,7 +107,7 @@ fn one(
     line: usize,
     commands: &[&Command],
 ) -> Result<Setting, String> {
-    match standing(key, commands) {
+    match is_settable(key, commands) {
         None => return Err(format!("{line}: unknown key '{key}'")),
         Some(false) => {
             return Err(format!(

@@ -248,7 +248,7 @@ fn from_environment(
         let Some((_, value)) = value.filter(|_| !done) else {
             continue;
         };
-        if standing(long, &[command]) == Some(false) {
+        if is_settable(long, &[command]) == Some(false) {
             return Err(format!(
                 "environment variable {name}: --{long} can only be given on the command line"
             ));
@@ -277,7 +277,7 @@ fn options(command: &Command) -> impl Iterator<Item = &str> {
 
 /// Returns true if lower layers may set the option in one of these commands' subcommands; `None` if
 /// none of them has it.
-fn standing(long: &str, commands: &[&Command]) -> Option<bool> {
+fn is_settable(long: &str, commands: &[&Command]) -> Option<bool> {
     let mut known = None;
     let subcommands = commands.iter().flat_map(|c| c.get_subcommands());
     for arg in subcommands.flat_map(Command::get_arguments) {

@@ -60,7 +60,7 @@ impl std::error::Error for WorkerPanic {}
 /// # Ok::<(), bc_pool::WorkerPanic>(())
 /// ```
 pub fn run<T: Send>(workers: usize, f: impl Fn(usize) -> T + Sync) -> Result<Vec<T>, WorkerPanic> {
-    run_growing(workers, workers, |worker, _crew| f(worker))
+    run_growing(workers, workers, |worker, _adder| f(worker))
 }
 
 /// Runs like [`run`], but any worker may call for one more while it works, through the [`Spawner`]

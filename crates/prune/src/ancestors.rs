@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::skip::Skip;
 
 /// Number of ancestors that no directory has which was opened by a path of a system call or two; a
-/// climb that takes more goes in circles.
+/// way up that takes more goes in circles.
 const DEEPEST: usize = 1 << 20;
 
 /// A directory that is its own parent this many times is the root. Once is not enough: one that
@@ -20,7 +20,7 @@ const ROOT: usize = 64;
 
 /// Shows `found` the identity of an open directory and of each one above it, each open, until it
 /// says that this will do, which is then the result.
-pub(super) fn climb(
+pub(super) fn visit_ancestors(
     dir: &OwnedFd,
     mut found: impl FnMut(Identity, &OwnedFd) -> bool,
 ) -> Result<bool, FailedCall> {

@@ -81,11 +81,11 @@ pub(crate) fn take_back(
     temps: &Temps,
     cancel: &Cancel,
 ) -> Result<(), Skip> {
-    let before = standing(original)?;
+    let before = stamp_of(original)?;
     if !kept() {
         compare(&original.file, &copy.file, copy.stat.stamp.size, cancel)?;
     }
-    let stands = || match standing(original)? == before {
+    let stands = || match stamp_of(original)? == before {
         true => Ok(()),
         false => Err(Skip::Changed),
     };
@@ -93,7 +93,7 @@ pub(crate) fn take_back(
 }
 
 /// The state of a file that has its name.
-fn standing(held: &OpenFile) -> Result<Stamp, Skip> {
+fn stamp_of(held: &OpenFile) -> Result<Stamp, Skip> {
     match identity_at(&held.dir, &held.name)? {
         Some(id) if id == held.stat.id => {}
         Some(_) => return Err(Skip::Changed),

@@ -66,29 +66,29 @@ impl<'g> Ledger<'g> {
     }
 
     /// Determines the space that a step on `held` would give back, before it is done.
-    pub(super) fn take_stock(
+    pub(super) fn measure(
         &mut self,
         abilities: &mut Abilities<'_>,
         kept_file: &OpenFile,
         held: &OpenFile,
         kind: &StepKind,
-    ) -> Stock {
+    ) -> TakenSpace {
         let traits = abilities.traits(held);
-        let mut stock = match traits.copy_up {
-            Answer::Yes => Stock {
+        let mut taken = match traits.copy_up {
+            Answer::Yes => TakenSpace {
                 copied: copied_up(kept_file, held, kind),
                 unknown: layer_of(&held.file) == Layer::Unknown,
-                ..Stock::default()
+                ..TakenSpace::default()
             },
-            Answer::No | Answer::Unknown => Stock::default(),
+            Answer::No | Answer::Unknown => TakenSpace::default(),
         };
         if matches!(kind, StepKind::Move(_)) {
-            return stock;
+            return taken;
         }
-        stock.space = Space::of(&held.file, &held.stat, &traits);
+        taken.space = Space::of(&held.file, &held.stat, &traits);
         let dry = abilities.options.mode == RunMode::DryRun;
-        if stock.space.shared.is_none() || !dry && !traits.frees_later {
-            return stock;
+        if taken.space.shared.is_none() || !dry && !traits.frees_later {
+            return taken;
         }
         // A dry run has to foresee the files that others leave; a real one finds them, sooner or
         // later.
@@ -105,18 +105,18 @@ impl<'g> Ledger<'g> {
                 // Has the kernel begin.
                 let _ = basic_traits(&held.file);
                 std::thread::sleep(WAIT);
-                stock.space = Space::of(&held.file, &held.stat, &traits);
-                if stock.space.shared.is_none() {
+                taken.space = Space::of(&held.file, &held.stat, &traits);
+                if taken.space.shared.is_none() {
                     break;
                 }
             }
         }
-        stock
+        taken
     }
 
     /// Books the copy that a step makes in the upper layer, once for each file.
-    pub(super) fn book_copy(&mut self, stock: &Stock, summary: &mut PruneSummary) {
-        if let Some((id, bytes)) = stock.copied
+    pub(super) fn book_copy(&mut self, taken: &TakenSpace, summary: &mut PruneSummary) {
+        if let Some((id, bytes)) = taken.copied
             && self.copied_up.insert(id)
         {
             summary.used += bytes;
@@ -129,25 +129,25 @@ impl<'g> Ledger<'g> {
         &mut self,
         id: Identity,
         links_left: u64,
-        stock: &Stock,
+        taken: &TakenSpace,
         kind: &StepKind,
         mode: RunMode,
         summary: &mut PruneSummary,
     ) -> u64 {
-        self.book_copy(stock, summary);
-        summary.layers_unknown += u64::from(stock.unknown);
+        self.book_copy(taken, summary);
+        summary.layers_unknown += u64::from(taken.unknown);
         let freed = match kind {
             StepKind::Move(_) => return 0,
             StepKind::Reflink => {
                 self.reflinked.insert(id);
-                stock.space.content()
+                taken.space.content()
             }
             _ if links_left > 0 => return 0,
-            _ if stock.space.unreported => {
+            _ if taken.space.unreported => {
                 summary.unreported += 1;
                 return 0;
             }
-            _ => stock.space.own,
+            _ => taken.space.own,
         };
         let others = self.shares.as_mut().map_or(0, |(ids, shares)| {
             ids.get(&id).map_or(0, |file| shares.take(*file))
@@ -170,7 +170,7 @@ fn space_of(file: &FileRef, mounts: &mut Mounts) -> Option<Space> {
 
 /// Space of a target right before the step.
 #[derive(Default)]
-pub(super) struct Stock {
+pub(super) struct TakenSpace {
     space: Space,
     /// The file that is copied up by the step, and the bytes that takes.
     copied: Option<(Identity, u64)>,
@@ -178,7 +178,7 @@ pub(super) struct Stock {
     unknown: bool,
 }
 
-impl Stock {
+impl TakenSpace {
     /// Returns true if the step copies a file up that was not copied up before.
     pub(super) fn copies_up(&self, ledger: &Ledger<'_>) -> bool {
         self.copied

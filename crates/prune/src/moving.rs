@@ -81,11 +81,11 @@ impl Run<'_> {
         };
         self.copies.read_journals(self.options, self.cancel);
         let metadata = target.metadata()?;
-        let standing = self
+        let existing = self
             .copies
             .acceptable(self.options, kept_file, target, to)
             .find(&dir, &name, to, target, &metadata, self.cancel)?;
-        if let Some(errno) = standing.unwatched {
+        if let Some(errno) = existing.unwatched {
             self.unwatched(to, errno);
         }
         Ok(())

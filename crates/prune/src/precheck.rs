@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use super::checked_at::CheckedAt;
 use super::compare::compare_while;
 use super::distinct;
-use super::freed::Stock;
+use super::freed::TakenSpace;
 use super::meta::difference;
 use super::open_file::{self, OpenFile, Watched};
 use super::options::{Force, OnMetadataDiff};
@@ -39,7 +39,7 @@ pub(super) struct Ready {
     /// Time of that proof.
     pub(super) proven: CheckedAt,
     pub(super) links_left: u64,
-    pub(super) stock: Stock,
+    pub(super) taken: TakenSpace,
 }
 
 impl Run<'_> {
@@ -142,9 +142,9 @@ impl Run<'_> {
         };
         let links_left = left.saturating_sub(1);
         held.links = links_left + 1;
-        let stock = state
+        let taken = state
             .ledger
-            .take_stock(&mut self.abilities, kept_file, &held, kind);
+            .measure(&mut self.abilities, kept_file, &held, kind);
         state.entries.insert(entry);
         Ok(Ready {
             id: held.stat.id,
@@ -153,7 +153,7 @@ impl Run<'_> {
             metadata,
             proven: CheckedAt::now(),
             links_left,
-            stock,
+            taken,
         })
     }
 

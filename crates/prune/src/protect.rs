@@ -19,7 +19,7 @@ use bc_fs::path::below;
 use bc_pool::Cancel;
 use bc_walk::{Error, Identity, Symlinks};
 
-use super::ancestors::{climb, deepest_existing};
+use super::ancestors::{deepest_existing, visit_ancestors};
 use super::dir;
 use super::open_file::OpenFile;
 use super::skip::Skip;
@@ -190,7 +190,7 @@ impl<'a> WatchedPlaces<'a> {
     fn look(&mut self, dir: &OwnedFd) -> Result<Place, Skip> {
         let mut place = Place::default();
         let mut first = true;
-        climb(dir, |id, at| {
+        visit_ancestors(dir, |id, at| {
             if std::mem::take(&mut first) && !self.references.is_empty() {
                 place.in_view = self.views.involve(self.references, at, id.dev);
             }
@@ -361,7 +361,7 @@ fn mounted_twice(mounts: &[MountEntry], dev: u64, path: &[u8]) -> bool {
 pub fn lies_in(dir: &[u8], trees: &Subtrees) -> Result<bool, Error> {
     let failed = |failed: FailedCall| Error::new(dir, failed.op, failed.errno);
     let (existing, missing) = deepest_existing(dir).map_err(failed)?;
-    let below = || climb(&existing, |id, _| trees.has_dir(id)).map_err(failed);
+    let below = || visit_ancestors(&existing, |id, _| trees.has_dir(id)).map_err(failed);
     Ok(missing == 0 && !trees.is_empty() && below()?)
 }
 
@@ -376,7 +376,7 @@ pub fn lies_below(dir: &[u8], trees: &Subtrees, cancel: &Cancel) -> Result<bool,
     }
     let failed = |failed: FailedCall| Error::new(dir, failed.op, failed.errno);
     let (existing, _) = deepest_existing(dir).map_err(failed)?;
-    let below = climb(&existing, |id, _| trees.has_dir(id)).map_err(failed)?;
+    let below = visit_ancestors(&existing, |id, _| trees.has_dir(id)).map_err(failed)?;
     if below {
         return Ok(true);
     }
@@ -401,7 +401,7 @@ pub fn lies_above(dir: &[u8], trees: &Subtrees) -> Result<bool, Error> {
     let ours = meta::stat(&opened).map_err(failed)?.id;
     let in_view = Views::default().involve(trees, &opened, ours.dev);
     for tree in trees.open_dirs() {
-        let found = climb(tree, |id, at| {
+        let found = visit_ancestors(tree, |id, at| {
             id == ours
                 || in_view
                     && views::may_be_called_alike(at, &opened)

@@ -393,7 +393,7 @@ impl Move<'_> {
         let Some(with) = self.with else {
             return Ok(None);
         };
-        let mut parted = |why: &Skip| {
+        let mut split = |why: &Skip| {
             self.lost.push(apart(why));
             Ok(None)
         };
@@ -413,7 +413,7 @@ impl Move<'_> {
         let (file, made) = match same {
             Ok(found) => found,
             Err(Skip::Cancelled) => return Err(Skip::Cancelled),
-            Err(why) => return parted(&why),
+            Err(why) => return split(&why),
         };
         self.target.check()?;
         (means.record)(Mark::of(&file, with.id), CopyOrigin::Made, &made)?;
@@ -423,7 +423,7 @@ impl Move<'_> {
         });
         let stage = match staged {
             Ok(stage) => stage,
-            Err(failed) => return parted(&Skip::from(failed)),
+            Err(failed) => return split(&Skip::from(failed)),
         };
         let named = match identity_at(self.to_dir, &stage) {
             Ok(Some(id)) if id == with.id => OpenFile::of(file, self.to_dir, self.name, self.to)

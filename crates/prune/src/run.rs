@@ -315,10 +315,10 @@ impl Run<'_> {
         self.keep_destination_off(kind)?;
         let _claim = self.claim(kind, kept_file, &ready.held)?;
         let place = self.open_destination(kind, &ready.held)?;
-        if *kind == StepKind::Hardlink && ready.stock.copies_up(&state.ledger) {
+        if *kind == StepKind::Hardlink && ready.taken.copies_up(&state.ledger) {
             // First, so that the journal knows it by the number that it has from here on.
             hardlink::copy_up(kept_file, &ready.held, &self.shared.temps)?;
-            state.ledger.book_copy(&ready.stock, &mut self.summary);
+            state.ledger.book_copy(&ready.taken, &mut self.summary);
             state.ledger.copied_up(kept_file.stat.id);
         }
         let destination = match kind {
@@ -391,7 +391,7 @@ impl Run<'_> {
         let (id, links_left) = (ready.id, ready.links_left);
         let (mode, summary) = (self.options.mode, &mut self.summary);
         let ledger = &mut state.ledger;
-        ledger.book(id, links_left, &ready.stock, kind, mode, summary)
+        ledger.book(id, links_left, &ready.taken, kind, mode, summary)
     }
 
     /// Claims the target's directory for a temporary name; a move does so for

@@ -10,7 +10,7 @@ use bc_find::views::SeenView;
 use bc_fs::meta;
 use bc_fs::mount::Shows;
 
-use super::ancestors::climb;
+use super::ancestors::visit_ancestors;
 use super::protect::{Open, WatchedPlaces};
 use super::skip::Skip;
 
@@ -35,7 +35,7 @@ impl WatchedPlaces<'_> {
             return Ok(Union::Known(false));
         }
         let (mut ask, mut failed, mut first) = (None, None, true);
-        climb(dir, |id, at| {
+        visit_ancestors(dir, |id, at| {
             if id.dev != dev {
                 return true;
             }

@@ -31,7 +31,7 @@ use trust::Trust;
 
 pub(crate) use record::{CacheRecord, Scope};
 pub use store::panic_is_expected;
-pub(crate) use store::{CacheLookup, News};
+pub(crate) use store::{CacheLookup, CacheUpdates};
 
 /// Files changed this shortly before the search are not recorded.
 const RACY_NS: i64 = 2_000_000_000;
@@ -200,9 +200,9 @@ impl Cache {
     }
 
     /// Adds the results of a search.
-    pub(crate) fn save(&mut self, news: &News<'_>) {
+    pub(crate) fn save(&mut self, updates: &CacheUpdates<'_>) {
         self.begin_anew_if_large();
-        if let Err(failure) = store::save(&self.place, news) {
+        if let Err(failure) = store::save(&self.place, updates) {
             self.note(failure);
         }
     }

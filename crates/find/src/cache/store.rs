@@ -227,7 +227,7 @@ fn open_to_write(file: &File) -> Result<Database, CacheFailure> {
 }
 
 /// Records that a search adds to the store.
-pub(crate) struct News<'n> {
+pub(crate) struct CacheUpdates<'n> {
     pub(crate) algorithm: Algorithm,
     /// Sorted by identity.
     pub(crate) records: &'n [CacheRecord],
@@ -235,18 +235,18 @@ pub(crate) struct News<'n> {
 }
 
 /// Adds new records to the store, in place of older ones of the same inodes.
-pub(crate) fn save(place: &CachePlace, news: &News<'_>) -> Result<(), CacheFailure> {
+pub(crate) fn save(place: &CachePlace, updates: &CacheUpdates<'_>) -> Result<(), CacheFailure> {
     let unusable = |error: std::io::Error| CacheFailure::Unusable(error.to_string());
     for _ in 0..TRIES {
         let new = match place.look(OFlags::RDWR)? {
             Found::Cache(_, file) => {
-                write(&file, news)?;
+                write(&file, updates)?;
                 return bc_fs::flush(&file).map_err(|errno| unusable(errno.into()));
             }
             Found::Nothing(new) => new,
         };
         let (new, file) = Beginning::at(new).map_err(unusable)?;
-        write(&file, news)?;
+        write(&file, updates)?;
         match new.commit() {
             Ok(()) => return Ok(()),
             // Another run was quicker: then that one is added to.
@@ -257,15 +257,18 @@ pub(crate) fn save(place: &CachePlace, news: &News<'_>) -> Result<(), CacheFailu
     Err(CacheFailure::Busy)
 }
 
-fn write(file: &File, news: &News<'_>) -> Result<(), CacheFailure> {
-    let algorithm = news.algorithm;
+fn write(file: &File, updates: &CacheUpdates<'_>) -> Result<(), CacheFailure> {
+    let algorithm = updates.algorithm;
     guarded(|| {
         let database = open_to_write(file)?;
         let transaction = database.begin_write().map_err(failed)?;
         {
             transaction.delete_table(OLD_PAGES).map_err(failed)?;
             let mut table = transaction.open_table(PAGES).map_err(failed)?;
-            for group in news.records.chunk_by(|a, b| page_of(a.id) == page_of(b.id)) {
+            for group in updates
+                .records
+                .chunk_by(|a, b| page_of(a.id) == page_of(b.id))
+            {
                 let page = page_of(group[0].id);
                 let key = key(algorithm, page.dev, page.number);
                 let old: Vec<CacheRecord> = match table.get(key.as_slice()).map_err(failed)? {
@@ -286,7 +289,7 @@ fn write(file: &File, news: &News<'_>) -> Result<(), CacheFailure> {
                     .map_err(failed)?;
             }
             let mut table = transaction.open_table(PREFIXES).map_err(failed)?;
-            for (id, stamp, known) in news.prefixes {
+            for (id, stamp, known) in updates.prefixes {
                 let key = key(algorithm, id.dev, id.ino);
                 let packed = pack_prefixes(stamp, known);
                 table

@@ -87,7 +87,7 @@ fn smallest(search: &mut Search<'_>, dir: DirId, contents: &mut [u32]) -> Option
             break;
         }
         tried += 1;
-        found.extend(climb(search, start, dir, contents));
+        found.extend(lowest_with_all(search, start, dir, contents));
     }
     // One that holds another of them, and nothing more, is as large.
     let is_around = |one: DirId| {
@@ -102,7 +102,12 @@ fn smallest(search: &mut Search<'_>, dir: DirId, contents: &mut [u32]) -> Option
 }
 
 /// The first directory from `start` upwards that has all contents.
-fn climb(search: &Search<'_>, start: DirId, dir: DirId, contents: &[u32]) -> Option<DirId> {
+fn lowest_with_all(
+    search: &Search<'_>,
+    start: DirId,
+    dir: DirId,
+    contents: &[u32],
+) -> Option<DirId> {
     let places: &Places = search.places;
     let mut at = start;
     for content in contents {

@@ -10,7 +10,7 @@ use super::context::Context;
 use super::lock;
 use super::prefix_stages::LARGE;
 use super::table::Prefixes;
-use crate::cache::{Cache, CacheLookup, CacheRecord, News, Scope};
+use crate::cache::{Cache, CacheLookup, CacheRecord, CacheUpdates, Scope};
 
 /// Results that the cache provided.
 #[derive(Debug, Default)]
@@ -88,7 +88,7 @@ impl Recalled {
         let prefixes = self.new_prefixes(&prefixes, cache, context);
         let records = self.new_records(cache, context);
         if !records.is_empty() || !prefixes.is_empty() {
-            cache.save(&News {
+            cache.save(&CacheUpdates {
                 algorithm: context.options.algorithm,
                 records: &records,
                 prefixes: &prefixes,

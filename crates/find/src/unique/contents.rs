@@ -144,16 +144,16 @@ impl Contents {
         let row = self.rows[at];
         let range = row.start as usize..(row.start + row.len) as usize;
         let names = self.names[range.clone()].to_vec();
-        let (mut kept, mut parted) = (Vec::new(), Vec::new());
+        let (mut kept, mut apart) = (Vec::new(), Vec::new());
         for (name, stays) in names.into_iter().zip(stays) {
             match stays {
                 true => kept.push(name),
-                false => parted.push(name),
+                false => apart.push(name),
             }
         }
         self.names[row.start as usize..][..kept.len()].copy_from_slice(&kept);
         self.rows[at].len = kept.len() as u32;
-        for name in parted {
+        for name in apart {
             self.push(row.size, &[name], 1, None);
         }
     }

@@ -21,7 +21,7 @@ pub(super) fn tell_apart(listing: &Listing, found: &mut Contents, cancel: &Cance
     let mut mounts = Mounts::default();
     let mut opener = Opener::new(listing, cancel);
     let mut errors = Vec::new();
-    let mut parted = Vec::new();
+    let mut apart = Vec::new();
     for (at, content) in found.iter().enumerate() {
         let names = content.names;
         if names.len() < 2 {
@@ -47,10 +47,10 @@ pub(super) fn tell_apart(listing: &Listing, found: &mut Contents, cancel: &Cance
             }
         }
         if stays.contains(&false) {
-            parted.push((at, stays));
+            apart.push((at, stays));
         }
     }
-    for (at, stays) in parted {
+    for (at, stays) in apart {
         found.part(at, &stays);
     }
     errors

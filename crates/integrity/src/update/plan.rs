@@ -237,7 +237,7 @@ impl<'a> FirstPass<'a> {
         // Earlier versions did not record it.
         self.differs |= entry.mount.as_deref() != new.mount;
         if let Some(id) = new.id {
-            self.judge.witness(&old, &new.view, id);
+            self.judge.note_same_ctime(&old, &new.view, id);
         }
         let mount = new.id.and_then(|id| self.tree.any_mount(id));
         self.replaced.see(entry, new, mount, self.knows);

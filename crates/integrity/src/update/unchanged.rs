@@ -50,7 +50,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Notes an entry that still has its ctime.
-    pub(super) fn witness(&mut self, old: &EntryRef<'_>, new: &EntryRef<'_>, id: EntryId) {
+    pub(super) fn note_same_ctime(&mut self, old: &EntryRef<'_>, new: &EntryRef<'_>, id: EntryId) {
         if !self.elsewhere || !is_same_ctime(old, new) || self.is_original(id) {
             return;
         }

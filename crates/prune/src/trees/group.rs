@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::held::open_dir;
 use super::{RemovalWay, TreePair};
-use crate::ancestors::{climb, deepest_existing};
+use crate::ancestors::{deepest_existing, visit_ancestors};
 use crate::distinct::differ;
 use crate::freed::Ledger;
 use crate::journal::Journal;
@@ -45,7 +45,7 @@ impl DoneDirs {
             let Ok((dir, _)) = deepest_existing(split(path).0) else {
                 continue;
             };
-            let _ = climb(&dir, |id, _| {
+            let _ = visit_ancestors(&dir, |id, _| {
                 done.journal.insert(id);
                 false
             });
@@ -199,7 +199,7 @@ impl Run<'_> {
         }
         let existing = self.foresee_destination(&to)?;
         let target = pair.target.dir.id;
-        if climb(&existing, |id, _| id == target)? {
+        if visit_ancestors(&existing, |id, _| id == target)? {
             return Err(Skip::Holds("the directory that it is to be moved to"));
         }
         let there = meta::stat_all(&existing)?;

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use super::moved::is_copy;
 use super::names::Another;
 use super::overlay::NamedLater;
-use super::{Found, Undo, UndoOutcome, find, may_be, parted};
+use super::{Found, Undo, UndoOutcome, fewer_links, find, may_be};
 use crate::distinct::differ;
 use crate::journal::{Copy, JournalStep, Recorded};
 use crate::meta::{entitled, foresee, not_in, takes_attribute};
@@ -283,7 +283,7 @@ impl Undo<'_> {
                 1
             }
         };
-        parted(entry, names)
+        fewer_links(entry, names)
     }
 
     /// Returns the number of names that a file of so many has by then.

@@ -300,7 +300,7 @@ impl Found {
 }
 
 /// Returns the message about a file that has so many names again, and had more.
-fn parted(entry: &JournalStep, names: u64) -> Option<String> {
+fn fewer_links(entry: &JournalStep, names: u64) -> Option<String> {
     let apart = entry.target.nlink().saturating_sub(names);
     let (s, are) = match apart {
         0 => return None,
@@ -569,7 +569,7 @@ impl Undo<'_> {
         self.restored
             .entry(self.original(entry))
             .or_insert_with(|| (id, path.to_vec()));
-        parted(entry, self.names_by_then(id, names))
+        fewer_links(entry, self.names_by_then(id, names))
     }
 
     fn original(&self, entry: &JournalStep) -> Original {
