@@ -264,4 +264,26 @@ mod tests {
         assert!(!has_xattrs(vec![a.clone(), one(b"user.b", b"3")]));
         assert!(!has_xattrs(vec![a, b, one(b"user.c", b"")]));
     }
+
+    /// An owner gives a file no attributes that its permission bits forbid it to write to.
+    #[test]
+    fn what_only_reads_gets_its_attributes_before_its_mode() {
+        let stat = rustix::fs::stat("/").unwrap();
+        let xattrs = vec![(b"user.a".to_vec(), b"1".to_vec())];
+        let mut wanted = FileMetadata::new(&stat, xattrs);
+        let giving = |uid| Giving {
+            umask: 0o022,
+            own: (uid, wanted.gid),
+            ..Giving::new(Preserve::ALL)
+        };
+        let (root, user) = (giving(0), giving(1000));
+        (wanted.uid, wanted.mode) = (1000, 0o444);
+        assert_eq!(user.mode_from_the_start(&wanted, false), None);
+        wanted.mode = 0o644;
+        assert_eq!(user.mode_from_the_start(&wanted, false), Some(0o644));
+        (wanted.uid, wanted.mode) = (0, 0o444);
+        assert_eq!(root.mode_from_the_start(&wanted, false), Some(0o444));
+        (wanted.uid, wanted.xattrs) = (1000, Vec::new());
+        assert_eq!(user.mode_from_the_start(&wanted, false), Some(0o444));
+    }
 }

@@ -260,3 +260,234 @@ fn rank(name: &[u8]) -> u8 {
         _ => 0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::{AsFd, OwnedFd};
+    use std::os::unix::fs::MetadataExt;
+    use std::path::Path;
+
+    use bc_fs::faults::{self, Fault};
+    use bc_testkit::left_out;
+    use rustix::fs::{OFlags, XattrFlags};
+
+    use super::*;
+
+    /// Returns a list in which the owner may do everything, user 1000 what the mask says, and the
+    /// group and others this.
+    fn list(group: u8, mask: u8) -> Vec<u8> {
+        let entry = |tag: u8, permissions: u8, id: u32| {
+            let id = id.to_le_bytes();
+            [tag, 0, permissions, 0, id[0], id[1], id[2], id[3]]
+        };
+        let nobody = u32::MAX;
+        let entries = [
+            entry(1, 7, nobody),
+            entry(2, 7, 1000),
+            entry(4, group, nobody),
+            entry(16, mask, nobody),
+            entry(32, 0, nobody),
+        ];
+        [&[2, 0, 0, 0][..], &entries.concat()].concat()
+    }
+
+    fn new(path: &Path) -> OwnedFd {
+        crate::content::create(rustix::fs::CWD, path, 0o600).unwrap()
+    }
+
+    fn open_dir(path: &Path) -> OwnedFd {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        rustix::fs::open(path, flags, Mode::empty()).unwrap()
+    }
+
+    fn bits(path: &Path) -> u32 {
+        path.metadata().unwrap().mode() & 0o7777
+    }
+
+    fn of(file: &OwnedFd, mode: u32, xattrs: &[(&[u8], &[u8])]) -> FileMetadata {
+        let pairs = xattrs.iter();
+        let pairs = pairs.map(|(name, value)| (name.to_vec(), value.to_vec()));
+        FileMetadata {
+            mode,
+            ..FileMetadata::new(&rustix::fs::fstat(file).unwrap(), pairs.collect())
+        }
+    }
+
+    fn point(call: &str, nth: usize) -> faults::Nth {
+        (call.to_owned(), nth)
+    }
+
+    fn has_lists(dir: &Path) -> bool {
+        let set = rustix::fs::setxattr(dir, ACCESS_ACL, &list(7, 7), XattrFlags::empty());
+        set.is_ok()
+    }
+
+    #[test]
+    fn the_order_is_owner_lists_attributes_times_and_permission_bits() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = new(&dir.path().join("file"));
+        let list = list(0, 4);
+        let xattrs = [
+            (CAPABILITIES, &b"not one"[..]),
+            (ACCESS_ACL, &list[..]),
+            (b"user.a", b"1"),
+            (b"security.evm", b"never"),
+        ];
+        let wanted = of(&file, 0o640, &xattrs);
+        let names: Vec<_> = wanted.in_order().map(|(name, _)| name).collect();
+        assert_eq!(names, [b"user.a", ACCESS_ACL, CAPABILITIES]);
+        faults::watch();
+        let wanted = of(&file, 0o640, &[(b"user.a", b"1")]);
+        wanted.give(&Subject::open(file.as_fd()), &GivenParts::ALL);
+        let calls = ["removexattr", "removexattr", "setxattr", "utimens", "chmod"];
+        assert_eq!(faults::disarm().calls[1..], calls);
+        // A plain file costs no call more than its parts.
+        faults::watch();
+        let parts = GivenParts {
+            acl: PresentAcl::Kept,
+            ..GivenParts::ALL
+        };
+        let wanted = of(&file, 0o640, &[]);
+        assert_eq!(wanted.give(&Subject::open(file.as_fd()), &parts), []);
+        assert_eq!(faults::disarm().calls, ["chown", "utimens", "chmod"]);
+    }
+
+    /// The group's permission bits of a file with a list are its mask, and would be the group's
+    /// rights as soon as the list has gone, or before it is there.
+    #[test]
+    fn a_mask_is_at_no_moment_what_the_group_may_do() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("dir");
+        std::fs::create_dir(&path).unwrap();
+        if !has_lists(&path) {
+            return left_out("no access control lists on this file system");
+        }
+        rustix::fs::setxattr(&path, ACCESS_ACL, &list(5, 7), XattrFlags::empty()).unwrap();
+        assert_eq!(bits(&path), 0o770);
+        let held = open_dir(&path);
+        let there = path.clone();
+        let look = Fault::Run(Box::new(move || assert_eq!(bits(&there), 0o750)));
+        faults::arm(point("removexattr", 1), look);
+        let parts = GivenParts {
+            acl: PresentAcl::InUse,
+            ..GivenParts::ALL
+        };
+        let subject = Subject::open(held.as_fd());
+        assert_eq!(of(&held, 0o700, &[]).give(&subject, &parts), []);
+        assert!(faults::disarm().reached);
+        assert!(!bc_testkit::has_acl(&path));
+        assert_eq!(bits(&path), 0o700);
+
+        let path = dir.path().join("file");
+        let file = new(&path);
+        let there = path.clone();
+        let look = Fault::Run(Box::new(move || assert_eq!(bits(&there), 0o600)));
+        faults::arm(point("setxattr", 1), look);
+        let list = list(0, 6);
+        let wanted = of(&file, 0o660, &[(ACCESS_ACL, &list)]);
+        let given = wanted.give(&Subject::open(file.as_fd()), &GivenParts::ALL);
+        assert_eq!(given, []);
+        assert!(faults::disarm().reached && bc_testkit::has_acl(&path));
+        assert_eq!(bits(&path), 0o660);
+    }
+
+    #[test]
+    fn a_list_that_is_refused_leaves_none_of_the_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        if bc_testkit::give_default_acl(dir.path()).is_err() {
+            return left_out("no access control lists on this file system");
+        }
+        let path = dir.path().join("file");
+        let file = new(&path);
+        assert!(bc_testkit::has_acl(&path));
+        faults::arm(point("setxattr", 1), Fault::Errno(Errno::IO));
+        let list = list(0, 6);
+        let wanted = of(&file, 0o660, &[(ACCESS_ACL, &list)]);
+        let given = wanted.give(&Subject::open(file.as_fd()), &GivenParts::ALL);
+        assert!(faults::disarm().reached);
+        let (part, errno) = (MetadataPart::Attribute(ACCESS_ACL), Errno::IO);
+        assert_eq!(given, [NotGiven { part, errno }]);
+        assert!(!bc_testkit::has_acl(&path));
+        assert_eq!(bits(&path), 0o600);
+    }
+
+    #[test]
+    fn without_its_owner_a_file_gets_no_power_of_his() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("program");
+        let file = new(&path);
+        let another = |wanted: FileMetadata| FileMetadata {
+            uid: wanted.uid + 1,
+            ..wanted
+        };
+        let wanted = another(of(&file, 0o6755, &[(CAPABILITIES, b"any")]));
+        let refuse = || faults::arm(point("chown", 1), Fault::Errno(Errno::PERM));
+        refuse();
+        let given = wanted.give(&Subject::open(file.as_fd()), &GivenParts::ALL);
+        assert!(faults::disarm().reached);
+        let errno = Errno::PERM;
+        let parts = [
+            MetadataPart::Owner,
+            MetadataPart::SetId,
+            MetadataPart::Capabilities,
+        ];
+        assert_eq!(given, parts.map(|part| NotGiven { part, errno }));
+        assert_eq!(bits(&path), 0o755);
+        // Of a directory it says whose group new files get.
+        let path = dir.path().join("shared");
+        std::fs::create_dir(&path).unwrap();
+        let held = open_dir(&path);
+        refuse();
+        let wanted = another(of(&held, 0o2770, &[]));
+        let given = wanted.give(&Subject::open(held.as_fd()), &GivenParts::ALL);
+        assert!(faults::disarm().reached);
+        let part = MetadataPart::Owner;
+        assert_eq!(given, [NotGiven { part, errno }]);
+        assert_eq!(bits(&path), 0o2770);
+    }
+
+    #[test]
+    fn a_list_has_permission_bits_of_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let file = new(&path);
+        if !has_lists(&path) {
+            return left_out("no access control lists on this file system");
+        }
+        let parts = GivenParts {
+            mode: GivenMode::Other(0o644),
+            ..GivenParts::ALL
+        };
+        let list = list(0, 4);
+        let wanted = of(&file, 0o777, &[(ACCESS_ACL, &list)]);
+        assert_eq!(wanted.give(&Subject::open(file.as_fd()), &parts), []);
+        assert_eq!(bits(&path), 0o740);
+        let wanted = of(&file, 0o777, &[]);
+        assert_eq!(wanted.give(&Subject::open(file.as_fd()), &parts), []);
+        assert_eq!(bits(&path), 0o644);
+    }
+
+    #[test]
+    fn a_time_that_is_replaced_by_the_nearest_is_not_given() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let file = new(&path);
+        let mut wanted = of(&file, 0o644, &[]);
+        // Later than any file system holds.
+        (wanted.atime_ns, wanted.mtime_ns) = (SECOND, SECOND << 50);
+        let subject = Subject::open(file.as_fd());
+        let given = wanted.give_times(&subject, GivenTimes::Modification);
+        let held = i128::from(path.metadata().unwrap().mtime()) * SECOND == wanted.mtime_ns;
+        assert_eq!(given.is_ok(), held);
+        wanted.mtime_ns = 2 * SECOND;
+        let atime = File::open(&path).unwrap().metadata().unwrap().atime();
+        wanted
+            .give_times(&subject, GivenTimes::Modification)
+            .unwrap();
+        assert_eq!(path.metadata().unwrap().atime(), atime);
+        wanted.give_times(&subject, GivenTimes::Both).unwrap();
+        let now = path.metadata().unwrap();
+        assert_eq!((now.atime(), now.mtime()), (1, 2));
+    }
+}
