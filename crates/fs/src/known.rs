@@ -34,9 +34,9 @@ pub const COARSEST_STEP_NS: u64 = 2_000_000_000;
 /// time where the last one was looked at, others still do not.
 pub const TICK_NS: i64 = 100_000_000;
 
-/// Nanoseconds that no write call is expected to take. A modification time moves when a call begins
-/// to write, not when it ends.
-pub const WRITE_CALL_NS: i64 = 2 * SECOND_NS;
+/// Nanoseconds that no write call is expected to take: with the [tick](TICK_NS), two seconds. A
+/// modification time moves when a call begins to write, not when it ends.
+pub const WRITE_CALL_NS: i64 = 2 * SECOND_NS - TICK_NS;
 
 /// Returns the time by the clock that stamps files, in nanoseconds since 1970.
 // The fields' widths differ between architectures.

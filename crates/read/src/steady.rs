@@ -2,25 +2,19 @@
 //!
 //! A modification time moves when a write call begins, not when it ends, so an equal time before
 //! and after the reading does not show that no process was writing. No call is expected to take
-//! more than [`FRESH_NS`], so a file with older times is at rest. A younger one is read under a
+//! more than [`WRITE_CALL_NS`], so a file with older times is at rest. A younger one is read under a
 //! lease, which the kernel refuses and breaks for writers; where there are no leases, it is read
 //! until two readings in a row agree.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use bc_fs::known::{COARSEST_STEP_NS, WRITE_CALL_NS, file_clock, is_stamp_racy, settled_before};
 use bc_fs::lease::{self, Refused};
 use bc_pool::Cancel;
 use bc_walk::{Error, ErrorKind, FileStat, Stamp};
 use rustix::io::retry_on_intr;
-use rustix::time::{ClockId, clock_gettime};
 
-const SECOND_NS: i64 = 1_000_000_000;
-/// Files whose times are younger may be in the middle of a write call.
-const FRESH_NS: i64 = 2 * SECOND_NS;
-/// Times of whole seconds may come from a file system that has no finer ones; FAT has every other
-/// second only.
-const COARSE_NS: i64 = 2 * SECOND_NS;
 /// Pause between two readings of a file. A writer may be held up in the middle of a write call: by
 /// the scheduler for some milliseconds, for 200 ms where too much memory is dirty (`MAX_PAUSE` of
 /// the kernel's `mm/page-writeback.c`). Two readings meanwhile would give the same mixture.
@@ -57,19 +51,12 @@ impl Clock {
 }
 
 fn is_fresh_at(stamp: &Stamp, now: i64) -> bool {
-    [stamp.mtime_ns, stamp.ctime_ns].iter().any(|&time| {
-        let coarse = if time % SECOND_NS == 0 { COARSE_NS } else { 0 };
-        // A time in the future is younger than anything.
-        time > now.saturating_sub(FRESH_NS + coarse)
-    })
+    is_stamp_racy(stamp, now.saturating_sub(WRITE_CALL_NS), COARSEST_STEP_NS)
 }
 
 /// Returns the time by the clock that stamps files, in nanoseconds since 1970.
 pub(crate) fn now_ns() -> i64 {
-    let now = clock_gettime(ClockId::RealtimeCoarse);
-    let ns = (now.tv_sec as i64)
-        .saturating_mul(SECOND_NS)
-        .saturating_add(now.tv_nsec as i64);
+    let ns = file_clock();
     #[cfg(test)]
     let ns = ns + crate::tests::clock_ahead_ns();
     ns
@@ -142,7 +129,7 @@ pub fn is_fresh(stamp: &Stamp) -> bool {
 /// Returns the time such that a file whose times are all older was no longer written to at `now_ns`
 /// (both in nanoseconds since 1970), and that every later write gives it another time.
 pub fn at_rest_before(now_ns: i64) -> i64 {
-    now_ns.saturating_sub(FRESH_NS + COARSE_NS)
+    settled_before(now_ns.saturating_sub(WRITE_CALL_NS))
 }
 
 /// Reads one state of an open file that [`is_fresh`], with `read`: under a read lease, or, where
