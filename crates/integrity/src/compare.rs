@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use std::io;
 
 use bc_digest::Digest;
+use bc_fs::known::{Doubt, Judgement};
 use bc_manifest::integrity::Kind;
 
 use crate::change::{Change, Class, Ctime, Difference, Value};
@@ -20,7 +21,6 @@ use crate::flow::Flow;
 use crate::judge;
 use crate::known_damage::KnownDamage;
 use crate::moves::{Candidate, Numbers, Pair, Side, any_pair, pair};
-use crate::proof::Proof;
 use crate::second::is_second;
 use crate::spill_buffer::SpillBuffer;
 use crate::summary::ComparisonSummary;
@@ -78,7 +78,7 @@ pub(crate) trait Later {
     fn ctime(&mut self, path: &[u8], ctime: Ctime) -> Ctime;
     /// Checks that the file at `path` is the one that was recorded with this change time: inode
     /// number, size and mtime already agree.
-    fn proof(&mut self, path: &[u8], ctime: Option<i64>) -> Proof;
+    fn proof(&mut self, path: &[u8], ctime: Option<i64>) -> Judgement;
 }
 
 impl Later for Offline {
@@ -86,8 +86,8 @@ impl Later for Offline {
         ctime
     }
 
-    fn proof(&mut self, _: &[u8], _: Option<i64>) -> Proof {
-        Proof::Unproven
+    fn proof(&mut self, _: &[u8], _: Option<i64>) -> Judgement {
+        Judgement::Unproven(Doubt::Birth)
     }
 }
 
@@ -463,7 +463,7 @@ impl<'a> Comparison<'a> {
         let pairs = pair(std::mem::take(&mut self.candidates), |pair| {
             proof_of(buffer, pair, later).unwrap_or_else(|error| {
                 confirmed = Err(error);
-                Proof::Other
+                Judgement::Other
             })
         });
         confirmed?;

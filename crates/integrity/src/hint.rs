@@ -1,5 +1,6 @@
 //! Reliability of change times and inode numbers on the file system of a file.
 
+use bc_fs::known::{InodeTimes, Judgement};
 use bc_fs::mount::{self, Inodes, Mounts};
 use bc_manifest::integrity::Header;
 use bc_manifest::time::parse_rfc3339;
@@ -11,7 +12,6 @@ use crate::change::Ctime;
 use crate::compare::{Later, Site};
 use crate::entry_loader::LoadedEntry;
 use crate::moves::Numbers;
-use crate::proof::{Proof, Times, proof};
 use crate::steps::may_hide_an_edit;
 use crate::tree::Tree;
 
@@ -52,16 +52,16 @@ impl<'a> Hints<'a> {
 
     /// Checks that an entry is the file that was recorded with this change time, if inode number,
     /// size and mtime are the recorded ones.
-    pub(crate) fn proof(&mut self, id: Option<EntryId>, ctime: Option<i64>) -> Proof {
+    pub(crate) fn proof(&mut self, id: Option<EntryId>, ctime: Option<i64>) -> Judgement {
         let mut now = id.and_then(|id| self.times(id)).unwrap_or_default();
         // One that repeats the mtime is another file's as easily as that.
-        now.ctime = now.ctime.filter(|_| self.is_real(id));
-        proof(now, ctime, self.made)
+        now.ctime_ns = now.ctime_ns.filter(|_| self.is_real(id));
+        now.judge(ctime, self.made)
     }
 
     /// Returns the times at which an entry was born and last changed, if its file system keeps
     /// them.
-    fn times(&mut self, id: EntryId) -> Option<Times> {
+    fn times(&mut self, id: EntryId) -> Option<InodeTimes> {
         let listing = &self.tree.listing;
         let dir = self.dirs.open_waiting(listing.dir(id), self.cancel).ok()?;
         let links = match listing.follow(id) {
@@ -75,10 +75,10 @@ impl<'a> Hints<'a> {
             let known = found.stx_mask & which.bits() != 0;
             seconds.checked_add(time.tv_nsec.into()).filter(|_| known)
         };
-        Some(Times {
+        Some(InodeTimes {
             // 0 is what images and file systems write that do not keep it.
-            born: time(StatxFlags::BTIME, found.stx_btime).filter(|born| *born > 0),
-            ctime: time(StatxFlags::CTIME, found.stx_ctime),
+            born_ns: time(StatxFlags::BTIME, found.stx_btime).filter(|born| *born > 0),
+            ctime_ns: time(StatxFlags::CTIME, found.stx_ctime),
         })
     }
 
@@ -158,7 +158,7 @@ impl Later for Hints<'_> {
         self.judge(self.tree.find(path), ctime)
     }
 
-    fn proof(&mut self, path: &[u8], ctime: Option<i64>) -> Proof {
+    fn proof(&mut self, path: &[u8], ctime: Option<i64>) -> Judgement {
         Hints::proof(self, self.tree.find(path), ctime)
     }
 }

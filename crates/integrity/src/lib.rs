@@ -96,7 +96,6 @@ mod moves;
 mod options;
 mod passing;
 mod place;
-mod proof;
 pub mod report;
 mod reread;
 mod runs;

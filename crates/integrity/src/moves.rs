@@ -11,10 +11,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::LazyLock;
 
 use bc_digest::{Algorithm, Digest, hash};
+use bc_fs::known::Judgement;
 use bc_manifest::time::is_beyond;
 
 use crate::entry_ref::EntryRef;
-use crate::proof::Proof;
 
 /// One side of a possible move. 36 bytes, whatever the length of the path.
 #[derive(Clone, Copy, Debug)]
@@ -214,7 +214,10 @@ fn hash_of(value: impl Hash) -> u64 {
 
 /// Returns the pairs, in order of the removed side's record. `proof` decides whether two sides with
 /// different contents, but equal hashes of inode, size and mtime, are one file.
-pub(crate) fn pair(mut candidates: Vec<Candidate>, proof: impl FnMut(&Pair) -> Proof) -> Vec<Pair> {
+pub(crate) fn pair(
+    mut candidates: Vec<Candidate>,
+    proof: impl FnMut(&Pair) -> Judgement,
+) -> Vec<Pair> {
     let mut pairs = take_damaged(&mut candidates, proof);
     candidates.retain(|candidate| !candidate.has_a_kept_name());
     candidates.sort_unstable_by_key(|c| (c.key, c.name, c.side(), c.record));
@@ -252,7 +255,10 @@ pub(crate) fn any_pair(candidates: &mut [Candidate]) -> bool {
 }
 
 /// Takes candidates that look like one file with two contents out, in pairs.
-fn take_damaged(candidates: &mut Vec<Candidate>, proof: impl FnMut(&Pair) -> Proof) -> Vec<Pair> {
+fn take_damaged(
+    candidates: &mut Vec<Candidate>,
+    proof: impl FnMut(&Pair) -> Judgement,
+) -> Vec<Pair> {
     let (pairs, mut taken) = damaged(candidates, proof);
     taken.sort_unstable();
     candidates.retain(|c| taken.binary_search(&c.record).is_err());
@@ -265,7 +271,7 @@ fn take_damaged(candidates: &mut Vec<Candidate>, proof: impl FnMut(&Pair) -> Pro
 /// number of its old ones are pairs of the last of these.
 fn damaged(
     candidates: &mut [Candidate],
-    mut proof: impl FnMut(&Pair) -> Proof,
+    mut proof: impl FnMut(&Pair) -> Judgement,
 ) -> (Vec<Pair>, Vec<Word>) {
     candidates.sort_unstable_by_key(|c| (c.file, c.side(), c.record));
     let mut pairs = Vec::new();
@@ -287,9 +293,9 @@ fn damaged(
             let from = &removed[nth.min(last)];
             let mut pair = Pair::of(from, to).with(1);
             match proof(&pair) {
-                Proof::Same => {}
-                Proof::Unproven => pair = pair.with(4),
-                Proof::Other => continue,
+                Judgement::Same => {}
+                Judgement::Unproven(_) => pair = pair.with(4),
+                Judgement::Other => continue,
             }
             if nth > last {
                 pair = pair.with(2);
@@ -320,7 +326,7 @@ mod tests {
         };
         let all: Vec<Candidate> = (0..).zip(files).filter_map(of).collect();
         let any = any_pair(&mut all.clone());
-        let found = pair(all, |_| Proof::Same);
+        let found = pair(all, |_| Judgement::Same);
         assert_eq!(any, !found.is_empty());
         assert!(found.iter().all(|pair| !pair.is_damaged()));
         found.iter().map(|p| (p.removed(), p.added())).collect()
@@ -351,11 +357,11 @@ mod tests {
         let of = |(nth, &(side, digest, file))| candidate(side, "p", digest, file, nth);
         let all: Vec<Candidate> = (0..).zip(files).filter_map(of).collect();
         let any = any_pair(&mut all.clone());
-        let found = pair(all.clone(), |_| Proof::Same);
+        let found = pair(all.clone(), |_| Judgement::Same);
         let by_content = found.iter().any(|pair| !pair.is_damaged());
         assert!(any || !by_content);
         // Another file is a pair with nothing but its own content.
-        let apart = pair(all, |_| Proof::Other);
+        let apart = pair(all, |_| Judgement::Other);
         assert!(apart.iter().all(|pair| !pair.is_damaged()));
         found
             .iter()
@@ -417,10 +423,14 @@ mod tests {
             (moving, moving, 0),
         ] {
             let both = vec![of(Removed, b"old", was, 0), of(Added, b"new", is, 1)];
-            assert_eq!(pair(both, |_| Proof::Same).len(), pairs, "{was:?} {is:?}");
+            assert_eq!(
+                pair(both, |_| Judgement::Same).len(),
+                pairs,
+                "{was:?} {is:?}"
+            );
             // Equal content is a move all the same.
             let both = vec![of(Removed, b"old", was, 0), of(Added, b"old", is, 1)];
-            assert_eq!(pair(both, |_| Proof::Same).len(), 1, "{was:?} {is:?}");
+            assert_eq!(pair(both, |_| Judgement::Same).len(), 1, "{was:?} {is:?}");
         }
     }
 

@@ -2,12 +2,13 @@
 
 use std::io;
 
+use bc_fs::known::Judgement;
+
 use super::{EntryRef, Later};
 use crate::change::{Change, Class, Ctime, Difference, Value};
 use crate::fields::{CompareRules, Field, Fields};
 use crate::judge::UNPROVEN;
 use crate::moves::Pair;
-use crate::proof::Proof;
 use crate::spill_buffer::SpillBuffer;
 
 /// Checks whether the two sides of a pair with different contents are one file. They were paired by
@@ -16,7 +17,7 @@ pub(super) fn proof_of(
     buffer: &SpillBuffer,
     pair: &Pair,
     later: &mut impl Later,
-) -> io::Result<Proof> {
+) -> io::Result<Judgement> {
     let (removed, added) = (buffer.get(pair.removed())?, buffer.get(pair.added())?);
     let same = |field| {
         let (before, after) = (found(&removed, field), found(&added, field));
@@ -24,7 +25,7 @@ pub(super) fn proof_of(
     };
     let fields = [Field::Ino, Field::Size, Field::Mtime];
     if !fields.into_iter().all(same) {
-        return Ok(Proof::Other);
+        return Ok(Judgement::Other);
     }
     let ctime = found(&removed, Field::Ctime).and_then(|d| match d.old {
         Value::Time(time) => Some(time),

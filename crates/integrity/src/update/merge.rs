@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use bc_digest::Digest;
+use bc_fs::known::Judgement;
 use bc_manifest::integrity::{Entry, Found, Kind, ROOT, UNSEEN_AT};
 use bc_manifest::time::format_rfc3339;
 use bc_walk::EntryId;
@@ -21,7 +22,6 @@ use crate::hint::Hints;
 use crate::judge::{is_untouched, undecided};
 use crate::known_damage::{Expected, KnownDamage};
 use crate::manifest_stream::{ManifestStream, Position};
-use crate::proof::Proof;
 use crate::second::is_second;
 use crate::tree::Tree;
 use crate::unmounted::{MissingMount, Unmounted};
@@ -236,7 +236,7 @@ impl Merge<'_, '_> {
         let was = self.plan.renames.was(id).unwrap_or_default();
         was.iter().any(|was| {
             Some(was.digest.as_bytes()) == digest
-                || self.hints.proof(Some(id), was.ctime_ns) == Proof::Same
+                || self.hints.proof(Some(id), was.ctime_ns) == Judgement::Same
         })
     }
 
@@ -244,7 +244,7 @@ impl Merge<'_, '_> {
     fn is_elsewhere(&mut self, entry: &Entry) -> bool {
         let ctime = EntryRef::from(entry).ctime_ns;
         let is = self.plan.renames.is_at(entry);
-        is.is_some_and(|id| self.hints.proof(Some(id), ctime) != Proof::Other)
+        is.is_some_and(|id| self.hints.proof(Some(id), ctime) != Judgement::Other)
     }
 
     /// Keeps the record of a file that had another name, so that later runs find its damage again.
@@ -266,8 +266,8 @@ impl Merge<'_, '_> {
             .iter()
             .map(|was| (was, self.hints.proof(id, was.ctime_ns)));
         // Another file that was given the number is judged by itself.
-        if let Some((was, proof)) = proven.find(|(_, proof)| *proof != Proof::Other) {
-            let unproven = proof == Proof::Unproven;
+        if let Some((was, proof)) = proven.find(|(_, proof)| *proof != Judgement::Other) {
+            let unproven = matches!(proof, Judgement::Unproven(_));
             note(fresh, was, unproven, found, self.what.now);
             self.late.found(fresh);
             self.late.noted.insert(fresh.path.clone());

@@ -1,5 +1,6 @@
 //! Files that keep their digests unread.
 
+use bc_fs::known::is_kept_as;
 use bc_fs::mount::{CtimeTrust, Inodes, Mounts, Traits};
 use bc_manifest::time::is_beyond;
 use bc_walk::EntryId;
@@ -128,7 +129,7 @@ fn by_name(old: &EntryRef<'_>, new: &EntryRef<'_>, traits: &Traits, elsewhere: b
     // still has its inode number there is the one that was recorded.
     let is_same_file = is_stable && (!elsewhere || old.ino == new.ino);
     let other_ctime = traits.ctime != CtimeTrust::MadeUp && old.ctime_ns != new.ctime_ns;
-    if is_same_file || !is_same_time(before, now, traits.mtime_step_ns) {
+    if is_same_file || !is_kept_as(before, now, traits.mtime_step_ns) {
         Unchanged::No
     } else if !other_ctime {
         Unchanged::ByName
@@ -149,18 +150,10 @@ fn tells_original(ctime: CtimeTrust, view: &EntryRef<'_>) -> bool {
     }
 }
 
-/// True if `now` is `before`, or the value to which a file system with such steps rounds it.
-fn is_same_time(before: i64, now: i64, step: u64) -> bool {
-    let step = i64::try_from(step.max(1)).unwrap_or(i64::MAX);
-    before == now || now.rem_euclid(step) == 0 && before - before.rem_euclid(step) == now
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use bc_manifest::integrity::Kind;
-
-    const SECOND: i64 = 1_000_000_000;
 
     fn view(mtime_ns: i64, ctime_ns: i64, ino: u64) -> EntryRef<'static> {
         EntryRef {
@@ -219,15 +212,5 @@ mod tests {
             assert_eq!(tells_original(ctime, &view(5, 6, 7)), own);
             assert_eq!(tells_original(ctime, &view(5, 5, 7)), repeated);
         }
-    }
-
-    #[test]
-    fn coarser_times_are_the_same_time() {
-        assert!(is_same_time(7 * SECOND + 5, 7 * SECOND + 5, 1));
-        assert!(!is_same_time(7 * SECOND + 5, 7 * SECOND, 1));
-        assert!(is_same_time(7 * SECOND + 5, 6 * SECOND, 2_000_000_000));
-        assert!(is_same_time(-5, -2 * SECOND, 2_000_000_000));
-        assert!(!is_same_time(9 * SECOND, 6 * SECOND, 2_000_000_000));
-        assert!(!is_same_time(7 * SECOND + 5, 7 * SECOND + 4, 1_000_000_000));
     }
 }
