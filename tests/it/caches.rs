@@ -12,7 +12,7 @@ fn settled() -> TestTree {
         t.write(format!("d/{index:02}"), vec![index / 2; 5000]);
     }
     // A record of what changed within two seconds is not kept: the clock of the file system ticks.
-    std::thread::sleep(std::time::Duration::from_millis(2100));
+    std::thread::sleep(std::time::Duration::from_millis(2200));
     t
 }
 
@@ -52,7 +52,7 @@ fn a_second_search_reads_nothing() {
         content[..4].copy_from_slice(&mark.to_le_bytes());
         t.write(format!("d/{index:03}"), content);
     }
-    std::thread::sleep(std::time::Duration::from_millis(2100));
+    std::thread::sleep(std::time::Duration::from_millis(2200));
     for algorithm in ["xxh128", "sha256", "blake3"] {
         let run = || {
             t.bc_line("dup --cache=digests -v d")

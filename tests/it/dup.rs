@@ -427,7 +427,7 @@ fn with_a_cache_the_second_run_reads_nothing() {
     ] {
         t.mtime(name, 1_000_000, 0);
     }
-    std::thread::sleep(std::time::Duration::from_millis(2100));
+    std::thread::sleep(std::time::Duration::from_millis(2200));
     let expected = t.bc_line("dup .").go();
     let run = |line: &str| {
         let out = t.bc_line(line).arg("--metrics=../m.json").go();

@@ -20,7 +20,7 @@ fn rotation(sizes: [usize; 3]) -> (TestTree, u64) {
     }
     // Two changes within a tick of the kernel's clock leave the same ctime: a file
     // is not taken for known before that is over.
-    std::thread::sleep(Duration::from_millis(50));
+    std::thread::sleep(Duration::from_millis(150));
     (tree, sizes.iter().map(|size| *size as u64).sum())
 }
 
@@ -93,7 +93,7 @@ fn what_several_threads_read_together_counts_for_all_names() {
     let tree = TestTree::new();
     tree.write("d/a", vec![b'a'; 20 << 20]);
     tree.hard_link("d/a", "d/b").hard_link("d/a", "d/c");
-    std::thread::sleep(Duration::from_millis(50));
+    std::thread::sleep(Duration::from_millis(150));
     for (algorithm, tool) in [("sha256", "sha256sum"), ("md5", "md5sum")] {
         let each = tree
             .run(tool)
@@ -130,7 +130,7 @@ fn damage_is_found_under_every_name() {
     tree.bc_line("integrity manifest --output=m d").go().code(0);
     tree.write("d/05/1", vec![b'x'; 20]);
     tree.mtime("d/00/1", 1_500_000_000, 0);
-    std::thread::sleep(Duration::from_millis(50));
+    std::thread::sleep(Duration::from_millis(150));
     let outcome = tree.bc_line("integrity verify d m").go();
     outcome.code(3);
     let damaged = outcome

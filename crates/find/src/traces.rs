@@ -5,6 +5,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use bc_fs::known::{COARSEST_STEP_SECONDS as COARSE, at_one_time, second};
 use bc_walk::{EntryId, FileKind, Listing, Stamp};
 
 /// Relation of two file systems, as far as it can be determined.
@@ -107,36 +108,6 @@ fn key(trace: &Trace) -> (u64, u32) {
     (trace.stamp.size, second(trace.stamp.mtime_ns))
 }
 
-/// Seconds of the coarsest clock, FAT's.
-const COARSE: u32 = 2;
-
-/// Returns the second as many views have it: modulo 2^32, as SSH sends it.
-fn second(ns: i64) -> u32 {
-    ns.div_euclid(1_000_000_000) as u32
-}
-
-/// Returns true if two times are one at the resolution of the coarser of two clocks, which is known
-/// by its zeros.
-pub(crate) fn at_one_time(one: i64, other: i64) -> bool {
-    if one == other {
-        return true;
-    }
-    let apart = second(one).wrapping_sub(second(other)).cast_signed();
-    if apart.unsigned_abs() > COARSE {
-        return false;
-    }
-    let below = |ns: i64| ns.rem_euclid(1_000_000_000);
-    let step = |ns: i64| match below(ns) {
-        0 => i64::from(COARSE) * 1_000_000_000,
-        ns if ns % 10_000_000 == 0 => 10_000_000,
-        ns if ns % 1000 == 0 => 1000,
-        ns if ns % 100 == 0 => 100,
-        _ => 0,
-    };
-    let difference = i64::from(apart) * 1_000_000_000 + below(one) - below(other);
-    difference.abs() <= step(one).max(step(other))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,18 +155,6 @@ mod tests {
         let own = trace(12, 6 * S, 6 * S, "a");
         let copy = trace(99, 6 * S, 6 * S, "a");
         assert!(own.may_be(&copy, Kin::Unproven) && !own.may_be(&copy, Kin::Two));
-    }
-
-    #[test]
-    fn clocks_have_steps_and_ends() {
-        assert!(at_one_time(5 * S + 7, 5 * S));
-        assert!(at_one_time(5 * S + 7, 4 * S));
-        assert!(!at_one_time(5 * S + 7, 5 * S + 8));
-        assert!(at_one_time(5 * S + 70_000_007, 5 * S + 70_000_000));
-        assert!(!at_one_time(5 * S + 90_000_007, 5 * S + 70_000_000));
-        // Before 1970 and after 2106.
-        assert!(at_one_time(-S, ((1 << 32) - 1) * S));
-        assert!(at_one_time(5 * S, ((1 << 32) + 5) * S));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use std::os::fd::OwnedFd;
 
 use bc_fs::call::{self, FailedCall};
 use bc_fs::dirfd;
+use bc_fs::known::at_one_time;
 use bc_fs::meta;
 use bc_fs::mount::{Answer, Mounts, Shows};
 use bc_fs::path::split;
@@ -23,7 +24,6 @@ use rustix::fs::{Dir, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::subtrees::{Files, Subtrees};
-use crate::traces::at_one_time;
 
 /// Answer to the question if a file or directory is, under other numbers, the one that it is
 /// compared with.

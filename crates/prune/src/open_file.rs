@@ -14,7 +14,7 @@ use bc_edit::names::prune::Mark;
 use bc_find::groups::FileRef;
 use bc_fs::clock::now_ns;
 use bc_fs::dirfd::{self, Access};
-use bc_fs::known::file_clock;
+use bc_fs::known::{COARSEST_STEP_NS, file_clock, possible_step};
 use bc_fs::lease::{self, Refused};
 use bc_fs::meta;
 use bc_fs::mount::{Answer, Shows, basic_traits};
@@ -142,17 +142,24 @@ fn open_any(dir: &Rc<Dir>, name: &CString, file: &FileRef) -> Result<OpenFile, S
 }
 
 /// The kernel's clock for file times stands still between two ticks, 10 ms at
-/// most. Two writes within one tick leave the same mtime, so a file written
+/// most ([`bc_fs::known::TICK_NS`] is for where waiting costs nothing). Two writes within one tick leave the same mtime, so a file written
 /// just now is compared only once a further write is sure to show.
 const TICK: Duration = Duration::from_millis(20);
 
+/// Waits until a further write to a file is sure to give it another mtime.
 pub(crate) fn wait_for_clock(mtime_ns: i64) {
     let since = UNIX_EPOCH + Duration::from_nanos(mtime_ns.max(0).unsigned_abs());
     if let Ok(age) = since.elapsed()
-        && let Some(rest) = TICK.checked_sub(age)
+        && let Some(rest) = tick_of(mtime_ns).checked_sub(age)
     {
         std::thread::sleep(rest);
     }
+}
+
+/// Returns the time after which a write is sure to leave another mtime than this: whole seconds may
+/// be of a file system that keeps nothing finer.
+fn tick_of(mtime_ns: i64) -> Duration {
+    TICK + Duration::from_nanos(possible_step(mtime_ns, COARSEST_STEP_NS).unsigned_abs())
 }
 
 /// Waits until the clock for file times has left this time behind.
@@ -454,5 +461,24 @@ fn stat_at(dir: &OwnedFd, name: &CStr) -> Result<Option<FileStat>, Skip> {
         Ok(stat) => Ok(Some(stat)),
         Err(failed) if failed.errno == Errno::NOENT => Ok(None),
         Err(failed) => Err(failed.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_second_may_last_as_long_as_fat_has_it() {
+        const S: i64 = 1_000_000_000;
+        for (mtime_ns, milliseconds) in [
+            (100 * S, 2020),
+            (101 * S, 2020),
+            (100 * S + 40_000_000, 30),
+            (100 * S + 1_000_000, 21),
+        ] {
+            assert_eq!(tick_of(mtime_ns), Duration::from_millis(milliseconds));
+        }
+        assert_eq!(tick_of(100 * S + 7), TICK + Duration::from_nanos(1));
     }
 }

@@ -3,7 +3,7 @@
 //! A record is only used for a file whose device, inode number, size, mtime and ctime are all
 //! unchanged, and only to find duplicates: prune compares bytes and never looks here. Files changed
 //! less than two seconds before the search began are not recorded: a later write within the same
-//! tick of the kernel's clock would not show. Nor are files that another process has open for
+//! tick of the kernel's clock would not show ([`settled_before`]). Nor are files that another process has open for
 //! writing, and that were changed shortly before: a write through a mapping need not show.
 //!
 //! Nothing is recorded or looked up where inode numbers or ctimes are unreliable.
@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 
 use bc_digest::{Algorithm, Digest};
 use bc_fs::clock::now_ns;
+use bc_fs::known::settled_before;
 use bc_walk::{EntryId, Listing, Stamp};
 use failure::CacheFailure;
 use place::{CachePlace, Found};
@@ -32,9 +33,6 @@ use trust::Trust;
 pub(crate) use record::{CacheRecord, Scope};
 pub use store::panic_is_expected;
 pub(crate) use store::{CacheLookup, CacheUpdates};
-
-/// Files changed this shortly before the search are not recorded.
-const RACY_NS: i64 = 2_000_000_000;
 
 /// Size above which the store is started again: records of deleted files pile up.
 const MOST_BYTES: u64 = 1 << 30;
@@ -164,7 +162,7 @@ impl Cache {
     /// Returns true if a file of this state was last changed long enough before the search to be
     /// recorded.
     pub(crate) fn is_settled(&self, stamp: &Stamp) -> bool {
-        stamp.mtime_ns.max(stamp.ctime_ns) < self.began_ns.saturating_sub(RACY_NS)
+        stamp.mtime_ns.max(stamp.ctime_ns) < settled_before(self.began_ns)
     }
 
     /// Calls `f` with every existing record of `wanted` (sorted), in whatever state.
