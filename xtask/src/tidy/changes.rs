@@ -1,5 +1,5 @@
 //! Changes of files are made by one crate, `bc-edit`: whoever audits what can happen to a file reads
-//! that one. And what looks at directories by descriptor is in `bc-fs`.
+//! that one. And what looks at directories by descriptor is in `bc-fs`, as is what a time proves.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -72,6 +72,16 @@ const HOMES: &[Home] = &[
             "crates/read/src/open.rs",
         ],
         what: "opens by descriptor; bc_fs::dirfd does",
+    },
+    Home {
+        words: &[
+            "% 1_000_000_000",
+            "2_000_000_000",
+            "RealtimeCoarse",
+            "/proc/sys/kernel/random/boot_id",
+        ],
+        folders: &["crates/fs/src/known.rs"],
+        what: "judges what a time or a boot proves; bc_fs::known does",
     },
 ];
 
@@ -146,6 +156,8 @@ mod tests {
         );
         let path = "let path = format!(\"/proc/self/fd/{}\", 1);";
         assert_eq!(found(path, &["/proc/self/fd/"]).len(), 1);
+        let step = "let step = match stamp.ctime_ns % 1_000_000_000 {\nlet long = 12_000_000_000;";
+        assert_eq!(found(step, &["% 1_000_000_000", "2_000_000_000"]).len(), 1);
     }
 
     #[test]
