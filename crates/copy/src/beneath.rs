@@ -5,11 +5,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use bc_fs::dirfd::{self, own_path};
 use bc_walk::{FileStat, Identity};
-use rustix::fs::OFlags;
 use rustix::io::{Errno, retry_on_intr};
-
-/// Flags that open a directory as a place to start from, never to be read.
-pub(crate) const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// A directory of the destination.
 #[derive(Debug)]

@@ -8,13 +8,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use bc_digest::{Algorithm, hash};
-use bc_fs::dirfd;
+use bc_fs::dirfd::{self, PLACE};
 use bc_fs::{Escaped, uuid_at, volume_at};
 use bc_walk::{FileKind, FileStat, FileSystems, Identity};
 use rustix::fs::{AtFlags, CWD, Mode};
 use rustix::io::Errno;
 
-use crate::beneath::PLACE;
 use crate::error::Error;
 use crate::meta::fstat;
 use crate::options::{CopyOptions, Target};

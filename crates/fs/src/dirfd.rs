@@ -3,17 +3,20 @@
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{self, AtFlags, CWD, Mode, OFlags, ResolveFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 use crate::call::{FailedCall, Result, call};
 use crate::meta::{stat, stat_through};
 
-const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+/// Flags of a directory that is a place to stand on: it cannot be read, and need not be readable.
+pub const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Bytes of a path handed to the kernel at once; PATH_MAX is 4096 with its NUL.
-const CHUNK: usize = 4000;
+/// Longest path that the kernel takes in one call, without the closing NUL (`PATH_MAX` in
+/// `linux/limits.h` is 4096).
+const MAX_PATH: usize = 4095;
 
 /// Opens the directory `path` as a place to stand on; links in it are followed.
 ///
@@ -21,24 +24,7 @@ const CHUNK: usize = 4000;
 /// Those of `openat`.
 pub fn open_root(path: &[u8]) -> Result<OwnedFd> {
     let path: &[u8] = if path.is_empty() { b"." } else { path };
-    if path.len() <= CHUNK {
-        return call("open directory", || {
-            fs::openat(CWD, path, DIRECTORY, Mode::empty())
-        });
-    }
-    let start: &[u8] = if path[0] == b'/' { b"/" } else { b"." };
-    let mut at = call("open directory", || {
-        fs::openat(CWD, start, DIRECTORY, Mode::empty())
-    })?;
-    for part in path
-        .split(|byte| *byte == b'/')
-        .filter(|part| !part.is_empty())
-    {
-        at = call("open directory", || {
-            fs::openat(&at, part, DIRECTORY, Mode::empty())
-        })?;
-    }
-    Ok(at)
+    call("open directory", || open_through(CWD, path, PLACE))
 }
 
 /// Opens the directory above an open one.
@@ -47,7 +33,7 @@ pub fn open_root(path: &[u8]) -> Result<OwnedFd> {
 /// Those of `openat`.
 pub fn open_parent(dir: impl AsFd) -> Result<OwnedFd> {
     call("open directory", || {
-        fs::openat(&dir, c"..", DIRECTORY, Mode::empty())
+        fs::openat(&dir, c"..", PLACE, Mode::empty())
     })
 }
 
@@ -57,7 +43,7 @@ pub fn open_parent(dir: impl AsFd) -> Result<OwnedFd> {
 /// Those of `openat`.
 pub fn open_dir_at(dir: impl AsFd, name: &[u8]) -> Result<OwnedFd> {
     call("open directory", || {
-        fs::openat(&dir, name, DIRECTORY, Mode::empty())
+        fs::openat(&dir, name, PLACE, Mode::empty())
     })
 }
 
@@ -77,11 +63,25 @@ pub fn open_named(path: &[u8]) -> Result<OwnedFd> {
         Err(FailedCall {
             errno: Errno::NOTDIR,
             ..
-        }) if path.len() <= CHUNK => call("open", || {
+        }) if path.len() <= MAX_PATH => call("open", || {
             fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
         }),
         opened => opened,
     }
+}
+
+/// Opens a directory by its path from `base`, however long the path; links are followed.
+///
+/// # Errors
+/// Those of `openat`.
+pub fn open_through(
+    base: BorrowedFd<'_>,
+    path: &[u8],
+    flags: OFlags,
+) -> std::result::Result<OwnedFd, Errno> {
+    in_chunks(base, path, flags, |base, chunk, flags| {
+        retry_on_intr(|| fs::openat(base, chunk, flags, Mode::empty()))
+    })
 }
 
 /// Opens the directory `path` below `root`, or that itself if the path is empty; a symbolic link
@@ -91,75 +91,160 @@ pub fn open_named(path: &[u8]) -> Result<OwnedFd> {
 /// # Errors
 /// Those of `openat2`.
 pub fn open_below(root: impl AsFd, path: &[u8]) -> Result<OwnedFd> {
-    let path = relative(path);
-    let path: &[u8] = if path.is_empty() { b"." } else { path };
-    let (mut at, mut rest) = open_chunk(root.as_fd(), path)?;
-    while !rest.is_empty() {
-        (at, rest) = open_chunk(at.as_fd(), rest)?;
-    }
-    Ok(at)
-}
-
-/// A path without the slashes that it begins with.
-fn relative(path: &[u8]) -> &[u8] {
-    let slashes = path.iter().take_while(|byte| **byte == b'/').count();
-    &path[slashes..]
-}
-
-/// Opens as much of the way as the kernel takes at once; returns the rest of it too.
-fn open_chunk<'p>(at: BorrowedFd<'_>, path: &'p [u8]) -> Result<(OwnedFd, &'p [u8])> {
-    let take = if path.len() <= CHUNK {
-        path.len()
-    } else {
-        // A component has at most 255 bytes, so there is a slash.
-        path[..CHUNK]
-            .iter()
-            .rposition(|byte| *byte == b'/')
-            .unwrap_or(CHUNK)
-    };
-    let (chunk, rest) = path.split_at(take);
-    let rest = relative(rest);
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let found = call("open directory", || {
-        loop {
-            match fs::openat2(at, chunk, DIRECTORY, Mode::empty(), resolve) {
-                // Something was renamed meanwhile, and the kernel cannot decide on the effect.
-                Err(Errno::AGAIN) => {}
-                opened => break opened,
-            }
-        }
-    });
-    match found {
-        // Older kernels do not know the call, some filters answer EPERM.
-        Err(FailedCall {
-            errno: Errno::NOSYS | Errno::PERM,
-            ..
-        }) => Ok((open_parts(at, chunk)?, rest)),
-        found => Ok((found?, rest)),
+    let path = &path[slashes(path)..];
+    call("open directory", || {
+        DirOpener::new().open_below(root.as_fd(), path, PLACE, resolve)
+    })
+}
+
+/// Opens directories below directories; remembers whether `openat2` works here.
+#[derive(Debug)]
+pub struct DirOpener {
+    /// True unless `openat2` is missing (before Linux 5.6) or forbidden by a seccomp filter.
+    openat2: AtomicBool,
+}
+
+impl Default for DirOpener {
+    fn default() -> DirOpener {
+        DirOpener::new()
     }
 }
 
-/// Opens the path one component after the other.
-fn open_parts(at: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd> {
-    let open = |at: BorrowedFd<'_>, part: &[u8]| {
-        call("open directory", || {
-            fs::openat(at, part, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())
-        })
-    };
-    let mut held = open(at, b".")?;
-    for part in path
-        .split(|byte| *byte == b'/')
-        .filter(|part| !part.is_empty())
-    {
-        if part == b".." {
-            return Err(FailedCall {
-                op: "open directory",
-                errno: Errno::XDEV,
-            });
+impl DirOpener {
+    /// Makes an opener that has not met a refusal.
+    pub const fn new() -> DirOpener {
+        DirOpener {
+            openat2: AtomicBool::new(true),
         }
-        held = open(held.as_fd(), part)?;
     }
-    Ok(held)
+
+    /// Makes an opener as on a kernel that has no `openat2`.
+    pub const fn without_openat2() -> DirOpener {
+        DirOpener {
+            openat2: AtomicBool::new(false),
+        }
+    }
+
+    /// True if `NO_XDEV` works. If not, the caller has to compare devices.
+    pub fn notices_mounts(&self) -> bool {
+        self.openat2.load(Ordering::Relaxed)
+    }
+
+    /// Opens the directory `path`, at any depth, below `base`, or that itself if the path is empty;
+    /// it begins with no slash. `resolve` is what the way may not lead through. Without `openat2`
+    /// its `NO_SYMLINKS` is kept by opening one component after the other, and `BENEATH` by
+    /// refusing dots; mounts are not noticed.
+    ///
+    /// A walk does without `BENEATH`: for that the kernel goes up from each directory to the base
+    /// under the lock of all mounts, and names that were listed lead nowhere else.
+    ///
+    /// # Errors
+    /// Those of `openat2`.
+    pub fn open_below(
+        &self,
+        base: BorrowedFd<'_>,
+        path: &[u8],
+        flags: OFlags,
+        resolve: ResolveFlags,
+    ) -> std::result::Result<OwnedFd, Errno> {
+        if path.is_empty() {
+            return retry_on_intr(|| fs::openat(base, c".", flags, Mode::empty()));
+        }
+        in_chunks(base, path, flags, |base, chunk, flags| {
+            if self.openat2.load(Ordering::Relaxed) {
+                match openat2(base, chunk, flags, resolve) {
+                    Err(Errno::NOSYS) => self.openat2.store(false, Ordering::Relaxed),
+                    // From a seccomp filter, or from the file system and meant so.
+                    Err(Errno::PERM) => {
+                        let opened = open_stepwise(base, chunk, flags, resolve);
+                        if opened.is_ok() {
+                            self.openat2.store(false, Ordering::Relaxed);
+                        }
+                        return opened;
+                    }
+                    result => return result,
+                }
+            }
+            open_stepwise(base, chunk, flags, resolve)
+        })
+    }
+}
+
+fn openat2(
+    base: BorrowedFd<'_>,
+    path: &[u8],
+    flags: OFlags,
+    resolve: ResolveFlags,
+) -> std::result::Result<OwnedFd, Errno> {
+    loop {
+        match fs::openat2(base, path, flags, Mode::empty(), resolve) {
+            Err(Errno::INTR) => {}
+            // Something was renamed meanwhile, and the kernel cannot decide on the effect.
+            Err(Errno::AGAIN) if resolve.contains(ResolveFlags::BENEATH) => {}
+            opened => return opened,
+        }
+    }
+}
+
+/// Calls `open` once for a path that fits, else for one part after the other.
+fn in_chunks(
+    base: BorrowedFd<'_>,
+    mut path: &[u8],
+    flags: OFlags,
+    open: impl Fn(BorrowedFd<'_>, &[u8], OFlags) -> std::result::Result<OwnedFd, Errno>,
+) -> std::result::Result<OwnedFd, Errno> {
+    let mut reached: Option<OwnedFd> = None;
+    while path.len() > MAX_PATH {
+        // A single component of that length exists nowhere.
+        let cut = path[..=MAX_PATH]
+            .iter()
+            .rposition(|&byte| byte == b'/')
+            .filter(|&cut| cut > 0)
+            .ok_or(Errno::NAMETOOLONG)?;
+        let from = reached.as_ref().map_or(base, |fd| fd.as_fd());
+        reached = Some(open(from, &path[..cut], PLACE)?);
+        path = &path[cut..];
+        path = &path[slashes(path)..];
+    }
+    let from = reached.as_ref().map_or(base, |fd| fd.as_fd());
+    let path = if path.is_empty() { b"." } else { path };
+    open(from, path, flags)
+}
+
+fn slashes(path: &[u8]) -> usize {
+    path.iter().take_while(|&&byte| byte == b'/').count()
+}
+
+/// Opens one component after the other, so that a link in the middle is noticed.
+fn open_stepwise(
+    base: BorrowedFd<'_>,
+    path: &[u8],
+    flags: OFlags,
+    resolve: ResolveFlags,
+) -> std::result::Result<OwnedFd, Errno> {
+    if !resolve.contains(ResolveFlags::NO_SYMLINKS) {
+        return retry_on_intr(|| fs::openat(base, path, flags, Mode::empty()));
+    }
+    let mut reached: Option<OwnedFd> = None;
+    let mut components = path
+        .split(|&byte| byte == b'/')
+        .filter(|component| !component.is_empty())
+        .peekable();
+    while let Some(component) = components.next() {
+        if component == b".." && resolve.contains(ResolveFlags::BENEATH) {
+            return Err(Errno::XDEV);
+        }
+        let flags = match components.peek() {
+            Some(_) => PLACE,
+            None => flags,
+        };
+        let from = reached.as_ref().map_or(base, |fd| fd.as_fd());
+        let flags = flags | OFlags::NOFOLLOW;
+        let opened = retry_on_intr(|| fs::openat(from, component, flags, Mode::empty()))?;
+        reached = Some(opened);
+    }
+    reached.ok_or(Errno::NOENT)
 }
 
 /// Access to a file's content.
@@ -339,7 +424,11 @@ mod tests {
         symlink("a", dir.path().join("link")).unwrap();
         let top = top(&dir);
         let in_one = |path| open_below(&top, path).is_ok();
-        let in_parts = |path| open_parts(top.as_fd(), path).is_ok();
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let in_parts = |path| {
+            let opener = DirOpener::without_openat2();
+            opener.open_below(top.as_fd(), path, PLACE, resolve).is_ok()
+        };
         for opens in [&in_one as &dyn Fn(&'static [u8]) -> bool, &in_parts] {
             assert!(opens(b"a/b") && opens(b"a//b"));
             for path in [&b"link"[..], b"link/b", b"..", b"none"] {

@@ -5,10 +5,12 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
 use std::os::fd::AsFd as _;
 
+use bc_fs::dirfd::{PLACE, open_through};
+use rustix::fs::CWD;
 use rustix::io::Errno;
 
 use crate::exact::slashes;
-use crate::fd::{PATH_DIR, open_following, stat_at};
+use crate::fd::stat_at;
 use crate::{
     Entries, EntryId, Error, ErrorKind, ExactPaths, FileKind, Listing, Metadata, SkipReason,
     Symlinks, WalkOptions,
@@ -167,7 +169,7 @@ impl Listing {
         let from = match &prefix.fd {
             Some(fd) => fd.as_fd(),
             None => {
-                opened = open_following(&prefix.path, PATH_DIR)?;
+                opened = open_through(CWD, &prefix.path, PLACE)?;
                 opened.as_fd()
             }
         };

@@ -3,13 +3,14 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
+use bc_fs::dirfd::{PLACE, open_through};
 use bc_fs::shortage::is_shortage;
 use bc_pool::Cancel;
 use rustix::fs::CWD;
 use rustix::io::Errno;
 
 use crate::ancestors::{AncestorFds, STRIDE};
-use crate::fd::{PATH_DIR, open_following_from};
+
 use crate::{DirId, Error, Listing};
 
 /// Directories that are kept. In path order a file's directory is the last one or an ancestor of
@@ -192,7 +193,7 @@ impl<'a> DirFdCache<'a> {
         }
         let opened = self.prefixes.open(&prefix.path, |from, path, _| {
             let from = from.map_or(CWD, |from| from.as_fd());
-            open_following_from(from, path, PATH_DIR)
+            open_through(from, path, PLACE)
         });
         let opened = self.named(dir, opened)?;
         self.listing.check_prefix(dir, &opened)?;

@@ -1,21 +1,15 @@
-//! Opening directories relative to a descriptor, at any depth, without following links.
+//! Opening the directories of a walk, and looking at the names in them.
 
 use std::ffi::CStr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::fd::{BorrowedFd, OwnedFd};
 
+use bc_fs::dirfd::DirOpener;
 use bc_fs::shortage::Shortage;
-use rustix::fs::{
-    AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags, openat, openat2, statat, statx,
-};
-use rustix::io::Errno;
+use rustix::fs::{AtFlags, OFlags, ResolveFlags, StatxFlags, statat, statx};
+use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::{FileStat, Metadata, Symlinks};
-
-/// Longest path that the kernel takes in one call, without the closing NUL (`PATH_MAX` in
-/// `linux/limits.h` is 4096).
-const MAX_PATH: usize = 4095;
 
 /// Flags for a directory whose entries will be read.
 pub(crate) const READ_DIR: OFlags = OFlags::RDONLY
@@ -23,9 +17,6 @@ pub(crate) const READ_DIR: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC)
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY);
-
-/// Flags for a directory that paths will be relative to.
-pub(crate) const PATH_DIR: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// Permission for a path to lead through a mount point.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -35,11 +26,10 @@ pub(crate) enum MountCrossing {
     Refuse,
 }
 
-/// Opens directories below a directory; remembers whether `openat2` works here.
+/// Opens directories below directories of one walk; shared by its workers and its listing.
 #[derive(Debug)]
 pub(crate) struct Opener {
-    /// True unless `openat2` is missing (before Linux 5.6) or forbidden by a seccomp filter.
-    openat2: AtomicBool,
+    dirs: DirOpener,
     pub(crate) shortage: Shortage,
 }
 
@@ -47,7 +37,7 @@ impl Opener {
     /// Makes an opener.
     pub(crate) fn new() -> Opener {
         Opener {
-            openat2: AtomicBool::new(true),
+            dirs: DirOpener::new(),
             shortage: Shortage::new(),
         }
     }
@@ -56,14 +46,14 @@ impl Opener {
     #[cfg(test)]
     pub(crate) fn without_openat2() -> Opener {
         Opener {
-            openat2: AtomicBool::new(false),
+            dirs: DirOpener::without_openat2(),
             ..Opener::new()
         }
     }
 
     /// True if [`Mounts::Refuse`] works. If not, the caller has to compare devices.
     pub(crate) fn notices_mounts(&self) -> bool {
-        self.openat2.load(Ordering::Relaxed)
+        self.dirs.notices_mounts()
     }
 
     /// Opens the directory `path` (components separated by single slashes, no `..`; empty:
@@ -76,95 +66,9 @@ impl Opener {
         symlinks: Symlinks,
         mounts: MountCrossing,
     ) -> Result<OwnedFd, Errno> {
-        if path.is_empty() {
-            return retry(|| openat(base, c".", flags, Mode::empty()));
-        }
-        in_chunks(base, path, flags, |base, chunk, flags| {
-            if self.openat2.load(Ordering::Relaxed) {
-                let resolve = resolve_flags(symlinks, mounts);
-                match retry(|| openat2(base, chunk, flags, Mode::empty(), resolve)) {
-                    Err(Errno::NOSYS) => self.openat2.store(false, Ordering::Relaxed),
-                    // From a seccomp filter, or from the file system and meant so.
-                    Err(Errno::PERM) => {
-                        let opened = open_stepwise(base, chunk, flags, symlinks);
-                        if opened.is_ok() {
-                            self.openat2.store(false, Ordering::Relaxed);
-                        }
-                        return opened;
-                    }
-                    result => return result,
-                }
-            }
-            open_stepwise(base, chunk, flags, symlinks)
-        })
+        let resolve = resolve_flags(symlinks, mounts);
+        self.dirs.open_below(base, path, flags, resolve)
     }
-}
-
-/// Opens a directory the way `open` does, links followed, but at any length.
-pub(crate) fn open_following(path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
-    open_following_from(CWD, path, flags)
-}
-
-/// Opens a path that begins at a directory, links followed.
-pub(crate) fn open_following_from(
-    base: BorrowedFd<'_>,
-    path: &[u8],
-    flags: OFlags,
-) -> Result<OwnedFd, Errno> {
-    in_chunks(base, path, flags, |base, chunk, flags| {
-        retry(|| openat(base, chunk, flags, Mode::empty()))
-    })
-}
-
-/// Calls `open` once for a path that fits, else for one part after the other.
-fn in_chunks(
-    base: BorrowedFd<'_>,
-    mut path: &[u8],
-    flags: OFlags,
-    open: impl Fn(BorrowedFd<'_>, &[u8], OFlags) -> Result<OwnedFd, Errno>,
-) -> Result<OwnedFd, Errno> {
-    let mut reached: Option<OwnedFd> = None;
-    while path.len() > MAX_PATH {
-        // A single component of that length exists nowhere.
-        let cut = path[..=MAX_PATH]
-            .iter()
-            .rposition(|&byte| byte == b'/')
-            .filter(|&cut| cut > 0)
-            .ok_or(Errno::NAMETOOLONG)?;
-        let from = reached.as_ref().map_or(base, |fd| fd.as_fd());
-        reached = Some(open(from, &path[..cut], PATH_DIR)?);
-        let rest = &path[cut..];
-        let slashes = rest.iter().take_while(|&&byte| byte == b'/').count();
-        path = &rest[slashes..];
-    }
-    let from = reached.as_ref().map_or(base, |fd| fd.as_fd());
-    let path = if path.is_empty() { b"." } else { path };
-    open(from, path, flags)
-}
-
-/// Opens one component after the other, so that a link in the middle is noticed.
-fn open_stepwise(
-    base: BorrowedFd<'_>,
-    path: &[u8],
-    flags: OFlags,
-    symlinks: Symlinks,
-) -> Result<OwnedFd, Errno> {
-    if symlinks == Symlinks::Follow {
-        return retry(|| openat(base, path, flags, Mode::empty()));
-    }
-    let mut reached: Option<OwnedFd> = None;
-    let mut components = path.split(|&byte| byte == b'/').peekable();
-    while let Some(component) = components.next() {
-        let flags = match components.peek() {
-            Some(_) => PATH_DIR,
-            None => flags,
-        };
-        let from = reached.as_ref().map_or(base, |fd| fd.as_fd());
-        reached = Some(retry(|| {
-            openat(from, component, flags | OFlags::NOFOLLOW, Mode::empty())
-        })?);
-    }
-    reached.ok_or(Errno::NOENT)
 }
 
 fn resolve_flags(symlinks: Symlinks, mounts: MountCrossing) -> ResolveFlags {
@@ -204,22 +108,13 @@ pub(crate) fn stat_at(
             .difference(StatxFlags::ATIME)
             .difference(StatxFlags::BLOCKS),
     };
-    match retry(|| statx(dir, name, flags, mask)) {
+    match retry_on_intr(|| statx(dir, name, flags, mask)) {
         Ok(stat) => Ok(FileStat::from(&stat)),
         // Linux before 4.11, and some sandboxes.
-        Err(Errno::NOSYS) => retry(|| statat(dir, name, flags)).map(|stat| FileStat::from(&stat)),
-        Err(errno) => Err(errno),
-    }
-}
-
-/// Repeats a call that was interrupted: opening on a network file system may be interrupted by a
-/// signal.
-fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
-    loop {
-        match call() {
-            Err(Errno::INTR) => {}
-            result => return result,
+        Err(Errno::NOSYS) => {
+            retry_on_intr(|| statat(dir, name, flags)).map(|stat| FileStat::from(&stat))
         }
+        Err(errno) => Err(errno),
     }
 }
 
@@ -244,6 +139,7 @@ pub fn raise_nofile_limit() -> u64 {
 mod tests {
     use super::*;
     use std::fs;
+    use std::os::fd::AsFd as _;
     use std::os::unix::fs::symlink;
 
     fn everywhere(check: impl Fn(&Opener, BorrowedFd<'_>)) {

@@ -4,13 +4,14 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use bc_fs::dirfd::{PLACE, open_through};
 use bc_fs::mount::Decompression;
 use bc_fs::shortage::Shortage;
-use rustix::fs::fstat;
+use rustix::fs::{CWD, fstat};
 use rustix::io::Errno;
 
 use crate::columns::{AttributeClass, Columns};
-use crate::fd::{MountCrossing, Opener, PATH_DIR, open_following};
+use crate::fd::{MountCrossing, Opener};
 use crate::{
     BasicStat, DirectorySet, Error, ErrorKind, FileKind, FileStat, Gap, Identity, Metadata,
     Skipped, SkippedPath, Symlinks,
@@ -385,7 +386,7 @@ impl Listing {
         let from = match &prefix.fd {
             Some(fd) => fd.as_fd(),
             None => {
-                opened = open_following(&prefix.path, PATH_DIR).map_err(failed)?;
+                opened = open_through(CWD, &prefix.path, PLACE).map_err(failed)?;
                 self.check_prefix(dir, &opened)?;
                 if below.is_empty() {
                     return Ok(opened);
@@ -418,7 +419,7 @@ impl Listing {
     /// Opens a directory of this listing from one above it, as a place.
     pub(crate) fn open_below(&self, from: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
         self.opener
-            .open_below(from, path, PATH_DIR, self.symlinks, MountCrossing::Cross)
+            .open_below(from, path, PLACE, self.symlinks, MountCrossing::Cross)
     }
 
     /// Returns the parent of a directory; `None` for a root, and for the directory of roots that

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::sync::Arc;
 
+use bc_fs::dirfd::{PLACE, open_through};
 use bc_fs::mount::basic_traits;
 use bc_fs::shortage::is_shortage;
 use bc_pool::dispatch::AdaptiveWorkers;
@@ -14,7 +15,7 @@ use rustix::fs::{CWD, fstat};
 use rustix::io::Errno;
 
 use crate::ancestors::{AncestorFds, is_long};
-use crate::fd::{PATH_DIR, READ_DIR, open_following, open_following_from, stat_at};
+use crate::fd::{READ_DIR, stat_at};
 use crate::listing::PathPrefix;
 use crate::places::{Places, way_where_needed};
 use crate::shard::ROOT;
@@ -152,7 +153,7 @@ impl Roots {
         options: &WalkOptions,
     ) -> Result<(), (&'static str, ErrorKind)> {
         let failed = |errno: Errno| ("open", ErrorKind::System(errno.raw_os_error()));
-        let fd = open_following(path, READ_DIR).map_err(failed)?;
+        let fd = open_through(CWD, path, READ_DIR).map_err(failed)?;
         let id = FileStat::from(&fstat(&fd).map_err(failed)?).id;
         let traits = basic_traits(&fd).map_err(|refused| failed(refused.errno))?;
         let way = way_where_needed(&fd, &traits);
@@ -388,16 +389,16 @@ type Way = AncestorFds<Arc<OwnedFd>>;
 /// Opens a directory as a place, links followed.
 fn open_directory(path: &[u8], way: &mut Way) -> Result<Arc<OwnedFd>, Errno> {
     if !is_long(path) {
-        return open_following(path, PATH_DIR).map(Arc::new);
+        return open_through(CWD, path, PLACE).map(Arc::new);
     }
     let open = |from: Option<&Arc<OwnedFd>>, path: &[u8], _| {
         let from = from.map_or(CWD, |from| from.as_fd());
-        open_following_from(from, path, PATH_DIR)
+        open_through(from, path, PLACE)
     };
     let fd = match way.open(path, open) {
         // Kept descriptors are no reason to fail for want of one.
         Err(errno) if is_shortage(&errno) && way.clear() => {
-            return open_following(path, PATH_DIR).map(Arc::new);
+            return open_through(CWD, path, PLACE).map(Arc::new);
         }
         opened => opened?,
     };

@@ -8,15 +8,16 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use bc_fs::dirfd::{PLACE, open_through};
 use bc_fs::mount::{Traits, basic_traits};
 use bc_pool::dispatch::{AdaptiveWorkers, Pace};
 use bc_pool::{Cancel, WorkQueue, WorkerPanic, run, run_growing};
-use rustix::fs::fstat;
+use rustix::fs::{CWD, fstat};
 use rustix::io::Errno;
 
 use crate::absent::Declined;
 use crate::dir::Worker;
-use crate::fd::{MountCrossing, Opener, PATH_DIR, open_following};
+use crate::fd::{MountCrossing, Opener};
 use crate::kept::KeptDirs;
 use crate::listing::PathPrefix;
 use crate::merge::{Parts, merge};
@@ -374,13 +375,13 @@ impl Walk<'_> {
     fn look(&self, prefix: &PathPrefix, path: &[u8]) -> Result<WalkableDir, Errno> {
         let prefix_fd: Arc<OwnedFd> = match &prefix.fd {
             Some(fd) => Arc::clone(fd),
-            None => Arc::new(open_following(&prefix.path, PATH_DIR)?),
+            None => Arc::new(open_through(CWD, &prefix.path, PLACE)?),
         };
         let symlinks = self.options.symlinks;
         let fd = self.opener.open_below(
             prefix_fd.as_fd(),
             path,
-            PATH_DIR,
+            PLACE,
             symlinks,
             MountCrossing::Cross,
         )?;

@@ -66,9 +66,7 @@ const HOMES: &[Home] = &[
         words: &["openat2", "/proc/self/fd/", "/proc/thread-self/fd/"],
         folders: &[
             "crates/fs/src",
-            // The walk remembers for itself whether the kernel has the call, and the pump opens what is
-            // cached alone.
-            "crates/walk/src/fd.rs",
+            // The pump opens what is cached alone.
             "crates/read/src/open.rs",
         ],
         what: "opens by descriptor; bc_fs::dirfd does",

@@ -3,13 +3,14 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
+use bc_fs::dirfd::{PLACE, open_through};
 use bc_fs::mount::Answer;
-use rustix::fs::{OFlags, fstat};
+use rustix::fs::{CWD, OFlags, fstat};
 use rustix::io::Errno;
 
 use super::{Worker, system};
 use crate::ancestors::{AncestorFds, Reach};
-use crate::fd::{MountCrossing, PATH_DIR, READ_DIR, open_following};
+use crate::fd::{MountCrossing, READ_DIR};
 use crate::tree::Task;
 use crate::{ErrorKind, FileStat, SkipReason, Symlinks};
 
@@ -92,7 +93,7 @@ impl Worker<'_> {
         kept.open(&task.path, |from, rest, reach| {
             let from = from.map_or(root_fd, |from| from);
             let flags = match reach {
-                Reach::Way => PATH_DIR,
+                Reach::Way => PLACE,
                 Reach::End => READ_DIR,
             };
             self.open_from(from, rest, flags)
@@ -115,7 +116,7 @@ impl Worker<'_> {
         let prefix = &self.context.prefixes[walk_root.prefix as usize];
         let prefix_fd = match &prefix.fd {
             Some(fd) => Arc::clone(fd),
-            None => Arc::new(open_following(&prefix.path, READ_DIR)?),
+            None => Arc::new(open_through(CWD, &prefix.path, READ_DIR)?),
         };
         if walk_root.path.is_empty() {
             return Ok(prefix_fd);
