@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use bc_digest::Digest;
 use bc_edit::metadata::FileMetadata;
+use bc_fs::open_dirs::OpenDirs;
 use bc_read::Opener;
 use bc_walk::{DirFdCache, Error, ErrorKind, FileStat};
 use rustix::io::Errno;
@@ -47,7 +48,7 @@ pub(crate) struct Worker<'a> {
     opener: Option<(usize, Opener<'a>)>,
     /// Directories of one source.
     sources: Option<(usize, DirFdCache<'a>)>,
-    dirs: Vec<(Vec<u8>, Rc<DestDir>)>,
+    dirs: OpenDirs<Vec<u8>, Rc<DestDir>>,
     /// Directories of the destination opened since the waiting files got their names, and the
     /// greatest number allowed.
     opened: usize,
@@ -65,13 +66,17 @@ pub(crate) struct Worker<'a> {
 
 impl<'a> Worker<'a> {
     pub(crate) fn new(job: &'a Job<'a>) -> Worker<'a> {
+        Worker::holding(job, affordable(job.options.workers))
+    }
+
+    fn holding(job: &'a Job<'a>, most_opened: usize) -> Worker<'a> {
         Worker {
             job,
             opener: None,
             sources: None,
-            dirs: Vec::new(),
+            dirs: OpenDirs::new(KEPT.min(most_opened)),
             opened: 0,
-            most_opened: affordable(job.options.workers),
+            most_opened,
             xattrs: SourceXattrs::new(),
             lost: Vec::new(),
             buffer: Vec::new(),
@@ -85,10 +90,7 @@ impl<'a> Worker<'a> {
     /// descriptors that the thread may hold open.
     pub(crate) fn one_of(job: &'a Job<'a>, several: usize) -> Worker<'a> {
         let most_opened = affordable(job.options.workers.saturating_mul(several));
-        Worker {
-            most_opened,
-            ..Worker::new(job)
-        }
+        Worker::holding(job, most_opened)
     }
 
     /// Opens a source that is a regular file, and checks that it is the one that was walked.
@@ -173,11 +175,8 @@ impl<'a> Worker<'a> {
     /// Opens a directory of the destination, by its path below the top. The caller adds the path to
     /// an error.
     pub(crate) fn try_dir(&mut self, path: &[u8]) -> Result<Rc<DestDir>, Errno> {
-        if let Some(at) = self.dirs.iter().rposition(|(kept, _)| kept == path) {
-            let dir = Rc::clone(&self.dirs[at].1);
-            // Used last, it is given up last.
-            self.dirs[at..].rotate_left(1);
-            return Ok(dir);
+        if let Some(dir) = self.dirs.find(|kept| kept == path) {
+            return Ok(Rc::clone(dir));
         }
         let job = self.job;
         let opened = self.open_waiting(|| DestDir::open(job.top.fd.as_fd(), path));
@@ -187,10 +186,7 @@ impl<'a> Worker<'a> {
             self.job.also_sync(dir.id.dev, &dir.fd);
         }
         self.opened += 1;
-        if self.dirs.len() == KEPT.min(self.most_opened) {
-            self.dirs.remove(0);
-        }
-        self.dirs.push((path.to_vec(), Rc::clone(&dir)));
+        self.dirs.keep(path.to_vec(), None, Rc::clone(&dir));
         Ok(dir)
     }
 

@@ -9,6 +9,7 @@
 //! - [`dirfd`] opens files and directories by the descriptor of a directory above them, [`meta`]
 //!   reads what is known of them, and [`call`](mod@call) says which call failed.
 //! - [`known`] judges if a file is the one that was recorded.
+//! - [`open_dirs`] holds directories open for those that come next.
 //! - [`xattr`] reads extended attributes.
 //! - [`place`] finds the directory that a file is to be written to, and which users' links to
 //!   believe there.
@@ -50,6 +51,7 @@ pub mod known;
 pub mod lease;
 pub mod meta;
 pub mod mount;
+pub mod open_dirs;
 pub mod path;
 mod path_error;
 pub mod place;

@@ -3,7 +3,6 @@
 //! small file's step.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::VecDeque;
 use std::ffi::CString;
 use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,6 +12,7 @@ use bc_find::groups::FileRef;
 use bc_fs::call;
 use bc_fs::dirfd;
 use bc_fs::meta::{self, FullStat};
+use bc_fs::open_dirs::OpenDirs;
 use bc_fs::path::{below, split};
 use bc_pool::Cancel;
 use bc_walk::Identity;
@@ -111,20 +111,26 @@ pub(crate) fn open_parent(file: &FileRef) -> Result<(OwnedFd, CString), Skip> {
 const RECENT: usize = 4;
 
 /// The directories that a run came to last.
-#[derive(Default)]
 pub(super) struct Parents {
     /// Root of the last file, by the name that it was given, and the time when it was opened.
     root: Option<(Vec<u8>, CheckedAt, Rc<Dir>)>,
-    /// The latest last.
-    recent: VecDeque<RecentDirs>,
+    /// By path, and length of the root in it.
+    recent: OpenDirs<(Vec<u8>, usize), RecentDir>,
 }
 
-struct RecentDirs {
-    path: Vec<u8>,
-    root_len: usize,
+struct RecentDir {
     opened: CheckedAt,
     id: Identity,
     dir: Rc<Dir>,
+}
+
+impl Default for Parents {
+    fn default() -> Parents {
+        Parents {
+            root: None,
+            recent: OpenDirs::new(RECENT),
+        }
+    }
 }
 
 impl Parents {
@@ -136,25 +142,18 @@ impl Parents {
         let path = split(&file.path).0;
         let now = CheckedAt::now();
         self.recent.retain(|held| held.opened.is_fresh(now));
-        let same = |held: &RecentDirs| held.path == path && held.root_len == root.len();
-        if let Some(at) = self.recent.iter().rposition(same) {
-            let last = self.recent.len() - 1;
-            self.recent.swap(at, last);
-            let held = &self.recent[last];
+        let same = |(held, root_len): &(Vec<u8>, usize)| held == path && *root_len == root.len();
+        if let Some(held) = self.recent.find(same) {
             return Ok((Rc::clone(&held.dir), held.id, name));
         }
         let dir = self.open(root, below, now)?;
         let id = dir.facts()?.stat.id;
-        if self.recent.len() >= RECENT {
-            self.recent.pop_front();
-        }
-        self.recent.push_back(RecentDirs {
-            path: path.to_vec(),
-            root_len: root.len(),
+        let held = RecentDir {
             opened: now,
             id,
             dir: Rc::clone(&dir),
-        });
+        };
+        self.recent.keep((path.to_vec(), root.len()), None, held);
         Ok((dir, id, name))
     }
 

@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
 use bc_fs::dirfd::{PLACE, open_through};
+use bc_fs::open_dirs::OpenDirs;
 use bc_fs::shortage::is_shortage;
 use bc_pool::Cancel;
 use rustix::fs::CWD;
@@ -39,8 +40,7 @@ const KEPT: usize = 12;
 /// ```
 pub struct DirFdCache<'a> {
     listing: &'a Listing,
-    /// Most recently used last. A directory comes after those that it was opened from.
-    kept: Vec<Kept>,
+    kept: OpenDirs<DirId, Rc<OwnedFd>>,
     /// Directories that the listing's paths begin with and does not hold open.
     prefixes: AncestorFds<Rc<OwnedFd>>,
     /// Directories from the wanted one up to the nearest kept one: empty between calls.
@@ -48,19 +48,12 @@ pub struct DirFdCache<'a> {
     path: Vec<u8>,
 }
 
-struct Kept {
-    dir: DirId,
-    /// Directory that it was opened from.
-    above: Option<DirId>,
-    fd: Rc<OwnedFd>,
-}
-
 impl<'a> DirFdCache<'a> {
     /// Keeps nothing yet.
     pub fn new(listing: &'a Listing) -> DirFdCache<'a> {
         DirFdCache {
             listing,
-            kept: Vec::with_capacity(KEPT),
+            kept: OpenDirs::new(KEPT),
             prefixes: AncestorFds::default(),
             way: Vec::new(),
             path: Vec::new(),
@@ -113,27 +106,12 @@ impl<'a> DirFdCache<'a> {
     /// whether there were any. From now on all caches of this listing keep one directory each.
     pub fn give_way(&mut self) -> bool {
         self.listing.opener.shortage.note();
-        let any = !self.kept.is_empty();
-        self.kept.clear();
+        let any = self.kept.clear();
         self.prefixes.clear() || any
     }
 
-    /// Finds a directory that is kept, and makes it and those above it the last to be closed.
     fn find(&mut self, dir: DirId) -> Option<Rc<OwnedFd>> {
-        let mut wanted = dir;
-        let mut end = self.kept.len();
-        while let Some(at) = self.kept[..end].iter().rposition(|kept| kept.dir == wanted) {
-            self.kept[at..end].rotate_left(1);
-            end -= 1;
-            match self.kept[end].above {
-                // All is in order already, and has been since it was put there.
-                _ if at == end && end + 1 == self.kept.len() => break,
-                Some(above) => wanted = above,
-                None => break,
-            }
-        }
-        let last = self.kept.last().filter(|kept| kept.dir == dir)?;
-        Some(Rc::clone(&last.fd))
+        self.kept.find(|kept| *kept == dir).map(Rc::clone)
     }
 
     fn open_new(&mut self, dir: DirId) -> Result<Rc<OwnedFd>, Error> {
@@ -212,15 +190,8 @@ impl<'a> DirFdCache<'a> {
         above: Option<DirId>,
         fd: impl Into<Rc<OwnedFd>>,
     ) -> Rc<OwnedFd> {
-        if self.kept.len() == KEPT {
-            self.kept.remove(0);
-        }
         let fd = fd.into();
-        self.kept.push(Kept {
-            dir,
-            above,
-            fd: Rc::clone(&fd),
-        });
+        self.kept.keep(dir, above, Rc::clone(&fd));
         fd
     }
 }
@@ -279,7 +250,7 @@ mod tests {
             let mut check = |dir: &DirId| {
                 let fd = dirs.open(*dir).unwrap();
                 assert_eq!(Some(identity(&fd)), listing.dir_identity(*dir));
-                assert!(dirs.kept.len() <= KEPT);
+                assert!(dirs.kept.keys().count() <= KEPT);
                 assert!(Rc::ptr_eq(&fd, &dirs.open(*dir).unwrap()));
             };
             all.iter().for_each(&mut check);
@@ -293,7 +264,7 @@ mod tests {
                 for dirs in [&mut dirs, &mut others] {
                     let fd = dirs.open_waiting(*dir, &Cancel::new()).unwrap();
                     assert_eq!(Some(identity(&fd)), listing.dir_identity(*dir));
-                    assert_eq!(dirs.kept.len(), 1);
+                    assert_eq!(dirs.kept.keys().count(), 1);
                 }
             }
         }
@@ -309,7 +280,7 @@ mod tests {
         let all = || (0..listing.dirs() as u32).map(DirId);
         let deepest = all().max_by_key(|dir| depth(*dir)).unwrap();
         dirs.open(deepest).unwrap();
-        let stops: Vec<DirId> = dirs.kept.iter().map(|kept| kept.dir).collect();
+        let stops: Vec<DirId> = dirs.kept.keys().copied().collect();
         assert!((3..KEPT).contains(&stops.len()), "{}", stops.len());
         // Up again, each directory closes an older one, but none above itself.
         let mut at = deepest;
@@ -318,7 +289,7 @@ mod tests {
             dirs.open(at).unwrap();
             let is_above = |dir: &&DirId| depth(**dir) < depth(at);
             let above = stops.iter().filter(is_above);
-            let is_kept = |dir: &DirId| dirs.kept.iter().any(|kept| kept.dir == *dir);
+            let is_kept = |dir: &DirId| dirs.kept.keys().any(|kept| kept == dir);
             assert!(above.clone().count() > 1 && above.clone().all(is_kept));
         }
     }

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::resume_unwind;
+use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
@@ -14,6 +15,7 @@ use bc_digest::{Algorithm, Digest, Hasher};
 use bc_edit::journal::{FLAGS, check};
 use bc_edit::output::takes_at_once;
 use bc_fs::dirfd;
+use bc_fs::open_dirs::OpenDirs;
 use bc_fs::place::Place;
 use bc_manifest::integrity::{Meta, Policy, Reader, Scope, read_seal};
 use bc_pool::Cursor;
@@ -291,7 +293,7 @@ struct WalkedDir {
 struct Look<'a, 'j> {
     job: &'a Job<'j>,
     path: Vec<u8>,
-    dirs: Vec<(WalkedDir, OwnedFd)>,
+    dirs: OpenDirs<WalkedDir, Rc<OwnedFd>>,
 }
 
 impl<'a, 'j> Look<'a, 'j> {
@@ -299,7 +301,7 @@ impl<'a, 'j> Look<'a, 'j> {
         Look {
             job,
             path: Vec::new(),
-            dirs: Vec::with_capacity(KEPT),
+            dirs: OpenDirs::new(KEPT),
         }
     }
 
@@ -325,27 +327,25 @@ impl<'a, 'j> Look<'a, 'j> {
         } else {
             let (root, id) = (nth, listing.dir(id));
             let dir = self.dir(WalkedDir { root, id }, item)?;
-            retry_on_intr(|| rustix::fs::statat(dir, name, flags))?
+            retry_on_intr(|| rustix::fs::statat(&dir, name, flags))?
         };
         let now = FileStat::from(&stat);
         Ok((now.id.dev == self.job.top.id.dev).then(|| meta_of(&now)))
     }
 
-    /// Returns the directory there, which `item` is in.
-    fn dir(&mut self, walked: WalkedDir, item: RootItem) -> Result<&OwnedFd, Errno> {
-        match self.dirs.iter().rposition(|(known, _)| *known == walked) {
-            Some(at) => self.dirs[at..].rotate_left(1),
-            None => {
-                self.job.tree.write_target(item, &mut self.path);
-                let dir = dirfd::open_below(self.job.top.fd.as_fd(), parts(&self.path).0)
-                    .map_err(Errno::from)?;
-                if self.dirs.len() == KEPT {
-                    self.dirs.remove(0);
-                }
-                self.dirs.push((walked, dir));
-            }
+    fn dir(&mut self, walked: WalkedDir, item: RootItem) -> Result<Rc<OwnedFd>, Errno> {
+        if let Some(dir) = self.dirs.find(|known| *known == walked) {
+            return Ok(Rc::clone(dir));
         }
-        self.dirs.last().map(|(_, dir)| dir).ok_or(Errno::NOENT)
+        let (job, path, dirs) = (self.job, &mut self.path, &mut self.dirs);
+        job.tree.write_target(item, path);
+        let open = || dirfd::open_below(job.top.fd.as_fd(), parts(path).0).map_err(Errno::from);
+        let let_go = || {
+            dirs.clear();
+        };
+        let dir = Rc::new(job.open_waiting(open, let_go)?);
+        self.dirs.keep(walked, None, Rc::clone(&dir));
+        Ok(dir)
     }
 }
 

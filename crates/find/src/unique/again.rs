@@ -2,13 +2,12 @@
 //! search were not searched.
 
 use std::collections::{HashMap, HashSet};
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bc_fs::meta;
 use bc_fs::mount::{Inodes, Mounts};
 use bc_pool::WorkerPanic;
-use bc_walk::{DirId, EntryId, Error, ErrorKind, FileKind, Listing};
+use bc_walk::{DirFdCache, DirId, EntryId, Error, ErrorKind, FileKind, Listing};
 
 use super::Unique;
 use super::contents::Presence;
@@ -179,15 +178,11 @@ fn changed_files(
     let next = AtomicUsize::new(0);
     let found = bc_pool::run(workers.min(pieces.len()), |_| {
         let mut changed = Vec::new();
-        let mut opened: Option<(DirId, Option<OwnedFd>)> = None;
+        let mut dirs = DirFdCache::new(listing);
         while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
             for entry in *piece {
-                let dir = listing.dir(*entry);
-                if opened.as_ref().is_none_or(|(known, _)| *known != dir) {
-                    opened = Some((dir, listing.open_dir(dir).ok()));
-                }
-                let at = opened.as_ref().and_then(|(_, at)| at.as_ref());
-                let now = at.and_then(|at| {
+                let dir = dirs.open(listing.dir(*entry)).ok();
+                let now = dir.and_then(|at| {
                     let name = listing.name(*entry);
                     match listing.follow(*entry) {
                         true => meta::stat_through(at, name).ok(),
