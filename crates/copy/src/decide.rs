@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bc_digest::{Algorithm, Digest, Hasher};
 use bc_edit::metadata::FileMetadata;
+use bc_fs::compare::{PIECE, SideBySide, UnreadSide};
 use bc_fs::known::{Known, is_later};
 use bc_fs::mount::traits_or_unknown;
 use bc_fs::shortage::is_shortage;
@@ -51,9 +52,6 @@ impl Decision {
         }
     }
 }
-
-/// Bytes that are compared at once.
-const PIECE: usize = 256 << 10;
 
 impl Worker<'_> {
     /// Decides about a regular file.
@@ -397,38 +395,40 @@ impl Worker<'_> {
             return Ok(Compared::Other);
         };
         let mut hasher = self.job.options.algorithm.map(Hasher::new);
-        let (mut ours, mut theirs) = (vec![0; PIECE], vec![0; PIECE]);
-        let (mut at, mut same) = (0, true);
-        loop {
+        let mut buffers = Default::default();
+        let files = [open.file.as_fd(), there.as_fd()];
+        let mut sides = SideBySide::new(files, source.stamp.size, &mut buffers);
+        let (piece, mut same) = (sides.piece(), true);
+        while !sides.is_over() {
             if self.job.cancel.is_cancelled() {
                 return Err(cancelled(&place.target));
             }
-            let failed = |errno| Error::new(self.job.tree.source_path(place.item), "read", errno);
-            let count = read_full(&open.file, &mut ours, at).map_err(failed)?;
-            let Ok(other) = read_full(&there, &mut theirs, at) else {
-                return Ok(Compared::Other);
+            let [ours, theirs] = match sides.read() {
+                Ok(read) => read,
+                Err(UnreadSide { file: 0, call }) => {
+                    let path = self.job.tree.source_path(place.item);
+                    return Err(Error::new(path, call.op, call.errno));
+                }
+                Err(_) => return Ok(Compared::Other),
             };
-            same &= other == count && ours[..count] == theirs[..count];
+            same &= ours == theirs;
             let holds_less = || {
-                let mut pairs = ours[..count].iter().zip(&theirs[..other]);
+                let mut pairs = ours.iter().zip(theirs);
                 is_torn
-                    && other <= count
+                    && theirs.len() <= ours.len()
                     && pairs.all(|(ours, theirs)| ours == theirs || *theirs == 0)
             };
             if !same && !holds_less() {
                 return Ok(Compared::Other);
             }
             if let Some(hasher) = &mut hasher {
-                hasher.update(&ours[..count]);
+                hasher.update(ours);
             }
-            if other < PIECE && !same {
+            if theirs.len() < piece && !same {
                 return Ok(Compared::Less);
             }
-            if count < PIECE {
-                return Ok(Compared::Same(hasher.map(|hasher| hasher.finalize())));
-            }
-            at += count as u64;
         }
+        Ok(Compared::Same(hasher.map(|hasher| hasher.finalize())))
     }
 
     /// Records the state of an existing file that has the recorded bytes, so that the next run need

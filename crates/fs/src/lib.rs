@@ -8,6 +8,7 @@
 //!
 //! - [`dirfd`] opens files and directories by the descriptor of a directory above them, [`meta`]
 //!   reads what is known of them, and [`call`](mod@call) says which call failed.
+//! - [`compare`] reads two files side by side.
 //! - [`known`] judges if a file is the one that was recorded.
 //! - [`open_dirs`] holds directories open for those that come next.
 //! - [`xattr`] reads extended attributes.
@@ -41,6 +42,7 @@
 pub mod call;
 pub mod clock;
 mod close;
+pub mod compare;
 pub mod descriptors;
 pub mod dirfd;
 mod escape;

@@ -10,13 +10,14 @@ use bc_edit::content;
 use bc_edit::entry;
 use bc_edit::metadata::{FileMetadata, PresentAcl};
 use bc_edit::names::prune::Mark;
+use bc_fs::compare::piece;
 use bc_fs::dirfd;
 use bc_fs::meta;
 use bc_pool::Cancel;
 use bc_walk::{FileStat, Identity};
 use rustix::io::Errno;
 
-use super::compare::{compare, piece};
+use super::compare::compare;
 use super::meta::{give_metadata, give_times, read_metadata};
 use super::open_file::identity_at;
 use super::skip::Skip;

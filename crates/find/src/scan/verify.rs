@@ -1,10 +1,9 @@
 //! `--verify-bytes`: the members of every group compared byte for byte, so
 //! that not even a crafted collision of the digest makes two files equal.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
-use bc_fs::call::FailedCall;
-use bc_fs::dirfd;
+use bc_fs::compare::{PIECE, SideBySide, UnreadSide};
 use bc_fs::meta;
 use bc_pool::dispatch::Effort;
 use bc_pool::{Cursor, WorkerPanic};
@@ -14,9 +13,6 @@ use bc_walk::{Error, ErrorKind};
 use super::context::Context;
 use super::groups::{Found, worth};
 use super::pass::PassResult;
-
-/// Bytes compared at a time, of each of two files.
-const PIECE: usize = 256 << 10;
 
 /// Compares the members of each group and splits it by their bytes. Files that cannot be read leave
 /// it.
@@ -102,7 +98,7 @@ impl VerifyWorker<'_> {
         }
         let mut found = None;
         for (index, (other, _)) in kinds.iter().enumerate() {
-            if self.equal(&file, other, entry)? {
+            if self.equal(&file, other, entry, stat.stamp.size)? {
                 found = Some(index);
                 break;
             }
@@ -124,11 +120,11 @@ impl VerifyWorker<'_> {
         file: &OwnedFd,
         other: &OwnedFd,
         entry: bc_walk::EntryId,
+        size: u64,
     ) -> Result<bool, Error> {
         let listing = self.context.listing;
-        let [a, b] = &mut self.buffers;
-        let mut offset = 0;
-        loop {
+        let mut sides = SideBySide::new([file.as_fd(), other.as_fd()], size, &mut self.buffers);
+        while !sides.is_over() {
             if self.context.cancel.is_cancelled() {
                 return Err(Error::of_kind(
                     listing.path(entry),
@@ -136,17 +132,14 @@ impl VerifyWorker<'_> {
                     ErrorKind::Cancelled,
                 ));
             }
-            let failed = |why: FailedCall| Error::new(listing.path(entry), why.op, why.errno);
-            let read = dirfd::read_at(file, a, offset).map_err(failed)?;
-            let others = dirfd::read_at(other, b, offset).map_err(failed)?;
-            self.done.read.bytes += (read + others) as u64;
-            if a[..read] != b[..others] {
+            let [here, there] = sides.read().map_err(|UnreadSide { call, .. }| {
+                Error::new(listing.path(entry), call.op, call.errno)
+            })?;
+            self.done.read.bytes += (here.len() + there.len()) as u64;
+            if here != there {
                 return Ok(false);
             }
-            if read < a.len() {
-                return Ok(true);
-            }
-            offset += read as u64;
         }
+        Ok(true)
     }
 }

@@ -1,19 +1,15 @@
 //! Names that a search takes for one file's, as device and inode number are the same: where a file
 //! system passes on the numbers of several others they may be two files' all the same.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::AsFd;
 
-use bc_fs::call;
-use bc_fs::dirfd;
+use bc_fs::compare::{SideBySide, UnreadSide};
 use bc_fs::mount::Mounts;
 use bc_pool::Cancel;
 use bc_read::Opener;
 use bc_walk::{EntryId, Error, ErrorKind, Listing};
 
 use super::contents::Contents;
-
-/// Bytes compared at a time.
-const PIECE: usize = 256 << 10;
 
 /// Compares names of one inode number byte for byte where numbers do not identify files, and splits
 /// off those that differ. A name that cannot be compared is reported and split off as well.
@@ -62,25 +58,22 @@ fn are_equal(
     names: [EntryId; 2],
     cancel: &Cancel,
 ) -> Result<bool, Error> {
-    let failed = |entry, why: call::FailedCall| Error::new(listing.path(entry), why.op, why.errno);
     let [one, other] = names;
-    let files: [OwnedFd; 2] = [opener.open_checked(one)?.0, opener.open_checked(other)?.0];
-    let mut buffers = [vec![0; PIECE], vec![0; PIECE]];
-    let mut offset = 0;
-    loop {
+    let (here, stat) = opener.open_checked(one)?;
+    let (there, _) = opener.open_checked(other)?;
+    let mut buffers = Default::default();
+    let mut sides = SideBySide::new([here.as_fd(), there.as_fd()], stat.stamp.size, &mut buffers);
+    while !sides.is_over() {
         if cancel.is_cancelled() {
             let path = listing.path(other);
             return Err(Error::of_kind(path, "read", ErrorKind::Cancelled));
         }
-        let [a, b] = &mut buffers;
-        let here = dirfd::read_at(&files[0], a, offset).map_err(|why| failed(one, why))?;
-        let there = dirfd::read_at(&files[1], b, offset).map_err(|why| failed(other, why))?;
-        if a[..here] != b[..there] {
+        let [here, there] = sides.read().map_err(|UnreadSide { file, call }| {
+            Error::new(listing.path(names[file]), call.op, call.errno)
+        })?;
+        if here != there {
             return Ok(false);
         }
-        if here < a.len() {
-            return Ok(true);
-        }
-        offset += here as u64;
     }
+    Ok(true)
 }
