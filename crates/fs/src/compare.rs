@@ -98,9 +98,9 @@ impl<'a> SideBySide<'a> {
         // A file that is one byte longer shows in the same call.
         let enough = usize::try_from(left).map_or(self.piece, |left| left.clamp(1, self.piece));
         let mut lengths = [0; 2];
-        for file in 0..2 {
+        for (file, length) in lengths.iter_mut().enumerate() {
             let buffer = &mut self.buffers[file];
-            lengths[file] = dirfd::read_at_least(self.files[file], buffer, self.offset, enough)
+            *length = dirfd::read_at_least(self.files[file], buffer, self.offset, enough)
                 .map_err(|call| UnreadSide { file, call })?;
         }
         self.offset += lengths[0] as u64;

@@ -1,3 +1,5 @@
+//! Cases of judgements, by the steps of file systems and the clocks of machines.
+
 use super::*;
 
 const S: i64 = SECOND_NS;
