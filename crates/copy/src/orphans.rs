@@ -16,14 +16,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::rc::Rc;
 
-use bc_edit::Locked;
 use bc_edit::journal::{Claim, FLAGS, Found, Journal, Key, check, push};
+use bc_edit::sweep::{Sweep, remove_unheld};
 use bc_fs::Escaped;
 use bc_fs::dirfd;
 use bc_fs::place::Place;
 use bc_manifest::time::format_rfc3339;
 use bc_walk::FileStat;
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::beneath::DestDir;
@@ -33,7 +33,7 @@ use crate::journal::{JournalContent, load};
 use crate::known::KnownWork;
 use crate::meta::fstat;
 use crate::record::{self, JobRecord};
-use crate::stage::{self, JobId, is_stage};
+use crate::stage::{JobId, is_stage};
 use crate::target::file_system;
 use crate::tree::parts;
 
@@ -245,14 +245,9 @@ fn orphan(dir: &DestDir, name: &str, now: i64) -> Orphan {
     if !is_old(meta.ctime(), meta.ctime_nsec(), now) {
         return Orphan::Young;
     }
-    let Ok(_held) = Locked::new(file, false) else {
-        return Orphan::Left("somebody holds it".to_owned());
-    };
-    let there = rustix::fs::statat(&dir.fd, name, AtFlags::SYMLINK_NOFOLLOW);
-    let is_it = |there| FileStat::from(&there).id.ino == meta.ino();
-    if !there.is_ok_and(is_it) {
-        return Orphan::Left("is something else now".to_owned());
+    match remove_unheld(&dir.fd, name, file) {
+        Sweep::Removed => Orphan::Removed,
+        Sweep::Held => Orphan::Left("somebody holds it".to_owned()),
+        Sweep::Renamed => Orphan::Left("is something else now".to_owned()),
     }
-    stage::remove(dir.fd.as_fd(), name);
-    Orphan::Removed
 }

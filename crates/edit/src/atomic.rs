@@ -24,6 +24,7 @@ use rustix::io::Errno;
 use crate::locked::Locked;
 use crate::metadata::{ACCESS_ACL, Subject};
 use crate::swap::{self, NotDone, Swap};
+use crate::sweep::remove_unheld;
 use crate::{content, entry, names};
 
 /// Kernel's limit for one value (`linux/limits.h`).
@@ -500,12 +501,7 @@ fn remove_abandoned(place: &Place) {
         let Ok(fd) = place.open(&name, OFlags::RDONLY) else {
             continue;
         };
-        let file = File::from(fd);
-        if let Ok(file) = Locked::new(file, false)
-            && place.names(&name, &file)
-        {
-            remove(place, &name);
-        }
+        remove_unheld(place.directory(), &*name, File::from(fd));
     }
 }
 

@@ -28,7 +28,7 @@
 //! - [`atomic`] writes files that appear whole or not at all, and locks them ([`Locked`]).
 //! - [`output`] opens the files that results are written to, and replaces regular files only.
 //! - [`journal`] records what a long run has done so far, and determines whose a journal is.
-//! - [`names`] are the temporary ones of every command.
+//! - [`names`] are the temporary ones of every command; [`sweep`] removes what killed runs left.
 //! - [`spill`] moves memory that exceeds a budget into files.
 //!
 //! # Invariants
@@ -49,6 +49,7 @@ pub mod names;
 pub mod output;
 pub mod spill;
 pub mod swap;
+pub mod sweep;
 
 pub use inode_flags::InodeFlags;
 pub use locked::{Locked, flock};
