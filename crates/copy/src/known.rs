@@ -115,7 +115,7 @@ impl Placed {
             born_ns: now.born_ns,
             ..Known::of(now.stat.id, now.stat.stamp)
         };
-        then.compare(&now) == Judgement::Same && then.shows_edits_of_its_moment()
+        then.judge(&now) == Judgement::Same && then.shows_edits_of_its_moment()
     }
 }
 
@@ -174,7 +174,7 @@ impl KnownWork {
             NamedRecord {
                 // Devices have other numbers after a restart; where a volume is not known, as in
                 // records of earlier versions, it is taken for the same.
-                outdated: self.anew || nth > 0 || then.compare(&source) == Judgement::Other,
+                outdated: self.anew || nth > 0 || then.judge(&source) == Judgement::Other,
                 unsettled: !known.settled,
                 is_foreign: then.is_on_another_volume(&source),
                 ..self.before(known, now, states_prove)

@@ -215,9 +215,10 @@ impl Known<'_> {
         known && self.volume != now.volume
     }
 
-    /// Compares numbers and times as they are, without asking what they are worth. Devices may
-    /// change their numbers from mount to mount: volumes that are known decide.
-    pub fn compare(&self, now: &Known<'_>) -> Judgement {
+    /// Judges if what was found `now` is this file in this state, by numbers and times as they are:
+    /// [`doubt`](Known::doubt) says what they are worth. Devices may change their numbers from mount
+    /// to mount: volumes that are known decide.
+    pub fn judge(&self, now: &Known<'_>) -> Judgement {
         let births = self.born_ns.zip(now.born_ns);
         let same_volume = !self.volume.is_empty() && self.volume == now.volume;
         if self.is_on_another_volume(now)
@@ -248,28 +249,6 @@ impl Known<'_> {
             // Every change moves this one, and no program can set it.
             let ctime_ns = self.stamp.ctime_ns;
             is_racy(ctime_ns, looked_ns, traits.mtime_step_ns).then_some(Doubt::Racy)
-        }
-    }
-
-    /// Judges if a file that was found `now` has the content that this one had at `looked_ns`, on a
-    /// file system of these traits.
-    pub fn judge(&self, now: &Known<'_>, looked_ns: i64, traits: &Traits) -> Judgement {
-        let numbered_again = Known {
-            id: now.id,
-            ..*self
-        };
-        match self.compare(now) {
-            Judgement::Same => match self.doubt(looked_ns, traits) {
-                None => Judgement::Same,
-                Some(doubt) => Judgement::Unproven(doubt),
-            },
-            Judgement::Other
-                if traits.inodes != Inodes::Stable
-                    && numbered_again.compare(now) == Judgement::Same =>
-            {
-                Judgement::Unproven(Doubt::Numbers)
-            }
-            found => found,
         }
     }
 

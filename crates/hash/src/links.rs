@@ -104,7 +104,7 @@ impl<'a> Links<'a> {
             inode.settled = now.doubt(file_clock(), &traits).is_none();
             return NameTreatment::ReadFirst(stat.id);
         }
-        if !inode.settled || inode.known.compare(&now) != Judgement::Same {
+        if !inode.settled || inode.known.judge(&now) != Judgement::Same {
             return NameTreatment::Read;
         }
         inode.left = inode.left.saturating_sub(1);
