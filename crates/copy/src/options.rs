@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use bc_digest::Algorithm;
+use bc_edit::names::COPY_MANIFEST;
 use bc_pool::Tables;
 use bc_walk::{WalkOptions, Workers};
 
@@ -207,7 +208,7 @@ pub enum Target {
 }
 
 /// Name of the manifest in the destination: `.bc-copy-manifest.jsonl`.
-pub const MANIFEST_NAME: &str = ".bc-copy-manifest.jsonl";
+pub const MANIFEST_NAME: &str = COPY_MANIFEST;
 
 /// Place of the copy's manifest.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]

@@ -22,7 +22,7 @@ mod real;
 mod table;
 mod xfs;
 
-pub use entries::{MountEntry, entries, entries_of};
+pub use entries::{MountEntry, TABLE, entries, entries_of};
 pub use layer::{Layer, layer_of};
 pub use real::BindMounts;
 

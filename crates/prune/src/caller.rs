@@ -3,7 +3,7 @@
 
 use std::cell::OnceCell;
 
-use bc_edit::metadata::FileMetadata;
+use bc_edit::metadata::{CAPABILITIES, FileMetadata};
 use bc_walk::FileStat;
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid, getgroups};
@@ -125,7 +125,7 @@ impl Caller {
     /// Returns true if it may give a new file of its own an extended attribute of this name.
     pub(super) fn may_set(&self, name: &[u8]) -> bool {
         let needed = match name {
-            b"security.capability" => CapabilitySet::SETFCAP,
+            CAPABILITIES => CapabilitySet::SETFCAP,
             name if name.starts_with(b"security.") || name.starts_with(b"trusted.") => {
                 CapabilitySet::SYS_ADMIN
             }

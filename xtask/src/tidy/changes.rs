@@ -81,6 +81,30 @@ const HOMES: &[Home] = &[
         folders: &["crates/fs/src/known.rs"],
         what: "judges what a time or a boot proves; bc_fs::known does",
     },
+    Home {
+        words: &["\".bc-"],
+        folders: &["crates/edit/src/names"],
+        what: "is a temporary name; bc_edit::names has them",
+    },
+    Home {
+        words: &["security.capability", "security.evm", "system.posix_acl"],
+        folders: &["crates/edit/src/metadata", "crates/edit/src/metadata.rs"],
+        what: "is metadata that is special; bc_edit::metadata knows it",
+    },
+    Home {
+        words: &["/proc/self/mountinfo"],
+        folders: &[
+            "crates/fs/src/mount",
+            // Knows nothing of files, and looks for one line.
+            "crates/pool/src/cgroup.rs",
+        ],
+        what: "is the table of mounts; bc_fs::mount reads it",
+    },
+    Home {
+        words: &["_b64\""],
+        folders: &["crates/manifest/src"],
+        what: "is bytes in JSON; bc_manifest::json writes and reads them",
+    },
 ];
 
 pub(super) fn check(rust: &BTreeMap<&PathBuf, String>, complaints: &mut Vec<String>) {
@@ -129,12 +153,14 @@ fn found(text: &str, words: &'static [&'static str]) -> Vec<(usize, &'static str
 /// True if the code has the word, not as a part of a longer one.
 fn has(code: &str, word: &str) -> bool {
     let part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
-    let is_path = word.contains('/');
+    let is_name = word.chars().all(|c| part(Some(c)));
     code.match_indices(word).any(|(at, _)| {
         let (before, after) = (&code[..at], &code[at + word.len()..]);
         // Names of operations in messages.
-        let is_text = before.ends_with('"') && after.starts_with('"');
-        !is_text && (is_path || !part(before.chars().next_back()) && !part(after.chars().next()))
+        let is_text = is_name && before.ends_with('"') && after.starts_with('"');
+        let begins = !part(word.chars().next()) || !part(before.chars().next_back());
+        let ends = !part(word.chars().next_back()) || !part(after.chars().next());
+        !is_text && begins && ends
     })
 }
 
@@ -154,6 +180,10 @@ mod tests {
         );
         let path = "let path = format!(\"/proc/self/fd/{}\", 1);";
         assert_eq!(found(path, &["/proc/self/fd/"]).len(), 1);
+        let boot = "let id = read(\"/proc/sys/kernel/random/boot_id\");";
+        assert_eq!(found(boot, &["/proc/sys/kernel/random/boot_id"]).len(), 1);
+        let name = "const NAME: &[u8] = b\".bc-dup.\";\nlet folder = \"x.bc-\";";
+        assert_eq!(found(name, &["\".bc-"]), [(1, "\".bc-")]);
         let step = "let step = match stamp.ctime_ns % 1_000_000_000 {\nlet long = 12_000_000_000;";
         assert_eq!(found(step, &["% 1_000_000_000", "2_000_000_000"]).len(), 1);
     }

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bc_fs::dirfd;
-use bc_fs::mount::{MountEntry, entries};
+use bc_fs::mount::{MountEntry, TABLE, entries};
 use bc_integrity::compare::Detail;
 use bc_integrity::fields::{CompareMode, CompareRules, Fields};
 use bc_integrity::{
@@ -50,7 +50,7 @@ impl MountsBelow {
         let root = Path::new(OsStr::from_bytes(if root.is_empty() { b"." } else { root }));
         let mut mounts = MountsBelow {
             // It reports changes from here on.
-            table: File::open("/proc/self/mountinfo").ok()?,
+            table: File::open(TABLE).ok()?,
             root: root.canonicalize().ok()?,
             then: Vec::new(),
             changed: AtomicBool::new(false),

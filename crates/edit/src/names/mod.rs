@@ -7,6 +7,9 @@ pub mod prune;
 /// Beginning of every name that is given here, but that of a link which `bc install` replaces.
 pub const OURS: &[u8] = b".bc-";
 
+/// Name of the manifest in a copied tree: a file that stays, though its name begins like these.
+pub const COPY_MANIFEST: &str = ".bc-copy-manifest.jsonl";
+
 /// Beginning and end of the names of stages: copies, and repaired files, in the making.
 const STAGE: (&[u8], &[u8]) = (b".bc-copy.", b".part");
 
@@ -49,6 +52,12 @@ pub fn stage(key: [u8; HASH / 2]) -> String {
     let hex: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
     text(begin) + &hex + &text(end)
+}
+
+/// Returns the name of a file that holds what a process cannot keep in memory, for the moment before
+/// it loses the name.
+pub(crate) fn spill(process: u32, count: u32) -> String {
+    format!(".bc-spill-{process}-{count}")
 }
 
 /// Returns the beginning of the names of all outputs to one target. Of fixed length, so that a name

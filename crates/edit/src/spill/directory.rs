@@ -12,6 +12,7 @@ use rustix::fs::{
 use rustix::io::{Errno, pwrite};
 
 use super::SpillFailure;
+use crate::names;
 
 /// Magic numbers of file systems that are memory, from `linux/magic.h`.
 const TMPFS: u32 = 0x0102_1994;
@@ -85,7 +86,7 @@ impl Directory {
         let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         for _ in 0..TRIES {
             let count = COUNT.fetch_add(1, Ordering::Relaxed);
-            let name = CString::new(format!(".bc-spill-{process}-{count}")).unwrap_or_default();
+            let name = CString::new(names::spill(process, count)).unwrap_or_default();
             match openat(&self.fd, &name, flags, Mode::RUSR | Mode::WUSR) {
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(SpillFailure::at("create")(errno)),

@@ -6,12 +6,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use bc_fs::dirfd;
+use bc_fs::mount::{TABLE, entries_of};
 use bc_walk::{Error, Globs};
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
 use rustix::io::Errno;
-
-/// The kernel's list of mounts.
-const TABLE: &str = "/proc/self/mountinfo";
 
 /// Returns the mount points at or below `roots`, but those that `exclude` leaves out: absolute
 /// paths, each once. A root that is itself where a mount begins covers nothing of its own.
@@ -23,7 +21,7 @@ pub fn covered<'p>(
     exclude: &Globs,
 ) -> Result<Vec<Vec<u8>>, Error> {
     let table = std::fs::read(TABLE).map_err(|error| Error::new(TABLE, "open", error))?;
-    let mounts = bc_fs::mount::entries_of(&table);
+    let mounts = entries_of(&table);
     let mut found = Vec::new();
     for root in roots {
         let Some(real) = place(root)? else {

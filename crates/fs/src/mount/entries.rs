@@ -28,10 +28,14 @@ pub struct MountEntry {
     pub subvolume: Option<Vec<u8>>,
 }
 
+/// Path of the kernel's table of the mounts that this process sees. A descriptor of it can be polled for
+/// changes (`proc_pid_mountinfo(5)`).
+pub const TABLE: &str = "/proc/self/mountinfo";
+
 /// Returns all mounts that this process can see, in the order in which they were made; `None`
 /// without `/proc`.
 pub fn entries() -> Option<Vec<MountEntry>> {
-    let table = std::fs::read("/proc/self/mountinfo").ok()?;
+    let table = std::fs::read(TABLE).ok()?;
     Some(entries_of(&table))
 }
 

@@ -3,8 +3,7 @@
 use std::collections::HashSet;
 use std::os::fd::AsFd;
 
-use bc_edit::names::lasts;
-use bc_edit::names::prune as prune_names;
+use bc_edit::names::{self, lasts};
 use bc_find::groups::FileRef;
 use bc_find::groups::{TreeEntry, TreeKind};
 use bc_fs::dirfd;
@@ -221,7 +220,7 @@ impl TreePair<'_> {
     }
 }
 
-/// Returns true if the name is one that runs give to unfinished files.
+/// Returns true if the name is one that runs give to unfinished files, of this version or another.
 fn is_stage(name: &[u8]) -> bool {
-    prune_names::is_ours(name) || name.starts_with(bc_edit::names::OURS)
+    name.starts_with(names::OURS) && name != names::COPY_MANIFEST.as_bytes()
 }

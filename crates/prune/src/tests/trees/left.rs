@@ -120,6 +120,15 @@ fn what_has_to_stay() {
     let found = group(tree.path(), &["a", "b"]);
     check(&tree, found, &delete, "it holds a temporary of a run");
 
+    // A copy's manifest is no temporary.
+    let tree = copies();
+    tree.write("a/.bc-copy-manifest.jsonl", "{}")
+        .write("b/.bc-copy-manifest.jsonl", "{}");
+    let found = group(tree.path(), &["a", "b"]);
+    let (summary, lines) = run_trees(vec![found], &delete, None);
+    assert_eq!(summary.dirs, 1, "{lines:?}");
+    assert!(!tree.exists("b"));
+
     let tree = copies();
     let mut found = group(tree.path(), &["a", "b"]);
     found.filtered = 2;
