@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use bc_fs::PathError;
 use bc_integrity::Setting;
-use bc_manifest::ErrorRecord;
+use bc_manifest::{ErrorRecord, Failure};
 use serde_json::{Map, Value};
 
 /// A message about something that went wrong.
@@ -29,6 +29,12 @@ impl Diagnostic {
             errno,
             error.to_string(),
         ))
+    }
+
+    /// Returns the message of a failure that a manifest records beside a path.
+    pub fn recorded(path: &[u8], failure: &Failure) -> Diagnostic {
+        let (path, Failure { op, errno, message }) = (OsStr::from_bytes(path), failure);
+        Diagnostic::from(&PathError::with_reason(path, op, *errno, message))
     }
 
     /// Adds the failed path, operation and reason, as fields for programs, to a message of any
@@ -63,15 +69,8 @@ impl Diagnostic {
         let Some(failed) = &self.failed else {
             return Map::new();
         };
-        let record = ErrorRecord {
-            applet,
-            path: failed.path().as_os_str().as_encoded_bytes(),
-            operation: failed.operation(),
-            errno: failed.raw_os_error(),
-            reason: failed.reason(),
-        };
         let mut object = Vec::new();
-        record.write(&mut object);
+        record(applet, failed).write(&mut object);
         // The text just written is an object.
         serde_json::from_slice(&object).unwrap_or_default()
     }
@@ -146,6 +145,17 @@ impl From<&bc_copy::Error> for Diagnostic {
             Some(failure) => Diagnostic::from(failure),
             None => Diagnostic::from(unless(error.to_string(), error.setting())),
         }
+    }
+}
+
+/// Returns a failure that `applet` reports in the JSON form that all commands use.
+pub fn record<'e>(applet: &'e str, failed: &'e PathError) -> ErrorRecord<'e> {
+    ErrorRecord {
+        applet,
+        path: failed.path().as_os_str().as_encoded_bytes(),
+        operation: failed.operation(),
+        errno: failed.raw_os_error(),
+        reason: failed.reason(),
     }
 }
 

@@ -39,6 +39,13 @@ impl Metrics {
         self.figures.push(Figure { name, help, value });
     }
 
+    /// Adds figures that are counts, each with its name and help.
+    pub fn counts<const N: usize>(&mut self, figures: [(&'static str, &'static str, u64); N]) {
+        for (name, help, value) in figures {
+            self.set(name, help, value as f64);
+        }
+    }
+
     /// Adds a text, e.g. the reader used.
     pub fn label(&mut self, name: &'static str, value: impl Into<String>) {
         self.labels.push((name, value.into()));

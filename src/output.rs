@@ -1,10 +1,12 @@
 //! Destinations of results: stdout, or a file that appears whole or not at all.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use bc_edit::atomic::AtomicFile;
 use bc_edit::output::{OutputFile, descriptor};
@@ -32,14 +34,6 @@ pub struct Output {
     color: bool,
     /// Name of the destination as it was given.
     name: OsString,
-}
-
-/// End of writing.
-pub enum Written {
-    /// Everything is at its destination.
-    Whole,
-    /// The reader of the pipe went away, which is its right.
-    ReaderLeft,
 }
 
 impl Output {
@@ -166,6 +160,23 @@ impl Output {
         self.obeyed(OFF)
     }
 
+    /// Returns a path as this output has it: escaped for a person, byte for byte for a program.
+    pub fn shown<'p>(&self, path: &'p [u8]) -> Cow<'p, [u8]> {
+        match self.terminal {
+            true => escaped(path),
+            false => Cow::Borrowed(path),
+        }
+    }
+
+    /// Writes a line with the name of a file, [`shown`](Output::shown) so that names stand out.
+    pub fn name_line(&mut self, path: &[u8]) -> io::Result<()> {
+        match self.terminal {
+            true => self.path(&escaped(path))?,
+            false => self.write_all(path)?,
+        }
+        self.write_all(b"\n")
+    }
+
     /// Writes a path: its directory is dim, so that names stand out.
     pub fn path(&mut self, path: &[u8]) -> io::Result<()> {
         let name = path.iter().rposition(|b| *b == b'/').map_or(0, |at| at + 1);
@@ -213,13 +224,13 @@ impl Output {
     }
 
     /// Flushes the output; a file is synced and renamed into place. Without this call a file leaves
-    /// no trace.
-    pub fn finish(mut self, result: io::Result<()>) -> Result<Written, Diagnostic> {
+    /// no trace. If the reader of a pipe went away, which is its right, that is no failure.
+    pub fn finish(mut self, result: io::Result<()>) -> Result<(), Diagnostic> {
         let written = result.and_then(|()| self.to.flush());
         match written {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                return Ok(Written::ReaderLeft);
+                return Ok(());
             }
             Err(error) => {
                 let named = error.get_ref().and_then(|e| e.downcast_ref::<NamedError>());
@@ -231,7 +242,41 @@ impl Output {
             file.end(AtomicFile::commit)
                 .map_err(|not| Diagnostic::failed(&self.name, not.operation, &not.error))?;
         }
-        Ok(Written::Whole)
+        Ok(())
+    }
+}
+
+fn escaped(path: &[u8]) -> Cow<'_, [u8]> {
+    match bc_fs::escape(path) {
+        Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+        Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+    }
+}
+
+/// Lines of results as they come, from any thread. The first failure of writing ends them, and is
+/// returned at the end: a reader that left must not stop work that was asked for.
+pub struct Lines(Mutex<(Output, io::Result<()>)>);
+
+impl Lines {
+    /// Returns the lines of an output.
+    pub fn new(output: Output) -> Lines {
+        Lines(Mutex::new((output, Ok(()))))
+    }
+
+    /// Writes a line, whole, unless an earlier one failed.
+    pub fn write(&self, write: impl FnOnce(&mut Output) -> io::Result<()>) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (output, result) = &mut *lines;
+        if result.is_ok() {
+            *result = write(output);
+        }
+    }
+
+    /// Ends the output.
+    pub fn finish(self) -> Result<(), Diagnostic> {
+        let lines = self.0.into_inner();
+        let (output, result) = lines.unwrap_or_else(PoisonError::into_inner);
+        output.finish(result)
     }
 }
 
@@ -287,7 +332,7 @@ impl std::error::Error for NamedError {}
 pub fn write_whole(target: &Path, contents: &[u8]) -> Result<(), Diagnostic> {
     let mut output = Output::open(Some(target))?;
     let result = output.write_all(contents);
-    output.finish(result).map(|_| ())
+    output.finish(result)
 }
 
 /// Returns the file behind stdout, if it is one: the shell made it before the walk began, and it
@@ -304,4 +349,22 @@ pub fn behind_stdout() -> Option<OwnFile> {
 pub fn replaced(target: Option<&Path>) -> Option<OwnFile> {
     let file = target.filter(|target| !crate::args::is_dash(target.as_os_str()));
     OwnFile::at(file?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_with_the_first_failure() {
+        let lines = Lines::new(Output::nowhere());
+        lines.write(|to| to.write_all(b"one\n"));
+        lines.write(|_| Err(io::Error::other("full")));
+        lines.write(|_| panic!("after a failure"));
+        let failed = lines.finish().unwrap_err();
+        assert!(failed.text().ends_with("write: full"), "{failed}");
+        let left = Lines::new(Output::nowhere());
+        left.write(|_| Err(io::ErrorKind::BrokenPipe.into()));
+        assert!(left.finish().is_ok());
+    }
 }

@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::args::{Choice, Common, LogFormat};
-pub use line::{ProgressCounts, size, thousands};
+pub use line::{ProgressCounts, counted, nonzero, size, thousands};
 use line::{Rate, render};
 
 /// Time between two drawings.

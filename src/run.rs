@@ -24,6 +24,7 @@ use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
 use crate::input::Input;
 use crate::metrics::Metrics;
+use crate::output::Output;
 use crate::overlap::{Given, Precious, Refusal, of_output};
 use crate::report::Report;
 use crate::signals;
@@ -188,6 +189,24 @@ impl Session {
         // A failure after the budget could not be kept is a consequence of that.
         let what = budget::failure().map_or_else(|| what.into(), Diagnostic::from);
         crate::report::fatal(&format!("bc {}", self.report.applet()), what)
+    }
+
+    /// Opens FILE for results, or stdout without one; a failure is fatal.
+    pub fn output(&self, target: Option<&Path>) -> Outcome<Output> {
+        Output::open(target).map_err(|what| self.fatal(what))
+    }
+
+    /// Ends an output whose writing gave `result`; a failure is fatal.
+    pub fn finish(&self, output: Output, result: std::io::Result<()>) -> Outcome<()> {
+        output.finish(result).map_err(|what| self.fatal(what))
+    }
+
+    /// Ends an output as [`finish`](Session::finish) does, and returns the exit code.
+    pub fn finished(&self, output: Output, result: std::io::Result<()>) -> Exit {
+        match self.finish(output, result) {
+            Ok(()) => self.report.exit(),
+            Err(exit) => exit,
+        }
     }
 
     /// Returns the signal that asked for the end of this run, if one did.

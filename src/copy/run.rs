@@ -9,11 +9,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use bc_copy::{CopyProgress, ErrorKind, ManifestPlace};
 
 use super::args::CopyArgs;
-use super::output::{self, Teller};
+use super::output;
 use super::plan::plan;
 use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
-use crate::output::Output;
+use crate::output::Lines;
 use crate::overlap::Given;
 use crate::progress::{Display, ProgressCounts};
 use crate::run::{Outcome, Session};
@@ -27,17 +27,16 @@ pub fn copy(args: &CopyArgs) -> Outcome<Exit> {
     let plan = plan(&session, args)?;
     crate::signals::end_at_the_second();
     let lines = (args.itemize || args.dry_run) && !args.common.quiet;
-    let lines = lines.then(|| Output::open(None)).transpose();
-    let lines = lines.map_err(|text| session.fatal(&text))?;
-    let lines = lines.map(|output| output.colors(args.common.color));
+    let lines = lines.then(|| session.output(None)).transpose()?;
+    let lines = lines.map(|output| Lines::new(output.colors(args.common.color)));
     let progress = Arc::new(CopyProgress::default());
     let display = display(&session, &progress);
-    let reporter = Teller::new(&session, lines);
-    let reported = |event: bc_copy::Event<'_>| reporter.tell(event);
+    let reported = |event: bc_copy::Event<'_>| output::report(event, &session, lines.as_ref());
     let options = &plan.options;
     let all = bc_copy::fan_out(options, &plan.others, &session.cancel, &progress, &reported);
     display.stop();
-    reporter.finish()?;
+    let written = lines.map_or(Ok(()), Lines::finish);
+    written.map_err(|what| session.fatal(what))?;
     let all = all.map_err(|error| fatal(&session, None, &error))?;
     if options.manifest == ManifestPlace::None && options.algorithm.is_some() {
         session
@@ -45,18 +44,15 @@ pub fn copy(args: &CopyArgs) -> Outcome<Exit> {
             .note(1, "digests are taken, and kept nowhere");
     }
     let mut exit = Exit::Done;
-    let mut sum = output::Sum::default();
     for (destination, copied) in plan.destinations().zip(&all) {
         let named = (all.len() > 1).then_some(destination.as_os_str());
         exit = exit.worst(match copied {
-            Ok(copied) => {
-                sum.add(copied);
-                output::conclude(&session, copied, named, args.dry_run)
-            }
+            Ok(copied) => output::conclude(&session, copied, named, args.dry_run),
             Err(error) => fatal(&session, named, error),
         });
     }
-    sum.set(&mut session);
+    let copied: Vec<_> = all.iter().flatten().collect();
+    output::figures(&mut session, &copied);
     Ok(session.end(exit))
 }
 

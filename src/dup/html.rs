@@ -2,8 +2,6 @@
 
 mod waste;
 
-use std::fmt::Write;
-
 use bc_find::groups::FileGroup;
 use bc_find::report::ScanReport;
 use bc_find::scan;
@@ -13,18 +11,14 @@ use bc_prune::{Inode, KeepRules};
 use crate::html::dirs::Dirs;
 use crate::html::escape::{Path, Text, shown};
 use crate::html::provenance::absolute;
-use crate::html::{
-    By, Column, Page, SortOrder, Tile, notes, nothing, table_end, table_start, tiles,
-};
-use crate::progress::{size, thousands};
+use crate::html::table::{Cell, Column, NAMES, Name, Names, Row, Table, Tag};
+use crate::html::{Page, Tile, notes, nothing, tiles};
+use crate::progress::{nonzero, size, thousands};
 
 pub use self::waste::{waste_by_directory, waste_map};
 
 /// Groups that are listed; a page of more is slow to open and to sort.
 pub const LISTED: usize = 1000;
-/// Names of a group that are listed, and those of them that are not folded.
-pub const NAMES: usize = 100;
-pub const UNFOLDED: usize = 6;
 /// Roots that are named, and those that are repeated in a command.
 const ROOTS: usize = 12;
 const FEW: usize = 3;
@@ -35,7 +29,7 @@ const ALL: &str = "<code>bc dup scan --format=json PATH...</code>";
 /// Returns the page.
 pub fn page(report: &ScanReport<'_>) -> Page {
     let mut dirs = Dirs::default();
-    let mut rows = String::new();
+    let mut rows = Vec::new();
     let mut listed_waste = 0;
     let groups = report.scan.groups();
     let count = groups.len();
@@ -44,7 +38,7 @@ pub fn page(report: &ScanReport<'_>) -> Page {
         waste_by_directory(&mut dirs, found, &group, &files);
         if number < LISTED {
             listed_waste += found.wasted;
-            row(&mut rows, found, &group, &files, ALL);
+            rows.push(row(found, &group, &files, ALL));
         }
     }
     let errors = errors(report.errors());
@@ -66,15 +60,10 @@ pub fn page(report: &ScanReport<'_>) -> Page {
         },
         ..Page::default()
     };
-    if let Some((html, style)) = waste_map(&dirs) {
-        page.body += &html;
-        page.style = style;
-    }
+    waste_map(&mut page, &dirs);
     page.body += &notes("Not judged", "alarm", &errors);
-    if count > 0 {
-        list(&mut page.body, report, count, listed_waste, &rows);
-    } else {
-        page.body += &nothing(
+    page.body += &match count {
+        0 => nothing(
             "No two files are equal",
             &format!(
                 "{} {}",
@@ -84,8 +73,9 @@ pub fn page(report: &ScanReport<'_>) -> Page {
                     _ => "What was not judged may have equals.",
                 }
             ),
-        );
-    }
+        ),
+        _ => list(report, count, listed_waste, rows).html(),
+    };
     page.body += &left_out(report);
     page
 }
@@ -126,94 +116,64 @@ fn next(report: &ScanReport<'_>) -> String {
     Text(&shown(command.as_bytes())).to_string()
 }
 
-/// Writes a cell of the table with a number of bytes.
-pub fn bytes_cell(rows: &mut String, class: &str, label: &str, bytes: u64) {
-    // Writing to a String cannot fail.
-    let _ = write!(
-        rows,
-        "<td class=\"num{class}\" data-v={bytes} data-label={label} title=\"{} bytes\">{}",
-        thousands(bytes),
-        size(bytes)
-    );
-}
-
-/// Writes a row of the table; `all` is the command that lists the names that it leaves out.
-pub fn row(
-    rows: &mut String,
-    found: scan::Group<'_>,
-    group: &FileGroup,
-    files: &[Inode],
-    all: &str,
-) {
-    rows.push_str("<tr>");
-    bytes_cell(rows, " lead", "wasted", found.wasted);
-    bytes_cell(rows, "", "each", found.size);
-    let copies = files.len();
-    let _ = write!(
-        rows,
-        "<td class=num data-v={copies} data-label=copies>{}<td class=wide><ul class=files>",
-        thousands(copies as u64)
-    );
+/// Returns the row of a group; `all` is the command that lists the names that it leaves out.
+pub fn row(found: scan::Group<'_>, group: &FileGroup, files: &[Inode], all: &'static str) -> Row {
     let names = files.iter().enumerate().flat_map(|(nth, file)| {
-        file.names
-            .iter()
-            .enumerate()
-            .map(move |(alias, index)| (nth, alias, *index))
+        let aliases = file.names.iter().enumerate();
+        aliases.map(move |(alias, index)| (nth, alias, &group.files[*index]))
     });
-    let count = group.files.len();
-    // One more line is no longer than the line that would hide it.
-    let unfolded = if count == UNFOLDED + 1 {
-        count
-    } else {
-        UNFOLDED
+    let listed = names.take(NAMES).map(|(nth, alias, file)| Name {
+        tag: match (nth, alias) {
+            (0, 0) if file.protected => Some(Tag::Kept("kept: reference".into())),
+            (0, 0) => Some(Tag::Kept("kept".into())),
+            (_, 0) => file.protected.then_some(Tag::Other("reference")),
+            _ => Some(Tag::Other("same file")),
+        },
+        path: file.path.clone(),
+    });
+    let names = Names {
+        listed: listed.collect(),
+        count: group.files.len(),
+        all,
     };
-    for (line, (nth, alias, index)) in names.take(NAMES).enumerate() {
-        let file = &group.files[index];
-        if line == unfolded {
-            let _ = write!(
-                rows,
-                "<li><details><summary>{} more</summary><ul class=files>",
-                thousands((count - unfolded) as u64)
-            );
-        }
-        let tag = match (nth, alias) {
-            (0, 0) if file.protected => "<span class=tag>kept: reference</span>",
-            (0, 0) => "<span class=tag>kept</span>",
-            (_, 0) if file.protected => "<span class=\"tag same\">reference</span>",
-            (_, 0) => "",
-            _ => "<span class=\"tag same\">same file</span>",
-        };
-        let _ = write!(rows, "<li>{tag}{}", Path(&file.path));
-    }
-    if count > NAMES {
-        let _ = write!(
-            rows,
-            "<li>{} more are not on this page; {all} lists all",
-            thousands((count - NAMES) as u64)
-        );
-    }
-    rows.push_str(if count > unfolded {
-        "</ul></details></ul>\n"
-    } else {
-        "</ul>\n"
-    });
+    group_row(found.wasted, found.size, files.len(), names)
 }
 
-fn list(body: &mut String, report: &ScanReport<'_>, count: usize, listed_waste: u64, rows: &str) {
+/// Returns the row of a group of `copies` files or directories of `each` bytes.
+pub fn group_row(wasted: u64, each: u64, copies: usize, names: Names) -> Row {
+    let bytes = |label, bytes, leads| Cell::Bytes {
+        label,
+        bytes,
+        leads,
+    };
+    let copies = Cell::Count {
+        label: "copies",
+        count: copies as u64,
+    };
+    Row {
+        class: None,
+        cells: [
+            bytes("wasted", wasted, true),
+            bytes("each", each, false),
+            copies,
+            Cell::Names(names),
+        ],
+    }
+}
+
+fn list(report: &ScanReport<'_>, count: usize, listed_waste: u64, rows: Vec<Row>) -> Table {
     let missing = count.saturating_sub(LISTED);
     let kept = "Of each group the file marked <span class=tag>kept</span> is the one that \
                 <code>bc dup prune</code> keeps if it is given no <code>--keep</code> rule.";
     let (status, elsewhere) = if missing == 0 {
-        (
-            match count {
-                1 => format!("The only group. {kept}"),
-                _ => format!(
-                    "All {} groups, largest waste first. {kept}",
-                    thousands(count as u64)
-                ),
-            },
-            String::new(),
-        )
+        let status = match count {
+            1 => format!("The only group. {kept}"),
+            _ => format!(
+                "All {} groups, largest waste first. {kept}",
+                thousands(count as u64)
+            ),
+        };
+        (status, String::new())
     } else {
         let rest = report.scan.wasted() - listed_waste;
         let elsewhere = format!(
@@ -221,32 +181,25 @@ fn list(body: &mut String, report: &ScanReport<'_>, count: usize, listed_waste: 
             thousands(missing as u64),
             size(rest)
         );
-        (
-            format!(
-                "The {} groups that waste most. {elsewhere} Figures and map count them. {kept}",
-                thousands(LISTED as u64)
-            ),
-            elsewhere,
-        )
+        let status = format!(
+            "The {} groups that waste most. {elsewhere} Figures and map count them. {kept}",
+            thousands(LISTED as u64)
+        );
+        (status, elsewhere)
     };
-    let number = |name, sorted| Column {
-        name,
-        by: By::Number,
-        sorted,
-    };
-    let columns = [
-        number("Wasted", Some(SortOrder::Down)),
-        number("Size", None),
-        number("Copies", None),
-        Column {
-            name: "Files",
-            by: By::Text,
-            sorted: None,
-        },
-    ];
-    *body += &table_start("Groups of equal files", &status, "part of a path", &columns);
-    *body += rows;
-    *body += &table_end(&elsewhere);
+    Table {
+        title: "Groups of equal files",
+        status,
+        placeholder: "part of a path",
+        columns: [
+            Column::number("Wasted").falling(),
+            Column::number("Size"),
+            Column::number("Copies"),
+            Column::text("Files"),
+        ],
+        rows,
+        elsewhere,
+    }
 }
 
 /// Returns the list of roots searched.
@@ -275,50 +228,29 @@ pub fn subject(report: &ScanReport<'_>) -> String {
 
 /// Returns the tiles; `more` come after the first.
 pub fn figures(report: &ScanReport<'_>, more: Vec<Tile>, groups: usize, errors: usize) -> String {
-    let stats = &report.scan.stats;
-    let tile = |label, value: u64, more: String, class: &str| Tile {
-        label,
-        value: thousands(value),
-        more,
-        class: class.to_owned(),
-        link: None,
-        color: None,
-    };
-    let wasted = report.scan.wasted();
-    let mut all = vec![
-        Tile {
-            label: "Wasted on disk",
-            value: size(wasted),
-            more: format!(
-                "{} bytes in whole blocks, hard links counted once",
-                thousands(wasted)
-            ),
-            class: if groups == 0 { "hero good" } else { "hero" }.to_owned(),
-            link: None,
-            color: None,
-        },
-        tile(
-            "Redundant files",
-            report.scan.duplicates(),
-            String::new(),
-            "",
+    let (scan, stats) = (&report.scan, &report.scan.stats);
+    let mut all = vec![Tile {
+        label: "Wasted on disk",
+        value: size(scan.wasted()),
+        more: format!(
+            "{} bytes in whole blocks, hard links counted once",
+            thousands(scan.wasted())
         ),
-        tile(
-            "Groups",
-            groups as u64,
-            format!("compared by {}", report.algorithm.name()),
-            "",
-        ),
-        tile("Files scanned", stats.files, size(stats.bytes), ""),
-    ];
-    all.splice(1..1, more);
+        class: if groups == 0 { "hero good" } else { "hero" },
+        ..Tile::default()
+    }];
+    all.extend(more);
+    let compared = format!("compared by {}", report.algorithm.name());
+    all.extend([
+        Tile::count("Redundant files", scan.duplicates(), ""),
+        Tile::count("Groups", groups as u64, compared),
+        Tile::count("Files scanned", stats.files, size(stats.bytes)),
+    ]);
     if errors > 0 {
-        all.push(tile(
-            "Not judged",
-            errors as u64,
-            "could not be read, or changed".to_owned(),
-            "bad",
-        ));
+        all.push(Tile {
+            class: "bad",
+            ..Tile::count("Not judged", errors as u64, "could not be read, or changed")
+        });
     }
     tiles(&all)
 }
@@ -339,9 +271,7 @@ pub fn errors(all: Vec<&bc_walk::Error>) -> Vec<String> {
 
 /// Returns the counts of files that options and kinds left out, in one paragraph.
 pub fn left_out(report: &ScanReport<'_>) -> String {
-    let reported: Vec<String> = crate::details::passed_over(report.listing.skipped())
-        .map(|(count, what)| format!("{} {what}", thousands(count)))
-        .collect();
+    let reported = nonzero(crate::details::passed_over(report.listing.skipped()));
     if reported.is_empty() {
         String::new()
     } else {

@@ -52,13 +52,9 @@ fn write_group(
     if !std::mem::take(first) {
         output.write_all(b"\n")?;
     }
-    let terminal = output.is_terminal();
-    let mut line = |path: &[u8]| match terminal {
-        true => writeln!(output, "{}", bc_fs::escape(path)),
-        false => {
-            output.write_all(path)?;
-            output.write_all(b"\n")
-        }
+    let mut line = |path: &[u8]| {
+        output.write_all(&output.shown(path))?;
+        output.write_all(b"\n")
     };
     if let Some(known) = known {
         let manifest = offline.manifests[known.answer.manifest].path();

@@ -12,7 +12,7 @@ use bc_prune::{
 
 use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
-use crate::output::Output;
+use crate::output::{Lines, Output};
 use crate::progress::size;
 use crate::run::{Outcome, Session};
 
@@ -64,7 +64,7 @@ pub fn search(session: &Session, scan: &Scan, cache: &[String]) {
 pub fn end_search(mut session: Session, scan: &Scan, exit: Exit) -> Exit {
     let stats = &scan.stats;
     let metrics = &mut session.metrics;
-    for (name, help, value) in [
+    metrics.counts([
         ("files", "Files looked at.", stats.files),
         ("read_bytes", "Bytes read.", stats.bytes_read),
         (
@@ -82,9 +82,7 @@ pub fn end_search(mut session: Session, scan: &Scan, exit: Exit) -> Exit {
             "Disk space that could be freed.",
             scan.wasted(),
         ),
-    ] {
-        metrics.set(name, help, value as f64);
-    }
+    ]);
     metrics.label("reader", stats.backend.name());
     session.end(exit)
 }
@@ -98,48 +96,41 @@ pub fn originals(session: &Session, found: &[Vec<u8>], why: &str) {
     }
 }
 
-/// Lines to stdout, whose failures are reported at the end: a reader that left must not stop work
-/// that was asked for.
-pub struct Printed<'s> {
-    session: &'s Session,
-    output: Output,
-    result: io::Result<()>,
+/// Opens the lines of steps on stdout; with `-q` there are none.
+pub fn steps(session: &Session) -> Outcome<Lines> {
+    let output = session.output(None)?;
+    Ok(Lines::new(match session.common.quiet {
+        true => Output::nowhere(),
+        false => output,
+    }))
 }
 
-impl<'s> Printed<'s> {
-    pub fn open(session: &'s Session) -> Outcome<Printed<'s>> {
-        Ok(Printed {
-            session,
-            output: Output::open(None).map_err(|text| session.fatal(&text))?,
-            result: Ok(()),
-        })
-    }
-
-    fn line(&mut self, line: impl std::fmt::Display) {
-        if !self.session.common.quiet && self.result.is_ok() {
-            self.result = writeln!(self.output, "{line}");
-        }
-    }
-
-    pub fn finish(self) {
-        if let Err(text) = self.output.finish(self.result) {
-            self.session.report.unwritten(&text);
-        }
+/// Ends the lines of steps. The steps are done, whether they could be printed or not.
+pub fn end_steps(session: &Session, steps: Lines) {
+    if let Err(what) = steps.finish() {
+        session.report.unwritten(&what);
     }
 }
 
 /// Prints an event of a run of prune.
-pub fn prune_event(event: &PruneEvent, printed: &mut Printed<'_>) {
-    let report = &printed.session.report;
+pub fn prune_event(event: &PruneEvent, session: &Session, steps: &Lines) {
+    let report = &session.report;
     let shown = bc_fs::escape;
     let system = std::io::Error::from_raw_os_error;
     match event {
         PruneEvent::Step(step, outcome) => {
-            step_outcome(step, &step.target, step.kind.name(), outcome, printed);
+            step_outcome(
+                step,
+                &step.target,
+                step.kind.name(),
+                outcome,
+                session,
+                steps,
+            );
         }
         PruneEvent::Tree(step, outcome) => {
             let action = if step.to.is_some() { "move" } else { "delete" };
-            step_outcome(step, &step.target, action, outcome, printed);
+            step_outcome(step, &step.target, action, outcome, session, steps);
         }
         PruneEvent::Unusable(path, skip) => {
             let text = format!("{}: cannot be kept: {skip}", shown(path));
@@ -193,9 +184,10 @@ fn step_outcome(
     target: &[u8],
     action: &str,
     outcome: &StepOutcome,
-    printed: &mut Printed<'_>,
+    session: &Session,
+    steps: &Lines,
 ) {
-    let report = &printed.session.report;
+    let report = &session.report;
     match outcome {
         StepOutcome::Skipped(skip) if skip.is_error() => {
             let text = format!("{step}: skipped: {skip}");
@@ -213,9 +205,9 @@ fn step_outcome(
             if !lost.is_empty() {
                 report.warning(&format!("{step}: without {}", lost.join("; ")));
             }
-            printed.line(step);
+            steps.write(|to| writeln!(to, "{step}"));
         }
-        StepOutcome::Would { .. } => printed.line(step),
+        StepOutcome::Would { .. } => steps.write(|to| writeln!(to, "{step}")),
     }
 }
 
@@ -300,7 +292,7 @@ fn tidied(count: u64, would: &str) -> String {
 
 /// Ends the run with prune's figures in the metrics.
 pub fn end_prune(mut session: Session, summary: &PruneSummary) -> Exit {
-    for (name, help, value) in [
+    session.metrics.counts([
         ("changed", "Files changed.", summary.changed),
         (
             "directories",
@@ -323,9 +315,7 @@ pub fn end_prune(mut session: Session, summary: &PruneSummary) -> Exit {
             "Files that are gone of which it is not known what they took.",
             summary.unreported,
         ),
-    ] {
-        session.metrics.set(name, help, value as f64);
-    }
+    ]);
     let exit = match session.report.exit() {
         Exit::Done if !summary.is_clean() => Exit::Differs,
         exit => exit,
@@ -334,26 +324,26 @@ pub fn end_prune(mut session: Session, summary: &PruneSummary) -> Exit {
 }
 
 /// Reports the outcome of one name of a journal.
-pub fn undo_event(event: UndoEvent<'_>, printed: &mut Printed<'_>) {
-    let report = &printed.session.report;
+pub fn undo_event(event: UndoEvent<'_>, session: &Session, steps: &Lines) {
+    let report = &session.report;
     let (path, action) = (bc_fs::escape(event.path), event.action);
     match event.outcome {
         UndoOutcome::Restored { lost } if lost.is_empty() => {
-            printed.line(format_args!("restored {path} ({action})"));
+            steps.write(|to| writeln!(to, "restored {path} ({action})"));
         }
         UndoOutcome::Restored { lost } => {
             report.problem(format!("{path}: restored without {}", lost.join("; ")));
-            printed.line(format_args!("restored {path} ({action}), incomplete"));
+            steps.write(|to| writeln!(to, "restored {path} ({action}), incomplete"));
         }
         UndoOutcome::Would { lost } if lost.is_empty() => {
-            printed.line(format_args!("restore {path} ({action})"));
+            steps.write(|to| writeln!(to, "restore {path} ({action})"));
         }
         UndoOutcome::Would { lost } => {
             report.problem(format!(
                 "{path}: would be restored without {}",
                 lost.join("; ")
             ));
-            printed.line(format_args!("restore {path} ({action}), incomplete"));
+            steps.write(|to| writeln!(to, "restore {path} ({action}), incomplete"));
         }
         UndoOutcome::Unneeded => report.note(1, &format!("{path}: nothing to undo")),
         UndoOutcome::Failed(skip) => {

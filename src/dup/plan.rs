@@ -16,7 +16,6 @@ use super::args::search::SearchArgs;
 use super::args::{LEAST, PruneArgs};
 use super::references;
 use crate::args::WalkArgs;
-use crate::output::Output;
 use crate::run::{Outcome, Session};
 
 /// A search.
@@ -168,7 +167,7 @@ impl PrunePlan {
         let given = given.operands(destination);
         let session = Session::start("dup", "prune", &args.common, &given, journal)?;
         references::refuse_manifests(&session, &args.search.reference)?;
-        Output::open(None).map_err(|text| session.fatal(&text))?;
+        session.output(None)?;
         let plan = PrunePlan::new(&session, args)?;
         Ok((session, plan))
     }

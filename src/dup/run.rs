@@ -9,7 +9,7 @@ use bc_find::{Files, Subtrees};
 use bc_prune::{Journal, ORIGINAL, PruneOptions, PruneSummary, RunMode};
 
 use super::args::{Format, PruneArgs, ScanArgs, SummaryArgs, UndoArgs};
-use super::output::{self, Printed};
+use super::output;
 use super::plan::{PrunePlan, SearchPlan, mode};
 use super::search::{Found, search};
 use super::{
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::exit::Exit;
 use crate::lists::Kind;
-use crate::output::{Output, Written};
+use crate::output::Output;
 use crate::overlap::Given;
 use crate::run::{Outcome, Session};
 
@@ -32,7 +32,7 @@ pub fn scan(args: &ScanArgs) -> Outcome<Exit> {
     let given = references::given(read, &args.paths, &args.search.reference, &args.walk)
         .writes(Kind::Duplicates);
     let session = Session::start("dup", "scan", &args.common, &given, target)?;
-    let output = Output::open(target).map_err(|text| session.fatal(&text))?;
+    let output = session.output(target)?;
     let output = match args.format {
         Format::Report(format) if format.is_json() => output.json(),
         _ => output.colors(args.common.color),
@@ -63,7 +63,7 @@ pub fn summary(args: &SummaryArgs) -> Outcome<Exit> {
     read.extend(args.search.cache.as_deref());
     let given = references::given(read, &args.paths, &args.search.reference, &args.walk);
     let session = Session::start("dup", "summary", &args.common, &given, None)?;
-    let output = Output::open(None).map_err(|text| session.fatal(&text))?;
+    let output = session.output(None)?;
     let plan = SearchPlan::new(&session, &args.paths, &args.search, &args.walk, None)?;
     let found = search(&session, plan)?;
     end_search(session, &found, output, Vec::new(), |output| {
@@ -83,10 +83,7 @@ pub fn end_search(
         return Ok(session.end(Exit::Done));
     }
     let result = write(&mut output);
-    let exit = match output.finish(result) {
-        Ok(Written::Whole | Written::ReaderLeft) => session.report.exit(),
-        Err(text) => session.fatal(&text),
-    };
+    let exit = session.finished(output, result);
     for line in closing {
         session.report.summary(&line);
     }
@@ -187,11 +184,11 @@ fn act(
     options: &PruneOptions,
     journal: Option<&mut Journal>,
 ) -> Outcome<PruneSummary> {
-    let mut printed = Printed::open(session)?;
+    let steps = output::steps(session)?;
     let summary = bc_prune::prune(groups, options, journal, &session.cancel, &mut |event| {
-        output::prune_event(&event, &mut printed);
+        output::prune_event(&event, session, &steps);
     });
-    printed.finish();
+    output::end_steps(session, steps);
     Ok(summary)
 }
 
@@ -210,12 +207,12 @@ pub fn undo(args: &UndoArgs) -> Outcome<Exit> {
     session.spare(&Given::inputs([journal.as_os_str()]), None)?;
     session.spare_whatever()?;
     let mode = mode(args.dry_run);
-    let mut printed = Printed::open(&session)?;
+    let steps = output::steps(&session)?;
     let undone = bc_prune::undo(&journal, mode, &session.cancel, &mut |event| {
-        output::undo_event(event, &mut printed);
+        output::undo_event(event, &session, &steps);
     });
     let summary = undone.map_err(|error| session.fatal(&error))?;
-    printed.finish();
+    output::end_steps(&session, steps);
     output::undo_totals(&session, &summary, mode, &journal);
     let exit = session.report.exit();
     Ok(session.end(exit))

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use bc_fs::quote::shell_word;
 
 use crate::output::Output;
-use crate::progress::{size, thousands};
+use crate::progress::{counted, size, thousands};
 use crate::style::Meaning;
 
 use super::search::Found;
@@ -30,9 +30,7 @@ pub fn groups(found: &Found, output: &mut Output, is_more_said: bool) -> io::Res
         output.paint(Meaning::Dim, head.as_bytes())?;
         output.write_all(b"\n")?;
         for id in names {
-            let path = found.listing.path(id);
-            output.path(bc_fs::escape(&path).as_bytes())?;
-            output.write_all(b"\n")?;
+            output.name_line(&found.listing.path(id))?;
         }
     }
     if is_more_said && found.scan.groups().len() > 0 {
@@ -60,23 +58,17 @@ pub fn closing(found: &Found, paths: &[OsString], before: &str) -> Vec<String> {
     }
 }
 
-/// Returns a number with its noun.
-pub fn count(number: u64, one: &str, many: &str) -> String {
-    let noun = if number == 1 { one } else { many };
-    format!("{} {noun}", thousands(number))
-}
-
 fn text(found: &Found) -> String {
     let scan = &found.scan;
     let groups = scan.groups().len() as u64;
     if groups == 0 {
-        let files = count(scan.stats.files, "file", "files");
+        let files = counted(scan.stats.files, "file", "files");
         return format!("no duplicates among {files}");
     }
     format!(
         "{}, {}, {} could be freed",
-        count(groups, "group", "groups"),
-        count(scan.duplicates(), "duplicate", "duplicates"),
+        counted(groups, "group", "groups"),
+        counted(scan.duplicates(), "duplicate", "duplicates"),
         size(scan.wasted()),
     )
 }

@@ -19,7 +19,7 @@ use super::verdicts::{self, Counts};
 use crate::budget::Kept;
 use crate::details;
 use crate::exit::Exit;
-use crate::output::{Output, Written};
+use crate::output::Output;
 use crate::overlap::Given;
 use crate::progress::Display;
 use crate::run::{Outcome, Session};
@@ -39,9 +39,7 @@ pub fn run(args: &CheckArgs) -> Outcome<Exit> {
         display: &display,
         output: match args.status {
             true => Output::nowhere(),
-            false => Output::open(None)
-                .map_err(|text| session.fatal(&text))?
-                .colors(args.common.color),
+            false => session.output(None)?.colors(args.common.color),
         },
         listed: HashSet::new(),
         exit: Exit::Done,
@@ -52,14 +50,15 @@ pub fn run(args: &CheckArgs) -> Outcome<Exit> {
     }
     let Check { output, exit, .. } = check;
     display.stop();
-    let exit = match output.finish(result) {
-        Ok(Written::Whole | Written::ReaderLeft) => exit,
-        Err(text) => exit.worst(session.fatal(&text)),
+    let exit = match session.finish(output, result) {
+        Ok(()) => exit,
+        Err(fatal) => exit.worst(fatal),
     };
     let (files, bytes) = (progress.files.load(Relaxed), progress.bytes.load(Relaxed));
-    let metrics = &mut session.metrics;
-    metrics.set("files", "Files verified.", files as f64);
-    metrics.set("read_bytes", "Bytes read.", bytes as f64);
+    session.metrics.counts([
+        ("files", "Files verified.", files),
+        ("read_bytes", "Bytes read.", bytes),
+    ]);
     Ok(session.end(exit))
 }
 

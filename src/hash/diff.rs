@@ -35,7 +35,7 @@ pub fn run(args: &DiffArgs) -> Outcome<Exit> {
     if read.iter().all(|side| is_stdin(side)) {
         return Err(session.fatal("both manifests are standard input, which can be read once only"));
     }
-    let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
+    let output = session.output(args.output.as_deref())?;
     let mut output = match args.format {
         DiffFormat::Text => output.colors(args.common.color),
         DiffFormat::Json => output.json(),
@@ -51,10 +51,9 @@ pub fn run(args: &DiffArgs) -> Outcome<Exit> {
         DiffFormat::Text => write_text(&mut output, &differences),
         DiffFormat::Json => write_document(&mut output, &differences, counts),
     };
-    let exit = match output.finish(result) {
-        Ok(_) if differences.changes().len() == 0 => session.report.exit(),
-        Ok(_) => Exit::Differs,
-        Err(text) => session.fatal(&text),
+    let exit = match session.finished(output, result) {
+        Exit::Done if differences.changes().len() > 0 => Exit::Differs,
+        exit => exit,
     };
     session.report.summary(&format!(
         "{} added, {} removed, {} modified, {} moved, {} the same",

@@ -1,17 +1,19 @@
 //! The formats that `bc hash hash` writes, in path order.
 
-use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::{self, Write};
 
 use bc_digest::{Algorithm, Digest, Plain};
+use bc_fs::PathError;
 use bc_hash::{EntryOutcome, Hashes};
-use bc_manifest::{End, ErrorRecord, Failure, ListPart, ListPartEnd, bsd, csv, gnu, jsonl, sum};
+use bc_manifest::{End, Failure, ListPart, ListPartEnd, bsd, csv, gnu, jsonl, sum};
 use bc_walk::{DirectorySet, EntryId, Listing};
 
 use super::args::Format;
 use super::plan::HashPlan;
 use super::stdin::Stdin;
+use crate::diagnostic::record;
+use crate::output::Output;
 
 /// Everything that is printed.
 pub struct Hashed<'a> {
@@ -23,9 +25,6 @@ pub struct Hashed<'a> {
     pub relative: bool,
     pub elapsed: f64,
     pub roots: &'a [OsString],
-    /// Escape names where the format would let them break a line: a terminal shows records, it
-    /// does not parse them.
-    pub one_line_names: bool,
 }
 
 /// Result for one path.
@@ -38,7 +37,7 @@ enum Row<'a> {
 const CHUNK: usize = 64 << 10;
 
 /// Writes all of it.
-pub fn write(to: &mut dyn Write, hashed: &Hashed<'_>) -> io::Result<()> {
+pub fn write(to: &mut Output, hashed: &Hashed<'_>) -> io::Result<()> {
     let mut writer = ResultsWriter {
         to,
         hashed,
@@ -66,21 +65,10 @@ impl Hashed<'_> {
         all.sort_by_key(|error| (error.path(), error.op()));
         all
     }
-
-    fn in_csv<'p>(&self, path: &'p [u8]) -> Cow<'p, [u8]> {
-        if self.one_line_names {
-            match bc_fs::escape(path) {
-                Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
-                Cow::Owned(text) => Cow::Owned(text.into_bytes()),
-            }
-        } else {
-            Cow::Borrowed(path)
-        }
-    }
 }
 
 struct ResultsWriter<'a> {
-    to: &'a mut dyn Write,
+    to: &'a mut Output,
     hashed: &'a Hashed<'a>,
     plan: &'a HashPlan<'a>,
     text: Vec<u8>,
@@ -156,11 +144,11 @@ impl ResultsWriter<'_> {
                 }
             }
             (Format::Csv, Row::Digests { size, digests }) => {
-                let path = &self.hashed.in_csv(path);
+                let path = &self.to.shown(path);
                 csv::write_file(out, path, size, digests.iter().map(Digest::as_bytes));
             }
             (Format::Csv, Row::Failed(error)) => {
-                let path = &self.hashed.in_csv(path);
+                let path = &self.to.shown(path);
                 csv::write_error(out, path, None, algorithms.len(), &failure(error));
             }
             (Format::Jsonl, row) => object(out, algorithms, path, row),
@@ -255,7 +243,7 @@ impl ResultsWriter<'_> {
         };
         if self.plan.format == Format::Jsonl {
             for error in errors {
-                record(error, &error.message()).write_line(&mut self.text);
+                record("hash", &PathError::from(error)).write_line(&mut self.text);
             }
             jsonl::write_summary(&mut self.text, &summary);
             return;
@@ -264,7 +252,7 @@ impl ResultsWriter<'_> {
         for (nth, error) in errors.into_iter().enumerate() {
             let start = if nth == 0 { "\n    " } else { ",\n    " };
             self.text.extend_from_slice(start.as_bytes());
-            record(error, &error.message()).write(&mut self.text);
+            record("hash", &PathError::from(error)).write(&mut self.text);
         }
         let text = serde_json::to_string(&summary).unwrap_or_default();
         self.text
@@ -304,17 +292,6 @@ fn object(out: &mut Vec<u8>, algorithms: &[Algorithm], path: &[u8], row: Row<'_>
             jsonl::write_file(out, path, size, named);
         }
         Row::Failed(error) => jsonl::write_error(out, path, None, &failure(error)),
-    }
-}
-
-/// Returns a failure as every applet has it in JSON; `reason` is its message.
-fn record<'e>(error: &'e bc_walk::Error, reason: &'e str) -> ErrorRecord<'e> {
-    ErrorRecord {
-        applet: "hash",
-        path: error.path(),
-        operation: error.op(),
-        errno: error.errno(),
-        reason,
     }
 }
 

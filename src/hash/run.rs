@@ -14,7 +14,7 @@ use crate::budget::Kept;
 use crate::details;
 use crate::exit::Exit;
 use crate::lists::Kind;
-use crate::output::{Output, Written};
+use crate::output::Output;
 use crate::overlap::Given;
 use crate::progress::Display;
 use crate::resume::{self, Recorded};
@@ -69,16 +69,14 @@ pub fn run(args: &HashArgs) -> Outcome<Exit> {
         relative: args.relative,
         elapsed: session.elapsed(),
         roots: &args.paths,
-        one_line_names: output.is_terminal(),
     };
     let result = output::write(&mut output, &hashed);
-    let exit = match output.finish(result) {
-        Ok(Written::Whole | Written::ReaderLeft) => {
+    let exit = match session.finish(output, result) {
+        Ok(()) => {
             recorded.iter().for_each(|recorded| recorded.done(&session));
             session.report.exit()
         }
-        Err(text) => {
-            let exit = session.fatal(&text);
+        Err(exit) => {
             recorded.iter().for_each(|recorded| recorded.left(&session));
             exit
         }
@@ -87,7 +85,7 @@ pub fn run(args: &HashArgs) -> Outcome<Exit> {
 }
 
 fn open(args: &HashArgs, plan: &HashPlan<'_>, session: &Session) -> Outcome<Output> {
-    let output = Output::open(args.output.as_deref()).map_err(|text| session.fatal(&text))?;
+    let output = session.output(args.output.as_deref())?;
     Ok(match (plan.format, plan.end) {
         (Format::Json | Format::Jsonl, _) => output.json(),
         (_, End::Nul) => output.records(),
@@ -178,10 +176,10 @@ fn report(hashes: &Hashes, session: &mut Session) {
         ),
     );
     details::read(&session.report, read);
-    let metrics = &mut session.metrics;
-    metrics.set("files", "Files hashed.", read.files as f64);
-    metrics.set("read_bytes", "Bytes read.", read.bytes as f64);
-    let threads = totals.workers as f64;
-    metrics.set("threads", "Worker threads used.", threads);
-    metrics.label("reader", reader);
+    session.metrics.counts([
+        ("files", "Files hashed.", read.files),
+        ("read_bytes", "Bytes read.", read.bytes),
+        ("threads", "Worker threads used.", totals.workers as u64),
+    ]);
+    session.metrics.label("reader", reader);
 }

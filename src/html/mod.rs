@@ -1,5 +1,5 @@
-//! Reports as one page that needs nothing but itself: skeleton, escaping and
-//! treemap, shared by the applets. The tables are plain HTML; the script only
+//! Reports as one page that needs nothing but itself: skeleton, escaping, table
+//! and treemap, shared by the applets. The tables are plain HTML; the script only
 //! sorts and filters them. Names of files reach a page as escaped text, and
 //! the page's policy runs no script and no style but those written here.
 
@@ -7,12 +7,16 @@ pub mod dirs;
 pub mod escape;
 pub mod map;
 pub mod provenance;
+pub mod table;
 mod treemap;
 
 use std::io::{self, Write};
 
 use bc_digest::Algorithm;
-use escape::Text;
+
+use self::dirs::Dirs;
+use self::escape::Text;
+use crate::progress::thousands;
 
 const STYLE: &str = include_str!("page.css");
 /// Chooses the colours before anything is drawn.
@@ -37,6 +41,7 @@ pub struct Page {
 }
 
 /// A figure above the table.
+#[derive(Default)]
 pub struct Tile {
     /// Label of the figure.
     pub label: &'static str,
@@ -45,46 +50,35 @@ pub struct Tile {
     /// More in small print.
     pub more: String,
     /// Class of its style: `hero`, `bad`, …
-    pub class: String,
+    pub class: &'static str,
     /// The class of its colour in the map, of which this is the legend.
     pub color: Option<String>,
     /// Filter of the table that it links to.
     pub link: Option<String>,
 }
 
-/// A column of the main table.
-pub struct Column {
-    /// Heading, and the column's name in `#sort=`.
-    pub name: &'static str,
-    /// Key by which its cells are sorted.
-    pub by: By,
-    /// Order, if the table is already sorted by it.
-    pub sorted: Option<SortOrder>,
-}
-
-/// Key of a comparison.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum By {
-    /// The numbers in `data-v`, which the cells show.
-    Number,
-    /// The numbers in `data-v`, for which the cells show words.
-    Rank,
-    /// The text.
-    Text,
-    /// Nothing: the column cannot be sorted.
-    Nothing,
-}
-
-/// A direction of sorting.
-#[derive(Clone, Copy)]
-pub enum SortOrder {
-    /// Smallest first.
-    Up,
-    /// Largest first.
-    Down,
+impl Tile {
+    /// Returns a figure that is a count.
+    pub fn count(label: &'static str, count: u64, more: impl Into<String>) -> Tile {
+        Tile {
+            label,
+            value: thousands(count),
+            more: more.into(),
+            ..Tile::default()
+        }
+    }
 }
 
 impl Page {
+    /// Adds the map of amounts by directory; nothing where there are none.
+    pub fn map(&mut self, dirs: &Dirs, words: &map::Words<'_>) {
+        if let Some(whole) = dirs.cells(map::CELLS) {
+            let (html, style) = map::section(&whole, words);
+            self.body += &html;
+            self.style = style;
+        }
+    }
+
     /// Writes the page.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let title = Text(&self.title);
@@ -154,7 +148,7 @@ pub fn tiles(tiles: &[Tile]) -> String {
         };
         html += &format!(
             "<li class=\"tile {}\">{open}<span class=label>{}{}</span> <strong>{}</strong>",
-            Text(&tile.class),
+            tile.class,
             match &tile.color {
                 Some(class) => format!("<span class=\"dot {}\"></span>", Text(class)),
                 None => String::new(),
@@ -171,46 +165,6 @@ pub fn tiles(tiles: &[Tile]) -> String {
     html + "</ul>\n"
 }
 
-/// Returns the main table up to its first row; `status` says in plain words which entries are
-/// listed and which are not.
-pub fn table_start(title: &str, status: &str, placeholder: &str, columns: &[Column]) -> String {
-    let mut html = format!(
-        "<section aria-labelledby=list-title>\n<h2 id=list-title>{}</h2>\n\
-         <p class=note>{status}</p>\n\
-         <div class=bar id=bar hidden><label>Filter <input id=filter type=search autocomplete=off \
-         spellcheck=false placeholder=\"{}\"></label>\
-         <button id=place type=button hidden></button><span id=status role=status></span></div>\n\
-         <table id=list>\n<thead><tr>",
-        Text(title),
-        Text(placeholder),
-    );
-    for column in columns {
-        let key = column.name.to_lowercase();
-        let sorted = match column.sorted {
-            Some(SortOrder::Up) => " aria-sort=ascending",
-            Some(SortOrder::Down) => " aria-sort=descending",
-            None => "",
-        };
-        html += &match column.by {
-            By::Nothing => format!("<th scope=col>{}", Text(column.name)),
-            by => format!(
-                "<th scope=col{}{sorted}><button type=button disabled data-sort={key} data-by={}>{}</button>",
-                if by == By::Number { " class=num" } else { "" },
-                if by == By::Text { "text" } else { "number" },
-                Text(column.name),
-            ),
-        };
-    }
-    html + "</thead>\n<tbody>\n"
-}
-
-/// Returns the main table after its last row. `elsewhere` is shown where a filter finds nothing.
-pub fn table_end(elsewhere: &str) -> String {
-    format!(
-        "</tbody></table>\n<p id=none class=note hidden>Nothing that is listed here matches. {elsewhere}</p>\n</section>\n"
-    )
-}
-
 /// Lines of a list at most.
 const LINES: usize = 200;
 
@@ -225,7 +179,7 @@ pub fn notes(title: &str, class: &str, lines: &[String]) -> String {
     if lines.len() > LINES {
         items += &format!(
             "<li>{} more are not on this page; all were printed on standard error\n",
-            crate::progress::thousands((lines.len() - LINES) as u64)
+            thousands((lines.len() - LINES) as u64)
         );
     }
     format!(

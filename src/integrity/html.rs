@@ -11,10 +11,9 @@ use bc_manifest::integrity::{Header, Kind};
 use crate::html::dirs::{Amount, Cell, Dirs, parent};
 use crate::html::escape::{Path, Text, shown};
 use crate::html::provenance::{absolute, moment, on_host};
-use crate::html::{
-    By, Column, Page, SortOrder, Tile, map, notes, nothing, table_end, table_start, tiles,
-};
-use crate::progress::{size, thousands};
+use crate::html::table::{self, Column, Row, Table};
+use crate::html::{Page, Tile, map, notes, nothing, tiles};
+use crate::progress::{counted, size, thousands};
 
 /// Gravest first: the order of figures and rows.
 const GRAVEST: [Class; 9] = [
@@ -95,11 +94,11 @@ impl Differences<'_> {
         let damaged = summary.count(Class::Damaged) > 0;
         // Damage is wanted at once; its place can wait.
         if damaged {
-            self.table(&mut page.body, summary, command);
+            self.table(&mut page, summary);
         }
         self.map(&mut page);
         if !damaged {
-            self.table(&mut page.body, summary, command);
+            self.table(&mut page, summary);
         }
         if !summary.any() {
             page.body += &nothing(
@@ -111,9 +110,6 @@ impl Differences<'_> {
     }
 
     fn map(&self, page: &mut Page) {
-        let Some(whole) = self.dirs.cells(map::CELLS) else {
-            return;
-        };
         let class = |cell: &Cell| GRAVEST[GRAVEST.len() - usize::from(cell.amount.mark)];
         let words = map::Words {
             heading: "Where the differences are",
@@ -122,36 +118,27 @@ impl Differences<'_> {
             value: None,
             count: "Entries",
             short: &|amount| thousands(amount.value),
-            full: &|amount| match amount.value {
-                1 => "1 entry".to_owned(),
-                many => format!("{} entries", thousands(many)),
-            },
+            full: &|amount| counted(amount.value, "entry", "entries"),
             class: &|cell| format!("k-{}", class(cell).name()),
             meaning: &|cells| match cells {
                 [first, ..] => label(class(first)).to_lowercase(),
                 [] => String::new(),
             },
         };
-        let (html, style) = map::section(&whole, &words);
-        page.body += &html;
-        page.style = style;
+        page.map(&self.dirs, &words);
     }
 
-    fn table(&self, body: &mut String, summary: &ComparisonSummary, command: &str) {
+    fn table(&self, page: &mut Page, summary: &ComparisonSummary) {
         if self.rows.iter().all(Vec::is_empty) {
             return;
         }
-        let missing: Vec<String> = GRAVEST
-            .iter()
-            .zip(&self.rows)
-            .filter(|(class, rows)| {
-                !rows.is_empty() && (rows.len() as u64) < summary.count(**class)
-            })
-            .map(|(class, rows)| {
-                let all = summary.count(*class);
-                format!("{} {}", thousands(all - rows.len() as u64), class.name())
-            })
-            .collect();
+        let missing = GRAVEST.iter().zip(&self.rows).filter_map(|(class, rows)| {
+            let missing = summary.count(*class) - rows.len() as u64;
+            let is_some = !rows.is_empty() && missing > 0;
+            is_some.then(|| format!("{} {}", thousands(missing), class.name()))
+        });
+        let missing: Vec<String> = missing.collect();
+        let command = page.command;
         let elsewhere = if missing.is_empty() {
             String::new()
         } else {
@@ -167,33 +154,23 @@ impl Differences<'_> {
                 missing.join(", ")
             )
         };
-        let text = |name| Column {
-            name,
-            by: By::Text,
-            sorted: None,
+        let rows = self.rows.iter().enumerate();
+        let table = Table {
+            title: "Entries",
+            status: format!("Gravest first, then by path. {elsewhere}"),
+            placeholder: "part of a path or value",
+            columns: [
+                Column::ranks("Class"),
+                Column::text("Path"),
+                Column::text("Kind"),
+                Column::unsorted("What differs"),
+            ],
+            rows: rows
+                .flat_map(|(rank, rows)| rows.iter().map(move |change| row(rank, change)))
+                .collect(),
+            elsewhere,
         };
-        let columns = [
-            Column {
-                name: "Class",
-                by: By::Rank,
-                sorted: Some(SortOrder::Up),
-            },
-            text("Path"),
-            text("Kind"),
-            Column {
-                name: "What differs",
-                by: By::Nothing,
-                sorted: None,
-            },
-        ];
-        let status = format!("Gravest first, then by path. {elsewhere}");
-        *body += &table_start("Entries", &status, "part of a path or value", &columns);
-        for (rank, rows) in self.rows.iter().enumerate() {
-            for change in rows {
-                row(body, rank, change);
-            }
-        }
-        *body += &table_end(&elsewhere);
+        page.body += &table.html();
     }
 }
 
@@ -281,40 +258,30 @@ fn figures(summary: &ComparisonSummary, words: &str, content: bool) -> String {
         if count == 0 && !summary.any() && !first && class != Class::Ok {
             continue;
         }
-        let class_of = match (class, count) {
+        let mut tile = Tile::count(label(class), count, "");
+        tile.class = match (class, count) {
             (Class::Damaged, 0) if content && summary.complete => "hero good",
             (Class::Damaged, 0) => "hero zero",
             (Class::Damaged, _) => "hero bad",
             (_, 0) => "zero",
             _ => "",
         };
-        all.push(Tile {
-            label: label(class),
-            value: if first && !content {
-                "unknown".to_owned()
-            } else {
-                thousands(count)
-            },
-            more: if first {
-                "content differs, size and time do not".to_owned()
-            } else {
-                String::new()
-            },
-            class: class_of.to_owned(),
-            color: (!first).then(|| format!("k-{}", class.name())),
-            link: (count > 0 && class != Class::Ok).then(|| format!("class={}", class.name())),
-        });
+        if first {
+            tile.more = "content differs, size and time do not".to_owned();
+            if !content {
+                tile.value = "unknown".to_owned();
+            }
+        } else {
+            tile.color = Some(format!("k-{}", class.name()));
+        }
+        tile.link = (count > 0 && class != Class::Ok).then(|| format!("class={}", class.name()));
+        all.push(tile);
     }
     let more = if summary.files_read > 0 {
         format!(
-            "{} in {} {} read",
+            "{} in {} read",
             size(summary.bytes_read),
-            thousands(summary.files_read),
-            if summary.files_read == 1 {
-                "file"
-            } else {
-                "files"
-            }
+            counted(summary.files_read, "file", "files")
         )
     } else {
         "no content was read".to_owned()
@@ -360,28 +327,30 @@ fn label(class: Class) -> &'static str {
     }
 }
 
-fn row(body: &mut String, rank: usize, change: &Change) {
+fn row(rank: usize, change: &Change) -> Row {
     let name = change.class.name();
-    // Writing to a String cannot fail.
-    let _ = write!(
-        body,
-        "<tr class=k-row-{name} data-class={name}><td data-v={rank}><span class=\"class k-{name}\">{name}</span>\
-         <td class=half>{}",
-        Path(&change.path)
-    );
+    let mut paths = Path(&change.path).to_string();
     if let Some(to) = &change.to {
-        let _ = write!(body, " <span class=to>&rarr;</span> {}", Path(to));
+        paths += &format!(" <span class=to>&rarr;</span> {}", Path(to));
     }
-    let _ = write!(body, "<td>{}<td class=half>", Text(change.kind.name()));
+    let mut details = String::new();
     if let Some(reason) = &change.reason {
-        let _ = write!(body, "<p>{}</p>", Text(&shown(reason.as_bytes())));
+        details += &format!("<p>{}</p>", Text(&shown(reason.as_bytes())));
     }
     // Times of entries that were damaged before are not compared.
     if change.class == Class::Damaged && (change.ctime.is_some() || change.reason.is_none()) {
-        let _ = write!(body, "<p>{}</p>", ctime(change.ctime));
+        details += &format!("<p>{}</p>", ctime(change.ctime));
     }
-    differences(body, change);
-    body.push('\n');
+    differences(&mut details, change);
+    Row {
+        class: Some(name),
+        cells: [
+            table::Cell::Class { name, rank },
+            table::Cell::Half(paths),
+            table::Cell::Text(change.kind.name()),
+            table::Cell::Half(details),
+        ],
+    }
 }
 
 fn ctime(ctime: Option<Ctime>) -> &'static str {
@@ -436,11 +405,6 @@ fn differences(body: &mut String, change: &Change) {
 fn value(body: &mut String, value: &Value) {
     let text = match value {
         Value::None => "unknown".to_owned(),
-        Value::Number(number) => number.to_string(),
-        Value::Mode(mode) => format!("{:04o}", mode & 0o7777),
-        Value::Time(time) => bc_manifest::time::describe(*time),
-        Value::Kind(kind) => kind.name().to_owned(),
-        Value::Digest(bytes) => hex(bytes),
         Value::Bytes(bytes) => {
             body.push_str(&Path(bytes).to_string());
             return;
@@ -448,7 +412,10 @@ fn value(body: &mut String, value: &Value) {
         Value::Xattrs(all) => {
             let pairs: Vec<String> = all
                 .iter()
-                .map(|(name, value)| format!("{}=0x{}", shown(name), hex(value)))
+                .map(|(name, value)| {
+                    let hex: String = value.iter().map(|byte| format!("{byte:02x}")).collect();
+                    format!("{}=0x{hex}", shown(name))
+                })
                 .collect();
             if pairs.is_empty() {
                 "none".to_owned()
@@ -456,12 +423,7 @@ fn value(body: &mut String, value: &Value) {
                 pairs.join(" ")
             }
         }
-        // A kind of value that the engine has learnt since: shown as it is, not left out.
-        other => format!("{other:?}"),
+        other => other.to_string(),
     };
     let _ = write!(body, "<span class=v>{}</span>", Text(&text));
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -15,7 +15,6 @@ use super::output::write_manifest;
 use super::run::{opened_manifest, start};
 use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
-use crate::output::Written;
 use crate::overlap::Given;
 use crate::run::{Outcome, Session};
 
@@ -54,10 +53,7 @@ fn merge(args: &MergeArgs, session: Session) -> Outcome<Exit> {
         Err(stop) => return done_or(session, stop),
     };
     tell(&session, &merged);
-    let exit = match output.finish(Ok(())) {
-        Ok(Written::Whole | Written::ReaderLeft) => session.report.exit(),
-        Err(text) => session.fatal(&text),
-    };
+    let exit = session.finished(output, Ok(()));
     Ok(session.end(exit))
 }
 
@@ -87,10 +83,7 @@ fn lists(args: &MergeArgs, files: &[ManifestFile], session: Session) -> Outcome<
         Err(stop) => return done_or(session, stop),
     };
     report_lists(&session, &merged);
-    let exit = match output.finish(Ok(())) {
-        Ok(Written::Whole | Written::ReaderLeft) => session.report.exit(),
-        Err(text) => session.fatal(&text),
-    };
+    let exit = session.finished(output, Ok(()));
     Ok(session.end(exit))
 }
 
@@ -192,9 +185,6 @@ fn tell(session: &Session, merged: &Merged) {
 /// Names what could not be read when the parts were made: the exit code is 1 then.
 fn report_unread(session: &Session, unread: &[(Vec<u8>, Failure)]) {
     for (path, failure) in unread {
-        let (name, op) = (bc_fs::escape(path), &failure.op);
-        let text = format!("{name}: {op}: {}", failure.message);
-        let what = Diagnostic::from(text).about(path, op, failure.errno, &failure.message);
-        session.report.problem(what);
+        session.report.problem(Diagnostic::recorded(path, failure));
     }
 }

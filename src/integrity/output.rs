@@ -13,7 +13,7 @@ use bc_walk::OwnFile;
 use super::html::Differences;
 use super::job::Stop;
 use crate::exit::Exit;
-use crate::output::{Output, Written};
+use crate::output::Output;
 use crate::run::Session;
 use crate::style::Meaning;
 
@@ -186,9 +186,9 @@ pub fn conclude(session: &mut Session, mut output: Output, summary: &ComparisonS
         Conclusion::Different => Exit::Differs,
         Conclusion::Damaged => Exit::Damage,
     };
-    match output.finish(written) {
-        Ok(Written::Whole | Written::ReaderLeft) => exit,
-        Err(text) => exit.worst(session.fatal(&text)),
+    match session.finish(output, written) {
+        Ok(()) => exit,
+        Err(fatal) => exit.worst(fatal),
     }
 }
 

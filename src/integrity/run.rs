@@ -2,9 +2,12 @@
 //! the result.
 
 use std::cell::RefCell;
+use std::ffi::OsStr;
 use std::io::{self, BufReader};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use bc_fs::PathError;
 use bc_hash::Totals;
 use bc_integrity::change::{Change, Class};
 use bc_integrity::fields::CompareRules;
@@ -21,7 +24,7 @@ use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
 use crate::input::Input;
 use crate::lists::Kind;
-use crate::output::{Output, Written};
+use crate::output::Output;
 use crate::overlap::Given;
 use crate::resume::{self, Recorded};
 use crate::run::{Outcome, Session};
@@ -44,10 +47,7 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
     let created = working(&session, Some(plan.algorithm), "manifest", |work| {
         let on_failure = &mut |path: &[u8], failure: &bc_manifest::Failure| {
             let path = crate::run::below(plan.root, path);
-            let (op, reason) = (&failure.op, &failure.message);
-            let text = format!("{}: {op}: {reason}", bc_fs::escape(&path));
-            let what = Diagnostic::from(text).about(&path, op, failure.errno, reason);
-            session.report.problem(what);
+            session.report.problem(Diagnostic::recorded(&path, failure));
         };
         write_manifest(&mut output, file, |to| {
             let created = bc_integrity::create_recorded(&plan, resume, work, to, on_failure)?;
@@ -59,8 +59,7 @@ pub fn manifest(args: &ManifestArgs) -> Outcome<Exit> {
         left();
         return Ok(session.end(Exit::Done));
     };
-    if let Err(text) = output.finish(Ok(())) {
-        let exit = session.fatal(&text);
+    if let Err(exit) = session.finish(output, Ok(())) {
         left();
         return Ok(session.end(exit));
     }
@@ -210,9 +209,8 @@ pub fn export(args: &ExportArgs) -> Outcome<Exit> {
     let trust = plan::trust(args.force);
     let mut inexpressible = |path: &[u8]| {
         let reason = "the format has no way to write this name";
-        let text = format!("{}: export: {reason}", bc_fs::escape(path));
-        let what = Diagnostic::from(text).about(path, "export", None, reason);
-        session.report.problem(what);
+        let failed = PathError::with_reason(OsStr::from_bytes(path), "export", None, reason);
+        session.report.problem(&failed);
     };
     let exported = bc_integrity::export(
         &manifest,
@@ -226,10 +224,7 @@ pub fn export(args: &ExportArgs) -> Outcome<Exit> {
         Err(error) => return done_or(session, Stop::Engine(error)),
     };
     report_exported(&session, &exported);
-    let exit = match output.finish(Ok(())) {
-        Ok(Written::Whole | Written::ReaderLeft) => session.report.exit(),
-        Err(text) => session.fatal(&text),
-    };
+    let exit = session.finished(output, Ok(()));
     Ok(session.end(exit))
 }
 
@@ -254,10 +249,7 @@ pub fn import(args: &ImportArgs) -> Outcome<Exit> {
     };
     let text = format!("imported {} entries", trailer.entries);
     session.report.note(1, &text);
-    let exit = match output.finish(Ok(())) {
-        Ok(Written::Whole | Written::ReaderLeft) => Exit::Done,
-        Err(text) => session.fatal(&text),
-    };
+    let exit = session.finished(output, Ok(()));
     Ok(session.end(exit))
 }
 
@@ -277,8 +269,7 @@ pub fn opened_manifest(session: &Session, file: Option<&Path>) -> Outcome<Output
 }
 
 pub fn opened(session: &Session, file: Option<&Path>) -> Outcome<Output> {
-    let output = Output::open(file).map_err(|text| session.fatal(&text))?;
-    Ok(output.colors(session.common.color))
+    Ok(session.output(file)?.colors(session.common.color))
 }
 
 /// Notes the manifests that are compared, and the rules.
@@ -316,10 +307,12 @@ fn warn(session: &Session, problems: &[String]) {
 }
 
 fn count_read(session: &mut Session, totals: &Totals, help: &'static str) {
-    let (files, bytes) = (totals.read.files as f64, totals.read.bytes as f64);
-    details::read(&session.report, &totals.read);
-    session.metrics.set("files", help, files);
-    session.metrics.set("read_bytes", "Bytes read.", bytes);
+    let read = &totals.read;
+    details::read(&session.report, read);
+    let read_bytes = ("read_bytes", "Bytes read.", read.bytes);
+    session
+        .metrics
+        .counts([("files", help, read.files), read_bytes]);
 }
 
 fn report_created(session: &mut Session, created: &Created) {
@@ -342,9 +335,10 @@ fn report_created(session: &mut Session, created: &Created) {
 fn report_updated(session: &mut Session, updated: &Updated) {
     warn(session, &updated.problems);
     if updated.by_name > 0 {
-        let (count, s) = (updated.by_name, if updated.by_name == 1 { "" } else { "s" });
+        let count = updated.by_name;
+        let files = if count == 1 { "file" } else { "files" };
         session.report.summary(&format!(
-            "{count} file{s} taken as unchanged by path, size and mtime: inode numbers cannot be compared with the recorded ones"
+            "{count} {files} taken as unchanged by path, size and mtime: inode numbers cannot be compared with the recorded ones"
         ));
     }
     let text = match updated.written {

@@ -10,7 +10,6 @@ use bc_manifest::fleet::{Engine, Param, Request, exact, sql};
 use super::args::SqlArgs;
 use super::run::{opened, start};
 use crate::exit::Exit;
-use crate::output::Written;
 use crate::overlap::Given;
 use crate::run::Outcome;
 
@@ -50,10 +49,7 @@ pub fn run(args: &SqlArgs) -> Outcome<Exit> {
     session.report.note(1, &note);
     let mut output = opened(&session, None)?;
     let written = output.write_all(text.as_bytes());
-    let exit = match output.finish(written) {
-        Ok(Written::Whole | Written::ReaderLeft) => session.report.exit(),
-        Err(text) => session.fatal(&text),
-    };
+    let exit = session.finished(output, written);
     Ok(session.end(exit))
 }
 

@@ -143,6 +143,19 @@ pub fn thousands(number: u64) -> String {
     out
 }
 
+/// Returns a number with its noun.
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    let noun = if number == 1 { one } else { many };
+    format!("{} {noun}", thousands(number))
+}
+
+/// Returns the counts that are not 0, each with its words.
+pub fn nonzero<'w>(counts: impl IntoIterator<Item = (u64, &'w str)>) -> Vec<String> {
+    let some = counts.into_iter().filter(|(count, _)| *count > 0);
+    some.map(|(count, words)| format!("{} {words}", thousands(count)))
+        .collect()
+}
+
 /// Returns bytes for people, in binary units.
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -172,6 +185,11 @@ mod tests {
         assert_eq!(size(1_512_785_519), "1.4 GiB");
         assert_eq!(size(1000), "1.0 KiB");
         assert_eq!(size(u64::MAX), "16384.0 PiB");
+        assert_eq!(counted(1, "file", "files"), "1 file");
+        assert_eq!(counted(1000, "file", "files"), "1,000 files");
+        assert_eq!(counted(0, "file", "files"), "0 files");
+        let counts = [(0, "failed"), (1200, "left"), (1, "of them")];
+        assert_eq!(nonzero(counts), ["1,200 left", "1 of them"]);
         assert_eq!(clock(0.4), "0:00");
         assert_eq!(clock(723.0), "12:03");
         assert_eq!(clock(10_812.0), "3:00:12");

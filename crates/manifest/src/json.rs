@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::io::{self, Write};
 
 use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize};
@@ -99,6 +100,43 @@ pub fn insert_bytes(object: &mut Map<String, Value>, key: &str, bytes: &[u8]) {
     if let Some(text) = path_b64 {
         object.insert(format!("{key}_b64"), text.into());
     }
+}
+
+/// Writes the beginning of a document: the members of the object `head`, and `stats`.
+///
+/// # Errors
+/// Errors of writing to `out`.
+pub fn write_head(out: &mut dyn Write, head: &Value, stats: &Value) -> io::Result<()> {
+    let head = head.to_string();
+    let head = head.strip_suffix('}').unwrap_or(&head);
+    write!(out, "{head},\n\"stats\":{stats}")
+}
+
+/// Writes an array as a member of a document, with a line for each value; the caller closes it.
+///
+/// # Errors
+/// Errors of writing to `out`.
+pub fn write_array<T: Serialize>(
+    out: &mut dyn Write,
+    name: &str,
+    values: impl IntoIterator<Item = T>,
+) -> io::Result<()> {
+    write!(out, ",\n\"{name}\":[")?;
+    for (nth, value) in values.into_iter().enumerate() {
+        out.write_all(if nth == 0 { b"\n" } else { b",\n" })?;
+        serde_json::to_writer(&mut *out, &value)?;
+    }
+    Ok(())
+}
+
+/// Writes an object as a line, its `type` before its members.
+///
+/// # Errors
+/// Errors of writing to `out`.
+pub fn write_line(out: &mut dyn Write, kind: &str, object: &impl Serialize) -> io::Result<()> {
+    let text = serde_json::to_string(object)?;
+    let rest = text.strip_prefix('{').unwrap_or(&text);
+    writeln!(out, "{{\"type\":\"{kind}\",{rest}")
 }
 
 /// Returns the encoding of `bytes` in base64.
@@ -236,6 +274,23 @@ mod tests {
             push_i64(&mut out, value);
             assert_eq!(out, value.to_string().into_bytes());
         }
+    }
+
+    #[test]
+    fn documents_and_lines_are_objects() {
+        let mut out = Vec::new();
+        let head = serde_json::json!({"schema": 1});
+        write_head(&mut out, &head, &serde_json::json!({"files": 2})).unwrap();
+        write_array(&mut out, "groups", [1, 2]).unwrap();
+        out.extend_from_slice(b"]");
+        write_array(&mut out, "errors", [0; 0]).unwrap();
+        out.extend_from_slice(b"]}\n");
+        let text =
+            "{\"schema\":1,\n\"stats\":{\"files\":2},\n\"groups\":[\n1,\n2],\n\"errors\":[]}\n";
+        assert_eq!(String::from_utf8_lossy(&out), text);
+        let mut out = Vec::new();
+        write_line(&mut out, "group", &head).unwrap();
+        assert_eq!(out, b"{\"type\":\"group\",\"schema\":1}\n");
     }
 
     #[test]

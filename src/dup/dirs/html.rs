@@ -1,20 +1,17 @@
 //! `bc dup dirs --format=html`: directories first, then the files that they do not cover.
 
-use std::fmt::Write;
-
 use bc_find::dirs::{DirGroup, DirsReport};
 use bc_prune::KeepRules;
 use bc_walk::{DirId, EntryId};
 
 use crate::dup::html::{
-    LISTED, NAMES, UNFOLDED, bytes_cell, errors, figures, left_out, row, subject,
-    waste_by_directory, waste_map,
+    LISTED, errors, figures, group_row, left_out, row, subject, waste_by_directory, waste_map,
 };
-use crate::dup::terminal::count;
 use crate::html::dirs::{Amount, Dirs};
 use crate::html::escape::{Path, Text};
-use crate::html::{By, Column, Page, Tile, notes, nothing, table_end, table_start};
-use crate::progress::{size, thousands};
+use crate::html::table::{Column, NAMES, Name, Names, Row, Table, Tag};
+use crate::html::{Page, Tile, notes, nothing};
+use crate::progress::{counted, size, thousands};
 
 /// Command that lists all entries, also those that a page leaves out.
 const ALL: &str = "<code>bc dup dirs --format=json PATH...</code>";
@@ -23,13 +20,11 @@ const ALL: &str = "<code>bc dup dirs --format=json PATH...</code>";
 pub fn page(report: &DirsReport<'_>) -> Page {
     let found = report.found;
     let mut waste = Dirs::default();
-    let mut rows = String::new();
-    let mut listed = 0;
+    let mut rows = Vec::new();
     for group in &found.groups {
         waste_of(&mut waste, report, group);
-        if listed < LISTED {
-            listed += 1;
-            dir_row(&mut rows, report, group);
+        if rows.len() < LISTED {
+            rows.push(dir_row(report, group));
         }
     }
     for (one, _) in report.files() {
@@ -41,9 +36,8 @@ pub fn page(report: &DirsReport<'_>) -> Page {
                 .retain(|name| !found.repeated.contains(&names[*name]));
         }
         waste_by_directory(&mut waste, one, &group, &files);
-        if listed < LISTED {
-            listed += 1;
-            row(&mut rows, one, &group, &files, ALL);
+        if rows.len() < LISTED {
+            rows.push(row(one, &group, &files, ALL));
         }
     }
     let all = found.groups.len() + found.files.len();
@@ -59,17 +53,16 @@ pub fn page(report: &DirsReport<'_>) -> Page {
         footer: "Nothing was changed.".to_owned(),
         ..Page::default()
     };
-    if let Some((html, style)) = waste_map(&waste) {
-        page.body += &html;
-        page.style = style;
-    }
+    waste_map(&mut page, &waste);
     page.body += &notes("Not judged", "alarm", &errors);
     page.body += &notes("Directories that were not compared", "", &obstacles(report));
-    if all > 0 {
-        table(&mut page.body, report, &rows, all - listed);
-    } else {
-        page.body += &nothing("No two files are equal", "So no two directories are.");
-    }
+    page.body += &match all {
+        0 => nothing("No two files are equal", "So no two directories are."),
+        _ => {
+            let missing = all - rows.len();
+            table(report, rows, missing).html()
+        }
+    };
     page.body += &notes("Contained in others", "", &contained(report));
     page.body += &notes("Similar", "", &similar(report));
     page.body += &notes("On disks that are not here", "", &offline(report));
@@ -92,56 +85,24 @@ fn waste_of(waste: &mut Dirs, report: &DirsReport<'_>, group: &DirGroup) {
     }
 }
 
-fn dir_row(rows: &mut String, report: &DirsReport<'_>, group: &DirGroup) {
-    rows.push_str("<tr>");
-    bytes_cell(rows, " lead", "wasted", group.wasted);
-    bytes_cell(rows, "", "each", group.bytes);
-    let copies = group.dirs.len();
-    // Writing to a String cannot fail.
-    let _ = write!(
-        rows,
-        "<td class=num data-v={copies} data-label=copies>{}<td class=wide><ul class=files>",
-        thousands(copies as u64)
-    );
-    // One more line is no longer than the line that would hide it.
-    let unfolded = if copies == UNFOLDED + 1 {
-        copies
-    } else {
-        UNFOLDED
-    };
-    for (nth, dir) in group.dirs.iter().take(NAMES).enumerate() {
-        if nth == unfolded {
-            let more = thousands((copies - unfolded) as u64);
-            let _ = write!(
-                rows,
-                "<li><details><summary>{more} more</summary><ul class=files>"
-            );
-        }
-        let tag = match (nth, report.scan.scan.is_reference_dir(*dir)) {
-            (0, false) => format!(
-                "<span class=tag>{}</span>",
-                count(group.files, "file", "files")
-            ),
-            (0, true) => format!(
-                "<span class=tag>{}: reference</span>",
-                count(group.files, "file", "files")
-            ),
-            (_, true) => "<span class=\"tag same\">reference</span>".to_owned(),
-            (_, false) => String::new(),
-        };
-        let _ = write!(rows, "<li>{tag}{}", Path(&path(report, *dir)));
-    }
-    if copies > NAMES {
-        let more = thousands((copies - NAMES) as u64);
-        let _ = write!(
-            rows,
-            "<li>{more} more are not on this page; {ALL} lists all"
-        );
-    }
-    rows.push_str(match copies > unfolded {
-        true => "</ul></details></ul>\n",
-        false => "</ul>\n",
+fn dir_row(report: &DirsReport<'_>, group: &DirGroup) -> Row {
+    let files = || counted(group.files, "file", "files");
+    let dirs = group.dirs.iter().take(NAMES).enumerate();
+    let listed = dirs.map(|(nth, dir)| Name {
+        tag: match (nth, report.scan.scan.is_reference_dir(*dir)) {
+            (0, false) => Some(Tag::Kept(files().into())),
+            (0, true) => Some(Tag::Kept(format!("{}: reference", files()).into())),
+            (_, true) => Some(Tag::Other("reference")),
+            (_, false) => None,
+        },
+        path: path(report, *dir),
     });
+    let names = Names {
+        listed: listed.collect(),
+        count: group.dirs.len(),
+        all: ALL,
+    };
+    group_row(group.wasted, group.bytes, group.dirs.len(), names)
 }
 
 fn path(report: &DirsReport<'_>, dir: DirId) -> Vec<u8> {
@@ -154,35 +115,25 @@ fn path(report: &DirsReport<'_>, dir: DirId) -> Vec<u8> {
 
 fn tiles(report: &DirsReport<'_>, errors: usize) -> String {
     let found = report.found;
-    let tile = |label, value: u64, more: &str| Tile {
-        label,
-        value: thousands(value),
-        more: more.to_owned(),
-        class: String::new(),
-        link: None,
-        color: None,
-    };
-    let mut more = vec![tile(
+    let mut more = vec![Tile::count(
         "Groups of directories",
         found.groups.len() as u64,
         "with the same contents",
     )];
     if !found.contained.is_empty() {
-        let contained = found.contained.len() as u64;
-        more.push(tile(
+        more.push(Tile::count(
             "Contained directories",
-            contained,
+            found.contained.len() as u64,
             "in others, wholly",
         ));
     }
     figures(&report.scan, more, report.scan.scan.groups().len(), errors)
 }
 
-fn table(body: &mut String, report: &DirsReport<'_>, rows: &str, missing: usize) {
-    let mut status =
-        "Directories first, then the groups of files that they do not cover; each from \
-                      the largest waste down."
-            .to_owned();
+fn table(report: &DirsReport<'_>, rows: Vec<Row>, missing: usize) -> Table {
+    let mut status = "Directories first, then the groups of files that they do not cover; each \
+                      from the largest waste down."
+        .to_owned();
     let mut elsewhere = String::new();
     if missing > 0 {
         elsewhere = format!(
@@ -191,28 +142,22 @@ fn table(body: &mut String, report: &DirsReport<'_>, rows: &str, missing: usize)
         );
         status = format!("{status} {elsewhere} Figures and map count them.");
     }
-    let number = |name| Column {
-        name,
-        by: By::Number,
-        sorted: None,
-    };
-    let columns = [
-        number("Wasted"),
-        number("Size"),
-        number("Copies"),
-        Column {
-            name: "Paths",
-            by: By::Text,
-            sorted: None,
+    Table {
+        title: match report.found.groups.is_empty() {
+            true => "Groups of equal files",
+            false => "Equal directories and files",
         },
-    ];
-    let title = match report.found.groups.is_empty() {
-        true => "Groups of equal files",
-        false => "Equal directories and files",
-    };
-    *body += &table_start(title, &status, "part of a path", &columns);
-    *body += rows;
-    *body += &table_end(&elsewhere);
+        status,
+        placeholder: "part of a path",
+        columns: [
+            Column::number("Wasted"),
+            Column::number("Size"),
+            Column::number("Copies"),
+            Column::text("Paths"),
+        ],
+        rows,
+        elsewhere,
+    }
 }
 
 fn obstacles(report: &DirsReport<'_>) -> Vec<String> {
@@ -245,7 +190,7 @@ fn offline(report: &DirsReport<'_>) -> Vec<String> {
         let manifests = one.manifests.iter();
         let manifests = manifests.map(|number| Path(report.manifests[*number]).to_string());
         let manifests = manifests.collect::<Vec<_>>().join(" and ");
-        let files = count(one.files, "file is", "files are");
+        let files = counted(one.files, "file is", "files are");
         let dir = path(report, one.dir);
         format!(
             "{} ({}): {files} in {manifests}",

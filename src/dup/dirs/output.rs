@@ -9,9 +9,9 @@ use bc_find::dirs::{
 use bc_walk::DirId;
 
 use crate::dup::search::Found;
-use crate::dup::terminal::{self, count};
+use crate::dup::terminal;
 use crate::output::Output;
-use crate::progress::{size, thousands};
+use crate::progress::{counted, size, thousands};
 use crate::run::Session;
 use crate::style::Meaning;
 
@@ -32,21 +32,21 @@ pub fn tell(session: &Session, found: &Found, answer: &Directories, options: &Di
         }
     }
     if answer.not_comparable > 0 {
-        let dirs = count(answer.not_comparable, "directory was", "directories were");
+        let dirs = counted(answer.not_comparable, "directory was", "directories were");
         report.warning(&format!(
             "{dirs} not compared: what is in there, or below, is not known"
         ));
     }
     let limits = options.limits;
     if answer.too_common > 0 {
-        let dirs = count(answer.too_common, "directory", "directories");
+        let dirs = counted(answer.too_common, "directory", "directories");
         report.warning(&format!(
             "{dirs} not sought in others, or not for all: the contents are in over {} places",
             thousands(limits.places as u64)
         ));
     }
     if answer.ended > 0 {
-        let dirs = count(answer.ended, "directory", "directories");
+        let dirs = counted(answer.ended, "directory", "directories");
         report.warning(&format!(
             "{dirs} compared with {} others, and not with more that may contain them or be similar",
             thousands(limits.candidates as u64)
@@ -72,7 +72,7 @@ pub fn text(report: &DirsReport<'_>, output: &mut Output) -> io::Result<()> {
         begin(&mut is_first, output)?;
         if output.is_terminal() {
             let copies = thousands(group.dirs.len() as u64);
-            let files = count(group.files, "file", "files");
+            let files = counted(group.files, "file", "files");
             let head = format!("{} × {copies}, {files} in each\n", size(group.bytes));
             output.paint(Meaning::Dim, head.as_bytes())?;
         }
@@ -106,12 +106,7 @@ pub fn text(report: &DirsReport<'_>, output: &mut Output) -> io::Result<()> {
             output.paint(Meaning::Dim, head.as_bytes())?;
         }
         for name in names {
-            let path = report.scan.listing.path(name);
-            match output.is_terminal() {
-                true => output.path(bc_fs::escape(&path).as_bytes())?,
-                false => output.write_all(&path)?,
-            }
-            output.write_all(b"\n")?;
+            output.name_line(&report.scan.listing.path(name))?;
         }
     }
     Ok(())
@@ -130,10 +125,7 @@ fn path(report: &DirsReport<'_>, dir: DirId, output: &Output) -> Vec<u8> {
     if path.last() != Some(&b'/') {
         path.push(b'/');
     }
-    match output.is_terminal() {
-        true => bc_fs::escape(&path).into_owned().into_bytes(),
-        false => path,
-    }
+    output.shown(&path).into_owned()
 }
 
 fn contained(report: &DirsReport<'_>, one: &Contained, output: &mut Output) -> io::Result<()> {
@@ -157,16 +149,11 @@ fn offline(report: &DirsReport<'_>, one: &OfflineDir, output: &mut Output) -> io
     };
     write!(output, ": {files} in ")?;
     for (nth, number) in one.manifests.iter().enumerate() {
-        let manifest = report.manifests[*number];
-        let manifest = match output.is_terminal() {
-            true => bc_fs::escape(manifest).into_owned().into_bytes(),
-            false => manifest.to_vec(),
-        };
         output.write_all(if nth == 0 { b"" } else { b" and " })?;
-        output.write_all(&manifest)?;
+        output.write_all(&output.shown(report.manifests[*number]))?;
     }
     if one.filtered > 0 {
-        let entries = count(one.filtered, "entry", "entries");
+        let entries = counted(one.filtered, "entry", "entries");
         write!(output, "; filters left out {entries}")?;
     }
     output.write_all(b"\n")
@@ -184,7 +171,7 @@ fn similar(report: &DirsReport<'_>, one: &Similar, output: &mut Output) -> io::R
 pub fn closing(found: &Found, answer: &Directories, paths: &[OsString]) -> Vec<String> {
     let dirs = match answer.groups.len() as u64 {
         0 => "no equal directories; ".to_owned(),
-        groups => count(groups, "group", "groups") + " of equal directories; ",
+        groups => counted(groups, "group", "groups") + " of equal directories; ",
     };
     terminal::closing(found, paths, &dirs)
 }

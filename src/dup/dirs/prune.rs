@@ -12,13 +12,12 @@ use super::output::tell;
 use super::run::{look, plan};
 use crate::dup::args::PruneArgs;
 use crate::dup::interactive::{self, Offer, Pick};
-use crate::dup::output::{self as reported, Printed};
+use crate::dup::output as reported;
 use crate::dup::plan::PrunePlan;
 use crate::dup::search::search;
-use crate::dup::terminal::count;
 use crate::dup::{journals, paths, question, references};
 use crate::exit::Exit;
-use crate::progress::{size, thousands};
+use crate::progress::{counted, size, thousands};
 use crate::run::{Outcome, Session};
 
 /// Finds directories that are copies of each other, asks where it has to, and acts.
@@ -68,7 +67,7 @@ pub fn prune(args: &PruneArgs) -> Outcome<Exit> {
         _ => None,
     };
     let path = journal.as_ref().map(|journal| journal.path().to_owned());
-    let mut printed = Printed::open(&session)?;
+    let steps = reported::steps(&session)?;
     let groups = report.trees().enumerate();
     let groups = groups.filter_map(|(nth, group)| picks.apply(nth, group));
     let summary = bc_prune::prune_trees(
@@ -76,9 +75,9 @@ pub fn prune(args: &PruneArgs) -> Outcome<Exit> {
         &options,
         journal.as_mut(),
         &session.cancel,
-        &mut |event| reported::prune_event(&event, &mut printed),
+        &mut |event| reported::prune_event(&event, &session, &steps),
     );
-    printed.finish();
+    reported::end_steps(&session, steps);
     reported::unmatched(&session, &options.rules, &summary);
     reported::totals(&session, &summary, options.mode, path.as_deref());
     Ok(reported::end_prune(session, &summary))
@@ -114,7 +113,7 @@ impl Picks {
                     "{} × {}, {} in each",
                     size(group.bytes),
                     thousands(group.dirs.len() as u64),
-                    count(group.files, "file", "files")
+                    counted(group.files, "file", "files")
                 )
             };
             // Files that filters left out may differ: of these groups nothing goes.

@@ -24,7 +24,6 @@ use crate::dup::run::end_search;
 use crate::dup::search::{Found, search};
 use crate::exit::Exit;
 use crate::lists::Kind;
-use crate::output::Output;
 use crate::progress::{Display, reading};
 use crate::run::{Outcome, Session};
 
@@ -39,7 +38,7 @@ pub fn dirs(args: &DirsArgs) -> Outcome<Exit> {
         let text = "--files-from: whole directories are compared; use --include";
         return Err(session.fatal(text));
     }
-    let output = Output::open(target).map_err(|text| session.fatal(&text))?;
+    let output = session.output(target)?;
     let output = match args.format {
         Format::Json | Format::Jsonl => output.json(),
         _ => output.colors(args.common.color),

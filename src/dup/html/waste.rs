@@ -5,15 +5,14 @@ use bc_find::scan;
 use bc_prune::Inode;
 
 use crate::html::dirs::{Amount, Dirs, What, parent};
-use crate::html::map;
-use crate::progress::{size, thousands};
+use crate::html::{Page, map};
+use crate::progress::{counted, size};
 
 /// Directories that have a colour of their own in the map; the others share one.
 const OTHERS: usize = 7;
 
-/// Returns the map of the space wasted in each directory; `None` where there is no waste.
-pub fn waste_map(dirs: &Dirs) -> Option<(String, String)> {
-    let whole = dirs.cells(map::CELLS)?;
+/// Adds the map of the space wasted in each directory to a page.
+pub fn waste_map(page: &mut Page, dirs: &Dirs) {
     let words = map::Words {
         heading: "Where the waste is",
         caption: "An area is the disk space of redundant files in a directory; of each group \
@@ -21,12 +20,8 @@ pub fn waste_map(dirs: &Dirs) -> Option<(String, String)> {
         value: Some("Wasted"),
         count: "Redundant files",
         full: &|amount| {
-            let files = if amount.count == 1 { "file" } else { "files" };
-            format!(
-                "{} in {} {files}",
-                size(amount.value),
-                thousands(amount.count)
-            )
+            let files = counted(amount.count, "file", "files");
+            format!("{} in {files}", size(amount.value))
         },
         short: &|amount| size(amount.value),
         class: &|cell| match cell.what {
@@ -45,7 +40,7 @@ pub fn waste_map(dirs: &Dirs) -> Option<(String, String)> {
             _ => map::common(cells),
         },
     };
-    Some(map::section(&whole, &words))
+    page.map(dirs, &words);
 }
 
 /// Adds the bytes that each file that would go frees to its directory. The sum is the group's

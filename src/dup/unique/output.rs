@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use bc_find::manifests::{Manifest, is_weak, tag};
 use bc_find::unique::{Content, Presence, Unique};
-use bc_manifest::json::JsonPath;
+use bc_manifest::json::{JsonPath, write_array, write_head};
 use bc_walk::EntryId;
 use serde_json::{Map, Value, json};
 
@@ -54,19 +54,9 @@ fn text(found: &Unique, null: bool, output: &mut Output) -> io::Result<()> {
     for content in found.nowhere() {
         for name in content.names {
             let path = found.listing.path(*name);
-            match (null, output.is_terminal()) {
-                (true, _) => {
-                    output.write_all(&path)?;
-                    output.write_all(b"\0")?;
-                }
-                (false, true) => {
-                    output.path(bc_fs::escape(&path).as_bytes())?;
-                    output.write_all(b"\n")?;
-                }
-                (false, false) => {
-                    output.write_all(&path)?;
-                    output.write_all(b"\n")?;
-                }
+            match null {
+                true => output.write_all(&[&path[..], b"\0"].concat())?,
+                false => output.name_line(&path)?,
             }
         }
     }
@@ -79,12 +69,8 @@ fn csv(found: &Unique, output: &mut Output) -> io::Result<()> {
     for (number, content) in found.nowhere().enumerate() {
         for name in content.names {
             let path = found.listing.path(*name);
-            let shown = match output.is_terminal() {
-                true => bc_fs::escape(&path).into_owned().into_bytes(),
-                false => path.clone(),
-            };
             let mut record = format!("{},{},", number + 1, content.size).into_bytes();
-            bc_manifest::csv::write_path(&mut record, &shown);
+            bc_manifest::csv::write_path(&mut record, &output.shown(&path));
             record.extend_from_slice(b"\r\n");
             output.write_all(&record)?;
         }
@@ -197,16 +183,10 @@ fn document(
     complete: bool,
     output: &mut Output,
 ) -> io::Result<()> {
-    let head = head(asked).to_string();
-    let head = head.strip_suffix('}').unwrap_or(&head);
-    write!(output, "{head},\n\"stats\":{}", stats(found, complete))?;
+    write_head(output, &head(asked), &stats(found, complete))?;
     for list in ["unique", "unread", "present"] {
-        write!(output, ",\n\"{list}\":[")?;
         let all = found.contents().filter(|one| kind(one.presence) == list);
-        for (nth, one) in all.enumerate() {
-            output.write_all(if nth == 0 { b"\n" } else { b",\n" })?;
-            serde_json::to_writer(&mut *output, &content(found, &one))?;
-        }
+        write_array(output, list, all.map(|one| content(found, &one)))?;
         output.write_all(b"]")?;
     }
     output.write_all(b"}\n")

@@ -6,16 +6,14 @@ use bc_find::unique::{NotFiles, Presence, Unique};
 
 use super::output::{Asked, unseen};
 use crate::exit::Exit;
-use crate::progress::{size, thousands};
+use crate::progress::{nonzero, size, thousands};
 use crate::run::Session;
 
 /// Returns true if all of the PATHs was looked at; anything that was not is reported, and makes the
 /// exit code 1.
 pub fn whole(session: &Session, asked: &Asked<'_>, found: &Unique, hidden: &[Vec<u8>]) -> bool {
     let report = &session.report;
-    let unseen: Vec<String> = unseen(found)
-        .map(|(count, what)| format!("{} {what}", thousands(count)))
-        .collect();
+    let unseen = nonzero(unseen(found));
     if !unseen.is_empty() {
         report.problem(format!("not looked at: {}", unseen.join(", ")));
     }
@@ -115,17 +113,12 @@ fn figures(asked: &Asked<'_>, found: &Unique, complete: bool) -> String {
 
 /// Returns `not files: 12 links, 3 empty directories`.
 fn not_files(found: &NotFiles) -> Option<String> {
-    let all = [
+    let some = nonzero([
         (found.links, "links"),
         (found.fifos, "FIFOs and sockets"),
         (found.devices, "devices"),
         (found.empty_directories, "empty directories"),
-    ];
-    let some: Vec<String> = all
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{} {what}", thousands(count)))
-        .collect();
+    ]);
     (!some.is_empty()).then(|| format!("not files: {}", some.join(", ")))
 }
 
@@ -160,15 +153,13 @@ pub fn end(mut session: Session, found: &Unique, exit: Exit) -> Exit {
         .map(|content| content.size * u64::from(content.files))
         .sum();
     let unseen: u64 = unseen(found).map(|(count, _)| count).sum();
-    for (name, help, value) in [
+    session.metrics.counts([
         ("files", "Files of the PATHs.", found.files + found.empty),
         ("read_bytes", "Bytes read.", found.stats.bytes_read),
         ("unique_files", "Files that are nowhere else.", files),
         ("unique_bytes", "Bytes of these.", bytes),
         ("unseen", "What was not looked at.", unseen),
-    ] {
-        session.metrics.set(name, help, value as f64);
-    }
+    ]);
     session.metrics.label("reader", found.stats.backend.name());
     session.end(exit)
 }

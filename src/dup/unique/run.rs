@@ -17,7 +17,7 @@ use super::report;
 use crate::budget::Kept;
 use crate::dup::references;
 use crate::exit::Exit;
-use crate::output::{Output, Written};
+use crate::output::Output;
 use crate::progress::{Display, ProgressCounts};
 use crate::run::{Outcome, Session};
 
@@ -25,7 +25,7 @@ pub fn unique(args: &UniqueArgs) -> Outcome<Exit> {
     let read = args.walk.inputs();
     let given = references::given(read, &args.paths, &args.reference, &args.walk);
     let session = Session::start("dup", "unique", &args.common, &given, None)?;
-    let output = Output::open(None).map_err(|text| session.fatal(text))?;
+    let output = session.output(None)?;
     let output = match (args.format.is_json(), args.walk.null) {
         (true, _) => output.json(),
         (false, true) => output.records(),
@@ -82,10 +82,7 @@ fn answer(
     let complete = whole && session.report.exit() == Exit::Done;
     let nothing = found.nowhere().next().is_none();
     let result = output::write(asked, found, complete, &mut output);
-    match output.finish(result) {
-        Ok(Written::Whole | Written::ReaderLeft) => {}
-        Err(text) => return Err(session.fatal(text)),
-    }
+    session.finish(output, result)?;
     report::summary(&session, asked, found, complete);
     let exit = match session.report.exit() {
         Exit::Done if !(nothing && complete) => Exit::Differs,

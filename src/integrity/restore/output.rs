@@ -1,20 +1,18 @@
 //! Output of `bc integrity restore`: a line for each path, in words or JSON, and the totals.
 
 use std::io::{self, Write};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bc_copy::{Loss, Repaired, RestoreEvent, RestoreOptions, Restored};
 use bc_digest::Algorithm;
 use bc_fs::escape;
-use bc_manifest::ErrorRecord;
-use bc_manifest::json::insert_bytes;
+use bc_manifest::json::{JsonPath, insert_bytes};
 use serde_json::{Map, Value, json};
 
 use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
-use crate::output::Output;
-use crate::progress::{size, thousands};
-use crate::run::Session;
+use crate::output::{Lines, Output};
+use crate::progress::{nonzero, size, thousands};
+use crate::run::{Outcome, Session};
 use crate::style::Meaning;
 
 /// Format of the paths.
@@ -45,44 +43,24 @@ impl Format {
     }
 }
 
-/// Output of the lines, and the first failure of writing them.
-struct Lines {
-    output: Output,
-    result: io::Result<()>,
-}
-
 /// Reporter of events, from any thread.
-pub struct Teller<'a> {
+pub struct Reporter<'a> {
     session: &'a Session,
     format: Format,
-    lines: Mutex<Lines>,
+    lines: Lines,
 }
 
-impl<'a> Teller<'a> {
-    pub fn new(session: &'a Session, output: Output, format: Format) -> Teller<'a> {
-        Teller {
+impl<'a> Reporter<'a> {
+    pub fn new(session: &'a Session, output: Output, format: Format) -> Reporter<'a> {
+        Reporter {
             session,
             format,
-            lines: Mutex::new(Lines {
-                output,
-                result: Ok(()),
-            }),
-        }
-    }
-
-    fn lines(&self) -> MutexGuard<'_, Lines> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn line(&self, write: impl FnOnce(&mut Output) -> io::Result<()>) {
-        let mut lines = self.lines();
-        if lines.result.is_ok() {
-            lines.result = write(&mut lines.output);
+            lines: Lines::new(output),
         }
     }
 
     fn object(&self, object: &Map<String, Value>) {
-        self.line(|output| {
+        self.lines.write(|output| {
             serde_json::to_writer(&mut *output, object)?;
             output.write_all(b"\n")
         });
@@ -98,11 +76,8 @@ impl<'a> Teller<'a> {
         header.insert("command".into(), "restore".into());
         insert_bytes(&mut header, "manifest", options.manifest.name());
         insert_bytes(&mut header, "root", options.root.as_encoded_bytes());
-        let from = options.from.iter().map(|path| {
-            let mut one = Map::new();
-            insert_bytes(&mut one, "path", path.as_encoded_bytes());
-            Value::Object(one)
-        });
+        let from = options.from.iter();
+        let from = from.map(|path| json!(JsonPath::new(path.as_encoded_bytes())));
         header.insert("from".into(), from.collect());
         header.insert("algorithm".into(), algorithm.name().into());
         header.insert("dry_run".into(), options.dry_run.into());
@@ -110,16 +85,16 @@ impl<'a> Teller<'a> {
     }
 
     /// Reports one event.
-    pub fn tell(&self, event: RestoreEvent<'_>) {
+    pub fn report(&self, event: RestoreEvent<'_>) {
         let report = &self.session.report;
         match (event, self.format) {
             (RestoreEvent::Repaired(repaired), Format::Text) => {
-                self.line(|to| repaired_line(to, repaired))
+                self.lines.write(|to| repaired_line(to, repaired));
             }
             (RestoreEvent::Repaired(repaired), Format::Json) => {
-                self.object(&repaired_object(repaired))
+                self.object(&repaired_object(repaired));
             }
-            (RestoreEvent::Missing { path, loss, why }, Format::Text) => self.line(|to| {
+            (RestoreEvent::Missing { path, loss, why }, Format::Text) => self.lines.write(|to| {
                 to.paint(Meaning::Bad, b"!!")?;
                 writeln!(to, " {}: {}: {why}", escape(path), loss.name())
             }),
@@ -128,12 +103,14 @@ impl<'a> Teller<'a> {
                 object.insert("reason".into(), why.into());
                 self.object(&object);
             }
-            (RestoreEvent::Failed { error, .. }, Format::Text) => report.failure(error),
-            (RestoreEvent::Failed { path, loss, error }, Format::Json) => {
+            (RestoreEvent::Failed { path, loss, error }, format) => {
                 report.failure(error);
-                let mut object = of_path("failed", path, loss);
-                object.insert("error".into(), error_value(error));
-                self.object(&object);
+                if format == Format::Json {
+                    let mut object = of_path("failed", path, loss);
+                    let error = Diagnostic::from(error).fields("integrity");
+                    object.insert("error".into(), error.into());
+                    self.object(&object);
+                }
             }
             (RestoreEvent::Unread(error), _) => report.problem(error),
             (RestoreEvent::Incomplete(error), _) => report.warning(&error.to_string()),
@@ -143,16 +120,12 @@ impl<'a> Teller<'a> {
     }
 
     /// Ends the lines, with the totals if it came to an end.
-    pub fn finish(self, restored: Option<&Restored>) -> Result<(), Exit> {
+    pub fn finish(self, restored: Option<&Restored>) -> Outcome<()> {
         if let (Some(restored), Format::Json) = (restored, self.format) {
             self.object(&summary(restored));
         }
-        let Lines { output, result } = self
-            .lines
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
-        let finished = output.finish(result);
-        finished.map(drop).map_err(|text| self.session.fatal(&text))
+        let finished = self.lines.finish();
+        finished.map_err(|what| self.session.fatal(what))
     }
 }
 
@@ -196,21 +169,6 @@ fn of_path(kind: &str, path: &[u8], loss: Loss) -> Map<String, Value> {
     object
 }
 
-/// Returns the fields that errors have in the JSON of every applet.
-fn error_value(error: &bc_walk::Error) -> Value {
-    let mut text = Vec::new();
-    ErrorRecord {
-        applet: "integrity",
-        path: error.path(),
-        operation: error.op(),
-        errno: error.errno(),
-        reason: &error.message(),
-    }
-    .write(&mut text);
-    // The text just written is an object.
-    serde_json::from_slice(&text).unwrap_or_default()
-}
-
 fn summary(restored: &Restored) -> Map<String, Value> {
     let value = json!({
         "type": "summary",
@@ -234,8 +192,7 @@ fn summary(restored: &Restored) -> Map<String, Value> {
 /// Reports the totals, and returns the exit code.
 pub fn conclude(session: &mut Session, restored: &Restored, dry_run: bool) -> Exit {
     let read = &restored.verified.read;
-    let metrics = &mut session.metrics;
-    for (name, help, count) in [
+    session.metrics.counts([
         ("files", "Files read.", read.files),
         ("read_bytes", "Bytes read.", read.bytes),
         ("restore_wanted", "Paths to be healed.", restored.wanted),
@@ -252,20 +209,13 @@ pub fn conclude(session: &mut Session, restored: &Restored, dry_run: bool) -> Ex
         ("restore_failed", "Paths that failed.", restored.failed),
         ("restore_left", "Paths not begun.", restored.left),
         ("written_bytes", "Bytes written.", restored.bytes),
-    ] {
-        metrics.set(name, help, count as f64);
-    }
-    let mut parts = Vec::new();
-    for (count, what) in [
+    ]);
+    let parts = nonzero([
         (restored.repaired, "restored"),
         (restored.missing, "that no copy holds"),
         (restored.failed, "failed"),
         (restored.left, "not begun"),
-    ] {
-        if count > 0 {
-            parts.push(format!("{} {what}", thousands(count)));
-        }
-    }
+    ]);
     let mut text = match parts.is_empty() {
         true => "nothing to restore".to_owned(),
         false => parts.join(", "),

@@ -3,7 +3,7 @@
 use bc_copy::{RestoreError, RestoreEvent};
 
 use super::args::RestoreArgs;
-use super::output::{Teller, conclude};
+use super::output::{Reporter, conclude};
 use super::plan::plan;
 use crate::exit::Exit;
 use crate::integrity::job::{Stop, algorithm_of, open, working_shown};
@@ -24,12 +24,12 @@ pub fn restore(args: &RestoreArgs) -> Outcome<Exit> {
     let output = args.format.of(opened(&session, None)?);
     let own = own_files(None, &output);
     let options = plan(args, &manifest, &own);
-    let reporter = Teller::new(&session, output, args.format);
+    let reporter = Reporter::new(&session, output, args.format);
     reporter.begin(&options, algorithm);
     let restored = working_shown(&session, Some(algorithm), "verify", |work, display| {
         let reported = |event: RestoreEvent<'_>| match event {
             RestoreEvent::Begins { what, files, bytes } => display.phase(what, files, bytes),
-            event => reporter.tell(event),
+            event => reporter.report(event),
         };
         match bc_copy::restore(&options, work, &reported) {
             Ok(restored) => Ok(Ok(restored)),

@@ -12,7 +12,7 @@
 
 use std::io::{self, Write};
 
-use bc_manifest::json::{JsonPath, insert_bytes};
+use bc_manifest::json::{JsonPath, insert_bytes, write_array, write_head, write_line};
 use bc_walk::{DirId, EntryId};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -46,42 +46,23 @@ impl DirsReport<'_> {
     /// # Errors
     /// Errors of writing to `out`.
     pub fn document(&self, out: &mut dyn Write) -> io::Result<()> {
-        let head = self.head().to_string();
-        let head = head.strip_suffix('}').unwrap_or(&head);
-        write!(out, "{head},\n\"stats\":{}", self.stats())?;
+        write_head(out, &self.head(), &self.stats())?;
         report::errors(&self.errors(), out)?;
         let found = self.found;
-        array(
-            out,
-            "directories",
-            found.groups.iter().map(|one| self.group(one)),
-        )?;
-        array(
-            out,
-            "contained",
-            found.contained.iter().map(|one| self.contained(one)),
-        )?;
-        array(
-            out,
-            "similar",
-            found.similar.iter().map(|one| self.similar(one)),
-        )?;
+        let groups = found.groups.iter().map(|one| self.group(one));
+        let contained = found.contained.iter().map(|one| self.contained(one));
+        let similar = found.similar.iter().map(|one| self.similar(one));
+        let offline = self.offline.iter().map(|one| self.offline(one));
+        let obstacles = found.obstacles.iter();
+        let obstacles = obstacles.map(|(dir, why)| self.obstacle(*dir, why));
+        array(out, "directories", groups)?;
+        array(out, "contained", contained)?;
+        array(out, "similar", similar)?;
         if !self.manifests.is_empty() {
-            array(
-                out,
-                "offline",
-                self.offline.iter().map(|one| self.offline(one)),
-            )?;
+            array(out, "offline", offline)?;
         }
         array(out, "groups", self.json_files())?;
-        array(
-            out,
-            "not_comparable",
-            found
-                .obstacles
-                .iter()
-                .map(|(dir, why)| self.obstacle(*dir, why)),
-        )?;
+        array(out, "not_comparable", obstacles)?;
         out.write_all(b"}\n")
     }
 
@@ -91,27 +72,27 @@ impl DirsReport<'_> {
     /// Errors of writing to `out`.
     pub fn lines(&self, out: &mut dyn Write) -> io::Result<()> {
         let found = self.found;
-        line(out, "header", &self.head())?;
+        write_line(out, "header", &self.head())?;
         for one in &found.groups {
-            line(out, "directories", &self.group(one))?;
+            write_line(out, "directories", &self.group(one))?;
         }
         for one in &found.contained {
-            line(out, "contained", &self.contained(one))?;
+            write_line(out, "contained", &self.contained(one))?;
         }
         for one in &found.similar {
-            line(out, "similar", &self.similar(one))?;
+            write_line(out, "similar", &self.similar(one))?;
         }
         for one in self.offline {
-            line(out, "offline", &self.offline(one))?;
+            write_line(out, "offline", &self.offline(one))?;
         }
         for one in self.json_files() {
-            line(out, "group", &one)?;
+            write_line(out, "group", &one)?;
         }
         for (dir, why) in &found.obstacles {
-            line(out, "not_comparable", &self.obstacle(*dir, why))?;
+            write_line(out, "not_comparable", &self.obstacle(*dir, why))?;
         }
         report::error_lines(&self.errors(), out)?;
-        line(out, "summary", &self.stats())
+        write_line(out, "summary", &self.stats())
     }
 
     /// All that failed, in path order: in the walk, in the search, and afterwards.
@@ -242,16 +223,6 @@ fn array<T: Serialize>(
     name: &str,
     values: impl Iterator<Item = T>,
 ) -> io::Result<()> {
-    write!(out, ",\n\"{name}\":[")?;
-    for (nth, value) in values.enumerate() {
-        out.write_all(if nth == 0 { b"\n" } else { b",\n" })?;
-        serde_json::to_writer(&mut *out, &value)?;
-    }
+    write_array(out, name, values)?;
     out.write_all(b"]")
-}
-
-fn line(out: &mut dyn Write, kind: &str, value: &impl Serialize) -> io::Result<()> {
-    let text = serde_json::to_string(value)?;
-    let rest = text.strip_prefix('{').unwrap_or(&text);
-    writeln!(out, "{{\"type\":\"{kind}\",{rest}")
 }

@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use bc_digest::{Algorithm, Digest};
 use bc_fs::path::below;
 use bc_manifest::ErrorRecord;
-use bc_manifest::json::JsonPath;
+use bc_manifest::json::{JsonPath, write_array, write_head, write_line};
 use bc_walk::{EntryId, Identity, Stamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -129,15 +129,10 @@ pub(crate) fn stats(report: &ScanReport<'_>) -> Value {
 
 /// Writes one document, a line per group.
 pub(super) fn document(report: &ScanReport<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let head = head(report, "dup scan").to_string();
-    let head = head.strip_suffix('}').unwrap_or(&head);
-    write!(out, "{head},\n\"stats\":{}", stats(report))?;
+    write_head(out, &head(report, "dup scan"), &stats(report))?;
     errors(&report.errors(), out)?;
-    out.write_all(b",\n\"groups\":[")?;
-    for (i, one) in report.scan.groups().enumerate() {
-        out.write_all(if i == 0 { b"\n" } else { b",\n" })?;
-        serde_json::to_writer(&mut *out, &group(report, one))?;
-    }
+    let groups = report.scan.groups().map(|one| group(report, one));
+    write_array(out, "groups", groups)?;
     out.write_all(b"\n]}\n")
 }
 
@@ -178,12 +173,7 @@ pub(super) fn lines(report: &ScanReport<'_>, out: &mut dyn Write) -> io::Result<
     first["type"] = json!("header");
     writeln!(out, "{first}")?;
     for one in report.scan.groups() {
-        let text = serde_json::to_string(&group(report, one))?;
-        writeln!(
-            out,
-            "{{\"type\":\"group\",{}",
-            text.strip_prefix('{').unwrap_or(&text)
-        )?;
+        write_line(out, "group", &group(report, one))?;
     }
     error_lines(&report.errors(), out)?;
     let mut last = stats(report);

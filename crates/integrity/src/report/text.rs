@@ -5,7 +5,6 @@ use std::fmt::Write;
 
 use bc_fs::{escape, safe};
 use bc_manifest::integrity::Xattrs;
-use bc_manifest::time;
 
 use crate::change::{Change, Class, Ctime, Difference, Value};
 use crate::field::Field;
@@ -139,10 +138,7 @@ fn differences(text: &mut String, differences: &[Difference]) {
         if let (Value::Xattrs(old), Value::Xattrs(new)) = (old, new) {
             attributes(text, old, new);
         } else {
-            text.push(' ');
-            value(text, old);
-            text.push_str(" -> ");
-            value(text, new);
+            let _ = write!(text, " {old} -> {new}");
         }
     }
 }
@@ -160,17 +156,4 @@ fn attributes(text: &mut String, old: &Xattrs, new: &Xattrs) {
     for (name, _) in new.iter().filter(|(name, _)| !old.contains_key(*name)) {
         let _ = write!(text, " +{}", escape(name));
     }
-}
-
-fn value(text: &mut String, value: &Value) {
-    let _ = match value {
-        Value::None => write!(text, "?"),
-        Value::Number(number) => write!(text, "{number}"),
-        Value::Mode(mode) => write!(text, "{:04o}", mode & 0o7777),
-        Value::Time(at) => write!(text, "{}", time::describe(*at)),
-        Value::Kind(kind) => write!(text, "{}", kind.name()),
-        Value::Digest(bytes) => bytes.iter().try_for_each(|byte| write!(text, "{byte:02x}")),
-        Value::Bytes(bytes) => write!(text, "{}", escape(bytes)),
-        Value::Xattrs(all) => write!(text, "{} attributes", all.len()),
-    };
 }
