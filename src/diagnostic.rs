@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use bc_fs::PathError;
 use bc_integrity::Setting;
 use bc_manifest::{ErrorRecord, Failure};
+use bc_prune::PruneEvent;
 use serde_json::{Map, Value};
 
 /// A message about something that went wrong.
@@ -123,6 +124,15 @@ impl From<&PathError> for Diagnostic {
         Diagnostic {
             text: error.to_string(),
             failed: Some(error.clone()),
+        }
+    }
+}
+
+impl From<&PruneEvent> for Diagnostic {
+    fn from(event: &PruneEvent) -> Diagnostic {
+        Diagnostic {
+            text: event.to_string(),
+            failed: event.failure(),
         }
     }
 }

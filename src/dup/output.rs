@@ -115,99 +115,28 @@ pub fn end_steps(session: &Session, steps: Lines) {
 /// Prints an event of a run of prune.
 pub fn prune_event(event: &PruneEvent, session: &Session, steps: &Lines) {
     let report = &session.report;
-    let shown = bc_fs::escape;
-    let system = std::io::Error::from_raw_os_error;
     match event {
-        PruneEvent::Step(step, outcome) => {
-            step_outcome(
-                step,
-                &step.target,
-                step.kind.name(),
-                outcome,
-                session,
-                steps,
-            );
-        }
-        PruneEvent::Tree(step, outcome) => {
-            let action = if step.to.is_some() { "move" } else { "delete" };
-            step_outcome(step, &step.target, action, outcome, session, steps);
-        }
-        PruneEvent::Unusable(path, skip) => {
-            let text = format!("{}: cannot be kept: {skip}", shown(path));
-            report.problem(skipped(text, path, "keep", skip));
-        }
-        PruneEvent::WritersUndetected(path, errno) => report.note(
-            0,
-            &format!(
-                "{}: no read lease: {}; of this file and others like it, writes through \
-                 descriptors that were open before go unnoticed",
-                shown(path),
-                system(*errno)
-            ),
-        ),
-        PruneEvent::ReferenceUndecided(path) => report.note(
-            0,
-            &format!(
-                "{}: where else its directory is seen is found out by the run itself, \
-                 which makes a file there for a moment; a dry run does not",
-                shown(path)
-            ),
-        ),
-        PruneEvent::ProbeLeftBehind(path, errno) => {
-            let (shown, reason) = (shown(path), system(*errno).to_string());
-            let text = format!(
-                "{shown}: made to find out where else its directory is seen, and could not be \
-                 removed: {reason}; no other is made there, and no file changed that may be a \
-                 reference's"
-            );
-            report.problem(Diagnostic::from(text).about(path, "unlink", Some(*errno), &reason));
-        }
-        PruneEvent::Journal(skip) => report.problem(skip.to_string()),
-    }
-}
-
-/// Returns the message for a step that was not done. Its fields contain the operation that the
-/// system refused, or else the step.
-fn skipped(text: String, path: &[u8], step: &str, skip: &Skip) -> Diagnostic {
-    let (operation, errno, reason) = match skip.system() {
-        Some((operation, errno)) => {
-            let reason = std::io::Error::from_raw_os_error(errno).to_string();
-            (operation, Some(errno), reason)
-        }
-        None => (step, None, skip.to_string()),
-    };
-    Diagnostic::from(text).about(path, operation, errno, &reason)
-}
-
-fn step_outcome(
-    step: &impl std::fmt::Display,
-    target: &[u8],
-    action: &str,
-    outcome: &StepOutcome,
-    session: &Session,
-    steps: &Lines,
-) {
-    let report = &session.report;
-    match outcome {
-        StepOutcome::Skipped(skip) if skip.is_error() => {
-            let text = format!("{step}: skipped: {skip}");
-            report.problem(skipped(text, target, action, skip));
-        }
-        StepOutcome::Skipped(skip @ (Skip::Filtered(_) | Skip::Stays | Skip::HoldsChosen(_))) => {
-            report.warning(&format!("{step}: skipped: {skip}"));
-        }
-        StepOutcome::Skipped(skip) => {
-            if report.shows(1) {
-                report.note(1, &format!("{step}: skipped: {skip}"));
+        PruneEvent::Step(_, outcome) | PruneEvent::Tree(_, outcome) => match outcome {
+            StepOutcome::Skipped(skip) if skip.is_error() => report.problem(event),
+            StepOutcome::Skipped(Skip::Filtered(_) | Skip::Stays | Skip::HoldsChosen(_)) => {
+                report.warning(&event.to_string());
             }
-        }
-        StepOutcome::Done { lost, .. } => {
-            if !lost.is_empty() {
-                report.warning(&format!("{step}: without {}", lost.join("; ")));
+            StepOutcome::Skipped(_) if !report.shows(1) => {}
+            StepOutcome::Skipped(_) => report.note(1, &event.to_string()),
+            StepOutcome::Done { lost, .. } => {
+                if !lost.is_empty() {
+                    report.warning(&format!("{event}: without {}", lost.join("; ")));
+                }
+                steps.write(|to| writeln!(to, "{event}"));
             }
-            steps.write(|to| writeln!(to, "{step}"));
+            StepOutcome::Would { .. } => steps.write(|to| writeln!(to, "{event}")),
+        },
+        PruneEvent::WritersUndetected(..) | PruneEvent::ReferenceUndecided(_) => {
+            report.note(0, &event.to_string());
         }
-        StepOutcome::Would { .. } => steps.write(|to| writeln!(to, "{step}")),
+        PruneEvent::Unusable(..) | PruneEvent::ProbeLeftBehind(..) | PruneEvent::Journal(_) => {
+            report.problem(event);
+        }
     }
 }
 
@@ -217,12 +146,17 @@ pub fn unmatched(session: &Session, rules: &KeepRules, summary: &PruneSummary) {
     if summary.groups == 0 {
         return;
     }
-    for text in rules.keep.iter().filter_map(Keep::unmatched) {
-        let text = bc_fs::escape(text.as_bytes());
-        session
-            .report
-            .warning(&format!("--keep={text}: none of the duplicates matches"));
+    for text in unmatched_rules(rules) {
+        session.report.warning(&text);
     }
+}
+
+/// Returns the message for each pattern that no file matched.
+pub fn unmatched_rules(rules: &KeepRules) -> impl Iterator<Item = String> {
+    rules.keep.iter().filter_map(Keep::unmatched).map(|text| {
+        let text = bc_fs::escape(text.as_bytes());
+        format!("--keep={text}: none of the duplicates matches")
+    })
 }
 
 /// Returns the words before the verbs of a dry run.
@@ -347,8 +281,8 @@ pub fn undo_event(event: UndoEvent<'_>, session: &Session, steps: &Lines) {
         }
         UndoOutcome::Unneeded => report.note(1, &format!("{path}: nothing to undo")),
         UndoOutcome::Failed(skip) => {
-            let text = format!("{path}: not restored: {skip}");
-            report.problem(skipped(text, event.path, "undo", skip));
+            let failed = Diagnostic::from(&skip.failure(event.path, "undo"));
+            report.problem(failed.worded(format!("{path}: not restored: {skip}")));
         }
     }
 }

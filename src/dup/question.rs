@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::progress::{size, thousands};
+use crate::progress::{counted, size, thousands};
 use crate::run::Session;
 
 /// A signal is seen after this long at the latest; nearly always it wakes the wait up itself.
@@ -127,13 +127,13 @@ fn question(options: &PruneOptions, planned: &Planned, dirs: u64, references: bo
 
 /// Returns `Delete 12 files (3.1 GiB) of 9 groups`
 pub fn act(options: &PruneOptions, planned: &Planned, dirs: u64) -> String {
-    let files = counted(planned.files, "file");
+    let files = counted(planned.files, "file", "files");
     let files = match dirs {
         0 => files,
         1 => format!("1 directory with {files}"),
         _ => format!("{} directories with {files}", thousands(dirs)),
     };
-    let groups = counted(planned.groups, "group");
+    let groups = counted(planned.groups, "group", "groups");
     let what = format!("{files} ({}) of {groups}", size(planned.bytes));
     match &options.action {
         Action::Delete => format!("Delete {what}"),
@@ -142,11 +142,6 @@ pub fn act(options: &PruneOptions, planned: &Planned, dirs: u64) -> String {
         Action::Reflink => format!("Share the blocks of {what}"),
         Action::Move(dir) => format!("Move {what} to {}", bc_fs::escape(dir)),
     }
-}
-
-fn counted(count: u64, what: &str) -> String {
-    let s = if count == 1 { "" } else { "s" };
-    format!("{} {what}{s}", thousands(count))
 }
 
 /// Returns words for the file that a rule keeps.

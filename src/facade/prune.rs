@@ -322,16 +322,9 @@ impl Pruned {
                 let error = bc_walk::Error::new(path.as_slice(), "unlink", errno_error(*errno));
                 self.errors.push(PathError::from(&error));
             }
-            PruneEvent::WritersUndetected(path, errno) => self.warnings.push(format!(
-                "{}: no read lease: {}; of this file and others like it, writes through \
-                 descriptors that were open before go unnoticed",
-                bc_fs::escape(path),
-                errno_error(*errno)
-            )),
-            PruneEvent::ReferenceUndecided(path) => self.warnings.push(format!(
-                "{}: where else its directory is seen is found out only when it is done",
-                bc_fs::escape(path)
-            )),
+            PruneEvent::WritersUndetected(..) | PruneEvent::ReferenceUndecided(_) => {
+                self.warnings.push(event.to_string());
+            }
             PruneEvent::Tree(..) => {}
         }
     }

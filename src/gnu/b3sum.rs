@@ -16,6 +16,7 @@ use super::listed::{self, Listed, Nul};
 use super::order::{self, Stop};
 use super::setup::Setup;
 use super::stdout::{Lost, Out};
+use crate::hash::warnings;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Id {
@@ -272,11 +273,8 @@ fn check(args: &B3sumArgs, setup: &Setup, out: &mut Out) -> Result<bool, Stop> {
         };
         order::run(&listed.jobs, setup, &mut verdicts)?;
     }
-    if failed > 0 {
-        let plural = if failed == 1 { "" } else { "s" };
-        out.say(format!(
-            "WARNING: {failed} computed checksum{plural} did NOT match"
-        ));
+    for text in warnings(0, 0, failed) {
+        out.say(format!("WARNING: {text}"));
     }
     Ok(failed == 0)
 }

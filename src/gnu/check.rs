@@ -15,6 +15,7 @@ use super::quote;
 use super::setup::Setup;
 use super::stdout::{Lost, Out};
 use super::turn;
+use crate::hash::warnings;
 
 /// Lines of a regular file that are looked at together, in bytes.
 const MUCH: usize = 8 << 20;
@@ -184,29 +185,8 @@ impl ListCheck<'_> {
 
     fn sum_up(&mut self) {
         let counts = &self.counts;
-        let several = [
-            (
-                counts.improper,
-                "line is improperly formatted",
-                "lines are improperly formatted",
-            ),
-            (
-                counts.unreadable,
-                "listed file could not be read",
-                "listed files could not be read",
-            ),
-            (
-                counts.mismatched,
-                "computed checksum did NOT match",
-                "computed checksums did NOT match",
-            ),
-        ];
-        for (count, one, more) in several {
-            match count {
-                0 => {}
-                1 => self.out.say(format!("WARNING: 1 {one}")),
-                _ => self.out.say(format!("WARNING: {count} {more}")),
-            }
+        for text in warnings(counts.improper, counts.unreadable, counts.mismatched) {
+            self.out.say(format!("WARNING: {text}"));
         }
         if self.args.ignore_missing && self.counts.matched == 0 {
             self.say(b": no file was verified");

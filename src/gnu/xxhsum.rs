@@ -14,6 +14,7 @@ use super::order::{self, Stop};
 use super::setup::Setup;
 use super::stdout::{Lost, Out, raw_message};
 use super::turn::reason;
+use crate::hash::warnings;
 
 pub use super::b3sum::Early;
 use super::b3sum::one_line;
@@ -293,26 +294,9 @@ impl XxhsumVerdicts<'_> {
             raw_message(&[&one_line(self.file), end.as_slice()].concat());
             return Ok(false);
         }
-        let counts = [
-            (improper, "line is", "lines are", "improperly formatted"),
-            (
-                self.unreadable,
-                "listed file",
-                "listed files",
-                "could not be read",
-            ),
-            (
-                self.mismatched,
-                "computed checksum",
-                "computed checksums",
-                "did NOT match",
-            ),
-        ];
-        for (count, one, more, what) in counts {
-            if count > 0 && !self.args.status {
-                let words = if count == 1 { one } else { more };
-                self.out
-                    .text(format!("{count} {words} {what}\n").as_bytes())?;
+        if !self.args.status {
+            for text in warnings(improper, self.unreadable, self.mismatched) {
+                self.out.text(format!("{text}\n").as_bytes())?;
             }
         }
         self.out.flush()?;

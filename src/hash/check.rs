@@ -172,8 +172,12 @@ impl Check<'_> {
         }
         if !found.is_empty() {
             self.exit = self.exit.worst(Exit::Differs);
-            let (args, session, count) = (self.args, self.session, found.len() as u64);
-            verdicts::warn(args, session, count, "file is", "files are", "not listed");
+            if !self.args.status {
+                let (count, nouns) = (found.len(), ["file is", "files are"]);
+                let noun = nouns[usize::from(count > 1)];
+                let text = format!("WARNING: {count} {noun} not listed");
+                self.session.report.always(&text);
+            }
         }
         // What could not be looked into may hold some.
         self.exit = self.exit.worst(self.session.report.exit());

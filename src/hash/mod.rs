@@ -19,6 +19,8 @@ use clap::{Args as _, CommandFactory, FromArgMatches};
 use crate::exit::Exit;
 use args::{HashCli, HashCommand};
 
+pub use verdicts::warnings;
+
 /// Returns the command tree of the applet.
 pub fn command() -> clap::Command {
     HashCli::command()

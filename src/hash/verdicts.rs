@@ -99,25 +99,11 @@ pub fn summary(
     loaded: &Loaded,
     counts: &Counts,
 ) -> Exit {
-    let warn = |count, one, many, what| warn(args, session, count, one, many, what);
-    warn(
-        loaded.improper,
-        "line is",
-        "lines are",
-        "improperly formatted",
-    );
-    warn(
-        counts.unreadable,
-        "listed file",
-        "listed files",
-        "could not be read",
-    );
-    warn(
-        counts.mismatched,
-        "computed checksum",
-        "computed checksums",
-        "did NOT match",
-    );
+    if !args.status {
+        for text in warnings(loaded.improper, counts.unreadable, counts.mismatched) {
+            session.report.always(&format!("WARNING: {text}"));
+        }
+    }
     if counts.matched == 0 && counts.mismatched > 0 && !args.status {
         suggest_algorithm(session, loaded);
     }
@@ -153,13 +139,39 @@ fn suggest_algorithm(session: &Session, loaded: &Loaded) {
     }
 }
 
-/// Warns of so many of something, unless there are none or `--status` is given. `one` and `many`:
-/// its name in the singular and the plural.
-pub fn warn(args: &CheckArgs, session: &Session, count: u64, one: &str, many: &str, what: &str) {
-    if count > 0 && !args.status {
-        let noun = if count == 1 { one } else { many };
-        session
-            .report
-            .always(&format!("WARNING: {count} {noun} {what}"));
+/// Returns the closing warnings of GNU's tools: counts, and what is wrong with so many lines and
+/// files.
+pub fn warnings(improper: u64, unreadable: u64, mismatched: u64) -> impl Iterator<Item = String> {
+    let all = [
+        (improper, ["line is", "lines are"], "improperly formatted"),
+        (
+            unreadable,
+            ["listed file", "listed files"],
+            "could not be read",
+        ),
+        (
+            mismatched,
+            ["computed checksum", "computed checksums"],
+            "did NOT match",
+        ),
+    ];
+    let some = all.into_iter().filter(|(count, ..)| *count > 0);
+    some.map(|(count, nouns, what)| format!("{count} {} {what}", nouns[usize::from(count > 1)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_count_as_the_tools_do() {
+        let all: Vec<String> = warnings(1, 2, 0).collect();
+        let expected = [
+            "1 line is improperly formatted",
+            "2 listed files could not be read",
+        ];
+        assert_eq!(all, expected);
+        let one: Vec<String> = warnings(0, 0, 1).collect();
+        assert_eq!(one, ["1 computed checksum did NOT match"]);
     }
 }

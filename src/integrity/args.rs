@@ -125,7 +125,7 @@ pub struct VerifyArgs {
         long,
         value_name = "FORMAT",
         default_value = "text",
-        value_parser = one_of(Format::ALL, Format::name),
+        value_enum,
         hide_possible_values = true
     )]
     pub format: Format,
@@ -162,7 +162,7 @@ pub struct DiffArgs {
         long,
         value_name = "FORMAT",
         default_value = "text",
-        value_parser = one_of(Format::ALL, Format::name),
+        value_enum,
         hide_possible_values = true
     )]
     pub format: Format,

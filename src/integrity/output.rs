@@ -9,6 +9,7 @@ use bc_integrity::report::{ChangeFormat, ChangeReport, ReportHeader};
 use bc_integrity::{ComparisonSummary, Conclusion, ManifestFile};
 use bc_manifest::compress::Compressor;
 use bc_walk::OwnFile;
+use clap::ValueEnum;
 
 use super::html::Differences;
 use super::job::Stop;
@@ -18,7 +19,7 @@ use crate::run::Session;
 use crate::style::Meaning;
 
 /// Format of the differences that verify and diff find.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// A line per difference.
     Text,
@@ -29,16 +30,6 @@ pub enum Format {
 }
 
 impl Format {
-    pub const ALL: [Format; 3] = [Format::Text, Format::Json, Format::Html];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Format::Text => "text",
-            Format::Json => "json",
-            Format::Html => "html",
-        }
-    }
-
     /// Returns the output, set to escape as this format needs.
     pub fn of(self, output: Output) -> Output {
         match self {

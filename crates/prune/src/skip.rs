@@ -1,11 +1,14 @@
 //! Reasons why a step was not done, in words and as a key for counts.
 
+use std::ffi::OsStr;
 use std::fmt;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
 
 use bc_find::views::ViewError;
-use bc_fs::Escaped;
 use bc_fs::call::FailedCall;
 use bc_fs::shortage::ErrorNumber;
+use bc_fs::{Escaped, PathError};
 use rustix::io::Errno;
 
 use super::lack::Unable;
@@ -249,6 +252,18 @@ impl Skip {
             | Skip::In { why, .. }
             | Skip::Stopped { why, .. } => why.system(),
             _ => None,
+        }
+    }
+
+    /// Returns the reason as a failure of `path`; `step` is the operation unless the system refused
+    /// one.
+    pub fn failure(&self, path: &[u8], step: &str) -> PathError {
+        let path = OsStr::from_bytes(path);
+        match self.system() {
+            Some((operation, errno)) => {
+                PathError::new(path, operation, io::Error::from_raw_os_error(errno))
+            }
+            None => PathError::with_reason(path, step, None, self.to_string()),
         }
     }
 

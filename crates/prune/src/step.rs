@@ -2,9 +2,12 @@
 //! because both build them here.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fmt;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
 
-use bc_fs::Escaped;
+use bc_fs::{Escaped, PathError};
 
 use super::skip::Skip;
 
@@ -212,6 +215,74 @@ pub enum PruneEvent {
     ProbeLeftBehind(Vec<u8>, i32),
     /// The journal could not be completed; the steps are done all the same.
     Journal(Skip),
+}
+
+impl PruneEvent {
+    /// Returns the failure that the event is, if it is one with a path. Its operation is the one
+    /// that the system refused, or else the step.
+    pub fn failure(&self) -> Option<PathError> {
+        match self {
+            PruneEvent::Step(step, StepOutcome::Skipped(skip)) if skip.is_error() => {
+                Some(skip.failure(&step.target, step.kind.name()))
+            }
+            PruneEvent::Tree(step, StepOutcome::Skipped(skip)) if skip.is_error() => {
+                let action = if step.to.is_some() { "move" } else { "delete" };
+                Some(skip.failure(&step.target, action))
+            }
+            PruneEvent::Unusable(path, skip) => Some(skip.failure(path, "keep")),
+            PruneEvent::ProbeLeftBehind(path, errno) => {
+                let error = io::Error::from_raw_os_error(*errno);
+                Some(PathError::new(OsStr::from_bytes(path), "unlink", error))
+            }
+            PruneEvent::Step(..)
+            | PruneEvent::Tree(..)
+            | PruneEvent::WritersUndetected(..)
+            | PruneEvent::ReferenceUndecided(_)
+            | PruneEvent::Journal(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for PruneEvent {
+    /// Writes the event in one line: a step that is done, or would be, as the step itself.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let system = io::Error::from_raw_os_error;
+        match self {
+            PruneEvent::Step(step, StepOutcome::Skipped(skip)) => {
+                write!(f, "{step}: skipped: {skip}")
+            }
+            PruneEvent::Tree(step, StepOutcome::Skipped(skip)) => {
+                write!(f, "{step}: skipped: {skip}")
+            }
+            PruneEvent::Step(step, _) => write!(f, "{step}"),
+            PruneEvent::Tree(step, _) => write!(f, "{step}"),
+            PruneEvent::Unusable(path, skip) => {
+                write!(f, "{}: cannot be kept: {skip}", Escaped(path))
+            }
+            PruneEvent::WritersUndetected(path, errno) => write!(
+                f,
+                "{}: no read lease: {}; of this file and others like it, writes through \
+                 descriptors that were open before go unnoticed",
+                Escaped(path),
+                system(*errno)
+            ),
+            PruneEvent::ReferenceUndecided(path) => write!(
+                f,
+                "{}: where else its directory is seen is found out by the run itself, \
+                 which makes a file there for a moment; a dry run does not",
+                Escaped(path)
+            ),
+            PruneEvent::ProbeLeftBehind(path, errno) => write!(
+                f,
+                "{}: made to find out where else its directory is seen, and could not be \
+                 removed: {}; no other is made there, and no file changed that may be a \
+                 reference's",
+                Escaped(path),
+                system(*errno)
+            ),
+            PruneEvent::Journal(skip) => write!(f, "{skip}"),
+        }
+    }
 }
 
 /// The totals of a run.

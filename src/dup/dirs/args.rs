@@ -3,13 +3,13 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
-use crate::args::{Common, Configurable, WalkArgs, one_of};
+use crate::args::{Common, Configurable, WalkArgs};
 use crate::dup::args::search::SearchArgs;
 
 /// Report formats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// Paths and sentences.
     Text,
@@ -19,19 +19,6 @@ pub enum Format {
     Jsonl,
     /// A page to read in a browser.
     Html,
-}
-
-impl Format {
-    pub const ALL: [Format; 4] = [Format::Text, Format::Json, Format::Jsonl, Format::Html];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Format::Text => "text",
-            Format::Json => "json",
-            Format::Jsonl => "jsonl",
-            Format::Html => "html",
-        }
-    }
 }
 
 /// Arguments of `bc dup dirs`.
@@ -66,7 +53,7 @@ pub struct DirsArgs {
     /// text, json, jsonl or html
     #[arg(
         long,
-        value_parser = one_of(Format::ALL, Format::name),
+        value_enum,
         value_name = "FORMAT",
         default_value = "text",
         hide_possible_values = true

@@ -8,6 +8,7 @@ use bc_manifest::time::format_rfc3339;
 use bc_prune::{Inode, Keep, KeepRules, Planned, PruneOptions, Roots, at_stake};
 
 use self::words::Word;
+use super::output;
 use super::question::{self, act, answer};
 use crate::progress::{size, thousands};
 use crate::run::Session;
@@ -48,9 +49,8 @@ pub fn choose(
     for group in offers.iter().filter_map(|offer| offer.group) {
         rules.order(group);
     }
-    for text in rules.keep.iter().filter_map(Keep::unmatched) {
-        let text = bc_fs::escape(text.as_bytes());
-        crate::report::ask(&format!("--keep={text}: none of the duplicates matches\n"));
+    for text in output::unmatched_rules(rules) {
+        crate::report::ask(&format!("{text}\n"));
     }
     let mut at = 0;
     // Where questions were answered, for those that are taken back.

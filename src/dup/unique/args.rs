@@ -2,12 +2,12 @@
 
 use std::ffi::OsString;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
-use crate::args::{CommandLineOnly, Common, Configurable, WalkArgs, one_of};
+use crate::args::{CommandLineOnly, Common, Configurable, WalkArgs};
 
 /// Format of the answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// A name a line.
     Text,
@@ -20,18 +20,6 @@ pub enum Format {
 }
 
 impl Format {
-    const ALL: [Format; 4] = [Format::Text, Format::Json, Format::Jsonl, Format::Csv];
-
-    /// Returns `text`, `json`, `jsonl` or `csv`.
-    fn name(self) -> &'static str {
-        match self {
-            Format::Text => "text",
-            Format::Json => "json",
-            Format::Jsonl => "jsonl",
-            Format::Csv => "csv",
-        }
-    }
-
     pub fn is_json(self) -> bool {
         matches!(self, Format::Json | Format::Jsonl)
     }
@@ -54,7 +42,7 @@ pub struct UniqueArgs {
         long,
         value_name = "FORMAT",
         default_value = "text",
-        value_parser = one_of(Format::ALL, Format::name),
+        value_enum,
         hide_possible_values = true
     )]
     pub format: Format,

@@ -57,7 +57,7 @@ pub struct RestoreArgs {
         long,
         value_name = "FORMAT",
         default_value = "text",
-        value_parser = one_of(Format::ALL, Format::name),
+        value_enum,
         hide_possible_values = true
     )]
     pub format: Format,

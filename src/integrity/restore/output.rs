@@ -6,6 +6,7 @@ use bc_copy::{Loss, Repaired, RestoreEvent, RestoreOptions, Restored};
 use bc_digest::Algorithm;
 use bc_fs::escape;
 use bc_manifest::json::{JsonPath, insert_bytes};
+use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 
 use crate::diagnostic::Diagnostic;
@@ -16,7 +17,7 @@ use crate::run::{Outcome, Session};
 use crate::style::Meaning;
 
 /// Format of the paths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// A line for each.
     Text,
@@ -25,15 +26,6 @@ pub enum Format {
 }
 
 impl Format {
-    pub const ALL: [Format; 2] = [Format::Text, Format::Json];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Format::Text => "text",
-            Format::Json => "json",
-        }
-    }
-
     /// Returns the output, set to escape as this format needs.
     pub fn of(self, output: Output) -> Output {
         match self {

@@ -79,3 +79,32 @@ fn a_name_that_vanished_is_gone() {
         assert_ne!(Skip::from(FailedCall { op, errno }), Skip::Gone, "{op}");
     }
 }
+
+#[test]
+fn events_are_reported_in_one_line_and_failures_with_their_operation() {
+    let step = Step {
+        kind: StepKind::Delete,
+        target: b"a\nb".to_vec(),
+        kept_file: b"k".to_vec(),
+        size: 1,
+        reference: false,
+    };
+    let skipped = |skip| PruneEvent::Step(step.clone(), StepOutcome::Skipped(skip));
+    let done = PruneEvent::Step(step.clone(), StepOutcome::done(1));
+    assert_eq!(done.to_string(), r"delete a\nb (kept: k)");
+    assert_eq!(done.failure(), None);
+    assert_eq!(skipped(Skip::AlreadyLinked).failure(), None);
+    let failed = skipped(Skip::System {
+        op: "open",
+        errno: 13,
+    });
+    let reason = "Permission denied (os error 13)";
+    let text = format!(r"delete a\nb (kept: k): skipped: open: {reason}");
+    assert_eq!(failed.to_string(), text);
+    let failure = failed.failure().unwrap();
+    assert_eq!(failure.to_string(), format!(r"a\nb: open: {reason}"));
+    assert_eq!(failure.raw_os_error(), Some(13));
+    let left = PruneEvent::ProbeLeftBehind(b"p".to_vec(), 13);
+    assert!(left.to_string().contains(&format!("removed: {reason}; no")));
+    assert_eq!(left.failure().unwrap().operation(), "unlink");
+}
