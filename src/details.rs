@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bc_digest::CpuFeatures;
@@ -17,7 +17,7 @@ use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
 
 use crate::args::Common;
 use crate::budget;
-use crate::dirs::{config_file, named};
+use crate::dirs::{named, settings};
 use crate::report::Report;
 
 /// Verbosity from which on this is noted.
@@ -57,18 +57,14 @@ pub fn begun(report: &Report, common: &Common) {
 /// Returns the sources of settings besides the command line: the file, if one is read, and
 /// variables.
 fn sources(explicit: Option<&Path>) -> Vec<String> {
-    let file = explicit
-        .map(Path::to_path_buf)
-        .or_else(|| named("BC_CONFIG"));
-    let file = file.or_else(|| config_file().filter(|path| path.is_file()));
-    let file = file.map(|path| bc_fs::escape(path.as_os_str().as_encoded_bytes()).into_owned());
-    let mut variables: Vec<String> = std::env::vars_os()
-        .map(|(name, _)| name)
-        .filter(|name| name.as_encoded_bytes().starts_with(b"BC_") && name != "BC_CONFIG")
-        .map(|name| bc_fs::escape(name.as_encoded_bytes()).into_owned())
-        .collect();
-    variables.sort();
-    file.into_iter().chain(variables).collect()
+    let (usual, variables) = settings();
+    let explicit = explicit.map(Path::to_path_buf);
+    let file = explicit.or_else(|| named("BC_CONFIG")).or(usual);
+    let names = variables.into_iter().map(|(name, _)| name);
+    let names = names.filter(|name| name != "BC_CONFIG");
+    let all = file.map(PathBuf::into_os_string).into_iter().chain(names);
+    all.map(|name| bc_fs::escape(name.as_encoded_bytes()).into_owned())
+        .collect()
 }
 
 /// Notes the time and memory that a run took.

@@ -216,7 +216,7 @@ fn nothing(is_bc: bool, called: &str) -> Exit {
     }
     if is_bc {
         calculator();
-        report::say("\n");
+        report::write_stderr("\n");
     }
     usage::say_help(&overview_text(called));
     Exit::Fatal

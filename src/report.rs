@@ -20,8 +20,6 @@ pub struct Report {
     applet: &'static str,
     quiet: bool,
     verbosity: u8,
-    format: LogFormat,
-    color: bool,
     failures: AtomicU64,
     /// Results that stdout did not take.
     lost: AtomicBool,
@@ -30,14 +28,11 @@ pub struct Report {
 impl Report {
     /// Returns the report of the applet called `applet` ("hash", "dup" ...).
     pub fn new(applet: &'static str, common: &Common) -> Report {
-        let color = colored(common.color, std::io::stderr().is_terminal());
-        set_style(common.log_format, common.color);
+        Style::new(common.log_format, common.color).set();
         Report {
             applet,
             quiet: common.quiet,
             verbosity: common.verbose,
-            format: common.log_format,
-            color,
             failures: AtomicU64::new(0),
             lost: AtomicBool::new(false),
         }
@@ -122,8 +117,7 @@ impl Report {
     }
 
     fn emit(&self, level: &str, what: &Diagnostic) {
-        let who = format!("bc {}", self.applet);
-        write_stderr(&line(self.format, self.color, &who, level, what));
+        emit(&format!("bc {}", self.applet), level, what);
     }
 }
 
@@ -150,9 +144,41 @@ fn line(format: LogFormat, color: bool, who: &str, level: &str, what: &Diagnosti
     format!("{}\n", safe::json(&object.to_string()))
 }
 
-/// Style of failures that come before, or outside of, a [`Report`]: wrong arguments and
-/// configuration, inputs that cannot be opened.
-static FATAL: Mutex<(LogFormat, Choice)> = Mutex::new((LogFormat::Text, Choice::Auto));
+/// Style of all diagnostics.
+#[derive(Clone, Copy)]
+pub struct Style {
+    /// Format of a diagnostic.
+    pub format: LogFormat,
+    /// True if stderr is coloured.
+    pub is_colored: bool,
+    /// Choice of colours, for stdout too.
+    color: Choice,
+}
+
+impl Style {
+    fn new(format: LogFormat, color: Choice) -> Style {
+        Style {
+            format,
+            is_colored: colored(color, std::io::stderr().is_terminal()),
+            color,
+        }
+    }
+
+    fn set(self) {
+        if let Ok(mut style) = STYLE.lock() {
+            *style = Some(self);
+        }
+    }
+}
+
+/// The style, once arguments have been looked at.
+static STYLE: Mutex<Option<Style>> = Mutex::new(None);
+
+/// Returns the style of diagnostics.
+pub fn style() -> Style {
+    let style = STYLE.lock().ok().and_then(|style| *style);
+    style.unwrap_or_else(|| Style::new(LogFormat::Text, Choice::Auto))
+}
 
 /// Takes format and colour of fatal errors from arguments that are not parsed yet.
 pub fn style_of(args: &[OsString]) {
@@ -177,32 +203,19 @@ pub fn style_of(args: &[OsString]) {
         Some("never") => Choice::Never,
         _ => Choice::Auto,
     };
-    set_style(format, color);
-}
-
-fn set_style(format: LogFormat, color: Choice) {
-    if let Ok(mut style) = FATAL.lock() {
-        *style = (format, color);
-    }
-}
-
-/// Returns the format and colour of messages before there is a [`Report`].
-pub fn style() -> (LogFormat, bool) {
-    let style = FATAL.lock();
-    let (format, color) = style.map_or((LogFormat::Text, Choice::Auto), |style| *style);
-    (format, colored(color, std::io::stderr().is_terminal()))
+    Style::new(format, color).set();
 }
 
 /// Prints a usage or fatal error and gives exit code 2.
 pub fn fatal(who: &str, what: impl Into<Diagnostic>) -> Exit {
-    early(who, "error", &what.into());
+    emit(who, "error", &what.into());
     Exit::Fatal
 }
 
 /// Prints the same to stdout, where stderr leads to a file that has to stay as it is.
 pub fn fatal_on_stdout(applet: &str, what: impl Into<Diagnostic>) -> Exit {
     let who = format!("bc {applet}");
-    let text = line(style().0, false, &who, "error", &what.into());
+    let text = line(style().format, false, &who, "error", &what.into());
     // A failure of that cannot be reported anywhere.
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
     Exit::Fatal
@@ -210,17 +223,14 @@ pub fn fatal_on_stdout(applet: &str, what: impl Into<Diagnostic>) -> Exit {
 
 /// Prints a warning outside of a [`Report`].
 pub fn caution(who: &str, text: &str) {
-    early(who, "warning", &text.into());
+    emit(who, "warning", &text.into());
 }
 
-fn early(who: &str, level: &str, what: &Diagnostic) {
-    let (format, color) = style();
-    write_stderr(&line(format, color, who, level, what));
-}
-
-/// Prints a text of several lines to stderr.
-pub fn say(text: &str) {
-    write_stderr(text);
+fn emit(who: &str, level: &str, what: &Diagnostic) {
+    let Style {
+        format, is_colored, ..
+    } = style();
+    write_stderr(&line(format, is_colored, who, level, what));
 }
 
 /// Asks something, on the terminal's stderr; the answer is the caller's to read.
@@ -235,9 +245,8 @@ pub fn print(text: &str) -> Exit {
 
 /// Prints to stdout by what `write` does.
 pub fn print_by(write: impl FnOnce(&mut Output) -> std::io::Result<()>) -> Exit {
-    let color = FATAL.lock().map_or(Choice::Never, |style| style.1);
     let mut out = match Output::open(None) {
-        Ok(out) => out.colors(color),
+        Ok(out) => out.colors(style().color),
         Err(text) => return fatal("bc", &text),
     };
     let result = write(&mut out);

@@ -33,8 +33,8 @@ pub fn print(mut error: clap::Error) -> Exit {
         }
     }
     let text = text.strip_prefix("error: ").unwrap_or(&text);
-    let (format, color) = style();
-    if format == LogFormat::Json {
+    let style = style();
+    if style.format == LogFormat::Json {
         return fatal("bc", text.trim_end());
     }
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
@@ -50,7 +50,7 @@ pub fn print(mut error: clap::Error) -> Exit {
         ),
         false => safe::lines(text),
     };
-    let error = painted(color, Meaning::Bad, "error:");
+    let error = painted(style.is_colored, Meaning::Bad, "error:");
     write_stderr(&format!("{error} {text}"));
     Exit::Fatal
 }
@@ -70,7 +70,7 @@ fn without_dashes(error: &mut clap::Error) {
 
 /// Prints a help text to stderr.
 pub fn say_help(text: &str) {
-    let (_, color) = style();
+    let color = style().is_colored;
     let text = fitted(text, std::io::stderr().is_terminal());
     let shown = text.lines().map(|line| {
         let HelpLine {

@@ -7,6 +7,7 @@ use bc_walk::EntryId;
 
 use super::offline_manifests::OfflineManifests;
 use super::search::Found;
+use super::terminal::GroupWriter;
 use crate::output::Output;
 
 /// Writes the groups as usual, but one whose content a manifest lists has a first line for it,
@@ -17,26 +18,12 @@ pub fn text(found: &Found, output: &mut Output) -> io::Result<()> {
     };
     let report = found.report();
     let known = offline.offline.by_group(found.scan.groups().len());
-    let mut first = true;
+    let mut groups = GroupWriter::new(output);
     for (group, known) in found.scan.groups().zip(known) {
-        write_group(
-            found,
-            offline,
-            known,
-            &report.names(group),
-            &mut first,
-            output,
-        )?;
+        write_group(found, offline, known, &report.names(group), &mut groups)?;
     }
     for known in offline.offline.singles() {
-        write_group(
-            found,
-            offline,
-            Some(known),
-            &known.names,
-            &mut first,
-            output,
-        )?;
+        write_group(found, offline, Some(known), &known.names, &mut groups)?;
     }
     Ok(())
 }
@@ -46,15 +33,12 @@ fn write_group(
     offline: &OfflineManifests,
     known: Option<&KnownContent>,
     names: &[EntryId],
-    first: &mut bool,
-    output: &mut Output,
+    groups: &mut GroupWriter<'_>,
 ) -> io::Result<()> {
-    if !std::mem::take(first) {
-        output.write_all(b"\n")?;
-    }
+    groups.begin()?;
     let mut line = |path: &[u8]| {
-        output.write_all(&output.shown(path))?;
-        output.write_all(b"\n")
+        let shown = groups.output.shown(path);
+        groups.output.write_all(&[&shown, &b"\n"[..]].concat())
     };
     if let Some(known) = known {
         let manifest = offline.manifests[known.answer.manifest].path();

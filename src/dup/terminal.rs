@@ -18,19 +18,51 @@ const PREFIX: &str = "bc dup: ";
 /// Most paths that are repeated in the command to use next.
 const SHORT: usize = 3;
 
+/// Groups of names as text, a blank line between two. A person gets a heading above each.
+pub struct GroupWriter<'o> {
+    /// Output of the names.
+    pub output: &'o mut Output,
+    is_first: bool,
+}
+
+impl GroupWriter<'_> {
+    /// Returns a writer that has written no group yet.
+    pub fn new(output: &mut Output) -> GroupWriter<'_> {
+        GroupWriter {
+            output,
+            is_first: true,
+        }
+    }
+
+    /// Begins a group.
+    pub fn begin(&mut self) -> io::Result<()> {
+        match std::mem::take(&mut self.is_first) {
+            true => Ok(()),
+            false => self.output.write_all(b"\n"),
+        }
+    }
+
+    /// Begins a group of `copies` names of `bytes` each; `more` is said of them besides.
+    pub fn begin_copies(&mut self, bytes: u64, copies: usize, more: &str) -> io::Result<()> {
+        self.begin()?;
+        if !self.output.is_terminal() {
+            return Ok(());
+        }
+        let head = format!("{} × {}{more}", size(bytes), thousands(copies as u64));
+        self.output.paint(Meaning::Dim, head.as_bytes())?;
+        self.output.write_all(b"\n")
+    }
+}
+
 /// Writes the groups, each below its size and its number of names; a blank line where more follows.
 pub fn groups(found: &Found, output: &mut Output, is_more_said: bool) -> io::Result<()> {
     let report = found.report();
-    for (nth, group) in found.scan.groups().enumerate() {
+    let mut groups = GroupWriter::new(output);
+    for group in found.scan.groups() {
         let names = report.names(group);
-        let head = format!("{} × {}", size(group.size), thousands(names.len() as u64));
-        if nth > 0 {
-            output.write_all(b"\n")?;
-        }
-        output.paint(Meaning::Dim, head.as_bytes())?;
-        output.write_all(b"\n")?;
+        groups.begin_copies(group.size, names.len(), "")?;
         for id in names {
-            output.name_line(&found.listing.path(id))?;
+            groups.output.name_line(&found.listing.path(id))?;
         }
     }
     if is_more_said && found.scan.groups().len() > 0 {

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter, Write};
 
+use bc_fs::{EscapePiece, escape_pieces};
 use bc_manifest::base64;
 
 /// Text between tags or in a quoted attribute.
@@ -65,13 +66,11 @@ impl Display for Path<'_> {
 /// Writes escapes in `<i>`, to distinguish them from the same letters in a name.
 fn marked(f: &mut Formatter<'_>, path: &[u8]) -> fmt::Result {
     let mut result = Ok(());
-    pieces(path, |piece| {
-        if result.is_ok() {
-            result = match piece {
-                Piece::Plain(text) => Text(text).fmt(f),
-                Piece::Escape(text) => write!(f, "<i>{}</i>", Text(&text)),
-            };
-        }
+    escape_pieces(path, is_unsafe, |piece| {
+        result = result.and_then(|()| match piece {
+            EscapePiece::Plain(text) => Text(text).fmt(f),
+            EscapePiece::Escape(text) => write!(f, "<i>{}</i>", Text(&text)),
+        });
     });
     result
 }
@@ -80,14 +79,14 @@ fn marked(f: &mut Formatter<'_>, path: &[u8]) -> fmt::Result {
 /// `shown(a + "/" + b)` is `shown(a) + "/" + shown(b)`.
 pub fn shown(path: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(path)
-        && !text.chars().any(is_unsafe)
+        && !text.chars().any(|c| c == '\\' || is_unsafe(c))
     {
         return Cow::Borrowed(text);
     }
     let mut out = String::new();
-    pieces(path, |piece| match piece {
-        Piece::Plain(text) => out.push_str(text),
-        Piece::Escape(text) => out.push_str(&text),
+    escape_pieces(path, is_unsafe, |piece| match piece {
+        EscapePiece::Plain(text) => out.push_str(text),
+        EscapePiece::Escape(text) => out.push_str(&text),
     });
     Cow::Owned(out)
 }
@@ -106,37 +105,6 @@ pub fn fragment(path: &[u8]) -> String {
     out
 }
 
-enum Piece<'a> {
-    Plain(&'a str),
-    Escape(String),
-}
-
-fn pieces<'a>(path: &'a [u8], mut each: impl FnMut(Piece<'a>)) {
-    for chunk in path.utf8_chunks() {
-        let mut rest = chunk.valid();
-        while let Some((at, c)) = rest.char_indices().find(|(_, c)| is_unsafe(*c)) {
-            if at > 0 {
-                each(Piece::Plain(&rest[..at]));
-            }
-            each(Piece::Escape(match c {
-                '\n' => "\\n".to_owned(),
-                '\r' => "\\r".to_owned(),
-                '\t' => "\\t".to_owned(),
-                '\\' => "\\\\".to_owned(),
-                c if c.is_ascii() => format!("\\x{:02x}", c as u32),
-                c => format!("\\u{{{:x}}}", c as u32),
-            }));
-            rest = &rest[at + c.len_utf8()..];
-        }
-        if !rest.is_empty() {
-            each(Piece::Plain(rest));
-        }
-        for byte in chunk.invalid() {
-            each(Piece::Escape(format!("\\x{byte:02x}")));
-        }
-    }
-}
-
 /// Returns true for control characters, characters that a reader cannot see (Unicode's
 /// Default_Ignorable_Code_Point) and those that turn the direction of their neighbours (UAX #9).
 /// Joiners and variation selectors stay: scripts and emoji need them, and they only touch the
@@ -144,7 +112,7 @@ fn pieces<'a>(path: &'a [u8], mut each: impl FnMut(Piece<'a>)) {
 fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c,
-            '\\' | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}'
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}'
             | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
             | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'

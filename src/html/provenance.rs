@@ -82,20 +82,15 @@ fn command(argv: Vec<OsString>) -> String {
 /// Returns the settings that the command line does not show: variables and the configuration file,
 /// HTML.
 fn settings() -> Vec<String> {
-    let mut variables: Vec<(OsString, OsString)> = std::env::vars_os()
-        .filter(|(name, _)| name.as_bytes().starts_with(b"BC_"))
-        .collect();
-    variables.sort();
-    let variables = variables.iter().map(|(name, value)| {
-        let text = [name.as_bytes(), b"=", value.as_bytes()].concat();
-        format!("<code>{}</code>", Text(&shown(&text)))
-    });
-    let file = crate::dirs::config_file().filter(|path| path.is_file());
-    let file = file.map(|path| {
-        let text = shown(path.as_os_str().as_bytes()).into_owned();
-        format!("<code>{}</code>", Text(&text))
-    });
-    variables.chain(file).collect()
+    let (file, variables) = crate::dirs::settings();
+    let variables = variables
+        .iter()
+        .map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat());
+    let file = file.map(|path| path.into_os_string().into_encoded_bytes());
+    variables
+        .chain(file)
+        .map(|text| format!("<code>{}</code>", Text(&shown(&text))))
+        .collect()
 }
 
 #[cfg(test)]

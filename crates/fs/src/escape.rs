@@ -20,17 +20,52 @@ pub fn escape(path: &[u8]) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(path.len() + 16);
-    for chunk in path.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            match c {
-                '\\' => out.push_str("\\\\"),
-                c if is_unsafe(c) => push_char(&mut out, c),
-                c => out.push(c),
-            }
-        }
-        push_bytes(&mut out, chunk.invalid());
-    }
+    escape_pieces(path, is_unsafe, |piece| match piece {
+        EscapePiece::Plain(text) => out.push_str(text),
+        EscapePiece::Escape(text) => out.push_str(&text),
+    });
     Cow::Owned(out)
+}
+
+/// A piece of a path as [`escape`](fn@escape) shows it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum EscapePiece<'a> {
+    /// Characters that stand for themselves.
+    Plain(&'a str),
+    /// The escape of one character or byte.
+    Escape(String),
+}
+
+/// Gives `path` to `each` in pieces: escapes for backslashes, bytes that are not UTF-8 and
+/// characters that `is_unsafe` says are not safe where the text is to be shown, and what is between
+/// them.
+pub fn escape_pieces<'a>(
+    path: &'a [u8],
+    is_unsafe: impl Fn(char) -> bool,
+    mut each: impl FnMut(EscapePiece<'a>),
+) {
+    for chunk in path.utf8_chunks() {
+        let mut rest = chunk.valid();
+        let is_escaped = |(_, c): &(usize, char)| *c == '\\' || is_unsafe(*c);
+        while let Some((at, c)) = rest.char_indices().find(is_escaped) {
+            if at > 0 {
+                each(EscapePiece::Plain(&rest[..at]));
+            }
+            let mut text = String::new();
+            match c {
+                '\\' => text.push_str("\\\\"),
+                c => push_char(&mut text, c),
+            }
+            each(EscapePiece::Escape(text));
+            rest = &rest[at + c.len_utf8()..];
+        }
+        if !rest.is_empty() {
+            each(EscapePiece::Plain(rest));
+        }
+        for byte in chunk.invalid() {
+            each(EscapePiece::Escape(format!("\\x{byte:02x}")));
+        }
+    }
 }
 
 /// Shows a path as [`escape`](fn@escape) does, where a `Display` is wanted. The text does not have

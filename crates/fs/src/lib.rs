@@ -69,7 +69,7 @@ pub mod volume;
 pub mod xattr;
 
 pub use close::{close, flush};
-pub use escape::{Escaped, escape};
+pub use escape::{EscapePiece, Escaped, escape, escape_pieces};
 pub use path_error::PathError;
 pub use size::{Size, SizeError};
 pub use uuid::{file_system_uuid, may_be_one_file_system, uuid_at, volume_at};

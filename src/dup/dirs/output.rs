@@ -9,11 +9,10 @@ use bc_find::dirs::{
 use bc_walk::DirId;
 
 use crate::dup::search::Found;
-use crate::dup::terminal;
+use crate::dup::terminal::{self, GroupWriter};
 use crate::output::Output;
-use crate::progress::{counted, size, thousands};
+use crate::progress::{counted, thousands};
 use crate::run::Session;
-use crate::style::Meaning;
 
 /// Directories that are named as not compared; `-v` names all.
 const NAMED: usize = 5;
@@ -67,56 +66,40 @@ pub fn tell(session: &Session, found: &Found, answer: &Directories, options: &Di
 /// Writes the groups with a blank line between two: directories, which end in a slash, then files.
 pub fn text(report: &DirsReport<'_>, output: &mut Output) -> io::Result<()> {
     let found = report.found;
-    let mut is_first = true;
+    let mut groups = GroupWriter::new(output);
     for group in &found.groups {
-        begin(&mut is_first, output)?;
-        if output.is_terminal() {
-            let copies = thousands(group.dirs.len() as u64);
-            let files = counted(group.files, "file", "files");
-            let head = format!("{} × {copies}, {files} in each\n", size(group.bytes));
-            output.paint(Meaning::Dim, head.as_bytes())?;
-        }
+        let files = format!(", {} in each", counted(group.files, "file", "files"));
+        groups.begin_copies(group.bytes, group.dirs.len(), &files)?;
         for dir in &group.dirs {
-            output.write_all(&path(report, *dir, output))?;
-            output.write_all(b"\n")?;
+            let line = [&path(report, *dir, groups.output), &b"\n"[..]].concat();
+            groups.output.write_all(&line)?;
         }
     }
     if !found.contained.is_empty() {
-        begin(&mut is_first, output)?;
+        groups.begin()?;
     }
     for one in &found.contained {
-        contained(report, one, output)?;
+        contained(report, one, groups.output)?;
     }
     if !found.similar.is_empty() {
-        begin(&mut is_first, output)?;
+        groups.begin()?;
     }
     for one in &found.similar {
-        similar(report, one, output)?;
+        similar(report, one, groups.output)?;
     }
     if !report.offline.is_empty() {
-        begin(&mut is_first, output)?;
+        groups.begin()?;
     }
     for one in report.offline {
-        offline(report, one, output)?;
+        offline(report, one, groups.output)?;
     }
     for (group, names) in report.files() {
-        begin(&mut is_first, output)?;
-        if output.is_terminal() {
-            let head = format!("{} × {}\n", size(group.size), thousands(names.len() as u64));
-            output.paint(Meaning::Dim, head.as_bytes())?;
-        }
+        groups.begin_copies(group.size, names.len(), "")?;
         for name in names {
-            output.name_line(&report.scan.listing.path(name))?;
+            groups.output.name_line(&report.scan.listing.path(name))?;
         }
     }
     Ok(())
-}
-
-fn begin(is_first: &mut bool, output: &mut Output) -> io::Result<()> {
-    match std::mem::take(is_first) {
-        true => Ok(()),
-        false => output.write_all(b"\n"),
-    }
 }
 
 /// Returns a directory's path with a slash at its end.
