@@ -33,16 +33,13 @@ pub fn begun(report: &Report, common: &Common) {
         true => "the command line alone".to_owned(),
         false => settings.join(", "),
     };
-    report.note(DETAILS, &format!("settings: {settings}"));
-    report.note(
-        DETAILS,
-        &format!(
-            "processor: {} CPUs may be used; kernels for {}; --threads={}",
-            bc_pool::available_cpus(),
-            CpuFeatures::detect().describe(),
-            common.threads
-        ),
-    );
+    report.info(format_args!("settings: {settings}"));
+    report.info(format_args!(
+        "processor: {} CPUs may be used; kernels for {}; --threads={}",
+        bc_pool::available_cpus(),
+        CpuFeatures::detect().describe(),
+        common.threads
+    ));
     let reader = match (common.io, bc_read::uring_available()) {
         (Choice::Auto, Ok(())) => {
             "plain calls for what is in memory, io_uring for what is not".to_owned()
@@ -51,7 +48,7 @@ pub fn begun(report: &Report, common: &Common) {
         (Choice::Sync, _) => "plain calls, as --io says".to_owned(),
         (Choice::Uring, _) => "io_uring for everything, as --io says".to_owned(),
     };
-    report.note(DETAILS, &format!("reader: {reader}"));
+    report.info(format_args!("reader: {reader}"));
 }
 
 /// Returns the sources of settings besides the command line: the file, if one is read, and
@@ -74,10 +71,9 @@ pub fn ended(report: &Report, elapsed: Duration) {
     }
     let peak = budget::peak_memory().map_or_else(|| "unknown".to_owned(), crate::progress::size);
     let seconds = elapsed.as_secs_f64();
-    report.note(
-        DETAILS,
-        &format!("in all: {seconds:.3} s, {peak} of memory at most"),
-    );
+    report.info(format_args!(
+        "in all: {seconds:.3} s, {peak} of memory at most"
+    ));
 }
 
 /// Notes how many workers may read, and why not more.
@@ -118,14 +114,14 @@ pub fn walked(report: &Report, listing: &Listing, nouns: &str, elapsed: Duration
     if !skipped.is_empty() {
         text += &format!("; left out: {skipped}");
     }
-    report.note(1, &text);
+    report.note(text);
     if !report.shows(DETAILS) {
         return;
     }
     for skipped in listing.skipped_paths() {
         let path = bc_fs::escape(&skipped.path);
         let why = why(skipped.reason);
-        report.note(DETAILS, &format!("{path}: left out: {why}"));
+        report.info(format_args!("{path}: left out: {why}"));
     }
     // By device, each with the first directory that is on it.
     let mut devices: BTreeMap<u64, DirId> = BTreeMap::new();
@@ -180,7 +176,7 @@ fn file_system(report: &Report, path: &[u8], fd: impl AsFd) {
     let traits = traits_or_unknown(fd, stat.st_dev);
     let path = bc_fs::escape(path);
     let text = described(&traits);
-    report.note(DETAILS, &format!("file system of {path}: {text}"));
+    report.info(format_args!("file system of {path}: {text}"));
 }
 
 fn described(traits: &Traits) -> String {

@@ -23,17 +23,22 @@ impl Exit {
     pub fn worst(self, other: Exit) -> Exit {
         self.max(other)
     }
-}
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> ExitCode {
-        ExitCode::from(match exit {
+    /// Returns the exit code; of a signal the one that shells give it.
+    pub fn code(self) -> u8 {
+        match self {
             Exit::Done => 0,
             Exit::Differs => 1,
             Exit::Fatal => 2,
             Exit::Damage => 3,
-            // Only reached where the signal could not be raised again.
             Exit::Signal(number) => 128 + (number & 0x7f) as u8,
-        })
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        // That of a signal is reached only where it could not be raised again.
+        ExitCode::from(exit.code())
     }
 }

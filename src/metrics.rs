@@ -1,6 +1,7 @@
 //! `--metrics=FILE`: figures of a run, as Prometheus text exposition (for node_exporter's textfile
 //! collector) or JSON.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,7 +11,7 @@ use crate::diagnostic::Diagnostic;
 
 /// One figure of a run.
 struct Figure {
-    name: &'static str,
+    name: Cow<'static, str>,
     help: &'static str,
     value: f64,
 }
@@ -35,14 +36,20 @@ impl Metrics {
     }
 
     /// Adds a figure; `name` is in Prometheus' style with its unit, e.g. `read_bytes`.
-    pub fn set(&mut self, name: &'static str, help: &'static str, value: f64) {
+    pub fn set(&mut self, name: impl Into<Cow<'static, str>>, help: &'static str, value: f64) {
+        let name = name.into();
         self.figures.push(Figure { name, help, value });
+    }
+
+    /// Adds a figure that is a count.
+    pub fn count(&mut self, name: impl Into<Cow<'static, str>>, help: &'static str, value: u64) {
+        self.set(name, help, value as f64);
     }
 
     /// Adds figures that are counts, each with its name and help.
     pub fn counts<const N: usize>(&mut self, figures: [(&'static str, &'static str, u64); N]) {
         for (name, help, value) in figures {
-            self.set(name, help, value as f64);
+            self.count(name, help, value);
         }
     }
 
@@ -67,7 +74,7 @@ impl Metrics {
             "schema": 1, "applet": self.applet, "command": self.command, "finished_at": now(),
         });
         for figure in &self.figures {
-            object[figure.name] = if figure.value.fract() == 0.0 && figure.value.abs() < 9e15 {
+            object[&*figure.name] = if figure.value.fract() == 0.0 && figure.value.abs() < 9e15 {
                 json!(figure.value as i64)
             } else {
                 json!(figure.value)

@@ -3,6 +3,7 @@
 //! counts it, so that it always shows in the exit code.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -58,39 +59,44 @@ impl Report {
     }
 
     /// Reports something that is no failure; hidden by `-q`.
-    pub fn warning(&self, text: &str) {
+    pub fn warning(&self, text: impl Display) {
         if !self.quiet {
-            self.emit("warning", &text.into());
+            self.emit("warning", &text.to_string().into());
         }
     }
 
     /// Reports a warning that `-q` does not hide, because an exit code depends on it.
-    pub fn always(&self, text: &str) {
-        self.emit("warning", &text.into());
+    pub fn always(&self, text: impl Display) {
+        self.emit("warning", &text.to_string().into());
     }
 
     /// Prints the closing line of a command, hidden by `-q`.
-    pub fn summary(&self, text: &str) {
+    pub fn summary(&self, text: impl Display) {
         if !self.quiet {
-            self.emit("info", &text.into());
+            self.info(text);
         }
     }
 
-    /// Prints a note from this verbosity up (1: `-v`, 2: `-vv`).
-    pub fn note(&self, level: u8, text: &str) {
-        if self.verbosity >= level {
-            self.emit("info", &text.into());
+    /// Prints a message that is no warning, and that no option hides.
+    pub fn info(&self, text: impl Display) {
+        self.emit("info", &text.to_string().into());
+    }
+
+    /// Prints a note with `-v`; its text is made only then.
+    pub fn note(&self, text: impl Display) {
+        if self.shows(1) {
+            self.info(text);
         }
     }
 
     /// Prints a note with `-vv`; its text is made only then.
     pub fn detail(&self, text: impl FnOnce() -> String) {
         if self.shows(2) {
-            self.note(2, &text());
+            self.info(text());
         }
     }
 
-    /// Returns true if `note(level, ..)` is shown.
+    /// Returns true if notes of this verbosity are shown (1: `-v`, 2: `-vv`).
     pub fn shows(&self, level: u8) -> bool {
         self.verbosity >= level
     }

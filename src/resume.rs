@@ -62,28 +62,28 @@ pub fn begin(
         session.fatal(text)
     })?;
     match beginning {
-        Beginning::Kept { is_same: true } => session.report.warning(&format!(
+        Beginning::Kept { is_same: true } => session.report.warning(format_args!(
             "{name}: found the journal of an interrupted run, which --resume would have continued; it \
              stays until this run has read more"
         )),
-        Beginning::Kept { is_same: false } => session.report.warning(&format!(
+        Beginning::Kept { is_same: false } => session.report.warning(format_args!(
             "{name}: found the journal of another interrupted run; it is set aside once this run keeps \
              one"
         )),
-        Beginning::Anew(aside) => session.report.warning(&format!(
+        Beginning::Anew(aside) => session.report.warning(format_args!(
             "{name}: there is no journal of this name to continue, so everything is read; an earlier \
              one was set aside as {}",
             Escaped(aside.as_encoded_bytes())
         )),
-        Beginning::Without(why) => session.report.warning(&format!(
+        Beginning::Without(why) => session.report.warning(format_args!(
             "{name}: {why}: left as it is; should this run be interrupted, none can go on from it"
         )),
         Beginning::GoesOn { files, lost } => {
-            session.report.summary(&format!(
+            session.report.summary(format_args!(
                 "{name}: going on with what was read of {files} files"
             ));
             if lost > 0 {
-                session.report.warning(&format!(
+                session.report.warning(format_args!(
                     "{name}: the last {lost} bytes are no whole records and do not count"
                 ));
             }
@@ -102,7 +102,7 @@ impl Recorded {
         if is_kept {
             session
                 .report
-                .summary(&format!("{}: --resume goes on from here", self.name));
+                .summary(format_args!("{}: --resume goes on from here", self.name));
         }
     }
 
@@ -114,7 +114,7 @@ impl Recorded {
 
     fn tell_aside(&self, session: &Session) {
         if let Some(aside) = self.resume.aside() {
-            session.report.warning(&format!(
+            session.report.warning(format_args!(
                 "{}: the journal of the earlier run is {} now",
                 self.name,
                 Escaped(aside.as_encoded_bytes())

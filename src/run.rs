@@ -84,7 +84,7 @@ impl Session {
             if let Err(error) = signal_hook::flag::register_usize(signal, flag, signal as usize) {
                 session
                     .report
-                    .warning(&format!("signal {signal}: handler: {error}"));
+                    .warning(format_args!("signal {signal}: handler: {error}"));
             }
         }
         // Handled, it ends nothing, and a write beyond the limit of file sizes fails with a reason.
@@ -107,7 +107,7 @@ impl Session {
                 if let Err(error) = bc_read::uring_available() {
                     session
                         .report
-                        .note(1, &format!("io_uring is not used: {}", error.message()));
+                        .note(format_args!("io_uring is not used: {}", error.message()));
                 }
             }
             _ => {}
@@ -447,34 +447,21 @@ impl Session {
             exit = exit.worst(self.fatal(&text));
         }
         if let Some(text) = budget::reported() {
-            self.report.note(1, &text);
+            self.report.note(text);
         }
         details::ended(&self.report, self.started.elapsed());
         let metrics = self.common.metrics.clone();
         if let Some(file) = metrics.filter(|_| self.spared.get().is_none()) {
-            let code = match exit {
-                Exit::Done => 0,
-                Exit::Differs => 1,
-                Exit::Fatal => 2,
-                Exit::Damage => 3,
-                Exit::Signal(number) => 128 + number,
-            };
-            self.metrics
-                .set("exit_code", "Exit code of the run.", f64::from(code));
-            self.metrics.set(
-                "errors",
-                "Failures reported.",
-                self.report.failures() as f64,
-            );
+            let metrics = &mut self.metrics;
+            metrics.counts([
+                ("exit_code", "Exit code of the run.", exit.code().into()),
+                ("errors", "Failures reported.", self.report.failures()),
+            ]);
             let seconds = self.started.elapsed().as_secs_f64();
-            self.metrics
-                .set("duration_seconds", "Wall time of the run.", seconds);
+            metrics.set("duration_seconds", "Wall time of the run.", seconds);
             if let Some(peak) = budget::peak_memory() {
-                self.metrics.set(
-                    "peak_memory_bytes",
-                    "Most resident memory at any time.",
-                    peak as f64,
-                );
+                let help = "Most resident memory at any time.";
+                metrics.count("peak_memory_bytes", help, peak);
             }
             if let Err(text) = self.write_metrics(&file) {
                 exit = exit.worst(self.fatal(&text));

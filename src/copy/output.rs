@@ -29,7 +29,7 @@ pub fn report(event: Event<'_>, session: &Session, lines: Option<&Lines>) {
             report.detail(|| format!("{}: left: {}", Escaped(path), why.text()));
         }
         Event::Failed(error) => report.failure(error),
-        Event::Incomplete(error) => report.warning(&error.to_string()),
+        Event::Incomplete(error) => report.warning(error),
         Event::Note(text) => report.summary(text),
         Event::Warning(text) => report.warning(text),
         _ => {}
@@ -65,14 +65,14 @@ pub fn conclude(
         None => text,
     };
     let report = &session.report;
-    report.summary(&named(counts(copied, dry_run)));
+    report.summary(named(counts(copied, dry_run)));
     let directories = thousands(copied.directories);
-    report.note(1, &named(format!("{directories} directories read")));
+    report.note(named(format!("{directories} directories read")));
     if let Some(manifest) = &copied.manifest {
-        report.note(1, &format!("{}: the manifest", Escaped(manifest)));
+        report.note(format_args!("{}: the manifest", Escaped(manifest)));
     }
     if copied.resumable {
-        report.summary(&named("the same command goes on from here".to_owned()));
+        report.summary(named("the same command goes on from here".to_owned()));
     }
     if let Some(why) = &copied.stopped {
         let missing = size(copied.bytes_left);

@@ -39,9 +39,7 @@ pub fn copy(args: &CopyArgs) -> Outcome<Exit> {
     written.map_err(|what| session.fatal(what))?;
     let all = all.map_err(|error| fatal(&session, None, &error))?;
     if options.manifest == ManifestPlace::None && options.algorithm.is_some() {
-        session
-            .report
-            .note(1, "digests are taken, and kept nowhere");
+        session.report.note("digests are taken, and kept nowhere");
     }
     let mut exit = Exit::Done;
     for (destination, copied) in plan.destinations().zip(&all) {

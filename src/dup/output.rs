@@ -36,7 +36,7 @@ pub fn search(session: &Session, scan: &Scan, cache: &[String]) {
         report.failure(error);
     }
     let stats = &scan.stats;
-    report.note(1, &format!(
+    report.note(format_args!(
         "search: {} files, {} share their size, {} read first, {} read whole afterwards, {} bytes read, reader {}, {:.3} s in all",
         stats.files, stats.size_candidates, stats.fast_hashed, stats.full_hashed, stats.bytes_read,
         stats.backend.name(), session.elapsed(),
@@ -49,15 +49,12 @@ pub fn search(session: &Session, scan: &Scan, cache: &[String]) {
             stats.remembered
         )
     });
-    report.note(
-        1,
-        &format!(
-            "found: {} groups, {} duplicates, {} wasted",
-            scan.groups().len(),
-            scan.duplicates(),
-            size(scan.wasted()),
-        ),
-    );
+    report.note(format_args!(
+        "found: {} groups, {} duplicates, {} wasted",
+        scan.groups().len(),
+        scan.duplicates(),
+        size(scan.wasted()),
+    ));
 }
 
 /// Ends the run with the search's figures in the metrics.
@@ -119,20 +116,19 @@ pub fn prune_event(event: &PruneEvent, session: &Session, steps: &Lines) {
         PruneEvent::Step(_, outcome) | PruneEvent::Tree(_, outcome) => match outcome {
             StepOutcome::Skipped(skip) if skip.is_error() => report.problem(event),
             StepOutcome::Skipped(Skip::Filtered(_) | Skip::Stays | Skip::HoldsChosen(_)) => {
-                report.warning(&event.to_string());
+                report.warning(event);
             }
-            StepOutcome::Skipped(_) if !report.shows(1) => {}
-            StepOutcome::Skipped(_) => report.note(1, &event.to_string()),
+            StepOutcome::Skipped(_) => report.note(event),
             StepOutcome::Done { lost, .. } => {
                 if !lost.is_empty() {
-                    report.warning(&format!("{event}: without {}", lost.join("; ")));
+                    report.warning(format_args!("{event}: without {}", lost.join("; ")));
                 }
                 steps.write(|to| writeln!(to, "{event}"));
             }
             StepOutcome::Would { .. } => steps.write(|to| writeln!(to, "{event}")),
         },
         PruneEvent::WritersUndetected(..) | PruneEvent::ReferenceUndecided(_) => {
-            report.note(0, &event.to_string());
+            report.info(event);
         }
         PruneEvent::Unusable(..) | PruneEvent::ProbeLeftBehind(..) | PruneEvent::Journal(_) => {
             report.problem(event);
@@ -147,7 +143,7 @@ pub fn unmatched(session: &Session, rules: &KeepRules, summary: &PruneSummary) {
         return;
     }
     for text in unmatched_rules(rules) {
-        session.report.warning(&text);
+        session.report.warning(text);
     }
 }
 
@@ -204,11 +200,11 @@ pub fn totals(session: &Session, summary: &PruneSummary, mode: RunMode, journal:
         text += &format!("; {} of them not with all they had", summary.incomplete);
     }
     text += &tidied(summary.leftovers, would);
-    session.report.summary(&text);
+    session.report.summary(text);
     // Of a directory that is half empty perhaps no file is gone yet, but a link.
     let is_stopped = summary.skipped.contains_key(HALF_WAY);
     if let Some(journal) = journal.filter(|_| summary.changed > 0 || is_stopped) {
-        session.report.summary(&format!(
+        session.report.summary(format_args!(
             "journal: {}; 'bc dup undo' takes it back",
             bc_fs::escape(journal.as_os_str().as_encoded_bytes())
         ));
@@ -279,7 +275,7 @@ pub fn undo_event(event: UndoEvent<'_>, session: &Session, steps: &Lines) {
             ));
             steps.write(|to| writeln!(to, "restore {path} ({action}), incomplete"));
         }
-        UndoOutcome::Unneeded => report.note(1, &format!("{path}: nothing to undo")),
+        UndoOutcome::Unneeded => report.note(format_args!("{path}: nothing to undo")),
         UndoOutcome::Failed(skip) => {
             let failed = Diagnostic::from(&skip.failure(event.path, "undo"));
             report.problem(failed.worded(format!("{path}: not restored: {skip}")));
@@ -311,6 +307,6 @@ pub fn undo_totals(session: &Session, summary: &UndoSummary, mode: RunMode, jour
         text += "; the journal's run changed nothing";
     }
     text += &tidied(summary.leftovers, would);
-    report.summary(&text);
-    report.note(1, &format!("undo: {:.3} s in all", session.elapsed()));
+    report.summary(text);
+    report.note(format_args!("undo: {:.3} s in all", session.elapsed()));
 }

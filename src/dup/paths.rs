@@ -38,7 +38,7 @@ impl Named {
                 && let Ok(real) = std::fs::canonicalize(path)
             {
                 let (path, real) = (shown(path), shown(real.as_os_str()));
-                session.report.warning(&format!(
+                session.report.warning(format_args!(
                     "{path} is a symbolic link: what is changed is in {real}"
                 ));
             }

@@ -85,7 +85,7 @@ pub fn end_search(
     let result = write(&mut output);
     let exit = session.finished(output, result);
     for line in closing {
-        session.report.summary(&line);
+        session.report.summary(line);
     }
     Ok(output::end_search(session, &found.scan, exit))
 }

@@ -126,7 +126,7 @@ fn ask(
         session.report.failure(error);
     }
     if let Some(text) = offline_manifests::rests_on(&offline) {
-        session.report.always(&text);
+        session.report.always(text);
     }
     Ok(Some(OfflineManifests { manifests, offline }))
 }

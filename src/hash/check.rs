@@ -145,16 +145,13 @@ impl Check<'_> {
         let known = trial::settle(session, shown, wanted, &loaded.guessed, engine)?;
         let verdicts = verify_others(wanted, known, engine)?;
         let totals = totals.into_inner();
-        session.report.note(
-            1,
-            &format!(
-                "{shown}: {} lines, {} files, {} bytes, {} threads",
-                wanted.len(),
-                totals.read.files,
-                totals.read.bytes,
-                totals.workers,
-            ),
-        );
+        session.report.note(format_args!(
+            "{shown}: {} lines, {} files, {} bytes, {} threads",
+            wanted.len(),
+            totals.read.files,
+            totals.read.bytes,
+            totals.workers,
+        ));
         details::read(&session.report, &totals.read);
         let paths = (0..wanted.len()).map(|line| wanted.path(line));
         details::file_systems(&session.report, paths);
@@ -175,8 +172,9 @@ impl Check<'_> {
             if !self.args.status {
                 let (count, nouns) = (found.len(), ["file is", "files are"]);
                 let noun = nouns[usize::from(count > 1)];
-                let text = format!("WARNING: {count} {noun} not listed");
-                self.session.report.always(&text);
+                self.session
+                    .report
+                    .always(format_args!("WARNING: {count} {noun} not listed"));
             }
         }
         // What could not be looked into may hold some.

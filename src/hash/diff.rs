@@ -55,7 +55,7 @@ pub fn run(args: &DiffArgs) -> Outcome<Exit> {
         Exit::Done if differences.changes().len() > 0 => Exit::Differs,
         exit => exit,
     };
-    session.report.summary(&format!(
+    session.report.summary(format_args!(
         "{} added, {} removed, {} modified, {} moved, {} the same",
         counts[0],
         counts[1],
@@ -65,7 +65,7 @@ pub fn run(args: &DiffArgs) -> Outcome<Exit> {
     ));
     session
         .report
-        .note(1, &format!("diff: {:.3} s in all", session.elapsed()));
+        .note(format_args!("diff: {:.3} s in all", session.elapsed()));
     Ok(session.end(exit))
 }
 
@@ -164,7 +164,7 @@ impl<'a> Items<'a> {
             return Err(session.fatal(&text));
         }
         if self.improper > 0 {
-            session.report.warning(&format!(
+            session.report.warning(format_args!(
                 "{}: {} improperly formatted lines",
                 self.name, self.improper
             ));

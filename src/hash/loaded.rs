@@ -78,8 +78,9 @@ impl Loaded {
             LineMeaning::Improper(number) => {
                 self.improper += 1;
                 if args.warn {
-                    let text = format!("{shown}: {number}: improperly formatted checksum line");
-                    report.warning(&text);
+                    report.warning(format_args!(
+                        "{shown}: {number}: improperly formatted checksum line"
+                    ));
                 }
             }
         }

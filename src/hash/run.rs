@@ -165,16 +165,13 @@ fn report(hashes: &Hashes, session: &mut Session) {
     }
     let totals = hashes.totals();
     let (read, reader) = (&totals.read, totals.read.backend.name());
-    session.report.note(
-        1,
-        &format!(
-            "hash: {} files, {} bytes, {} threads, reader {reader}, {:.3} s in all",
-            read.files,
-            read.bytes,
-            totals.workers,
-            session.elapsed(),
-        ),
-    );
+    session.report.note(format_args!(
+        "hash: {} files, {} bytes, {} threads, reader {reader}, {:.3} s in all",
+        read.files,
+        read.bytes,
+        totals.workers,
+        session.elapsed(),
+    ));
     details::read(&session.report, read);
     session.metrics.counts([
         ("files", "Files hashed.", read.files),

@@ -86,7 +86,7 @@ pub fn settle(
 fn say(session: &Session, manifest: &str, algorithm: Algorithm, path: &[u8]) {
     let path = bc_fs::escape(path);
     let text = format!("{manifest}: no algorithm is named; {algorithm} matches {path}");
-    session.report.note(1, &text);
+    session.report.note(text);
 }
 
 /// Returns the digest of a line that has one, and its algorithm so far.

@@ -101,7 +101,7 @@ pub fn summary(
 ) -> Exit {
     if !args.status {
         for text in warnings(loaded.improper, counts.unreadable, counts.mismatched) {
-            session.report.always(&format!("WARNING: {text}"));
+            session.report.always(format_args!("WARNING: {text}"));
         }
     }
     if counts.matched == 0 && counts.mismatched > 0 && !args.status {
@@ -132,7 +132,7 @@ fn suggest_algorithm(session: &Session, loaded: &Loaded) {
         .map(|a| a.to_string())
         .collect();
     if let (Some(tried), false) = (tried, others.is_empty()) {
-        session.report.warning(&format!(
+        session.report.warning(format_args!(
             "nothing matched as {tried}; digests of that length are also made by {}: try --type",
             others.join(", ")
         ));

@@ -97,8 +97,9 @@ fn report_lists(session: &Session, merged: &MergedLists) {
     } = merged;
     report_unread(session, unread);
     let seconds = session.elapsed();
-    let text = format!("merge: {files} files, {bytes} bytes, {errors} errors, {seconds:.3} s");
-    session.report.note(1, &text);
+    session.report.note(format_args!(
+        "merge: {files} files, {bytes} bytes, {errors} errors, {seconds:.3} s"
+    ));
 }
 
 /// Checks every manifest by itself, and all parts of a tree among them together.
@@ -126,8 +127,9 @@ fn check(args: &MergeArgs, session: Session) -> Outcome<Exit> {
         match checked {
             Ok(Some(trailer)) => {
                 let name = bc_fs::escape(manifest.name());
-                let text = format!("{name}: whole, {} entries", trailer.entries);
-                session.report.note(1, &text);
+                session
+                    .report
+                    .note(format_args!("{name}: whole, {} entries", trailer.entries));
             }
             Ok(None) => parts.push(manifest.clone()),
             Err(error) if error.kind() == ErrorKind::Cancelled => {
@@ -171,15 +173,14 @@ fn tell(session: &Session, merged: &Merged) {
     }
     report_unread(session, &merged.unread);
     let trailer = &merged.trailer;
-    let text = format!(
+    session.report.note(format_args!(
         "merge: {} entries, {} files, {} bytes, {} errors, {:.3} s",
         trailer.entries,
         trailer.files,
         trailer.bytes,
         trailer.errors,
         session.elapsed(),
-    );
-    session.report.note(1, &text);
+    ));
 }
 
 /// Names what could not be read when the parts were made: the exit code is 1 then.

@@ -160,17 +160,17 @@ pub fn conclude(session: &mut Session, mut output: Output, summary: &ComparisonS
     let mut words = Vec::new();
     for class in Class::ALL {
         let count = summary.count(class);
-        session
-            .metrics
-            .set(metric(class), "Entries of this class.", count as f64);
+        let name = format!("entries_{}", class.name());
+        let help = "Entries of this class.";
+        session.metrics.count(name, help, count);
         if count > 0 {
             words.push(format!("{count} {}", class.name()));
         }
     }
     if summary.any() {
-        session.report.summary(&words.join(", "));
+        session.report.summary(words.join(", "));
     } else {
-        session.report.note(1, &words.join(", "));
+        session.report.note(words.join(", "));
     }
     let exit = match summary.conclusion() {
         Conclusion::Same => Exit::Done,
@@ -180,19 +180,5 @@ pub fn conclude(session: &mut Session, mut output: Output, summary: &ComparisonS
     match session.finish(output, written) {
         Ok(()) => exit,
         Err(fatal) => exit.worst(fatal),
-    }
-}
-
-fn metric(class: Class) -> &'static str {
-    match class {
-        Class::Ok => "entries_ok",
-        Class::Added => "entries_added",
-        Class::Removed => "entries_removed",
-        Class::Moved => "entries_moved",
-        Class::Meta => "entries_meta",
-        Class::Modified => "entries_modified",
-        Class::Damaged => "entries_damaged",
-        Class::Unreadable => "entries_unreadable",
-        Class::Replaced => "entries_replaced",
     }
 }

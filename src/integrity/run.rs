@@ -247,8 +247,9 @@ pub fn import(args: &ImportArgs) -> Outcome<Exit> {
         Ok(trailer) => trailer,
         Err(stop) => return done_or(session, stop),
     };
-    let text = format!("imported {} entries", trailer.entries);
-    session.report.note(1, &text);
+    session
+        .report
+        .note(format_args!("imported {} entries", trailer.entries));
     let exit = session.finished(output, Ok(()));
     Ok(session.end(exit))
 }
@@ -289,7 +290,7 @@ fn report_rules(session: &Session, manifests: &[&ManifestFile], rules: CompareRu
             known(&header.created_at),
             known(&header.host),
         );
-        session.report.note(2, &text);
+        session.report.info(text);
     }
     let ignored: Vec<&str> = rules.ignore.iter().map(|field| field.name()).collect();
     let text = format!(
@@ -297,7 +298,7 @@ fn report_rules(session: &Session, manifests: &[&ManifestFile], rules: CompareRu
         rules.mode.name(),
         ignored.join(", ")
     );
-    session.report.note(2, &text);
+    session.report.info(text);
 }
 
 fn warn(session: &Session, problems: &[String]) {
@@ -317,7 +318,7 @@ fn count_read(session: &mut Session, totals: &Totals, help: &'static str) {
 
 fn report_created(session: &mut Session, created: &Created) {
     let trailer = &created.trailer;
-    let text = format!(
+    session.report.note(format_args!(
         "manifest: {} entries, {} files, {} bytes, {} errors, {} threads, {:.3} s",
         trailer.entries,
         trailer.files,
@@ -325,10 +326,9 @@ fn report_created(session: &mut Session, created: &Created) {
         trailer.errors,
         created.totals.workers,
         session.elapsed(),
-    );
-    session.report.note(1, &text);
-    let entries = trailer.entries as f64;
-    session.metrics.set("entries", "Entries recorded.", entries);
+    ));
+    let metrics = &mut session.metrics;
+    metrics.count("entries", "Entries recorded.", trailer.entries);
     count_read(session, &created.totals, "Files hashed.");
 }
 
@@ -337,7 +337,7 @@ fn report_updated(session: &mut Session, updated: &Updated) {
     if updated.by_name > 0 {
         let count = updated.by_name;
         let files = if count == 1 { "file" } else { "files" };
-        session.report.summary(&format!(
+        session.report.summary(format_args!(
             "{count} {files} taken as unchanged by path, size and mtime: inode numbers cannot be compared with the recorded ones"
         ));
     }
@@ -345,13 +345,13 @@ fn report_updated(session: &mut Session, updated: &Updated) {
         Some(_) => "the manifest was rewritten",
         None => "nothing changed; the manifest was left as it is",
     };
-    session.report.note(1, text);
+    session.report.note(text);
     count_read(session, &updated.totals, "Files read.");
 }
 
 fn report_exported(session: &Session, exported: &Exported) {
     let report = &session.report;
-    report.note(1, &format!("export: {:.3} s in all", session.elapsed()));
+    report.note(format_args!("export: {:.3} s in all", session.elapsed()));
     warn(session, &exported.problems);
     if exported.without_digest > 0 {
         let count = exported.without_digest;

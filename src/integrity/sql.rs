@@ -45,8 +45,9 @@ pub fn run(args: &SqlArgs) -> Outcome<Exit> {
         Some(query) => query.name(),
         None => "views",
     };
-    let note = format!("sql: {text_of} for {engine}, {names} names of manifests");
-    session.report.note(1, &note);
+    session.report.note(format_args!(
+        "sql: {text_of} for {engine}, {names} names of manifests"
+    ));
     let mut output = opened(&session, None)?;
     let written = output.write_all(text.as_bytes());
     let exit = session.finished(output, written);

@@ -26,41 +26,38 @@ pub fn tell(session: &Session, found: &Found, answer: &Directories, options: &Di
         let path = found.listing.dir_path(*dir);
         let text = format!("{}: not compared: {}", bc_fs::escape(&path), why.text());
         match nth {
-            0..NAMED => report.warning(&text),
-            _ => report.note(1, &text),
+            0..NAMED => report.warning(text),
+            _ => report.note(text),
         }
     }
     if answer.not_comparable > 0 {
         let dirs = counted(answer.not_comparable, "directory was", "directories were");
-        report.warning(&format!(
+        report.warning(format_args!(
             "{dirs} not compared: what is in there, or below, is not known"
         ));
     }
     let limits = options.limits;
     if answer.too_common > 0 {
         let dirs = counted(answer.too_common, "directory", "directories");
-        report.warning(&format!(
+        report.warning(format_args!(
             "{dirs} not sought in others, or not for all: the contents are in over {} places",
             thousands(limits.places as u64)
         ));
     }
     if answer.ended > 0 {
         let dirs = counted(answer.ended, "directory", "directories");
-        report.warning(&format!(
+        report.warning(format_args!(
             "{dirs} compared with {} others, and not with more that may contain them or be similar",
             thousands(limits.candidates as u64)
         ));
     }
-    report.note(
-        1,
-        &format!(
-            "directories: {} groups, {} contained, {} similar, {:.3} s in all",
-            answer.groups.len(),
-            answer.contained.len(),
-            answer.similar.len(),
-            session.elapsed()
-        ),
-    );
+    report.note(format_args!(
+        "directories: {} groups, {} contained, {} similar, {:.3} s in all",
+        answer.groups.len(),
+        answer.contained.len(),
+        answer.similar.len(),
+        session.elapsed()
+    ));
 }
 
 /// Writes the groups with a blank line between two: directories, which end in a slash, then files.

@@ -52,11 +52,9 @@ pub fn dirs(args: &DirsArgs) -> Outcome<Exit> {
         return Ok(session.end(Exit::Done));
     }
     output::tell(&session, &found, &answer, &options);
-    session.metrics.set(
-        "directory_groups",
-        "Groups of equal directories.",
-        answer.groups.len() as f64,
-    );
+    let (help, groups) = ("Groups of equal directories.", answer.groups.len());
+    let metrics = &mut session.metrics;
+    metrics.count("directory_groups", help, groups as u64);
     let offline = found
         .offline
         .as_ref()

@@ -90,7 +90,7 @@ fn warn_of_own(session: &Session, references: &[OsString], own: &Subtrees) -> Ou
         let name = reference.as_encoded_bytes();
         let lies_in = bc_prune::lies_in(name, own);
         if lies_in.map_err(|error| session.fatal(&error))? {
-            session.report.warning(&format!(
+            session.report.warning(format_args!(
                 "--reference={}: lies in what is asked about: what it has is no copy of that",
                 bc_fs::escape(name)
             ));

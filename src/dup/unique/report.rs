@@ -27,7 +27,7 @@ pub fn whole(session: &Session, asked: &Asked<'_>, found: &Unique, hidden: &[Vec
         let tally = manifest.tally();
         if tally.without > 0 {
             let path = bc_fs::escape(manifest.path());
-            report.warning(&format!(
+            report.warning(format_args!(
                 "{path}: {} of its files count for nothing: unread, unseen, damaged or imported \
                  without proof",
                 thousands(tally.without)
@@ -40,25 +40,25 @@ pub fn whole(session: &Session, asked: &Asked<'_>, found: &Unique, hidden: &[Vec
 /// Reports the totals, and the digests that the answer rests on.
 pub fn summary(session: &Session, asked: &Asked<'_>, found: &Unique, complete: bool) {
     let report = &session.report;
-    report.summary(&figures(asked, found, complete));
+    report.summary(figures(asked, found, complete));
     let mut also = Vec::new();
     if found.empty > 0 {
         also.push(format!("{} empty files", thousands(found.empty)));
     }
     also.extend(not_files(&found.not_files));
     if !also.is_empty() {
-        report.summary(&also.join("; "));
+        report.summary(also.join("; "));
     }
     if found.unseen.excluded > 0 {
         let count = thousands(found.unseen.excluded);
-        report.summary(&format!("left out by --exclude: {count}"));
+        report.summary(format_args!("left out by --exclude: {count}"));
     }
     let mut own = found.not_counted;
     for manifest in asked.manifests {
         let unknown = manifest.tally().unknown_origin;
         own = own.saturating_sub(unknown);
         if unknown > 0 {
-            report.warning(&format!(
+            report.warning(format_args!(
                 "{}: list of unknown origin: {} of its entries have the names of files that are asked \
                  about, and count for nothing; --trust-list believes them",
                 bc_fs::escape(manifest.path()),
@@ -67,13 +67,13 @@ pub fn summary(session: &Session, asked: &Asked<'_>, found: &Unique, complete: b
         }
     }
     if own > 0 {
-        report.warning(&format!(
+        report.warning(format_args!(
             "{} files or entries of references count for nothing: they lie below a PATH, or may",
             thousands(own)
         ));
     }
     if let Some(text) = rests_on(found) {
-        report.always(&text);
+        report.always(text);
     }
 }
 

@@ -105,7 +105,7 @@ impl<'a> Reporter<'a> {
                 }
             }
             (RestoreEvent::Unread(error), _) => report.problem(error),
-            (RestoreEvent::Incomplete(error), _) => report.warning(&error.to_string()),
+            (RestoreEvent::Incomplete(error), _) => report.warning(error),
             (RestoreEvent::Warning(text), _) => report.warning(text),
             _ => {}
         }
@@ -225,7 +225,7 @@ pub fn conclude(session: &mut Session, restored: &Restored, dry_run: bool) -> Ex
         let count = thousands(restored.incomplete);
         text += &format!("; {count} properties could not be given");
     }
-    session.report.summary(&text);
+    session.report.summary(text);
     if let Some(why) = &restored.stopped {
         let missing = size(restored.bytes_left);
         let text = format!("the tree takes no more: {why}; {missing} are missing");
