@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fmt::Display;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -212,26 +211,51 @@ fn described(traits: &Traits) -> String {
     text
 }
 
+/// Words for the reasons to leave entries out, in the order in which counts are listed: for many
+/// entries, and for one.
+const LEFT_OUT: [(SkipReason, &str, &str); SkipReason::ALL.len()] = [
+    (SkipReason::Symlink, "symbolic links", "a symbolic link"),
+    (
+        SkipReason::Special,
+        "devices, FIFOs and sockets",
+        "a device, FIFO or socket",
+    ),
+    (SkipReason::Hidden, "hidden", "hidden (--no-hidden)"),
+    (SkipReason::Excluded, "excluded", "excluded (--exclude)"),
+    (
+        SkipReason::NotIncluded,
+        "not included",
+        "not included (--include)",
+    ),
+    (SkipReason::TooSmall, "too small", "too small (--min-size)"),
+    (SkipReason::TooLarge, "too large", "too large (--max-size)"),
+    (SkipReason::TooDeep, "too deep", "too deep (--max-depth)"),
+    (SkipReason::Ignored, "ignored", "ignored (--ignore-files)"),
+    (
+        SkipReason::OtherFileSystem,
+        "on other file systems",
+        "on another file system (--one-file-system)",
+    ),
+    (
+        SkipReason::PseudoFileSystem,
+        "pseudo file systems",
+        "a pseudo file system",
+    ),
+    (SkipReason::Repeated, "visited already", "visited already"),
+    (
+        SkipReason::LeftOut,
+        "output files",
+        "an output file of this run",
+    ),
+];
+
 /// Returns the counts of the entries that the walk passed over, with their names; those that are 0
 /// are left out.
 pub fn passed_over(skipped: &Skipped) -> impl Iterator<Item = (u64, &'static str)> {
-    [
-        (skipped.symlinks, "symbolic links"),
-        (skipped.special, "devices, FIFOs and sockets"),
-        (skipped.hidden, "hidden"),
-        (skipped.excluded, "excluded"),
-        (skipped.not_included, "not included"),
-        (skipped.too_small, "too small"),
-        (skipped.too_large, "too large"),
-        (skipped.too_deep, "too deep"),
-        (skipped.ignored, "ignored"),
-        (skipped.other_file_system, "on other file systems"),
-        (skipped.pseudo_file_system, "pseudo file systems"),
-        (skipped.repeated, "visited already"),
-        (skipped.left_out, "output files"),
-    ]
-    .into_iter()
-    .filter(|(count, _)| *count > 0)
+    let all = LEFT_OUT
+        .iter()
+        .map(|(reason, many, _)| (skipped.of(*reason), *many));
+    all.filter(|(count, _)| *count > 0)
 }
 
 /// Lists the same counts in words; empty if there are none.
@@ -244,21 +268,7 @@ fn left_out(skipped: &Skipped) -> String {
 }
 
 /// Returns the reason why one path was left out.
-fn why(reason: SkipReason) -> impl Display {
-    match reason {
-        SkipReason::Hidden => "hidden (--no-hidden)",
-        SkipReason::Excluded => "excluded (--exclude)",
-        SkipReason::NotIncluded => "not included (--include)",
-        SkipReason::TooSmall => "too small (--min-size)",
-        SkipReason::TooLarge => "too large (--max-size)",
-        SkipReason::Symlink => "a symbolic link",
-        SkipReason::Special => "a device, FIFO or socket",
-        SkipReason::OtherFileSystem => "on another file system (--one-file-system)",
-        SkipReason::PseudoFileSystem => "a pseudo file system",
-        SkipReason::Ignored => "ignored (--ignore-files)",
-        SkipReason::Repeated => "visited already",
-        SkipReason::LeftOut => "an output file of this run",
-        SkipReason::TooDeep => "too deep (--max-depth)",
-        _ => "filtered",
-    }
+fn why(reason: SkipReason) -> &'static str {
+    let found = LEFT_OUT.iter().find(|(known, ..)| *known == reason);
+    found.map_or("filtered", |(_, _, one)| *one)
 }

@@ -6,69 +6,81 @@ use bc_fs::mount::Traits;
 use crate::ignores::Ignores;
 use crate::{BasicStat, Entries, FileKind, FileSystems, Hidden, Identity, OwnFile, WalkOptions};
 
-/// Counts of the entries that a walk left out, by reason, and of those that it met again.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-#[non_exhaustive]
-pub struct Skipped {
-    /// Files and directories whose names start with a dot, when those are not wanted.
-    pub hidden: u64,
-    /// Files and directories that match an exclude pattern.
-    pub excluded: u64,
-    /// Files that match no include pattern.
-    pub not_included: u64,
-    /// Files below the smallest size.
-    pub too_small: u64,
-    /// Files above the largest size.
-    pub too_large: u64,
-    /// Symbolic links that were not followed, and broken ones.
-    pub symlinks: u64,
-    /// FIFOs, sockets and devices.
-    pub special: u64,
-    /// Directories on another file system than their root.
-    pub other_file_system: u64,
-    /// Directories where a pseudo file system is mounted.
-    pub pseudo_file_system: u64,
-    /// Files and directories that an ignore file names.
-    pub ignored: u64,
-    /// Directories and files met again: through another root, a bind mount or a link.
-    pub repeated: u64,
-    /// Files that the options exclude by identity, not by name: those that the program itself
-    /// writes to.
-    pub left_out: u64,
-    /// Directories not entered because of the maximal depth.
-    pub too_deep: u64,
+/// Makes the reasons and their counters of one table.
+macro_rules! reasons {
+    ($($(#[doc = $doc:literal])+ $reason:ident: $counter:ident,)+) => {
+        /// Counts of the entries that a walk left out, by reason, and of those that it met again.
+        #[derive(Clone, Debug, Default, Eq, PartialEq)]
+        #[non_exhaustive]
+        pub struct Skipped {
+            $($(#[doc = $doc])+ pub $counter: u64,)+
+        }
+
+        /// Reason why an entry was left out: each has its counter in [`Skipped`].
+        #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+        #[non_exhaustive]
+        pub enum SkipReason {
+            $($(#[doc = $doc])+ $reason,)+
+        }
+
+        impl SkipReason {
+            /// All reasons.
+            pub const ALL: [SkipReason; [$(stringify!($reason)),+].len()] =
+                [$(SkipReason::$reason),+];
+
+            /// Returns the name of its counter.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(SkipReason::$reason => stringify!($counter),)+
+                }
+            }
+        }
+
+        impl Skipped {
+            /// Returns the number of entries that were left out for this reason.
+            pub fn of(&self, reason: SkipReason) -> u64 {
+                match reason {
+                    $(SkipReason::$reason => self.$counter,)+
+                }
+            }
+
+            pub(crate) fn counter(&mut self, reason: SkipReason) -> &mut u64 {
+                match reason {
+                    $(SkipReason::$reason => &mut self.$counter,)+
+                }
+            }
+        }
+    };
 }
 
-/// Reason why an entry was left out: each has its counter in [`Skipped`].
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-#[non_exhaustive]
-pub enum SkipReason {
-    /// See [`Skipped::hidden`].
-    Hidden,
-    /// See [`Skipped::excluded`].
-    Excluded,
-    /// See [`Skipped::not_included`].
-    NotIncluded,
-    /// See [`Skipped::too_small`].
-    TooSmall,
-    /// See [`Skipped::too_large`].
-    TooLarge,
-    /// See [`Skipped::symlinks`].
-    Symlink,
-    /// See [`Skipped::special`].
-    Special,
-    /// See [`Skipped::other_file_system`].
-    OtherFileSystem,
-    /// See [`Skipped::pseudo_file_system`].
-    PseudoFileSystem,
-    /// See [`Skipped::ignored`].
-    Ignored,
-    /// See [`Skipped::repeated`].
-    Repeated,
-    /// See [`Skipped::left_out`].
-    LeftOut,
-    /// See [`Skipped::too_deep`].
-    TooDeep,
+reasons! {
+    /// Files and directories whose names start with a dot, when those are not wanted.
+    Hidden: hidden,
+    /// Files and directories that match an exclude pattern.
+    Excluded: excluded,
+    /// Files that match no include pattern.
+    NotIncluded: not_included,
+    /// Files below the smallest size.
+    TooSmall: too_small,
+    /// Files above the largest size.
+    TooLarge: too_large,
+    /// Symbolic links that were not followed, and broken ones.
+    Symlink: symlinks,
+    /// FIFOs, sockets and devices.
+    Special: special,
+    /// Directories on another file system than their root.
+    OtherFileSystem: other_file_system,
+    /// Directories where a pseudo file system is mounted.
+    PseudoFileSystem: pseudo_file_system,
+    /// Files and directories that an ignore file names.
+    Ignored: ignored,
+    /// Directories and files met again: through another root, a bind mount or a link.
+    Repeated: repeated,
+    /// Files that the options exclude by identity, not by name: those that the program itself
+    /// writes to.
+    LeftOut: left_out,
+    /// Directories not entered because of the maximal depth.
+    TooDeep: too_deep,
 }
 
 /// One path that was left out.
@@ -102,12 +114,7 @@ impl Skipped {
 
     /// Returns the sum of all counters, repeated entries included.
     pub fn total(&self) -> u64 {
-        let not_asked_for = self.symlinks
-            + self.special
-            + self.other_file_system
-            + self.pseudo_file_system
-            + self.repeated;
-        self.filtered() + not_asked_for
+        SkipReason::ALL.map(|reason| self.of(reason)).iter().sum()
     }
 
     /// Returns the number of entries left out by filters that the user asked for.
@@ -122,39 +129,11 @@ impl Skipped {
             + self.too_deep
     }
 
-    pub(crate) fn counter(&mut self, reason: SkipReason) -> &mut u64 {
-        match reason {
-            SkipReason::Hidden => &mut self.hidden,
-            SkipReason::Excluded => &mut self.excluded,
-            SkipReason::NotIncluded => &mut self.not_included,
-            SkipReason::TooSmall => &mut self.too_small,
-            SkipReason::TooLarge => &mut self.too_large,
-            SkipReason::Symlink => &mut self.symlinks,
-            SkipReason::Special => &mut self.special,
-            SkipReason::OtherFileSystem => &mut self.other_file_system,
-            SkipReason::PseudoFileSystem => &mut self.pseudo_file_system,
-            SkipReason::Ignored => &mut self.ignored,
-            SkipReason::Repeated => &mut self.repeated,
-            SkipReason::LeftOut => &mut self.left_out,
-            SkipReason::TooDeep => &mut self.too_deep,
-        }
-    }
-
     /// Adds the counts of another walk.
     pub fn add(&mut self, other: &Skipped) {
-        self.hidden += other.hidden;
-        self.excluded += other.excluded;
-        self.not_included += other.not_included;
-        self.too_small += other.too_small;
-        self.too_large += other.too_large;
-        self.symlinks += other.symlinks;
-        self.special += other.special;
-        self.other_file_system += other.other_file_system;
-        self.pseudo_file_system += other.pseudo_file_system;
-        self.ignored += other.ignored;
-        self.repeated += other.repeated;
-        self.left_out += other.left_out;
-        self.too_deep += other.too_deep;
+        for reason in SkipReason::ALL {
+            *self.counter(reason) += other.of(reason);
+        }
     }
 }
 

@@ -15,9 +15,9 @@ use bc_digest::{Algorithm, Digest};
 use bc_fs::path::below;
 use bc_manifest::ErrorRecord;
 use bc_manifest::json::{JsonPath, write_array, write_head, write_line};
-use bc_walk::{EntryId, Identity, Stamp};
+use bc_walk::{EntryId, Identity, SkipReason, Stamp};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{ScanReport, root_len};
 use crate::groups::{FileGroup, FileRef};
@@ -104,6 +104,11 @@ pub(crate) fn head(report: &ScanReport<'_>, command: &str) -> Value {
 pub(crate) fn stats(report: &ScanReport<'_>) -> Value {
     let stats = &report.scan.stats;
     let skipped = report.listing.skipped();
+    // The outputs of this very command are no news.
+    let reasons = SkipReason::ALL.into_iter();
+    let reasons = reasons.filter(|reason| *reason != SkipReason::LeftOut);
+    let skipped = reasons.map(|one| (one.name().to_owned(), json!(skipped.of(one))));
+    let skipped: Map<String, Value> = skipped.collect();
     let seconds = |i: usize| stats.times[i].as_secs_f64();
     json!({
         "files": stats.files, "bytes": stats.bytes,
@@ -114,15 +119,7 @@ pub(crate) fn stats(report: &ScanReport<'_>) -> Value {
         "duplicates": report.scan.duplicates(),
         "wasted_bytes": report.scan.wasted(),
         "errors": report.errors().len(),
-        "skipped": {
-            "hidden": skipped.hidden, "excluded": skipped.excluded,
-            "not_included": skipped.not_included, "too_small": skipped.too_small,
-            "too_large": skipped.too_large, "too_deep": skipped.too_deep,
-            "symlinks": skipped.symlinks, "special": skipped.special,
-            "ignored": skipped.ignored, "repeated": skipped.repeated,
-            "other_file_system": skipped.other_file_system,
-            "pseudo_file_system": skipped.pseudo_file_system,
-        },
+        "skipped": skipped,
         "seconds": {"size": seconds(0), "fast_hash": seconds(1), "full_hash": seconds(2)},
     })
 }
