@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use bc_digest::Algorithm;
+use bc_fleet::sql::{Engine, Query};
 use bc_integrity::Foreign;
 use bc_integrity::fields::CompareMode;
-use bc_manifest::fleet::{Engine, Query};
 use bc_walk::Shard;
 use clap::{Args, Parser, Subcommand};
 

@@ -2,11 +2,10 @@
 
 use std::io;
 
-use bc_integrity::{
-    Error, ErrorKind, ListFile, ManifestFile, MergeOptions, Merged, MergedLists, check_manifest,
-    merge_lists, shard_of,
+use bc_fleet::{
+    ListFile, MergeOptions, Merged, MergedLists, check_manifest, merge_lists, shard_of,
 };
-
+use bc_integrity::{Error, ErrorKind, ManifestFile};
 use bc_manifest::Failure;
 
 use super::args::MergeArgs;
@@ -38,16 +37,12 @@ fn merge(args: &MergeArgs, session: Session) -> Outcome<Exit> {
     let file = args.output.as_deref();
     // Output to a pipe cannot be taken back: all of the input is looked at before.
     if file.is_none()
-        && let Err(error) = bc_integrity::merge(&plan, io::sink())
+        && let Err(error) = bc_fleet::merge(&plan, io::sink())
     {
         return done_or(session, Stop::Engine(error));
     }
     let mut output = opened_manifest(&session, file)?;
-    let merged = write_manifest(
-        &mut output,
-        file,
-        |to| Ok(bc_integrity::merge(&plan, to)?.1),
-    );
+    let merged = write_manifest(&mut output, file, |to| Ok(bc_fleet::merge(&plan, to)?.1));
     let merged = match merged {
         Ok(merged) => merged,
         Err(stop) => return done_or(session, stop),
@@ -140,7 +135,7 @@ fn check(args: &MergeArgs, session: Session) -> Outcome<Exit> {
     }
     let mut results: Vec<Result<(), Error>> = Vec::new();
     if !parts.is_empty() {
-        let merged = bc_integrity::merge(&plan(&session, &parts), io::sink());
+        let merged = bc_fleet::merge(&plan(&session, &parts), io::sink());
         results.push(merged.map(|(_, merged)| tell(&session, &merged)));
     }
     if !lists.is_empty() {

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::Path;
 
-use bc_manifest::fleet::{Engine, Param, Request, exact, sql};
+use bc_fleet::sql::{Engine, Param, Request, exact, sql};
 
 use super::args::SqlArgs;
 use super::run::{opened, start};

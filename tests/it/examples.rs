@@ -7,7 +7,7 @@ use std::process::Command;
 
 use bc_testkit::{Outcome, TestTree};
 
-use crate::common::ABC;
+use crate::common::{ABC, Bc};
 
 /// An example: its package, its name, and a check.
 type Case = (&'static str, &'static str, fn(&Example<'_>));
@@ -135,6 +135,13 @@ const CASES: &[Case] = &[
         e.run("d", "\n")
             .code(0)
             .stdout_is("6 entries recorded; press Enter\n");
+    }),
+    ("bc-fleet", "whole_tree", |e| {
+        for part in ["1", "2"] {
+            let line = format!("integrity manifest --quiet --shard={part}/2 --output=part{part} d");
+            e.t.bc_line(&line).go().code(0);
+        }
+        e.run("part2 part1", "").code(0).stderr_is("6 entries\n");
     }),
 ];
 

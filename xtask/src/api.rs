@@ -28,6 +28,7 @@ const LIBRARIES: &[&str] = &[
     "bc-prune",
     "bc-integrity",
     "bc-copy",
+    "bc-fleet",
 ];
 
 /// Crate that re-exports all of them, in the words of its users: the verbs are those of the crates

@@ -94,6 +94,7 @@ const BINARY: &[&str] = &[
     "bc-prune",
     "bc-integrity",
     "bc-copy",
+    "bc-fleet",
 ];
 
 /// Arrows point one way.
@@ -157,6 +158,11 @@ const RULES: &[Rule] = &[
         package: "bc-integrity",
         licence: GPL,
         may_use: SECOND_ENGINE,
+    },
+    Rule {
+        package: "bc-fleet",
+        licence: GPL,
+        may_use: THIRD_ENGINE,
     },
     Rule {
         package: "bc-testkit",

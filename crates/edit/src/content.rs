@@ -36,6 +36,12 @@ pub fn create_unnamed(dir: impl AsFd, mode: u32) -> Result<OwnedFd> {
     call("create", || fs::openat(&dir, c".", flags, mode))
 }
 
+/// Creates an unnamed file in the temporary directory (`TMPDIR`), where there can be one.
+pub fn create_temporary() -> Option<OwnedFd> {
+    let dir = dirfd::open_root(std::env::temp_dir().as_os_str().as_encoded_bytes()).ok()?;
+    create_unnamed(dir, 0o600).ok()
+}
+
 /// Writes all of `data` at `offset`.
 ///
 /// # Errors

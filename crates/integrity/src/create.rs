@@ -137,7 +137,7 @@ pub fn create_recorded<W: Write>(
     let more = resume.map_or(0, |resume| resume.memory());
     let mut options = hash_options_beside(more, &tree, is_file, what.algorithm, work)?;
     options.resume = resume.cloned();
-    let mut writer = Writer::new(out, &header).map_err(writing)?;
+    let mut writer = Writer::new(out, &header).map_err(Error::writing)?;
     let mut devices = Devices::new(tree.root_dev());
     if what.shard.is_some() {
         devices.share(tree.listing.devices());
@@ -159,7 +159,7 @@ pub fn create_recorded<W: Write>(
                     return Ok(Flow::Continue);
                 }
                 let entry = to_entry(present, &mut devices);
-                writer.write(&entry).map_err(writing)?;
+                writer.write(&entry).map_err(Error::writing)?;
                 Ok(Flow::Continue)
             })
         },
@@ -168,7 +168,7 @@ pub fn create_recorded<W: Write>(
         .shard
         .map(|_| shard_trailer(&tree, &devices).to_fields());
     let end = end.unwrap_or_default();
-    let (out, trailer) = writer.finish_with(&end).map_err(writing)?;
+    let (out, trailer) = writer.finish_with(&end).map_err(Error::writing)?;
     let skipped = tree.listing.skipped().clone();
     Ok((
         out,
@@ -250,14 +250,6 @@ fn hash_options_beside(
         .read(reading.read)
         .workers(reading.workers.max(1))
         .start(reading.start))
-}
-
-/// Converts a failure to write the manifest.
-pub(crate) fn writing(error: bc_manifest::Error) -> Error {
-    match error.io_error() {
-        Some(error) => Error::output(error),
-        None => Error::new(ErrorKind::Io, format!("write: {error}")),
-    }
 }
 
 /// True if an entry of this kind is read.

@@ -46,7 +46,7 @@ pub enum ErrorKind {
 
 impl Error {
     /// Makes an error without a path.
-    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
         Error {
             kind,
             path: None,
@@ -97,7 +97,7 @@ impl Error {
 
     /// Makes the error of a failed write of a result, whose path only the caller knows; an error of
     /// this type that a sink returned is kept.
-    pub(crate) fn output(error: &std::io::Error) -> Error {
+    pub fn output(error: &std::io::Error) -> Error {
         let own = error
             .get_ref()
             .and_then(|inner| inner.downcast_ref::<Error>());
@@ -107,6 +107,14 @@ impl Error {
         Error {
             failed: Some(Failed::new("write", error)),
             ..Error::new(ErrorKind::Io, format!("write: {error}"))
+        }
+    }
+
+    /// Makes the error of a manifest that could not be written, as [`output`](Error::output) does.
+    pub fn writing(error: bc_manifest::Error) -> Error {
+        match error.io_error() {
+            Some(error) => Error::output(error),
+            None => Error::new(ErrorKind::Io, format!("write: {error}")),
         }
     }
 

@@ -11,7 +11,6 @@ use bc_manifest::time::format_rfc3339;
 use bc_manifest::{Failure, Item, Options, Reader, hashdeep};
 use bc_walk::Entries;
 
-use crate::create::writing;
 use crate::entry_ref::IMPORTED;
 use crate::error::{Error, ErrorKind};
 use crate::options::TreeOptions;
@@ -84,7 +83,7 @@ pub fn import<W: Write>(
         ..TreeOptions::default()
     }
     .to_json();
-    let mut writer = Writer::new(out, &header).map_err(writing)?;
+    let mut writer = Writer::new(out, &header).map_err(Error::writing)?;
     for PackedLine { path, digest, size } in lines.iter() {
         let mut entry = Entry::new(path.to_vec(), Kind::File);
         (entry.digest, entry.size_alone) = (Digest::from_slice(digest), size);
@@ -97,9 +96,9 @@ pub fn import<W: Write>(
             errno: None,
             message: message.to_string(),
         });
-        writer.write(&entry).map_err(writing)?;
+        writer.write(&entry).map_err(Error::writing)?;
     }
-    writer.finish().map_err(writing)
+    writer.finish().map_err(Error::writing)
 }
 
 fn bad(what: &ImportOptions<'_>, message: impl Into<String>) -> Error {

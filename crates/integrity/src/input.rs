@@ -22,7 +22,7 @@ use bc_walk::{Identity, OwnFile};
 
 use crate::error::{Error, ErrorKind};
 use crate::manifest_stream::{
-    BATCH, BATCHES, Lines, LinesEnd, ManifestStream, Message, Prefetch, fill, problems,
+    BATCH, BATCHES, LinesEnd, ManifestStream, Message, Prefetch, fill, problems,
 };
 use crate::passing::Passing;
 use lines::{LineInput, Plain};
@@ -301,7 +301,11 @@ impl ManifestFile {
         self.algorithm_of(&self.header()?)
     }
 
-    pub(crate) fn algorithm_of(&self, header: &Header) -> Result<Algorithm, Error> {
+    /// Reads the algorithm that a header names.
+    ///
+    /// # Errors
+    /// Fails if the algorithm is unknown.
+    pub fn algorithm_of(&self, header: &Header) -> Result<Algorithm, Error> {
         header
             .algorithm
             .parse()
@@ -323,7 +327,10 @@ impl ManifestFile {
     }
 
     /// Returns its lines from the first on, unpacked.
-    pub(crate) fn lines(&self) -> Result<LineInput, Error> {
+    ///
+    /// # Errors
+    /// Fails if it is compressed in a way that cannot be unpacked.
+    pub fn lines(&self) -> Result<LineInput, Error> {
         let bytes = self.bytes();
         if !self.is_compressed() {
             return Ok(LineInput::Plain(Plain::new(bytes)));
@@ -360,7 +367,12 @@ impl ManifestFile {
         Ok(ManifestStream::direct(reader, Box::new(blame)))
     }
 
-    pub(crate) fn reader(&self, trust: Trust) -> Result<Lines, Error> {
+    /// Returns a reader of its entries, which trusts the trailer: whoever acts on them has called
+    /// [`check`](Self::check) or [`read_seal`](Self::read_seal) before.
+    ///
+    /// # Errors
+    /// Fails if it is no integrity manifest, or its schema is unknown.
+    pub fn reader(&self, trust: Trust) -> Result<Reader<LineInput>, Error> {
         let reader = Reader::new(self.lines()?, trust.policy()).map_err(|e| self.refused(&e))?;
         Ok(match trust {
             Trust::Checked => reader.proven(),
@@ -444,15 +456,20 @@ impl ManifestFile {
 
     /// Checks like [`check`](Self::check), and returns the keys of the trailer that the format does
     /// not know.
-    pub(crate) fn read_seal(&self) -> Result<Map<String, Value>, Error> {
+    ///
+    /// # Errors
+    /// Fails like [`check`](Self::check).
+    pub fn read_seal(&self) -> Result<Map<String, Value>, Error> {
         read_seal(self.lines()?).map_err(|error| self.refused(&error))
     }
 
-    pub(crate) fn bad(&self, message: impl Into<String>) -> Error {
+    /// Makes the error of a manifest in which something is wrong.
+    pub fn bad(&self, message: impl Into<String>) -> Error {
         Error::at(ErrorKind::Manifest, &self.name, message)
     }
 
-    pub(crate) fn refused(&self, error: &bc_manifest::Error) -> Error {
+    /// Makes the error of a line that its reader refused or could not read.
+    pub fn refused(&self, error: &bc_manifest::Error) -> Error {
         match error.io_error() {
             Some(error) => self.unreadable(error),
             None => self.bad(error.to_string()),
@@ -460,7 +477,7 @@ impl ManifestFile {
     }
 
     /// Makes the error of a failed read; damaged compression looks like one.
-    pub(crate) fn unreadable(&self, error: &io::Error) -> Error {
+    pub fn unreadable(&self, error: &io::Error) -> Error {
         if self.cancel.is_cancelled() {
             return Error::new(ErrorKind::Cancelled, "cancelled");
         }

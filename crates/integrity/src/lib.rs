@@ -38,7 +38,6 @@
 //!   [`Change`](change::Change)s to a [`Sink`](compare::Sink) in path order
 //!   and returns a [`ComparisonSummary`]; [`report::ChangeReport`] turns changes into lines of
 //!   text or JSON.
-//! - [`merge()`] puts the manifests of several readers of parts of one tree together.
 //! - [`export()`] and [`import()`] speak the formats of sha256sum, hashdeep and
 //!   mtree.
 //!
@@ -89,7 +88,6 @@ mod join;
 pub mod judge;
 mod known_damage;
 mod manifest_stream;
-mod merge;
 mod mount_guard;
 mod mounts;
 mod moves;
@@ -118,11 +116,8 @@ pub use diff::{DiffOptions, Diffed, diff};
 pub use error::{Error, ErrorKind};
 pub use export::{Exported, Foreign, export};
 pub use import::{ImportOptions, import};
+pub use input::lines::LineInput;
 pub use input::{ManifestFile, Trust};
-pub use merge::{
-    ListFile, MergeOptions, Merged, MergedLists, check as check_manifest, merge, merge_lists,
-    shard_of,
-};
 pub use options::{
     Job, MissingMounts, Reading, RootCheck, TreeOptions, WalkObserver, Work, XattrPolicy,
 };

@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
 
 use bc_edit::content;
-use bc_fs::{PathError, dirfd};
+use bc_fs::PathError;
 use bc_manifest::integrity::Kind;
 
 use crate::change::{Change, Class, Ctime, Difference, Value};
@@ -20,12 +20,6 @@ use crate::fields::Field;
 
 /// Bytes kept in memory.
 const KEPT: usize = 4 << 20;
-
-/// Creates a file without a name in the temporary directory, where there can be one.
-pub(crate) fn nameless() -> Option<File> {
-    let dir = dirfd::open_root(std::env::temp_dir().as_os_str().as_encoded_bytes()).ok()?;
-    content::create_unnamed(dir, 0o600).ok().map(File::from)
-}
 
 /// Packed changes in the order they came, each known by its offset.
 #[derive(Debug)]
@@ -88,7 +82,8 @@ impl SpillBuffer {
     /// Moves the bytes in memory to the file, if possible.
     fn spill(&mut self) {
         if matches!(self.file, Spill::NotYet) {
-            self.file = nameless().map_or(Spill::Never, Spill::To);
+            self.file =
+                content::create_temporary().map_or(Spill::Never, |file| Spill::To(file.into()));
         }
         let Spill::To(file) = &self.file else {
             return;

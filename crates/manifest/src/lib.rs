@@ -33,7 +33,6 @@ pub mod compress;
 pub mod csv;
 mod error;
 mod error_record;
-pub mod fleet;
 pub mod gnu;
 pub mod hashdeep;
 pub mod integrity;

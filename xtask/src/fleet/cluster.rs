@@ -63,7 +63,7 @@ pub(super) fn check(bc: &Path, spark: &Installed, dir: &Path) -> Result<bool> {
         }
         let mut job = spark.spark("spark-submit")?;
         job.args(["--master", "local-cluster[2,1,1024]"])
-            .arg(sh::root().join("crates/manifest/fleet/job.py"))
+            .arg(sh::root().join("crates/fleet/job.py"))
             .args(["--parts", "5", "--root"])
             .arg(&tree)
             .arg("--into")

@@ -10,9 +10,12 @@ const MOST: usize = 128 << 10;
 /// Bytes that are read first at a new place: few lines may be taken there.
 const FIRST: usize = 4 << 10;
 
-/// Source of the bytes of lines.
-pub(crate) enum LineInput {
+/// Bytes of a manifest's lines.
+#[non_exhaustive]
+pub enum LineInput {
+    /// As stored.
     Plain(Plain),
+    /// From a decoder.
     Unpacked(Box<dyn BufRead + Send>),
 }
 
@@ -40,7 +43,7 @@ impl LineInput {
 }
 
 /// Bytes as stored in the manifest.
-pub(crate) struct Plain {
+pub struct Plain {
     bytes: Bytes,
     buffer: Vec<u8>,
     /// Offset of the buffer in the manifest, and the number of its bytes that are valid and taken.

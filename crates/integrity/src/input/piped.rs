@@ -6,11 +6,11 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use bc_edit::content;
 use bc_manifest::integrity::{Policy, Reader};
 use bc_manifest::{MAX_LINE, compress};
 
 use super::Source;
-use crate::spill_buffer;
 
 /// Bytes kept in memory; more of them go to a file without a name.
 const KEPT: usize = 32 << 20;
@@ -58,7 +58,7 @@ fn read_within(
         }
         if bytes.len() >= kept {
             if file.is_none() {
-                file = spill_buffer::nameless().map(|file| (file, 0));
+                file = content::create_temporary().map(|file| (file.into(), 0));
             }
             if let Some((file, length)) = &mut file {
                 file.write_all_at(&bytes, *length)?;

@@ -10,7 +10,6 @@ use bc_edit::atomic::{AsRead, AtomicFile, Uncommitted};
 use bc_manifest::compress::Compressor;
 use bc_manifest::integrity::{Entry, Header, Trailer, Writer};
 
-use crate::create::writing;
 use crate::error::{Error, ErrorKind};
 use crate::input::{ManifestFile, Trust};
 
@@ -45,7 +44,7 @@ impl Successor {
         };
         let writer = Writer::new(encoder, header);
         Ok(New {
-            writer: writer.map_err(|error| writing(error).about(&self.path))?,
+            writer: writer.map_err(|error| Error::writing(error).about(&self.path))?,
             to: self,
         })
     }
@@ -102,7 +101,7 @@ impl Output {
         match &mut self.0 {
             Some(new) => {
                 let written = new.writer.write(entry);
-                written.map_err(|error| writing(error).about(&new.to.path))
+                written.map_err(|error| Error::writing(error).about(&new.to.path))
             }
             None => Ok(()),
         }
@@ -116,7 +115,7 @@ impl Output {
         let failed = to.failed();
         let (encoder, trailer) = writer
             .finish()
-            .map_err(|error| writing(error).about(&to.path))?;
+            .map_err(|error| Error::writing(error).about(&to.path))?;
         let out = match encoder {
             Encoder::Plain(out) => out,
             Encoder::Zstd(out) => out.finish().map_err(&failed)?,

@@ -11,7 +11,6 @@ mod damage;
 mod doubts;
 mod foreign;
 mod large_manifests;
-mod merging;
 mod nights;
 mod recording;
 mod refusals;

@@ -1,17 +1,17 @@
 //! Questions about many manifests, as SQL for the engines that answer them: DuckDB on one machine,
-//! Spark on a cluster. The texts are in the folder `fleet` of this crate; here they are filled in.
+//! Spark on a cluster. The texts are in the folder `sql` of this crate; here they are filled in.
 //!
 //! Values from outside get into them only as literals, which nothing in them can end.
 //!
 //! ```
-//! use bc_manifest::fleet::{Engine, Param, Query, Request, sql};
+//! use bc_fleet::sql::{Engine, Param, Query, Request, sql};
 //!
 //! let request = Request::new(Engine::DuckDb, &[b"it's/*.jsonl.zst"])
 //!     .query(Some(Query::Duplicates))
 //!     .params(&[Param { key: "min_size", value: b"4096" }]);
 //! let text = sql(&request)?;
 //! assert!(text.contains("'it''s/*.jsonl.zst'") && text.contains("size >= 4096"));
-//! # Ok::<(), bc_manifest::fleet::SqlError>(())
+//! # Ok::<(), bc_fleet::sql::SqlError>(())
 //! ```
 
 mod dialect;
@@ -98,14 +98,14 @@ impl Query {
 
     const fn text(self) -> &'static str {
         match self {
-            Query::Duplicates => include_str!("../../fleet/queries/duplicates.sql"),
-            Query::Unprotected => include_str!("../../fleet/queries/unprotected.sql"),
-            Query::Lost => include_str!("../../fleet/queries/lost.sql"),
-            Query::Decayed => include_str!("../../fleet/queries/decayed.sql"),
-            Query::Moved => include_str!("../../fleet/queries/moved.sql"),
-            Query::Waste => include_str!("../../fleet/queries/waste.sql"),
-            Query::Growth => include_str!("../../fleet/queries/growth.sql"),
-            Query::Find => include_str!("../../fleet/queries/find.sql"),
+            Query::Duplicates => include_str!("../../sql/queries/duplicates.sql"),
+            Query::Unprotected => include_str!("../../sql/queries/unprotected.sql"),
+            Query::Lost => include_str!("../../sql/queries/lost.sql"),
+            Query::Decayed => include_str!("../../sql/queries/decayed.sql"),
+            Query::Moved => include_str!("../../sql/queries/moved.sql"),
+            Query::Waste => include_str!("../../sql/queries/waste.sql"),
+            Query::Growth => include_str!("../../sql/queries/growth.sql"),
+            Query::Find => include_str!("../../sql/queries/find.sql"),
         }
     }
 }
@@ -213,8 +213,8 @@ pub fn sql(request: &Request<'_>) -> Result<String, SqlError> {
         ("mount_source_is_shared", dialect::is_shared("mount_source")),
         ("mount_is_shared", dialect::is_shared("d.mount")),
     ]);
-    text.push_str(&fill(include_str!("../../fleet/views.sql"), &views));
-    text.push_str(include_str!("../../fleet/warnings.sql"));
+    text.push_str(&fill(include_str!("../../sql/views.sql"), &views));
+    text.push_str(include_str!("../../sql/warnings.sql"));
     match request.query {
         Some(query) => {
             let (before, after) = dialect::aside(engine);
@@ -226,8 +226,8 @@ pub fn sql(request: &Request<'_>) -> Result<String, SqlError> {
             text.push_str(&fill(query.text(), &values.of_query(engine)));
         }
         None => text.push_str(match engine {
-            Engine::DuckDb => include_str!("../../fleet/parquet_duckdb.sql"),
-            Engine::Spark => include_str!("../../fleet/parquet_spark.sql"),
+            Engine::DuckDb => include_str!("../../sql/parquet_duckdb.sql"),
+            Engine::Spark => include_str!("../../sql/parquet_spark.sql"),
         }),
     }
     Ok(text)

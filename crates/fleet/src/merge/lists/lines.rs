@@ -7,9 +7,7 @@ use bc_manifest::jsonl::Summary;
 use bc_manifest::{Failure, MAX_LINE};
 use serde::Deserialize;
 
-use crate::error::Error;
-use crate::input::ManifestFile;
-use crate::input::lines::LineInput;
+use bc_integrity::{Error, LineInput, ManifestFile};
 
 /// Kinds of lines, in their order.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]

@@ -7,7 +7,7 @@ use bc_manifest::integrity::{Entry, Kind};
 use bc_pool::Cancel;
 
 use super::parts::Parts;
-use crate::error::{Error, ErrorKind};
+use bc_integrity::{Error, ErrorKind};
 
 /// Entries that are handed over at once.
 const BATCH: usize = 512;

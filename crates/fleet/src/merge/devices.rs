@@ -3,7 +3,7 @@
 use bc_manifest::integrity::Entry;
 
 use super::parts::Parts;
-use crate::error::Error;
+use bc_integrity::Error;
 
 /// A device, as far as it can be distinguished from others in all parts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

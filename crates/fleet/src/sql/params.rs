@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use bc_digest::{Algorithm, Digest};
+use bc_manifest::base64;
+use bc_manifest::time::parse_rfc3339;
 
 use super::literal::Literal;
 use super::{Engine, Query, Request, SqlError};
-use crate::base64;
-use crate::time::parse_rfc3339;
 
 /// Returns the keys that a question has besides those of all questions.
 const fn keys(query: Option<Query>) -> &'static [&'static str] {

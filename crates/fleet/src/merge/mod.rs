@@ -24,9 +24,7 @@ use self::devices::MergedDevices;
 use self::moved::Inodes;
 use self::part::{Part, part_of};
 use self::parts::{Directories, Parts};
-use crate::create::writing;
-use crate::error::{Error, ErrorKind};
-use crate::input::ManifestFile;
+use bc_integrity::{Error, ErrorKind, ManifestFile, Trust};
 
 /// Number of unreadable entries that are returned with their paths.
 const MOST_UNREAD: usize = 10_000;
@@ -88,7 +86,7 @@ pub fn merge<W: Write>(what: &MergeOptions<'_>, out: W) -> Result<(W, Merged), E
         return Err(Error::new(ErrorKind::Usage, "no manifests"));
     }
     let parts = Parts::open(what)?;
-    let mut writer = Writer::new(out, &parts.header).map_err(writing)?;
+    let mut writer = Writer::new(out, &parts.header).map_err(Error::writing)?;
     let seen = Seen {
         devices: MergedDevices::new(&parts),
         inodes: Inodes::default(),
@@ -96,12 +94,12 @@ pub fn merge<W: Write>(what: &MergeOptions<'_>, out: W) -> Result<(W, Merged), E
         follows: parts.header.options.get("follow_symlinks") == Some(&true.into()),
         unread: Vec::new(),
     };
-    let write = |entry: &Entry| writer.write(entry).map_err(writing);
+    let write = |entry: &Entry| writer.write(entry).map_err(Error::writing);
     let mut seen = read_ahead(&parts, what.cancel, seen, Seen::see, write)?;
     seen.known.compare(&parts, what.cancel)?;
     let repeated = seen.inodes.repeated().map_err(|error| spilling(&error))?;
     let moved = moved::find(&parts, what.cancel, &mut seen.devices, &repeated)?;
-    let (out, trailer) = writer.finish().map_err(writing)?;
+    let (out, trailer) = writer.finish().map_err(Error::writing)?;
     let unread = seen.unread;
     Ok((
         out,
@@ -146,7 +144,7 @@ impl Seen<'_> {
 ///
 /// # Errors
 /// Fails with the first error found; if the run is cancelled.
-pub fn check(manifest: &ManifestFile, cancel: &Cancel) -> Result<Trailer, Error> {
+pub fn check_manifest(manifest: &ManifestFile, cancel: &Cancel) -> Result<Trailer, Error> {
     let header = manifest.header()?;
     manifest.check()?;
     check_header(manifest, &header)?;
@@ -157,7 +155,7 @@ pub fn check(manifest: &ManifestFile, cancel: &Cancel) -> Result<Trailer, Error>
         }
         return Ok(part.trailer());
     }
-    let mut lines = manifest.reader(crate::input::Trust::Checked)?;
+    let mut lines = manifest.reader(Trust::Checked)?;
     let mut entry = Entry::new(Vec::new(), Kind::File);
     while lines
         .read_into(&mut entry)

@@ -12,8 +12,7 @@ use bc_pool::Cancel;
 
 use super::devices::MergedDevices;
 use super::parts::Parts;
-use crate::error::Error;
-use crate::spill_buffer::nameless;
+use bc_integrity::Error;
 
 /// Numbers in memory: 16 MiB.
 const RUN: usize = 2 << 20;
@@ -58,7 +57,7 @@ impl Inodes {
 
     fn spill(&mut self) {
         if self.spilled.is_none() {
-            self.spilled = nameless();
+            self.spilled = bc_edit::content::create_temporary().map(File::from);
         }
         let Some(file) = &mut self.spilled else {
             self.in_memory = true;

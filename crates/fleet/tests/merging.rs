@@ -1,6 +1,8 @@
 //! Headers that claim more parts than there can be, and no part at all.
+#![forbid(unsafe_code)]
 
-use bc_integrity::{ListFile, ManifestFile, MergeOptions, merge, merge_lists};
+use bc_fleet::{ListFile, MergeOptions, merge, merge_lists};
+use bc_integrity::ManifestFile;
 use bc_manifest::integrity::{Header, ShardHeader, Writer};
 use bc_pool::Cancel;
 

@@ -1,17 +1,17 @@
 //! The manifest of one part of a tree as a stream of entries, which are checked to be of that part.
 
-use bc_manifest::integrity::{Entry, Header, Kind, ROOT, ShardHeader, ShardTrailer, Trailer};
+use bc_manifest::integrity::{
+    Entry, Header, Kind, ROOT, Reader, ShardHeader, ShardTrailer, Trailer,
+};
 use bc_walk::Shard;
 
-use crate::error::Error;
-use crate::input::{ManifestFile, Trust};
-use crate::manifest_stream::Lines;
+use bc_integrity::{Error, LineInput, ManifestFile, Trust};
 
 /// One input and its current entry.
 pub(super) struct Part<'a> {
     manifest: &'a ManifestFile,
     shard: Shard,
-    lines: Lines,
+    lines: Reader<LineInput>,
     entry: Entry,
     /// Directory of the entry before, which is not checked again.
     directory: Option<Vec<u8>>,

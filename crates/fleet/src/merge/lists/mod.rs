@@ -13,8 +13,7 @@ use self::lines::{Kind, LineKey, Lines, read_line};
 use super::complete::PartInputs;
 use super::part::not_a_part;
 use super::{MOST_UNREAD, stop_if};
-use crate::error::{Error, ErrorKind};
-use crate::input::ManifestFile;
+use bc_integrity::{Error, ErrorKind, ManifestFile};
 
 /// A list of a part of a tree.
 #[derive(Debug)]

@@ -12,8 +12,7 @@ use bc_walk::{DirectorySet, Shard};
 use super::complete::PartInputs;
 use super::part::{end_of, not_a_part, part_of};
 use super::{MergeOptions, stop_if};
-use crate::error::Error;
-use crate::input::ManifestFile;
+use bc_integrity::{Error, ManifestFile};
 
 /// The parts of a tree, each once.
 pub(super) struct Parts<'a> {

@@ -34,8 +34,8 @@ pub(super) fn sources(request: &Request<'_>, values: &Values<'_>) -> Result<Stri
         }
     }
     let text = match engine {
-        Engine::DuckDb => include_str!("../../fleet/duckdb.sql"),
-        Engine::Spark => include_str!("../../fleet/spark.sql"),
+        Engine::DuckDb => include_str!("../../sql/duckdb.sql"),
+        Engine::Spark => include_str!("../../sql/spark.sql"),
     };
     let values = BTreeMap::from([
         ("views", sources.views),
@@ -53,7 +53,7 @@ impl Sources {
             ("is_backup", is_backup.to_string()),
             ("files", names.to_owned()),
         ];
-        let text = include_str!("../../fleet/duckdb_source.sql");
+        let text = include_str!("../../sql/duckdb_source.sql");
         self.lines
             .push(fill(text.trim_end(), &BTreeMap::from(values)));
         self.files.push(format!(
@@ -65,7 +65,7 @@ impl Sources {
         for file in names {
             let nth = self.lines.len();
             let values = [("nth", nth.to_string()), ("file", file)];
-            let text = include_str!("../../fleet/spark_source.sql");
+            let text = include_str!("../../sql/spark_source.sql");
             self.views.push_str(&fill(text, &BTreeMap::from(values)));
             self.lines.push(format!(
                 "SELECT input_file_name() AS manifest, {is_backup} AS is_backup, * \
